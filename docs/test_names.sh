@@ -30,7 +30,7 @@ awk '
         }
   }' "$HAFT_SOURCE_DIR/docs/io.md" | sort -u >"$work/names"
 
-cat "$HAFT_SOURCE_DIR"/io/include/haft/*.h "$HAFT_SOURCE_DIR/io/src/internal.h" >"$work/headers"
+cat "$HAFT_SOURCE_DIR"/io/include/haft/*.h "$HAFT_SOURCE_DIR"/io/src/*.h >"$work/headers"
 is_declared() {
   for name in "$@"; do
     if grep -qw "$name" "$work/headers"; then

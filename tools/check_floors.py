@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_floors.py OBJECT...: whether core/src keeps to its floors (tools/floors.txt).
+"""check_floors.py FOLDER OBJECT...: whether core/src or io/src keeps to its floors (tools/floors.txt).
 
 A source may include headers of its floor and those below; an object may refer to symbols that are defined
 in files above it in the list, or in its own line. Prints what goes up, and what is missing from the list.
@@ -11,6 +11,8 @@ import subprocess
 import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
+folder = sys.argv[1]
+room = None
 places = {}  # of files: (floor, line)
 up = set()
 floor = 0
@@ -19,6 +21,10 @@ wrong = []
 for number, line in enumerate((root / "tools/floors.txt").read_text().splitlines()):
     words = line.split("#")[0].split()
     if not words:
+        continue
+    if words[0] == "room":
+        room = words[1]
+    if words[0] == "room" or room != folder:
         continue
     if words[0] == "up":
         up.add(words[1])
@@ -29,21 +35,22 @@ for number, line in enumerate((root / "tools/floors.txt").read_text().splitlines
     for word in words:
         places[word] = (floor, number)
 
-sources = [p for pattern in ("src/*.[ch]", "arch/x86_64/*.S") for p in sorted((root / "core").glob(pattern))]
+patterns = ("*.[ch]", "*/*.[ch]", "../arch/x86_64/*.S")
+sources = [p for pattern in patterns for p in sorted((root / folder).glob(pattern))]
 for path in sources:
     if path.name == "morestack_wrap.S":
         continue
     if path.name not in places:
         wrong.append(f"{path.name} stands on no floor")
         continue
-    for header in re.findall(r'^#\s*include "([^"/]+)"', path.read_text(), re.M):
+    for header in re.findall(r'^#\s*include "(?:\.\./)*([^"/]+)"', path.read_text(), re.M):
         if header not in places:
             wrong.append(f"{path.name} includes {header}, which stands on no floor")
         elif places[header][0] > places[path.name][0]:
             wrong.append(f"{path.name} includes {header}, of a floor above")
 
 defined, used = {}, {}
-for name in sys.argv[1:]:
+for name in sys.argv[2:]:
     file = re.sub(r"\.o$", "", pathlib.Path(name).name)
     if file not in places:
         continue

@@ -6,7 +6,7 @@
 #ifndef HAFTI_IO_ALONE_H
 #define HAFTI_IO_ALONE_H
 
-#include "wait.h"
+#include "operations.h"
 
 /* Waits to read what no other task waits to read, and some task has waited on before. 0, -ECANCELED, or -EBADF: it
    was closed. */

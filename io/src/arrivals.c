@@ -22,6 +22,7 @@
  *   yes   | no         | adds to the queue
  *   yes   | yes        | may still do so, until it says that it has stopped
  */
+#include "backends.h"
 #include "uring.h"
 
 #include <limits.h>

@@ -5,7 +5,7 @@
  * descriptor. So a thread of the pool makes such a call when the descriptor is ready; if another has been there before
  * it and the call waits, a timer's signal to this thread ends it, with EINTR or with what it has done so far.
  */
-#include "internal.h"
+#include "waits.h"
 
 #include <signal.h>
 #include <time.h>

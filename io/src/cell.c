@@ -18,7 +18,7 @@
  * withdrawing it until he has tried to win it: by the lock of the list that it is in, or by being of
  * the waiter's own thread.
  */
-#include "wait.h"
+#include "waits.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -28,11 +28,6 @@
 static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *until) {
     return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, until, NULL,
                    FUTEX_BITSET_MATCH_ANY);
-}
-
-/* The address may be another thing's by now; that has a needless look at itself then. */
-void hafti_io_wake_thread(hafti_io_cell_t *cell) {
-    futex(&cell->word, FUTEX_WAKE, 1, NULL);
 }
 
 void hafti_io_cell_give_up(hafti_io_cell_t *cell) {
@@ -105,10 +100,25 @@ static HAFTI_IO_COLD void leave_gate(hafti_io_runner_t *runner) {
     *runner->worker->error = saved;
 }
 
+/* Waits for the event of a gate, and clears it; to the end. */
+static HAFTI_IO_COLD void wait_turn(haft_io_task_t *task, haft_io_event_t *event) {
+    hafti_io_guard(&event->lock);
+    if (!event->set) {
+        hafti_io_cell_t cell = {HAFTI_IO_WAITING, task};
+        hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
+        hafti_io_take_place(&event->waiting, &place);
+        hafti_io_unguard(&event->lock);
+        hafti_io_cell_wait(&cell, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, "its turn");
+        hafti_io_guard(&event->lock);
+    }
+    event->set = false;
+    hafti_io_unguard(&event->lock);
+}
+
 static HAFTI_IO_COLD void enter_gate(hafti_io_runner_t *runner) {
     haft_io_event_t *turn = runner->gate->enter(runner->gate);
     if (turn != NULL)
-        hafti_io_wait_turn(runner->task, turn);
+        wait_turn(runner->task, turn);
     runner->gated = true;
 }
 

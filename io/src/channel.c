@@ -10,7 +10,7 @@
  * have been given back: he may free the channel.
  */
 #include "returns.h"
-#include "wait.h"
+#include "objects.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,14 +4,7 @@
  * whoever used it here would change it there. So an operation that can be done at once is done, a descriptor is
  * closed in the child alone, and whatever would wait is reported.
  */
-#include "internal.h"
-
-void hafti_io_waits_in_child(const haft_io_task_t *task) {
-    hafti_io_misuse(
-        "The task '%s' waits in a child of fork: a scheduler stays with the process that "
-        "made it. In the child, do what needs no wait, or exec, or exit.",
-        task != NULL ? haft_io_task_name(task) : "");
-}
+#include "operations.h"
 
 static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     ssize_t done = hafti_io_attempt(operation);

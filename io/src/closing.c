@@ -32,7 +32,7 @@
  * the list `closing`, and calls the function. By then no run closes the number any more: who has handed it over is told
  * by the close that this leads to, not by one before; and he asks a run that is having it closed, too.
  */
-#include "internal.h"
+#include "descriptors.h"
 
 static hafti_io_crew_t *runs;
 static uint32_t runs_lock; /* of `runs`, `closing` and `askers` */

@@ -11,7 +11,7 @@
  * and puts the list aside (hafti_io_put_deadlines_aside): so its tasks are cancelled, too, and each wait has one reason
  * to end early. If the body of that scope sets the deadline anew, the scope's timer follows. A deadline is touched by its task's thread only; the task stays on that thread meanwhile.
  */
-#include "internal.h"
+#include "tasks.h"
 
 struct hafti_io_limit {
     hafti_io_timer_t timer;
@@ -128,4 +128,20 @@ hafti_io_limit_t *hafti_io_put_deadlines_aside(hafti_io_runner_t *runner) {
 void hafti_io_take_deadlines_up(hafti_io_runner_t *runner, hafti_io_limit_t *limits) {
     runner->limits = limits;
     runner->late = has_passed(limits);
+}
+
+/* Its own, or that of a block around it. */
+static int64_t deadline_of(const haft_io_scope_t *scope) {
+    if (HAFTI_IO_LIKELY(scope->owner_limits == NULL) || scope->shielded)
+        return scope->deadline;
+    int64_t around = hafti_io_earliest_deadline(scope->owner_limits);
+    return around < scope->deadline ? around : scope->deadline;
+}
+
+void hafti_io_scope_set_timer(haft_io_scope_t *scope) {
+    hafti_io_timers_t *timers = &scope->owner->worker->timers;
+    int64_t deadline = deadline_of(scope);
+    hafti_io_timer_remove(timers, &scope->timer);
+    if (deadline != HAFT_IO_FOREVER)
+        hafti_io_timer_add(timers, &scope->timer, deadline);
 }

@@ -17,7 +17,8 @@
  *   RELEASING      | nobody's, or the next file's:   | waits until that has come back: it cannot know
  *                  | the system's close is running   | whether it has the old file or the next
  */
-#include "internal.h"
+#include "system.h"
+#include "descriptors.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -127,7 +128,7 @@ static void unlock(hafti_io_descriptor_t *entry, bool shared) {
 
 bool hafti_io_is_stream(int descriptor) {
     if (hafti_io_is_simulated(descriptor))
-        return hafti_io_is_simulated_stream(descriptor);
+        return hafti_io_simulated()->system->network.is_stream(descriptor);
     int type = hafti_io_socket_option(descriptor, SO_TYPE);
     return type < 0 || type == SOCK_STREAM;
 }
@@ -398,4 +399,15 @@ int hafti_io_close_descriptor(hafti_io_worker_t *worker, int descriptor) {
         return close_now(worker, entry, descriptor);
     put_off(worker, worker->put_off + 1);
     return 0;
+}
+
+/* The events that the lists of a descriptor tell apart; what is asked for by other names, or not at all
+   (an error is always reported), counts as what is read. */
+hafti_io_operation_t hafti_io_operation_of(const struct pollfd *entry) {
+    short events = entry->events & (POLLIN | POLLPRI | POLLRDHUP | POLLOUT);
+    if ((entry->events & (POLLWRNORM | POLLWRBAND)) != 0)
+        events |= POLLOUT;
+    if (events == 0 || (entry->events & (POLLRDNORM | POLLRDBAND)) != 0)
+        events |= POLLIN;
+    return (hafti_io_operation_t){.kind = HAFTI_IO_POLL, .descriptor = entry->fd, .flags = events};
 }

@@ -15,7 +15,7 @@
  *   walks the stack if the state is    | if looked_at is set, waits for look_lock
  *     PARKED; then gives both back     | goes on
  */
-#include "internal.h"
+#include "inside.h"
 
 #include <execinfo.h>
 #include <linux/membarrier.h>
@@ -90,11 +90,6 @@ static void end_look(hafti_io_crew_t *crew) {
     if (!crew->root.shared)
         return;
     __atomic_store_n(&crew->looked_at, false, __ATOMIC_RELEASE); /* what was read, was before */
-    hafti_io_unguard(&crew->look_lock);
-}
-
-void hafti_io_await_look(hafti_io_crew_t *crew) {
-    hafti_io_guard(&crew->look_lock);
     hafti_io_unguard(&crew->look_lock);
 }
 

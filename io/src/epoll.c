@@ -13,6 +13,7 @@
  * What is registered is known by the descriptor's number. So the number's entry starts a new life when
  * the descriptor is closed here, and events of an earlier life, which carry its count, are ignored.
  */
+#include "backends.h"
 #include "alone.h"
 
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening FIFOs. Nothing tells when the other end of one is opened: so it is tried again, after pauses that grow. */
-#include "internal.h"
+#include "operations.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -8,6 +8,7 @@
  * Any thread may give back any block. A worker keeps some for its next reads, without looking at their headers, which
  * are seldom in its caches; the others are malloc's.
  */
+#include "descriptors.h"
 #include "memcheck.h"
 
 #include <stdlib.h>

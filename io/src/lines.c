@@ -9,7 +9,7 @@
  * `under` meanwhile. A wait begins when `start` is 0, and only what it returns moves `end`: so a cancelled one
  * has changed nothing.
  */
-#include "internal.h"
+#include "objects.h"
 
 #include <string.h>
 
@@ -85,4 +85,9 @@ ssize_t haft_io_reader_read_all(haft_io_reader_t *lines, void *buffer, size_t si
         got += (size_t)more;
     }
     return (ssize_t)got;
+}
+
+ssize_t haft_io_read_all(int descriptor, void *buffer, size_t size) {
+    haft_io_reader_t none_ahead = {.descriptor = descriptor};
+    return haft_io_reader_read_all(&none_ahead, buffer, size);
 }

@@ -4,7 +4,7 @@
 #ifndef HAFTI_IO_MEMCHECK_H
 #define HAFTI_IO_MEMCHECK_H
 
-#include "internal.h"
+#include "base.h"
 
 #if __has_include(<valgrind/memcheck.h>)
 #    include <valgrind/memcheck.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Mistakes in the use of the library: a message for core's error handler, and the end of the process. What core says
    when a stack has overflowed, or cannot be unwound, names the task. */
-#include "internal.h"
+#include "workers.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,4 +42,11 @@ static __attribute__((constructor)) void name_tasks(void) {
 static __attribute__((destructor)) void name_no_more(void) {
     if (haft_stack_advice == name_task)
         haft_stack_advice = advice_before;
+}
+
+void hafti_io_waits_in_child(const haft_io_task_t *task) {
+    hafti_io_misuse(
+        "The task '%s' waits in a child of fork: a scheduler stays with the process that "
+        "made it. In the child, do what needs no wait, or exec, or exit.",
+        task != NULL ? haft_io_task_name(task) : "");
 }

@@ -3,7 +3,7 @@
  * The operations: the functions of io.h that perform effects, the blocking defaults of these, and the
  * clauses by which a scheduler handles them in place, on the task's stack.
  */
-#include "internal.h"
+#include "operations.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -18,23 +18,6 @@ enum { QUEUE_FULL = -ENOSR };
 /* ---- The system calls ---- */
 
 /* What is done by several, of which one may fail, leaves errno alone: errors are returned. */
-
-int64_t hafti_io_clock(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * HAFT_IO_SECOND + now.tv_nsec;
-}
-
-const char *hafti_io_kind_name(enum hafti_io_kind kind) {
-    static const char *const names[] = {"read",    "write", "receive", "read",   "read",    "write",
-                                        "receive", "send",  "send",    "accept", "connect", "poll"};
-    return names[kind];
-}
-
-int hafti_io_close_file(int descriptor) {
-    int code = HAFTI_IO_RESULT(close(descriptor));
-    return code != -EINTR ? code : 0;
-}
 
 static int poll_now(int descriptor, short events, int milliseconds) {
     if (descriptor < 0) /* which poll(2) passes over */
@@ -683,11 +666,6 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
         sent += (size_t)done;
     }
     return 0;
-}
-
-ssize_t haft_io_read_all(int descriptor, void *buffer, size_t size) {
-    haft_io_reader_t none_ahead = {.descriptor = descriptor};
-    return haft_io_reader_read_all(&none_ahead, buffer, size);
 }
 
 HAFTI_IO_HOT ssize_t haft_io_read_lent(int descriptor, const void **bytes) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Passing descriptors over Unix sockets, and bytes from descriptor to descriptor. */
-#include "internal.h"
+#include "objects.h"
+#include "system.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -141,17 +142,10 @@ static ssize_t move(move_t *m) {
     }
 }
 
-/* Where the file's own position is to be had and set. */
-static int64_t seek(int file, int64_t by) {
-    if (hafti_io_is_simulated(file))
-        return hafti_io_files_seek(file, by);
-    return HAFTI_IO_RESULT(lseek(file, by, SEEK_CUR));
-}
-
 /* Of what is simulated a part is copied: so much at once, as the system may do less than was asked. */
 static ssize_t copy_part(int socket, int file, int64_t *offset, size_t size) {
     char part[4096];
-    int64_t position = offset != NULL ? *offset : seek(file, 0);
+    int64_t position = offset != NULL ? *offset : hafti_io_files_of(file)->seek(file, 0);
     if (position < 0)
         return (ssize_t)position;
     ssize_t done = haft_io_pread(file, part, size < sizeof part ? size : sizeof part, position);
@@ -160,7 +154,7 @@ static ssize_t copy_part(int socket, int file, int64_t *offset, size_t size) {
     if (done > 0 && offset != NULL)
         *offset = position + done;
     else if (done > 0)
-        seek(file, done);
+        hafti_io_files_of(file)->seek(file, done);
     return done;
 }
 

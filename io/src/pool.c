@@ -8,7 +8,7 @@
  * under the lock, under which alone the task changes it, and does not touch the call any more. A call that may be
  * left has memory of its own: a cancelled task puts NULL for its cell and goes, and the thread frees the call.
  */
-#include "internal.h"
+#include "operations.h"
 
 #include <pthread.h>
 #include <stdlib.h>

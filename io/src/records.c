@@ -8,7 +8,7 @@
  * Very many records, used in whatever order, would lie on more pages than the processor remembers: so further blocks
  * are huge pages, where the system has them.
  */
-#include "internal.h"
+#include "workers.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

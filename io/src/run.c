@@ -6,6 +6,7 @@
  * The others are made one after another before the first task. One that gets no ring of io_uring has epoll; where the
  * system gives no more threads, or no descriptors for their back ends, the run goes on with those it has.
  */
+#include "runs.h"
 #include "processors.h"
 #include "valid.h"
 
@@ -68,7 +69,7 @@ static int start_backend(hafti_io_worker_t *worker, const hafti_io_backend_t *ba
 
 static int choose_backend(hafti_io_worker_t *worker, const char *name) {
     if (worker->simulated != NULL)
-        return start_backend(worker, &haft_io_simulation);
+        return start_backend(worker, worker->simulated->backend);
     if (name == NULL)
         name = getenv("HAFT_IO_BACKEND");
     if (name != NULL && name[0] == '\0')
@@ -265,6 +266,8 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
     if (crew != NULL && descriptors != NULL) {
         memset(crew, 0, sizeof *crew);
         crew->descriptors = descriptors;
+        crew->operations = hafti_io_operations;
+        crew->dump_as_asked = hafti_io_dump_as_asked;
         if (options != NULL && options->dense)
             crew->stacks = (haft_fiber_options_t){.stack_size = DENSE_SIZE, .dense = true};
         else

@@ -7,7 +7,7 @@
  * is let in by who has it in hand right now. When a writer gives up waiting, the readers behind it are let
  * in by the writer.
  */
-#include "internal.h"
+#include "objects.h"
 
 enum wanted { TO_READ = HAFTI_IO_ARMS, TO_WRITE };
 

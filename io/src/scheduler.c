@@ -15,7 +15,7 @@
  *        <-- hafti_io_unwind --  a task that was cancelled or has failed: its fiber is finished, and begins anew
  *        <-- return ----------  a runner that is not needed any more
  *
- * Who lets a task go on. Its states are in internal.h, those of its cell in cell.c. Who has won the cell calls
+ * Who lets a task go on. Its states are in state.h, those of its cell in cell.c. Who has won the cell calls
  * hafti_io_ready, once for each wait:
  *
  *   on              | for a task that is             | what becomes of it
@@ -58,6 +58,7 @@
  * To end a poll is to write to an eventfd, which stays readable until a poll has found it so: also if that begins
  * later. Debug builds check what of this one thread can see (valid.c).
  */
+#include "scheduler.h"
 #include "valid.h"
 
 #include <stdlib.h>
@@ -66,35 +67,10 @@
 enum {
     /* While some are left that the last poll has woken: else ever more would be, long before they go on. */
     POLLED_BETWEEN_POLLS = 256,
-    MOST_FAVOURED = 1024, /* so that tasks that nobody joins do not starve */
     MOST_IDLE_RUNNERS = 64
 };
 
-__thread hafti_io_worker_t *hafti_io_this_worker;
-
-#if !defined(__x86_64__)
-__attribute__((noinline)) hafti_io_worker_t *hafti_io_worker(void) {
-    __asm__ volatile("" : : : "memory");
-    return hafti_io_this_worker;
-}
-#endif
-
-void hafti_io_set_worker(hafti_io_worker_t *worker) {
-    hafti_io_this_worker = worker;
-    if (worker != NULL)
-        worker->error = &errno;
-}
-
-bool haft_io_runs_here(void) {
-    const hafti_io_worker_t *worker = hafti_io_worker();
-    return worker != NULL && !worker->forked;
-}
-
 /* ---- The ready queue ---- */
-
-void hafti_io_enqueue(hafti_io_worker_t *worker, haft_io_task_t *task) {
-    hafti_io_append(&worker->ready, &task->queued);
-}
 
 /* Tasks that the last poll has woken go on by turns with the others: what was begun is ended, and its stack is
    free, before ever more is begun. */
@@ -142,44 +118,6 @@ static haft_io_task_t *dequeue(hafti_io_worker_t *worker) {
     if (task != NULL)
         hafti_io_unlink(&task->queued);
     return task;
-}
-
-/* So many tasks may start since those that are favoured went to the end of the queue like all others. */
-bool hafti_io_may_favour(const hafti_io_worker_t *worker) {
-    return worker->counters.tasks - worker->fair_at < MOST_FAVOURED;
-}
-
-void hafti_io_favour(haft_io_task_t *task) {
-    hafti_io_worker_t *worker = task->worker;
-    if (!hafti_io_may_favour(worker))
-        return;
-    hafti_io_unlink(&task->queued);
-    hafti_io_append(worker->ready.next, &task->queued);
-    worker->favours = true;
-}
-
-/*
- * The queue is turned until the task is its first. The waiter keeps a place at the end of what it has spawned
- * meanwhile, which most often are the tasks that it waits for next: they run by one switch.
- *
- *   ..., older tasks, `task`, siblings    becomes    `task`, siblings, `waiter`, ..., older tasks
- */
-static void turn_queue(hafti_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
-    hafti_io_link_t *head = &worker->ready;
-    hafti_io_append(head, &waiter->queued);
-    hafti_io_unlink(head);
-    hafti_io_append(&task->queued, head);
-}
-
-/* Depth before breadth: who waits for a new task lets it go first, and goes on when it has ended. So a tree
-   of tasks needs stacks for a branch, not for a level. */
-void hafti_io_favour_new(hafti_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
-    if (worker->shared)
-        hafti_io_dive_to(worker, task);
-    else if (!hafti_io_may_favour(worker))
-        worker->fair_at = worker->counters.tasks;
-    else if (worker->simulated == NULL)
-        turn_queue(worker, task, waiter);
 }
 
 /* Any of the ready tasks. */
@@ -278,67 +216,6 @@ static haft_io_task_t *dequeue_shared(hafti_io_worker_t *worker) {
     return task;
 }
 
-/* ---- Tasks readied by other threads ---- */
-
-HAFTI_IO_COLD void hafti_io_post(hafti_io_worker_t *worker, haft_io_task_t *task) {
-    /* The task may run to its end, and so may the run, before this is done with the worker. */
-    __atomic_fetch_add(&worker->posting, 1, __ATOMIC_RELAXED);
-    haft_io_task_t *first = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED);
-    do {
-        task->next = first;
-    } while (!__atomic_compare_exchange_n(&worker->inbox, &first, task, true, __ATOMIC_SEQ_CST,
-                                          __ATOMIC_RELAXED));
-    hafti_io_rouse(worker);
-    __atomic_fetch_sub(&worker->posting, 1, __ATOMIC_RELEASE);
-}
-
-/* The worker says that it sleeps before it looks for the last time at what it is woken for: one of the two
-   sees the other. */
-void hafti_io_rouse(hafti_io_worker_t *worker) {
-    if (__atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST) != 0) {
-        __atomic_fetch_add(&worker->counters.wakes, 1, __ATOMIC_RELAXED);
-        worker->backend->interrupt(worker);
-    }
-}
-
-/* By its worker. */
-static void let_go_on(hafti_io_worker_t *worker, haft_io_task_t *task) {
-    if (HAFTI_IO_UNLIKELY(task->moves) && task->runner->stays == 0 &&
-        task->runner != worker->running)
-        hafti_io_offer_started(worker, task);
-    else
-        hafti_io_let_go_on(worker, task);
-}
-
-void hafti_io_ready_elsewhere(haft_io_task_t *task) {
-    hafti_io_worker_t *worker = task->worker;
-    if (worker == hafti_io_worker())
-        let_go_on(worker, task);
-    else
-        hafti_io_post(worker, task);
-}
-
-static void take_mail(hafti_io_worker_t *worker) {
-    if (__atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL)
-        return;
-    haft_io_task_t *task = __atomic_exchange_n(&worker->inbox, NULL, __ATOMIC_ACQUIRE);
-    haft_io_task_t *in_order = NULL;
-    while (task != NULL) {
-        haft_io_task_t *next = task->next;
-        task->next = in_order;
-        in_order = task;
-        task = next;
-    }
-    while (in_order != NULL) {
-        haft_io_task_t *next = in_order->next;
-        if (in_order->runner == NULL)
-            hafti_io_enqueue(worker, in_order);
-        else
-            let_go_on(worker, in_order);
-        in_order = next;
-    }
-}
-
 /* ---- Runners ---- */
 
 static void begin(hafti_io_runner_t *runner, haft_io_task_t *task) {
@@ -375,7 +252,8 @@ static void *run_tasks(void *argument) {
     return NULL;
 }
 static void *run_runner(void *argument) {
-    return haft_handle(hafti_io_operations, argument, run_tasks, argument);
+    return haft_handle(((const hafti_io_runner_t *)argument)->worker->crew->operations, argument,
+                       run_tasks, argument);
 }
 
 static void *run_single_task(void *argument) {
@@ -385,7 +263,8 @@ static void *run_single_task(void *argument) {
     return NULL;
 }
 static void *run_single_runner(void *argument) {
-    return haft_handle(hafti_io_operations, argument, run_single_task, argument);
+    return haft_handle(((const hafti_io_runner_t *)argument)->worker->crew->operations, argument,
+                       run_single_task, argument);
 }
 
 static void runner_forget(hafti_io_runner_t *runner) {
@@ -519,7 +398,7 @@ static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
             runner->yielded = true;
             runner->saved_errno = *worker->error;
             set_running(worker, NULL);
-            let_go_on(worker, runner->task);
+            hafti_io_let_go_on_anywhere(worker, runner->task);
             return;
         }
         /* In a child of fork the others are the parent's. */
@@ -534,28 +413,6 @@ static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
 }
 
 /* ---- The loop ---- */
-
-int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {
-    return worker->simulated != NULL ? worker->simulated->now : hafti_io_clock();
-}
-
-/* To some milliseconds, if nothing waits for the back end or a time: that takes less, and tells since when somebody
-   waits. */
-static int64_t roughly_now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
-}
-
-/* Whether a poll that comes late keeps anybody waiting. */
-static bool is_awaited(const hafti_io_worker_t *worker) {
-    return worker->waiting != 0 || worker->timers.count != 0 || worker->shared;
-}
-
-HAFTI_IO_HOT void hafti_io_set_clock(hafti_io_worker_t *worker) {
-    bool roughly = !is_awaited(worker) && !worker->times_polls && worker->simulated == NULL;
-    worker->clock = roughly ? roughly_now() : hafti_io_worker_now(worker);
-}
 
 /*
  * The back end is asked again when PERIOD has passed. To read the clock takes as long as to resume a task that does
@@ -579,7 +436,7 @@ static bool has_passed(hafti_io_worker_t *worker, int64_t spent) {
 static HAFTI_IO_HOT __attribute__((noinline)) bool poll_is_due_by_time(hafti_io_worker_t *worker) {
     if (worker->simulated != NULL)
         return false;
-    return has_passed(worker, is_awaited(worker) ? hafti_io_clock() - worker->clock : 0);
+    return has_passed(worker, hafti_io_is_awaited(worker) ? hafti_io_clock() - worker->clock : 0);
 }
 
 /* How long a poll may take; negative: for ever. */
@@ -618,13 +475,13 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     } else if (worker->waiting != 0) {
         worker->backend->poll(worker, 0);
     }
-    take_mail(worker);
+    hafti_io_take_mail(worker);
     int64_t polled_before = worker->clock;
     hafti_io_set_clock(worker);
     if (HAFTI_IO_LIKELY(worker->simulated == NULL)) {
         if (may_sleep)
             worker->unlooked = UNLOOKED_AFTER_SLEEP;
-        else if (is_awaited(worker) && worker->resumed != worker->polled_at)
+        else if (hafti_io_is_awaited(worker) && worker->resumed != worker->polled_at)
             has_passed(worker, worker->clock - polled_before);
     }
     if (HAFTI_IO_UNLIKELY(worker->times_polls))
@@ -637,7 +494,7 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     worker->polled_at = worker->resumed;
     worker->look_at = worker->resumed + worker->unlooked;
     if (HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
-        hafti_io_dump_as_asked(worker->crew);
+        worker->crew->dump_as_asked(worker->crew);
     if (HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->handed_over, __ATOMIC_RELAXED) != 0))
         hafti_io_take_handed_over(worker->crew);
 }

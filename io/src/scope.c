@@ -10,7 +10,7 @@
  * The body of a scope runs on a fiber of its own inside its task's: so that it can be unwound up to the
  * scope, also in C, where nothing else catches.
  */
-#include "internal.h"
+#include "tasks.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -55,6 +55,15 @@ static void tell_end(haft_io_on_cancel_t **on_cancel) {
 
 /* ---- Starting and finishing ---- */
 
+static void cancel_locked(haft_io_scope_t *scope, int code);
+
+static void time_out(hafti_io_timer_t *timer) {
+    haft_io_scope_t *scope = HAFTI_IO_OWNER(timer, haft_io_scope_t, timer);
+    hafti_io_lock_scope(scope);
+    scope->late = true;
+    cancel_locked(scope, 0);
+}
+
 void hafti_io_scope_start(haft_io_scope_t *scope, hafti_io_worker_t *worker, haft_io_scope_t *outer,
                           const haft_io_scope_options_t *options, bool opener_moves) {
     *scope = (haft_io_scope_t){
@@ -63,6 +72,7 @@ void hafti_io_scope_start(haft_io_scope_t *scope, hafti_io_worker_t *worker, haf
         .split = worker->shared && !opener_moves,
         .worker = worker,
         .name = options->name,
+        .timer.fire = time_out,
         .deadline = options->deadline != 0 ? options->deadline : HAFT_IO_FOREVER,
         .failures = options->failures,
         .on_cancel = options->on_cancel,
@@ -91,84 +101,6 @@ void hafti_io_scope_start(haft_io_scope_t *scope, hafti_io_worker_t *worker, haf
     if (HAFTI_IO_UNLIKELY(told != NULL))
         cut_short(scope);
     tell_cancel(told);
-}
-
-/* For the list `tasks_here`, or for `tasks` and `ended`. */
-static void lock_list(haft_io_scope_t *scope, bool here) {
-    if (here)
-        hafti_io_guard(&scope->lock_here);
-    else
-        hafti_io_lock_scope(scope);
-}
-static void unlock_list(haft_io_scope_t *scope, bool here) {
-    if (here)
-        hafti_io_unguard(&scope->lock_here);
-    else
-        hafti_io_unlock_scope(scope);
-}
-
-void hafti_io_scope_list(haft_io_scope_t *scope, hafti_io_runner_t *runner) {
-    runner->here = scope->split && scope->worker == runner->worker;
-    lock_list(scope, runner->here);
-    hafti_io_append(runner->here ? &scope->tasks_here : &scope->tasks, &runner->link);
-    unlock_list(scope, runner->here);
-    runner->listed = true;
-}
-
-void hafti_io_scope_unlist(haft_io_scope_t *scope, hafti_io_runner_t *runner) {
-    lock_list(scope, runner->here);
-    hafti_io_unlink(&runner->link);
-    unlock_list(scope, runner->here);
-    runner->listed = false;
-}
-
-/* Without the lock, but for the last: who leaves the scope holds it when he sees that there is none. */
-void hafti_io_scope_count_down_shared(haft_io_scope_t *home, hafti_io_worker_t *worker) {
-    if (home->split && home->worker == worker && !home->merged) {
-        __atomic_store_n(&home->live_here, home->live_here - 1, __ATOMIC_RELAXED);
-        return;
-    }
-    size_t live = __atomic_load_n(&home->live, __ATOMIC_RELAXED);
-    while (live > 1)
-        if (__atomic_compare_exchange_n(&home->live, &live, live - 1, true, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
-            return;
-    hafti_io_guard(&home->lock);
-    hafti_io_cell_t *closer = NULL;
-    bool last = __atomic_sub_fetch(&home->live, 1, __ATOMIC_ACQ_REL) == 0;
-    if (last && home->closer != NULL && hafti_io_cell_claim(home->closer))
-        closer = home->closer;
-    bool ends_run = last && home->outer == NULL;
-    hafti_io_unguard(&home->lock);
-    if (closer != NULL)
-        hafti_io_cell_finish(closer, HAFTI_IO_WOKEN);
-    if (ends_run)
-        hafti_io_end_run(worker->crew);
-}
-
-void hafti_io_scope_merge(haft_io_scope_t *scope) {
-    if (!scope->split || scope->merged)
-        return;
-    scope->merged = true;
-    __atomic_fetch_add(&scope->live, scope->live_here - HAFTI_IO_UNMERGED, __ATOMIC_RELAXED);
-}
-
-void hafti_io_scope_return(haft_io_scope_t *home, haft_io_task_t *task) {
-    task->next = __atomic_load_n(&home->returned, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&home->returned, &task->next, task, true, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED))
-        continue;
-}
-
-void hafti_io_scope_take_returned(haft_io_scope_t *home) {
-    if (HAFTI_IO_LIKELY(__atomic_load_n(&home->returned, __ATOMIC_RELAXED) == NULL))
-        return;
-    haft_io_task_t *task = __atomic_exchange_n(&home->returned, NULL, __ATOMIC_ACQUIRE);
-    while (task != NULL) {
-        haft_io_task_t *next = task->next;
-        hafti_io_task_forget(task, home->worker);
-        task = next;
-    }
 }
 
 bool hafti_io_scope_finish(haft_io_scope_t *scope) {
@@ -309,31 +241,7 @@ static void print_failure(haft_io_on_failure_t *unused, const haft_io_failure_t 
 }
 haft_io_on_failure_t haft_io_print_failures = {print_failure};
 
-static void time_out(hafti_io_timer_t *timer) {
-    haft_io_scope_t *scope = HAFTI_IO_OWNER(timer, haft_io_scope_t, timer);
-    hafti_io_lock_scope(scope);
-    scope->late = true;
-    cancel_locked(scope, 0);
-}
-
 /* ---- Opening ---- */
-
-/* Its own, or that of a block around it. */
-static int64_t deadline_of(const haft_io_scope_t *scope) {
-    if (HAFTI_IO_LIKELY(scope->owner_limits == NULL) || scope->shielded)
-        return scope->deadline;
-    int64_t around = hafti_io_earliest_deadline(scope->owner_limits);
-    return around < scope->deadline ? around : scope->deadline;
-}
-
-void hafti_io_scope_set_timer(haft_io_scope_t *scope) {
-    hafti_io_timers_t *timers = &scope->owner->worker->timers;
-    int64_t deadline = deadline_of(scope);
-    hafti_io_timer_remove(timers, &scope->timer);
-    scope->timer.fire = time_out;
-    if (deadline != HAFT_IO_FOREVER)
-        hafti_io_timer_add(timers, &scope->timer, deadline);
-}
 
 /* The task is in this scope from now on. */
 static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
@@ -522,58 +430,4 @@ void haft_io_note_failure(int code, const char *message) {
         hafti_io_misuse("haft_io_note_failure takes a negative error number; it was given %d.",
                         code);
     note(task, code, message);
-}
-
-/* ---- Several at once ---- */
-
-struct hafti_io_several {
-    haft_io_call_t *calls;
-    size_t count;
-    bool only_first;
-    int first; /* the call that returned first; -1: none yet; any thread */
-};
-
-static void *run_call(void *argument) {
-    haft_io_call_t *call = argument;
-    haft_io_scope_t *scope = haft_io_this_scope();
-    hafti_io_several_t *several = scope->several;
-    call->result = call->function(call->argument);
-    int none = -1;
-    if (several->only_first &&
-        __atomic_compare_exchange_n(&several->first, &none, (int)(call - several->calls), false,
-                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        haft_io_scope_cancel(scope);
-    return NULL;
-}
-
-static void *run_several(void *argument) {
-    hafti_io_several_t *several = argument;
-    haft_io_this_scope()->several = several;
-    for (size_t i = 0; i < several->count; i++) {
-        several->calls[i].result = NULL;
-        if (haft_io_spawn(run_call, &several->calls[i]) != 0)
-            haft_io_fail(-ENOMEM, "no memory for a task");
-    }
-    return NULL;
-}
-
-/* Here, since an error handler cannot leave the body of a scope. */
-static void check_tasks_can_run(void) {
-    if (hafti_io_this_task() == NULL)
-        hafti_io_misuse(
-            "Several calls are run as tasks outside of a scheduler: call this under haft_io_run.");
-}
-
-int haft_io_all(haft_io_call_t *calls, size_t count) {
-    check_tasks_can_run();
-    return haft_io_scope(run_several, &(hafti_io_several_t){calls, count, false, -1}, NULL);
-}
-
-int haft_io_first(haft_io_call_t *calls, size_t count) {
-    if (count == 0)
-        hafti_io_misuse("haft_io_first needs a call.");
-    check_tasks_can_run();
-    hafti_io_several_t several = {calls, count, true, -1};
-    int code = haft_io_scope(run_several, &several, NULL);
-    return code == -ECANCELED && several.first >= 0 ? several.first : code;
 }

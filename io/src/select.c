@@ -9,7 +9,8 @@
  * Descriptors are waited for by the back end's poll, with the same cell (hafti_io_runner_t.poll_cell): whoever wins it
  * ends the wait. A signal is a descriptor, too: a signalfd that is made for the call.
  */
-#include "wait.h"
+#include "objects.h"
+#include "system.h"
 
 #include <poll.h>
 #include <stdlib.h>

@@ -3,42 +3,11 @@
  * Waiting for several descriptors at once: what the back ends share of it. poll(2) decides what is ready,
  * and a back end says when to ask it again.
  */
-#include "internal.h"
+#include "operations.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <time.h>
-
-/* The events that the lists of a descriptor tell apart; what is asked for by other names, or not at all
-   (an error is always reported), counts as what is read. */
-hafti_io_operation_t hafti_io_operation_of(const struct pollfd *entry) {
-    short events = entry->events & (POLLIN | POLLPRI | POLLRDHUP | POLLOUT);
-    if ((entry->events & (POLLWRNORM | POLLWRBAND)) != 0)
-        events |= POLLOUT;
-    if (events == 0 || (entry->events & (POLLRDNORM | POLLRDBAND)) != 0)
-        events |= POLLIN;
-    return (hafti_io_operation_t){.kind = HAFTI_IO_POLL, .descriptor = entry->fd, .flags = events};
-}
-
-int hafti_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline) {
-    for (;;) {
-        int64_t now = hafti_io_clock();
-        int64_t left = deadline > now ? deadline - now : 0;
-        struct timespec limit = {left / HAFT_IO_SECOND, left % HAFT_IO_SECOND};
-        int ready = HAFTI_IO_RESULT(
-            ppoll(entries, count, deadline != HAFT_IO_FOREVER ? &limit : NULL, NULL));
-        if (ready != -EINTR)
-            return ready;
-    }
-}
-
-void hafti_io_pause(unsigned turn) {
-    enum { LONGEST = 32 };
-    struct timespec pause = {.tv_nsec = HAFT_IO_MILLISECOND * (turn < LONGEST ? turn : LONGEST)};
-    int saved = errno;
-    nanosleep(&pause, NULL);
-    errno = saved;
-}
 
 static __attribute__((noinline)) int look(struct pollfd *entries, size_t count) {
     int ready;

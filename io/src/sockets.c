@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors: making pipes and sockets, listening, connecting by name; files, which go through the
-   pool. */
-#include "internal.h"
+/* Making pipes and sockets, listening, connecting, also by name. */
+#include "objects.h"
+#include "system.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -14,54 +14,38 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-int haft_io_pipe(int ends[2]) {
-    if (hafti_io_network_is_simulated())
-        return hafti_io_network_pipe(ends);
-    return pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0 ? 0 : -errno;
-}
-
-/* A listener passes it on to what is accepted, so an accept needs no further call. */
-static void send_at_once(int socket) {
-    int saved = errno, yes = 1;
-    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    errno = saved;
-}
-
-static bool is_tcp(int domain, int type, int protocol) {
-    return (domain == AF_INET || domain == AF_INET6) &&
-           (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
-           (protocol == 0 || protocol == IPPROTO_TCP);
-}
-
-/* (The next of several addresses may do, which is tried after a wait.) */
-__attribute__((noinline)) int haft_io_socket(int domain, int type, int protocol) {
-    if (HAFTI_IO_UNLIKELY(hafti_io_network_is_simulated()))
-        return hafti_io_network_socket(domain, type);
-    int made = HAFTI_IO_RESULT(socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
-    if (made >= 0 && is_tcp(domain, type, protocol))
-        send_at_once(made);
-    return made;
-}
-
-int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {
-    if (hafti_io_network_is_simulated())
-        return hafti_io_network_pair(domain, type, ends);
-    return socketpair(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol, ends) == 0 ? 0
-                                                                                        : -errno;
-}
-
-int haft_io_bind(int socket, const struct sockaddr *address, socklen_t size) {
-    if (hafti_io_is_simulated(socket))
-        return hafti_io_network_bind(socket, address, size);
-    return HAFTI_IO_RESULT(bind(socket, address, size));
-}
-
 typedef union address {
     struct sockaddr any;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
     struct sockaddr_un local;
 } address_t;
+
+/* ---- Making them ---- */
+
+int haft_io_pipe(int ends[2]) {
+    return hafti_io_network()->pipe(ends);
+}
+
+int haft_io_socket(int domain, int type, int protocol) {
+    return hafti_io_network()->socket(domain, type, protocol);
+}
+
+int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {
+    return hafti_io_network()->socket_pair(domain, type, protocol, ends);
+}
+
+int haft_io_bind(int socket, const struct sockaddr *address, socklen_t size) {
+    return hafti_io_network_of(socket)->bind(socket, address, size);
+}
+
+int haft_io_port(int socket) {
+    return hafti_io_network_of(socket)->port(socket);
+}
+
+int haft_io_shutdown(int socket, int how) {
+    return hafti_io_network_of(socket)->shutdown(socket, how);
+}
 
 /* Its size; 0 for what is no numeric address. */
 static socklen_t numeric_address(address_t *address, const char *host, uint16_t port) {
@@ -91,22 +75,14 @@ static socklen_t local_address(address_t *address, const char *path) {
     return sizeof address->local;
 }
 
-static int bind_and_listen(int socket, const address_t *address, socklen_t size, int backlog) {
-    if (hafti_io_network_is_simulated())
-        return hafti_io_network_listen(socket, &address->any, size, backlog);
-    int yes = 1;
-    if (address->any.sa_family != AF_UNIX)
-        setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    return bind(socket, &address->any, size) == 0 && listen(socket, backlog) == 0 ? 0 : -errno;
-}
-
 static int listen_at(const address_t *address, socklen_t size, int backlog) {
     if (size == 0)
         return -EINVAL;
     int listener = haft_io_socket(address->any.sa_family, SOCK_STREAM, 0);
     if (listener < 0)
         return listener;
-    int code = bind_and_listen(listener, address, size, backlog > 0 ? backlog : SOMAXCONN);
+    int code = hafti_io_network_of(listener)->listen(listener, &address->any, size,
+                                                     backlog > 0 ? backlog : SOMAXCONN);
     if (code == 0)
         return listener;
     haft_io_close(listener);
@@ -152,24 +128,6 @@ int haft_io_listen_tcp(const char *host, uint16_t port, int backlog) {
 int haft_io_listen_unix(const char *path, int backlog) {
     address_t address;
     return listen_at(&address, local_address(&address, path), backlog);
-}
-
-int haft_io_port(int socket) {
-    if (hafti_io_is_simulated(socket))
-        return hafti_io_network_port(socket);
-    address_t address;
-    socklen_t size = sizeof address;
-    if (getsockname(socket, &address.any, &size) != 0)
-        return -errno;
-    if (address.any.sa_family == AF_INET)
-        return ntohs(address.v4.sin_port);
-    return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : -EAFNOSUPPORT;
-}
-
-int haft_io_shutdown(int socket, int how) {
-    if (hafti_io_is_simulated(socket))
-        return how == SHUT_WR ? hafti_io_end_simulated_output(socket) : -EOPNOTSUPP;
-    return HAFTI_IO_RESULT(shutdown(socket, how));
 }
 
 static int connect_to(const struct sockaddr *address, socklen_t size) {
@@ -316,155 +274,4 @@ int haft_io_connect_tcp(const char *host, uint16_t port) {
         count++;
     return count > 1 && haft_io_runs_here() ? connect_to_first(addresses, count)
                                             : connect_in_turn(addresses);
-}
-
-/* ---- In the pool ---- */
-
-typedef struct file_call {
-    const char *path;
-    int descriptor;
-    int flags;
-    mode_t mode;
-    bool is_fifo;
-    void *buffer;
-    size_t size;
-    int64_t offset;
-    ssize_t done;
-} file_call_t;
-
-static ssize_t finish_file_call(void (*function)(void *), file_call_t *call) {
-    int code = haft_io_call_blocking(function, call);
-    return code == 0 ? call->done : code;
-}
-
-/* Who closes the descriptor meanwhile leaves that to the end of the call: a thread of the pool has its number. */
-static ssize_t finish_call_on_descriptor(void (*function)(void *), file_call_t *call) {
-    HAFTI_IO_USING hafti_io_use_t use = {.descriptor = call->descriptor};
-    int code = hafti_io_use(&use);
-    return code == 0 ? finish_file_call(function, call) : code;
-}
-
-#define FILE_CALL(name, ...)                                                                       \
-    static void name(void *argument) {                                                             \
-        file_call_t *call = argument;                                                              \
-        do                                                                                         \
-            call->done = __VA_ARGS__;                                                              \
-        while (call->done < 0 && errno == EINTR);                                                  \
-        if (call->done < 0)                                                                        \
-            call->done = -errno;                                                                   \
-    }
-
-/* A FIFO, whose other end nobody may ever open, is not for a thread of the pool. */
-static int open_at_once(file_call_t *call) {
-    call->is_fifo = hafti_io_waits_for_other_end(AT_FDCWD, call->path, call->flags);
-    return call->is_fifo ? 0 : open(call->path, call->flags | O_CLOEXEC, call->mode);
-}
-
-FILE_CALL(call_open, open_at_once(call))
-FILE_CALL(call_read_at, pread(call->descriptor, call->buffer, call->size, call->offset))
-FILE_CALL(call_write_at, pwrite(call->descriptor, call->buffer, call->size, call->offset))
-FILE_CALL(call_sync, fsync(call->descriptor))
-
-int haft_io_open(const char *path, int flags, mode_t mode) {
-    if (hafti_io_files_are_simulated())
-        return hafti_io_files_open(path, flags, mode);
-    file_call_t call = {.path = path, .flags = flags, .mode = mode};
-    int file = (int)finish_file_call(call_open, &call);
-    return call.is_fifo ? haft_io_open_fifo(AT_FDCWD, path, flags, mode) : file;
-}
-
-ssize_t haft_io_pread(int descriptor, void *buffer, size_t size, int64_t offset) {
-    if (hafti_io_is_simulated(descriptor))
-        return hafti_io_files_transfer_at(descriptor, buffer, size, offset, false);
-    return finish_call_on_descriptor(
-        call_read_at,
-        &(file_call_t){.descriptor = descriptor, .buffer = buffer, .size = size, .offset = offset});
-}
-
-ssize_t haft_io_pwrite(int descriptor, const void *buffer, size_t size, int64_t offset) {
-    if (hafti_io_is_simulated(descriptor))
-        return hafti_io_files_transfer_at(descriptor, (void *)(uintptr_t)buffer, size, offset,
-                                          true);
-    return finish_call_on_descriptor(call_write_at,
-                                     &(file_call_t){.descriptor = descriptor,
-                                                    .buffer = (void *)(uintptr_t)buffer,
-                                                    .size = size,
-                                                    .offset = offset});
-}
-
-int haft_io_fsync(int descriptor) {
-    if (hafti_io_is_simulated(descriptor))
-        return hafti_io_files_sync(descriptor);
-    return (int)finish_call_on_descriptor(call_sync, &(file_call_t){.descriptor = descriptor});
-}
-
-/* Of its own, since who asks may have gone when the answer comes. */
-typedef struct resolve_call {
-    const char *host, *service; /* or NULL */
-    const struct addrinfo *hints;
-    struct addrinfo copy_of_hints, *result;
-    int code;
-    int error; /* errno of the thread that has called */
-    char texts[];
-} resolve_call_t;
-
-static void call_resolve(void *argument) {
-    resolve_call_t *call = argument;
-    call->code = getaddrinfo(call->host, call->service, call->hints, &call->result);
-    call->error = errno;
-}
-
-static void leave_resolve(void *argument) {
-    resolve_call_t *call = argument;
-    free_addresses(&call->result);
-    free(call);
-}
-
-static resolve_call_t *resolve_call_new(const char *host, const char *service,
-                                        const struct addrinfo *hints) {
-    size_t host_size = host != NULL ? strlen(host) + 1 : 0;
-    size_t service_size = service != NULL ? strlen(service) + 1 : 0;
-    resolve_call_t *call = calloc(1, sizeof *call + host_size + service_size);
-    if (call == NULL)
-        return NULL;
-    if (host != NULL)
-        call->host = memcpy(call->texts, host, host_size);
-    if (service != NULL)
-        call->service = memcpy(call->texts + host_size, service, service_size);
-    if (hints != NULL) {
-        call->copy_of_hints = *hints;
-        call->hints = &call->copy_of_hints;
-    }
-    return call;
-}
-
-static int code_of_resolver(const resolve_call_t *call) {
-    switch (call->code) {
-    case 0:
-        return 0;
-    case EAI_SYSTEM:
-        return -call->error;
-    case EAI_MEMORY:
-        return -ENOMEM;
-    default:
-        return HAFT_IO_ERROR_OF_RESOLVER + call->code;
-    }
-}
-
-int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
-                    struct addrinfo **result) {
-    address_t address;
-    if (hafti_io_network_is_simulated() && host != NULL && numeric_address(&address, host, 0) == 0)
-        host = hints != NULL && hints->ai_family == AF_INET6 ? "::1" : "127.0.0.1";
-    resolve_call_t *call = resolve_call_new(host, service, hints);
-    if (call == NULL)
-        return -ENOMEM;
-    int code = haft_io_call_or_leave(call_resolve, call, leave_resolve);
-    if (code != 0)
-        return code;
-    code = code_of_resolver(call);
-    if (code == 0)
-        *result = call->result;
-    free(call);
-    return code;
 }

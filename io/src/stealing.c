@@ -27,7 +27,7 @@
  * down to that, which are the siblings: so a batch runs without a switch for each, a tree
  * goes depth first, and thieves find the oldest, which are the largest parts of a tree.
  */
-#include "internal.h"
+#include "ready.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -355,4 +355,10 @@ void hafti_io_rises(hafti_io_worker_t *worker) {
     if (was_roused && hafti_io_clock() - worker->slept_at < SHORT_SLEEP)
         worker->searches = MOST_SEARCHES;
     worker->searching = hafti_io_parking_rise(&worker->crew->parking, worker->index);
+}
+
+void hafti_io_settle(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    task->worker = worker;
+    task->runner->worker = worker;
+    hafti_io_set_state(task, HAFTI_IO_READY);
 }

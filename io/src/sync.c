@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Mutexes, semaphores, conditions, events, promises: each a few fields, a lock for them, and the list of
    those who wait. What is released is handed to the first of these; a mutex is not at once. */
-#include "wait.h"
+#include "objects.h"
 
 /* A wait that was cancelled unwinds here, when nothing is held any more. */
 static int finish(int code) {
@@ -226,20 +226,6 @@ void haft_io_event_wait_to_the_end(haft_io_event_t *event) {
                          "an event", NULL);
     else
         hafti_io_unguard(&event->lock);
-}
-
-void hafti_io_wait_turn(haft_io_task_t *task, haft_io_event_t *event) {
-    hafti_io_guard(&event->lock);
-    if (!event->set) {
-        hafti_io_cell_t cell = {HAFTI_IO_WAITING, task};
-        hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
-        hafti_io_take_place(&event->waiting, &place);
-        hafti_io_unguard(&event->lock);
-        hafti_io_cell_wait(&cell, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, "its turn");
-        hafti_io_guard(&event->lock);
-    }
-    event->set = false;
-    hafti_io_unguard(&event->lock);
 }
 
 void haft_io_promise_set(haft_io_promise_t *promise, void *value) {

@@ -1,93 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Tasks: their making and end, joining, names, values by key. */
-#include "internal.h"
+#include "tasks.h"
 
 #include <limits.h>
 #include <stdlib.h>
-
-/* ---- Records ---- */
-
-enum { FRESH_AT_ONCE = 16, MOVED_AT_ONCE = 64, MOST_FREE = 4 * MOVED_AT_ONCE };
-
-/* Where one thread spawns and another frees, records go back by way of the crew. */
-static HAFTI_IO_COLD void give_spare(hafti_io_worker_t *worker) {
-    haft_io_task_t *first = worker->free, *last = first;
-    for (int i = 1; i < MOVED_AT_ONCE; i++)
-        last = last->next;
-    worker->free = last->next;
-    worker->free_count -= MOVED_AT_ONCE;
-    hafti_io_guard(&worker->crew->lock);
-    last->next = worker->crew->spare;
-    worker->crew->spare = first;
-    hafti_io_unguard(&worker->crew->lock);
-}
-
-static HAFTI_IO_COLD bool take_spare(hafti_io_worker_t *worker) {
-    hafti_io_guard(&worker->crew->lock);
-    for (int i = 0; i < MOVED_AT_ONCE && worker->crew->spare != NULL; i++) {
-        haft_io_task_t *task = worker->crew->spare;
-        worker->crew->spare = task->next;
-        task->next = worker->free;
-        worker->free = task;
-        worker->free_count++;
-    }
-    hafti_io_unguard(&worker->crew->lock);
-    return worker->free != NULL;
-}
-
-HAFTI_IO_COLD static haft_io_task_t *refill(hafti_io_worker_t *worker) {
-    if (worker->shared && take_spare(worker))
-        return worker->free;
-    for (int i = 0; i < FRESH_AT_ONCE; i++) {
-        haft_io_task_t *task = hafti_io_new_record(worker, &worker->tasks, sizeof *task);
-        if (task == NULL)
-            break;
-        task->state = HAFTI_IO_FREE;
-        task->queued = (hafti_io_link_t){NULL, NULL};
-        task->number = 0;
-        task->next = worker->free;
-        worker->free = task;
-        worker->free_count++;
-    }
-    return worker->free;
-}
-
-haft_io_task_t *hafti_io_task_new(hafti_io_worker_t *worker, haft_io_scope_t *scope,
-                                  void *(*function)(void *), void *argument) {
-    haft_io_task_t *task = worker->free;
-    if (HAFTI_IO_UNLIKELY(task == NULL) && (task = refill(worker)) == NULL)
-        return NULL;
-    worker->free = task->next;
-    /* Field by field: clearing the whole costs as much as all the rest of a spawn. */
-    task->worker = worker;
-    task->runner = NULL;
-    task->home = scope;
-    task->joiner = HAFTI_IO_NOT_JOINABLE;
-    task->function = function;
-    task->argument = argument;
-    task->name = NULL;
-    task->locals = NULL;
-    task->moves = scope->moves;
-    task->kept = false;
-    task->spread = false;
-    task->stack = 0;
-    task->state = HAFTI_IO_NEW;
-    if (HAFTI_IO_UNLIKELY(worker->shared)) {
-        worker->free_count--;
-        hafti_io_scope_count_up_shared(scope, worker);
-    } else {
-        scope->live++;
-    }
-    return task;
-}
-
-static void release(haft_io_task_t *task, hafti_io_worker_t *worker) {
-    hafti_io_set_state(task, HAFTI_IO_FREE);
-    task->next = worker->free;
-    worker->free = task;
-    if (HAFTI_IO_UNLIKELY(worker->shared) && ++worker->free_count > MOST_FREE)
-        give_spare(worker);
-}
 
 static void release_binding(hafti_io_binding_t *binding) {
     while (binding != NULL && __atomic_sub_fetch(&binding->uses, 1, __ATOMIC_ACQ_REL) == 0) {
@@ -133,7 +49,7 @@ static void hand_over_shared(haft_io_task_t *task, hafti_io_worker_t *worker) {
     if (joiner != HAFTI_IO_NOT_JOINABLE)
         joiner = __atomic_exchange_n(&task->joiner, HAFTI_IO_ENDING, __ATOMIC_ACQ_REL);
     if (joiner == HAFTI_IO_NOT_JOINABLE) {
-        release(task, worker);
+        hafti_io_task_release(task, worker);
         return;
     }
     if (joiner == NULL) {
@@ -213,7 +129,7 @@ void hafti_io_task_end(haft_io_task_t *task, int code) {
     }
     hafti_io_cell_t *joiner = task->joiner;
     if (joiner == HAFTI_IO_NOT_JOINABLE) {
-        release(task, worker);
+        hafti_io_task_release(task, worker);
     } else {
         task->joiner = HAFTI_IO_HAS_ENDED;
         if (joiner == NULL) {
@@ -228,40 +144,6 @@ void hafti_io_task_end(haft_io_task_t *task, int code) {
     }
     if (--home->live == 0 && home->closer != NULL)
         hafti_io_cell_win(home->closer, HAFTI_IO_WOKEN);
-}
-
-void hafti_io_task_forget(haft_io_task_t *task, hafti_io_worker_t *worker) {
-    haft_io_scope_t *home = task->home;
-    if (task->kept) {
-        bool here = worker->shared && task->kept_here;
-        if (here && home->worker != worker) {
-            hafti_io_set_state(task, HAFTI_IO_FREE);
-            hafti_io_scope_return(home, task);
-            return;
-        }
-        if (!here)
-            hafti_io_lock_scope(home);
-        hafti_io_unlink(&task->queued);
-        if (!here)
-            hafti_io_unlock_scope(home);
-    }
-    release(task, worker);
-}
-
-/* ---- Stacks ---- */
-
-static HAFTI_IO_COLD __attribute__((noinline)) haft_fiber_t *
-fiber_on_own_stack(const haft_io_task_t *task, void *(*function)(void *), void *argument) {
-    haft_fiber_options_t options = {.stack_size = (size_t)1 << task->stack,
-                                    .name = "a task, see haft_io_task_options_t.stack_size"};
-    return haft_fiber_new_with(&options, function, argument);
-}
-
-haft_fiber_t *hafti_io_fiber_of(const haft_io_task_t *task, void *(*function)(void *),
-                                void *argument) {
-    if (HAFTI_IO_UNLIKELY(task->stack != 0))
-        return fiber_on_own_stack(task, function, argument);
-    return haft_fiber_new_with(&task->worker->crew->stacks, function, argument);
 }
 
 static HAFTI_IO_COLD uint8_t bits_of(size_t stack_size) {
@@ -397,10 +279,6 @@ int haft_io_join(haft_io_task_t *task, void **result) {
 }
 
 /* ---- Names and values ---- */
-
-const char *haft_io_task_name(const haft_io_task_t *task) {
-    return task->name != NULL ? task->name : "";
-}
 
 void haft_io_task_set_name(const char *name) {
     haft_io_task_t *task = hafti_io_this_task();

@@ -3,7 +3,7 @@
  * std::terminate on a task, in programs of C++: before the program ends, standard error names the task, and says where
  * it was and, of a cancel that could not pass, why. (Of what is unwound by force core says it.)
  */
-#include "internal.h"
+#include "workers.h"
 
 #include <execinfo.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * program's threads. What a child process inherits of that would keep it from being ended: so each of these threads
  * knows what the program blocks.
  */
-#include "internal.h"
+#include "base.h"
 
 #include <pthread.h>
 #include <signal.h>

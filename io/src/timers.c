@@ -12,7 +12,7 @@
  * - a bit of `occupied` is set if its slot has timers; it may still be set when the last has been
  *   removed, and is then cleared when somebody comes by.
  */
-#include "internal.h"
+#include "workers.h"
 
 enum { FEW = 8 };
 

@@ -23,6 +23,7 @@
  * arrive in blocks of memory that the kernel has been provided with: it chooses one when something comes. A block
  * that has arrived is the library's as any other that is lent, and another takes its slot.
  */
+#include "backends.h"
 #include "uring.h"
 
 #include <fcntl.h>

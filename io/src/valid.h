@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariants of the tables in internal.h and scheduler.c, checked where a task waits and goes on, a worker falls
+/* The invariants of the tables in state.h and scheduler.c, checked where a task waits and goes on, a worker falls
    asleep and rises, and a run ends; nothing in release builds (NDEBUG). */
 #ifndef HAFTI_IO_VALID_H
 #define HAFTI_IO_VALID_H
 
-#include "internal.h"
+#include "workers.h"
 
 /* Each returns NULL, or the invariant that does not hold. All are called by the worker's thread. */
 

@@ -1,49 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the synchronisation objects share: a lock for a few instructions, and the list of those who wait.
+ * What the synchronisation objects share: the list of the places in which tasks wait.
  *
  * Whoever releases something takes the first place out of the list and tries to win its cell, under the
  * object's lock. A waiter that was cancelled, or whose time was up, leaves its place under the same
  * lock. So a place in the list, and its cell, are always alive.
  */
-#include "wait.h"
-
-#include <linux/futex.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-/* ---- The lock (hafti_io_guard): 0 free, 1 held, 2 held and somebody sleeps for it ---- */
-
-/* Who gives the lock back looks whether it is 2, and then makes it 0. Who writes 2 in between is not woken: mostly he
-   finds 0 when he is about to sleep; if not, he sleeps for MOMENT. */
-void hafti_io_guard_contended(uint32_t *lock) {
-    enum { SPINS = 100 };
-    static const struct timespec MOMENT = {.tv_nsec = HAFT_IO_MILLISECOND};
-    for (int i = 0; i < SPINS; i++) {
-        uint32_t is_free = 0;
-        if (__atomic_load_n(lock, __ATOMIC_RELAXED) == 0 &&
-            __atomic_compare_exchange_n(lock, &is_free, 1, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED))
-            return;
-    }
-    int saved = errno;
-    while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE) != 0)
-        syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, 2, &MOMENT, NULL, 0);
-    errno = saved;
-}
-
-void hafti_io_wake_guarded(uint32_t *lock) {
-    syscall(SYS_futex, lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
-void hafti_io_relax(unsigned *turns) {
-    enum { SPINS = 100 };
-    if (++*turns % SPINS == 0)
-        sched_yield();
-}
-
-/* ---- The list ---- */
+#include "waits.h"
 
 void hafti_io_take_first_place(haft_io_waiting_t *list, hafti_io_place_t *place) {
     place->list = list;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What ends a thread's wait in its back end: an eventfd, which the back end watches. */
-#include "internal.h"
+#include "base.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
  * the signal may come where a backtrace ends at once (an entry of AArch64's PLT, which has no unwind
  * information). So a worker does nothing for it but to say which runner is running.
  */
-#include "internal.h"
+#include "inside.h"
 
 #include <execinfo.h>
 #include <signal.h>

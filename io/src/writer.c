@@ -8,7 +8,7 @@
  * Only a write that has returned moves `start`: so one that is cancelled, or fails, has lost nothing, and the next
  * flush goes on.
  */
-#include "internal.h"
+#include "objects.h"
 
 #include <stdarg.h>
 #include <stdio.h>

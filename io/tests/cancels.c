@@ -8,7 +8,7 @@
  * The linker puts functions of this file (__wrap_) in the way of the library's waits and allocations, and of what it
  * does at a cancelled wait, and at the end of a scope.
  */
-#include "../src/simulation.h"
+#include "../src/simulation/simulation.h"
 #include "sample.h"
 
 #include <pthread.h>

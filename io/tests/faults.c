@@ -8,7 +8,7 @@
  * The linker puts functions of this file (__wrap_) in the way of the library's calls. A request of io_uring
  * fails by being another one, which does nothing, until its completion.
  */
-#include "../src/internal.h"
+#include "../src/operations.h"
 #include "sample.h"
 
 #include <linux/futex.h>

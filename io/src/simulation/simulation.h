@@ -24,12 +24,11 @@
 #ifndef HAFTI_IO_SIMULATION_H
 #define HAFTI_IO_SIMULATION_H
 
-#include "internal.h"
+#include "../runs.h"
+#include "../system.h"
 
 #include <netinet/in.h>
 #include <poll.h>
-
-enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
 
 enum hafti_io_object_kind {
     HAFTI_IO_A_SOCKET,
@@ -137,6 +136,7 @@ struct hafti_io_object {
 typedef struct hafti_io_simulated_state {
     hafti_io_simulated_t *simulated;
     hafti_io_descriptors_t *descriptors; /* the run's */
+    void (*close_object)(struct hafti_io_simulated_state *state, hafti_io_object_t *object);
     hafti_io_number_t **numbers;
     int count, room; /* of `numbers` */
     hafti_io_object_t *objects;
@@ -156,6 +156,8 @@ typedef struct hafti_io_simulated_state {
 static inline hafti_io_simulated_state_t *hafti_io_state_here(void) {
     return hafti_io_worker()->backend_state;
 }
+/* The lists of those who wait on the descriptor. NULL: no memory; not so once it is an object's. */
+hafti_io_descriptor_t *hafti_io_waiters_of(hafti_io_simulated_state_t *state, int descriptor);
 /* NULL: there is no such descriptor that is open. */
 hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int descriptor);
 /* A new one; NULL: no memory. */
@@ -249,6 +251,9 @@ int hafti_io_place_of(const struct sockaddr *address, socklen_t size,
 bool hafti_io_is_some_address(const hafti_io_place_there_t *place);
 /* Who has the place, of listeners or of receivers; NULL: nobody. */
 hafti_io_object_t *hafti_io_object_at(void *const *places, const hafti_io_place_there_t *place);
+/* A port that nobody has there; false: all are taken. */
+bool hafti_io_choose_port(hafti_io_simulated_state_t *state, void *const *places,
+                          hafti_io_place_there_t *place);
 /* The place is an object's, with its port, or 0 for one that is chosen. -EADDRINUSE, -ENOMEM. */
 int hafti_io_occupy(hafti_io_simulated_state_t *state, void **places,
                     hafti_io_place_there_t *place);
@@ -314,5 +319,31 @@ ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
                                           hafti_io_object_t *object,
                                           const hafti_io_memory_t *memory, int64_t *offset,
                                           bool writes);
+
+/* ---- Of the table system.h ---- */
+
+/* (simulated_network.c, simulated_datagrams.c, simulated_streams.c) */
+int hafti_io_network_socket(int domain, int type, int protocol);
+int hafti_io_network_pipe(int ends[2]);
+int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]);
+int hafti_io_network_bind(int socket, const struct sockaddr *address, socklen_t size);
+int hafti_io_network_listen(int socket, const struct sockaddr *address, socklen_t size,
+                            int backlog);
+int hafti_io_network_port(int socket);
+/* The end's stream is the system's from now on. -EOPNOTSUPP for what is no end. */
+int hafti_io_network_real_of(int end);
+const char *hafti_io_network_host_of(const char *host, int family);
+
+/* (simulated_files.c, simulated_directories.c) Each lets others go on first, as the pool does. */
+int hafti_io_files_open(const char *path, int flags, mode_t mode);
+ssize_t hafti_io_files_pread(int file, void *buffer, size_t size, int64_t offset);
+ssize_t hafti_io_files_pwrite(int file, const void *buffer, size_t size, int64_t offset);
+int hafti_io_files_fsync(int file);
+int64_t hafti_io_files_seek(int file, int64_t by);
+int hafti_io_files_list(const char *path, struct dirent ***entries);
+int hafti_io_files_mkdir(const char *path, mode_t mode);
+int hafti_io_files_remove(const char *path);
+int hafti_io_files_rename(const char *from, const char *to);
+int hafti_io_files_stat(const char *path, struct stat *status);
 
 #endif

@@ -20,85 +20,11 @@ enum { FLAGS = MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE |
 typedef hafti_io_simulated_state_t state_t;
 typedef hafti_io_object_t object_t;
 
-/* ---- Chance (splitmix64) ---- */
-
-uint64_t hafti_io_random(hafti_io_simulated_t *simulated, uint64_t bound) {
-    uint64_t z = simulated->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (z ^ (z >> 31)) % bound;
-}
-
 /* ---- The table of objects ---- */
 
-bool hafti_io_is_simulated(int descriptor) {
-    const hafti_io_worker_t *worker = hafti_io_worker();
-    return descriptor >= FIRST && worker != NULL && worker->simulated != NULL;
-}
-
-object_t *hafti_io_object_of(state_t *state, int descriptor) {
-    int index = descriptor - FIRST;
-    return index >= 0 && index < state->count ? state->numbers[index]->object : NULL;
-}
-
-bool hafti_io_is_simulated_stream(int descriptor) {
+static bool is_stream(int descriptor) {
     const object_t *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
     return object == NULL || object->kind != HAFTI_IO_DATAGRAMS;
-}
-
-static hafti_io_descriptor_t *waiters_of(state_t *state, int descriptor) {
-    return hafti_io_descriptor(state->descriptors, descriptor, true);
-}
-
-int hafti_io_object_number(state_t *state, object_t *object) {
-    if (state->count == state->room) {
-        size_t room = state->room == 0 ? 16 : 2 * (size_t)state->room;
-        hafti_io_number_t **grown = realloc(state->numbers, room * sizeof *grown);
-        if (grown == NULL)
-            return -ENOMEM;
-        state->numbers = grown;
-        state->room = (int)room;
-    }
-    hafti_io_number_t *number = malloc(sizeof *number);
-    if (number == NULL || waiters_of(state, FIRST + state->count) == NULL) {
-        free(number);
-        return -ENOMEM;
-    }
-    *number = (hafti_io_number_t){.object = object, .descriptor = FIRST + state->count};
-    hafti_io_append(&object->numbers, &number->link);
-    object->uses++;
-    state->numbers[state->count++] = number;
-    return number->descriptor;
-}
-
-object_t *hafti_io_object_new(state_t *state, enum hafti_io_object_kind kind) {
-    object_t *object = calloc(1, sizeof *object);
-    if (object == NULL)
-        return NULL;
-    object->kind = kind;
-    object->open = true;
-    hafti_io_ring(&object->numbers);
-    object->descriptor = hafti_io_object_number(state, object);
-    if (object->descriptor < 0) {
-        free(object);
-        return NULL;
-    }
-    object->next = state->objects;
-    state->objects = object;
-    return object;
-}
-
-void hafti_io_object_wake_one_way(state_t *state, const object_t *object,
-                                  enum hafti_io_direction direction) {
-    const hafti_io_link_t *numbers = &object->numbers;
-    for (const hafti_io_link_t *link = numbers->next; link != numbers; link = link->next)
-        hafti_io_wake(waiters_of(state, HAFTI_IO_OWNER(link, hafti_io_number_t, link)->descriptor),
-                      direction, false, false);
-}
-
-void hafti_io_object_wake(state_t *state, const object_t *object) {
-    hafti_io_object_wake_one_way(state, object, HAFTI_IO_INWARD);
-    hafti_io_object_wake_one_way(state, object, HAFTI_IO_OUTWARD);
 }
 
 static void close_object(state_t *state, object_t *object) {
@@ -123,110 +49,6 @@ static void close_object(state_t *state, object_t *object) {
         hafti_io_file_stop_using(object->file);
         break;
     }
-}
-
-/* What is closed with it, since it was under way there, takes its turn: so no stack, however many follow each other. */
-void hafti_io_object_drop(state_t *state, object_t *object) {
-    if (--object->uses != 0)
-        return;
-    hafti_io_append(&state->unused, &object->unused);
-    if (state->closes)
-        return;
-    state->closes = true;
-    while (!hafti_io_ring_empty(&state->unused)) {
-        object = HAFTI_IO_OWNER(state->unused.next, object_t, unused);
-        hafti_io_unlink(&object->unused);
-        close_object(state, object);
-    }
-    state->closes = false;
-}
-
-void hafti_io_number_close(state_t *state, int descriptor) {
-    hafti_io_number_t *number = state->numbers[descriptor - FIRST];
-    object_t *object = number->object;
-    hafti_io_descriptor_t *waiters = waiters_of(state, descriptor);
-    number->object = NULL;
-    hafti_io_unlink(&number->link);
-    hafti_io_wake(waiters, HAFTI_IO_INWARD, true, false);
-    hafti_io_wake(waiters, HAFTI_IO_OUTWARD, true, false);
-    hafti_io_object_drop(state, object);
-}
-
-bool hafti_io_object_is_socket(const object_t *object) {
-    return object->kind != HAFTI_IO_A_FILE && object->kind != HAFTI_IO_A_PIPE;
-}
-
-/* ---- Bytes ---- */
-
-size_t hafti_io_drawn_size(hafti_io_simulated_t *simulated, size_t size) {
-    return simulated->short_counts && size > 1 ? 1 + hafti_io_random(simulated, size) : size;
-}
-
-hafti_io_memory_t hafti_io_memory_of(const struct iovec *parts, size_t count) {
-    hafti_io_memory_t memory = {parts, count, 0};
-    for (size_t i = 0; i < count; i++)
-        memory.size += parts[i].iov_len;
-    return memory;
-}
-
-static bool is_there(const hafti_io_memory_t *memory, size_t size) {
-    for (size_t i = 0, at = 0; i < memory->count && at < size; at += memory->parts[i++].iov_len)
-        if (memory->parts[i].iov_base == NULL && memory->parts[i].iov_len != 0)
-            return false;
-    return true;
-}
-
-bool hafti_io_memory_copy(const hafti_io_memory_t *memory, char *ring, size_t length, size_t first,
-                          size_t size, bool into_ring) {
-    if (!is_there(memory, size))
-        return false;
-    for (size_t i = 0; i < memory->count && size != 0; i++) {
-        char *bytes = memory->parts[i].iov_base;
-        for (size_t left = memory->parts[i].iov_len, run; left != 0 && size != 0; left -= run) {
-            char *in_ring = &ring[first % length];
-            run = length - first % length;
-            run = run < left ? run : left;
-            run = run < size ? run : size;
-            if (into_ring)
-                memcpy(in_ring, bytes, run);
-            else
-                memcpy(bytes, in_ring, run);
-            bytes += run;
-            first += run;
-            size -= run;
-        }
-    }
-    return true;
-}
-
-/* ---- Faults ---- */
-
-bool hafti_io_fault_is_drawn(hafti_io_simulated_t *simulated) {
-    return simulated->faults_one_in != 0 &&
-           hafti_io_random(simulated, simulated->faults_one_in) == 0;
-}
-
-int hafti_io_fault_of(state_t *state, object_t *object, bool writes) {
-    int code = object->fails;
-    object->fails = 0;
-    if (code != 0 || !hafti_io_fault_is_drawn(state->simulated))
-        return code;
-    switch (object->kind) {
-    case HAFTI_IO_A_SOCKET:
-        return hafti_io_random(state->simulated, 2) == 0 ? -ECONNREFUSED : -ETIMEDOUT;
-    case HAFTI_IO_A_LISTENER:
-        return -EMFILE;
-    case HAFTI_IO_A_FILE:
-        return writes && hafti_io_random(state->simulated, 2) == 0 ? -ENOSPC : -EIO;
-    case HAFTI_IO_A_STREAM:
-        hafti_io_object_break(state, object);
-        return -ECONNRESET;
-    case HAFTI_IO_A_PIPE: /* has nothing that could go wrong */
-    case HAFTI_IO_A_REAL_END:
-    case HAFTI_IO_DATAGRAMS: /* go wrong on their way */
-        break;
-    }
-    return 0;
 }
 
 /* ---- Operations ---- */
@@ -466,7 +288,8 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
                    : -EBADF;
         if (done != -EAGAIN || hafti_io_must_not_wait(operation))
             break;
-        code = hafti_io_wait_on(waiters_of(state, operation->descriptor), operation, runner->task);
+        code = hafti_io_wait_on(hafti_io_waiters_of(state, operation->descriptor), operation,
+                                runner->task);
         done = code;
     }
     if (operation->kind == HAFTI_IO_CONNECT)
@@ -476,7 +299,7 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
 
 static hafti_io_descriptor_t *find(hafti_io_worker_t *worker, int descriptor) {
     return hafti_io_object_of(worker->backend_state, descriptor) != NULL
-               ? waiters_of(worker->backend_state, descriptor)
+               ? hafti_io_waiters_of(worker->backend_state, descriptor)
                : NULL;
 }
 
@@ -576,7 +399,7 @@ int haft_io_simulated_pair(int ends[2]) {
     return hafti_io_object_pair(state, HAFTI_IO_A_STREAM, ends);
 }
 
-int hafti_io_end_simulated_output(int descriptor) {
+static int end_output(int descriptor) {
     state_t *state = hafti_io_state_here();
     object_t *end = hafti_io_object_of(state, descriptor);
     if (end == NULL)
@@ -598,6 +421,10 @@ int hafti_io_end_simulated_output(int descriptor) {
     }
     hafti_io_simulated_end_ends_output(state, end);
     return 0;
+}
+
+static int shut_down(int socket, int how) {
+    return how == SHUT_WR ? end_output(socket) : -EOPNOTSUPP;
 }
 
 void haft_io_simulated_break(int descriptor) {
@@ -716,6 +543,7 @@ static int start(hafti_io_worker_t *worker) {
         return -ENOMEM;
     state->simulated = worker->simulated;
     state->descriptors = worker->crew->descriptors;
+    state->close_object = close_object;
     hafti_io_ring(&state->unused);
     hafti_io_ring(&state->late);
     hafti_io_ring(&state->changes);
@@ -726,7 +554,7 @@ static int start(hafti_io_worker_t *worker) {
     return code;
 }
 
-const hafti_io_backend_t haft_io_simulation = {
+static const hafti_io_backend_t simulation = {
     .name = "simulation",
     .start = start,
     .stop = stop,
@@ -735,6 +563,29 @@ const hafti_io_backend_t haft_io_simulation = {
     .poll_several = poll_several,
     .poll = poll_time,
     .interrupt = interrupt,
+};
+
+static const hafti_io_system_t simulated_system = {
+    .network = {.pipe = hafti_io_network_pipe,
+                .socket = hafti_io_network_socket,
+                .socket_pair = hafti_io_network_pair,
+                .bind = hafti_io_network_bind,
+                .listen = hafti_io_network_listen,
+                .port = hafti_io_network_port,
+                .shutdown = shut_down,
+                .is_stream = is_stream,
+                .real_of = hafti_io_network_real_of,
+                .host_of = hafti_io_network_host_of},
+    .files = {.open = hafti_io_files_open,
+              .pread = hafti_io_files_pread,
+              .pwrite = hafti_io_files_pwrite,
+              .fsync = hafti_io_files_fsync,
+              .seek = hafti_io_files_seek,
+              .list = hafti_io_files_list,
+              .mkdir = hafti_io_files_mkdir,
+              .remove = hafti_io_files_remove,
+              .rename = hafti_io_files_rename,
+              .stat = hafti_io_files_stat},
 };
 
 /* 0, after a message: the environment has something else than a seed. */
@@ -776,7 +627,9 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
                                       .network = options->network,
                                       .files = options->files,
                                       .faults_one_in = options->faults_one_in,
-                                      .switches_one_in = options->switches_one_in};
+                                      .switches_one_in = options->switches_one_in,
+                                      .backend = &simulation,
+                                      .system = &simulated_system};
     int code = hafti_io_run_with(main, argument, NULL, &simulated);
     if (code != 0)
         fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,

@@ -5,13 +5,12 @@
  */
 #include "simulation.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
-
-enum { FIRST_PORT = 32768, LAST_PORT = 60999 }; /* that are chosen, as by Linux */
 
 static hafti_io_simulated_state_t *network(void) {
     const hafti_io_worker_t *worker = hafti_io_worker();
@@ -20,101 +19,15 @@ static hafti_io_simulated_state_t *network(void) {
                : NULL;
 }
 
-bool hafti_io_network_is_simulated(void) {
-    return network() != NULL;
-}
-
-/* ---- Places ---- */
-
-int hafti_io_place_of(const struct sockaddr *address, socklen_t size,
-                      hafti_io_place_there_t *place) {
-    static const socklen_t least[] = {
-        [AF_UNIX] = offsetof(struct sockaddr_un, sun_path) + 1,
-        [AF_INET] = sizeof(struct sockaddr_in),
-        [AF_INET6] = offsetof(struct sockaddr_in6, sin6_scope_id), /* as the system has it */
-    };
-    *place = (hafti_io_place_there_t){.family = AF_UNSPEC};
-    if (address == NULL)
-        return -EFAULT;
-    if (size < sizeof address->sa_family)
-        return -EINVAL;
-    sa_family_t family = address->sa_family;
-    if (family != AF_UNIX && family != AF_INET && family != AF_INET6)
-        return -EAFNOSUPPORT;
-    if (size < least[family] || (family == AF_UNIX && size > sizeof(struct sockaddr_un)))
-        return -EINVAL;
-    place->family = family;
-    if (family == AF_UNIX) {
-        /* To the end of the word; or all, of a name that is no path. */
-        const char *path = ((const struct sockaddr_un *)(const void *)address)->sun_path;
-        size -= offsetof(struct sockaddr_un, sun_path);
-        memcpy(place->path, path, path[0] != '\0' ? strnlen(path, size) : size);
-        return 0;
-    }
-    /* The port is at the same place in both. */
-    const struct sockaddr_in *v4 = (const void *)address;
-    place->port = ntohs(v4->sin_port);
-    if (family == AF_INET6)
-        place->address = ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
-    else
-        place->address = (struct in6_addr){.s6_addr = {[10] = 0xff, [11] = 0xff}};
-    if (family == AF_INET)
-        memcpy(&place->address.s6_addr[12], &v4->sin_addr, sizeof v4->sin_addr);
-    return 0;
-}
-
-bool hafti_io_is_some_address(const hafti_io_place_there_t *place) {
-    static const struct in6_addr any_of_v4 = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
-    return !IN6_IS_ADDR_UNSPECIFIED(&place->address) &&
-           memcmp(&place->address, &any_of_v4, sizeof any_of_v4) != 0;
-}
-
-static int by_place(const void *one, const void *other) {
-    const hafti_io_place_there_t *first = one, *second = other;
-    bool is_path = first->family == AF_UNIX;
-    if (is_path != (second->family == AF_UNIX))
-        return is_path ? 1 : -1;
-    return is_path ? memcmp(first->path, second->path, sizeof first->path)
-                   : first->port - second->port;
-}
-
-hafti_io_object_t *hafti_io_object_at(void *const *places, const hafti_io_place_there_t *place) {
-    hafti_io_place_there_t **found = tfind(place, places, by_place);
-    return found != NULL ? HAFTI_IO_OWNER(*found, hafti_io_object_t, place) : NULL;
-}
+/* ---- Of the table system.h ---- */
 
 static hafti_io_object_t *listener_at(const hafti_io_simulated_state_t *state,
                                       const hafti_io_place_there_t *place) {
     return hafti_io_object_at(&state->listeners, place);
 }
 
-/* One that none of these has; false: they have all. */
-static bool choose_port(hafti_io_simulated_state_t *state, void *const *places,
-                        hafti_io_place_there_t *place) {
-    for (int i = FIRST_PORT; i <= LAST_PORT; i++) {
-        bool more = state->last_port >= FIRST_PORT && state->last_port < LAST_PORT;
-        place->port = state->last_port = more ? (uint16_t)(state->last_port + 1) : FIRST_PORT;
-        if (hafti_io_object_at(places, place) == NULL)
-            return true;
-    }
-    return false;
-}
-
-int hafti_io_occupy(hafti_io_simulated_state_t *state, void **places,
-                    hafti_io_place_there_t *place) {
-    bool chosen = place->family != AF_UNIX && place->port == 0;
-    if (chosen ? !choose_port(state, places, place) : hafti_io_object_at(places, place) != NULL)
-        return -EADDRINUSE;
-    return tsearch(place, places, by_place) != NULL ? 0 : -ENOMEM;
-}
-
-void hafti_io_vacate(void **places, const hafti_io_place_there_t *place) {
-    tdelete(place, places, by_place);
-}
-
-/* ---- For sockets.c ---- */
-
-int hafti_io_network_socket(int domain, int type) {
+int hafti_io_network_socket(int domain, int type, int protocol) {
+    (void)protocol;
     if (type < 0)
         return -EINVAL;
     if (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6)
@@ -139,7 +52,8 @@ int hafti_io_network_pipe(int ends[2]) {
     return hafti_io_object_pair(network(), HAFTI_IO_A_PIPE, ends);
 }
 
-int hafti_io_network_pair(int domain, int type, int ends[2]) {
+int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]) {
+    (void)protocol;
     if (domain != AF_UNIX)
         return domain == AF_INET || domain == AF_INET6 ? -EOPNOTSUPP : -EAFNOSUPPORT;
     type &= ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -241,7 +155,7 @@ int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_objec
     }
     end->place = place;
     if (place.family != AF_UNIX)
-        choose_port(state, &state->listeners, &socket->place);
+        hafti_io_choose_port(state, &state->listeners, &socket->place);
     hafti_io_append(&listener->arrived, &end->link);
     listener->waiting += !has_room;
     hafti_io_object_wake(state, listener);
@@ -293,4 +207,12 @@ static void keep(void *place) {
 void hafti_io_simulated_network_stop(hafti_io_simulated_state_t *state) {
     tdestroy(state->listeners, keep);
     tdestroy(state->receivers, keep);
+}
+
+/* Any host that the program may know is this one. */
+const char *hafti_io_network_host_of(const char *host, int family) {
+    struct in6_addr address;
+    if (inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1)
+        return host;
+    return family == AF_INET6 ? "::1" : "127.0.0.1";
 }

@@ -234,7 +234,7 @@ static int move_into(const object_t *ends[2], const int real[2]) {
     return 0;
 }
 
-int hafti_io_become_real(int descriptor) {
+int hafti_io_network_real_of(int descriptor) {
     state_t *state = hafti_io_state_here();
     object_t *end = hafti_io_object_of(state, descriptor);
     if (end == NULL)
@@ -274,4 +274,27 @@ int hafti_io_become_real(int descriptor) {
         hafti_io_object_wake(state, ends[i]);
     }
     return end->real;
+}
+
+int hafti_io_fault_of(state_t *state, object_t *object, bool writes) {
+    int code = object->fails;
+    object->fails = 0;
+    if (code != 0 || !hafti_io_fault_is_drawn(state->simulated))
+        return code;
+    switch (object->kind) {
+    case HAFTI_IO_A_SOCKET:
+        return hafti_io_random(state->simulated, 2) == 0 ? -ECONNREFUSED : -ETIMEDOUT;
+    case HAFTI_IO_A_LISTENER:
+        return -EMFILE;
+    case HAFTI_IO_A_FILE:
+        return writes && hafti_io_random(state->simulated, 2) == 0 ? -ENOSPC : -EIO;
+    case HAFTI_IO_A_STREAM:
+        hafti_io_object_break(state, object);
+        return -ECONNRESET;
+    case HAFTI_IO_A_PIPE: /* has nothing that could go wrong */
+    case HAFTI_IO_A_REAL_END:
+    case HAFTI_IO_DATAGRAMS: /* go wrong on their way */
+        break;
+    }
+    return 0;
 }

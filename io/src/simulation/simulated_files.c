@@ -25,11 +25,6 @@ enum { BLOCK = 512 }; /* which disks write whole */
 typedef hafti_io_simulated_state_t state_t;
 typedef hafti_io_file_t file_t;
 
-bool hafti_io_files_are_simulated(void) {
-    const hafti_io_worker_t *worker = hafti_io_worker();
-    return worker != NULL && worker->simulated != NULL && worker->simulated->files;
-}
-
 /* ---- Content ---- */
 
 /* False: no memory. What is new is zeros. */
@@ -209,8 +204,7 @@ static int begin_on(int descriptor, hafti_io_object_t **object, bool writes, int
     return hafti_io_fault_of(hafti_io_state_here(), *object, writes);
 }
 
-ssize_t hafti_io_files_transfer_at(int descriptor, void *buffer, size_t size, int64_t offset,
-                                   bool writes) {
+static ssize_t transfer_at(int descriptor, void *buffer, size_t size, int64_t offset, bool writes) {
     hafti_io_object_t *object;
     int code = begin_on(descriptor, &object, writes, -ESPIPE);
     if (code != 0)
@@ -221,6 +215,14 @@ ssize_t hafti_io_files_transfer_at(int descriptor, void *buffer, size_t size, in
                                              writes);
 }
 
+ssize_t hafti_io_files_pread(int descriptor, void *buffer, size_t size, int64_t offset) {
+    return transfer_at(descriptor, buffer, size, offset, false);
+}
+
+ssize_t hafti_io_files_pwrite(int descriptor, const void *buffer, size_t size, int64_t offset) {
+    return transfer_at(descriptor, (void *)(uintptr_t)buffer, size, offset, true);
+}
+
 int64_t hafti_io_files_seek(int descriptor, int64_t by) {
     hafti_io_object_t *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
     if (object == NULL)
@@ -228,7 +230,7 @@ int64_t hafti_io_files_seek(int descriptor, int64_t by) {
     return object->kind == HAFTI_IO_A_FILE ? object->position += by : -ESPIPE;
 }
 
-int hafti_io_files_sync(int descriptor) {
+int hafti_io_files_fsync(int descriptor) {
     hafti_io_object_t *object;
     int code = begin_on(descriptor, &object, false, -EINVAL);
     if (code != 0)

@@ -391,7 +391,7 @@ int hafti_io_files_list(const char *path, struct dirent ***entries) {
     return -ENOMEM;
 }
 
-int hafti_io_files_make_directory(const char *path, mode_t mode) {
+int hafti_io_files_mkdir(const char *path, mode_t mode) {
     hafti_io_path_t place;
     int code = hafti_io_path_begin(path, &place, -EIO);
     if (code != 0)
@@ -449,7 +449,7 @@ int hafti_io_files_rename(const char *from, const char *to) {
     return code;
 }
 
-int hafti_io_files_status(const char *path, struct stat *status) {
+int hafti_io_files_stat(const char *path, struct stat *status) {
     hafti_io_path_t place;
     int code = begin_with(path, &place);
     if (code == 0 && status == NULL)

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* What is known of a descriptor: who waits on it, who uses it, who closes it; and memory that is lent. */
+#ifndef HAFTI_IO_DESCRIPTORS_H
+#define HAFTI_IO_DESCRIPTORS_H
+
+#include "tasks.h"
+
+/* Those of recv(2) and send(2). */
+static inline int hafti_io_flags_of(const hafti_io_operation_t *operation) {
+    enum hafti_io_kind kind = operation->kind;
+    return kind == HAFTI_IO_RECEIVE || kind == HAFTI_IO_SEND || kind == HAFTI_IO_RECEIVE_MESSAGE ||
+                   kind == HAFTI_IO_SEND_MESSAGE
+               ? operation->flags
+               : 0;
+}
+static inline bool hafti_io_must_not_wait(const hafti_io_operation_t *operation) {
+    return HAFTI_IO_UNLIKELY((hafti_io_flags_of(operation) & MSG_DONTWAIT) != 0);
+}
+
+/* Of what is ready, but has no call that never waits. (No error number is so large.) */
+enum { HAFTI_IO_MAY_WAIT = -4096 };
+/* The events of poll(2) after which to try again. */
+static inline short hafti_io_events_of(const hafti_io_operation_t *operation) {
+    const unsigned outward = 1U << HAFTI_IO_WRITE | 1U << HAFTI_IO_WRITE_PARTS |
+                             1U << HAFTI_IO_SEND | 1U << HAFTI_IO_SEND_MESSAGE |
+                             1U << HAFTI_IO_CONNECT;
+    if (operation->kind == HAFTI_IO_POLL)
+        return (short)operation->flags;
+    return (outward >> operation->kind & 1) != 0 ? POLLOUT : POLLIN;
+}
+
+struct hafti_io_lent {
+    hafti_io_lent_t *next;
+    int result : 31; /* of what has put something there */
+    bool copied : 1; /* it has no room but for that, and is never lent */
+    unsigned from;   /* where that begins; what nobody has says so here */
+    char bytes[];
+};
+
+/* By the thread of the worker, or of none. NULL: no memory. Who hands it out sets `from`. It may be given back by any
+   thread. */
+hafti_io_lent_t *hafti_io_lend_block(hafti_io_worker_t *worker);
+void hafti_io_take_back(hafti_io_lent_t *block);
+/* That of memory which is to be given back; nobody else may have done so. */
+hafti_io_lent_t *hafti_io_block_of(const void *bytes);
+/* What a worker keeps; nobody is its thread any more. */
+void hafti_io_free_lent(hafti_io_worker_t *worker);
+/* An operation of this kind, by a read with the given function. */
+ssize_t hafti_io_read_into_lent(const hafti_io_operation_t *operation,
+                                ssize_t (*read)(hafti_io_operation_t *operation));
+/* By the back end's `operate`, where its `read_lent` has no shorter way. */
+ssize_t hafti_io_read_lent_generally(hafti_io_runner_t *runner, int descriptor, const void **bytes);
+
+enum hafti_io_direction { HAFTI_IO_INWARD, HAFTI_IO_OUTWARD };
+typedef struct hafti_io_descriptor hafti_io_descriptor_t;
+
+/* What who wakes it needs stands first. */
+typedef struct hafti_io_waiter {
+    hafti_io_cell_t *cell;
+    uint32_t life;            /* of the number, when it began to wait */
+    bool transfers;           /* bytes of a stream, when they or room for them have come */
+    bool asks;                /* the kernel itself, whose answer ends the wait */
+    bool closed;              /* the descriptor was, before anything else came */
+    hafti_io_link_t links[2]; /* by direction */
+    hafti_io_descriptor_t *descriptor;
+} hafti_io_waiter_t;
+
+enum hafti_io_nature { HAFTI_IO_UNKNOWN, HAFTI_IO_SOCKET, HAFTI_IO_FILE, HAFTI_IO_STREAM };
+/* What epoll's events and the last read say of the bytes that can be read. */
+enum hafti_io_left {
+    HAFTI_IO_MAYBE,        /* nothing */
+    HAFTI_IO_UNLESS_FEWER, /* a read of fewer than were asked for takes all */
+    HAFTI_IO_NONE          /* such a read was the last, and no event has come since */
+};
+
+/* In a shared run all of it is any thread's. */
+struct hafti_io_descriptor {
+    union {
+        uint32_t lock; /* of the waiters; taken in a shared run */
+        uint32_t next; /* `handed_over`: see closing.c; in a run that is alone */
+    };
+    uint32_t uses;       /* by operations, see descriptors.c; in a shared run all; and CLOSING */
+    uint32_t life;       /* counts how often the number was closed */
+    uint8_t nature;      /* a hafti_io_nature */
+    bool waited_on;      /* some task has, since the number was closed last; any thread reads */
+    bool handed_over;    /* by another thread, to be closed; any thread */
+    uint8_t left;        /* a hafti_io_left, of the worker that alone has registered it */
+    bool ended;          /* an edge has told of the end of what comes */
+    uint64_t registered; /* by workers, each with its epoll: a bit for the index */
+    void *arrivals;      /* what io_uring gives of it by itself, in a run that is alone; or NULL */
+    hafti_io_link_t waiters[2];
+};
+
+/* The descriptor was closed since the waiter was enlisted, maybe after it was woken: the number may be
+   another file's. */
+static inline bool hafti_io_was_closed(const hafti_io_waiter_t *waiter) {
+    return waiter->closed ||
+           (waiter->descriptor != NULL &&
+            __atomic_load_n(&waiter->descriptor->life, __ATOMIC_RELAXED) != waiter->life);
+}
+
+typedef struct hafti_io_descriptors hafti_io_descriptors_t;
+
+/* NULL: no memory. */
+hafti_io_descriptors_t *hafti_io_descriptors_new(bool shared);
+/* NULL: no memory, or, unless it is to be made, nothing was known of it. Stays where it is. */
+hafti_io_descriptor_t *hafti_io_descriptor(hafti_io_descriptors_t *descriptors, int descriptor,
+                                           bool make);
+/* The same of what is known already; NULL: nothing. */
+enum { HAFTI_IO_BLOCK_BITS = 8, HAFTI_IO_MIDDLE_BITS = 11, HAFTI_IO_TOP = 1 << 11 };
+typedef struct hafti_io_descriptor_block {
+    hafti_io_descriptor_t entries[1 << HAFTI_IO_BLOCK_BITS];
+} hafti_io_descriptor_block_t;
+struct hafti_io_descriptors {
+    bool shared;
+    hafti_io_descriptor_block_t **top[HAFTI_IO_TOP];
+};
+static inline hafti_io_descriptor_t *hafti_io_known_descriptor(hafti_io_descriptors_t *table,
+                                                               int descriptor) {
+    unsigned number = (unsigned)descriptor, block = number >> HAFTI_IO_BLOCK_BITS;
+    unsigned top = block >> HAFTI_IO_MIDDLE_BITS;
+    if (HAFTI_IO_UNLIKELY(top >= HAFTI_IO_TOP)) /* also what is below 0 */
+        return NULL;
+    hafti_io_descriptor_block_t **middle = __atomic_load_n(&table->top[top], __ATOMIC_ACQUIRE);
+    if (HAFTI_IO_UNLIKELY(middle == NULL))
+        return NULL;
+    hafti_io_descriptor_block_t *entries =
+        __atomic_load_n(&middle[block % (1U << HAFTI_IO_MIDDLE_BITS)], __ATOMIC_ACQUIRE);
+    return HAFTI_IO_LIKELY(entries != NULL)
+               ? &entries->entries[number % (1U << HAFTI_IO_BLOCK_BITS)]
+               : NULL;
+}
+/* Why there is no entry where one was to be made: -ENOMEM, or -EBADF for what is no descriptor. */
+int hafti_io_without_entry(int descriptor);
+void hafti_io_descriptors_free(hafti_io_descriptors_t *descriptors);
+/* 0; -EBUSY if it transfers bytes, and so does another task, of the same stream in that direction. `asks`: see
+   hafti_io_waiter_t. */
+int hafti_io_enlist(hafti_io_descriptor_t *descriptor, hafti_io_waiter_t *waiter,
+                    hafti_io_cell_t *cell, const hafti_io_operation_t *operation, bool transfers,
+                    bool asks);
+void hafti_io_delist(hafti_io_waiter_t *waiter);
+/* The same two in a run that is alone, where nobody else waits in that direction, for who reads, or has asked the kernel
+   to send; of a descriptor that a task has begun to wait on, then or before. */
+static inline void hafti_io_enlist_first(hafti_io_descriptor_t *descriptor,
+                                         hafti_io_waiter_t *waiter, hafti_io_cell_t *cell,
+                                         enum hafti_io_direction direction) {
+    *waiter = (hafti_io_waiter_t){.descriptor = descriptor,
+                                  .cell = cell,
+                                  .life = __atomic_load_n(&descriptor->life, __ATOMIC_RELAXED),
+                                  .transfers = direction == HAFTI_IO_INWARD};
+    hafti_io_append(&descriptor->waiters[direction], &waiter->links[direction]);
+}
+static inline void hafti_io_delist_first(hafti_io_waiter_t *waiter,
+                                         enum hafti_io_direction direction) {
+    if (hafti_io_linked(&waiter->links[direction]))
+        hafti_io_unlink(&waiter->links[direction]);
+}
+/* Each task that waits on a descriptor, once for each, in the order of their numbers; in a shared run under the
+   descriptor's lock. */
+typedef void hafti_io_visit_t(void *state, int descriptor, const haft_io_task_t *task);
+void hafti_io_visit_waiters(hafti_io_descriptors_t *descriptors, hafti_io_visit_t *visit,
+                            void *state);
+/* Not a socket for messages; also what is no socket. */
+bool hafti_io_is_stream(int descriptor);
+bool hafti_io_is_tcp(int descriptor);
+/* In a run that is alone: whether a task waits on the descriptor. */
+bool hafti_io_is_waited_on(hafti_io_descriptors_t *descriptors, int descriptor);
+
+/* An operation that counts itself, or -EBADF: the number is nobody else's while it is under way. */
+ssize_t hafti_io_operate_counted(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
+/* Ends the waits on the descriptor with -EBADF, and closes it when none of its operations is under way. */
+int hafti_io_close_descriptor(hafti_io_worker_t *worker, int descriptor);
+
+/* Whether an operation on it is under way that uses it (descriptors.c): it may have been closed, and a wait that is
+   begun now be in vain. Any thread. */
+#define HAFTI_IO_RELEASING (UINT32_C(1) << 30)
+static inline bool hafti_io_is_used(const hafti_io_descriptor_t *entry) {
+    return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & ~HAFTI_IO_RELEASING) != 0;
+}
+
+/* Between the two, other threads may end waits of its tasks. */
+void hafti_io_run_begins(hafti_io_crew_t *crew);
+void hafti_io_run_ends(hafti_io_crew_t *crew);
+/* In a child of fork, which has no thread of theirs. */
+void hafti_io_forget_runs(void);
+extern unsigned hafti_io_closing_count; /* see closing.c; any thread */
+HAFTI_IO_COLD int hafti_io_await_close(int descriptor);
+/* By who has said that he waits, or uses the number in several system calls: whoever closes it from now on sees that,
+   and those who have begun before end first. 0; -EBADF: it is about to be closed. */
+static inline int hafti_io_let_closes_end(int descriptor) {
+    return HAFTI_IO_LIKELY(__atomic_load_n(&hafti_io_closing_count, __ATOMIC_SEQ_CST) == 0)
+               ? 0
+               : hafti_io_await_close(descriptor);
+}
+/* Before the kernel is told that a task waits. */
+static inline int hafti_io_begin_to_wait_on(hafti_io_descriptor_t *entry, int descriptor) {
+    if (HAFTI_IO_UNLIKELY(!__atomic_load_n(&entry->waited_on, __ATOMIC_RELAXED)))
+        HAFTI_IO_SHOW(&entry->waited_on, true);
+    return hafti_io_let_closes_end(descriptor);
+}
+/* Ends the waits of the other runs' tasks with -EBADF, and closes the descriptor. The run, which may be NULL, has
+   forgotten it. */
+int hafti_io_close_elsewhere(const hafti_io_crew_t *crew, int descriptor);
+/* By the thread of a run that is alone: closes what others have handed over. */
+HAFTI_IO_COLD void hafti_io_take_handed_over(hafti_io_crew_t *crew);
+
+/* Waits until somebody wakes those of its direction. 0, -EBUSY, -ECANCELED, or -EBADF: it was closed. */
+int hafti_io_wait_on(hafti_io_descriptor_t *descriptor, const hafti_io_operation_t *operation,
+                     haft_io_task_t *task);
+/* All, if it was closed; else those who have not asked the kernel themselves. */
+void hafti_io_wake(hafti_io_descriptor_t *descriptor, enum hafti_io_direction direction,
+                   bool closed, bool shared);
+/* Whether somebody who waits transfers bytes in that direction. */
+bool hafti_io_transfers(const hafti_io_descriptor_t *descriptor, enum hafti_io_direction direction);
+
+/* A descriptor that is used is not closed before the use ends. 0; -EBADF: it is being closed; -ENOMEM. */
+int hafti_io_begin_use(hafti_io_worker_t *worker, int descriptor);
+void hafti_io_end_use(hafti_io_worker_t *worker, int descriptor);
+/* The same for the calling task, to the end of the block that the variable is in, also when that is unwound. */
+typedef struct hafti_io_use {
+    int descriptor;
+    haft_io_task_t *task; /* NULL: it has not begun, or on a thread without tasks */
+} hafti_io_use_t;
+#define HAFTI_IO_USING __attribute__((cleanup(hafti_io_leave_use)))
+int hafti_io_use(hafti_io_use_t *use);
+void hafti_io_leave_use(const hafti_io_use_t *use);
+/* The operation of the entry, as it concerns the lists of its descriptor. */
+hafti_io_operation_t hafti_io_operation_of(const struct pollfd *entry);
+/* So many descriptors take no memory but that of the frame. */
+enum { HAFTI_IO_FEW = 8 };
+
+#endif

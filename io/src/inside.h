@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Seeing inside of a run. */
+#ifndef HAFTI_IO_INSIDE_H
+#define HAFTI_IO_INSIDE_H
+
+#include "objects.h"
+
+/* Writes the dump that a signal has asked for. */
+HAFTI_IO_COLD void hafti_io_dump_as_asked(hafti_io_crew_t *crew);
+/* From now on the signal asks for a dump, until the second call. 0, or -EINVAL. */
+int hafti_io_dump_on_signal(hafti_io_crew_t *crew, int signal);
+void hafti_io_dump_no_more(hafti_io_crew_t *crew);
+/* In a child of fork. */
+void hafti_io_forget_dumps(void);
+/* False: no memory, or no thread. */
+bool hafti_io_watchdog_start(hafti_io_crew_t *crew, int64_t limit);
+void hafti_io_watchdog_stop(hafti_io_crew_t *crew);
+/* Lets it interrupt the calling thread, a worker's. */
+void hafti_io_watchdog_admit(const hafti_io_crew_t *crew);
+
+#endif

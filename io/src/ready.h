@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* How a task goes on: in the queue of its worker, by mail from another thread, or, if it moves, with any of them. */
+#ifndef HAFTI_IO_READY_H
+#define HAFTI_IO_READY_H
+
+#include "workers.h"
+
+/* The last task has ended: all workers leave their loops. */
+void hafti_io_end_run(hafti_io_crew_t *crew);
+
+/* For a task that moves, is suspended, and can go on; by its worker. Any worker may take it. */
+void hafti_io_offer_started(hafti_io_worker_t *worker, haft_io_task_t *task);
+/* It is this worker's from now on, which has taken it. */
+void hafti_io_settle(hafti_io_worker_t *worker, haft_io_task_t *task);
+/* Before it goes on. */
+void hafti_io_set_timers(hafti_io_worker_t *worker, const haft_io_task_t *task);
+
+/* Others may take it, new or started; wakes one of them if all sleep. */
+void hafti_io_offer(hafti_io_worker_t *worker, haft_io_task_t *task);
+/* For a new task that lives long and mostly waits, as one that serves a connection. */
+void hafti_io_spread(hafti_io_worker_t *worker, haft_io_task_t *task);
+/* Somebody waits for the new task: if it is in the worker's queue, the newest of that go first until it is taken. */
+void hafti_io_dive_to(hafti_io_worker_t *worker, const haft_io_task_t *task);
+/* The next that can be started: of the worker's own, or what had no room; NULL: none. */
+haft_io_task_t *hafti_io_take_offered(hafti_io_worker_t *worker);
+/* Looks for work everywhere for a while. NULL: there is none, or mail has come. */
+haft_io_task_t *hafti_io_search(hafti_io_worker_t *worker);
+/* Says that the worker sleeps. False: there is something to do. */
+bool hafti_io_falls_asleep(hafti_io_worker_t *worker);
+void hafti_io_rises(hafti_io_worker_t *worker);
+/* It has work, and does not search any more. */
+void hafti_io_stops_searching(hafti_io_worker_t *worker);
+/* The same where the caller's thread is another than its worker's, or the task moves. */
+HAFTI_IO_COLD void hafti_io_ready_elsewhere(haft_io_task_t *task);
+/* Lets those go on whom other threads have put into the worker's inbox; by its thread. */
+void hafti_io_take_mail(hafti_io_worker_t *worker);
+/* So many tasks may start since those that are favoured went to the end of the queue like all others: so tasks that
+   nobody joins do not starve. */
+enum { HAFTI_IO_MOST_FAVOURED = 1024 };
+/* False: others have been passed over too often. */
+static inline bool hafti_io_may_favour(const hafti_io_worker_t *worker) {
+    return worker->counters.tasks - worker->fair_at < HAFTI_IO_MOST_FAVOURED;
+}
+/* Moves a task that is in its worker's queue to the front, unless others have been passed over too often. */
+void hafti_io_favour(haft_io_task_t *task);
+/* The same for a task that may not have started, for who waits for it; of any worker. In a run that is alone
+   the waiter is in the queue from now on, and goes on there, if it is READY by then. */
+void hafti_io_favour_new(hafti_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter);
+
+/* The task that runs may be woken by itself, when it looks at what the kernel has done before it waits: it is
+   READY then although its fiber is not suspended yet, and nobody else may take it. */
+static inline void hafti_io_let_go_on(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    hafti_io_set_state(task, HAFTI_IO_READY);
+    if (HAFTI_IO_LIKELY(!hafti_io_linked(&task->queued))) /* else it kept a place */
+        hafti_io_append(worker->woken, &task->queued);
+}
+/* The same for one that may move, by its worker. */
+static inline void hafti_io_let_go_on_anywhere(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    if (HAFTI_IO_UNLIKELY(task->moves) && task->runner->stays == 0 &&
+        task->runner != worker->running)
+        hafti_io_offer_started(worker, task);
+    else
+        hafti_io_let_go_on(worker, task);
+}
+/* It has a worker, which is the caller's, and stays there. */
+static inline bool hafti_io_is_of_this_thread(const haft_io_task_t *task) {
+    return task != NULL && task->worker == hafti_io_worker() && !task->moves;
+}
+/* Lets the task run again; any thread. */
+/* What is rare leaves first, here and below: gcc takes what follows an `else` that calls a cold function for cold. */
+static inline void hafti_io_ready(haft_io_task_t *task) {
+    if (HAFTI_IO_UNLIKELY(!hafti_io_is_of_this_thread(task))) {
+        hafti_io_ready_elsewhere(task);
+        return;
+    }
+    hafti_io_let_go_on(task->worker, task);
+}
+
+/* Puts a new task where it can be started. */
+static inline void hafti_io_enqueue_new(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    if (HAFTI_IO_LIKELY(!worker->shared))
+        hafti_io_enqueue(worker, task);
+    else
+        hafti_io_offer(worker, task);
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* What exists in a simulation only: the table of its objects and their numbers, how bytes are copied, and which faults come. */
+#include "simulation.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { FIRST = HAFTI_IO_FIRST_SIMULATED };
+
+typedef hafti_io_simulated_state_t state_t;
+typedef hafti_io_object_t object_t;
+
+/* ---- The table of objects ---- */
+
+object_t *hafti_io_object_of(state_t *state, int descriptor) {
+    int index = descriptor - FIRST;
+    return index >= 0 && index < state->count ? state->numbers[index]->object : NULL;
+}
+
+hafti_io_descriptor_t *hafti_io_waiters_of(state_t *state, int descriptor) {
+    return hafti_io_descriptor(state->descriptors, descriptor, true);
+}
+
+int hafti_io_object_number(state_t *state, object_t *object) {
+    if (state->count == state->room) {
+        size_t room = state->room == 0 ? 16 : 2 * (size_t)state->room;
+        hafti_io_number_t **grown = realloc(state->numbers, room * sizeof *grown);
+        if (grown == NULL)
+            return -ENOMEM;
+        state->numbers = grown;
+        state->room = (int)room;
+    }
+    hafti_io_number_t *number = malloc(sizeof *number);
+    if (number == NULL || hafti_io_waiters_of(state, FIRST + state->count) == NULL) {
+        free(number);
+        return -ENOMEM;
+    }
+    *number = (hafti_io_number_t){.object = object, .descriptor = FIRST + state->count};
+    hafti_io_append(&object->numbers, &number->link);
+    object->uses++;
+    state->numbers[state->count++] = number;
+    return number->descriptor;
+}
+
+object_t *hafti_io_object_new(state_t *state, enum hafti_io_object_kind kind) {
+    object_t *object = calloc(1, sizeof *object);
+    if (object == NULL)
+        return NULL;
+    object->kind = kind;
+    object->open = true;
+    hafti_io_ring(&object->numbers);
+    object->descriptor = hafti_io_object_number(state, object);
+    if (object->descriptor < 0) {
+        free(object);
+        return NULL;
+    }
+    object->next = state->objects;
+    state->objects = object;
+    return object;
+}
+
+void hafti_io_object_wake_one_way(state_t *state, const object_t *object,
+                                  enum hafti_io_direction direction) {
+    const hafti_io_link_t *numbers = &object->numbers;
+    for (const hafti_io_link_t *link = numbers->next; link != numbers; link = link->next)
+        hafti_io_wake(
+            hafti_io_waiters_of(state, HAFTI_IO_OWNER(link, hafti_io_number_t, link)->descriptor),
+            direction, false, false);
+}
+
+void hafti_io_object_wake(state_t *state, const object_t *object) {
+    hafti_io_object_wake_one_way(state, object, HAFTI_IO_INWARD);
+    hafti_io_object_wake_one_way(state, object, HAFTI_IO_OUTWARD);
+}
+
+/* What is closed with it, since it was under way there, takes its turn: so no stack, however many follow each other. */
+void hafti_io_object_drop(state_t *state, object_t *object) {
+    if (--object->uses != 0)
+        return;
+    hafti_io_append(&state->unused, &object->unused);
+    if (state->closes)
+        return;
+    state->closes = true;
+    while (!hafti_io_ring_empty(&state->unused)) {
+        object = HAFTI_IO_OWNER(state->unused.next, object_t, unused);
+        hafti_io_unlink(&object->unused);
+        state->close_object(state, object);
+    }
+    state->closes = false;
+}
+
+void hafti_io_number_close(state_t *state, int descriptor) {
+    hafti_io_number_t *number = state->numbers[descriptor - FIRST];
+    object_t *object = number->object;
+    hafti_io_descriptor_t *waiters = hafti_io_waiters_of(state, descriptor);
+    number->object = NULL;
+    hafti_io_unlink(&number->link);
+    hafti_io_wake(waiters, HAFTI_IO_INWARD, true, false);
+    hafti_io_wake(waiters, HAFTI_IO_OUTWARD, true, false);
+    hafti_io_object_drop(state, object);
+}
+
+bool hafti_io_object_is_socket(const object_t *object) {
+    return object->kind != HAFTI_IO_A_FILE && object->kind != HAFTI_IO_A_PIPE;
+}
+
+/* ---- Bytes ---- */
+
+size_t hafti_io_drawn_size(hafti_io_simulated_t *simulated, size_t size) {
+    return simulated->short_counts && size > 1 ? 1 + hafti_io_random(simulated, size) : size;
+}
+
+hafti_io_memory_t hafti_io_memory_of(const struct iovec *parts, size_t count) {
+    hafti_io_memory_t memory = {parts, count, 0};
+    for (size_t i = 0; i < count; i++)
+        memory.size += parts[i].iov_len;
+    return memory;
+}
+
+static bool is_there(const hafti_io_memory_t *memory, size_t size) {
+    for (size_t i = 0, at = 0; i < memory->count && at < size; at += memory->parts[i++].iov_len)
+        if (memory->parts[i].iov_base == NULL && memory->parts[i].iov_len != 0)
+            return false;
+    return true;
+}
+
+bool hafti_io_memory_copy(const hafti_io_memory_t *memory, char *ring, size_t length, size_t first,
+                          size_t size, bool into_ring) {
+    if (!is_there(memory, size))
+        return false;
+    for (size_t i = 0; i < memory->count && size != 0; i++) {
+        char *bytes = memory->parts[i].iov_base;
+        for (size_t left = memory->parts[i].iov_len, run; left != 0 && size != 0; left -= run) {
+            char *in_ring = &ring[first % length];
+            run = length - first % length;
+            run = run < left ? run : left;
+            run = run < size ? run : size;
+            if (into_ring)
+                memcpy(in_ring, bytes, run);
+            else
+                memcpy(bytes, in_ring, run);
+            bytes += run;
+            first += run;
+            size -= run;
+        }
+    }
+    return true;
+}
+
+/* ---- Faults ---- */
+
+bool hafti_io_fault_is_drawn(hafti_io_simulated_t *simulated) {
+    return simulated->faults_one_in != 0 &&
+           hafti_io_random(simulated, simulated->faults_one_in) == 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* Tasks and scopes: their making, their ends, cancels, and deadlines. */
+#ifndef HAFTI_IO_TASKS_H
+#define HAFTI_IO_TASKS_H
+
+#include "waits.h"
+
+/* NULL: no memory. The task is not in the ready queue yet. */
+haft_io_task_t *hafti_io_task_new(hafti_io_worker_t *worker, haft_io_scope_t *scope,
+                                  void *(*function)(void *), void *argument);
+void hafti_io_task_end(haft_io_task_t *task, int code);
+/* With a stack as the task has it, for it and for the bodies of its scopes. NULL: no memory. */
+haft_fiber_t *hafti_io_fiber_of(const haft_io_task_t *task, void *(*function)(void *),
+                                void *argument);
+/* Gives up the record of a task that has ended and was to be joined; to this worker, the caller's. */
+void hafti_io_task_forget(haft_io_task_t *task, hafti_io_worker_t *worker);
+
+/* More records are free than a worker keeps: some go to the crew. */
+HAFTI_IO_COLD void hafti_io_give_spare_records(hafti_io_worker_t *worker);
+enum { HAFTI_IO_MOST_FREE = 256 };
+/* Calls hafti_io_task_forget for these, by the home's worker. */
+void hafti_io_scope_take_returned(haft_io_scope_t *home);
+
+void hafti_io_scope_start(haft_io_scope_t *scope, hafti_io_worker_t *worker, haft_io_scope_t *outer,
+                          const haft_io_scope_options_t *options, bool opener_moves);
+/* Waits for the tasks, except in a child of fork, and takes the scope out of its outer one. True: there were tasks to
+   wait for. */
+bool hafti_io_scope_finish(haft_io_scope_t *scope);
+/* The scope after `at` on a walk from `top`, with or without those below `at`; NULL: there is none. The locks of the
+   scopes on the way down are taken by this function, and that of `top` is by the caller; no stack is, however deep
+   they are. `*depth`, of `at`, becomes that of the next. */
+haft_io_scope_t *hafti_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *top, bool down,
+                                     unsigned *depth);
+
+/* HAFT_IO_FOREVER: there is none. */
+int64_t hafti_io_earliest_deadline(const hafti_io_limit_t *limits);
+/* For a scope that the task opens, and when it has left that. */
+hafti_io_limit_t *hafti_io_put_deadlines_aside(hafti_io_runner_t *runner);
+void hafti_io_take_deadlines_up(hafti_io_runner_t *runner, hafti_io_limit_t *limits);
+
+void hafti_io_scope_cancel(haft_io_scope_t *scope, int code);
+/* When the deadlines are set that the scope has to heed; on its owner's thread. */
+void hafti_io_scope_set_timer(haft_io_scope_t *scope);
+/* The task is of the scope, or has opened it. */
+void hafti_io_scope_fail(haft_io_scope_t *scope, int code, const char *message,
+                         const haft_io_task_t *task);
+
+static inline void hafti_io_task_release(haft_io_task_t *task, hafti_io_worker_t *worker) {
+    hafti_io_set_state(task, HAFTI_IO_FREE);
+    task->next = worker->free;
+    worker->free = task;
+    if (HAFTI_IO_UNLIKELY(worker->shared) && ++worker->free_count > HAFTI_IO_MOST_FREE)
+        hafti_io_give_spare_records(worker);
+}
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting: the cell of a wait, the list of those who wait for an object, and what a scope knows of them. */
+#ifndef HAFTI_IO_WAITS_H
+#define HAFTI_IO_WAITS_H
+
+#include "ready.h"
+
+/* For a cell that others know, and that its task does not wait for after all: takes what has been won. */
+void hafti_io_cell_give_up(hafti_io_cell_t *cell);
+/* Withdraws what the task waits for; under the lock of its scope, which is `shared` or not. */
+void hafti_io_cell_cancel(hafti_io_runner_t *runner, bool shared);
+uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, int64_t deadline,
+                            const char *waits_for);
+
+/* Puts the runner's task, which is about to wait, into its scope's list. */
+void hafti_io_scope_list(haft_io_scope_t *scope, hafti_io_runner_t *runner);
+void hafti_io_scope_unlist(haft_io_scope_t *scope, hafti_io_runner_t *runner);
+/* In a shared run: a task of this home is made, or has ended, by the worker. */
+static inline void hafti_io_scope_count_up_shared(haft_io_scope_t *home,
+                                                  const hafti_io_worker_t *worker) {
+    if (home->split && home->worker == worker && !home->merged)
+        HAFTI_IO_COUNT(home->live_here);
+    else
+        __atomic_fetch_add(&home->live, 1, __ATOMIC_RELAXED);
+}
+void hafti_io_scope_count_down_shared(haft_io_scope_t *home, hafti_io_worker_t *worker);
+/* No more is counted or ends apart: before somebody waits for `live` to be 0; by its worker's thread. */
+void hafti_io_scope_merge(haft_io_scope_t *scope);
+/* How many tasks of this home have not ended, or had not some time ago. */
+static inline size_t hafti_io_scope_live(const haft_io_scope_t *scope) {
+    size_t live = __atomic_load_n(&scope->live, __ATOMIC_RELAXED);
+    if (live > HAFTI_IO_UNMERGED / 2)
+        live += __atomic_load_n(&scope->live_here, __ATOMIC_RELAXED) - HAFTI_IO_UNMERGED;
+    return live;
+}
+/* A record of `ended_here` was given up by another worker. */
+void hafti_io_scope_return(haft_io_scope_t *home, haft_io_task_t *task);
+
+/*
+ * The turn of a task: what it may do without a wait before the others of its thread go first. Every operation that may
+ * wait, or is asked again and again for what others have to do, counts before it has done anything, as much as it is
+ * likely to take. What lets others go on (unlock, release, signal) never waits for a turn: it is called where nothing
+ * may wait.
+ */
+enum { HAFTI_IO_TURN = 256, HAFTI_IO_LIGHT = 1, HAFTI_IO_OF_SYSTEM = 4 };
+/* False: the turn is over. */
+static inline bool hafti_io_is_in_turn(hafti_io_worker_t *worker, unsigned weight) {
+    return HAFTI_IO_LIKELY((worker->operations += weight) <= HAFTI_IO_TURN);
+}
+/* Lets the others go first, if the caller is a task. False: a cancel has reached it, as it does only if `kind` says
+   so. */
+HAFTI_IO_COLD bool hafti_io_goes_on_after_others(enum hafti_io_wait_kind kind);
+/* The two, for an operation of the library alone, on any thread. */
+static inline bool hafti_io_has_its_turn(enum hafti_io_wait_kind kind) {
+    hafti_io_worker_t *worker = hafti_io_worker();
+    return HAFTI_IO_LIKELY(worker == NULL || hafti_io_is_in_turn(worker, HAFTI_IO_LIGHT)) ||
+           hafti_io_goes_on_after_others(kind);
+}
+
+static inline void hafti_io_let_waiter_go_on(hafti_io_cell_t *cell, haft_io_task_t *task) {
+    if (HAFTI_IO_UNLIKELY(task == NULL)) {
+        hafti_io_wake_thread(cell);
+        return;
+    }
+    hafti_io_ready(task);
+}
+/* True: the caller was first, and the waiter will run. */
+static inline bool hafti_io_cell_win(hafti_io_cell_t *cell, uint32_t outcome) {
+    haft_io_task_t *task = cell->task;
+    if (!hafti_io_cell_swap(cell, outcome))
+        return false;
+    hafti_io_let_waiter_go_on(cell, task);
+    return true;
+}
+static inline void hafti_io_cell_finish(hafti_io_cell_t *cell, uint32_t outcome) {
+    haft_io_task_t *task = cell->task;
+    __atomic_store_n(&cell->word, outcome, __ATOMIC_RELEASE);
+    hafti_io_let_waiter_go_on(cell, task);
+}
+
+/* Who waits in a list of an object; in the waiter's frame. The object's lock guards all but the cell. */
+typedef struct haft_io_place {
+    struct haft_io_place *next, *previous;
+    haft_io_waiting_t *list; /* NULL: in none */
+    hafti_io_cell_t *cell;
+    uint32_t outcome; /* with which its cell is won */
+    bool closed;      /* it was won because the channel was closed */
+    void *value;      /* what is sent, or where to receive to; of a promise */
+} hafti_io_place_t;
+/* The cell of who is about to wait, and has the lock: gives it back, and reports, in a child of fork. So nothing has
+   been changed yet. */
+static inline hafti_io_cell_t hafti_io_cell_to_wait(uint32_t *lock) {
+    haft_io_task_t *task = hafti_io_this_task();
+    if (HAFTI_IO_UNLIKELY(hafti_io_is_in_child(task))) {
+        hafti_io_unguard(lock);
+        hafti_io_waits_in_child(task);
+    }
+    return (hafti_io_cell_t){HAFTI_IO_WAITING, task};
+}
+/* Field by field: the rest is set by who puts it into a list. */
+static inline void hafti_io_make_place(hafti_io_place_t *place, hafti_io_cell_t *cell,
+                                       uint32_t outcome) {
+    place->cell = cell;
+    place->outcome = outcome;
+    place->closed = false;
+}
+static inline void hafti_io_take_place(haft_io_waiting_t *list, hafti_io_place_t *place) {
+    place->list = list;
+    place->next = NULL;
+    place->previous = list->last;
+    *(list->last != NULL ? &list->last->next : &list->first) = place;
+    list->last = place;
+}
+void hafti_io_take_first_place(haft_io_waiting_t *list, hafti_io_place_t *place);
+void hafti_io_leave_place(hafti_io_place_t *place);
+/* The same for the first of a list that is not empty. */
+static inline hafti_io_place_t *hafti_io_first_leaves(haft_io_waiting_t *list) {
+    hafti_io_place_t *place = list->first;
+    list->first = place->next;
+    *(place->next != NULL ? &place->next->previous : &list->last) = NULL;
+    place->list = NULL;
+    return place;
+}
+/*
+ * Who is woken may end the object, and so may who wakes him: neither touches it afterwards. So the cells of those
+ * who are to go on are won under the lock, and they are let go without it.
+ */
+/* The first whose cell can be won; NULL: there is none. */
+static inline hafti_io_place_t *hafti_io_claim_first(haft_io_waiting_t *list) {
+    while (list->first != NULL) {
+        hafti_io_place_t *place = hafti_io_first_leaves(list);
+        if (HAFTI_IO_LIKELY(hafti_io_cell_claim(place->cell)))
+            return place;
+    }
+    return NULL;
+}
+static inline void hafti_io_let_go(const hafti_io_place_t *place) {
+    if (place != NULL)
+        hafti_io_cell_finish(place->cell, place->outcome);
+}
+/* All, by their `next`. */
+hafti_io_place_t *hafti_io_claim_all(haft_io_waiting_t *list);
+void hafti_io_let_all_go(hafti_io_place_t *places);
+/* Waits in the list; called under the lock, returns without it. 0, and in `*given`, if that is not NULL, the value that
+   the place was given by who let it go; -ETIMEDOUT or -ECANCELED. */
+int hafti_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
+                     enum hafti_io_wait_kind kind, const char *waits_for, void **given);
+int hafti_io_code_of(uint32_t outcome);
+
+/* Suspends the runner's task until its cell has been won. */
+static inline __attribute__((always_inline)) void hafti_io_suspend(hafti_io_runner_t *runner,
+                                                                   const hafti_io_worker_t *worker,
+                                                                   const char *waits_for) {
+    __atomic_store_n(&runner->waits_since, worker->clock, __ATOMIC_RELAXED);
+    __atomic_store_n(&runner->waits_for, waits_for, __ATOMIC_RELAXED);
+    HAFT_PERFORM(hafti_io_park);
+    __atomic_store_n(&runner->waits_for, NULL, __ATOMIC_RELAXED);
+}
+
+/* As hafti_io_cell_wait. */
+static inline __attribute__((always_inline)) uint32_t
+hafti_io_wait_here(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, int64_t deadline,
+                   const char *waits_for) {
+    const haft_io_task_t *task = cell->task;
+    if (HAFTI_IO_UNLIKELY(deadline != HAFT_IO_FOREVER || task == NULL))
+        return hafti_io_cell_wait(cell, kind, deadline, waits_for);
+    hafti_io_runner_t *runner = task->runner;
+    const hafti_io_worker_t *worker = runner->worker;
+    if (HAFTI_IO_UNLIKELY(!worker->plain || !runner->listed || runner->gated ||
+                          hafti_io_is_withdrawn(runner)))
+        return hafti_io_cell_wait(cell, kind, deadline, waits_for);
+    if (kind == HAFTI_IO_CANCELLABLE)
+        runner->cell = cell;
+    hafti_io_suspend(runner, worker, waits_for);
+    runner->cell = NULL;
+    return __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
+}
+
+#endif

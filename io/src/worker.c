@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* The calling thread's worker, its clock, and how it is woken: what all that lies above asks of the scheduler's state. */
+#include "workers.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+__thread hafti_io_worker_t *hafti_io_this_worker;
+
+#if !defined(__x86_64__)
+__attribute__((noinline)) hafti_io_worker_t *hafti_io_worker(void) {
+    __asm__ volatile("" : : : "memory");
+    return hafti_io_this_worker;
+}
+#endif
+
+void hafti_io_set_worker(hafti_io_worker_t *worker) {
+    hafti_io_this_worker = worker;
+    if (worker != NULL)
+        worker->error = &errno;
+}
+
+bool haft_io_runs_here(void) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    return worker != NULL && !worker->forked;
+}
+
+int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {
+    return worker->simulated != NULL ? worker->simulated->now : hafti_io_clock();
+}
+
+/* To some milliseconds, if nothing waits for the back end or a time: that takes less, and tells since when somebody
+   waits. */
+static int64_t roughly_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
+}
+
+HAFTI_IO_HOT void hafti_io_set_clock(hafti_io_worker_t *worker) {
+    bool roughly =
+        !hafti_io_is_awaited(worker) && !worker->times_polls && worker->simulated == NULL;
+    worker->clock = roughly ? roughly_now() : hafti_io_worker_now(worker);
+}
+
+/* The worker says that it sleeps before it looks for the last time at what it is woken for: one of the two
+   sees the other. */
+void hafti_io_rouse(hafti_io_worker_t *worker) {
+    if (__atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST) != 0) {
+        __atomic_fetch_add(&worker->counters.wakes, 1, __ATOMIC_RELAXED);
+        worker->backend->interrupt(worker);
+    }
+}
+
+HAFTI_IO_COLD void hafti_io_post(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    /* The task may run to its end, and so may the run, before this is done with the worker. */
+    __atomic_fetch_add(&worker->posting, 1, __ATOMIC_RELAXED);
+    haft_io_task_t *first = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED);
+    do {
+        task->next = first;
+    } while (!__atomic_compare_exchange_n(&worker->inbox, &first, task, true, __ATOMIC_SEQ_CST,
+                                          __ATOMIC_RELAXED));
+    hafti_io_rouse(worker);
+    __atomic_fetch_sub(&worker->posting, 1, __ATOMIC_RELEASE);
+}
+
+void hafti_io_await_look(hafti_io_crew_t *crew) {
+    hafti_io_guard(&crew->look_lock);
+    hafti_io_unguard(&crew->look_lock);
+}
+
+/* The address may be another thing's by now; that has a needless look at itself then. */
+void hafti_io_wake_thread(hafti_io_cell_t *cell) {
+    syscall(SYS_futex, &cell->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}

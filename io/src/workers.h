@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* The threads of a run, and what they share. */
+#ifndef HAFTI_IO_WORKERS_H
+#define HAFTI_IO_WORKERS_H
+
+#include "state.h"
+#include "parking.h"
+#include "queue.h"
+
+/* One that was never used; NULL: no memory. It stays a record of this kind, of whichever worker. */
+void *hafti_io_new_record(hafti_io_worker_t *worker, hafti_io_records_t *records, size_t size);
+/* All, of both kinds, at the end of the run. */
+void hafti_io_free_records(hafti_io_worker_t *worker);
+
+enum { HAFTI_IO_TASKS_BETWEEN_POLLS = 64 }; /* at most, so that neither I/O nor timers starve */
+
+/* One set of operations that wait: epoll, io_uring, simulated. */
+typedef struct hafti_io_backend {
+    const char *name;
+    int (*start)(hafti_io_worker_t *worker); /* 0 or a negative error number */
+    void (*stop)(hafti_io_worker_t *worker);
+    /* Called on the stack of a task, which waits in it. */
+    ssize_t (*operate)(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
+    /* The same in a run that is alone, for what is done most often: frames less on the stack of a task that waits,
+       from which its processor returns when it goes on. NULL: by `operate`. */
+    ssize_t (*read_lent)(hafti_io_runner_t *runner, int descriptor, const void **bytes);
+    ssize_t (*write)(hafti_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
+    /* Or by the two, one after the other: hafti_io_exchange_rest. */
+    ssize_t (*exchange)(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload);
+    int (*close)(hafti_io_worker_t *worker, int descriptor);
+    /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL: nothing. */
+    void (*forget)(hafti_io_worker_t *worker, int descriptor);
+    /* haft_io_poll, on the stack of a task as `operate`. */
+    int (*poll_several)(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
+                        int64_t deadline, unsigned turn);
+    /* Wins the cells of what has happened; waits for that at most so long (negative: for ever). */
+    void (*poll)(hafti_io_worker_t *worker, int64_t nanoseconds);
+    void (*interrupt)(hafti_io_worker_t *worker); /* ends a poll; any thread */
+} hafti_io_backend_t;
+HAFTI_IO_COLD __attribute__((noreturn)) void hafti_io_waits_in_child(const haft_io_task_t *task);
+
+/* What replaces chance and time in a run for tests (simulation.c). */
+typedef struct hafti_io_simulated {
+    uint64_t seed;
+    uint64_t random; /* the state of the generator */
+    int64_t now;
+    bool short_counts;
+    bool network, files;
+    unsigned faults_one_in;
+    unsigned switches_one_in;
+    const hafti_io_backend_t *backend;
+    const struct hafti_io_system *system; /* system.h */
+} hafti_io_simulated_t;
+
+enum { HAFTI_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
+
+/* What a worker that searches remembers of another's queue (stealing.c). */
+typedef struct hafti_io_seen {
+    uint16_t end;   /* where the queue ended when this look for it began */
+    uint16_t looks; /* since then, without all that was there being gone */
+    uint16_t steps; /* of its owner's until the last look: tasks put, and started */
+} hafti_io_seen_t;
+
+/* What every turn of the loop and every operation touches stands first, on few lines of the processor's caches: where
+   little is done between two polls, the kernel has used those up meanwhile. */
+struct hafti_io_worker {
+    hafti_io_link_t
+        ready; /* the queue of tasks that can run here, and of new ones that nobody may steal */
+    hafti_io_link_t polled; /* the queue of those that the last poll has woken */
+    hafti_io_link_t *woken; /* where what can go on goes: `ready`; `polled` while the loop polls */
+    unsigned foreseen;      /* the first of `polled`, as many as their memory was asked for */
+    bool shared;            /* the run is */
+    /* It is not, nor is this a child of fork, nor is a close put off: operations and waits may take short ways. */
+    bool plain;
+    bool favours;        /* the first of `ready` goes before tasks that have not started */
+    bool searching;      /* counted as such in the crew's parking */
+    unsigned operations; /* of the running task's turn, by their weight */
+    unsigned resumed;    /* tasks; queues take turns by it; any thread reads */
+    unsigned look_at;    /* when so many were resumed the loop looks at more than `ready` */
+    unsigned index;      /* in the crew */
+    /* A line ends. */
+    hafti_io_crew_t *crew;
+    const hafti_io_backend_t *backend;
+    void *backend_state;
+    hafti_io_simulated_t *simulated; /* NULL: a real run */
+    hafti_io_runner_t
+        *running;        /* NULL: between tasks; read by the watchdog, also in a signal handler */
+    int *error;          /* the thread's errno */
+    size_t waiting;      /* tasks that wait for the back end */
+    unsigned rounds;     /* of the loop: polls, done or not; any thread reads */
+    unsigned lent_count; /* of `lent` */
+    /* A line ends. */
+    haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
+    int sleeping;          /* in a poll that may block; any thread */
+    int posting;           /* threads that put something into the inbox right now */
+    int64_t clock;    /* when it polled last; while it has no timer, some milliseconds before */
+    bool forked;      /* this is a child of the process that it was made in */
+    bool times_polls; /* for counters.polling */
+    uint16_t
+        turn_begins;    /* with so many `operations`: not 0 where a simulation may switch at each */
+    unsigned polled_at; /* `resumed` at the last poll */
+    unsigned unlooked;  /* so many are resumed before the first look; in a simulation 0 */
+    hafti_io_timers_t timers;                  /* the first words of which belong to the line */
+    haft_io_counters_t counters;               /* any thread reads */
+    hafti_io_lent_t *lent[HAFTI_IO_MOST_KEPT]; /* that its next reads may have */
+    unsigned put_off;  /* closes that are left to who uses the descriptor; in a run that is alone */
+    unsigned searches; /* so often it looks for work before it sleeps */
+    int64_t slept_at;  /* when it slept last */
+    unsigned unsearched,
+        unsearched_next; /* so often it sleeps without a search, now and the next time */
+    int epoll, waker;    /* or -1: see epoll.c, waker.c */
+    hafti_io_runner_t *idle;
+    unsigned idle_count;
+    unsigned free_count; /* counted in a shared run only */
+    haft_io_task_t *free;
+    hafti_io_runner_t *free_runners; /* records without a fiber */
+    hafti_io_records_t tasks, runners;
+    hafti_io_block_t *blocks; /* of both */
+    uint64_t fair_at;         /* the count of tasks when a waiter was not favoured */
+    int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
+    pthread_t thread;
+    hafti_io_seen_t seen[HAFTI_IO_MOST_THREADS]; /* by index in the crew */
+    unsigned spread;        /* tasks that were spread to it, and have not ended; any thread */
+    hafti_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
+};
+_Static_assert(offsetof(hafti_io_worker_t, crew) == HAFTI_IO_LINE &&
+                   offsetof(hafti_io_worker_t, inbox) == 2 * HAFTI_IO_LINE &&
+                   offsetof(hafti_io_worker_t, timers.due) < 3 * HAFTI_IO_LINE,
+               "lines end where it is said");
+
+/* What the workers of a run share; the first is that of the thread which has called haft_io_run. */
+struct hafti_io_crew {
+    hafti_io_worker_t *workers[HAFTI_IO_MOST_THREADS];
+    unsigned count; /* any thread reads */
+    bool ended;     /* the last task has; any thread */
+    hafti_io_parking_t parking;
+    haft_io_scope_t root;
+    haft_io_task_t *main; /* until it has ended; if `root` is split, by the first worker's thread */
+    struct hafti_io_descriptors *descriptors;
+    haft_fiber_options_t stacks; /* of tasks */
+    int blocking_threads;
+    bool times_polls;
+    struct hafti_io_pool *pool; /* under the lock until it is there */
+    uint32_t lock;              /* for what follows */
+    haft_io_task_t **overflow;  /* a ring of new tasks that a queue had no room for */
+    size_t overflow_first, overflow_count, overflow_size; /* the count is read by any thread */
+    haft_io_task_t *spare; /* records of tasks that a worker had too many of */
+    uint32_t look_lock;    /* of who walks the stacks of tasks that are suspended */
+    bool looked_at;        /* somebody does: who resumes a task waits for the lock; any thread */
+    bool dump_asked;       /* by a signal; any thread */
+    void (*dump_as_asked)(hafti_io_crew_t *crew);
+    const haft_handler_t
+        *operations; /* what handles them in place on a task's stack; its state is the runner */
+    uint32_t handed_over; /* descriptors to close, in a run that is alone; any thread */
+    unsigned closers;     /* threads that close a descriptor for this run; any thread */
+    hafti_io_crew_t *next_run;
+    uint64_t number; /* greater than those of the runs that had begun before */
+    int dump_signal;
+    hafti_io_crew_t *next_dumping; /* of those with a signal */
+    struct hafti_io_watchdog *watchdog;
+};
+int64_t hafti_io_worker_now(const hafti_io_worker_t *worker);
+/* Whether a poll that comes late keeps anybody waiting. */
+static inline bool hafti_io_is_awaited(const hafti_io_worker_t *worker) {
+    return worker->waiting != 0 || worker->timers.count != 0 || worker->shared;
+}
+/* Reads the time into `clock`. */
+void hafti_io_set_clock(hafti_io_worker_t *worker);
+
+/* The calling thread's worker, until its loop has ended (NULL). */
+void hafti_io_set_worker(hafti_io_worker_t *worker);
+/* Ends the worker's poll, if it is in one that may block, or the next; any thread. */
+void hafti_io_rouse(hafti_io_worker_t *worker);
+
+/* Around the wait of a task that the back end has something to do with. */
+static inline void hafti_io_count_in(haft_io_task_t *task) {
+    task->worker->waiting++;
+    task->runner->counted = true;
+}
+static inline void hafti_io_count_out(haft_io_task_t *task) {
+    if (task->runner->counted)
+        task->worker->waiting--;
+    task->runner->counted = false;
+}
+
+/* The calling thread's. Looked up afresh by every call: a task may be on another thread than before. */
+extern __thread __attribute__((tls_model("initial-exec"), visibility("hidden")))
+hafti_io_worker_t *hafti_io_this_worker;
+#if defined(__x86_64__)
+static inline hafti_io_worker_t *hafti_io_worker(void) {
+    hafti_io_worker_t *worker;
+    uintptr_t place;
+    __asm__("movq hafti_io_this_worker@gottpoff(%%rip), %0" : "=r"(place));
+    __asm__ volatile("movq %%fs:0(%1), %0" : "=r"(worker) : "r"(place));
+    return worker;
+}
+#else
+hafti_io_worker_t *hafti_io_worker(void);
+#endif
+/* NULL: the caller is in none. */
+static inline hafti_io_simulated_t *hafti_io_simulated(void) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    return worker != NULL ? worker->simulated : NULL;
+}
+/* Descriptors of what exists in a simulation only are numbers from here on. */
+enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
+/* Whether the caller is in a simulation, and the descriptor is of what exists there only. */
+static inline bool hafti_io_is_simulated(int descriptor) {
+    return descriptor >= HAFTI_IO_FIRST_SIMULATED && hafti_io_simulated() != NULL;
+}
+/* The task on whose stack the caller is, or NULL. It is haft_io_self() but for what the scheduler's clauses do, where
+   that is NULL; and takes a third of the time. */
+static inline haft_io_task_t *hafti_io_this_task(void) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    const hafti_io_runner_t *runner = worker != NULL ? worker->running : NULL;
+    return runner != NULL ? runner->task : NULL;
+}
+/* Whether the task, or NULL, is in a child of fork, where it cannot wait. */
+static inline bool hafti_io_is_in_child(const haft_io_task_t *task) {
+    return task != NULL && task->worker->forked;
+}
+/* Before anything is changed for a task that is about to wait: does not return there. */
+static inline void hafti_io_check_may_wait(const haft_io_task_t *task) {
+    if (HAFTI_IO_UNLIKELY(hafti_io_is_in_child(task)))
+        hafti_io_waits_in_child(task);
+}
+/* Puts it into the worker's inbox; any thread. */
+void hafti_io_post(hafti_io_worker_t *worker, haft_io_task_t *task);
+/* Puts it at the end of the queue of its worker, which is the caller's. */
+static inline void hafti_io_enqueue(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    hafti_io_append(&worker->ready, &task->queued);
+}
+
+/* Waits until nobody walks stacks. */
+HAFTI_IO_COLD void hafti_io_await_look(hafti_io_crew_t *crew);
+
+enum hafti_io_kind {
+    HAFTI_IO_READ,
+    HAFTI_IO_WRITE,
+    HAFTI_IO_RECEIVE,
+    HAFTI_IO_READ_LENT,  /* `buffer` is where to tell which memory it is */
+    HAFTI_IO_READ_PARTS, /* `buffer` is an array of `size` parts */
+    HAFTI_IO_WRITE_PARTS,
+    HAFTI_IO_RECEIVE_MESSAGE, /* `buffer` is a struct msghdr */
+    HAFTI_IO_SEND_MESSAGE,
+    HAFTI_IO_SEND, /* the last that transfers bytes */
+    HAFTI_IO_ACCEPT,
+    HAFTI_IO_CONNECT,
+    HAFTI_IO_POLL
+};
+
+struct hafti_io_operation {
+    enum hafti_io_kind kind;
+    int descriptor;
+    int flags;    /* POLL: events */
+    void *buffer; /* CONNECT: a bool, whether it has begun */
+    size_t size;
+    struct sockaddr *address;
+    socklen_t *address_size;
+};
+const char *hafti_io_kind_name(enum hafti_io_kind kind);
+
+/* A number below `bound`, which is not 0. */
+uint64_t hafti_io_random(hafti_io_simulated_t *simulated, uint64_t bound);
+
+/* From now on std::terminate on a task names it; in programs of C nothing. */
+void hafti_io_watch_terminate(void);
+
+/* Tells core's error handler what was done wrong, and to which task. It may leave: the caller has changed
+   nothing, and holds no lock. */
+HAFTI_IO_COLD __attribute__((noreturn, format(printf, 1, 2))) void
+hafti_io_misuse(const char *format, ...);
+
+#endif
