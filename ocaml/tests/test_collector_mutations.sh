@@ -125,7 +125,7 @@ mutate 'the end of stacks that are not reachable' stacks.c \
 mutate 'the handler on an image' stacks.c \
   's/fiber->handler = Field(image, Wosize_val(image) - 1);//'
 mutate 'the links between traps' stacks.c \
-  's/as_integer((uintnat)part->fiber - (uintnat)trap)/as_integer((uintnat)part->fiber - (uintnat)trap + 64)/'
+  's/^        \*link = (uintnat)part->fiber - (uintnat)trap;/        *link = (uintnat)part->fiber - (uintnat)trap + 64;/'
 mutate 'the images further out' stacks.c 's/^            Field(inner, IMAGE_OUTER) = image;/            ;/'
 mutate 'the live slots of fibers further out' stacks.c 's/^        lives += groups;/        ;/'
 exit $failed
