@@ -54,7 +54,7 @@ void hafti_no_case(const haft_effect_t *effect) {
     haft_fail(
         HAFT_ERROR_NO_CASE, effect, NULL,
         "No case of a HAFT_MATCH takes the %s '%s' (%s). Add %s%s%s, or HAFT_OTHERWISE(request) "
-        "{ } for what is to be passed over.",
+        "{ } to ignore the rest.",
         returned ? "request" : "effect", effect->name, effect->where,
         returned ? "HAFT_RETURN(result" : "HAFT_CASE(", returned ? "" : effect->name,
         returned ? ") { ... }" : ", payload) { ... }");
