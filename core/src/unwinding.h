@@ -42,8 +42,8 @@ void haft_abandon_inside(haft_fiber_t *fiber);
 
 #ifdef HAFT_FREESTANDING
 
-/* Without unwinding: only for code on a stack that is not a fiber's, beyond the one that is to be
-   left. */
+/* This build has no unwinding: reached only by code on a stack that is not a fiber's, beyond the
+   one that is to be left. */
 HAFTI_INLINE __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {
     (void)frame;
     haft_fail(HAFT_ERROR_UNWINDING_STOPPED, hafti_awaited(target), target,
