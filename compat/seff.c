@@ -525,7 +525,7 @@ void seff_exit_sized(seff_coroutine_t *k, effect_id id, void *payload, size_t si
     leave(k, id, copy(kept, payload, size));
 }
 
-/* Nobody on the chain whom seff.h knows: the default handler, or a fiber of haft.h. */
+/* No handler on the chain that seff.h knows: the default handler, or a fiber of haft.h. */
 static __attribute__((noreturn)) void throw_elsewhere(effect_id id, void *payload) {
     haft_effect_t *effect = seff_effect_of(id);
     if (haft_locate(effect) != NULL)

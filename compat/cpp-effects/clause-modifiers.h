@@ -4,7 +4,7 @@
  * what it is therefore not asked to write or pay.
  *
  * plain<Cmd>       Out handle_command(Cmd): resumes at once with what it returns. It is called in
- *                  place, on the stack of whoever invokes the command, without a switch. An
+ *                  place, on the stack of the code that invokes the command, without a switch. An
  *                  exception that leaves it comes out of invoke_command.
  *
  * no_resume<Cmd>   Answer handle_command(Cmd): never resumes. The computation is unwound when the

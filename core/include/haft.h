@@ -47,14 +47,14 @@
  * thread may resume a suspended fiber. Unless said otherwise, any thread may call a function, and
  * no other thread may use a fiber that the function is given.
  *
- * Errors: the library reports a mistake (an effect nobody handles, a fiber resumed while it
+ * Errors: the library reports a mistake (an effect without a handler, a fiber resumed while it
  * runs...) to the error handler of the process. The default one prints what happened, to which
  * effect or fiber, and what to do; then the process aborts. See "errors" at the end.
  */
 #ifndef HAFT_H
 #define HAFT_H
 
-/* Switches off, for this header alone, warnings of C++ about what is right in C. */
+/* Switches off, for this header alone, warnings of C++ about code that is right in C. */
 #ifdef __cplusplus
 #    pragma GCC diagnostic push
 #    pragma GCC diagnostic ignored "-Wold-style-cast"
@@ -119,10 +119,11 @@ __asm__(".pushsection .data.rel.ro, \"aw\"\n\t"
 #define HAFT_EFFECT(name, result, ...) HAFTI_EFFECT(HAFTI_SLOT_OF(#name), name, result, __VA_ARGS__)
 
 /*
- * The same, for those who count nanoseconds. A scope of handlers remembers where it has found effects, in eight slots
- * of which each effect has one. Two effects with the same slot that a computation performs by turns take some
- * nanoseconds more. The slot of HAFT_EFFECT follows from the name; here it is the first argument, 0 to 7. Slots 0 to 2
- * are near what else a perform reads of the scope.
+ * Like HAFT_EFFECT, for programs in which nanoseconds count. A scope of handlers caches where it
+ * has found effects, in eight slots; each effect has one of them. If a computation alternates
+ * between two effects with the same slot, each perform takes some nanoseconds more. HAFT_EFFECT
+ * derives the slot from the name; here it is the first argument, 0 to 7. Slots 0 to 2 lie next to
+ * the other fields of the scope that a perform reads.
  */
 #define HAFT_EFFECT_IN_SLOT(slot, name, result, ...) HAFTI_EFFECT(slot, name, result, __VA_ARGS__)
 
@@ -141,9 +142,9 @@ __asm__(".pushsection .data.rel.ro, \"aw\"\n\t"
  * arguments. With no handler in scope, the effect's default handler is called; with no default
  * either, the perform is an error.
  *
- * May not return: the handler may drop the computation, in which case cleanups and destructors run
- * (compile C with -fexceptions for the former). May return on another thread: addresses of
- * thread-local variables, errno's among them, do not hold across it.
+ * A perform may not return: the handler may drop the computation, in which case cleanups and
+ * destructors run (compile C with -fexceptions for the former). It may return on another thread:
+ * addresses of thread-local variables, errno's among them, do not hold across it.
  */
 #define HAFT_PERFORM(...) HAFTI_PERFORM(__VA_ARGS__, )
 
@@ -183,9 +184,9 @@ HAFTI_API __attribute__((noreturn)) void haft_exit(haft_fiber_t *fiber, haft_eff
                                                    const void *payload, size_t size);
 
 /*
- * Returns the fiber that performing `effect` here would suspend. NULL when nobody handles the
- * effect, or when its clause would run in place. The result holds as long as the current fiber is
- * not suspended and the fibers around it stay as they are.
+ * Returns the fiber that performing `effect` here would suspend. NULL if no handler handles the
+ * effect, or if its clause would run in place. The result holds as long as the current fiber is not
+ * suspended and the fibers around it stay as they are.
  */
 HAFTI_API haft_fiber_t *haft_locate(haft_effect_t *effect);
 
@@ -194,19 +195,19 @@ HAFTI_API haft_fiber_t *haft_locate(haft_effect_t *effect);
 /* Later versions may add fields; those that a program leaves out are 0. */
 typedef struct haft_fiber_options {
     size_t stack_size; /* bytes reserved; 0: haft_stack_size(). Committed as used. Rounded up as by
-                           haft_set_stack_size */
+                          haft_set_stack_size */
     void *memory;      /* if given: the fiber's stack and header lie in these `memory_size` bytes */
     size_t memory_size; /* at least HAFT_FIBER_MINIMUM */
     const char *name;   /* for messages and tools; not copied */
     bool segmented;   /* the stack grows by segments; for code compiled with -fsplit-stack (x86-64;
-                           docs/segmented.md). `stack_size` is ignored, `memory` is refused */
-    bool no_cleanups; /* a promise that nothing on this stack needs unwinding: dropping the fiber
-                           or throwing from it runs no cleanups and no destructors, and does not
-                           cost the time of unwinding */
+                         docs/segmented.md). `stack_size` is ignored, `memory` is refused */
+    bool no_cleanups; /* a promise that nothing on this stack needs unwinding: dropping the fiber or
+                         throwing from it runs no cleanups and no destructors, and does not cost the
+                         time of unwinding */
     bool dense;       /* a small stack among others on one page: header and stack together take
-                           `stack_size` bytes: 1, 2 (or 0), 4 or 8 KiB; below 8 KiB as if with
-                           `no_cleanups`. A canary instead of a guard, as for `memory`. With a
-                           larger `stack_size` the stack is an ordinary one */
+                         `stack_size` bytes: 1, 2 (or 0), 4 or 8 KiB; below 8 KiB as if with
+                         `no_cleanups`. A canary instead of a guard, as for `memory`. With a larger
+                         `stack_size` the stack is an ordinary one */
 } haft_fiber_options_t;
 
 /* The unwinder runs on the stack that it unwinds, and needs room there: a fiber in less memory of
@@ -229,9 +230,9 @@ HAFTI_INLINE haft_fiber_t *haft_fiber_new_with(const haft_fiber_options_t *optio
 }
 
 /*
- * Releases a fiber that is not running. The stack of a suspended fiber is unwound first, and the
- * stacks of the fibers that are suspended inside it, innermost first: cleanups and destructors run.
- * NULL is ignored. Memory given by the caller is the caller's again.
+ * Releases a fiber that is not running. The stack of a suspended fiber, and the stacks of the
+ * fibers that are suspended inside it, are unwound first, innermost first: cleanups and destructors
+ * run. NULL is ignored. Memory that the caller gave is the caller's again.
  *
  * A finished fiber in memory of the caller need not be dropped: the library keeps no pointer into
  * the memory, and the payload of a throw that ended the fiber lies there, too, if there is room.
@@ -240,8 +241,8 @@ HAFTI_INLINE haft_fiber_t *haft_fiber_new_with(const haft_fiber_options_t *optio
  */
 HAFTI_API void haft_fiber_drop(haft_fiber_t *fiber);
 
-/* Drops what a fiber was doing, as haft_fiber_drop does, and makes it run `function(argument)` when it
-   is resumed next. */
+/* Drops what a fiber was doing, as haft_fiber_drop does, and makes it run `function(argument)` when
+   it is resumed next. */
 HAFTI_API void haft_fiber_reset(haft_fiber_t *fiber, void *(*function)(void *), void *argument);
 
 /* Declares a variable whose fiber is dropped when the variable's scope is left, also by unwinding:
@@ -256,7 +257,7 @@ typedef enum haft_fiber_state {
     HAFT_FIBER_SUSPENDED, /* can be resumed */
     HAFT_FIBER_RUNNING,   /* runs, or waits for a fiber that it resumed */
     HAFT_FIBER_FINISHED,  /* returned, threw, or was unwound */
-    HAFT_FIBER_DROPPED    /* only seen by mistake */
+    HAFT_FIBER_DROPPED    /* seen only through a stale pointer */
 } haft_fiber_state_t;
 
 HAFTI_API haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber);
@@ -326,9 +327,10 @@ HAFTI_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, haft_reply_t reply,
  * HAFT_HANDLES_ALL             the set of every effect
  *
  * Sets are constants. A program may build a set itself, with `number` 0. If it changes the set, or
- * builds another one at the same address, it calls haft_handles_changed(fiber) before it resumes
- * the fiber with that set. So it does for a fiber whose last set was in a plugin that has been
- * closed, if another plugin resumes it: that one's sets may lie at the same addresses.
+ * builds another one at the same address, it must call haft_handles_changed(fiber) before it
+ * resumes the fiber with that set. The same holds for a fiber whose last set was in a plugin that
+ * has been closed, if another plugin resumes it: the new plugin's sets may lie at the same
+ * addresses.
  */
 #define HAFT_HANDLES(...) HAFTI_HANDLES(__VA_ARGS__)
 #define HAFT_HANDLES_ALL (&haft_handles_all)
@@ -363,7 +365,7 @@ HAFTI_INLINE bool haft_finished(haft_request_t request) {
 /*
  * As haft_resume, but instead of giving a reply calls `raise(argument)` at the perform that
  * suspended the fiber, on the fiber's stack: to throw an exception there, or to look around. If
- * `raise` returns, what it returns is the reply; of more than a word, it must not lie in the frame
+ * `raise` returns, its result is the reply; a reply of more than a word must not lie in the frame
  * of `raise`.
  */
 typedef haft_reply_t haft_raise_t(void *argument);
@@ -476,9 +478,9 @@ HAFTI_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);
 /* ---- Default handlers (§2.5) ---------------------------------------------------------------- */
 
 /*
- * HAFT_SET_DEFAULT(name, function): sets the function that is called, in the whole process, when
- * nobody handles the effect: result function(void *unused, HAFT_PAYLOAD(name) *payload), in place,
- * outside all handlers. NULL takes the default away. The untyped form returns the function that was
+ * HAFT_SET_DEFAULT(name, function): sets the function that is called, in the whole process, when no
+ * handler handles the effect: result function(void *unused, HAFT_PAYLOAD(name) *payload), in place,
+ * outside all handlers. NULL removes the default. The untyped form returns the function that was
  * set before.
  */
 #define HAFT_SET_DEFAULT(name, function) HAFTI_SET_DEFAULT(name, function)
@@ -496,9 +498,9 @@ HAFTI_API haft_function_t *haft_default(const haft_effect_t *effect);
 HAFTI_API int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size);
 
 /*
- * Writes a line for every live fiber of the process to a file descriptor: its name, state, the effect it
- * waits on, its stack use. Other threads may run fibers meanwhile: each is shown as it was at some
- * moment of the call. Returns 0, or -1 with the errno of write(2).
+ * Writes a line for every live fiber of the process to a file descriptor: its name, state, the
+ * effect it waits on, its stack use. Other threads may run fibers meanwhile: each is shown as it
+ * was at some moment of the call. Returns 0, or -1 with the errno of write(2).
  */
 HAFTI_API int haft_fibers_dump(int descriptor);
 /* Does the same on standard error whenever the process gets this signal. Returns 0, or -1 with
@@ -532,7 +534,7 @@ typedef struct haft_pool_report {
                          that the system had no guard for */
 } haft_pool_report_t;
 
-/* Reports what the pool of stacks holds. Slow, since it looks at every stack. */
+/* Reports what the pool of stacks holds. Slow, because it looks at every stack. */
 HAFTI_API void hafti_pool_report_sized(haft_pool_report_t *report, size_t size);
 HAFTI_INLINE haft_pool_report_t haft_pool_report(void) {
     haft_pool_report_t report;
@@ -554,7 +556,7 @@ HAFTI_API size_t haft_pool_trim(void);
 /* ---- Errors --------------------------------------------------------------------------------- */
 
 typedef enum haft_error_code {
-    HAFT_ERROR_UNHANDLED = 1,   /* nobody handles an effect, and it has no default */
+    HAFT_ERROR_UNHANDLED = 1,   /* an effect has neither a handler nor a default */
     HAFT_ERROR_NOT_RESUMABLE,   /* resumed while running, after the end, or by two threads */
     HAFT_ERROR_IN_USE,          /* freed or reset while running */
     HAFT_ERROR_USED_RESUMPTION, /* a resumption was used twice */
@@ -579,31 +581,34 @@ typedef struct haft_error {
 } haft_error_t;
 
 /*
- * Sets the error handler, the function that is told of errors, and returns the one before. NULL
+ * Sets the error handler, the function that is told of errors, and returns the previous one. NULL
  * sets the default, which prints the message on standard error. The error handler runs where the
  * mistake was made. It may leave by throwing an exception, or by longjmp within the same stack: the
- * call that made the mistake has changed nothing before. If it returns, the process is aborted,
- * unless there was no memory for a new fiber: then the failing call returns NULL (haft_handle:
- * HAFT_NO_ANSWER). Other calls that find no memory have no result to say so by: a throw with a
- * payload larger than a word, haft_tail_resume with such a reply, a thread's first use of the library.
+ * call that made the mistake has changed nothing before. If the error handler returns, the process
+ * is aborted, unless there was no memory for a new fiber: then the failing call returns NULL
+ * (haft_handle: HAFT_NO_ANSWER). Other calls that run out of memory cannot report it by a result,
+ * so they abort: a throw with a payload larger than a word, haft_tail_resume with such a reply, a
+ * thread's first use of the library.
  */
 typedef void haft_error_handler_t(const haft_error_t *error);
 HAFTI_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler);
 
 /*
- * For libraries on top of this one: reports a mistake of their user's as this one reports its own, to
- * the error handler, or on standard error. Aborts if the error handler returns. It may leave, so the
- * caller has changed nothing before, and holds no lock. The message is copied, and cut after some 600
- * bytes; `code` may be any, HAFT_ERROR_OF_LIBRARY where no other fits.
+ * For libraries on top of this one: reports a mistake of the library's user to the error handler,
+ * or on standard error. Aborts if the error handler returns. The error handler may leave, so the
+ * caller must have changed nothing before, and must hold no lock. The message is copied, and cut
+ * after some 600 bytes; `code` may be any, HAFT_ERROR_OF_LIBRARY if no other fits.
  */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
 
 #ifndef HAFT_FREESTANDING
 /*
- * Likewise: returns what the message of a stack overflow, or of an unwinding that a noexcept function of C++ stops,
- * says at its end of a fiber that the other library has made: how to give it a larger stack, which fiber it is. Of any other fiber it returns what the function that was here
- * before returns, or NULL if there was none. The whole message is cut after some 600 bytes. To be set before fibers
- * are made, and set back before the library is unloaded. Called in a signal handler.
+ * For the same libraries: a function that adds to messages about the library's own fibers. It
+ * returns the end of the message of a stack overflow, or of an unwinding that a noexcept function
+ * of C++ stops: which fiber it is, and how to give it a larger stack. For any other fiber it must
+ * return what the previously set function returns, or NULL if there was none. The whole message is
+ * cut after some 600 bytes. Set the function before fibers are made, and restore the previous one
+ * before the library is unloaded. It is called in a signal handler.
  */
 extern HAFTI_API const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
 #else
@@ -620,8 +625,8 @@ HAFTI_EXTERN_C_END
 #    pragma GCC diagnostic pop
 #endif
 
-/* Nothing else tells: the program works until something is dropped. A program that has nothing to clean up defines the
-   macro. */
+/* Nothing else reveals the mistake: the program works until something is dropped. A program that
+   has nothing to clean up defines the macro. */
 #if !defined(__EXCEPTIONS) && !defined(HAFT_WITHOUT_CLEANUPS) && !defined(HAFT_FREESTANDING)
 #    warning                                                                                       \
         "without -fexceptions (pkg-config --cflags haft) no cleanup runs when a fiber or a task is \

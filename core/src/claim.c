@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claiming a fiber: of all who want to resume, free or detach it, one gets it. */
+/* Claiming a fiber: if several threads want to resume, free or detach it, one gets it. */
 #include "claim.h"
 
 static const char *state_text(const haft_fiber_t *fiber) {
@@ -25,8 +25,8 @@ void hafti_resume_raced(haft_fiber_t *fiber) {
               haft_fiber_label(fiber));
 }
 
-/* Claiming from elsewhere than the scope that resumed the fiber last. The stamp in `owner` is a mark:
-   as long as it is there, no other thread can have come in on the hot path. */
+/* Claiming from elsewhere than the scope that resumed the fiber last. The stamp in `owner` is a
+   mark: as long as it is there, no other thread can have come in on the hot path. */
 uint64_t haft_claim_foreign(hafti_thread_t *thread, haft_fiber_t *fiber) {
     uint64_t mark = haft_stamp(thread);
     uint64_t owner = __atomic_exchange_n(&fiber->owner, mark, __ATOMIC_SEQ_CST);

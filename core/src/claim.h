@@ -28,8 +28,8 @@ HAFTI_INLINE uint64_t haft_claim_here(hafti_thread_t *thread, haft_fiber_t *fibe
     return haft_claim_foreign(thread, fiber);
 }
 
-/* After a claim that returned `before`, and until the next serial is drawn: gives the fiber the owner
-   `after`. If a thread has tried to claim it meanwhile, the mark of that one stays. */
+/* After a claim that returned `before`, and until the next serial is drawn: gives the fiber the
+   owner `after`. If a thread has tried to claim it meanwhile, the mark of that one stays. */
 HAFTI_INLINE void haft_set_owner(hafti_thread_t *thread, haft_fiber_t *fiber, uint64_t before,
                                  uint64_t after) {
     uint64_t serial = thread->current->serial;
@@ -39,7 +39,7 @@ HAFTI_INLINE void haft_set_owner(hafti_thread_t *thread, haft_fiber_t *fiber, ui
                                           __ATOMIC_SEQ_CST);
 }
 
-/* Makes the fiber anybody's: nobody can be on its hot path. */
+/* Lets any scope claim the fiber: no thread can be on its hot path. */
 HAFTI_INLINE void haft_release(hafti_thread_t *thread, haft_fiber_t *fiber, uint64_t owner) {
     haft_set_owner(thread, fiber, owner, 0);
     __atomic_store_n(&fiber->context.gate, HAFTI_GATE_OPEN, __ATOMIC_RELEASE);

@@ -11,12 +11,12 @@
  * Invariant: the answer is "nothing to run" only if every frame up to the fiber's first was
  * understood completely. Anything unusual (a language with tables of its own, a call that may not
  * throw, a frame that is not described by stack or frame pointer, the end of the stack) is left to
- * the unwinder, which also reports what is wrong. What a frame description said is remembered. The program's and
- * this library's own stay as they are; any other is believed only while the same bytes lie in the same place of an
- * object that is laid out in the same way: so code may be unloaded.
+ * the unwinder, which also reports what is wrong. Decoded frame descriptions are cached. Those of
+ * the program and of this library never change; any other is trusted only while the same bytes lie
+ * at the same place of an object with the same layout, so code may be unloaded.
  *
- * A handler in place has a landing pad that takes its scope off the chain. Who leaves a stack for good
- * goes on in the scope around the fiber, so these need not run.
+ * A handler in place has a landing pad that takes its scope off the chain. Code that leaves a stack
+ * for good continues in the scope around the fiber, so these landing pads need not run.
  */
 #define _GNU_SOURCE
 #include "unwinding.h"
@@ -210,7 +210,7 @@ static bool describe(void *pc, function_t *function) {
 /* ---- Call frame instructions ---- */
 
 typedef struct rule {
-    bool saved; /* at `offset` from the frame's address; else unchanged */
+    bool saved; /* at `offset` from the frame's address; otherwise unchanged */
     int64_t offset;
 } rule_t;
 
@@ -405,8 +405,8 @@ enum { LASTS = 2 }; /* it is never unloaded */
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 /*
- * One for each return address, modulo the size. Who writes it has made `version` odd; meanwhile nobody reads it, or
- * writes it. Its step holds while
+ * One entry for each return address, modulo the size. A writer first makes `version` odd; while it
+ * is odd, no other thread reads or writes the entry. The step is valid while
  *
  *   the object there is laid out as it was: so the same bytes can be read
  *   and the frame description is the same there (`fde_bytes` of them: known_by has both)
@@ -453,7 +453,7 @@ static uint64_t layout_of(const struct dl_find_object *found) {
            1;
 }
 
-/* The program, and the object that this code is in: that takes what is remembered with it. */
+/* The program, and the object with this code, which takes the cache with it when it is unloaded. */
 static bool lasts(const struct dl_find_object *found) {
     const void *places[] = {(const void *)getauxval(AT_PHDR), memory};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
@@ -517,7 +517,7 @@ static void remember(uintptr_t pc, object_t *object, const function_t *function,
     found.known_by = layout;
     if (layout == LASTS) {
         if (nothing_to_run(step, pc))
-            found.step.exceptions = NULL; /* so nobody looks into the table again */
+            found.step.exceptions = NULL; /* so the table is not read again */
     } else {
         found.known_by = mix_bytes(layout, fde, found.fde_bytes) | 1;
         found.shared = mix_bytes(0, cie, found.cie_bytes);
@@ -531,7 +531,7 @@ static void remember(uintptr_t pc, object_t *object, const function_t *function,
     if (!__atomic_compare_exchange_n(&place[0], &before, begun.words[0], false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED))
         return;
-    for (int i = 1; i < WORDS; i++) /* Who reads one of them sees the odd version. */
+    for (int i = 1; i < WORDS; i++) /* A reader of one of these sees the odd version. */
         __atomic_store_n(&place[i], found.words[i], __ATOMIC_RELEASE);
     __atomic_store_n(&place[0], found.words[0], __ATOMIC_RELEASE);
 }

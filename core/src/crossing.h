@@ -14,7 +14,7 @@ HAFTI_INLINE hafti_exceptions_t haft_exceptions_put_aside(hafti_thread_t *thread
     return mine;
 }
 
-/* What is in flight on arrival (an exception that leaves a fiber) counts on. */
+/* An exception that is in flight on arrival (because it leaves a fiber) keeps counting. */
 HAFTI_INLINE void haft_exceptions_put_back(hafti_thread_t *thread, hafti_exceptions_t mine) {
     if (HAFTI_UNLIKELY(mine.caught != NULL || mine.uncaught != 0)) {
         thread->globals->caught = mine.caught;
@@ -42,7 +42,7 @@ static HAFTI_COLD hafti_words_t haft_cross_in_language(const haft_language_t *la
                                                        haft_fiber_t *fiber,
                                                        enum haft_crossing crossing,
                                                        hafti_words_t words) {
-    /* What is allocated lies below all else of the frame, if its size is not known beforehand. */
+    /* An allocation whose size is not known beforehand lies below everything else in the frame. */
     size_t size = sizeof(haft_language_state_t);
     __asm__("" : "+r"(size));
     haft_language_state_t *mine = __builtin_alloca(size);

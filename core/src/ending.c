@@ -29,9 +29,9 @@ static HAFT_UNINSTRUMENTED void spoil(char *from, const char *to) {
         *byte = (char)0xdb;
 }
 
-/* A fiber that is to be dropped or reset. `claimed`: nobody else can use it, but it may have frames.
-   `taken`: it has none any more. `payload`: from where on its stack lies the payload of what it waited
-   on, if that is to be overwritten. */
+/* A fiber that is to be dropped or reset. `claimed`: no other thread can use it, but it may have
+   frames. `taken`: it has no frames any more. `payload`: where on its stack the payload of the
+   awaited effect begins, if that is to be overwritten. */
 typedef struct ending {
     haft_fiber_t *fiber;
     bool claimed, taken;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The errors of a hosted build: their messages, and who is told (a freestanding build: freestanding.c). */
+/* The errors of a hosted build: their messages, and where they are reported (for a freestanding
+   build see freestanding.c). */
 #include "ground.h"
 
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making a fiber, in a stack of any kind (kinds.c). The layout is drawn in haft/inner/layout.h; ending.c has the
- * other end of its life.
+ * Making a fiber, in a stack of any kind (kinds.c). The layout is drawn in haft/inner/layout.h;
+ * ending.c has the other end of its life.
  *
- * Invariant: the gate is open exactly while the fiber is suspended, or new, and nobody resumes it;
- * of a finished, running or freed fiber `state` says which.
+ * Invariant: the gate is open exactly while the fiber is suspended or new, and is not being
+ * resumed; if the gate is closed, `state` tells whether the fiber is finished, running or freed.
  */
 #include "fiber.h"
 

@@ -5,16 +5,15 @@
  *
  * A fiber has a place from when it is made until it has finished or is given up. Places are nodes
  * of a search tree (a treap: ordered by address, and a heap by a hash of the address, which keeps
- * it balanced). They do not lie in the memory that they stand for, and what they need to know of it
- * they hold themselves: a program that uses the memory of a live fiber for something else harms
- * that fiber only.
+ * it balanced). Nodes do not lie in the memory that they describe, and keep their own copy of what
+ * they need: a program that overwrites the memory of a live fiber harms only that fiber.
  *
  * Invariants
  * - Places are disjoint, or one lies within the stack of the other: memory on a fiber's frame may
  *   serve another fiber. `around` is the next larger place around one. So the innermost place
  *   around an address is the last one that begins at or before it, or one around that.
- * - Nodes are never given back. A reader goes without the lock, whatever writers do meanwhile, and
- *   believes what it has read if `version` is even and did not change.
+ * - Nodes are never freed. A reader needs no lock, whatever writers do meanwhile, and trusts what
+ *   it has read if `version` is even and has not changed.
  */
 #define _GNU_SOURCE
 #include "stacks.h"
@@ -138,7 +137,7 @@ static place_t *new_place(void) {
 
 /* ---- Listing ---- */
 
-/* Whether the fiber there is still what it was made as, and may be asked for its name and state. */
+/* Whether the fiber's header is intact, so that its name and state can be read. */
 static bool intact(const place_t *place) {
     return place->fiber->low == haft_stack_in(place->low) &&
            place->fiber->high == (const char *)place->fiber;

@@ -38,8 +38,8 @@ part(hafti_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect, void *p
     hafti_switch_out_for_good(fiber, payload, (uintptr_t)effect);
 }
 
-/* An unwinding by force ends here. Catch-alls that rethrew it have counted it as an exception. (Inlined
-   into what is not instrumented, it makes gcc 12 crash with -fsanitize=address.) */
+/* A forced unwinding ends here. Catch-alls that rethrew it have counted it as an exception.
+   (Inlined into uninstrumented code, this makes gcc 12 crash with -fsanitize=address.) */
 static __attribute__((noinline)) void forget_exceptions(const hafti_thread_t *thread) {
     if (hafti_exceptions_in(thread->exceptions))
         *thread->globals = haft_no_exceptions;

@@ -7,9 +7,10 @@
 
 #include <unwind.h>
 
-/* Around an unwinding by force, where there is a runtime of C++: std::uncaught_exceptions() is to see
-   it, so that guards that commit or roll back at the end of a scope roll back. What ends it where it
-   should (haft_leave, or who lands) puts the count back; haft_unwinding_stopped is for the rest. */
+/* Surrounds a forced unwinding, if there is a C++ runtime: std::uncaught_exceptions() must count
+   it, so that guards that commit or roll back at the end of a scope roll back. The regular end of
+   the unwinding (haft_leave, or the landing) restores the count; haft_unwinding_stopped is for all
+   other ends. */
 
 void haft_unwinding_stopped(void);
 void haft_unwinding_goes_on(bool goes_on); /* from frame to frame; false: it has landed */

@@ -30,7 +30,7 @@ hafti_thread_t hafti_thread_state = {
     .known = known,
 };
 
-/* It is ready from the start, has no blocks of serials, and nobody to wait for. */
+/* It is ready from the start, has no blocks of serials, and waits for no other thread. */
 void haft_thread_start(hafti_thread_t *thread) {
     (void)thread;
 }
@@ -39,7 +39,7 @@ uint64_t haft_stamp_block(hafti_thread_t *thread) {
 }
 void haft_thread_barrier(void) {}
 
-/* ---- The fibers: a list without a lock. Of one that is not on it, `previous` is itself ---- */
+/* ---- The fibers: a list without a lock. A fiber that is not on it is its own `previous` ---- */
 
 static haft_fiber_t *fibers;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ground floor: messages, the threads' states, signals, and what a fiber's header says by itself. Every
- * source includes the header of its floor, which includes those below; tools/floors.txt has the floors.
+ * The ground floor: messages, the threads' states, signals, and what a fiber's header says by
+ * itself. Every source includes the header of its floor, which includes those below;
+ * tools/floors.txt has the floors.
  */
 #ifndef HAFT_GROUND_H
 #define HAFT_GROUND_H
@@ -13,7 +14,7 @@
 #include <haft/inner/segments.h>
 
 /* error.c */
-/* For messages: the fiber's name, else the name of what it does not have. */
+/* Label for messages: 'the fiber NAME', 'the unnamed fiber 0x...', or 'the thread's own stack'. */
 const char *haft_fiber_label(const haft_fiber_t *fiber);
 /* What the library that has made the fiber says at the end of a message (haft_stack_advice). */
 const char *haft_advice_of(const haft_fiber_t *fiber, const char *otherwise);
@@ -51,12 +52,9 @@ HAFTI_INLINE uintptr_t haft_awaiting(const haft_effect_t *effect) {
 
 /* thread.c: the calling thread's state, made ready on its first use. */
 HAFTI_COLD void haft_thread_start(hafti_thread_t *thread);
-/* What is current before the first use on a thread, and again after it: the perform in place that was that
-   use puts back what it found. All threads share it, so nothing is ever written there. */
-
 /*
- * What the floors above do when threads and the process begin and end: the one place where the ground
- * calls up (the other is hafti_segments_failed). life.c has it.
+ * What the floors above do when threads and the process begin and end: the one place where the
+ * ground calls up (the other is hafti_segments_failed). life.c has it.
  */
 typedef struct haft_life {
     bool (*process_starts)(void); /* returns whether tools want to be told of every resume */
@@ -65,6 +63,8 @@ typedef struct haft_life {
 } haft_life_t;
 extern const haft_life_t haft_life;
 
+/* The current scope of a thread before its first use of the library. A perform in place that is
+   that first use restores it afterwards. All threads share it, so nothing is ever written there. */
 extern hafti_scope_t haft_unborn;
 /* The empty set: no scope is without one. */
 extern const haft_handles_t haft_handles_none;
@@ -102,8 +102,8 @@ HAFTI_INLINE bool haft_drawn_on(uint64_t stamp, const hafti_thread_t *thread) {
     return stamp >> HAFT_STAMP_BITS == thread->stamp >> HAFT_STAMP_BITS;
 }
 extern hafti_exceptions_t haft_no_exceptions;
-/* Keeps every resume off the hot path: tools want to be told, or there is no barrier to tell two
-   threads apart with. */
+/* Keeps every resume off the hot path: a tool has to be told of switches, or there is no barrier
+   that could tell two threads apart. */
 extern bool haft_resume_slowly;
 /* What `thread->exceptions` is where no inlined path may switch: every field counts as an
    exception. */
@@ -160,7 +160,7 @@ HAFTI_INLINE bool haft_seems_in_handler(const hafti_thread_t *thread) {
     return HAFTI_UNLIKELY((uintptr_t)__builtin_frame_address(0) - (uintptr_t)thread->signal_low <
                           thread->signal_size);
 }
-/* For effects that suspend; and for what is done to fibers (NULL: a new one). */
+/* For effects that suspend, and for operations on fibers (NULL: on a new one). */
 HAFTI_INLINE void haft_check_suspends(const hafti_thread_t *thread, const haft_effect_t *effect) {
     if (haft_seems_in_handler(thread))
         haft_in_signal_handler(effect, NULL, NULL);

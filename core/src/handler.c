@@ -59,8 +59,8 @@ static HAFTI_COLD void take_promise_back(haft_fiber_t *fiber) {
     fiber->scope.shot--;
 }
 
-/* A clause that is unwound, by an exception or by being dropped, drops what it had not used, or only
-   promised. */
+/* A clause that is unwound, by an exception or by being dropped, drops what it had not used, or
+   only promised. */
 static HAFTI_COLD void drop_left(haft_resumption_t k) {
     if (k.fiber->scope.shot == k.shot + 1)
         take_promise_back(k.fiber);
@@ -105,7 +105,8 @@ HAFTI_INLINE hafti_words_t resume(haft_fiber_t *fiber, void *word) {
     return words;
 }
 
-/* The clause has promised its own computation and returned something else: as if it had not. */
+/* The clause has promised its own computation and returned something else: the promise is
+   undone. */
 static HAFTI_COLD void forgotten(haft_fiber_t *fiber) {
     take_promise_back(fiber);
     haft_fail(HAFT_ERROR_BAD_ARGUMENT, hafti_awaited(fiber), fiber,
@@ -189,7 +190,7 @@ void haft_scope_push(hafti_scope_t *scope, const haft_handles_t *handles, void *
     hafti_thread_t *thread = haft_thread_ready();
     scope->outer = thread->current;
     scope->handles = handles;
-    scope->filled = UINT8_MAX; /* by what was in the frame before */
+    scope->filled = UINT8_MAX; /* by earlier content of the frame */
     haft_scope_renew(thread, scope);
     scope->state = state;
     scope->kind = HAFTI_SCOPE_STACKLESS;

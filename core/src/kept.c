@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies that outlive the frames they came from: of a payload that a fiber ends with once it is unwound,
-   and of a reply that does not fit a word. */
+/* Copies that outlive the frames they came from: of a payload that a fiber ends with once it is
+   unwound, and of a reply that does not fit a word. */
 #include "kept.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What was thrown before, if cleanups throw in their turn, is forgotten when the payload has been copied. */
+/* If cleanups throw in their turn, the earlier throw is forgotten once the new payload has been
+   copied. */
 
 static const void *keep_inside(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
                                size_t size) {

@@ -11,10 +11,11 @@
  * What a fiber ends with once it is unwound. Not in `awaits`: the cleanups may perform.
  *
  *   the payload has   | fiber->thrown is | the effect is in    | the payload is in
- *   a word, or less   | &fiber->result   | fiber->of_language  | fiber->result, so that no memory is needed
+ *   a word, or less   | &fiber->result   | fiber->of_language  | fiber->result: needs no memory
  *   more              | a block's        | the block           | the block
  *
- * (The function of the fiber will return nothing. The fiber of a language that owns its frames has a block always.)
+ * (The function of the fiber will return nothing. The fiber of a language that owns its frames has
+ * a block always.)
  */
 typedef struct haft_thrown {
     haft_effect_t *effect;
@@ -38,13 +39,14 @@ HAFTI_INLINE void *haft_kept_payload(haft_fiber_t *fiber) {
 /* A copy of the payload, as something of the fiber's. */
 const void *haft_keep(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size);
 void haft_forget_kept(haft_fiber_t *fiber);
-/* `fiber`, in memory of the caller, ends with this payload. A copy of the library's is moved into
-   the stack, where there is room, so that nothing is left to be freed. Returns where it lies. */
+/* `fiber`, in memory of the caller, ends with this payload. The library's copy is moved into the
+   stack if there is room, so that nothing is left to be freed. Returns where the payload lies. */
 void *haft_settle_kept(haft_fiber_t *fiber, void *payload);
 /* A copy of a reply that does not fit a word, to be freed once its performer has it. */
 void *haft_copy_reply(const haft_effect_t *effect, const void *reply);
 void haft_free_reply(void *reply);
-/* Of a fiber whose resumption is promised (`shot` is odd): the copy of the reply, if there is one. */
+/* Of a fiber whose resumption is promised (`shot` is odd): the copy of the reply, if there is
+   one. */
 void haft_forget_promised(haft_fiber_t *fiber);
 
 #endif

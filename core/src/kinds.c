@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kinds of stacks: in the pool, in memory of the caller, in segments. What only some do is in the table at
- * the end; everybody else asks that.
+ * The kinds of stacks: in the pool, in memory of the caller, in segments. Their differences are in
+ * the table at the end, which all other code uses.
  */
 #include "stacks.h"
 

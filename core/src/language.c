@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What those who build a language on the library use: see haft/language.h. */
+/* The functions of haft/language.h, for implementing a language on the library. */
 #include "languages.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ haft_fiber_t *haft_language_take(const haft_language_t *language, size_t size) {
     haft_fiber_t *fiber = haft_pool_take(haft_thread_ready(), size);
     if (fiber == NULL)
         return NULL;
-    /* Nobody would look at a canary. */
+    /* No code would check a canary. */
     if (fiber->kind != HAFT_KIND_POOL) {
         haft_pool_give(haft_thread_ready(), fiber);
         errno = ENOMEM;

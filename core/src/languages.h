@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The floor of languages: what haft/language.h offers to those who build one on the library. */
+/* The floor of languages: what haft/language.h offers for implementing a language on the
+   library. */
 #ifndef HAFT_LANGUAGES_H
 #define HAFT_LANGUAGES_H
 

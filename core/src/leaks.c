@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* LeakSanitizer: what only fibers refer to is no leak.
+/*
+ * LeakSanitizer: memory to which only fibers refer is not a leak.
  *
  * It looks for pointers in the stack of every thread that it knows, and in its globals. Stacks that
  * are not running are shown to it before it looks, at the end of the process: its own look is
- * registered earlier, and so comes later. */
+ * registered earlier, and so comes later.
+ */
 #define _GNU_SOURCE
 #include "whole.h"
 

@@ -74,8 +74,8 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
                   effect->name, effect->where, ((const haft_handler_t *)fiber->handler)->name);
     haft_fiber_t *here = haft_fiber_here();
     bool abandoned = !cleanups_up_to(here, fiber);
-    /* It stays where it is on a stack that nothing will run on. For a sanitizer it may lie on a
-       fake stack, which ends here. */
+    /* The payload stays in place on a stack on which nothing will run. Under a sanitizer it may lie
+       on a fake stack, which ends here. */
     if (!abandoned || here != fiber || haft_tools_active)
         payload = haft_keep(fiber, effect, payload, size);
     fiber->awaits = haft_awaiting(effect);

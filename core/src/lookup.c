@@ -38,8 +38,8 @@ static const haft_clause_t *clause_for(const haft_handles_t *handles, haft_effec
     return handles->all ? &any_clause : NULL;
 }
 
-/* What a scope remembers holds for those further in, too, unless one of them handles the effect, or has the switch made
-   out of line. */
+/* What a scope remembers holds for those further in, too, unless one of them handles the effect, or
+   has the switch made out of line. */
 static bool knows(hafti_scope_t *scope, haft_effect_t *effect, unsigned slot, bool slow,
                   hafti_found_t *found) {
     hafti_found_t read;
@@ -51,8 +51,9 @@ static bool knows(hafti_scope_t *scope, haft_effect_t *effect, unsigned slot, bo
     return is_known;
 }
 
-/* To the handler; or, unless `known` is NULL, to the first scope that knows the way: so what a new fiber performs first
-   does not cost its depth. Then `*known`, which was empty, is what that remembers. */
+/* To the handler; or, unless `known` is NULL, to the first scope that knows the way: so what a new
+   fiber performs first does not cost its depth. Then `*known`, which was empty, is what that
+   remembers. */
 HAFTI_INLINE haft_handled_t walk(hafti_scope_t *from, haft_effect_t *effect, unsigned slot,
                                  uint32_t shape, hafti_found_t *known) {
     haft_handled_t found = {.slow = haft_tools_active};
@@ -87,12 +88,15 @@ hafti_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
     return (hafti_found_t){with + (handled.slow ? HAFTI_CLAUSE_MARK : 0), handled.scope};
 }
 
-/* ---- Remembering ----
- *
- * A signal handler may perform, and thus look up, anywhere in here. What it reads is what was there
- * before, or nothing: the key is emptied first and written last. It writes nothing while it interrupts
- * somebody who does. Who that is may never go on, since a handler may leave by siglongjmp; so the mark
- * that he writes is his place on the stack: a handler is further in, or on the alternate stack.
+/*
+ * ---- Remembering ----
+ * *
+ * * A signal handler may perform, and thus look up, anywhere in here. It reads the previous content
+ *   of
+ * an entry, or nothing: the key is emptied first and written last. It writes nothing if it has
+ * interrupted a writer. A writer may never continue, because a handler may leave by siglongjmp; so
+ * the writer's mark is its position on the stack: a handler is further in, or on the alternate
+ * stack.
  */
 
 static HAFTI_COLD bool interrupts(const char *here, const char *there) {
@@ -137,10 +141,11 @@ static bool has(const hafti_cache_entry_t *entry, const haft_effect_t *effect) {
 }
 
 /*
- * Which entry an effect gets. That of its slot, or else its second one; if both are other effects' and there
- * is an empty entry, that becomes its second one, in all scopes. (What it leaves behind elsewhere is never
- * read again.) When the cache is full somebody's entry goes: as a rule that at the effect's second place,
- * and now and then the effect moves all the same, since what lies elsewhere may be left behind.
+ * Which entry an effect gets: that of its slot, or otherwise its second one. If other effects have
+ * both and there is an empty entry, that becomes its second one, in all scopes. (What it leaves
+ * behind elsewhere is never read again.) When the cache is full an entry is evicted: as a rule the
+ * one at the effect's second place. Now and then the effect moves all the same, because an entry
+ * elsewhere may be such a leftover.
  */
 static hafti_cache_entry_t *entry_for(hafti_thread_t *thread, hafti_scope_t *scope,
                                       haft_effect_t *effect, unsigned slot) {
@@ -218,7 +223,7 @@ const char *haft_invalid_known(hafti_thread_t *thread, haft_effect_t *effect, ha
 }
 #endif
 
-/* Nobody handles it: its only clause is a default that is not there. */
+/* The effect is unhandled: its only clause is a default that does not exist. */
 HAFTI_INLINE bool is_unhandled(hafti_found_t found, const haft_effect_t *effect) {
     return HAFTI_UNLIKELY(hafti_clause_of(found) == &effect->default_clause) &&
            haft_default(effect) == NULL;
@@ -260,7 +265,7 @@ static __attribute__((noinline)) hafti_found_t find(hafti_thread_t *thread, haft
     return found;
 }
 
-/* Whoever performs the effect under such a set again need not look: hafti_is_requested. Nor is it to look there first
+/* A later perform of the effect under such a set need not search: hafti_is_requested. It is not to look there first
    where a clause takes the effect. */
 static void remember_request(const hafti_scope_t *current, haft_effect_t *effect,
                              hafti_found_t found) {
@@ -271,7 +276,7 @@ static void remember_request(const hafti_scope_t *current, haft_effect_t *effect
         __atomic_store_n(&effect->requested, number, __ATOMIC_RELAXED);
 }
 
-/* haft_look_for, inlined into its two callers. No slot remembers an effect that nobody handles: its next
+/* haft_look_for, inlined into its two callers. No slot remembers an unhandled effect: its next
    performer gets here again. */
 HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t shape,
                                     bool is_error) {
@@ -306,7 +311,7 @@ hafti_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape
     return look_for(effect, slot, shape, false);
 }
 
-/* An effect that nobody handles is reported under the scopes of its performer. */
+/* An unhandled effect is reported under the scopes of its performer. */
 hafti_found_t hafti_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
     return look_for(effect, slot, shape, true);
 }
@@ -320,8 +325,8 @@ haft_fiber_t *haft_locate(haft_effect_t *effect) {
                : NULL;
 }
 
-/* The function of a default that is taken away stays where it is, for whoever is about to call it;
-   the kind sends everybody else to the slow path. */
+/* The function of a removed default stays in place for threads that are about to call it; the kind
+   sends all others to the slow path. */
 haft_function_t *haft_set_default(haft_effect_t *effect, haft_function_t *function) {
     haft_check_given(effect, "haft_set_default", "effect");
     haft_clause_t *clause = &effect->default_clause;

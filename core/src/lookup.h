@@ -14,7 +14,7 @@ HAFTI_INLINE uint32_t haft_number_of(const haft_handles_t *handles) {
     return HAFTI_LIKELY(number >= HAFTI_SET_FIRST) ? number : haft_number_of_new(handles);
 }
 
-/* Forgets what was derived from the chain outwards of a scope. */
+/* Forgets what was derived from the chain outside of a scope. */
 HAFTI_INLINE void haft_scope_forget(hafti_scope_t *scope) {
     for (unsigned left = scope->filled; left != 0; left &= left - 1)
         scope->cache[__builtin_ctz(left)].key = 0;
@@ -40,18 +40,19 @@ typedef struct haft_handled {
 haft_handled_t haft_search(hafti_scope_t *from, haft_effect_t *effect, uint32_t shape);
 /* How that is performed. */
 hafti_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect);
-/* hafti_lookup, without an error when nobody handles the effect. */
+/* hafti_lookup, without an error if no handler handles the effect. */
 hafti_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape);
-/* Remembers what was found for `key` in a slot of the current scope, unless that cannot be done safely. */
+/* Caches what was found for `key` in a slot of the current scope, unless that cannot be done
+   safely. */
 void haft_remember(hafti_thread_t *thread, unsigned slot, uintptr_t key, hafti_found_t found);
 
-/* Whether a handler's loop resumes the fiber, and gets what is sent out of it. */
+/* Whether a handler's loop resumes the fiber, and receives the effects that leave it. */
 HAFTI_INLINE bool haft_is_driven(const haft_fiber_t *fiber) {
     const haft_handler_t *handler = fiber->handler;
     return handler != NULL && fiber->scope.handles == &handler->handles;
 }
-/* Uses up every capture of the fiber, also one that haft_tail_resume has promised: the count is even
-   again. */
+/* Uses up every capture of the fiber, also one that haft_tail_resume has promised: the count is
+   even again. */
 HAFTI_INLINE void haft_use_up(haft_fiber_t *fiber) {
     if (HAFTI_UNLIKELY(fiber->scope.shot & 1))
         haft_forget_promised(fiber);
@@ -60,8 +61,8 @@ HAFTI_INLINE void haft_use_up(haft_fiber_t *fiber) {
 /* What the handler of `fiber` does with an effect that is sent out of it: NULL if that is
    the code that resumed it; an error if a handler has no clause to give it to. */
 const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_effect_t *effect);
-/* The second word with which the fiber is suspended: a handler is told its clause, whoever resumes
-   fibers himself the effect. */
+/* The second word with which the fiber is suspended: the clause for a handler's loop, the effect
+   for a caller of haft_resume. */
 uintptr_t haft_sent_by(const haft_fiber_t *fiber, const haft_clause_t *clause,
                        const haft_effect_t *effect);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recognising a stack overflow: a fault on a fiber's guard is told apart from every other fault,
- * and named; and any fault of a fiber without a guard that has left its stack. Everything else goes to
- * whoever handled faults before, or ends the process as it would have.
+ * and named; so is any fault of a fiber without a guard that has left its stack. Every other fault
+ * goes to the handler that the program had before, or ends the process as it would have.
  *
  * The handler runs on a signal stack, one a thread: the overflowing stack has no room.
  */
@@ -22,7 +22,7 @@ static struct sigaction before[2];
 static const int signals[2] = {SIGSEGV, SIGBUS};
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
-    char message[600]; /* Whoever gives advice may say much. */
+    char message[600]; /* The advice of a library may be long. */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
@@ -84,9 +84,10 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
     }
 }
 
-/* The fiber that the thread's code is under, if it has no guard, and code has gone on below its stack: the canary is
-   gone, or the innermost frame is there, and on no guard of the stack that runs. (`at`: the pool's fiber that the address
-   belongs to.) No lock is taken, and nothing is read that may be overwritten by then. */
+/* The fiber that the thread's code is under, if it has no guard, and code has gone on below its
+   stack: the canary is gone, or the innermost frame is there, and on no guard of the stack that
+   runs. (`at`: the pool's fiber that the address belongs to.) No lock is taken, and nothing is read
+   that may be overwritten by then. */
 static const haft_fiber_t *overflowed_unguarded(const void *address, const haft_fiber_t *at,
                                                 const void *context) {
     const haft_fiber_t *fiber = haft_scope_fiber(hafti_thread()->current);
@@ -99,7 +100,8 @@ static const haft_fiber_t *overflowed_unguarded(const void *address, const haft_
     return below || haft_canary_is_gone(fiber) ? fiber : NULL;
 }
 
-/* Says what has overflowed, if anything has. True: its language goes on with it. */
+/* Prints what has overflowed, if anything has. True: the language of the fiber handles the
+   overflow. */
 static bool recognise(const void *address, void *context) {
     const haft_fiber_t *fiber = haft_pool_fiber_at(address);
     const haft_fiber_t *unguarded = overflowed_unguarded(address, fiber, context);

@@ -13,13 +13,11 @@
  *        v
  *   slots that nothing uses:  found by their chunk, with or without memory
  *
- * - While a program makes and frees fibers, no stack is given back to the system by itself. Batches
- *   that nobody has needed for a period are given back, a few at a time, by threads that use the
- *   pool.
- * - A stack is looked at when it is first freed, and then ever more rarely, for memory far down
- * that
- *   can be given back, because looking is a system call. A thread's own few stacks may keep more of
- *   it (KEEP_WARM).
+ * - While a program makes and frees fibers, no single stack is given back to the system. Threads
+ *   that use the pool give back batches that have been idle for a period, a few at a time.
+ * - When a stack is first freed, and later ever more rarely, the pool checks whether memory far
+ *   down the stack can be given back. It does so rarely because the check is a system call. A
+ *   thread's own few stacks may keep more of that memory (KEEP_WARM).
  * - Where no guard can be had, the pool's twin takes over, whose stacks have canaries
  *   (HAFT_KIND_UNGUARDED). Threads keep none of these, nor dense ones, for themselves: every stack
  *   in a thread's lists is guarded.
@@ -35,10 +33,11 @@
 enum {
     DENSEST_SHIFT = 10,
     DENSE_SHIFT = 11, /* if none is asked for */
-    DENSE_COLOUR =
-        64, /* an odd number of lines from slot to slot: they use all sets of the caches */
+    /* From slot to slot is an odd number of lines, so slots use all sets of the caches. */
+    DENSE_COLOUR = 64,
     SMALLEST_SHIFT = 14,
-    SEGMENTED = DENSEST_SHIFT - 1, /* the pool of first segments: their size is no power of two */
+    SEGMENTED = DENSEST_SHIFT - 1, /* the pool of first segments, whose size is not a power of
+                                      two */
     SHIFTS = 48,
     POOLS = 2 * SHIFTS, /* and their twins */
     GUARD = 64 * 1024,
@@ -181,7 +180,7 @@ static void leave_all(struct haft_pool *pool, const haft_batch_t *batch, size_t 
         haft_slots_leave(&pool->slots, batch->fibers[i]);
 }
 
-/* ---- Giving back what nobody needs ---- */
+/* ---- Giving back idle stacks ---- */
 
 static bool giving_back; /* there is some */
 
@@ -384,7 +383,7 @@ static void give_to_pool(struct haft_pool *pool, haft_fiber_t *fiber) {
     tend();
 }
 
-/* Makes an empty batch of one that is full, unless there is no memory for that. */
+/* Turns a full batch into an empty one, unless there is no memory for that. */
 static HAFTI_COLD void make_room(hafti_thread_t *thread, struct haft_pool *pool) {
     if (thread->other_full) {
         pthread_mutex_lock(&pools_lock);

@@ -24,7 +24,7 @@
 #define NOTE_NAME "Haft"
 __asm__(".pushsection .note.haft, \"a\", %note\n\t"
         ".balign 4\n\t"
-        ".long 5\n\t" /* length of the name; of what it says; its kind */
+        ".long 5\n\t" /* lengths of the name and of the content; the kind */
         ".long 0\n\t"
         ".long 1\n\t"
         ".asciz \"" NOTE_NAME "\"\n\t"

@@ -28,7 +28,7 @@ void haft_check_reply(const haft_fiber_t *fiber, uintptr_t awaits, haft_reply_t 
 
 void *haft_raise(void *argument) {
     haft_raising_t raising =
-        *(const haft_raising_t *)argument; /* who gave it goes on if `raise` performs */
+        *(const haft_raising_t *)argument; /* the frame that holds it goes on if `raise` performs */
     /* Not before the fiber was claimed: until then another thread may have resumed it. */
     uintptr_t awaits = raising.fiber->awaits;
     haft_reply_t reply = raising.raise(raising.argument);
@@ -54,7 +54,7 @@ void hafti_no_case(const haft_effect_t *effect) {
     haft_fail(
         HAFT_ERROR_NO_CASE, effect, NULL,
         "No case of a HAFT_MATCH takes the %s '%s' (%s). Add %s%s%s, or HAFT_OTHERWISE(request) "
-        "{ } for what is to be passed over.",
+        "{ } to ignore the rest.",
         returned ? "request" : "effect", effect->name, effect->where,
         returned ? "HAFT_RETURN(result" : "HAFT_CASE(", returned ? "" : effect->name,
         returned ? ") { ... }" : ", payload) { ... }");

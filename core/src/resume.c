@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The out-of-line paths of resuming: the first resume, a new parent, another handled set, another thread,
- * exceptions in flight, tools that want to be told, special stacks.
+ * The out-of-line paths of resuming: the first resume, a new parent, another handled set, another
+ * thread, exceptions in flight, tools that want to be told, special stacks.
  */
 #include "claim.h"
 #include "crossing.h"
 
-/* What was derived from the chain outwards of these scopes no longer holds. */
+/* What was derived from the chain outside of these scopes no longer holds. */
 static void renew(hafti_thread_t *thread, hafti_scope_t *from, const hafti_scope_t *end) {
     for (hafti_scope_t *scope = from; scope != end; scope = scope->outer)
         haft_scope_renew(thread, scope);
@@ -22,7 +22,8 @@ static bool set_handles(haft_fiber_t *fiber, const haft_handles_t *handles) {
     uint32_t number = haft_number_of(handles);
     if (before == handles && fiber->set == number)
         return false;
-    /* `before` may have been in a plugin that is closed by now: a number stands for its contents. */
+    /* `before` may have been in a plugin that is closed by now: a number stands for its
+       contents. */
     bool same =
         fiber->set != HAFTI_SET_NONE ? fiber->set == number : haft_same_effects(before, handles);
     if (HAFTI_UNLIKELY(haft_is_driven(fiber)))

@@ -6,7 +6,7 @@
 #include "unwinding.h"
 
 /* suspend.c, untyped.c */
-/* Reports an effect whose default was found, and taken away since. */
+/* Reports an effect whose default was found, and has been removed since. */
 HAFTI_INLINE void haft_check_default(const haft_clause_t *clause, haft_effect_t *effect) {
     if (clause == &effect->default_clause)
         hafti_unhandled(effect);
@@ -25,7 +25,7 @@ uint64_t haft_claim(hafti_thread_t *thread, haft_fiber_t *fiber, haft_error_code
                     const char *what);
 
 /* replies.c */
-/* That of haft_discontinue: haft_raise, given this. */
+/* The argument of haft_discontinue, for haft_raise. */
 typedef struct haft_raising {
     haft_raise_t *raise;
     void *argument;

@@ -39,10 +39,11 @@ void haft_abandon_foreign_call(hafti_thread_t *thread, const haft_fiber_t *fiber
  */
 HAFTI_COLD void haft_check_foreign_calls(const haft_fiber_t *target, const haft_effect_t *effect);
 extern bool haft_foreign_calls_seen;
-/* Whether what a fiber resumes is resumed by such a function; marks it, and tells whether that is
-   news: what performs inside it must then be looked up again. */
+/* Whether such a function resumes what a fiber resumes. Marks it, and returns whether the mark is
+   new: effects performed inside must then be looked up again. */
 bool haft_resumes_from_foreign_call(haft_fiber_t *fiber);
-/* The segments of a fiber: its first one is made, emptied for another run, given back with the others. */
+/* The segments of a fiber: its first one is made, emptied for another run, given back with the
+   others. */
 void haft_segmented_init(haft_fiber_t *fiber);
 void haft_segmented_reset(haft_fiber_t *fiber);
 void haft_segmented_release(haft_fiber_t *fiber);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Segmented stacks: what __morestack (arch/x86_64/morestack.S) needs done in C. haft/inner/segments.h
- * draws a segment.
+ * Segmented stacks: what __morestack (arch/x86_64/morestack.S) needs done in C.
+ * haft/inner/segments.h draws a segment.
  *
  * The list of a fiber's segments, with two in use:
  *
@@ -53,7 +53,7 @@ struct haft_block {
     haft_block_t *next;
     size_t size;
     uintptr_t *slot;
-    bool owns_slot; /* else it shares the slot of an earlier block of the same frame */
+    bool owns_slot; /* otherwise it shares the slot of an earlier block of the same frame */
 };
 
 enum {
@@ -380,8 +380,9 @@ haft_allocation_t hafti_segments_allocate(size_t size, uintptr_t stack_pointer, 
     return (haft_allocation_t){block + 1, lower};
 }
 
-/* Unwinding leaves a segment, or the thread's stack: the limit word becomes that of the stack it
-   goes on with. The personality routine of __morestack, which keeps that in rbx. */
+/* Unwinding leaves a segment, or the thread's stack: the limit word becomes that of the stack on
+   which the unwinding continues. The personality routine of __morestack, which keeps that in
+   rbx. */
 _Unwind_Reason_Code hafti_segments_personality(int version, _Unwind_Action actions,
                                                _Unwind_Exception_Class exception_class,
                                                struct _Unwind_Exception *exception,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers for sets of effects. Every place in a program where HAFT_HANDLES is written has a set of its
- * own; those with the same contents get the same number when they are first used, so that a fiber which
- * is resumed at many places, as a loop of cases does, is seen to handle what it did before.
+ * Numbers for sets of effects. Every place in a program where HAFT_HANDLES is written has a set of
+ * its own; those with the same contents get the same number when they are first used. So a fiber
+ * that is resumed at many places, as in a loop of cases, is known to handle the same effects as
+ * before.
  *
- * Invariant: two sets with one number have the same contents. (The converse does not hold: two threads
- * that number a set at once may draw two.)
+ * Invariant: two sets with one number have the same contents. (The converse does not hold: two
+ * threads that number a set at once may draw two.)
  */
 #include "lookup.h"
 
@@ -32,7 +33,7 @@ uint32_t haft_number_of_new(const haft_handles_t *handles) {
 #    include <stdlib.h>
 #    include <string.h>
 
-/* What has been numbered: copies, since a plugin may be closed. Only ever prepended to. */
+/* The numbered sets: copies, because a plugin may be closed. New ones are only ever prepended. */
 typedef struct numbered {
     struct numbered *next;
     haft_handles_t set;

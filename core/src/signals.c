@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Signal handlers that use the library. Effects whose clauses run in place may be performed there:
- * every word that the lookup and the hot paths share with a handler is written so that the handler finds what
- * was there before, or nothing (lookup.c). What switches stacks may not be done: the handler would be
- * left half done, with its signal blocked. That is seen where the handler runs on the thread's alternate
- * stack.
+ * every word that the lookup and the hot paths share with a handler is written so that the handler
+ * finds what was there before, or nothing (lookup.c). Operations that switch stacks are mistakes
+ * there: the handler would be left half done, with its signal blocked. They are detected if the
+ * handler runs on the thread's alternate stack.
  */
 #include "ground.h"
 
@@ -32,7 +32,7 @@ haft_on_signal_stack_t haft_on_signal_stack(const void *here, const void *there)
     return on;
 }
 
-/* The alternate stack may be another one by now, and its memory something else. */
+/* The thread may have another alternate stack by now, and the memory another use. */
 void haft_in_signal_handler(const haft_effect_t *effect, const haft_fiber_t *fiber,
                             const char *what) {
     const void *here = __builtin_frame_address(0);
@@ -41,7 +41,7 @@ void haft_in_signal_handler(const haft_effect_t *effect, const haft_fiber_t *fib
     if (effect != NULL)
         haft_fail(
             HAFT_ERROR_IN_SIGNAL_HANDLER, effect, NULL,
-            "The effect '%s' (%s) suspends who performs it, and was performed in a signal handler: "
+            "The effect '%s' (%s) suspends its performer, and was performed in a signal handler: "
             "perform there only effects whose clauses run in place, and do the rest afterwards.",
             effect->name, effect->where);
     haft_fail(

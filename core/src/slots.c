@@ -23,19 +23,19 @@
  * - The guard is installed with MADV_GUARD_INSTALL where the kernel has it (6.13), which does not
  *   split the mapping: a million stacks are a few dozen mappings. Elsewhere, and in locked memory,
  *   it is installed with mprotect, which splits the mapping: such guards take at most three
- *   quarters of the mappings that a process may have (vm.max_map_count). Under Valgrind the first guards are
- *   such ones: when it looks for leaks, it reads whatever mmap and mprotect have made readable, and of a guard by
- *   advice faults at every word. Slots of the kind
- *   HAFT_KIND_UNGUARDED have a canary instead, at the end of the slot below, on a page that is in
- *   use anyway (the first slot: at the end of the page before it).
- * - All stacks have guards of the same size: a frame that small stacks' guards stop is stopped by
- *   those of large stacks, too.
+ *   quarters of the mappings that a process may have (vm.max_map_count). Under Valgrind the first
+ *   guards use mprotect: its leak check reads all readable mappings and would fault on every word
+ *   of a MADV_GUARD_INSTALL guard. Slots of the kind HAFT_KIND_UNGUARDED have a canary instead, at
+ *   the end of the slot below, on a page that is in use anyway (the first slot: at the end of the
+ *   page before it).
+ * - All stacks have guards of the same size, so a frame that the guard of a small stack stops is
+ *   stopped by that of a large stack, too.
  * - Headers lie at the high end, on the page of the first frames: a small fiber has one page
  *   resident. The colour varies their offset, so that fibers do not compete for the same sets of
  *   the cache. If colours take most of a page, the second level of the cache holds what a switch
  *   needs of a few thousand fibers: so they do in the first chunks (MORE_COLOURS). In larger chunks
- *   colours take less, and leave 3.2 KiB of the page to header and frames. Dense slots lie side by side,
- *   without guards, an odd number of lines apart.
+ *   colours take less, and leave 3.2 KiB of the page to header and frames. Dense slots lie side by
+ *   side, without guards, an odd number of lines apart.
  */
 #define _GNU_SOURCE
 #include "slots.h"
@@ -103,7 +103,7 @@ static bool shares_pages(const haft_slots_t *slots) {
     return slots->stride % haft_page() != 0;
 }
 
-/* So many slots side by side are whole pages. */
+/* This many slots side by side fill whole pages. */
 static size_t group_of(const haft_slots_t *slots) {
     size_t group = 1;
     while (group * slots->stride % haft_page() != 0)
@@ -137,7 +137,7 @@ HAFTI_INLINE void set_state(haft_chunk_t *chunk, size_t index, unsigned state) {
 
 /* ---- All chunks by their addresses ---- */
 
-/* Never changed once it is to be seen, and never freed: somebody may be reading it, perhaps in a
+/* Never changed once it is visible, and never freed: another thread may be reading it, perhaps in a
    signal handler. */
 typedef struct table {
     struct table *older;
@@ -194,7 +194,7 @@ haft_fiber_t *haft_pool_fiber_at(const void *address) {
 
 /* ---- Addresses ---- */
 
-/* The program's own needs go before those of stacks to come. */
+/* The program's own needs take precedence over those of later stacks. */
 static size_t most_addresses(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
@@ -254,8 +254,8 @@ static bool open_slots(haft_chunk_t *chunk, size_t index) {
         low -= haft_page();
         size += haft_page();
     }
-    /* Memory that is to be locked (mlockall), as this advice tells, is locked as it is used; else
-       all that is opened would be. */
+    /* With this advice, memory that is to be locked (mlockall) is locked as it is used; otherwise
+       all that is opened would be locked. */
     if (madvise(low, haft_page(), MADV_DONTNEED) != 0 && errno == EINVAL)
         (void)mlock2(low, size, MLOCK_ONFAULT);
     /* A filter of system calls may refuse the one and not the other. */
@@ -344,7 +344,7 @@ static bool guard(haft_chunk_t *chunk, size_t index) {
 
 /* ---- Taking and leaving ---- */
 
-/* Counts what was given back from slots that may be used again. */
+/* Counts the memory given back from slots that may be used again. */
 static uint64_t epoch;
 
 static haft_chunk_t *find_free(haft_slots_t *slots, size_t *index) {
@@ -376,8 +376,8 @@ haft_fiber_t *haft_slots_take(haft_slots_t *slots) {
     /* Written before anything is read: new memory is then mapped by one fault and not by two. */
     fiber->state = HAFT_FIBER_DROPPED;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    /* A resumption of a fiber that was here is told by its number, also once the memory that
-       counted has been given back. */
+    /* A stale resumption of a fiber that was here is recognised by its number, even after the
+       memory with the count has been given back. */
     if (fiber->pool == NULL)
         fiber->scope.shot = __atomic_load_n(&epoch, __ATOMIC_RELAXED) << EPOCH_SHIFT;
     fiber->pool = slots->pool;
@@ -414,8 +414,8 @@ void haft_slots_leave(haft_slots_t *slots, const haft_fiber_t *fiber) {
 
 /* ---- Memory ---- */
 
-/* Bytes of memory below `end`. Of large stacks only what is near the rest: pages far below, past
-   some that were never used, are not looked for. */
+/* Bytes of memory in use below `end`. On large stacks, pages far below that, beyond some that were
+   never used, are not looked for. */
 static size_t resident_in(const char *low, const char *end) {
     enum { PART = 1024, FAR = 64 };
     unsigned char pages[PART];
@@ -456,7 +456,7 @@ static void give_back_pages(char *low, size_t size) {
         (void)madvise(low, size, MADV_DONTNEED_LOCKED);
 }
 
-/* One page tells: a stack that has been deeper has been there. */
+/* One page is enough to tell: a stack that has been deeper has touched it. */
 void haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep) {
     size_t page = haft_page();
     uintptr_t end = ((uintptr_t)fiber->high - keep) & ~(uintptr_t)(page - 1);

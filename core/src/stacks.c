@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the code runs, by its stacks rather than by its scopes; and the canary of stacks without a guard. */
+/* Where the code runs, by its stacks rather than by its scopes; and the canary of stacks without a
+   guard. */
 #include "stacks.h"
 
 /* The fiber whose stack resumed this one. The scopes do not tell: a clause that is called in place
@@ -19,8 +20,8 @@ static bool on_stack(const haft_fiber_t *fiber, const char *sp) {
     return sp >= fiber->low && sp <= fiber->high;
 }
 
-/* Whether the stack of `at` is further in than the fiber's. That of another fiber, to which this
-   one has overflowed, is not. */
+/* Whether the stack of `at` is inside the fiber's. The stack of another fiber, into which this one
+   has overflowed, is not. */
 static bool further_in(const haft_fiber_t *fiber, const haft_fiber_t *at) {
     while (at != NULL && at != fiber && at->state == HAFT_FIBER_RUNNING)
         at = haft_resumer_of(at);

@@ -10,8 +10,8 @@
 #include "valid.h"
 
 /*
- * What the kinds of stacks do differently. Everything else about a fiber is the same for all; the usual
- * kind, HAFT_KIND_POOL, also has short ways of its own (haft_pool_take, haft_pool_give).
+ * What the kinds of stacks do differently. Everything else about a fiber is the same for all kinds;
+ * the usual kind, HAFT_KIND_POOL, also has short paths of its own (haft_pool_take, haft_pool_give).
  */
 typedef struct haft_stack_kind {
     /* A fiber with an empty stack. NULL: no memory, which has been reported. */
@@ -59,7 +59,7 @@ HAFTI_INLINE bool haft_canary_is_gone(const haft_fiber_t *fiber) {
 
 /* Whether a stack without a guard has overflowed: the canary is gone, or `sp`, where the code under
    the fiber's scope is or has stopped, lies outside. `segmented`: the segmented fiber that code is
-   on. Nobody else may use the fiber meanwhile. */
+   on. No other thread may use the fiber meanwhile. */
 bool haft_has_overflowed(const haft_fiber_t *fiber, const char *sp, const haft_fiber_t *segmented);
 HAFTI_COLD __attribute__((noreturn)) void haft_overflowed(const haft_fiber_t *fiber);
 #define HAFT_OVERFLOWED                                                                            \
@@ -85,15 +85,17 @@ HAFTI_INLINE void haft_fiber_prepare(haft_fiber_t *fiber, void *memory) {
     haft_place_canary(fiber);
 }
 
-/* Nothing of a fiber is in use any more: from now on another thread may drop or reset it. Its resumer
-   says so, not the fiber on its way out, which needs its stack and the resumer's context until then. */
+/* Nothing of a fiber is in use any more: from now on another thread may drop or reset it. Its
+   resumer says so, not the fiber on its way out, which needs its stack and the resumer's context
+   until then. */
 static inline void haft_set_finished(haft_fiber_t *fiber) {
     __atomic_store_n(&fiber->state, (uint32_t)HAFT_FIBER_FINISHED, __ATOMIC_RELEASE);
 }
 
 /* fibers.c: the fibers in memory of the caller, while they live. */
-/* Lists a fiber, and prepares it first if it is new; an error if the memory is that of another one.
-   False: there is no memory for the list. One that is not new stays finished then, before the error. */
+/* Lists a fiber, and prepares it first if it is new; an error if its memory is another fiber's.
+   False: there is no memory for the list. A fiber that is not new is then still finished when the
+   error is reported. */
 bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char *name,
                       bool is_new);
 /* Does nothing if it is not listed. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a fiber's header: its state and name, what it is a part of, and who may use it. */
+/* Reading a fiber's header: its state and name, what it is a part of, and which thread may use
+   it. */
 #include "ground.h"
 
 haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The out-of-line paths of suspending: exceptions in flight, tools that want to be told, special stacks,
-   clauses that unwind; and effects that are sent out of a fiber by its name. */
+/* The out-of-line paths of suspending: exceptions in flight, tools that want to be told, special
+   stacks, clauses that unwind; and effects that are sent out of a fiber by its name. */
 #include "crossing.h"
 #include "resuming.h"
 
@@ -44,7 +44,8 @@ static void exit_with(void *argument) {
               performed->effect->payload_size);
 }
 
-/* On a segmented fiber this and what it calls have to do with the last bytes of a segment. */
+/* On a segmented fiber this function and its callees must make do with the last bytes of a
+   segment. */
 void *hafti_suspend_slow(hafti_found_t found, haft_effect_t *effect, void *payload) {
     haft_fiber_t *fiber = hafti_fiber_of(found.scope);
     const haft_clause_t *clause = hafti_clause_of(found);

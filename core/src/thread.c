@@ -87,8 +87,8 @@ static const char *start(hafti_thread_t *thread) {
     return NULL;
 }
 
-/* The first use may be in a signal handler: that of the next signal waits for the end of this, and what
-   was interrupted may be in the middle of malloc. */
+/* The first use may be in a signal handler: signals are blocked until this ends, and the
+   interrupted code may be in the middle of malloc. */
 void haft_thread_start(hafti_thread_t *thread) {
     if (thread->stamp != 0) {
         thread->current = &thread->root;

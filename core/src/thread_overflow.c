@@ -2,7 +2,7 @@
 /*
  * Recognising the overflow of a thread's own stack where it comes from resumes within resumes: a
  * clause that goes on after its resume keeps its frames, once a level. Any other overflow of such a
- * stack is none of ours.
+ * stack is not reported here.
  *
  * All of this runs in the fault handler, so it calls nothing but system calls. Where stacks end is
  * read from the list of mappings then: a limit that was noted before would be wrong for a main
@@ -96,8 +96,8 @@ bool haft_faulted_at_sp(const void *address, const void *context) {
     return fault + BELOW >= sp && fault <= sp + LARGEST_FRAME;
 }
 
-/* Whether the innermost frames have resumed a fiber: then they refer to it, and it to them. The last of
-   them may begin at `sp`, in what is no memory any more. */
+/* Whether the innermost frames have resumed a fiber: then they refer to it, and it to them. The
+   last of them may begin at `sp`, which may not be mapped any more. */
 static HAFT_UNINSTRUMENTED bool resumes_within(uintptr_t sp, uintptr_t low, uintptr_t high) {
     for (uintptr_t word = low; word + sizeof word <= high; word += sizeof word) {
         const haft_fiber_t *fiber = haft_pool_fiber_at(*(void **)word);

@@ -127,8 +127,9 @@ static void give_strand(strand_t strand) {
         __tsan_destroy_fiber(strand.fiber);
 }
 
-/* Valgrind knows of the first thread's own stack only what is mapped, and takes growth after a
-   switch for a switch: it is told of the whole, and the stack made to grow to most of that. */
+/* Valgrind knows only the mapped part of the first thread's own stack, and mistakes its growth
+   after a switch for a switch. So Valgrind is told of the whole stack, and the stack is made to
+   grow to most of its size. */
 static __thread uintptr_t own_stack; /* Valgrind's number for it, plus 1 */
 
 static __attribute__((noinline)) void grow_to(const char *place) {
@@ -199,7 +200,7 @@ static void start(haft_fiber_t *fiber, tools_t *tools) {
 
 bool haft_tools_born(haft_fiber_t *fiber) {
     if (!haft_tools_active) {
-        /* A stack of the pool stays registered for ever. `tools` holds the number of any other. */
+        /* A stack of the pool stays registered forever. `tools` holds the number of any other. */
         if (on_valgrind && fiber->kind != HAFT_KIND_POOL)
             fiber->tools = (void *)(valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)fiber->low,
                                                      (uintptr_t)fiber->high + 1) +

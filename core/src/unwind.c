@@ -107,7 +107,7 @@ extern __attribute__((noreturn)) void cxx_terminate(void) __asm__("_ZSt9terminat
 
 static void raise(void *exception) {
     (void)_Unwind_RaiseException(exception);
-    /* Nobody catches it. */
+    /* No handler catches it. */
     if (__cxa_begin_catch && cxx_terminate) {
         __cxa_begin_catch(exception);
         cxx_terminate();

@@ -20,7 +20,7 @@ HAFTI_INLINE haft_frame_t haft_this_frame(void) {
 #endif
     return frame;
 }
-/* The frame of the caller, where it is known without a look at the unwind tables; else this one. */
+/* The frame of the caller, if it is known without the unwind tables; otherwise this one. */
 #if defined(__x86_64__)
 #    define HAFT_CALLERS_FRAME()                                                                   \
         ((haft_frame_t){.pc = (uintptr_t)__builtin_return_address(0),                              \
@@ -42,7 +42,8 @@ void haft_abandon_inside(haft_fiber_t *fiber);
 
 #ifdef HAFT_FREESTANDING
 
-/* There is no unwinding: only for code on a stack that is not a fiber's, beyond the one that is to be left. */
+/* This build has no unwinding: reached only by code on a stack that is not a fiber's, beyond the
+   one that is to be left. */
 HAFTI_INLINE __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {
     (void)frame;
     haft_fail(HAFT_ERROR_UNWINDING_STOPPED, hafti_awaited(target), target,
@@ -67,8 +68,8 @@ bool haft_nothing_to_clean(haft_frame_t frame);
    this stack inside of which there are only the library's. */
 __attribute__((noreturn)) void haft_unwind(haft_fiber_t *target, haft_frame_t frame);
 
-/* Goes on with an unwinding that has come out of `fiber`; comes back if the special effect is no
-   such. */
+/* Continues an unwinding that has come out of `fiber`; returns if the special effect is not an
+   unwinding. */
 void haft_unwind_on(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The invariants of fibers, scopes and the chain, checked where the slow paths begin and end; nothing in release
- * builds (NDEBUG) nor in freestanding ones, whose stacks are small.
+ * The invariants of fibers, scopes and the chain, checked where the slow paths begin and end;
+ * nothing in release builds (NDEBUG) nor in freestanding ones, whose stacks are small.
  */
 #ifndef HAFT_VALID_H
 #define HAFT_VALID_H
@@ -10,9 +10,10 @@
 
 /* Each returns NULL, or the invariant that does not hold. */
 
-/* Of a fiber whoever uses it: its header. */
+/* Checks a fiber that any thread may be using: only its header. */
 const char *haft_invalid_fiber(const haft_fiber_t *fiber);
-/* Of one that the caller has claimed, and that is new or suspended: also what it goes on with. */
+/* Checks a new or suspended fiber that the caller has claimed: also the context with which it
+   continues. */
 const char *haft_invalid_claimed(const haft_fiber_t *fiber);
 /* Of the scopes around the running code, as far out as can be looked at each time. */
 const char *haft_invalid_chain(const hafti_thread_t *thread);

@@ -206,7 +206,7 @@ static void a_request_that_no_case_takes_is_reported(void) {
     CHECK_ABORTS(match_no_request, "haft: HAFT_MATCH was given no request (NULL).");
     CHECK_ABORTS(match_nothing,
                  "). Add HAFT_CASE(wide, payload) { ... }, or HAFT_OTHERWISE(request) "
-                 "{ } for what is to be passed over.");
+                 "{ } to ignore the rest.");
     CHECK_ABORTS(match_no_return,
                  "takes the request 'return' (haft.h). Add HAFT_RETURN(result) { ... "
                  "}, or");

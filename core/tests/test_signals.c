@@ -1,7 +1,7 @@
 /*
- * Signal handlers that perform. Where the processor can trap after every instruction, a handler performs
- * between any two of a lookup, so that nothing here depends on chance or time; elsewhere a timer
- * interrupts.
+ * Signal handlers that perform. Where the processor can trap after every instruction, a handler
+ * performs between any two of a lookup, so that nothing here depends on chance or time; elsewhere a
+ * timer interrupts.
  */
 #include <haft.h>
 
@@ -103,7 +103,8 @@ static void *perform_one(void *unused) {
     return NULL;
 }
 
-/* What the handler of signals does, one thing a round; at times, so that the slot is not always its own. */
+/* What the handler of signals does, one thing a round; at times, so that the slot is not always its
+   own. */
 static void perform_there(void) {
     int inner_three = 33, inner_one = 11;
     if (signals % every != 0)
@@ -215,7 +216,8 @@ static int suspend_in_place(void *unused, HAFT_PAYLOAD(suspending) * payload) {
 }
 HAFT_HANDLER(of_suspending, NULL, HAFT_TAIL(suspending, suspend_in_place));
 
-/* On level 1 to the first pause, which is within the clause; on level 2 to the second; on level 3 to the end. */
+/* On level 1 to the first pause, which is within the clause; on level 2 to the second; on level 3
+   to the end. */
 static void *perform_on_three_levels(void *remembers) {
     wrong_outside += HAFT_PERFORM(two) != 1;
     if (remembers != NULL)
@@ -414,12 +416,11 @@ static void reset(void) {
 
 #define ADVICE                                                                                     \
     " in a signal handler: perform there only effects whose clauses run in place, and do the "     \
-    "rest "                                                                                        \
-    "afterwards."
+    "rest afterwards."
 
 static void what_switches_stacks_in_a_handler_is_an_error(void) {
-    CHECK_ABORTS(suspend, "suspends who performs it, and was performed" ADVICE);
-    CHECK_ABORTS(yield, "suspends who performs it, and was performed" ADVICE);
+    CHECK_ABORTS(suspend, "suspends its performer, and was performed" ADVICE);
+    CHECK_ABORTS(yield, "suspends its performer, and was performed" ADVICE);
     CHECK_ABORTS(make, "A fiber cannot be made" ADVICE);
     CHECK_ABORTS(resume, "the fiber 'waiting' cannot be resumed" ADVICE);
     CHECK_ABORTS(drop, "the fiber 'waiting' cannot be dropped" ADVICE);

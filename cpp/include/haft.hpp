@@ -23,8 +23,8 @@
 #ifndef HAFT_HPP
 #define HAFT_HPP
 
-/* The #include of a file that does not exist ends the compilation: further errors would hide the
-   first. */
+/* Including a file that does not exist ends the compilation; otherwise further errors would hide
+   the first. */
 #if __cplusplus <= 201703L
 #    error "haft.hpp is C++20: compile with -std=c++20 or later"
 #    include <haft.hpp is C++20>
@@ -49,9 +49,9 @@
 #include <type_traits>
 #include <utility>
 
-/* For functions that are inlined for speed; and for those that pass handlers on: if they were
-   called, gcc 12 (-fipa-modref) would assume that pointers do not escape from objects which a
-   constructor copies through two references. */
+/* For functions that are inlined for speed, and for those that pass handlers on. If the latter were
+   called, gcc 12 (-fipa-modref) would wrongly assume that pointers do not escape from objects that
+   a constructor copies through two references. */
 #define HAFT_DETAIL_INLINE inline __attribute__((always_inline))
 #define HAFT_DETAIL_INLINE_LAMBDA __attribute__((always_inline))
 
@@ -118,8 +118,9 @@ namespace haft {
  * search in a new handler looks at every handler that stands between; later searches take constant
  * time. perform<Put>(1) makes the effect from its fields. The clause may move from the payload.
  *
- * May not return: the handler may drop the computation; destructors then run, and catch (...)
- * blocks, which must rethrow. May throw, if the handler discontinues. May return on another thread.
+ * perform() may not return: if the handler drops the computation, destructors run, and catch (...)
+ * blocks, which must rethrow. It may throw, if the handler discontinues. It may return on another
+ * thread.
  */
 template <typename Effect>
 HAFT_DETAIL_INLINE auto perform(Effect effect) -> typename effect_traits<Effect>::result {
@@ -385,7 +386,7 @@ class [[nodiscard]] resumption<Answer()> : public detail::resumption_base<Answer
  *
  *     haft::handle([](haft::instance<Get> cell) { return cell.perform(Get{}); }).with(...)
  *
- * May be copied freely. Performing through it outside that body is an error.
+ * An instance may be copied freely. Performing through it outside that body is an error.
  */
 template <typename... Effects>
 class instance {
@@ -629,8 +630,8 @@ wrapping<Body, Argument> wrap(Body body) {
 /* ---- Default handlers ----------------------------------------------------------------------- */
 
 /*
- * Sets the function that is called, in the whole process, when nobody handles the effect: in place,
- * on the performer's stack, outside all handlers. nullptr takes the default away.
+ * Sets the function that is called, in the whole process, when no handler handles the effect: in
+ * place, on the performer's stack, outside all handlers. nullptr removes the default.
  */
 template <is_effect Effect>
 void set_default(result_of<Effect> (*function)(void *, Effect *)) {
@@ -653,7 +654,7 @@ template <typename Clause>
 requires(!is_effect<Clause>) void set_default(Clause clause) {
     using Effect = typename detail::only_one_effect<
         typename detail::clause_entry<detail::clause_type<Clause>>::list>::type;
-    if constexpr (!std::is_void_v<Effect>) /* otherwise a message has said what is wrong */
+    if constexpr (!std::is_void_v<Effect>) /* otherwise a message above has named the mistake */
         set_default<Effect>(detail::as_clause(std::move(clause)));
 }
 

@@ -29,7 +29,7 @@ static void default_print(void *unused, HAFT_PAYLOAD(print) * payload) {
     fputs(payload->message, stdout);
 }
 
-/* Handled outside, by whoever resumes the fiber. */
+/* Handled outside, by the resumer of the fiber. */
 static void *with_output_to_buffer(char *buffer, void *(*function)(void *), void *argument) {
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new(function, argument);
     for (;;) {

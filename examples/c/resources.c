@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resources: memory and files that are released without a call. A function that allocates performs
- * `defer`. The handler resumes it by a recursive call, and releases after that call: so what is
- * acquired last is released first.
- * ("High-level effect handlers in C", §2.3.)
+ * `defer`. The handler resumes it by a recursive call, and releases after that call: so the
+ * resource that was acquired last is released first. ("High-level effect handlers in C", §2.3.)
  */
 #include <haft.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads: a hundred fibers on three threads. Each fiber is resumed by whichever thread takes it
- * from the shared queue, and goes on where it was: its stack does not move, only its thread
+ * Threads: a hundred fibers on three threads. The thread that takes a fiber from the shared queue
+ * resumes it, and the fiber continues where it was: its stack does not move, only its thread
  * changes.
  */
 #include <haft.h>

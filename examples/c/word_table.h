@@ -14,13 +14,13 @@
 #include <time.h>
 
 typedef struct text {
-    const char *start; /* NULL: there is no more */
+    const char *start; /* NULL: no more words */
     size_t length;
 } text_t;
 
 enum { CHUNK = 65536, LONGEST_WORD = 64, SHORTEST_COUNTED = 5, REPORTED = 10 };
 
-/* The lower-case form of a letter, 0 for what is no letter. */
+/* The lower-case form of a letter, 0 for any other character. */
 static inline char letter(char c) {
     char lower = (char)(c | 0x20);
     return lower >= 'a' && lower <= 'z' ? lower : 0;

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-/* Somebody's library with handles to be closed, as there are many. */
+/* A typical library with handles that have to be closed. */
 struct connection {
     std::string host;
 };
@@ -20,7 +20,7 @@ void disconnect(connection *open) {
     delete open;
 }
 
-/* To be used like connect(), but nobody has to disconnect: the scope around the caller does. */
+/* Used like connect(), but without a disconnect: the scope around the caller does that. */
 connection *connected(const std::string &host) {
     connection *open = haft::acquire(connect(host), disconnect);
     if (open == nullptr)

@@ -11,7 +11,7 @@ struct Fail : haft::effect<> {
     std::string reason;
 };
 
-/* May ask and fail, and nothing else: the parameter says so. */
+/* This function may ask and fail, and nothing else: its parameter says so. */
 int ask_number(haft::may<Ask, Fail> can, const std::string &question) {
     std::string text = can.perform(Ask{.question = question});
     if (text.empty() || text.find_first_not_of("0123456789") != text.npos)
@@ -32,7 +32,8 @@ int ask_patiently(haft::may<Ask> can) {
 int main() {
     const char *answers[] = {"many", "", "12"};
     int next = 0;
-    /* ask_patiently outside of a handler of Ask would not compile: nobody could give it a may<Ask>. */
+    /* ask_patiently outside of a handler of Ask would not compile: there is no may<Ask> to pass to
+       it. */
     int number = haft::handle(ask_patiently).with([&](Ask ask) -> std::string {
         std::cout << ask.question << ' ' << answers[next] << '\n';
         return answers[next++];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chat room: what one member says, all hear. Each member has a task that reads and one that writes,
- * and a channel from the room to the writer. A member that reads too slowly hears no more, and
- * nobody waits for it. A hundred clients join, each says its name, and each hears all the others.
+ * Chat room: every message goes to all members. Each member has a task that reads and one that
+ * writes, and a channel from the room to the writer. A member that reads too slowly gets no more
+ * messages, so that no other member waits for it. A hundred clients join, each says its name, and
+ * each hears all the others.
  */
 #include <errno.h>
 #include <haft/io.h>
@@ -19,7 +20,7 @@ typedef struct member {
 } member_t;
 static member_t *room;
 
-/* Waits for nobody, so the room stays as it is meanwhile. */
+/* Does not wait, so the room does not change meanwhile. */
 static void say_to_all(const char *line) {
     for (member_t *member = room; member != NULL; member = member->next)
         if (haft_io_channel_try_send(member->hears, line) == -EAGAIN)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Echo server: every connection has a task, a plain loop of reads and writes. With a port as its
- * argument the program serves for ever; without one it talks to itself: a thousand clients at once,
- * on one thread.
+ * argument the program serves until it is killed; without one it talks to itself: a thousand
+ * clients at once, on one thread.
  */
 #include <haft/io.h>
 #include <errno.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Line server: keeps words by number, on all processors, and ends gracefully. SIGTERM or SIGINT cancels the
- * scope of the connections: no more are accepted, and who waits for a request is told "bye". A request that
- * has come is answered: it is a task of a scope further out, which is cancelled after a time of grace, or at
- * a second signal. With a port as its argument the program serves until then; without one it has clients of
- * its own, three of which are still there when the signals come.
+ * Line server: keeps words by number, on all processors, and ends gracefully. SIGTERM or SIGINT
+ * cancels the scope of the connections: no more are accepted, and a connection that waits for a
+ * request says "bye". A request that has come is still answered: it is a task of an outer scope,
+ * which is cancelled after a grace period, or at a second signal. With a port as its argument the
+ * program serves until then; without one it has clients of its own, three of which are still there
+ * when the signals come.
  */
 #include <haft/io.h>
 #include <signal.h>
@@ -79,7 +80,7 @@ static void *talk(void *argument) {
     request_t request = {.connection = connection};
     while (haft_io_reader_line(&lines, &request.line) > 0 && strcmp(request.line, "quit\n") != 0) {
         haft_io_shield(answer_in_time, &request);
-        haft_io_yield(); /* a cancel is seen here, even if the next line has come */
+        haft_io_yield(); /* a cancel takes effect here, even if the next line has come */
     }
     return NULL;
 }
@@ -101,7 +102,7 @@ static void *end_connections(void *unused) {
 }
 
 static void *accept_connections(void *unused) {
-    HAFT_IO_SCOPED_DESCRIPTOR int accepting = listener; /* closed when this is cancelled */
+    HAFT_IO_SCOPED_DESCRIPTOR int accepting = listener; /* closed when this task is cancelled */
     haft_io_spawn(end_connections, NULL);
     for (int connection; (connection = haft_io_accept(accepting)) >= 0;)
         haft_io_spawn(talk, (void *)(intptr_t)connection);
@@ -169,7 +170,7 @@ static void *talk_to_itself(void *unused) {
     haft_io_join(tasks[0], NULL);
     set(&store[500], "at last");
     haft_io_join(tasks[1], NULL);
-    kill(getpid(), SIGTERM); /* the time of grace is over */
+    kill(getpid(), SIGTERM); /* the grace period is over */
     haft_io_join(tasks[2], NULL);
     for (int i = 0; i < 3; i++)
         printf("%s%s", late[i].says, late[i].hears);

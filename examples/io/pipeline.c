@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pipeline: three programs, each with its own process, joined by pipes as in `printf | sort | uniq -c`.
- * A task feeds the first one, another reads what the last one says, and one waits for each process. If
- * one cannot be started, or ends badly, the others are cancelled, and what they waited for is closed.
+ * Pipeline: three programs, each with its own process, joined by pipes as in `printf | sort | uniq
+ * -c`. A task feeds the first one, another reads the output of the last one, and one task waits for
+ * each process. If a process cannot be started, or fails, the other tasks are cancelled, and their
+ * descriptors are closed.
  */
 #include <errno.h>
 #include <haft/io.h>
@@ -40,7 +41,7 @@ static void *show(void *argument) {
     return NULL;
 }
 
-/* Starts the program between two descriptors, which are its own from now on. */
+/* Starts the program between two descriptors, of which it takes ownership. */
 static void start(int index, int in, int out) {
     HAFT_IO_SCOPED_DESCRIPTOR int reads = in, writes = out;
     const char *arguments[4] = {programs[index][0], programs[index][1], programs[index][2], NULL};

@@ -17,7 +17,7 @@ typedef struct {
 
 static void *pass(void *argument) {
     const direction_t *direction = argument;
-    HAFT_IO_SCOPED_LENT const void *bytes = NULL; /* lent while there are some */
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL; /* lent while there is data */
     for (ssize_t got; (got = haft_io_read_lent(direction->from, &bytes)) > 0;)
         if (haft_io_write_all(direction->to, bytes, (size_t)got) < 0)
             break;

@@ -52,7 +52,7 @@ val perform : 'a t -> 'a
 module Deep : sig
   type ('a, 'b) continuation
   (** A suspended computation that expects an ['a] and, together with its handler, ends in a ['b]. It
-      keeps everything that the computation refers to alive. A continuation that nobody refers to is
+      keeps everything that the computation refers to alive. A continuation without references is
       collected with its stack, and the computation's cleanup code does not run: {!discontinue} it to run
       that code. *)
 

@@ -33,8 +33,8 @@
  *   (an image) none: a block of the heap (stacks.c)                    stacks.c, switch.S: RUNNING,
  *                                                                      NESTED
  *
- * Only what is NESTED or PLACED shares a stack, and only what is PLACED, SUSPENDED, SHELVED, RECENT
- * or KEPT is not in the chain of a thread. A fiber that is suspended inside another one stays
+ * Only NESTED and PLACED fibers share a stack, and only PLACED, SUSPENDED, SHELVED, RECENT and KEPT
+ * fibers are not in the chain of a thread. A fiber that is suspended inside another one stays
  * RUNNING or NESTED: the outermost is the one that has the continuation.
  *
  * - `sp`: IDLE: the next idle fiber. SUSPENDED and such: where the stack begins. RUNNING: nothing.
@@ -96,14 +96,14 @@ uintnat haft_ocaml_decline, haft_ocaml_decline_after_guards, haft_ocaml_perform_
 uintnat haft_ocaml_running = FIBER_RUNNING;
 uintnat haft_ocaml_callback_trap;
 
-/* With more stacks than the first, what begins to run is nested, if it can be (nests.c); with more
-   than the second, what is suspended goes to the shelves (shelves.c). */
+/* With more stacks than the first number, a fiber that begins to run is nested if possible
+   (nests.c); with more than the second, suspended fibers go to the shelves (shelves.c). */
 static size_t stacks_before_nests = 128;
 enum { FEW_STACKS = 1024 };
 static long few_stacks = FEW_STACKS;
 static long taken, most_stacks = LONG_MAX;
-/* The least size of a stack. Of the first DEEP_STACKS, `deep_stack_size`, which is more where there are
-   not addresses enough for many stacks of that size. */
+/* The least size of a stack. Of the first DEEP_STACKS, `deep_stack_size`, which is more where there
+   are not addresses enough for many stacks of that size. */
 size_t haft_ocaml_stack_size;
 static size_t deep_stack_size;
 enum { DEEP_STACKS = 64 };
@@ -156,8 +156,8 @@ static size_t limit_of_addresses(void) {
     return limited ? limit.rlim_cur : SIZE_MAX;
 }
 
-/* How deep a fiber may go: as OCaml 5's, or the main stack, whichever is more, since addresses cost
-   nothing. */
+/* How deep a fiber may go: as deep as OCaml 5's, or as the main stack, whichever is more, because
+   addresses cost nothing. */
 static size_t stack_depth(void) {
     static const size_t least = (size_t)64 << 20, most = (size_t)1 << 30;
     struct rlimit limit;
@@ -188,10 +188,10 @@ static size_t smaller(size_t a, size_t b) {
 }
 
 /*
- * Stacks have twice the depth: nested fibers have the other half. Where addresses are limited, stacks
- * take at most three quarters of them, and the heap has the rest: the first stacks a quarter, so that a
- * few fibers may go deep, and all others, for some thousand fibers that wait or are passed by an
- * effect, the half.
+ * Stacks have twice the depth: nested fibers have the other half. Where addresses are limited,
+ * stacks take at most three quarters of them, and the heap has the rest: the first stacks a
+ * quarter, so that a few fibers may go deep, and all others, for some thousand fibers that wait or
+ * are passed by an effect, the half.
  */
 static void set_sizes(void) {
     static const size_t least = (size_t)64 << 10, most = (size_t)1 << 30;
@@ -245,8 +245,9 @@ bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber) {
             (uintptr_t)fiber->sp % 16 == 0);
 }
 
-/* Idle stacks are in three lists, and are taken from them in this order: from `haft_ocaml_idle`, which is the
-   list of switch.S; from that of hosts, which were full of nested fibers; from that of all others. */
+/* Idle stacks are in three lists, and are taken from them in this order: from `haft_ocaml_idle`,
+   which is the list of switch.S; from the list of hosts, which were full of nested fibers; from the
+   list of all others. */
 static ocaml_fiber_t *idle_hosts, *idle_others;
 
 static ocaml_fiber_t *take_idle(ocaml_fiber_t **list) {
@@ -270,7 +271,7 @@ static ocaml_fiber_t *take_new(size_t size) {
     if (taking == NULL)
         return NULL;
     set_taken(taken + 1);
-    /* What is suspended on most of them is to become images. */
+    /* The computations suspended on most of them are to become images. */
     if (haft_ocaml_many_stacks() && taken % few_stacks == 0)
         caml_request_minor_gc();
     ocaml_fiber_t *fiber = ocaml_of(taking);
@@ -337,8 +338,8 @@ static void give(ocaml_fiber_t *fiber) {
     set_taken(taken - 1);
 }
 
-/* In place of the handler of an idle stack: nothing has run on it since `give_from` marked it. Whatever takes
-   the stack writes a handler there. */
+/* In place of the handler of an idle stack: nothing has run on it since `give_from` marked it.
+   Whatever takes the stack writes a handler there. */
 #define UNUSED Val_unit
 
 /* Of the first `most` on the list, gives back those that no list of roots.c has until the next
@@ -387,8 +388,8 @@ void haft_ocaml_trim(long dropped) {
     /* If many were dropped, those in use may be few. */
     if (dropped > few_stacks / 2 || ++collections % COLLECTIONS == 0)
         set_crowded(false);
-    /* As many as a recursion has before it nests, and its first host. Where thousands have been in use at some
-       time, each of as many handlers would have one otherwise. */
+    /* As many as a recursion has before it nests, and its first host. Where thousands have been in
+       use at some time, each of as many handlers would have one otherwise. */
     if (taken > 2 * (long)stacks_before_nests)
         keep_idle(stacks_before_nests + 1);
     if (!a_period_has_ended())
@@ -396,8 +397,9 @@ void haft_ocaml_trim(long dropped) {
     haft_ocaml_give_spares();
     if (taken > 2 * few_stacks)
         give_from(&idle_others, taken - few_stacks, false);
-    /* Not what the next recursion needs again: to touch new pages costs more than all else. Cycles of the
-       collector are no measure of time: with a small heap one takes a millisecond. */
+    /* Keeps the stacks that the next recursion needs again, because touching new pages costs more
+       than everything else. Cycles of the collector do not measure time: with a small heap one
+       takes a millisecond. */
     give_all(true);
 }
 
@@ -405,11 +407,11 @@ void haft_ocaml_trim(long dropped) {
 
 /*
  * A host on which no more can be nested ends in haft_ocaml_nested_returned, as a settler does, and
- * has `argument` for a mark: so leave_host is called, which puts the stack on the list of hosts. The first
- * host of a recursion, though, goes to the list of switch.S, where nothing else stays, and the stacks of its
- * parents follow. So the same recursion, done again, has the same hosts in the same order. Otherwise it
- * would take hosts for its first fibers, each with a stack of its own, nest on others, and touch their
- * memory, too.
+ * has `argument` for a mark: so leave_host is called, which puts the stack on the list of hosts.
+ * The first host of a recursion, though, goes to the list of switch.S, where nothing else stays,
+ * and the stacks of its parents follow. So the same recursion, done again, has the same hosts in
+ * the same order. Otherwise it would take hosts for its first fibers, each with a stack of its own,
+ * nest on others, and touch their memory, too.
  */
 static void mark_full(ocaml_fiber_t *host) {
     if (is_nested(host) || haft_of(host)->argument != NULL ||
@@ -427,8 +429,8 @@ static void unmark_full(ocaml_fiber_t *host) {
     set_base_trap(host, haft_ocaml_raised);
 }
 
-/* Another stack is needed: marks that of the current fiber if it is because nothing can be nested
-   there any more. */
+/* Another stack is needed: marks that of the current fiber if the reason is that no more fibers can
+   be nested there. */
 static void note_full(const ocaml_fiber_t *current) {
     static const ocaml_fiber_t *noted; /* the walk is long */
     if (current == NULL || current->continuation != FIBER_NESTED || current == noted ||
@@ -485,7 +487,7 @@ void haft_ocaml_end(ocaml_fiber_t *fiber) {
     /* Some may be placed on its stack. */
     if (!is_shelf(fiber))
         haft_ocaml_shelve_placed();
-    const char *sp = fiber->sp; /* of the fiber of OCaml that the scope is that of, or inside */
+    const char *sp = fiber->sp; /* of the OCaml fiber whose scope it is, or in which the scope is */
     for (hafti_scope_t *scope = fiber->top, *outer; scope != &fiber->scope; scope = outer) {
         ocaml_fiber_t *inner = fiber_of_scope(scope);
         outer = scope->outer;
@@ -507,7 +509,7 @@ void haft_ocaml_end(ocaml_fiber_t *fiber) {
 /* Sees to it that there is an idle fiber, and that the thread is known to libhaft. False: no
    memory. */
 bool haft_ocaml_refill(void);
-/* Nobody may rely on what was derived through the fiber: it has ended. */
+/* What was derived through the fiber is invalid: it has ended. */
 void haft_ocaml_forget(ocaml_fiber_t *fiber);
 /* The suspended fiber is about to get a parent, on this thread. */
 void haft_ocaml_prepare(ocaml_fiber_t *fiber);
@@ -547,8 +549,8 @@ ocaml_fiber_t *haft_ocaml_innermost(void) {
 
 value haft_ocaml_free_dropped(value unit);
 
-/* Called where there is no memory for a stack, before that is an exception: ends the fibers that
-   nothing refers to any more. (The first cycle may keep what was reachable when it began, the
+/* Called when there is no memory for a stack, before an exception is raised: ends the fibers to
+   which nothing refers any more. (The first cycle may keep what was reachable when it began, the
    second one recent fibers.) */
 value haft_ocaml_free_dropped(value unit) {
     for (int cycles = 0; cycles < 3; cycles++) {

@@ -35,8 +35,8 @@ static void context(const haft_fiber_t *fiber, hafti_context_t *context) {
 
 void haft_ocaml_overflowed(void);
 
-/* In OCaml code a stack overflow is an exception. What the runtime of 4.13 itself does about the
-   fault loses what was allocated since the last call of C. */
+/* In OCaml code a stack overflow is an exception. The 4.13 runtime's own handling of the fault
+   would lose what was allocated since the last call of C. */
 static bool overflows(void *context) {
     mcontext_t *registers = &((ucontext_t *)context)->uc_mcontext;
     if (caml_find_code_fragment_by_pc((char *)PC(registers)) == NULL)
@@ -80,8 +80,8 @@ static bool is_called_on_own_account(const struct caml_context *link) {
     return false;
 }
 
-/* Whether the chunk of stack that ends with this link is a callback's, and not a gap's: the code of its trap
-   tells. */
+/* Whether the chunk of stack that ends with this link is a callback's, and not a gap's, judged by
+   the code of its trap. */
 static bool is_callback(const struct caml_context *link) {
     return ((const uintnat *)(const void *)link)[-1] == haft_ocaml_callback_trap;
 }
@@ -101,7 +101,8 @@ bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber, const char *sp) {
     return true;
 }
 
-/* The same, for when this becomes the parent of `inner`: the functions of C may have local roots. */
+/* The same, for when this becomes the parent of `inner`: the functions of C may have local
+   roots. */
 bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, const char *sp, ocaml_fiber_t *inner) {
     haft_ocaml_list_rooted(inner);
     return haft_ocaml_may_suspend(fiber, sp);
@@ -135,7 +136,8 @@ bool haft_ocaml_may_suspend(const ocaml_fiber_t *fiber) {
     return !search.interrupted;
 }
 
-/* The same, for when this becomes the parent of `inner`: the functions of C may have local roots. */
+/* The same, for when this becomes the parent of `inner`: the functions of C may have local
+   roots. */
 bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, ocaml_fiber_t *inner) {
     haft_ocaml_list_rooted(inner);
     return haft_ocaml_may_suspend(fiber);
@@ -146,9 +148,9 @@ bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, ocaml_fiber_t *inne
 /* ---- Effects of C ---- */
 
 /*
- * A fiber of C may have called OCaml code back when an effect of C suspends it. What the runtime
- * keeps for that code is put aside, and so is, on the other side, what it keeps for the code that
- * resumes the fiber. The words lie on the stacks that do not run, and are listed.
+ * A fiber of C may have called OCaml code back when an effect of C suspends it. The runtime's state
+ * for that code is put aside, and so, on the other side, is its state for the code that resumes the
+ * fiber. These words lie on the stacks that do not run, and are listed.
  *
  *   resumer's stack             the fiber's stack
  *   | OCaml  |                  | C  |
@@ -157,8 +159,8 @@ bool haft_ocaml_may_suspend_from(const ocaml_fiber_t *fiber, ocaml_fiber_t *inne
  *                               | C      |
  *                               | OUT_OF |
  *
- * The trap and the link of the fiber's outermost callback lead to whoever resumed it; they are set
- * anew when somebody else does.
+ * The trap and the link of the fiber's outermost callback lead to its resumer; they are set anew
+ * when another resumer resumes it.
  */
 typedef struct crossing crossing_t;
 struct crossing {
@@ -196,7 +198,8 @@ static void unlist(crossing_t *crossing) {
         crossing->next->previous = crossing->previous;
 }
 
-/* Whether this thread runs OCaml code, or functions that it has called, and not a blocking section. */
+/* Whether this thread runs OCaml code, or functions that it has called, and not a blocking
+   section. */
 static __thread bool holds_lock;
 static void (*enter_before)(void);
 static void (*leave_before)(void);
@@ -223,8 +226,9 @@ void haft_ocaml_watch_threads(void) {
 }
 
 /*
- * Thread.exit jumps to the start of its thread. The C library checks by the addresses that a jump
- * leads to an outer frame, and aborts where that of a fiber is the higher: this takes its place.
+ * Thread.exit jumps to the start of its thread. The C library's longjmp checks by addresses that it
+ * jumps to an outer frame, and aborts if the fiber's frame has the higher address: this function
+ * replaces it.
  */
 void __longjmp_chk(struct __jmp_buf_tag *environment, int result) __attribute__((noreturn));
 
@@ -239,8 +243,8 @@ static crossing_t *find_crossing(const haft_fiber_t *fiber, bool inwards) {
     return crossing;
 }
 
-/* Where the fiber, which is about to be entered, has stopped; or where it began, if that was on the
-   stack of a fiber inside, which may end before this one. */
+/* The place at which the fiber, which is about to be entered, has stopped; or where it began, if it
+   stopped on the stack of an inner fiber, which may end before this one. */
 static char *room_on(const haft_fiber_t *fiber) {
     char *sp = fiber->context.sp;
     if (sp < fiber->low || sp > fiber->high) {

@@ -2,7 +2,7 @@
 /*
  * The frames of suspended code, by the tables of the compiler. The runtime's own walk ends where a
  * caml_context says that nothing comes after it; this one ends before the frame at the base of the
- * fiber that it was asked about, whose context leads to whoever resumed it last.
+ * given fiber, whose context leads to its last resumer.
  */
 #include "runtime.h"
 

@@ -3,9 +3,9 @@
 /*
  * What the assembly and the C of this library share: where things lie.
  *
- * A fiber of OCaml is a fiber of libhaft (haft/inner/layout.h) whose frames are OCaml's. Its header serves
- * as the frames at the base of its stack, so that a switch touches two lines of the header and one of
- * the stack:
+ * A fiber of OCaml is a fiber of libhaft (haft/inner/layout.h) whose frames are OCaml's. Its header
+ * serves as the frames at the base of its stack, so that a switch touches two lines of the header
+ * and one of the stack:
  *
  *   offset                          in haft_fiber_t      while the fiber is
  *     -24  return into runstack     (stack)
@@ -37,8 +37,8 @@
 #ifndef HAFT_OCAML_LAYOUT_H
 #define HAFT_OCAML_LAYOUT_H
 
-/* What else of a fiber's header a nested fiber has (nests.c): generate_offsets.sh. FIBER_ROOM: where
-   it ends. */
+/* The further part of a fiber's header that a nested fiber has (nests.c): see generate_offsets.sh.
+   FIBER_ROOM: its end. */
 #include "offsets.h"
 
 #define FIBER_TRAP (-16)
@@ -61,8 +61,9 @@
 
 /* clang-format off */
 /*
- * A gap: where a clause runs in place (nests.c), below the fiber that performed. The clause returns into
- * haft_ocaml_gap_returned, whose frame it is: the end of a chunk of stack, like a fiber's base.
+ * A gap: where a clause runs in place (nests.c), below the fiber that performed. The clause returns
+ * into haft_ocaml_gap_returned, whose frame it is: the end of a chunk of stack, like a fiber's
+ * base.
  *
  *      -8  return into the gap (stack)
  *       0  trap: next, handler
@@ -83,7 +84,7 @@
 /* How many bytes of stack a shelf has room for. */
 #define SHELF_LARGEST 368
 
-/* In a closure: how many arguments its function has; the code of one that has two. */
+/* In a closure: the arity of its function; the code of a function of two arguments. */
 #define CLOSURE_ARITY 15
 #define CLOSURE_CODE_2 16
 
@@ -109,9 +110,9 @@
 
 /* clang-format off */
 /*
- * A continuation is a block of four fields with the tag of closures, made in the minor heap by `perform`.
- * So it can be applied, and `=`, `compare` and Marshal refuse it. (The collector scans all that Haft writes
- * into it.)
+ * A continuation is a block of four fields with the tag of closures, made in the minor heap by
+ * `perform`. So it can be applied, and `=`, `compare` and Marshal refuse it. (The collector scans
+ * all that Haft writes into it.)
  *
  *    0  the effect, until the handler is called; then the code of `continue`
  *    8  as in any closure: how many fields, these two, are not for the collector to follow
@@ -123,8 +124,8 @@
  *         USED    it was resumed
  *   24  the fiber's address, tagged; KEPT: that block; USED: either
  *
- * Hashtbl.hash sees no further than the state, where it sees the same in each: a continuation's hash never
- * changes. (The code is one of four, and stays.)
+ * Hashtbl.hash sees no further than the state, where it sees the same in each: a continuation's
+ * hash never changes. (The code is one of four, and stays.)
  */
 /* clang-format on */
 #define CONTINUATION_EFFECT 0

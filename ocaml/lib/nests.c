@@ -9,21 +9,21 @@
  *   | guard | ...free... <- rsp | frames | header | frames | header | frames | header |
  *                                \____ nested ____/ \____ nested ___/         host
  *
- * - Nested fibers run, or are suspended together with their host; what is suspended alone would be
- *   overwritten by its parent, unless that leaves it in place (below). A small one that is captured goes
- *   to a shelf, any other to a stack. Resumed from the shelf, it is nested again, below whoever resumes
- *   it (switch.S).
+ * - Nested fibers run, or are suspended together with their host; a fiber that is suspended alone
+ *   would be overwritten by its parent, unless that leaves it in place (below). A small fiber that
+ *   is captured goes to a shelf, any other to a stack. Resumed from the shelf, it is nested again,
+ *   below its resumer (switch.S).
  * - A fiber in which functions of C wait cannot be moved: its parents are, those that share the
  *   stack with it. It has that for itself then, as a settler. Therefore fibers begin to be nested
  *   only in parents that can be moved: nothing of C waits on those, nor has local roots.
  * - Enough is left below: `haft_ocaml_nest_reserve` bytes for every nested fiber. Where there is
  *   not, the next fiber has a stack of its own, and is the next host.
- * - A host has an ordinary stack, none of the few larger ones (fiber.c): it, and what is nested, fits
- *   any stack that it is moved to.
+ * - A host has an ordinary stack, and not one of the few larger ones (fiber.c): so it and its
+ *   nested fibers fit any stack to which they are moved.
  * - The header is as large as of use (FIBER_ROOM). libhaft's pool knows nothing of it.
  *
  * The word below the base trap of a fiber tells where it ends: in haft_ocaml_returned, or in
- * haft_ocaml_nested_returned. Whoever moves the fiber sets it.
+ * haft_ocaml_nested_returned. Code that moves the fiber sets it.
  */
 #include "runtime.h"
 
@@ -32,34 +32,35 @@
 /* ---- Clauses that run in place ---- */
 
 /*
- * A small nested fiber that performs need not go to a shelf at once: its clause runs below it, in its
- * parent, with a gap between (layout.h). Where the clause ends with `continue`, the gap goes, and
- * the fiber runs on as it is: nothing was moved.
+ * A small nested fiber that performs need not go to a shelf at once: its clause runs below it, in
+ * its parent, with a gap between (layout.h). Where the clause ends with `continue`, the gap goes,
+ * and the fiber runs on as it is: nothing was moved.
  *
  *   ... <- rsp | frames of the parent | gap | frames | header | frames of the parent | header |
  *                                             \____ placed ___/
  *
- * Where the handler declines, the gap becomes the parent's: that is placed with the fiber inside it, a
- * chain, and its handler is asked in the grandparent. So an effect passes any number of handlers, and
- * nothing is moved. Where the parent is a host, it is suspended on its stack as any other fiber, and
- * the gap has gone. A host is placed inside of the fiber that its own stack was taken for.
+ * Where the handler declines, the gap becomes the parent's: that is placed with the fiber inside
+ * it, a chain, and its handler is asked in the grandparent. So an effect passes any number of
+ * handlers, and nothing is moved. Where the parent is a host, it is suspended on its stack as any
+ * other fiber, and the gap has gone. A host is placed inside of the fiber that its own stack was
+ * taken for.
  *
  *   ... <- rsp | frames of the grandparent | gap | frames | header | frames | header | frames of the
  *                                                  \________ placed, a chain ________/  grandparent
  *
- * Placed fibers are in a list, the last one first, through the gaps. Whatever else may happen to one
- * of them, and be it that its clause returns, happens after all of them have gone to shelves, and
- * chains to stacks. A minor collection scans those that it has not seen. So does the beginning of a
- * cycle of the major collector; those that it has seen go to shelves, and the collector finds out what
- * is reachable. What a minor collection finds dropped stays IDLE on the list until then: others may
- * be placed among its frames.
+ * Placed fibers are in a list, the last one first, through the gaps. Before anything else happens
+ * to one of them, even a return of its clause, all of them go to shelves, and chains go to stacks.
+ * A minor collection scans those that it has not seen. So does the beginning of a cycle of the
+ * major collector; those that it has seen go to shelves, and the collector determines what is
+ * reachable. A fiber that a minor collection finds dropped stays IDLE on the list until then,
+ * because others may be placed among its frames.
  *
- * The gaps stay until their clauses have ended. Where a fiber is moved, those between its frames are
- * left out; they are found by their traps.
+ * The gaps stay until their clauses have ended. Where a fiber is moved, those between its frames
+ * are left out; they are found by their traps.
  *
- * Only what has room on a shelf is placed, and while there are shelves; and for each chain there is a spare
- * stack: a collection can fail nowhere. And only so far below the fiber's header that most of the stack
- * remains to its clause.
+ * A fiber is placed only if it fits on a shelf and there are shelves, and for each chain there is a
+ * spare stack: so a collection cannot fail. It is placed only so far below the fiber's header that
+ * most of the stack remains for its clause.
  */
 typedef struct gap gap_t;
 struct gap {
@@ -148,7 +149,7 @@ static void move_dense(const ocaml_fiber_t *from, ocaml_fiber_t *to) {
     to->roots = NULL;
 }
 
-/* A place for so many bytes of a fiber's stack. NULL: there is no memory. */
+/* Returns a place for `bytes` of a fiber's stack; NULL: there is no memory. */
 HAFTI_INLINE ocaml_fiber_t *take_place(size_t bytes) {
     ocaml_fiber_t *place = haft_ocaml_take_shelf(bytes);
     return HAFTI_LIKELY(place != NULL) ? place : haft_ocaml_take_stack();
@@ -183,15 +184,15 @@ static void move_parent(const ocaml_fiber_t *fiber, ocaml_fiber_t *child, ocaml_
     to->top = &to->scope;
 }
 
-/* The fiber has the stack that it is on: it is nested in nobody. */
+/* The fiber owns the stack that it is on: it is not nested. */
 static bool is_host(const ocaml_fiber_t *fiber) {
     return !is_nested(fiber) || is_settler(fiber);
 }
 
 /* ---- Chains ---- */
 
-/* How far above the header of a fiber that is nested that of its parent lies: compare `nest` of switch.S. The
-   parent is dense. */
+/* The distance from the header of a nested fiber up to that of its parent: compare `nest` of
+   switch.S. The parent is dense. */
 static size_t distance_of(const ocaml_fiber_t *nested) {
     enum { LINE = 64 };
     const ocaml_fiber_t *parent = fiber_of_scope(nested->scope.outer);
@@ -211,9 +212,9 @@ static void move_header(const ocaml_fiber_t *fiber, ocaml_fiber_t *to, const oca
 }
 
 /*
- * The fibers from `fiber` to `innermost`, on one stack, go to that of `to`, which is idle: `fiber` becomes
- * its host, and the others are nested there. `child`, elsewhere, is inside the innermost; NULL: that is
- * where `fiber` is suspended.
+ * The fibers from `fiber` to `innermost`, on one stack, go to that of `to`, which is idle: `fiber`
+ * becomes its host, and the others are nested there. `child`, elsewhere, is inside the innermost;
+ * NULL: that is where `fiber` is suspended.
  */
 static void move_together(const ocaml_fiber_t *fiber, const ocaml_fiber_t *innermost,
                           ocaml_fiber_t *child, ocaml_fiber_t *to) {
@@ -241,7 +242,8 @@ static void move_together(const ocaml_fiber_t *fiber, const ocaml_fiber_t *inner
     to->roots = NULL;
 }
 
-/* Of the chain whose outermost fiber this is, what is on one stack with that goes to the stack of `to`. */
+/* Moves the fibers of the chain with this outermost fiber that are on its stack to the stack of
+   `to`. */
 static void move_chain(const ocaml_fiber_t *fiber, ocaml_fiber_t *to) {
     ocaml_fiber_t *inside = NULL;           /* the outermost one on another stack */
     const ocaml_fiber_t *innermost = fiber; /* on this one */
@@ -313,7 +315,7 @@ bool haft_ocaml_may_place_around(const ocaml_fiber_t *fiber, const ocaml_fiber_t
            !has_callbacks(fiber, child->parent_exception) && begin_chain();
 }
 
-/* ---- The list of what is placed ---- */
+/* ---- The list of placed fibers ---- */
 
 bool haft_ocaml_is_placed(const ocaml_fiber_t *fiber) {
     if (fiber->roots != NULL || fiber->young != (ocaml_fiber_t *)YOUNG_END ||
@@ -326,7 +328,7 @@ bool haft_ocaml_is_placed(const ocaml_fiber_t *fiber) {
            gap->parent == fiber->parent.bottom_of_stack && gap->next == fiber->parent_exception;
 }
 
-/* To a shelf, or to a stack: the fiber is not to go on where it is placed. */
+/* Moves the fiber to a shelf or to a stack: it is not to continue where it is placed. */
 static void shelve(gap_t *gap) {
     ocaml_fiber_t *placed = fiber_of_gap(gap), *to;
     assert(is_suspended(placed) && haft_ocaml_is_valid(placed));
@@ -424,7 +426,7 @@ void haft_ocaml_end_placed_youth(void) {
 
 /* ---- Leaving a nest ---- */
 
-/* So many idle fibers, linked by `sp`; NULL: there is no memory. */
+/* Returns this many idle fibers, linked by `sp`; NULL: there is no memory. */
 static ocaml_fiber_t *take_stacks(size_t count) {
     ocaml_fiber_t *taken = NULL;
     while (count-- > 0) {
@@ -447,9 +449,10 @@ static ocaml_fiber_t *take_stacks(size_t count) {
 /*
  * Gives the stack on which the fiber is nested to it alone. False: no memory for its parents.
  *
- * These are moved to few stacks: the innermost to one, the next two to another, the next four, and so on.
- * The next one to be settled is nested in one of them, and moves only those that share its stack. So each
- * is moved few times, also if every one of thousands of parents starts a fiber that is settled.
+ * These are moved to few stacks: the innermost to one, the next two to another, the next four, and
+ * so on. The next one to be settled is nested in one of them, and moves only those that share its
+ * stack. So each is moved few times, also if every one of thousands of parents starts a fiber that
+ * is settled.
  */
 static bool settle(ocaml_fiber_t *fiber) {
     size_t parents = 1;

@@ -5,15 +5,15 @@
  * Running fibers need no hook: the runtime's own walk goes from each into its parent. Others do:
  *
  * - Fibers that were suspended since the last minor collection are on a list, `haft_ocaml_young`.
- *   Every scan of the roots takes what is on their stacks for live. When a minor collection ends,
+ *   Every scan of the roots treats what is on their stacks as live. When a minor collection ends,
  *   the list is emptied: fibers whose continuation has died are ended, the others are recent. No
  *   minor collection scans them again, because a suspended stack does not change.
  * - A small fiber stays recent for a while: it is a root of the next cycle of the major collector.
  *   If it is still suspended when another one begins, or there are many, it gets a block of the
  *   major heap that keeps what its stack refers to (stacks.c), and from then on the collector
- *   decides. Threads that run by turns are mostly resumed earlier. A cycle that runs already needs
- *   no such roots: everything that it could miss was reachable when it began. Where the program
- *   asks for whole cycles (`Gc.full_major`), the last is to find all that is dropped.
+ *   decides. Threads that take turns are mostly resumed earlier. A cycle that runs already needs no
+ *   such roots: everything that it could miss was reachable when it began. If the program asks for
+ *   whole cycles (`Gc.full_major`), the last cycle must find all dropped continuations.
  * - A C function may have called back into OCaml code that has changed its fiber since. The local
  *   roots of such functions are no longer in the runtime's list; they are found from
  *   `fiber->parent_roots`.
@@ -78,7 +78,7 @@ void haft_ocaml_list_suspended(ocaml_fiber_t *fiber) {
 
 static fibers_t rooted;
 
-/* What `of_language` says: whether the fiber is on the list and, during a scan, what was found. */
+/* Values of `of_language`: whether the fiber is on the list and, during a scan, what was found. */
 enum { UNLISTED, LISTED, WITHIN_RUNNING, WITHIN_SUSPENDED };
 
 void haft_ocaml_list_rooted(ocaml_fiber_t *fiber) {
@@ -145,8 +145,8 @@ static void scan_parents(scanning_action action) {
 
 enum { MOST_RECENT = 65536, SMALL = 2048 }; /* fibers; bytes of stack */
 
-/* In the order in which they were suspended; NULL: it has been resumed. Their places are counted on
-   for ever, modulo MOST_RECENT. */
+/* In the order in which they were suspended; NULL: it has been resumed. Their places are numbered
+   continuously, modulo MOST_RECENT. */
 static ocaml_fiber_t *recent[MOST_RECENT];
 static size_t recent_first, recent_end;
 static size_t recent_seen; /* those before it were there when the present cycle began */
@@ -183,8 +183,8 @@ static void add_recent(value continuation, ocaml_fiber_t *fiber) {
     *recent_at(recent_end++) = fiber;
 }
 
-/* Whether no minor collection has come since the last marking ended. Some come before the next cycle begins,
-   unless the program asks for whole cycles. */
+/* Whether no minor collection has come since the last marking ended. Some come before the next
+   cycle begins, unless the program asks for whole cycles. */
 static bool has_asked;
 
 static void settle_seen(void) {
@@ -225,8 +225,9 @@ static void (*scan_before)(scanning_action action);
 static void (*end_before)(void), (*marked_before)(void);
 static void (*slice_begin_before)(void), (*slice_end_before)(void);
 
-/* The major collector is doing a slice of its work. A compaction during that is the collector's own decision,
-   and with a small heap there is one in some milliseconds; any other one the program has asked for. */
+/* The major collector is doing a slice of its work. A compaction during that is the collector's own
+   decision, and with a small heap there is one in some milliseconds; any other one the program has
+   asked for. */
 static bool in_slice;
 
 static void slice_begins(void) {
@@ -241,8 +242,8 @@ static void slice_ends(void) {
     in_slice = false;
 }
 
-/* A fiber that was placed before the last minor collection may be among them, with a continuation in
-   the major heap. */
+/* A fiber that was placed before the last minor collection may be among them, with a continuation
+   in the major heap. */
 static void scan_young_fiber(scanning_action action, ocaml_fiber_t *fiber) {
     if (!is_suspended(fiber))
         return;

@@ -124,10 +124,10 @@ HAFTI_INLINE ocaml_fiber_t *fiber_of_scope(hafti_scope_t *scope) {
 bool haft_ocaml_is_valid(const ocaml_fiber_t *fiber);
 /* A fiber that nothing runs on; NULL if memory is exhausted. */
 ocaml_fiber_t *haft_ocaml_take_stack(void);
-/* The same, with room for so many bytes. */
+/* The same, with room for this many bytes. */
 ocaml_fiber_t *haft_ocaml_take_stack_for(size_t bytes);
-/* Whether that is an idle one, or one of the first, and there are not so many that what is suspended goes to
-   shelves. */
+/* Whether that is an idle one, or one of the first, and there are not so many that what is
+   suspended goes to shelves. */
 bool haft_ocaml_has_stack(void);
 /* Ends a fiber, as it is; a suspended one and those inside it. */
 void haft_ocaml_end_one(ocaml_fiber_t *fiber);
@@ -141,10 +141,10 @@ HAFTI_INLINE size_t haft_ocaml_depth(const ocaml_fiber_t *fiber, const char *sp)
 void haft_ocaml_leave_full(ocaml_fiber_t *host);
 /* Gives back all idle stacks, and the memory of shelves if none is in use. */
 void haft_ocaml_give_idle(void);
-/* After a minor collection, which has found that so many suspended stacks were dropped (not shelves, nor what was
-   placed). */
+/* Called after a minor collection, with the number of suspended stacks that it has found dropped
+   (without shelves and placed fibers). */
 void haft_ocaml_trim(long dropped);
-/* There are so many stacks that nothing suspended is to hold one longer than until the next
+/* There are so many stacks that no suspended computation may hold one beyond the next
    collection. */
 bool haft_ocaml_many_stacks(void);
 
@@ -172,7 +172,7 @@ void haft_ocaml_scan_frames(scanning_action action, frames_t *frames);
 void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber);
 
 /* nests.c: fibers that run on the stacks of others. */
-/* Of one that is no shelf: it is nested, or a settler. */
+/* For a fiber that is not on a shelf: it is nested, or a settler. */
 HAFTI_INLINE bool is_nested(const ocaml_fiber_t *fiber) {
     return haft_of(fiber)->pool == NULL;
 }
@@ -182,35 +182,36 @@ HAFTI_INLINE bool is_settler(const ocaml_fiber_t *fiber) {
 /* Bytes of stack that are left to a nested fiber, at least; more than there can be: none is to be
    nested now. */
 extern uintnat haft_ocaml_nest_reserve;
-/* The most bytes of a stack that has nested fibers: what an ordinary one has, so that they and their host
-   fit any other stack. */
+/* The most bytes of a stack that has nested fibers: what an ordinary one has, so that they and
+   their host fit any other stack. */
 extern uintnat haft_ocaml_nest_most;
 /* A settler has ended, or a host that was full. */
 void haft_ocaml_leave_host(ocaml_fiber_t *settler);
 void haft_ocaml_reuse_hosts(void);
-/* How far below its header the stack pointer of a fiber may be that is to be placed: 0 while there are no
-   shelves that it could go to. */
+/* How far below its header the stack pointer of a fiber may be that is to be placed: 0 while there
+   are no shelves that it could go to. */
 extern uintnat haft_ocaml_most_placed;
-/* Whether the fields of a suspended nested fiber are those of one that is placed. For assertions. */
+/* Whether the fields of a suspended nested fiber are those of a placed one. For assertions. */
 bool haft_ocaml_is_placed(const ocaml_fiber_t *fiber);
 /* All that is placed goes to shelves. */
 void haft_ocaml_shelve_placed(void);
 /* The roots of what was placed since the last minor collection; of all. */
 void haft_ocaml_scan_placed(scanning_action action, bool all);
-/* A cycle of the major collector begins: the roots of what was placed since the last one did; what was
-   placed before that goes to shelves. */
+/* A cycle of the major collector begins: the roots of what was placed since the last one did; what
+   was placed before that goes to shelves. */
 void haft_ocaml_darken_placed(void);
 /* A minor collection ends. */
 void haft_ocaml_end_placed_youth(void);
-/* The handler of a placed fiber has declined: whether its parent may be suspended around it, as it is. Then
-   that has to be done. */
+/* The handler of a placed fiber has declined: whether its parent may be suspended around it, as it
+   is. Then that has to be done. */
 bool haft_ocaml_may_pass(const ocaml_fiber_t *placed);
 /* Ends the stacks that no chain needs now. */
 void haft_ocaml_give_spares(void);
-/* The bytes of a fiber's stack from `start` on, on which that is the innermost trap, without the gaps. */
+/* The bytes of a fiber's stack from `start` on, on which that is the innermost trap, without the
+   gaps. */
 size_t haft_ocaml_dense_bytes(const ocaml_fiber_t *fiber, const char *start, const char *trap);
-/* Copies the stack of `from`, from `start` on, to the end of that of `to`, without the gaps. `*link`
-   leads to the innermost trap, and does so afterwards. Returns where `start` went. */
+/* Copies the stack of `from`, from `start` on, to the end of that of `to`, without the gaps.
+   `*link` leads to the innermost trap, and does so afterwards. Returns where `start` went. */
 char *haft_ocaml_copy_dense(const ocaml_fiber_t *from, const char *start, char **link,
                             ocaml_fiber_t *to);
 
@@ -235,7 +236,7 @@ HAFTI_INLINE void move_traps(char **link, const ocaml_fiber_t *to, intnat distan
         link = (char **)(void *)*link;
     }
 }
-/* What was moved to the fiber ends as on a stack of its own. */
+/* What was moved to the fiber will end as it would on a stack of its own. */
 HAFTI_INLINE void set_end(ocaml_fiber_t *fiber) {
     base_trap(fiber)[-1] = (value)haft_ocaml_returned;
 }
@@ -266,7 +267,7 @@ HAFTI_INLINE bool is_shelf(const ocaml_fiber_t *fiber) {
 /* A suspended fiber, moved to a stack if it is a shelf. NULL: no memory for one. */
 ocaml_fiber_t *haft_ocaml_unshelve(ocaml_fiber_t *shelf);
 void haft_ocaml_free_shelf(ocaml_fiber_t *shelf);
-/* One for so many bytes of stack; NULL: they are too many, or there is no memory. */
+/* A shelf for this many bytes of stack; NULL: there are too many bytes, or there is no memory. */
 ocaml_fiber_t *haft_ocaml_take_shelf(size_t bytes);
 /* After a minor collection. */
 void haft_ocaml_forget_waiting(void);
@@ -288,7 +289,8 @@ void haft_ocaml_forget_recent(ocaml_fiber_t *fiber);
 void haft_ocaml_list_rooted(ocaml_fiber_t *fiber);
 void haft_ocaml_watch_collector(void);
 
-/* stacks.c: the blocks that keep the stacks of continuations that have survived a minor collection. */
+/* stacks.c: the blocks that keep the stacks of continuations that have survived a minor
+   collection. */
 /* The fiber of a continuation. NULL if it was used, and if it has an image of it. */
 ocaml_fiber_t *haft_ocaml_fiber(value continuation, bool *image);
 /* An image as a suspended fiber, with those inside it. NULL: no memory for a stack. */
@@ -304,7 +306,7 @@ void haft_ocaml_watch_threads(void);
 /* Ends the fibers of threads that have ended on them. */
 void haft_ocaml_end_abandoned(void);
 void haft_ocaml_scan_foreign(scanning_action action);
-/* What lies on the stack of `fiber`, which has ended, is no more. */
+/* `fiber` has ended: forgets what lies on its stack. */
 void haft_ocaml_forget_crossings(const haft_fiber_t *fiber);
 void haft_ocaml_scan_roots_blocks(scanning_action action, struct caml__roots_block *blocks);
 

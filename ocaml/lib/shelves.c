@@ -11,7 +11,7 @@
  *
  *   | ...words of the stack | header, up to the scope |      SHELF bytes
  *
- * They lie side by side in one reservation, and are never anything else: a stale pointer is
+ * They lie side by side in one reservation, whose memory has no other use: a stale pointer is
  * recognised by the continuation in the header.
  */
 #include "runtime.h"

@@ -11,10 +11,11 @@
  *
  *   | words | outer image | shots | live ... | tops ... | again ... | words of the stack ... | handler |
  *
- * `live` tells, a bit each, which words refer to blocks, and stand for themselves; any other word w
- * is written as 2w + 1, its top bit in `tops`. (More blocks, with less in each, cost the collector
- * more.) Of a large stack, `again` tells which other words are the same as the last but one: they are left
- * out. That is most of what a recursion leaves, return addresses and padding. A stack is restored onto any fiber: the only addresses of stack on it are the links
+ * `live` has a bit for each word: set if the word refers to a block, and is stored as it is; any
+ * other word w is stored as 2w + 1, with its top bit in `tops`. (More blocks, with less in each,
+ * would cost the collector more.) For a large stack, `again` marks the other words that equal the
+ * last but one: they are left out. These are most of what a recursion leaves, return addresses and
+ * padding. A stack is restored onto any fiber: the only addresses of stack on it are the links
  * between traps, in place of which an image has the distance below the fiber. Continuations can
  * share an image; it counts how often it may still be restored.
  *
@@ -74,8 +75,8 @@ HAFTI_INLINE size_t words_of(const part_t *part) {
 }
 
 /*
- * The stack of a fiber that waits may have gaps (nests.c). Then the part becomes a copy without them, on a
- * stack that end_dense gives back. False: there is no memory for that.
+ * The stack of a fiber that waits may have gaps (nests.c). Then the part becomes a copy without
+ * them, on a stack that end_dense gives back. False: there is no memory for that.
  */
 static bool make_dense(part_t *part) {
     const char *stack = (const char *)part->stack;
@@ -104,11 +105,11 @@ HAFTI_INLINE size_t groups_for(size_t words) {
 HAFTI_INLINE size_t groups_of_again(size_t words) {
     return words < LEAST_AGAIN ? 0 : groups_for(words);
 }
-/* The field with the first word of a stack of so many. */
+/* The index of the field with the first word of a stack of this many words. */
 HAFTI_INLINE size_t image_begin(size_t words) {
     return IMAGE_LIVE + 2 * groups_for(words) + groups_of_again(words);
 }
-/* The fields of an image of so many words of stack, at most. */
+/* The most fields that an image of this many words of stack has. */
 HAFTI_INLINE size_t image_fields(size_t words) {
     return image_begin(words) + words + 1;
 }
@@ -157,7 +158,8 @@ static bool find_live_of(const part_t *part, size_t groups) {
     return !border;
 }
 
-/* Whether the stacks can be moved, and have at most so many words; if so, `live` tells of them. */
+/* Whether the stacks can be moved, and have at most this many words; if so, `live` describes
+   them. */
 static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
     size_t words = 0, groups = 0;
     live_asked = false;
@@ -235,7 +237,7 @@ static size_t find_again(size_t words, const uintnat *lives) {
     return found;
 }
 
-/* Of one fiber, given its live words. */
+/* Makes the image of one fiber, given its live words. */
 static value make_part(const part_t *part, const uintnat *lives, bool young) {
     size_t words = words_of(part), groups = groups_for(words), repeated = groups_of_again(words);
     size_t tops = IMAGE_LIVE + groups, at = image_begin(words);
@@ -275,8 +277,8 @@ static bool fits_minor_heap(void) {
     return live_largest <= Max_young_wosize && (intnat)live_total <= room;
 }
 
-/* Of those that find_live has found movable. 0 if there is no memory. `young`: in the minor heap, where
-   they fit. */
+/* Makes one image of the fibers that find_live has found movable. 0: there is no memory. `young`:
+   in the minor heap, if they fit. */
 static value make_image(const ocaml_fiber_t *fiber, bool young) {
     const uintnat *lives = live;
     value innermost = 0, inner = 0;
@@ -300,7 +302,7 @@ static value make_image(const ocaml_fiber_t *fiber, bool young) {
     }
 }
 
-/* Onto the stack of a fiber. Returns where it begins. */
+/* Restores an image onto the stack of a fiber. Returns where it begins. */
 static char *write_stack(value image, ocaml_fiber_t *fiber) {
     size_t words = (size_t)Long_val(Field(image, IMAGE_WORDS)), groups = groups_for(words);
     size_t tops = IMAGE_LIVE + groups, at = image_begin(words), repeated = groups_of_again(words);
@@ -460,7 +462,7 @@ static value make_keeper(ocaml_fiber_t *fiber) {
         store(keeper, 1 + i, slots[i]);
     *(ocaml_fiber_t **)Data_custom_val(anchor) = fiber;
     list(haft_of(fiber));
-    /* Beside the heap, a stack is a page or two more than what is in use of it. */
+    /* Outside of the heap, a stack takes a page or two more than its used part. */
     caml_adjust_gc_speed(8192 + extent(fiber), (mlsize_t)1 << 28);
     return keeper;
 }
@@ -540,8 +542,8 @@ ocaml_fiber_t *haft_ocaml_fiber(value continuation, bool *image) {
 
 ocaml_fiber_t *haft_ocaml_shelve_awakened(value continuation);
 
-/* Called by switch.S: a continuation that is not YOUNG is about to be nested. Returns the shelf that
-   has its stack, and is on no list; NULL: that cannot be. */
+/* Called by switch.S: a continuation that is not YOUNG is about to be nested. Returns the shelf
+   that has its stack, and is on no list; NULL: that cannot be. */
 ocaml_fiber_t *haft_ocaml_shelve_awakened(value continuation) {
     bool image;
     ocaml_fiber_t *fiber = haft_ocaml_fiber(continuation, &image);
@@ -589,9 +591,10 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
 
 value haft_ocaml_release(value continuation, value again);
 
-/* Moves what `continuation` holds into `again`, which is new, for the next handler: 0. 1: there is no
-   memory for a stack. 2: it was used before, when another copy (Haft.unsafe_clone) of the code that
-   declines has declined. What is placed stays there if its parent can be suspended around it. */
+/* Moves what `continuation` holds into `again`, which is new, for the next handler. Returns 0; 1 if
+   there is no memory for a stack; 2 if the continuation was used before, because another copy
+   (Haft.unsafe_clone) of the declining code has declined it. A placed fiber stays in place if its
+   parent can be suspended around it. */
 value haft_ocaml_release(value continuation, value again) {
     value state = STACK_YOUNG;
     ocaml_fiber_t *fiber = holder_of(continuation);
@@ -624,8 +627,8 @@ static value new_continuation(void) {
     return continuation;
 }
 
-/* Whether a handler on the stack is being asked for a clause. Few stacks have the address; that may be a
-   word which is not in use. */
+/* Whether a handler on the stack is being asked for a clause. Few stacks have the address; that may
+   be a word which is not in use. */
 static bool is_asked(ocaml_fiber_t *fiber) {
     typedef uintnat words_t __attribute__((vector_size(16), may_alias));
     const words_t *base = (const words_t *)(const void *)base_trap(fiber);
@@ -644,8 +647,8 @@ static bool is_asked(ocaml_fiber_t *fiber) {
     return false;
 }
 
-/* The copy of a suspended fiber. NULL: the stack is not small and dense, or has more than frames of OCaml,
-   or there is no place. */
+/* The copy of a suspended fiber. NULL: the stack is not small and dense, or has more than frames of
+   OCaml, or there is no place. */
 static ocaml_fiber_t *copy_stack(ocaml_fiber_t *fiber) {
     enum { LARGEST = 16384, MOST_SHELVES = 8192 };
     const char *trap = *(char **)(void *)fiber->sp;
@@ -669,7 +672,8 @@ static bool copy_to_image(value continuation, ocaml_fiber_t *fiber, value copy, 
         caml_invalid_argument(
             "Haft.unsafe_clone: there are functions of C on the computation's stack");
     if (live_asked)
-        return false; /* Both copies would decline it; after a collection one is told. */
+        return false; /* Both copies would decline it; after a collection one of them gets an
+                         error. */
     value block = make_image(fiber, !again && fits_minor_heap());
     if (block == 0)
         caml_raise_out_of_memory();
@@ -683,9 +687,10 @@ static bool copy_to_image(value continuation, ocaml_fiber_t *fiber, value copy, 
     return true;
 }
 
-/* Most are small, are copied once, and both are resumed soon: the copy gets a stack, or a shelf while there
-   are many stacks, and the computation itself stays where it is. A larger one gets an image, in the minor
-   heap. One that is copied again is put away, and shares its image with all further copies. */
+/* Most are small, are copied once, and both are resumed soon: the copy gets a stack, or a shelf
+   while there are many stacks, and the computation itself stays where it is. A larger one gets an
+   image, in the minor heap. One that is copied again is put away, and shares its image with all
+   further copies. */
 value haft_ocaml_clone(value continuation) {
     static value copied; /* the last one, or what was there before a collection: no harm */
     CAMLparam1(continuation);

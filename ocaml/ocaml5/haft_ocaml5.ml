@@ -1870,7 +1870,7 @@ module Digest = struct
           set h index (Int64.logxor (get h index) (Int64.logxor (get v index) (get v (8 + index))))
         done
 
-      (* The hash, of so many bytes, of all that [read] has, which is a function like [input]. *)
+      (* The hash, [length] bytes long, of all that [read] returns, a function like [input]. *)
       let hash length read =
         let h = Bytes.create 64 in
         Stdlib.Array.iteri (set h) iv;

@@ -1,10 +1,10 @@
 (* SPDX-License-Identifier: MIT *)
-(* The tree of a file with syntax errors, for editors: right but for what is wrong.
+(* The tree of a file with syntax errors, for editors: right except where the file is wrong.
 
-   The file is taken apart by its layout: an item begins a line, in the column of the items around it. Each is
-   read by itself. One that is refused is mended: if it is a module with items of its own, these in the same
-   way; otherwise tokens are added and left out until the stock parser is content; and what that cannot do is
-   left out. *)
+   The file is split by its layout: an item begins a line, in the column of the items around it. Each item is
+   parsed by itself. An item that the parser refuses is mended. If it is a module with items of its own, these
+   are mended in the same way; otherwise tokens are added and left out until the stock parser accepts the item.
+   An item that cannot be mended so is left out. *)
 
 open Effect_tokens
 

@@ -13,7 +13,7 @@ case $(uname -m) in
 aarch64) target=arm64 ;;
 *) target=amd64 ;;
 esac
-cp "$sources"/lib/*.[chS] "$sources/lib/arch/$(uname -m)"/* "$sources"/tests/collector* .
+cp "$sources"/lib/*.[chS] "$sources/lib/arch/$(uname -m)"/* "$sources"/tests/collector* "$sources"/tests/cases.ml .
 sh "$sources/lib/generate_offsets.sh" "$CC" "$HAFT_SOURCE_DIR/core/include" >offsets.h
 flags="-isystem $headers -I$HAFT_SOURCE_DIR/core/include -I. -DNATIVE_CODE -DTARGET_$target -DMODEL_default
   -DSYS_linux -fPIC -O1 -fexceptions -w"
@@ -33,12 +33,12 @@ compile_with runtime.h
 compile switch.S
 compile data.S
 compile collector_stubs.c
-ocamlfind ocamlopt -g -I . -c collector.ml
+ocamlfind ocamlopt -g -I . -c cases.ml collector.ml
 link() {
   rm -f libhaft_ocaml.a
   ar rcs libhaft_ocaml.a fiber.o foreign.o frames.o nests.o roots.o shelves.o stacks.o switch.o data.o
   # (-lhaft again, for what only the stubs use.)
-  ocamlfind ocamlopt -I . -ccopt -L. haft.cmxa collector_stubs.o collector.cmx -cclib -lhaft -o collector
+  ocamlfind ocamlopt -I . -ccopt -L. haft.cmxa collector_stubs.o cases.cmx collector.cmx -cclib -lhaft -o collector
 }
 # The settings of the tests proper, and one in which everything moves all the time.
 passes() {
@@ -125,7 +125,7 @@ mutate 'the end of stacks that are not reachable' stacks.c \
 mutate 'the handler on an image' stacks.c \
   's/fiber->handler = Field(image, Wosize_val(image) - 1);//'
 mutate 'the links between traps' stacks.c \
-  's/as_integer((uintnat)part->fiber - (uintnat)trap)/as_integer((uintnat)part->fiber - (uintnat)trap + 64)/'
+  's/^        \*link = (uintnat)part->fiber - (uintnat)trap;/        *link = (uintnat)part->fiber - (uintnat)trap + 64;/'
 mutate 'the images further out' stacks.c 's/^            Field(inner, IMAGE_OUTER) = image;/            ;/'
 mutate 'the live slots of fibers further out' stacks.c 's/^        lives += groups;/        ;/'
 exit $failed

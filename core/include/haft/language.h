@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What those who build a language on the library use, beside haft.h. Not for C programs.
+ * The interface for implementing a language on the library, beside haft.h. Not for C programs.
  *
  * The first part is for any language: scopes in the language's own frames, performing to a handler
  * by name, room on a fiber's stack, unwinding up to a frame.

@@ -17,22 +17,22 @@
  *     });
  *
  * spawn<Messages...>(body) starts an actor that understands these types of message, and returns its
- * address. Sending what it does not understand, or receiving without a function for each type, does
- * not compile. A body either receives by itself, as above, or sets a behaviour with become(), and
- * returns; then that is called for every message, until stop().
+ * address. Sending a message that it does not understand, or receiving without a function for each
+ * type, does not compile. A body either receives messages itself, as above, or sets a behaviour
+ * with become() and returns; then the behaviour is called for every message, until stop().
  *
- * Actors end when their body returns or throws, by stop(), when they are killed, and when they wait
- * for a message that cannot come: because nobody has an address of theirs, or because all other
- * threads have ended, and run() with them. Unless it has returned, its stack is unwound then, and
- * unread messages are destroyed; so whoever waits for an answer gets broken_promise.
+ * An actor ends when its body returns or throws, by stop(), when it is killed, and when it waits
+ * for a message that cannot come: because no address of it is left, or because all other threads
+ * have ended, and run() with them. If the body has not returned, its stack is unwound. Unread
+ * messages are destroyed, so a thread that waits for a reply to one gets broken_promise.
  *
  * An actor whose messages include haft::down gets one when an actor that it watches ends, with the
  * exception that has left that actor, if any; it watches the actors that it has spawned by
- * self.spawn. An exception of an actor that nobody watches leaves run() (thread.hpp).
+ * self.spawn. The exception of an unwatched actor leaves run() (thread.hpp).
  *
  * Messages arrive in the order in which they were sent, and are moved, not copied, on the way.
- * Mailboxes are not bounded. Threads: as in thread.hpp; other threads of the system may send where
- * actors are tasks, in a program that includes haft/io_threads.hpp.
+ * Mailboxes are not bounded. Threads: as in thread.hpp. Other threads of the system may send to
+ * actors that are tasks, in a program that includes haft/io_threads.hpp.
  */
 #ifndef HAFT_ACTOR_HPP
 #define HAFT_ACTOR_HPP
@@ -48,13 +48,14 @@ class address;
 template <typename... Messages>
 class actor;
 
-/* Names an actor: one in the process, never used again. */
+/* The number of an actor: unique in the process, never reused. */
 using actor_id = unsigned long;
 
-/* The message that an actor has ended; see actor::watch. */
+/* The message that tells of the end of an actor; see actor::watch. */
 struct down {
     actor_id actor;
-    std::exception_ptr reason; /* what it threw; thread_killed; NULL: it has returned or stopped */
+    std::exception_ptr reason; /* its exception, or thread_killed; NULL: it has returned or
+                                  stopped */
 };
 
 namespace detail {
@@ -69,7 +70,8 @@ struct accepts {
     ~accepts() = default;
 };
 
-/* What does not depend on the messages. Counted by addresses, and by the actor as long as it runs. */
+/* The part that does not depend on the messages. Counted by addresses, and by the actor while it
+   runs. */
 struct mailbox {
     counter references;
     counter addresses;
@@ -88,7 +90,7 @@ struct mailbox {
     virtual std::size_t size() const = 0;
     virtual void clear() = 0;
 
-    /* After a message has come, and when the last address is gone. */
+    /* Called after a message has come, and when the last address is gone. */
     void wake() { readers.wake_one(); }
 
     /* Waits until there are more messages than `seen`; false if the actor has to end. */
@@ -110,9 +112,9 @@ struct mailbox {
         throw std::logic_error("haft: receive() was called for an actor that has ended");
     }
 
-    /* The end. Whether a watcher was told. */
+    /* Ends the mailbox. True: a watcher was told. */
     bool close(std::exception_ptr why);
-    /* False: it has ended. */
+    /* False: the actor has ended. */
     bool add_watcher(address<down> watcher);
 
   private:
@@ -160,7 +162,7 @@ struct mailbox_of final : mailbox, inlet<mailbox_of<Messages...>, Messages>... {
         messages.pop_front();
         return message;
     }
-    /* Moves those before it up by one: messages need not be assignable. */
+    /* Moves the earlier messages up by one, by construction: messages need not be assignable. */
     std::variant<Messages...> take(std::size_t index) {
         std::variant<Messages...> message = std::move(messages[index]);
         for (; index > 0; index--)
@@ -206,8 +208,8 @@ overloaded(Functions...) -> overloaded<Functions...>;
 /* ---- Addresses ------------------------------------------------------------------------------ */
 
 /*
- * The address of an actor that understands these messages, among others perhaps. To be copied
- * freely; converts to an address for fewer messages. It may outlive the actor and the run().
+ * The address of an actor that understands these messages, and perhaps others. It may be copied
+ * freely, converts to an address for fewer messages, and may outlive the actor and the run().
  */
 template <typename... Messages>
 class address {
@@ -231,15 +233,16 @@ class address {
             box->wake();
     }
 
-    /* Puts a message into the mailbox, and goes on. False: the actor has ended, the message is
-       destroyed. Throws std::logic_error if this is nobody's address. */
+    /* Puts a message into the mailbox without waiting. False: the actor has ended, and the message
+       is destroyed. Throws std::logic_error if the address is empty. */
     template <typename Message>
     bool send(Message message) const {
         check("send()");
         return inlet<Message>()->deliver(std::move(message));
     }
 
-    /* Ends the actor: its stack is unwound. An actor may kill itself: this does not return then. */
+    /* Ends the actor: its stack is unwound. An actor may kill itself; then kill() does not
+       return. */
     void kill() const {
         check("kill()");
         detail::reference<detail::mailbox> kept(box);
@@ -248,7 +251,7 @@ class address {
 
     /* Whether the actor has not ended. */
     bool alive() const { return box && box->open; }
-    /* Whom this names; 0: nobody. */
+    /* The number of the actor; 0: the address is empty. */
     actor_id id() const { return box ? box->id : 0; }
     friend bool operator==(const address &one, const address &other) {
         return one.id() == other.id();
@@ -286,14 +289,15 @@ class address {
 template <typename... Messages, typename Body>
 address<Messages...> spawn(thread_options options, Body body);
 
-/* What the body of an actor is given, by reference: itself. It stays until the actor ends. */
+/* The actor itself, which its body gets by reference. The reference is valid until the actor
+   ends. */
 template <typename... Messages>
 class actor {
   public:
     actor(const actor &) = delete;
     actor &operator=(const actor &) = delete;
 
-    /* Its own address, to be sent to others. */
+    /* Its own address, for sending to others. */
     haft::address<Messages...> address() const {
         return haft::address<Messages...>(&*box,
                                           static_cast<detail::accepts<Messages> *>(&*box)...);
@@ -327,9 +331,8 @@ class actor {
     }
 
     /*
-     * Sets what is done with messages after the body has returned, or after this message; there has
-     * to be a function for each type. The functions are kept: what they capture must outlive the
-     * body.
+     * Sets the functions that handle messages after the body has returned, or after this message;
+     * each type needs one. The functions are kept, so what they refer to must outlive the body.
      */
     template <typename... Functions>
     requires(sizeof...(Functions) > 0) void become(Functions... functions) {
@@ -345,10 +348,10 @@ class actor {
         next = std::make_unique<behaving>(std::move(functions)...);
     }
 
-    /* Lets the actor end: when it would receive the next message, or after this one. */
+    /* Ends the actor when it would receive the next message, or after this message. */
     void stop() { box->stopping = true; }
 
-    /* Asks to be sent haft::down when the other actor ends, which it may have done already. */
+    /* Asks for a haft::down when the other actor ends, or at once if it has ended already. */
     template <typename... Others>
     void watch(const haft::address<Others...> &other) {
         (void)sizeof(detail::the_actor_does_not_understand<down, Messages...>);
@@ -379,7 +382,7 @@ class actor {
     explicit actor(detail::reference<detail::mailbox_of<Messages...>> with)
         : box(std::move(with)) {}
 
-    /* A behaviour that is replaced lives until its function has returned. */
+    /* A replaced behaviour lives until its function has returned. */
     void serve() {
         while (next != nullptr && box->wait()) {
             std::unique_ptr<behaviour> now = std::move(next);
@@ -421,7 +424,8 @@ inline bool mailbox::add_watcher(address<down> watcher) {
     return open;
 }
 
-/* Goes with the body of an actor, and closes the mailbox if it is unwound, or was never called. */
+/* Belongs to the body of an actor; closes the mailbox if the body is unwound or was never
+   called. */
 class end_of_actor {
   public:
     explicit end_of_actor(mailbox *of) : box(of) {}
@@ -443,8 +447,8 @@ class end_of_actor {
 } // namespace detail
 
 /*
- * Starts an actor, in a thread with these options, that understands `Messages`, and returns its
- * address. `body` is called with the actor, an actor<Messages...> &. Throws as fork() does.
+ * Starts an actor that understands `Messages`, in a thread with these options, and returns its
+ * address. `body` is called with an actor<Messages...> &. Throws as fork() does.
  */
 template <typename... Messages, typename Body>
 address<Messages...> spawn(thread_options options, Body body) {
@@ -471,7 +475,7 @@ address<Messages...> spawn(thread_options options, Body body) {
     try {
         scheduler.launch(thread->thread, std::move(options));
     } catch (...) {
-        thread->discard(); /* each counts the other */
+        thread->discard(); /* each holds a count of the other */
         box->thread = {};
         throw;
     }
@@ -483,8 +487,8 @@ address<Messages...> spawn(Body body) {
 }
 
 /*
- * Sends a message that wants a reply, and returns the future of that. Message is a struct whose
- * last field is `haft::promise<R> reply`; `fields` are those before. If the actor ends without
+ * Sends a message that asks for a reply, and returns the reply's future. Message is a struct whose
+ * last field is `haft::promise<R> reply`; `fields` are those before it. If the actor ends without
  * replying, awaiting throws broken_promise.
  */
 template <typename Message, typename... Known, typename... Fields>

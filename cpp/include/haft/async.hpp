@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * async and await: functions that run beside their caller, and futures for what they return.
+ * async and await: functions that run beside their caller, and futures for their results.
  *
  *     haft::run([] {
  *         haft::future<page> first = haft::async([] { return fetch("a"); });
@@ -8,14 +8,14 @@
  *         show(haft::await(first), haft::await(second));
  *     });
  *
- * async() forks a thread (thread.hpp); await() suspends the current thread until the value is
- * there, and moves it out, or throws what the function threw. No function on the way has to be
- * marked: await may be called from anywhere inside haft::run. A value that no function returns
- * comes from a haft::promise, which whoever has it completes.
+ * async() forks a thread (thread.hpp); await() suspends the current thread until the value has
+ * come, and moves it out, or throws the function's exception. No function on the way has to be
+ * marked: await may be called from anywhere inside haft::run. A value that is not a function's
+ * result comes from a haft::promise, which any thread may complete.
  *
  * A future is awaited once, by one thread. It may outlive its run(). Dropping a future does not
- * stop its function; if the function then throws, the exception leaves run(), since nobody else
- * will see it (thread.hpp). The exception of a promise whose future is dropped is lost.
+ * stop its function; if the function then throws, the exception leaves run(), because no await can
+ * receive it (thread.hpp). The exception of a promise whose future is dropped is lost.
  */
 #ifndef HAFT_ASYNC_HPP
 #define HAFT_ASYNC_HPP
@@ -30,7 +30,7 @@
 
 namespace haft {
 
-/* What await() throws when the promise is gone and was not kept. */
+/* Thrown by await() when the promise was destroyed without being completed. */
 struct HAFT_SHARED broken_promise : std::runtime_error {
     broken_promise()
         : std::runtime_error("haft: the promise was destroyed without a value or an exception") {}
@@ -53,14 +53,14 @@ class future {
   public:
     using value_type = T;
 
-    /* Nothing to wait for. */
+    /* An empty future: nothing to wait for. */
     future() = default;
-    /* What a thread returns. This cannot be killed any more. */
+    /* The future of a thread's result. That thread can no longer be killed. */
     future(thread<T> &&from) noexcept : held(std::move(from.held)) {}
 
     /* Whether there is something to await. */
     bool valid() const { return static_cast<bool>(held); }
-    /* Whether await() would not wait. */
+    /* Whether await() would return without waiting. */
     bool ready() const { return held.done(); }
 
   private:
@@ -85,10 +85,10 @@ future<std::invoke_result_t<F &>> async(F function) {
 }
 
 /*
- * Waits for the value, and moves it out of the future, which has nothing to await any more. Throws
- * instead what the function threw, thread_killed, or broken_promise. Throws std::logic_error when
- * there is nothing to await (awaited before, moved from, default-constructed), while another thread
- * awaits it, in the thread that it comes from, and when it would have to wait outside of run().
+ * Waits for the value, and moves it out of the future, which is empty afterwards. May throw the
+ * function's exception, thread_killed, or broken_promise. Throws std::logic_error if the future is
+ * empty (awaited before, moved from, default-constructed), while another thread awaits it, in the
+ * thread that is to complete it, and if it would have to wait outside of run().
  */
 template <typename T>
 HAFT_DETAIL_INLINE T await(future<T> &value) {
@@ -100,9 +100,10 @@ T await(future<T> &&value) {
 }
 
 /*
- * Makes a value, or an exception, for a future. Move-only. If it is destroyed before, await()
- * throws broken_promise. Completed from the thread of the system in which the future is awaited,
- * but from any in a program that includes haft/io_threads.hpp, where tasks may await it.
+ * Provides the value, or the exception, of a future. Move-only. If the promise is destroyed before
+ * it was completed, await() throws broken_promise. It must be completed on the thread of the system
+ * on which the future is awaited; in a program that includes haft/io_threads.hpp, where tasks may
+ * await it, on any thread.
  */
 template <typename T = void>
 class promise {
@@ -127,8 +128,8 @@ class promise {
         return future<T>(detail::reference<detail::outcome<T>>(&*state));
     }
 
-    /* Completes it. Whoever awaits gets ready. Throws std::logic_error the second time, or for an
-       exception that is none (NULL), and what the constructor of the value throws. */
+    /* Completes the promise; a waiting thread becomes ready. Throws std::logic_error the second
+       time, or for a null exception pointer, and whatever the constructor of the value throws. */
     template <typename Value = T>
     requires(!std::is_void_v<T>) void set_value(Value &&value) {
         detail::promised<T> &kept = pending("set_value()");
@@ -176,7 +177,7 @@ template <typename T>
 using value_or_nothing = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
 struct all_futures {
-    /* No exception passes before all are there. */
+    /* No exception is thrown before all futures are ready. */
     template <typename T>
     static void wait(future<T> &value) {
         value.held.get("await_all()").wait("await_all()");
@@ -204,9 +205,9 @@ struct all_futures {
 } // namespace detail
 
 /*
- * Waits for all, in whichever order they come. Returns their values as a tuple, with std::monostate
- * for void; of a range, as a vector, or void. If some have failed, throws what the first of these
- * threw, once all are there. Errors as await().
+ * Waits for all futures, in whatever order they become ready. Returns their values as a tuple, with
+ * std::monostate for void; for a range, as a vector, or void. If some have failed, throws the
+ * exception of the first of these in the list, once all are ready. Errors as await().
  */
 template <typename... T>
 requires(sizeof...(T) >
@@ -240,8 +241,8 @@ auto await_all(Range &&values) {
 }
 
 /*
- * Waits until one of the futures is ready, and returns its index. It is still to be awaited. Errors
- * as await(); with none, std::logic_error.
+ * Waits until one of the futures is ready, and returns its index; that future must still be
+ * awaited. Errors as await(); std::logic_error if there are no futures.
  */
 template <detail::futures Range>
 std::size_t await_any(Range &&values) {

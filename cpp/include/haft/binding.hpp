@@ -113,7 +113,7 @@ template <typename Interface>
 struct injected : effect<Interface *> {
     std::exception_ptr *error;
 };
-/* The effect by which whoever provides an Interface asks a substitute that stands further out. */
+/* The effect by which a provider of an Interface asks for a substitute further out. */
 template <typename Interface>
 struct substituted : effect<Interface *> {
     std::exception_ptr *error;
@@ -167,8 +167,8 @@ bool is_provided() {
 
 namespace detail {
 
-/* How an object is had from what provide() was given, kept as a Source: the object itself (held, or
-   by reference), or something that points to it. */
+/* Gets the object from the argument of provide(), which is kept as a Source: the object itself
+   (held, or by reference), or something that points to it. */
 template <typename Interface, typename Source>
 inline constexpr bool is_object =
     std::is_convertible_v<std::remove_reference_t<Source> *, Interface *>;
@@ -200,14 +200,14 @@ struct what_provides_X_must_be {
         "interface and what was given.");
 };
 
-/* An object of somebody else. */
+/* An object that the caller owns. */
 template <typename T>
 struct referred {
     T *pointer;
     T &operator*() const { return *pointer; }
     explicit operator bool() const { return true; }
 };
-/* What is kept of an argument: lvalues of objects are referred to. */
+/* The stored form of an argument: lvalues of objects are kept by reference. */
 template <typename Interface, typename Argument>
 using source_of =
     std::conditional_t<std::is_lvalue_reference_v<Argument> && is_object<Interface, Argument>,

@@ -16,9 +16,9 @@
  * void). Nothing of it runs before the first resume. It has a stack of its own and may yield from
  * however deep in its calls, by the exchanger, which belongs to its coroutine, or by
  * haft::exchange, which finds the innermost coroutine of these types; then it need not take an
- * exchanger. Coroutines are asymmetric: a yield goes back to whoever resumed. Effects and
- * exceptions of the body go there, too; an exception ends the coroutine. A coroutine that is
- * destroyed early unwinds its body.
+ * exchanger. Coroutines are asymmetric: a yield goes back to the resumer. Effects and exceptions of
+ * the body go there, too; an exception ends the coroutine. A coroutine that is destroyed early
+ * unwinds its body.
  *
  * An Out is not copied: it is the object that was yielded, in the body's frame, until the next
  * resume. An In is moved to where it is received. Both, and the Answer, may be move-only,
@@ -26,7 +26,8 @@
  *
  *   | free ... | frames of the body | exchanging: answer, body | haft_fiber_t |
  *
- * Threads: as for fibers (haft.h): used by one at a time, resumed by any.
+ * Threads: as for fibers (haft.h): one thread at a time may use a coroutine, and any thread may
+ * resume it.
  */
 #ifndef HAFT_COROUTINE_HPP
 #define HAFT_COROUTINE_HPP
@@ -54,8 +55,9 @@ struct exchanging {
     void (*destroy)(exchanging *) noexcept;
     phase now = phase::fresh;
     bool answered = false;
-    yielding *at = nullptr;                       /* where the body waits */
-    call<yielding> *waiting = nullptr;            /* the same, if an In does not fit a word */
+    yielding *at = nullptr; /* where the body waits */
+    /* where the body waits, if an In does not fit a word */
+    call<yielding> *waiting = nullptr;
     std::remove_reference_t<In> *first = nullptr; /* what the body is called with */
     room<Answer> answer{};
 
@@ -254,15 +256,16 @@ class [[nodiscard]] coroutine {
     }
 
   public:
-    /* What resume() returns: where the Out is, NULL at the end. Without an Out: whether this is not
-       the end. */
+    /* The result of resume(): a pointer to the Out, NULL at the end. If Out is void: false at the
+       end. */
     using yielded_value =
         std::conditional_t<std::is_void_v<Out>, bool, std::remove_reference_t<Out> *>;
 
-    /* No coroutine: finished, without an answer. */
+    /* An empty coroutine: finished, without an answer. */
     coroutine() = default;
 
-    /* Throws std::bad_alloc when no stack can be had. `options`: the stack, as in haft.h. */
+    /* `options` choose the stack, as in haft.h. Throws std::bad_alloc if there is no memory for
+       it. */
     template <typename Body>
     requires(is_body<Body>()) explicit coroutine(Body body,
                                                  const haft_fiber_options_t &options = {}) {
@@ -285,8 +288,8 @@ class [[nodiscard]] coroutine {
     }
 
     /*
-     * Runs the body until it yields, or returns. What the body throws is thrown here. Throws
-     * std::logic_error when the coroutine has finished, was moved from, or is running.
+     * Runs the body until it yields or returns. An exception of the body is thrown here. Throws
+     * std::logic_error if the coroutine has finished, was moved from, or is running.
      */
     template <typename Value = In>
     requires(!std::is_void_v<In> &&
@@ -301,8 +304,8 @@ class [[nodiscard]] coroutine {
         return yielded(self->resume(nullptr));
     }
 
-    /* The same by throwing at the yield: an exception of any type, or an std::exception_ptr. A
-       coroutine that was not started yet is finished thereby. */
+    /* Resumes the body by throwing at the yield: an exception of any type, or an
+       std::exception_ptr. A coroutine that has not started becomes finished. */
     template <typename Exception>
     yielded_value discontinue(Exception exception) {
         check("discontinued");
@@ -313,7 +316,7 @@ class [[nodiscard]] coroutine {
     /* Whether the body has returned, or thrown. */
     bool finished() const noexcept { return self == nullptr || self->now == phase::finished; }
 
-    /* Takes what the body has returned, once. Throws std::logic_error if there is nothing. */
+    /* Takes the result of the body, once. Throws std::logic_error if there is none. */
     Answer answer() {
         if (self == nullptr || !self->answered)
             throw std::logic_error("haft: the coroutine has no answer: it has not returned, or the "

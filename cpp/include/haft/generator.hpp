@@ -68,8 +68,8 @@ struct producing {
         }
     };
 
-    /* Always inlined, and whatever calls it: a call around a switch, and its return, are
-       mispredicted when the other side returns in between. */
+    /* Always inlined, as are its callers: the return of a call around a switch is mispredicted if
+       the other side has returned in between. */
     HAFT_DETAIL_INLINE void advance() {
         element = nullptr;
         left guard{this};

@@ -40,7 +40,7 @@ namespace haft {
 
 namespace detail {
 
-/* What a scope keeps. Released by run(), or else by being destroyed. */
+/* An entry of a scope. Released by run(), or otherwise when it is destroyed. */
 struct kept_thing {
     std::unique_ptr<kept_thing> older;
     virtual ~kept_thing() = default;
@@ -107,8 +107,8 @@ struct deferred : effect<> {
     std::unique_ptr<detail::kept_thing> what;
 };
 
-/* The handler of a scope: keeps what is deferred. To be used by scoped(), or with handle().with by
-   whoever wants to keep things for longer than the body runs. Belongs to one thread at a time. */
+/* The handler of a scope: keeps what is deferred. Used by scoped(), or with handle().with to keep
+   things for longer than the body runs. Belongs to one thread at a time. */
 class resources : public handler<deferred> {
   public:
     resources() = default;

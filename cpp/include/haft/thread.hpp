@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Cooperative threads: fork, yield, join and kill, under a scheduler that can be chosen (§2.2).
+ * Cooperative threads: fork, yield, join and kill, under a scheduler of the program's choice
+ * (§2.2).
  *
  *     int sum = haft::run([] {
  *         haft::thread<int> left = haft::fork([] { return walk(1); });
@@ -10,40 +11,41 @@
  *
  * run() makes the current code a scheduler, and its body the first thread. It returns what the body
  * returns once all threads have ended. Threads are fibers of one thread of the system: each runs
- * until it yields, waits, or ends, so that nothing needs a lock. They can do so anywhere: in nested
- * handlers, in generators, in calls of C. A thread runs under the handlers around run(), not under
- * those around its fork().
+ * until it yields, waits, or ends, so that nothing needs a lock. They can yield and wait anywhere:
+ * in nested handlers, in generators, in calls of C. A thread runs under the handlers around run(),
+ * not under those around its fork().
  *
- * Nothing gets lost:
- * - An exception that leaves a thread is thrown by join(). If nobody can join the thread any more,
- *   because the handle is gone, or if the thread is the body itself, the exception leaves run() at
- *   once.
- * - When no thread can go on, run() throws haft::deadlock, which says who waits for what.
- * - Threads that are left, because run() is left by an exception or is itself dropped, are unwound.
+ * No failure gets lost:
+ * - An exception that leaves a thread is thrown by join(). If the thread can no longer be joined,
+ *   because its handle is gone, or if it is the body itself, the exception leaves run() at once.
+ * - When no thread can go on, run() throws haft::deadlock, whose message says which thread waits
+ *   for what.
+ * - Threads that have not ended when run() is left by an exception, or is itself dropped, are
+ *   unwound.
  *
- * Whoever has forked a thread may kill it: its stack is unwound, destructors run, then kill()
+ * A thread can be killed through its handle: its stack is unwound, destructors run, then kill()
  * returns. Killing is not an exception, and catch-alls have to pass it on (haft.hpp). Destructors
  * may wait, but killing a thread while it waits in a destructor ends the program, because C++
  * destructors cannot be unwound.
  *
- * One effect suspends a thread that waits; yielding or waking allocates nothing. All waits are
- * built on waiting_list, those of async.hpp and actor.hpp, too; programs may build others on it.
- * Schedulers nest: a thread may call run(). While all inner threads wait for something outside,
+ * A thread waits by one effect that suspends it; yielding and waking allocate nothing. All waits
+ * are built on waiting_list, those of async.hpp and actor.hpp, too; programs may build others on
+ * it. Schedulers nest: a thread may call run(). While all inner threads wait for something outside,
  * that thread waits.
  *
- * All of this is for one thread of the system: each one that calls run() has threads of its own,
- * and others must not use their handles, futures and addresses. In a program that includes
- * haft/io_threads.hpp of libhaft-io, threads are tasks instead where tasks run, and what they wait
- * for may be used from any thread of the system.
+ * All of this is confined to one thread of the system: each one that calls run() has threads of its
+ * own, and others must not use their handles, futures and addresses. In a program that includes
+ * haft/io_threads.hpp of libhaft-io, threads are tasks wherever tasks run, and what they wait for
+ * may be used from any thread of the system.
  *
- *   thread_of<T>: one for a thread, counted by: its handle, whoever waits for it, and its scheduler
- *   until it is over and no policy has it
- *   | outcome: the result, who waits for it | scheduled: phase, resumption, name, priority |
+ *   thread_of<T>: one for a thread, counted by: its handle, its waiters, and its scheduler until
+ *   it is over and no policy has it
+ *   | outcome: the result, its waiters | scheduled: phase, resumption, name, priority |
  *
- *   scheduler    what handles, fork() and waiting lists need of whoever runs a thread
+ *   scheduler    runs threads: what handles, fork() and waiting lists need of it
  *   | run_loop   the loop of run(): threads are fibers that it resumes
  *   | tasks      in haft/io_threads.hpp: threads are tasks
- *   host         by whom run() and fork() find out that the caller is a task
+ *   host         tells run() and fork() that the caller is a task
  */
 #ifndef HAFT_THREAD_HPP
 #define HAFT_THREAD_HPP
@@ -63,7 +65,7 @@
 
 namespace haft {
 
-/* What fork() may be told of a thread. */
+/* Options for fork(). */
 struct thread_options {
     std::string name = {};      /* for messages */
     int priority = 0;           /* for by_priority: the highest runs first */
@@ -73,11 +75,11 @@ struct thread_options {
 class scheduled;
 class waiting_list;
 
-/* No thread can go on, and what they wait for cannot come. */
+/* Thrown when all threads wait and none of these waits can end. */
 struct HAFT_SHARED deadlock : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
-/* What join() throws when the thread was killed, or was left when its run() ended. */
+/* Thrown by join() when the thread was killed, or had not ended when its run() was left. */
 struct HAFT_SHARED thread_killed : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -93,9 +95,9 @@ struct mailbox;
 template <typename T>
 struct thread_of;
 
-/* ---- Who runs threads outside of run() ---- */
+/* ---- The host: runs threads outside of run() ---- */
 
-/* A policy, whatever its type. */
+/* A policy of any type. */
 struct ordering {
     virtual void push(scheduled &thread) = 0;
     virtual scheduled *pop() = 0;
@@ -104,18 +106,18 @@ struct ordering {
     ~ordering() = default;
 };
 
-/* libhaft-io, in a program that includes haft/io_threads.hpp: the tasks. */
+/* Implemented by libhaft-io, in a program that includes haft/io_threads.hpp: threads are tasks. */
 struct HAFT_SHARED host {
-    /* NULL: nobody. Set once, before main or while a library is loaded. */
+    /* NULL: there is none. Set once, before main or while a library is loaded. */
     static inline std::atomic<host *> installed = nullptr;
 
-    /* For a run() in a task; NULL: the caller is none. */
+    /* For a run() in a task; NULL: the caller is no task. */
     virtual std::shared_ptr<scheduler> make_run(ordering &by) = 0;
     /* For fork() and its kin in a task outside of run(); NULL: the caller is no task. */
     virtual scheduler *forking() = 0;
-    /* The record by which the caller, a task or any thread of the system, waits for a moment. */
+    /* Makes a temporary record by which the caller, a task or any thread of the system, waits. */
     virtual thread_of<void> *make_waiting() = 0;
-    /* Suspends the caller, of which this is the thread that is a task, or such a record. */
+    /* Suspends the caller, given its thread (which is a task) or such a record. */
     virtual void park(scheduled &thread) = 0;
     /* False: the caller is no task. */
     virtual bool yield() = 0;
@@ -133,9 +135,9 @@ HAFT_DETAIL_INLINE bool shared() {
 
 /* ---- Threads of the system ---- */
 
-/* Where threads of several threads of the system can meet, what they share is guarded; elsewhere
-   this costs a look at a word. Nobody is suspended while he holds a lock. Recursive: messages may
-   use their own mailbox while they are moved and destroyed. */
+/* Guards what threads share if they may be on several threads of the system; otherwise it costs one
+   test of a word. No thread is suspended while it holds a lock. Recursive, because messages may use
+   their own mailbox while they are moved and destroyed. */
 class lock {
   public:
     lock() = default;
@@ -164,7 +166,8 @@ class lock {
     }
 
   private:
-    /* Compilers keep the address of a variable of the thread across a switch. */
+    /* Not inlined, because compilers keep the address of a thread-local variable across a
+       switch. */
     static __attribute__((noinline)) const void *this_thread() {
         static thread_local char mark;
         __asm__ volatile("" : : : "memory");
@@ -191,7 +194,8 @@ class locked {
     lock *held;
 };
 
-/* A value that one thread of the system writes, after what it tells of, and others read. */
+/* A value that one thread of the system writes, after the data that it announces, and others
+   read. */
 template <typename T>
 class published {
   public:
@@ -229,14 +233,14 @@ class counter {
 
 /* ---- The current thread ---- */
 
-/* The effects: of suspending the current thread, a fiber, and of asking for it. */
+/* The effects that suspend the current thread, a fiber, and that ask which thread is current. */
 enum class parking { wait, ready, end };
 struct HAFT_SHARED parked : effect<> {
     parking then;
 };
 struct HAFT_SHARED running : effect<scheduled *> {};
 
-/* Outside of all schedulers there is no thread, and nothing to wait with. */
+/* The defaults: outside of all schedulers there is no current thread, and no way to wait. */
 inline scheduled *no_thread(void *, running *) {
     return nullptr;
 }
@@ -249,7 +253,7 @@ HAFT_DETAIL_INLINE scheduled *here() {
     ensure_default<running, no_thread>();
     return perform(running{});
 }
-/* The same for the function called `what`, which needs one. */
+/* The current thread, for the function called `what`, which needs one. */
 HAFT_DETAIL_INLINE scheduled &here(const char *what) {
     scheduled *thread = here();
     if (thread == nullptr)
@@ -284,7 +288,7 @@ class reference {
     T &operator*() const { return *pointer; }
     explicit operator bool() const { return pointer != nullptr; }
     T *release() noexcept { return std::exchange(pointer, nullptr); }
-    /* Of one that was counted before. */
+    /* Takes over a pointer that was counted already. */
     static reference adopt(T *counted) {
         reference made;
         made.pointer = counted;
@@ -295,8 +299,8 @@ class reference {
     T *pointer = nullptr;
 };
 
-/* A thread in a list: lies in the frame of the function that waits, and is gone when that is left,
-   by unwinding too. A thread may wait in several lists. */
+/* A thread's entry in a list. It lies in the frame of the function that waits, and removes itself
+   when that frame is left, by unwinding too. A thread may wait in several lists. */
 class waiter {
   public:
     waiter(waiting_list &to, scheduled &who);
@@ -308,14 +312,14 @@ class waiter {
     void leave();
     void unlink();
     scheduled &thread;
-    waiting_list *list; /* NULL: it is gone */
+    waiting_list *list; /* NULL: the list is gone */
     bool linked = true;
     waiter *before = nullptr;
     waiter *after = nullptr;
     friend class haft::waiting_list;
 };
 
-/* The caller of a function that waits: its thread, or a record for the moment. */
+/* The caller of a function that waits: its thread, or a temporary record. */
 class caller {
   public:
     explicit caller(const char *what);
@@ -336,7 +340,8 @@ class caller {
 /* ---- Waiting -------------------------------------------------------------------------------- */
 
 /*
- * Threads that wait for something, the first come first; to build what they may wait for:
+ * A queue of threads that wait for something, woken in the order in which they came. For building
+ * other objects that threads wait for:
  *
  *     void lock() {
  *         while (locked)
@@ -345,11 +350,12 @@ class caller {
  *     }
  *     void unlock() { locked = false, waiting.wake_one(); }
  *
- * A thread that was woken finds the world as it is when it runs: it looks at its condition again.
- * Threads that are killed leave the list. Those of a list that is destroyed wait for ever.
+ * A woken thread runs later, when its condition may have changed again, so it must check the
+ * condition once more. A killed thread leaves the list. Threads in a list that is destroyed wait
+ * forever.
  *
- * The list itself may be used from everywhere; what is built with it, as above, is for threads of
- * one run(), of which one goes on at a time.
+ * The list itself may be used from any thread of the system. What is built with it as above is for
+ * the threads of one run(), which run one at a time.
  */
 class waiting_list {
   public:
@@ -362,11 +368,11 @@ class waiting_list {
             continue;
     }
 
-    /* Suspends the current thread until it is woken. `what`, for messages: the function that waits;
-       it is not copied. Throws std::logic_error outside of run(). */
+    /* Suspends the current thread until it is woken. `what` names the function that waits, for
+       messages; it is not copied. Throws std::logic_error outside of run(). */
     HAFT_DETAIL_INLINE void wait(const char *what) { wait(detail::caller(what).thread(), what); }
 
-    /* Lets one, or all of those that wait now, go on. Not at once: they get ready. False: nobody
+    /* Makes one of the waiting threads ready, or all of them; they run later. False: no thread
        waits. */
     bool wake_one() {
         detail::locked by(guard);
@@ -384,13 +390,13 @@ class waiting_list {
 
   private:
     void wait(scheduled &thread, const char *what);
-    /* Waits, unless `comes` is true, which is asked again once the thread is in the list if what it
-       waits for can come from another thread of the system. */
+    /* Waits, unless `comes` is true. If another thread of the system may end the wait, `comes` is
+       asked again once the thread is in the list. */
     template <typename Condition>
     HAFT_DETAIL_INLINE void wait_unless(const Condition &comes, scheduled &thread, const char *what,
                                         const scheduled *whom, bool idle);
     bool wake_first();
-    mutable detail::lock guard; /* of what it belongs to, too */
+    mutable detail::lock guard; /* guards the object that contains the list, too */
     detail::waiter *first = nullptr;
     detail::waiter *last = nullptr;
     friend class detail::tasks;
@@ -403,15 +409,15 @@ namespace detail {
 
 /* ---- Results that are waited for ---- */
 
-/* What a thread or promise ends with, but for the value. */
+/* The end of a thread or promise, except for the value. */
 struct outcome_base {
     enum class is { pending, value, failure, abandoned };
 
     counter references;
     published<is> now = is::pending;
-    bool claimed = false;  /* there is a handle by which somebody may get it */
-    bool expected = false; /* somebody waits */
-    bool reports = false;  /* of a thread: a failure that nobody can see leaves run() */
+    bool claimed = false;  /* a handle exists by which the result can be taken */
+    bool expected = false; /* a thread waits */
+    bool reports = false;  /* of a thread: a failure that no join can receive leaves run() */
     std::exception_ptr failure;
     waiting_list waiting;
 
@@ -421,14 +427,14 @@ struct outcome_base {
     virtual ~outcome_base() = default;
     virtual const scheduled *thread_behind() const { return nullptr; }
     [[noreturn]] virtual void throw_abandoned() const = 0;
-    /* Of a thread: its function. What to end with, where nobody can see it yet. */
+    /* Of a thread: its function. The result is stored but not yet visible. */
     virtual is call() { return is::value; }
     virtual void discard() noexcept {}
 
     void wait(const char *what);
     /* Throws std::logic_error if the current thread must not wait for this. */
     void refuse(const scheduled *self, const char *what) const;
-    /* Lets everybody see the end, but for those who wait. True: a failure that nobody can see. */
+    /* Makes the end visible, without waking waiters. True: a failure that no join can receive. */
     bool end(is how) {
         if (how == is::pending) {
             discard();
@@ -483,7 +489,7 @@ class claim {
                                    "moved from, or never started");
         return *held;
     }
-    /* Waits, and gives up the right for the value. */
+    /* Waits, and exchanges the right for the value. */
     HAFT_DETAIL_INLINE typename Outcome::result collect(const char *what) {
         reference<Outcome> kept(&get(what));
         kept->wait(what);
@@ -493,7 +499,7 @@ class claim {
     }
 
   private:
-    /* True: a failure that nobody can see now. */
+    /* True: a failure that no join can receive now. */
     bool give_up() {
         locked by(held->guard());
         held->claimed = false;
@@ -522,25 +528,29 @@ class scheduled {
         return "thread " + std::to_string(serial) + (label.empty() ? "" : " '" + label + "'");
     }
 
-    scheduled *next = nullptr; /* for the policy that has the thread, to make lists of */
+    scheduled *next = nullptr; /* for the policy that has the thread, to link it into lists */
 
   private:
     enum class phase { ready, running, waiting, unwinding, finished };
 
     detail::outcome_base &outcome;
-    detail::scheduler *home = nullptr; /* of a fiber as long as it lives, of a task to the end */
+    detail::scheduler *home = nullptr; /* of a fiber, as long as the thread lives; of a task, to the
+                                          end */
     std::shared_ptr<void> task;        /* if it is one */
-    std::atomic<bool> listed = false;  /* of a task: put itself into a list, and was not woken */
+    std::atomic<bool> listed = false;  /* of a task: has put itself into a list and was not woken
+                                          yet */
     resumption<void()> suspended;
-    std::optional<instance<detail::parked, detail::running>> place; /* its handler: home, there */
+    /* its handler; of a fiber, `home` */
+    std::optional<instance<detail::parked, detail::running>> place;
     phase now = phase::ready;
     detail::outcome_base::is ending = detail::outcome_base::is::pending; /* how it has ended */
     bool queued = false;                                                 /* the policy has it */
-    bool unwinds = false;   /* it is there to unwind others */
+    bool unwinds = false;   /* this thread only unwinds others */
     bool idle = false;      /* waits without keeping run() from ending */
-    const char *waits = ""; /* for messages: where it waits */
+    const char *waits = ""; /* for messages: the function that waits */
     const scheduled *whom = nullptr;
-    const detail::run_loop *carries = nullptr;    /* the scheduler that waits in it */
+    /* the inner scheduler that waits in this thread */
+    const detail::run_loop *carries = nullptr;
     scheduled *older = nullptr, *newer = nullptr; /* in its thread_list */
     unsigned long serial = 0;
     int rank = 0;
@@ -558,9 +568,9 @@ class scheduled {
 };
 
 /*
- * A policy decides who runs next. push() is given a thread that is ready, pop() takes one out, NULL
- * when there is none. Neither may yield or wait; what they throw leaves run(). A thread that was
- * killed meanwhile may still be popped, and is passed over.
+ * A policy decides which thread runs next. push() is given a thread that is ready; pop() takes one
+ * out, or returns NULL if there is none. Neither may yield or wait; an exception of theirs leaves
+ * run(). A thread that was killed meanwhile may still be popped, and is skipped.
  */
 template <typename Policy>
 concept scheduling_policy = requires(Policy &policy, scheduled &thread) {
@@ -568,7 +578,7 @@ concept scheduling_policy = requires(Policy &policy, scheduled &thread) {
     { policy.pop() } -> std::same_as<scheduled *>;
 };
 
-/* Each in turn. */
+/* Runs each thread in turn. */
 class round_robin {
   public:
     void push(scheduled &thread) {
@@ -583,7 +593,7 @@ class round_robin {
     scheduled *last = nullptr;
 };
 
-/* The one that got ready last. Unfair: a thread that yields goes on itself. */
+/* Runs the thread that became ready last. Unfair: a thread that yields continues itself. */
 class last_in_first_out {
   public:
     void push(scheduled &thread) { thread.next = std::exchange(top, &thread); }
@@ -593,7 +603,8 @@ class last_in_first_out {
     scheduled *top = nullptr;
 };
 
-/* Any, chosen by a generator of numbers that is the same everywhere: for tests, to try many orders. */
+/* Runs any thread, chosen by a random generator that is the same on all systems: for tests that try
+   many orders. */
 class random_order {
   public:
     explicit random_order(std::uint64_t seed) : state(seed) {}
@@ -619,7 +630,7 @@ class random_order {
     std::vector<scheduled *> ready;
 };
 
-/* The one of the highest priority, in turn among equals. */
+/* Runs the thread of the highest priority; equal ones take turns. */
 class by_priority {
   public:
     void push(scheduled &thread) {
@@ -668,7 +679,7 @@ struct thread_by final : thread_of<T> {
     explicit thread_by(F &&body) : function(std::move(body)) {}
 
     outcome_base::is call() override {
-        F body(std::move(*function)); /* what it has captured goes with the thread */
+        F body(std::move(*function)); /* its captures are destroyed with the thread */
         function.reset();
         try {
             this->value.fill([&]() -> T { return body(); });
@@ -681,8 +692,8 @@ struct thread_by final : thread_of<T> {
     void discard() noexcept override { function.reset(); }
 };
 
-/* Says why a run() is left in case that the program ends meanwhile, because a thread waits in a
-   destructor and cannot be unwound: then nobody catches the deadlock. */
+/* Explains why run() is left, if the program ends during that because a thread waits in a
+   destructor and cannot be unwound: then the deadlock exception reaches no handler. */
 class last_words {
   public:
     explicit last_words(const std::string &text) {
@@ -701,7 +712,7 @@ class last_words {
         if (--users != 0)
             return;
         haft_error_handler_t *now = haft_set_error_handler(before);
-        if (now != &say) /* the program has set its own */
+        if (now != &say) /* the program has set a handler of its own */
             haft_set_error_handler(now);
     }
     last_words(const last_words &) = delete;
@@ -735,7 +746,7 @@ class thread_list {
         (thread.older == nullptr ? oldest : thread.older->newer) = thread.newer;
         (thread.newer == nullptr ? newest : thread.newer->older) = thread.older;
     }
-    /* nullptr: none. */
+    /* nullptr: there is none. */
     scheduled *first() const { return oldest; }
     scheduled *first(bool (*is)(const scheduled &)) const {
         scheduled *thread = oldest;
@@ -776,14 +787,14 @@ class scheduler {
     /* Runs the first thread, and returns when all have ended. */
     virtual void loop(scheduled &first) = 0;
 
-    /* Lets it go on, if it waits. False: it does not. */
+    /* Makes the thread ready if it waits. False: it does not wait. */
     virtual bool wake(scheduled &thread) = 0;
-    /* Unwinds a thread. Does not come back if this is, or runs inside, that thread. */
+    /* Unwinds a thread. Does not return if the caller is that thread or runs inside it. */
     static void kill(scheduled &thread) {
         if (scheduler *home = thread.home)
             home->end(thread);
     }
-    /* Inlined, with what calls it: the processor foretells no return after a switch. */
+    /* Inlined, like its callers: the processor mispredicts every return after a switch. */
     static HAFT_DETAIL_INLINE void suspend(scheduled &thread, const char *what,
                                            const scheduled *whom, bool idle) {
         thread.waits = what;
@@ -804,7 +815,7 @@ class scheduler {
     virtual void end(scheduled &thread) = 0;
 };
 
-/* The handler of the threads of one run(), and its loop; all but the policy. */
+/* The handler of the threads of one run(), and its loop, without the policy. */
 class run_loop : public scheduler, public handler<parked, running> {
   protected:
     using phase = scheduled::phase;
@@ -825,7 +836,7 @@ class run_loop : public scheduler, public handler<parked, running> {
         make_ready(thread);
     }
 
-    /* Lets threads run until all have ended, or wait for nothing but messages. */
+    /* Runs threads until all have ended, or until the rest only waits for messages. */
     void loop(scheduled &) override {
         for (;;) {
             throw_lost();
@@ -855,7 +866,7 @@ class run_loop : public scheduler, public handler<parked, running> {
   protected:
     ~run_loop() = default;
 
-    /* To be called by the destructor of what has the policy, when run() is left early. */
+    /* Called by the destructor of the owner of the policy, when run() is left early. */
     void leave() noexcept {
         last_words reason(deadlocked);
         unwind_all();
@@ -867,7 +878,7 @@ class run_loop : public scheduler, public handler<parked, running> {
     virtual void push(scheduled &thread) = 0;
     virtual scheduled *pop() = 0;
 
-    /* What all threads run, so that handling them is compiled once. */
+    /* The body of every thread, so that handling threads is compiled once. */
     struct entering {
         scheduled *thread;
         void operator()(instance<parked, running> at) const {
@@ -894,7 +905,7 @@ class run_loop : public scheduler, public handler<parked, running> {
         enlist(thread);
     }
 
-    /* Destructors wake threads, too: what the policy throws is for run() to throw. */
+    /* Destructors wake threads, too, so an exception of the policy is kept for run() to throw. */
     void make_ready(scheduled &thread) noexcept {
         thread.now = phase::ready;
         if (!leaving)
@@ -906,7 +917,7 @@ class run_loop : public scheduler, public handler<parked, running> {
             }
         stir();
     }
-    /* Something has changed for the scheduler that waits in a thread of another one. */
+    /* Tells the scheduler, which waits in a thread of another one, that something has changed. */
     void stir() {
         if (carrier != nullptr)
             of(*carrier).wake(*carrier);
@@ -977,8 +988,8 @@ class run_loop : public scheduler, public handler<parked, running> {
         std::move(thread.suspended).drop();
     }
 
-    /* By threads of their own: destructors may wait, and then another one goes on with the rest.
-       The policy is out of this. */
+    /* Unwinding is done by extra threads: a destructor may wait, and then another extra thread
+       unwinds the rest. The policy takes no part. */
     void unwind_all() {
         leaving = true;
         empty_policy();
@@ -1033,7 +1044,7 @@ class run_loop : public scheduler, public handler<parked, running> {
 
     /* ---- When no thread can go on ---- */
 
-    /* Inside a thread of another scheduler: it may be that which can. */
+    /* Inside a thread of another scheduler: that scheduler may be able to go on. */
     void wait_outside() {
         scheduled *thread = here();
         if (thread == nullptr)
@@ -1077,13 +1088,13 @@ class run_loop : public scheduler, public handler<parked, running> {
             std::rethrow_exception(std::exchange(lost, nullptr));
     }
 
-    scheduled *current = nullptr; /* the thread that runs */
-    scheduled *ending = nullptr;  /* has killed itself */
+    scheduled *current = nullptr; /* the running thread */
+    scheduled *ending = nullptr;  /* the thread that has killed itself */
     scheduled *carrier = nullptr; /* the thread of another scheduler in which this one waits */
     thread_list members;
     unsigned long threads = 0;
     bool leaving = false;    /* the end: threads are unwound */
-    std::exception_ptr lost; /* what a thread threw that nobody can join */
+    std::exception_ptr lost; /* an exception of a thread that can no longer be joined */
     std::string deadlocked;  /* the message of the deadlock by which run() is left */
 };
 
@@ -1231,7 +1242,7 @@ inline bool waiting_list::wake_first() {
 
 /*
  * The handle of a thread whose function returns a T: void, a reference, or any type that can be
- * moved. Move-only. A thread whose handle is gone runs on, and its result is dropped.
+ * moved. Move-only. A thread whose handle is destroyed runs on, and its result is dropped.
  */
 template <typename T = void>
 class thread {
@@ -1240,30 +1251,31 @@ class thread {
     thread() = default;
 
     /*
-     * Waits until the thread has ended, and returns what it returned, or throws what it threw;
-     * thread_killed if it was killed. After that the handle has no thread any more. Also after the
-     * end of run(). Throws std::logic_error without a thread, in the thread itself, while another
-     * thread waits in join() here, and when it would have to wait outside of run().
+     * Waits until the thread has ended, and returns its result or throws its exception;
+     * thread_killed if it was killed. Afterwards the handle has no thread any more. join() may be
+     * called after the end of run(). It throws std::logic_error if the handle has no thread, in the
+     * thread itself, while another thread waits in join() for it, and if it would have to wait
+     * outside of run().
      */
     HAFT_DETAIL_INLINE T join() { return held.collect("join()"); }
 
-    /* Waits until the thread has ended, and leaves the rest to join(): for destructors. Throws
-       std::logic_error as join() does, and nothing of the thread's. */
+    /* Waits until the thread has ended, and leaves its result to join(): for destructors. Throws
+       std::logic_error as join() does, and never the thread's exception. */
     void wait() const {
         detail::reference<detail::thread_of<T>> kept(&held.get("wait()"));
         kept->wait("wait()");
     }
 
     /*
-     * Unwinds the thread, unless it has ended. Then it can still be joined. A thread may kill
-     * itself, and one that it runs in (with nested schedulers): this does not return then. Throws
-     * std::logic_error without a thread.
+     * Unwinds the thread, unless it has ended. The thread can still be joined afterwards. A thread
+     * may kill itself, or a thread that it runs inside (with nested schedulers); then kill() does
+     * not return. Throws std::logic_error if the handle has no thread.
      */
     void kill() { detail::scheduler::kill(held.get("kill()").thread); }
 
     /* Whether there is a thread to join. */
     bool joinable() const { return static_cast<bool>(held); }
-    /* Whether join() would not wait. */
+    /* Whether join() would return without waiting. */
     bool finished() const { return held.done(); }
 
   private:
@@ -1277,8 +1289,8 @@ class thread {
 };
 
 /*
- * Starts a thread that calls `function`, and goes on: the new thread gets ready. Throws
- * std::bad_alloc, or std::logic_error outside of run().
+ * Starts a thread that calls `function`. The new thread becomes ready, and the caller goes on.
+ * Throws std::bad_alloc, or std::logic_error outside of run().
  */
 template <typename F>
 thread<std::invoke_result_t<F &>> fork(thread_options options, F function) {
@@ -1304,10 +1316,10 @@ inline const scheduled &current_thread() {
 }
 
 /*
- * Runs `body` and all that it forks until they have ended, under a policy (a temporary, or one that
- * is there before and afterwards), and returns what `body` returns. Throws what it throws,
- * deadlock, and what a thread throws that nobody can join. Actors that only wait for messages are
- * unwound at the end.
+ * Runs `body` and all threads that it forks until they have ended, under a policy (a temporary, or
+ * an lvalue, which is referred to), and returns the result of `body`. Throws an exception of
+ * `body`, deadlock, or an exception of a thread that can no longer be joined. Actors that only wait
+ * for messages are unwound at the end.
  */
 template <scheduling_policy Policy, typename Body>
 std::invoke_result_t<Body &> run(Policy &&policy, Body body) {

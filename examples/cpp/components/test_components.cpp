@@ -1,4 +1,4 @@
-/* Trees of components with hooks: what is called again, what is remembered, what is cleaned up. */
+/* Trees of components with hooks: which are called again, what they keep, what is cleaned up. */
 #include "check.hpp"
 #include "tree.hpp"
 
@@ -272,7 +272,7 @@ static void a_context_reaches_everything_below() {
     shown.set(make("dark"));
     CHECK(take_trace() == "");
     shown.set(make("light"));
-    CHECK(take_trace() == "in "); /* only who uses it */
+    CHECK(take_trace() == "in "); /* only the components that use it */
     CHECK(shown.show().find("in:light") != std::string::npos);
     /* Where no context is above, the dynamic binding around the update counts. */
     haft::bind<Theme>("bound", [] { CHECK(tree(component<themed>("x")).show() == "x:bound\n"); });

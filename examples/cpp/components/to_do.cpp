@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* A to-do list as a tree of components: functions with hooks, called again only when they must be. */
+/* A to-do list as a tree of components: functions with hooks, called again only when they must
+   be. */
 #include "tree.hpp"
 
 #include <iostream>
@@ -77,6 +78,6 @@ int main() {
     event("line2", "click"); /* only that line */
     event("list", "add");    /* the heading and the new line */
     event("list", "remove"); /* the second line keeps its state: it has a key */
-    event("list", "darken"); /* all who use the theme */
+    event("list", "darken"); /* all components that use the theme */
     std::cout << "\n> the end\n";
 }

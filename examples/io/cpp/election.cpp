@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Election: five nodes elect a leader for each term, over TCP. A node votes once in a term: its vote is on the disk
- * before it is given. Whether two can lead one term is asked of worlds in virtual time, with a network and files of
- * their own: connections break, files fail, nodes end and begin anew. A seed brings back each world.
+ * Election: five nodes elect a leader for each term, over TCP. A node votes once in a term, and
+ * writes its vote to the disk before it gives it. The program checks that no term has two leaders,
+ * in simulated worlds with virtual time, a network and files of their own: connections break, files
+ * fail, nodes end and restart. A seed repeats each world.
  */
 #include <haft/io.hpp>
 
@@ -62,7 +63,7 @@ struct node {
             to.shutdown();
             return to.read_all() == "yes";
         });
-    } catch (const std::system_error &) { /* it is down, or the connection broke */
+    } catch (const std::system_error &) { /* the node is down, or the connection broke */
         return false;
     }
     void elect() {
@@ -79,7 +80,7 @@ struct node {
                 throw std::logic_error("two leaders of one term");
         }
     }
-    /* Until something fails. */
+    /* Runs until something fails. */
     void live() {
         io::all([&] { io::scope([&] { listen(); }); }, [&] { elect(); });
     }
@@ -89,13 +90,13 @@ static void keep_alive(int number, std::uint64_t seed) {
     for (;; seed += 1000) {
         try {
             node{number, std::minstd_rand(seed * nodes + static_cast<unsigned>(number))}.live();
-        } catch (const std::system_error &) { /* it begins anew */
+        } catch (const std::system_error &) { /* the node restarts */
         }
         io::sleep_for(5ms);
     }
 }
 
-/* A second of it; throws if a term has had two leaders. */
+/* Runs a world for a second; throws if a term has had two leaders. */
 static void run_world(std::uint64_t seed) {
     leaders.clear();
     io::simulate({.seed = seed, .network = true, .files = true, .faults_one_in = 50}, [&] {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Rate limiter: at most `burst` requests at once, and then one each time that a token comes. The tokens
- * lie in a channel, which a task fills at a steady rate; who finds none waits, in order, or gives up
- * after a time. In virtual time, so a minute of it takes no time.
+ * Rate limiter: at most `burst` requests at once, and then one each time that a token comes. The
+ * tokens are in a channel, which a task fills at a steady rate. A request that finds no token
+ * waits, in order, or gives up after a time. The program runs in virtual time, so a minute takes no
+ * time.
  */
 #include <haft/io.hpp>
 
@@ -17,11 +18,11 @@ class rate_limiter {
         for (std::size_t i = 0; i < burst; i++)
             tokens.try_send(token());
     }
-    /* For a task of its own; until it is cancelled. */
+    /* Runs in a task of its own until that is cancelled. */
     void fill(std::chrono::nanoseconds each) {
         for (auto next = io::clock::now() + each;; next += each) {
             io::sleep_until(next);
-            tokens.try_send(token()); // lost if the others have not been used
+            tokens.try_send(token()); // lost if the channel is still full
         }
     }
     void wait() { tokens.receive(); }

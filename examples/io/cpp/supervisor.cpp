@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Supervisor: runs workers, and restarts the one that fails, after a pause that doubles each time; after
- * too many failures it gives up, and its own scope fails. What a failed worker has started ends before the
- * worker is restarted, since each run of it is a scope. In virtual time.
+ * Supervisor: runs workers, and restarts the one that fails, after a pause that doubles each time;
+ * after too many failures it gives up, and its own scope fails. Each run of a worker is a scope, so
+ * what a failed worker has started ends before the worker is restarted. The program runs in virtual
+ * time.
  */
 #include <haft/io.hpp>
 
@@ -43,7 +44,7 @@ int main() {
         try {
             io::scope([&] {
                 supervise("the importer", {5, 10ms}, [&tries] {
-                    // A helper that the failure takes along.
+                    // A helper, which ends with the worker's failure.
                     io::spawn([] { io::sleep_for(1h); });
                     io::sleep_for(1ms);
                     if (++tries < 3)

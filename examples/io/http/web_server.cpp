@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Web server: HTTP/1.1 with connections that are kept and requests in a row, parsed by http-parser, a library in C
- * that knows nothing of tasks. It calls back in the middle of what it parses. The callback answers there, and waits
- * if it has to: its task is suspended with the parser's frames on the stack. (An exception passes them, too, since
- * compilers for x86-64 and AArch64 tell how to unwind C.) With a port as its argument the
- * program serves for ever; without one it talks to itself: two hundred clients with a hundred requests each.
+ * Web server: HTTP/1.1 with persistent connections and pipelined requests, parsed by http-parser, a
+ * C library that knows nothing of tasks. The parser calls back in the middle of its input. The
+ * callback answers there, and waits if it has to: its task is suspended with the parser's frames on
+ * the stack. (An exception passes these frames, too, because compilers for x86-64 and AArch64 emit
+ * unwind tables for C.) With a port as its argument the program serves until it is killed; without
+ * one it talks to itself: two hundred clients with a hundred requests each.
  */
 #include <haft/io.hpp>
 
@@ -27,7 +28,7 @@ struct message {
 
 class parser {
   public:
-    /* `complete` is called for each message that parse() has found to its end. It may wait, and throw. */
+    /* parse() calls `complete` for each complete message. It may wait, and throw. */
     parser(http_parser_type type, std::function<void(const message &)> complete)
         : call(std::move(complete)) {
         http_parser_init(&machine, type);
@@ -36,7 +37,7 @@ class parser {
     parser(const parser &) = delete;
     parser &operator=(const parser &) = delete;
 
-    /* False: that was not HTTP. */
+    /* False: the input was not HTTP. */
     bool parse(std::span<const std::byte> bytes) {
         static const http_parser_settings callbacks = settings();
         std::size_t parsed = http_parser_execute(
@@ -97,7 +98,7 @@ static std::string answer_to(const message &request) {
     return with_length("HTTP/1.1 404 Not Found", "There is no " + request.target + ".\n");
 }
 
-/* Who says nothing for half a minute is not waited for. */
+/* A client that is silent for half a minute is dropped. */
 static void serve_one(const io::socket &connection) {
     bool ends = false;
     parser requests(HTTP_REQUEST, [&](const message &request) {
@@ -119,14 +120,15 @@ static void serve(const io::listener &listener) {
             try {
                 serve_one(connection);
             } catch (const std::system_error
-                         &) { /* The client is gone, or silent: no failure of the server. */
+                         &) { /* The client is gone or silent, which is not a failure of the
+                                 server. */
             }
         });
 }
 
 /* ---- The clients ---- */
 
-/* All at once, before it reads an answer. */
+/* The client sends all requests at once, before it reads an answer. */
 static int ask(std::uint16_t port, int requests) {
     io::socket connection = io::socket::connect("127.0.0.1", port);
     std::string all;

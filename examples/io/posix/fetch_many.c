@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fetches a hundred pages at once on one thread, with libcurl's easy interface, which knows nothing of tasks:
- * libhaft-posix answers what it calls. The server is in the same thread, and answers nobody before all the
- * requests have come.
+ * Fetches a hundred pages at once on one thread, with libcurl's easy interface, which knows nothing
+ * of tasks: libhaft-posix replaces the blocking functions that it calls. The server is in the same
+ * thread, and answers only when all the requests have come.
  */
 #include <curl/curl.h>
 #include <haft/io.h>

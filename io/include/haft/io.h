@@ -32,17 +32,19 @@
  * signals and processes; synchronisation; seeing inside; testing. haft/io_effects.h has the effects
  * of the operations.
  *
- * Results: functions that can fail return 0, or a count, or a negative error number of errno.h
- * (-ECONNRESET), or, if they resolve a name, HAFT_IO_ERROR_OF_RESOLVER and an EAI_ code; haft_io_error_text says any of
- * these in words. Each task has its own errno: neither a wait nor a success changes it.
+ * Results: a function that can fail returns 0 or a count on success, and a negative error number of
+ * errno.h (-ECONNRESET) on failure. A function that resolves a name may also return
+ * HAFT_IO_ERROR_OF_RESOLVER plus an EAI_ code. haft_io_error_text describes each of these codes in
+ * words. Each task has its own errno: neither a wait nor a success changes it.
  *
- * Threads: the tasks of one haft_io_run share its thread, or its threads (haft_io_run_options_t.threads). A
- * task that has not started is taken by any of them; one that has stays on its thread, unless it moves (see
- * "scopes"). Unless said otherwise the functions here are for tasks; operations that have a blocking default are also for
- * threads without a scheduler.
+ * Threads: the tasks of one haft_io_run share its thread, or its threads
+ * (haft_io_run_options_t.threads). Any of them may take a task that has not started; a task that
+ * has started stays on its thread, unless it moves (see "scopes"). Unless said otherwise the
+ * functions here are for tasks; operations that have a blocking default are also for threads
+ * without a scheduler.
  *
- * Link with -lhaft-io, or by pkg-config haft-io; compile C with -fexceptions, so that a task that is
- * cancelled runs its cleanups. (haft.h warns where the flag is missing.)
+ * Link with -lhaft-io, or by pkg-config haft-io; compile C with -fexceptions, so that a task that
+ * is cancelled runs its cleanups. (haft.h warns where the flag is missing.)
  */
 #ifndef HAFT_IO_H
 #define HAFT_IO_H
@@ -69,52 +71,55 @@ typedef struct haft_io_scope_state haft_io_scope_t; /* not the name of haft_io_s
 
 int haft_io_unwind_cancelled(void); /* see "cancellation" */
 
-/* A name that cannot be resolved is this plus the EAI_ code of netdb.h, which is negative: an unknown host is
-   HAFT_IO_ERROR_OF_RESOLVER + EAI_NONAME. No error number of errno.h is that low. */
+/* The error of a name that cannot be resolved is this number plus the EAI_ code of netdb.h, which
+   is negative: for an unknown host, HAFT_IO_ERROR_OF_RESOLVER + EAI_NONAME. No error number of
+   errno.h is that low. */
 #define HAFT_IO_ERROR_OF_RESOLVER (-30000)
-/* The failure of a task that an exception of C++ has ended; what called its scope or its run gets the exception. */
+/* The code with which a task fails that a C++ exception has ended. The exception itself is rethrown
+   to the caller of the scope or run. */
 #define HAFT_IO_BY_EXCEPTION (-ENOTRECOVERABLE)
-/* What a code means that a function of this library has returned: "Connection refused", "Name or service not known". Not
-   to be freed. Any thread. */
+/* Describes a code that a function of this library has returned: "Connection refused", "Name or
+   service not known". The text must not be freed. Any thread may call this. */
 const char *haft_io_error_text(int code);
 
 /* ---- Running -------------------------------------------------------------------------------- */
 
 typedef struct haft_io_run_options {
-    /* On which tasks run; 0: one for each processor that the process may use, by its affinity and the quotas of its
-       control groups; at most 56. */
+    /* Number of threads that run tasks. 0 means one for each processor that the process may use, by
+       its affinity and the quotas of its control groups; at most 56. */
     int threads;
-    const char *backend;  /* "epoll" or "io_uring"; NULL: HAFT_IO_BACKEND in the environment, or,
-                             without it or if it is empty, what the system has. A thread after the
-                             first that gets no ring of io_uring, as where RLIMIT_MEMLOCK is low, has
-                             epoll */
+    const char *backend;  /* "epoll" or "io_uring". NULL: HAFT_IO_BACKEND in the environment
+                             decides; if it is unset or empty, the best that the system has. A
+                             second or later thread that cannot get a ring of io_uring, because
+                             RLIMIT_MEMLOCK is low for example, uses epoll */
     size_t stack_size;    /* of a task, and of the body of a scope; 0: haft_stack_size() */
-    int blocking_threads; /* at most so many threads for blocking work at a time; 0: 64 */
-    int dump_signal; /* the process gets it: the run dumps its tasks; 0: none. See "seeing inside" */
-    int64_t watchdog; /* a task that holds its thread for longer is named; 0: none. Likewise */
-    bool times_polls; /* counts haft_io_counters_t.polling */
+    int blocking_threads; /* the most threads that do blocking work at a time; 0: 64 */
+    int dump_signal; /* the signal on which the run dumps its tasks; 0: none. See "seeing inside" */
+    int64_t watchdog; /* a task that holds its thread for longer than this is reported; 0: none. See
+                         "seeing inside" */
+    bool times_polls; /* measures haft_io_counters_t.polling */
     bool moves;       /* all tasks move; see "scopes" */
-    bool dense;       /* for very many tasks that call little: stacks of 8 KiB side by side, with
-                           canaries instead of guards, as haft_fiber_options_t.dense; `stack_size`
-                           is not used. Link such a program with -Wl,-z,now (docs/io.md). On AArch64,
-                           where unwinding needs more: 16 KiB, guarded */
+    bool dense;       /* for very many tasks with shallow calls: stacks of 8 KiB side by side, with
+                         canaries instead of guards, as haft_fiber_options_t.dense; `stack_size` is
+                         ignored. Link such a program with -Wl,-z,now (docs/io.md). On AArch64,
+                         where unwinding needs more: 16 KiB, guarded */
 } haft_io_run_options_t;
 
 /*
  * Runs `main(argument)` as the first task, in a scope of its own, and returns when it and all tasks
- * that were spawned below it have ended. It begins when the calls of haft_io_close on other threads that were
- * under way have returned. `options` NULL: one thread, and otherwise as zeroed ones. Returns
- * 0, or the code that ended the scope (see haft_io_scope). Further errors: -EBUSY on a thread that runs a
- * scheduler already, -EINVAL for an unknown back end or a signal that cannot be caught, and those of the system
- * when it refuses descriptors or memory.
+ * that were spawned below it have ended. Before it begins, it waits for calls of haft_io_close that
+ * are under way on other threads. `options` may be NULL, which means one thread and zero for
+ * everything else. Returns 0, or the code that ended the scope (see haft_io_scope). Further errors:
+ * -EBUSY on a thread that already runs a scheduler, -EINVAL for an unknown back end or a signal
+ * that cannot be caught, and the system's errors when it refuses descriptors or memory.
  */
 int haft_io_run(void *(*main)(void *), void *argument);
 int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *), void *argument);
 
 /*
- * Whether the calling thread is inside haft_io_run: in a task, or in the scheduler between tasks. False in a
- * child of fork. For code that stands between a program and the system: unlike haft_io_self() it performs
- * nothing and may be called at any time, from anywhere.
+ * Whether the calling thread is inside haft_io_run: in a task, or in the scheduler between tasks.
+ * False in a child of fork. Meant for code that stands between a program and the system: unlike
+ * haft_io_self() it performs no effect, so it may be called at any time, from anywhere.
  */
 bool haft_io_runs_here(void);
 
@@ -122,55 +127,61 @@ bool haft_io_runs_here(void);
 
 /*
  * Starts `function(argument)` as a task of the current scope: the innermost one that the caller is
- * in. The task begins after the caller waits next, or on another thread; on one thread tasks start in
- * the order in which they were spawned. The result of the function is ignored, and the task is released at
- * its end. The argument must live as long as the scope: for an argument in your own frame, open a scope of
- * your own (haft_io_scope).
+ * in. The task begins when the caller next waits, or earlier on another thread; on one thread tasks
+ * start in the order in which they were spawned. The result of the function is ignored, and the
+ * task is released at its end. The argument must live as long as the scope: for an argument in your
+ * own frame, open a scope of your own (haft_io_scope).
  *
- * A task that is cancelled before it has begun runs, too, until its first wait: so it frees what its argument has.
+ * A task that is cancelled before it has begun still runs up to its first wait, so that it can free
+ * what its argument owns.
  *
  * The task inherits the caller's name and local values, but not the handlers around the caller,
- * since it may run when those have gone. The function must return with the rounding mode with which
- * it began, and must let no exception of C++ out. Returns 0, or -ENOMEM.
+ * because those may have returned by the time it runs. The function must return with the rounding
+ * mode with which it began, and no C++ exception may leave it. Returns 0, or -ENOMEM.
  */
 int haft_io_spawn(void *(*function)(void *), void *argument);
 
 typedef struct haft_io_task_options {
     haft_io_scope_t *scope; /* NULL: the current one */
     const char *name;       /* not copied; NULL: inherited */
-    bool moves;             /* also if those of its scope do not; see "scopes" */
-    /* For one that lives long and mostly waits: in a run of several threads it starts on the one that has the fewest of
-       these, and stays there, unless it moves. So is the first after haft_io_accept. Others start on the thread of who
-       spawns them, or on one that has nothing to do. */
+    bool moves;             /* the task moves even if its scope's tasks do not; see "scopes" */
+    /* For a task that lives long and mostly waits: in a run of several threads it starts on the
+       thread that has the fewest such tasks, and stays there, unless it moves. The first task
+       spawned after haft_io_accept is spread without asking. All other tasks start on the spawning
+       thread, or on an idle one. */
     bool spread;
-    /* Bytes of addresses, rounded up as by haft_set_stack_size: of its stack, and of those of the bodies of its scopes,
-       which are not dense; 0: as the run's. Where none can be had, its scope fails with -ENOMEM, as for any task. Such
-       a stack is given back at the end of the task, which costs some hundred nanoseconds. */
+    /* Size of the address range, rounded up as by haft_set_stack_size, of the task's stack and of
+       the stacks of its scopes' bodies; these are not dense then. 0: as the run's. If no such stack
+       can be had, the scope fails with -ENOMEM, as for any task. The stack is unmapped at the end
+       of the task, which costs some hundred nanoseconds. */
     size_t stack_size;
 } haft_io_task_options_t;
 
 /*
- * The same for a task whose result is wanted. Any task of the run may join it, once. The handle is
- * valid until the task has been joined, or until its scope ends. NULL: no memory.
+ * Like haft_io_spawn, for a task whose result is wanted. Any task of the run may join it, once. The
+ * handle is valid until the task has been joined, or until its scope ends. NULL: no memory.
  */
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument);
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
                                    void *argument);
-/* haft_io_spawn with options. (As everywhere, `options` NULL are zeroed ones.) */
+/* haft_io_spawn with options. (As everywhere, NULL for `options` means zeroed options.) */
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
 
 /*
- * Waits for the end of the task and stores its result in `*result`, NULL if it was cancelled or has failed; `result`
- * may be NULL. Returns 0; -ECANCELED if the task was cancelled; or the code with which it failed. Releases the handle,
- * also when the caller is cancelled meanwhile. To join a task twice, or oneself, is an error.
+ * Waits for the end of the task and stores its result in `*result`, NULL if it was cancelled or has
+ * failed; `result` may be NULL. Returns 0; -ECANCELED if the task was cancelled; or the code with
+ * which it failed. Releases the handle, even if the caller is cancelled during the wait. A task
+ * must not be joined twice, nor join itself.
  */
 int haft_io_join(haft_io_task_t *task, void **result);
 
 /*
- * Lets every other task that can run go first. For a long computation: a task that calls functions of this header again
- * and again, and never has to wait, does this by itself, after 64 operations on descriptors or 256 others in a row. So
- * do those that only try. What lets others go on (haft_io_mutex_unlock, haft_io_condition_signal and the like) and haft_io_spawn never do.
+ * Lets every other task that can run go first. A long computation calls this. A task that calls
+ * functions of this header in a loop and never has to wait yields by itself, after 64 operations on
+ * descriptors or 256 others in a row; functions that only try count, too. haft_io_spawn and the
+ * functions that let other tasks go on (haft_io_mutex_unlock, haft_io_condition_signal and the
+ * like) never yield.
  */
 static inline int haft_io_yield(void) {
     int code = HAFT_PERFORM(haft_io_yield);
@@ -186,10 +197,10 @@ const char *haft_io_task_name(const haft_io_task_t *task); /* "" when it has non
 void haft_io_task_set_name(const char *name);              /* of the current task; not copied */
 
 /*
- * Values of a task by key, which the tasks that it spawns afterwards inherit. A key is the address of
- * any object. haft_io_local_get returns NULL for a key that was not set; setting a key to NULL removes it.
- * haft_io_local_set returns 0, or -ENOMEM, which removing or replacing a value that no other task has
- * inherited never does.
+ * Values of the current task, found by key; tasks that it spawns afterwards inherit them. A key is
+ * the address of any object. haft_io_local_get returns NULL for a key that was not set; setting a
+ * key to NULL removes it. haft_io_local_set returns 0 or -ENOMEM. Removing a value, or replacing
+ * one that no other task has inherited, never fails.
  */
 void *haft_io_local_get(const void *key);
 int haft_io_local_set(const void *key, void *value);
@@ -198,23 +209,25 @@ int haft_io_local_set(const void *key, void *value);
 
 typedef struct haft_io_failure {
     int code;            /* negative */
-    const char *message; /* as it was given */
+    const char *message; /* the pointer given to haft_io_fail */
     const char *task;    /* the name of the task that failed */
 } haft_io_failure_t;
 
 enum { HAFT_IO_FAILURES_KEPT = 8 };
 typedef struct haft_io_failures {
-    size_t count;                                      /* of all failures, kept or not */
+    size_t count;                                      /* number of all failures, kept or not */
     haft_io_failure_t failures[HAFT_IO_FAILURES_KEPT]; /* the first ones, in order */
 } haft_io_failures_t;
 
 /*
- * For code that looks at a flag of its own, and is to be told of a cancel before it waits. `done` is called once: with
- * true by who cancels the scope, on his thread, or by haft_io_scope_with, before the body, where the scope around it
- * has been cancelled; with false when the scope ends and was not. It may set what other threads wait for, and must
- * not wait itself. The object lives until then, which may be after the end of the scope if another thread cancels
- * it, and is its own from then on. (A deadline passes when the task's thread looks at its timers: its tasks wait, or
- * yield.)
+ * For code that watches a flag of its own and must learn of a cancel before it next waits. `done`
+ * is called exactly once. It is called with `true` when the scope is cancelled, on the cancelling
+ * thread; or by haft_io_scope_with, before the body, if the surrounding scope has been cancelled
+ * already. It is called with `false` when the scope ends without a cancel. `done` may set what
+ * other threads wait for, and must not wait itself. Keep the object alive until that call, which
+ * may come after the scope has ended if another thread cancels it; afterwards the object is yours
+ * again. (A deadline is noticed only when the task's thread looks at its timers, that is, when its
+ * tasks wait or yield.)
  */
 typedef struct haft_io_on_cancel {
     void (*done)(struct haft_io_on_cancel *self, bool cancelled);
@@ -222,9 +235,10 @@ typedef struct haft_io_on_cancel {
 } haft_io_on_cancel_t;
 
 /*
- * For a scope that goes on when one of its tasks fails, as that of a server whose tasks each serve a connection. `failed`
- * is called for each failure of a task of the scope, on the thread and stack of that task, and must not wait; the
- * failure neither cancels the scope nor is what the scope returns. A failure of the body still is.
+ * For a scope that outlives the failure of a task, such as the scope of a server with one task for
+ * each connection. `failed` is called for each failure of a task of the scope, on the thread and
+ * stack of that task, and must not wait. Such a failure neither cancels the scope nor becomes its
+ * result. A failure of the body still does both.
  */
 typedef struct haft_io_on_failure {
     void (*failed)(struct haft_io_on_failure *self, const haft_io_failure_t *failure);
@@ -234,21 +248,23 @@ extern haft_io_on_failure_t haft_io_print_failures;
 
 typedef struct haft_io_scope_options {
     const char *name;             /* for the dump; not copied */
-    int64_t deadline;             /* when the scope is cancelled, by haft_io_now(); 0: never */
-    bool shielded;                /* a cancel from outside does not reach into the scope */
-    haft_io_failures_t *failures; /* failures are written here; may be NULL */
-    bool moves; /* the tasks that are spawned in the scope, and in scopes below, move */
+    int64_t deadline;             /* the time, by haft_io_now(), at which the scope is cancelled; 0:
+                                     never */
+    bool shielded;                /* no cancel from outside reaches into the scope */
+    haft_io_failures_t *failures; /* receives the failures; may be NULL */
+    bool moves; /* tasks that are spawned in this scope, and in scopes below it, move */
     haft_io_on_cancel_t *on_cancel; /* may be NULL */
     haft_io_on_failure_t
-        *on_failure; /* gets the failures of tasks; NULL: the first cancels the scope */
+        *on_failure; /* is told of failures of tasks; NULL: the first failure cancels the scope */
 } haft_io_scope_options_t;
 
 /*
- * A task that moves goes on, after a wait or a yield, on whichever thread of the run takes it first. So no thread
- * idles while another has tasks that could go on. But across a wait nothing may be kept that belongs to
- * the thread: thread-local variables and their addresses, which compilers keep, too; pthread_self(); a locked
- * mutex of threads; libraries that keep state for each thread. errno is the task's own. docs/io.md says when
- * to choose this.
+ * A task that moves continues, after a wait or a yield, on whichever thread of the run takes it
+ * first. So no thread idles while another has tasks that could go on. In return, the task must not
+ * keep anything across a wait that belongs to the thread: thread-local variables and their
+ * addresses (compilers keep these in registers, too), pthread_self(), a locked mutex of threads,
+ * libraries that keep state for each thread. errno is the task's own. docs/io.md says when to
+ * choose this.
  */
 
 /*
@@ -257,14 +273,16 @@ typedef struct haft_io_scope_options {
  * the body's result in `*result`, NULL if the body was unwound; `result` may be NULL.
  *
  * If the body or a task of the scope fails (haft_io_fail), the body and the other tasks are
- * cancelled, unless the scope has `on_failure`; when they have ended, haft_io_scope returns the code of the first failure. It returns
- * 0 when nothing failed, -ECANCELED after haft_io_scope_cancel, and -ETIMEDOUT when the deadline has cut short the
- * body or a task, or was told to `on_cancel`: what was done just when it passed counts as done. A cancel
- * of the caller cancels the scope, too; if the scope still has tasks then, it reaches the caller here.
- * Tasks that have started on other threads are waited for like all others.
+ * cancelled, unless the scope has `on_failure`. When they have ended, haft_io_scope returns the
+ * code of the first failure. It returns 0 if nothing failed, -ECANCELED after haft_io_scope_cancel,
+ * and -ETIMEDOUT if the deadline interrupted the body or a task, or was reported to `on_cancel`.
+ * Work that finished as the deadline passed is not interrupted. A cancel of the caller cancels the
+ * scope, too; if the scope still has tasks at that time, the caller is unwound here. Tasks on other
+ * threads are waited for like all others.
  *
- * The task that has opened a scope leaves it: another one that resumes or drops a fiber with the open scope
- * and so leaves it, or a task that ends before, is a mistake that is reported.
+ * Only the task that opened a scope may leave it. It is reported as a mistake if another task
+ * leaves the scope, by resuming or dropping a fiber in which it is open, or if the task ends with
+ * the scope open.
  */
 int haft_io_scope(void *(*body)(void *), void *argument, void **result);
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
@@ -277,53 +295,57 @@ haft_io_scope_t *haft_io_this_scope(void);
 /*
  * Ends the current task, or the body of the innermost scope that it has opened, with an error: the
  * stack is unwound from here to the end of the task or body, and cleanups and destructors run.
- * `code` is negative, `message` is not copied. A failure that ends the run, and so nobody is told of but by the run's
- * code, is printed on standard error, with its message and its task.
+ * `code` is negative; `message` is not copied. A failure that ends the whole run is printed on
+ * standard error with its message and its task, since only the code is returned.
  */
 __attribute__((noreturn)) void haft_io_fail(int code, const char *message);
-/* For cleanups that run while the stack is unwound: notes the failure and returns. */
+/* Records the failure and returns: for cleanups that run while the stack is unwound. */
 void haft_io_note_failure(int code, const char *message);
 
 typedef struct haft_io_call {
     void *(*function)(void *);
     void *argument;
-    void *result; /* out: what the function returned, if it did */
+    void *result; /* out: what the function returned, if it returned */
 } haft_io_call_t;
 
 /* Runs the calls as tasks of one new scope, and waits for all. Returns 0, or the code of the first
    failure, which has cancelled the others. */
 int haft_io_all(haft_io_call_t *calls, size_t count);
 /* Runs the calls as tasks of one new scope, and returns the index of the call that returned first,
-   or the code of a call that failed before. It has cancelled the others, and they have ended. */
+   or the code of a call that failed before that. By then the other calls have been cancelled and
+   have ended. */
 int haft_io_first(haft_io_call_t *calls, size_t count);
 
 /* ---- Cancellation --------------------------------------------------------------------------- */
 
 /*
- * A cancel reaches a task where it waits, or lets others go first (haft_io_yield), and nowhere else:
- * any other operation that can be done at once is done. The wait is withdrawn, from the kernel too,
+ * A cancel takes effect where a task waits or lets others go first (haft_io_yield), and nowhere
+ * else: an operation that can be done at once is done. The wait is withdrawn, from the kernel too,
  * and the stack is unwound up to the body of the cancelled scope, so that cleanups and destructors
- * run (C: __attribute__((cleanup)), with -fexceptions). An operation that the kernel has finished by
- * then counts as done: its result is returned, and the cancel reaches the task at its next wait.
+ * run (C: __attribute__((cleanup)), with -fexceptions). An operation that the kernel has already
+ * finished counts as done: its result is returned, and the cancel takes effect at the task's next
+ * wait.
  *
  * In a cleanup that runs while the stack is unwound, a wait returns -ECANCELED, unless it is inside
  * haft_io_shield.
  */
 
-/* Cancels the body and the tasks of the scope, also those that are spawned later, and the scopes
-   below, except for shielded ones. The scope returns -ECANCELED. For the tasks of the run. */
+/* Cancels the body and the tasks of the scope, including tasks that are spawned later, and the
+   scopes below it, except for shielded ones. The scope returns -ECANCELED. Any task of the run may
+   call this. */
 void haft_io_scope_cancel(haft_io_scope_t *scope);
 
-/* Calls `body(argument)` in a scope that no cancel from outside reaches: for cleanups that must wait. */
+/* Calls `body(argument)` in a scope that no cancel from outside reaches: for cleanups that must
+   wait. */
 int haft_io_shield(void *(*body)(void *), void *argument);
 
-/* With true, a cancelled wait of the current task returns -ECANCELED; with false it unwinds the
-   task, as for a new task. Returns the setting before. */
+/* With `true`, a cancelled wait of the current task returns -ECANCELED; with `false`, the setting
+   of a new task, it unwinds the task. Returns the previous setting. */
 bool haft_io_return_cancels(bool returns);
 
 /* Does what a cancelled wait does: unwinds the stack to the innermost scope's body, or to the end
-   of the task. Returns -ECANCELED if the task has asked for that, or if the stack is being unwound
-   already. For operations of your own. */
+   of the task. Returns -ECANCELED instead if the task has asked for that (haft_io_return_cancels),
+   or if its stack is being unwound already. For operations of your own. */
 int haft_io_unwind_cancelled(void);
 
 /* ---- Time ----------------------------------------------------------------------------------- */
@@ -338,27 +360,30 @@ int haft_io_unwind_cancelled(void);
 int64_t haft_io_now(void);
 
 /* The clock of timers ticks every 65.5 microseconds: a wait ends at the first tick that is not
-   before its time. One whose time has passed is no wait: the others run first only now and then. */
+   before its time. A sleep whose time has already passed usually returns at once; only now and then
+   do other tasks run first. */
 int haft_io_sleep(int64_t nanoseconds);
 int haft_io_sleep_until(int64_t deadline);
 
 /*
- * A deadline for a block of the task itself, which costs no scope and no stack: while it is set, what the task waits
- * for ends at that time at the latest, and the wait returns -ETIMEDOUT, whatever it is; further waits return that at
- * once. What can be done without waiting is done, unless the task, after many operations in a row, first has to let the
- * others go on: so a loop that never waits ends, too. A scope that is opened in the block, unless it is shielded, is
- * cancelled at that time, and returns -ETIMEDOUT.
+ * A deadline for a block of the task itself, which needs neither a scope nor a second stack. While
+ * it is set, every wait of the task ends at that time at the latest and returns -ETIMEDOUT; later
+ * waits return -ETIMEDOUT at once. An operation that need not wait is still done. The exception is
+ * a task that first has to let the others go on because it has done many operations in a row: so a
+ * loop that never waits ends, too. A scope that is opened in the block, unless it is shielded, is
+ * cancelled at that time and returns -ETIMEDOUT.
  *
  *     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t idle = {0};
  *     haft_io_deadline_set(&idle, haft_io_now() + 30 * HAFT_IO_SECOND);
  *     ssize_t got = haft_io_read(connection, buffer, sizeof buffer);
  *
- * The variable is zeroed at first, and declared as here: so the deadline ends where its block is left. Blocks nest; the
- * earliest time counts. Setting it anew begins anew, also when it has passed, and, unless the scope has been cancelled by
- * then, for a scope inside of the block whose body sets it. The task does not move meanwhile. To set one in another task,
- * to end one before those further in, or to set one for the first time in a scope further in than its variable, is a
- * mistake that is reported. A thread without a scheduler has no
- * deadlines: its waits go on.
+ * Zero the variable and declare it as shown, so that the deadline ends where its block is left.
+ * Blocks nest; the earliest time counts. Setting the deadline again starts it anew, even after it
+ * has passed. If the body of a scope inside the block sets it again, it starts anew for that scope,
+ * too, unless the scope has been cancelled by then. A task does not move while it has a deadline.
+ * Three mistakes are reported: setting the deadline of another task, ending a deadline before those
+ * of inner blocks, and setting a deadline for the first time inside a scope that was opened after
+ * its variable was declared. Deadlines have no effect on a thread without a scheduler.
  */
 typedef struct haft_io_deadline {
     void *inside[8];
@@ -367,27 +392,28 @@ typedef struct haft_io_deadline {
 
 /* `time` is one of haft_io_now(); HAFT_IO_FOREVER sets none. */
 void haft_io_deadline_set(haft_io_deadline_t *deadline, int64_t time);
-/* Whether its time has come since it was set; for who wants to know which deadline a -ETIMEDOUT is of. */
+/* Whether its time has come since it was set: tells which of several deadlines caused an
+   -ETIMEDOUT. */
 bool haft_io_deadline_passed(const haft_io_deadline_t *deadline);
-/* Ends it before its block does. Nothing if it has not begun. */
+/* Ends the deadline before its block does. Does nothing if it was not set. */
 void haft_io_deadline_end(haft_io_deadline_t *deadline);
 
 /* ---- Descriptors ---------------------------------------------------------------------------- */
 
 /*
- * Each of these waits until it can be done, and returns what the system call of that name returns,
- * or a negative error number. Descriptors made by this header close on exec, and its sockets and pipes are
- * non-blocking.
- * Other descriptors may be used, too, blocking or not, and are left as they are. A write to a pipe that nobody
- * reads any more sends SIGPIPE, as write(2) does: ignore that signal, and it is -EPIPE. (A write to a socket
- * sends none.)
+ * Each of these functions waits until it can proceed, and returns what the system call of that name
+ * returns, or a negative error number. Descriptors made by this header close on exec, and its
+ * sockets and pipes are non-blocking. Other descriptors may be used, too, blocking or not, and
+ * their mode is left alone. A write to a pipe without readers sends SIGPIPE, as write(2) does:
+ * ignore that signal to get -EPIPE instead. (A write to a socket sends no signal.)
  *
- * Two tasks of a run that read one stream at once, or write to it, would each get parts: the second call
- * returns -EBUSY, where it would wait. All are streams here but sockets of datagrams or packets; an eventfd is one.
- * Several tasks may accept from one socket.
+ * If two tasks of a run read one stream at once, or write to it at once, each would transfer parts;
+ * so the second call returns -EBUSY where it would have to wait. Every descriptor counts as a
+ * stream, eventfds included, except for sockets of datagrams or packets. Several tasks may accept
+ * from one socket.
  *
- * A read returns what there is: a low-water mark (SO_RCVLOWAT) is one for haft_io_wait_ready and haft_io_poll, after which
- * a read finds so much.
+ * A read returns what there is and ignores a low-water mark (SO_RCVLOWAT). haft_io_wait_ready and
+ * haft_io_poll obey it: after them, a read finds that many bytes.
  */
 ssize_t haft_io_read(int descriptor, void *buffer, size_t size);
 ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);
@@ -395,30 +421,34 @@ ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);
 int haft_io_write_all(int descriptor, const void *buffer, size_t size);
 
 /*
- * Reads as haft_io_read does, into memory that the library lends: up to HAFT_IO_LENT_SIZE bytes, of which it
- * returns how many there are; `*bytes` is where. A task that waits here for a connection that is idle has no
- * buffer. `*bytes` is given back first, so begin with NULL; it is NULL at the end (0) and after an error.
+ * Reads as haft_io_read does, but into memory that the library lends, so a task that waits for an
+ * idle connection occupies no buffer. Stores the address of the data in `*bytes` and returns their
+ * number, at most HAFT_IO_LENT_SIZE. Each call first gives `*bytes` back, so begin with NULL;
+ * `*bytes` is NULL at the end of the stream (0) and after an error.
  *
  *     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
  *     for (ssize_t size; (size = haft_io_read_lent(connection, &bytes)) > 0;)
  *         haft_io_write_all(connection, bytes, (size_t)size);
  *
- * Of a TCP connection io_uring is asked once for all that comes (multishot receive, in a run of one thread):
- * then the kernel may have given the library bytes that no task has asked for yet. Every function of this header
- * gets them first, if it is given the same number, but haft_io_splice, which returns -EBUSY while there are some. Who reads the socket in
- * another way, by a call of the system or in a process that it is passed to, does not get them.
+ * On a TCP connection, in a run of one thread, io_uring is asked once for everything that will
+ * arrive (multishot receive), so the library may hold bytes that no task has asked for yet. Every
+ * function of this header that is given the same number gets these bytes first, except for
+ * haft_io_splice, which returns -EBUSY while there are some. Code that reads the socket in another
+ * way, by a system call or in a process to which it was passed, does not see them.
  *
- * Errors are those of haft_io_read; -ENOMEM: there is no memory to lend.
+ * Errors are those of haft_io_read, and -ENOMEM if there is no memory to lend.
  */
 ssize_t haft_io_read_lent(int descriptor, const void **bytes);
-/* 16 KiB, and room for a header: so a message of 16 KiB is seen to be all there was, and a TLS record fits. */
+/* 16 KiB of data plus headroom: a read of exactly 16 KiB is then known to have drained the socket,
+   and a full TLS record fits. */
 enum { HAFT_IO_LENT_SIZE = 16384 + 512 };
 
 /*
- * Answers, and waits for what comes next: haft_io_write_all of the `size` bytes at `buffer`, then haft_io_read_lent,
- * of one descriptor. With io_uring, in a run of one thread, both are one wait, and a task that answers goes on once
- * a message, not twice. What `*bytes` is may be in what is written: it is given back afterwards. Returns what the
- * write, if that fails, or the read does; after -ECANCELED nobody knows how much was written.
+ * Sends an answer and waits for the next message: haft_io_write_all of the `size` bytes at
+ * `buffer`, then haft_io_read_lent, on one descriptor. With io_uring, in a run of one thread, both
+ * are one wait, so a task that answers is resumed once for each message instead of twice. The
+ * written data may lie in `*bytes`, which is given back only after the write. Returns the result of
+ * the read, or of the write if that fails; after -ECANCELED it is unknown how much was written.
  *
  *     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
  *     ssize_t size = haft_io_read_lent(connection, &bytes);
@@ -427,56 +457,61 @@ enum { HAFT_IO_LENT_SIZE = 16384 + 512 };
  */
 ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const void **bytes);
 
-/* Memory of HAFT_IO_LENT_SIZE bytes that is to be given back; NULL: no memory. For handlers of your own that
-   imitate haft_io_read_lent. */
+/* Returns HAFT_IO_LENT_SIZE bytes of memory, to be given back, or NULL if there is none. For
+   handlers of your own that imitate haft_io_read_lent. */
 void *haft_io_lend(void);
-/* For what haft_io_read_lent or haft_io_lend has given, by the same pointer; on any thread, in a run or not. Nothing
-   for NULL. */
+/* Gives back memory that haft_io_read_lent or haft_io_lend has returned, by the same pointer. Any
+   thread may call this, in a run or not. Does nothing for NULL. */
 void haft_io_give_back(const void *bytes);
-/* Declares a pointer for haft_io_read_lent; what it has is given back when the variable's block is left, also
-   when the task is cancelled or fails. To keep the memory, set the pointer to NULL. */
+/* Declares a pointer for haft_io_read_lent whose memory is given back when the variable's block is
+   left, even when the task is cancelled or fails. To keep the memory, set the pointer to NULL. */
 #define HAFT_IO_SCOPED_LENT __attribute__((cleanup(haft_io_give_back_scoped)))
 static inline void haft_io_give_back_scoped(const void *const *bytes) {
     haft_io_give_back(*bytes);
 }
 
-/* The lines of a stream, in memory of the caller. Who declares it sets the first three; the rest is zeroed, and the
-   library's. */
+/* Reads a stream line by line, in the caller's memory. Set the first three fields and zero the
+   others, which belong to the library. */
 typedef struct haft_io_reader {
     int descriptor;
     char *memory;
-    size_t size; /* more than the longest line has, with its '\n' */
+    size_t size; /* greater than the length of the longest line, counting its '\n' */
     size_t start, end;
     char under;
 } haft_io_reader_t;
 
 /*
- * Reads the next line: how many bytes it has with its '\n', which only the last line may be without, or 0 at the end.
- * `*line` is where, and a '\0' follows. It is the caller's, who may change it, until the next call.
+ * Reads the next line and returns its length, or 0 at the end of the stream. The length includes
+ * the '\n', which only the last line may lack. `*line` is set to the start of the line, and a '\0'
+ * follows it. The caller may change the line, which is valid until the next call.
  *
  *     char memory[1000], *line;
  *     haft_io_reader_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
  *     for (ssize_t size; (size = haft_io_reader_line(&lines, &line)) > 0;)
  *         haft_io_write_all(connection, line, (size_t)size);
  *
- * It reads ahead, so nobody else reads the descriptor until the end (but haft_io_reader_read). Nothing is lost by a
- * cancel, a deadline or another error in the middle of a line: the next call goes on. For one caller at a time. Errors
- * are those of haft_io_read, which this calls, and -EMSGSIZE: the line does not fit. Each further call returns the same,
- * unless `memory` and `size` are those of larger memory by then, which begins with all that was in the smaller.
+ * The reader reads ahead, so until the end of the stream only it may read the descriptor
+ * (haft_io_reader_read for what is not lines). A cancel, a deadline or another error in the middle
+ * of a line loses nothing: the next call continues there. One caller at a time. Errors are those of
+ * haft_io_read, which this calls, and -EMSGSIZE if the line does not fit. After -EMSGSIZE every
+ * further call returns the same, unless the caller has set `memory` and `size` to larger memory
+ * that begins with a copy of the whole smaller one.
  */
 ssize_t haft_io_reader_line(haft_io_reader_t *lines, char **line);
-/* Reads what comes after the last line that was read, as haft_io_read: the body of a message whose head is lines, or a line
-   that did not fit. `*line` is not valid any more. Lines go on behind what was read. */
+/* Reads, as haft_io_read, what follows the last line: the body of a message whose head consists of
+   lines, or a line that did not fit. Invalidates the last `*line`. The next haft_io_reader_line
+   continues after the bytes that this has read. */
 ssize_t haft_io_reader_read(haft_io_reader_t *lines, void *buffer, size_t size);
 
-/* The same for parts that end with another byte than '\n', such as the '\0' of names. */
+/* Like haft_io_reader_line, for parts that end with a byte other than '\n', such as the '\0' after
+   names. */
 ssize_t haft_io_reader_until(haft_io_reader_t *lines, char last, char **part);
-/* As haft_io_reader_read, but goes on until there are `size` bytes: so many, or fewer at the end of the stream. After
-   an error nobody knows how many were read. */
+/* Like haft_io_reader_read, but reads until there are `size` bytes; returns fewer only at the end
+   of the stream. After an error it is unknown how many were read. */
 ssize_t haft_io_reader_read_all(haft_io_reader_t *lines, void *buffer, size_t size);
 
-/* Gathers what is written to a stream, in memory of the caller, who sets the first three; the rest is zeroed, and the
-   library's. */
+/* Gathers what is written to a stream, in the caller's memory. Set the first three fields and zero
+   the others, which belong to the library. */
 typedef struct haft_io_writer {
     int descriptor;
     char *memory;
@@ -485,8 +520,9 @@ typedef struct haft_io_writer {
 } haft_io_writer_t;
 
 /*
- * Gathers the bytes, and writes where they do not fit. 0, or an error of haft_io_write. What was gathered stays gathered
- * then, and after a cancel; of the bytes of the call itself nobody knows how many were taken.
+ * Gathers the bytes, and writes to the stream when they do not fit. Returns 0, or an error of
+ * haft_io_write. After an error or a cancel, bytes of earlier calls are still gathered; it is
+ * unknown how many bytes of this call were taken.
  *
  *     char memory[4096];
  *     haft_io_writer_t out = {.descriptor = connection, .memory = memory, .size = sizeof memory};
@@ -494,15 +530,16 @@ typedef struct haft_io_writer {
  *     haft_io_writer_flush(&out);
  */
 int haft_io_writer_write(haft_io_writer_t *writer, const void *bytes, size_t size);
-/* As printf(3), into the memory; -EMSGSIZE: it does not fit even when nothing else is there. Errors are as above, but
-   nothing of the call has been taken then. */
+/* As printf(3), into the writer's memory. Returns -EMSGSIZE if the text would not even fit into the
+   empty memory. Other errors are as above, but then no byte of this call has been taken. */
 __attribute__((format(printf, 2, 3))) int haft_io_writer_print(haft_io_writer_t *writer,
                                                                const char *format, ...);
-/* Writes what was gathered. 0, or an error; the next call goes on where this one ended. */
+/* Writes what was gathered. Returns 0 or an error; the next call continues where this one
+   stopped. */
 int haft_io_writer_flush(haft_io_writer_t *writer);
 
-/* Reads until there are `size` bytes: so many, or fewer at the end of the stream. After an error nobody knows how many
-   were read. */
+/* Reads until there are `size` bytes; returns fewer only at the end of the stream. After an error
+   it is unknown how many were read. */
 ssize_t haft_io_read_all(int descriptor, void *buffer, size_t size);
 
 struct iovec;
@@ -511,62 +548,68 @@ ssize_t haft_io_readv(int descriptor, const struct iovec *parts, size_t count);
 ssize_t haft_io_writev(int descriptor, const struct iovec *parts, size_t count);
 
 /*
- * Moves bytes without copying them through the program: up to `size` from a file, from `*offset` on, to a
- * socket, as sendfile(2); and between a pipe and any other descriptor, as splice(2). `offset` may be NULL:
- * the file's own position. How many; 0 at the end. A connection that is broken sends SIGPIPE, as those
- * calls do. While a task waits here, whoever closes either descriptor ends its wait with -EBADF. -EAGAIN:
- * haft_io_send_file is to send to a pipe from what does not block, and has nothing now. In a simulation
- * haft_io_send_file copies; haft_io_splice is not for the ends of one.
+ * Move bytes without copying them through the program. haft_io_send_file sends up to `size` bytes
+ * of a file, from `*offset` on, to a socket, as sendfile(2) does; with NULL for `offset`, from the
+ * file's own position. haft_io_splice moves bytes between a pipe and any other descriptor, as
+ * splice(2) does. Both return how many bytes were moved; 0 at the end. A broken connection sends
+ * SIGPIPE, as with those system calls. If either descriptor is closed while a task waits here, the
+ * wait ends with -EBADF. haft_io_send_file returns -EAGAIN if it is to send to a pipe from a
+ * descriptor that is non-blocking and has nothing now. In a simulation haft_io_send_file copies,
+ * and haft_io_splice does not take ends of simulated streams.
  */
 ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size);
 ssize_t haft_io_splice(int from, int to, size_t size);
 
-/* Waits for one of `events`, as in poll(2); returns those that have come. */
+/* Waits for any of `events`, which are those of poll(2); returns the ones that have come. */
 int haft_io_wait_ready(int descriptor, short events);
 
 struct pollfd;
 /*
- * As poll(2), until a deadline of haft_io_now(): waits for the events of several descriptors and fills in
- * their `revents`. The number of those that have some; 0 after the deadline. With a deadline that
- * has passed it only looks. Unlike the other waits it takes descriptors that were closed by
- * something else than haft_io_close since a task last waited on them, and are other files by now.
+ * As poll(2), until a deadline of haft_io_now(): waits for the events of several descriptors, fills
+ * in their `revents`, and returns the number of descriptors that have some; 0 after the deadline.
+ * If the deadline has already passed it only looks. Unlike the other waits it accepts a descriptor
+ * that was closed by something other than haft_io_close since a task last waited on it, and is
+ * another file now.
  */
 int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
 
 /*
- * Closes the descriptor; on any thread, in a run or not. The operation of a task that waits on it, of whichever
- * run, returns -EBADF, and never data of another file that gets the same number. Where a thread of the task's run
- * has to end the wait first, this returns 0 at once, and the descriptor is closed after that thread's next poll.
- * A descriptor that a task has waited on must be closed by this function, or by way of haft_io_close_by, and no other.
+ * Closes the descriptor. Any thread may call this, in a run or not. A task that waits on the
+ * descriptor, in whichever run, gets -EBADF, and never data of another file that receives the same
+ * number. If a thread of the task's run has to end the wait first, this returns 0 at once, and the
+ * descriptor is closed after that thread's next poll. A descriptor that a task has waited on must
+ * be closed by this function, or by way of haft_io_close_by, and by nothing else.
  *
- * Only waits are ended. A task on another thread that is between two operations goes on with the number, which may be
- * another file's by then: who shares a descriptor with other threads cancels the tasks that use it, and closes when
- * these have ended.
+ * Only waits are ended. A task on another thread that is between two operations keeps using the
+ * number, which may be another file's by then. So to close a descriptor that other threads use,
+ * first cancel the tasks that use it, and close it when they have ended.
  */
 int haft_io_close(int descriptor);
 
 /*
- * For what closes a descriptor, or gives its number to another file, and is not haft_io_close: dup2(2), freopen(3),
- * fclose(3), closedir(3). Ends the waits on the descriptor as haft_io_close does; then calls `function(argument)`, which
- * does the rest, and returns what that returns.
+ * For functions other than haft_io_close that close a descriptor or give its number to another
+ * file: dup2(2), freopen(3), fclose(3), closedir(3). Ends the waits on the descriptor as
+ * haft_io_close does, then calls `function(argument)`, which does the rest, and returns its result.
  *
  *     static int take_over(void *file) {
  *         return dup2(*(const int *)file, STDERR_FILENO) >= 0 ? 0 : -errno;
  *     }
  *     int code = haft_io_close_by(STDERR_FILENO, take_over, &file);
  *
- * The function is called on the caller's thread, when the operations on the descriptor have ended. The caller waits for
- * those of the pool, and for the next polls of the threads whose tasks wait; no cancel ends this wait, and a thread
- * without a scheduler sleeps meanwhile. Who begins to wait on the number then, to accept or to connect, gets -EBADF; who
- * does so on another thread while the function is called, goes on when it has returned. So the function must not wait itself, nor yield, and a thread of a run calls this
- * in a task only. The waits have ended also if it fails: find out before whether what dup2 is given is a descriptor.
- * -EBADF, without a call: the descriptor is of a simulation.
+ * The function is called on the caller's thread, when the operations on the descriptor have ended.
+ * The caller waits for operations in the pool, and for the next poll of each thread whose tasks
+ * wait on the descriptor; no cancel ends this wait, and a thread without a scheduler sleeps
+ * meanwhile. A wait, accept or connect that begins on the descriptor before the function runs fails
+ * with -EBADF. One that begins on another thread while the function runs blocks until it returns.
+ * So the function must neither wait nor yield, and a thread of a run may call this only in a task.
+ * The waits are ended even if the function fails: check beforehand whether what dup2 is given is a
+ * descriptor. Returns -EBADF, without calling the function, for a simulated descriptor.
  */
 int haft_io_close_by(int descriptor, int (*function)(void *), void *argument);
 
 /*
- * Declares a descriptor that is closed when the variable's block is left, also when the task is cancelled
- * or fails; a negative one is not. To keep it open, set the variable to -1.
+ * Declares a descriptor that is closed when the variable's block is left, even when the task is
+ * cancelled or fails; nothing is closed if it is negative. To keep it open, set the variable to -1.
  *
  *     HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(listener);
  */
@@ -576,13 +619,13 @@ static inline void haft_io_close_scoped(const int *descriptor) {
         haft_io_close(*descriptor);
 }
 
-int haft_io_pipe(int ends[2]); /* as pipe(2): [0] to read from, [1] to write to */
+int haft_io_pipe(int ends[2]); /* as pipe(2): read from [0], write to [1] */
 
 /* ---- Sockets -------------------------------------------------------------------------------- */
 
-/* `flags` are those of recv(2) and send(2): with MSG_DONTWAIT it is -EAGAIN if the task would have to wait. MSG_PEEK
-   waits for something to look at, also with MSG_WAITALL, and not for more. A broken connection is -EPIPE, without a
-   signal. */
+/* `flags` are those of recv(2) and send(2). With MSG_DONTWAIT the result is -EAGAIN if the task
+   would have to wait. MSG_PEEK waits until there is something to look at, but not for more, even
+   with MSG_WAITALL. A broken connection is -EPIPE, without a signal. */
 ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags);
 ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags);
 ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
@@ -590,111 +633,127 @@ ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
                         const struct sockaddr *address, socklen_t address_size);
 
-/* As recvmsg(2) and sendmsg(2). Descriptors that come along close on exec; what comes after them, or after other
-   control data, is for the next call, also with MSG_WAITALL. */
+/* As recvmsg(2) and sendmsg(2). Received descriptors close on exec. A receive ends where
+   descriptors or other control data end, even with MSG_WAITALL: later bytes are for the next
+   call. */
 ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags);
 ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags);
 
 /*
- * Passes a descriptor over a Unix socket, along with one byte. The sender's stays its own; the receiver gets
- * one more of the same file, the first if several come, and closes the others. 0; or the descriptor, -EPIPE
- * at the end, -EBADMSG if a byte came without one, -EMFILE if the process had no number left for it, which is
- * lost then.
+ * Pass a descriptor over a Unix socket, along with one byte. The sender keeps its own descriptor.
+ * The receiver gets a new one for the same file; if several arrive, it gets the first, and the
+ * others are closed. haft_io_send_descriptor returns 0, haft_io_receive_descriptor the descriptor.
+ * Errors of the latter: -EPIPE at the end of the stream, -EBADMSG if a byte came without a
+ * descriptor, -EMFILE if the process had no number left for the descriptor, which is then lost.
  */
 int haft_io_send_descriptor(int socket, int descriptor);
 int haft_io_receive_descriptor(int socket);
 
 /*
- * Waits for the next connection. When the process has run out of descriptors, waits for one, too.
+ * Waits for the next connection. When the process has run out of descriptors, this also waits until
+ * one is free.
  *
- * In a run of several threads the first task that the caller spawns afterwards is taken to serve the connection, and
- * is spread: see haft_io_task_options_t.
+ * In a run of several threads the first task that the caller spawns afterwards is assumed to serve
+ * the connection, and is spread: see haft_io_task_options_t.
  *
- * With io_uring, in a run of one thread, the kernel is asked once for all connections of a listener (multishot accept).
- * So it may have given the library some that no task has asked for yet. They are for haft_io_accept, and are closed
- * with the listener, or at the end of the run. Who accepts in another way, by a call of the system or in a process
- * that has the listener, too, does not get them.
+ * With io_uring, in a run of one thread, the kernel is asked once for all connections of a listener
+ * (multishot accept), so the library may hold connections that no task has asked for yet.
+ * haft_io_accept returns these; the library closes those that are left when the listener is closed
+ * or the run ends. Code that accepts in another way, by a system call or in another process that
+ * has the listener, does not get them.
  */
 int haft_io_accept(int listener);
 int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size);
 
 /*
- * A socket of TCP, also of the functions below, sends what it is given at once (TCP_NODELAY): an answer in two writes does
- * not wait for the peer's acknowledgement of the first, some 40 ms. What haft_io_accept returns has the option from its
- * listener, so to turn it off set it to 0 there, before connections come, or on the one connection, by setsockopt(2). A
- * socket or listener that another function has made is left as it is.
+ * A TCP socket made here or by the functions below sends what it is given at once (TCP_NODELAY).
+ * Otherwise the second of two writes would wait some 40 ms for the peer to acknowledge the first. A
+ * connection from haft_io_accept inherits the option from its listener. To turn it off, use
+ * setsockopt(2) on the listener before connections come, or on the one connection. Sockets and
+ * listeners that other functions have made are left as they are.
  */
 int haft_io_socket(int domain, int type, int protocol);
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]);
-/* As bind(2): for sockets of datagrams (the functions below bind theirs), in a simulation, too. */
+/* As bind(2), for sockets of datagrams; the functions below bind theirs. Works in a simulation,
+   too. */
 int haft_io_bind(int socket, const struct sockaddr *address, socklen_t address_size);
-/* Return a listening socket. `host` is a numeric address, "::" for all, or a name such as "localhost", which is resolved
-   as by haft_io_resolve; of its addresses the first is taken at which this machine can listen. `port` 0: the system
-   chooses (see haft_io_port). `backlog` 0: the system's maximum. */
+/* Return a listening socket. `host` is a numeric address ("::" for all addresses), or a name such
+   as "localhost". A name is resolved as by haft_io_resolve, and the first of its addresses is used
+   at which this machine can listen. For `port` 0 the system chooses a port (see haft_io_port).
+   `backlog` 0 means the system's maximum. */
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
 int haft_io_listen_unix(const char *path, int backlog);
 /*
- * Resolves the name and connects to one of its addresses; returns the socket. They are tried in turn, each as soon as the
- * one before has failed or has not answered for 250 ms, those of IPv6 and IPv4 alternating (RFC 8305, "happy eyeballs");
- * the first that answers is connected to, and the other attempts are withdrawn. If all fail, returns the error of the
- * first address; where the name has none, that of haft_io_resolve. Several addresses are tried by tasks of their own, which have not
- * the handlers around the caller; outside of a run, one after another.
+ * Resolves the name, connects to one of its addresses, and returns the socket. The addresses are
+ * tried in turn, alternating between IPv6 and IPv4; the next attempt starts as soon as the last one
+ * has failed, or has not succeeded within 250 ms (RFC 8305, "happy eyeballs"). The first connection
+ * that succeeds is used, and the other attempts are withdrawn. If all fail, this returns the error
+ * of the first address; if the name cannot be resolved, the error of haft_io_resolve. Several
+ * addresses are tried by tasks of their own, which do not have the handlers around the caller;
+ * outside of a run they are tried one after another.
  */
 int haft_io_connect_tcp(const char *host, uint16_t port);
 int haft_io_connect_unix(const char *path);
-/* No more is sent: the other end reads what was, and then the end of the stream. As shutdown(2) with SHUT_WR, and with its
-   errors: -ENOTCONN where there is no connection. */
+/* As shutdown(2). After SHUT_WR the peer reads what was sent before, and then the end of the
+   stream. -ENOTCONN: the socket is not connected. */
 int haft_io_shutdown(int socket, int how);
-/* The local port of a socket of an Internet protocol. */
+/* Returns the local port of an Internet socket. */
 int haft_io_port(int socket);
 
 /* ---- Blocking work -------------------------------------------------------------------------- */
 
 /*
- * Calls `function(argument)` on a thread of the pool, where it may block, and waits for it; with no
- * scheduler, and in a child of fork, calls it on the caller's thread. A cancel withdraws a call that has not begun, and
- * waits for one that has. Returns 0, or -ECANCELED; -EAGAIN or -ENOMEM where the pool has no thread, and the system
- * gives none. (So do the functions below.)
+ * Calls `function(argument)` on a thread of the pool, where it may block, and waits for it. Without
+ * a scheduler, and in a child of fork, it is called on the caller's thread. A cancel withdraws a
+ * call that has not begun, and waits for one that has. Returns 0, or -ECANCELED, or, like the
+ * functions below, -EAGAIN or -ENOMEM if the pool has no thread and the system refuses to start
+ * one.
  */
 int haft_io_call_blocking(void (*function)(void *), void *argument);
 /*
- * The same, but a cancel does not wait for a call that has begun: for what may block for very long, as who asks a silent
- * server. The argument is in memory of its own, which `left(argument)` frees. That is called, once, unless this
- * returns 0: on the pool's thread, after `function` has returned, or at once if that has not begun. The pool may have
- * twice as many threads for calls that were left; the end of the run waits for them.
+ * Like haft_io_call_blocking, but a cancel does not wait for a call that has begun: for a call that
+ * may block for very long, such as a query to a server that does not answer. The argument is in
+ * memory of its own, which `left(argument)` frees. `left` is called once, unless this function
+ * returns 0: on the pool's thread after `function` has returned, or at once if `function` has not
+ * begun. For calls that were left the pool may start as many threads again as its limit; the end of
+ * the run waits for them.
  */
 int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 
 /*
- * Calls `function(argument)` on this thread; a signal interrupts a system call in it that waits, after some milliseconds:
- * it has then done a part, or fails with EINTR. For a call that waits as the descriptor's mode has it (accept(2), a
- * write to a terminal), inside haft_io_call_blocking, when poll(2) has told that it can be made: if another thread or
- * process has been there before, the call fails, and is made again when poll(2) tells so. The signal is SIGURG, or, where
- * the program catches that, a real-time signal that it does not.
+ * Calls `function(argument)` on this thread, and interrupts a system call in it that blocks, by a
+ * signal after some milliseconds: the system call then returns a partial count, or fails with
+ * EINTR. It is meant for a system call that blocks if the descriptor's mode says so (accept(2), a
+ * write to a terminal), inside haft_io_call_blocking, after poll(2) has reported the descriptor
+ * ready. If another thread or process was faster, the call fails instead of blocking, and is
+ * repeated when poll(2) reports the descriptor again. The signal is SIGURG, or, if the program
+ * catches that, a real-time signal that it does not catch.
  */
 void haft_io_call_briefly(void (*function)(void *), void *argument);
 
-/* Files, in the pool. As open(2), pread(2), pwrite(2), fsync(2). A FIFO that is opened for one direction is waited for by
-   haft_io_open_fifo. */
+/* Files: as open(2), pread(2), pwrite(2), fsync(2), called in the pool. Use haft_io_open_fifo to
+   open a FIFO for one direction. */
 int haft_io_open(const char *path, int flags, mode_t mode);
 ssize_t haft_io_pread(int descriptor, void *buffer, size_t size, int64_t offset);
 ssize_t haft_io_pwrite(int descriptor, const void *buffer, size_t size, int64_t offset);
 int haft_io_fsync(int descriptor);
-/* As openat(2), of a FIFO that is the system's, also in a simulation: waits until somebody has the other end open. Nothing
-   tells that: it looks again after pauses of 1 to 32 milliseconds. `flags` are not O_RDWR. */
+/* As openat(2), for a FIFO: waits until the other end is open, too. The kernel does not notify of
+   that, so this looks again after pauses of 1 to 32 milliseconds. `flags` must not be O_RDWR. Even
+   in a simulation, the FIFO is the system's. */
 int haft_io_open_fifo(int directory, const char *path, int flags, mode_t mode);
 
 struct addrinfo;
-/* As getaddrinfo(3), in the pool, by haft_io_call_or_leave, and returns that function's errors, too. Those of getaddrinfo
-   are HAFT_IO_ERROR_OF_RESOLVER plus the EAI_ code, but for EAI_SYSTEM, which is the error number, and EAI_MEMORY, which
-   is -ENOMEM. */
+/* As getaddrinfo(3), in the pool, by haft_io_call_or_leave, whose errors it may return, too. An
+   error of getaddrinfo is returned as HAFT_IO_ERROR_OF_RESOLVER plus the EAI_ code, except that
+   EAI_SYSTEM becomes the error number and EAI_MEMORY becomes -ENOMEM. */
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
                     struct addrinfo **result);
 
 struct stat;
 struct dirent;
-/* Directories and names, in the pool. As scandir(3), sorted by name: how many, and an array to free, each of
-   whose elements is to be freed. As mkdir(2), remove(3), rename(2), stat(2). */
+/* Directories and names, in the pool. haft_io_list_directory is as scandir(3), sorted by name: it
+   returns the number of entries; the caller frees each entry and the array. The others are as
+   mkdir(2), remove(3), rename(2), stat(2). */
 int haft_io_list_directory(const char *path, struct dirent ***entries);
 int haft_io_mkdir(const char *path, mode_t mode);
 int haft_io_remove(const char *path);
@@ -704,57 +763,62 @@ int haft_io_stat(const char *path, struct stat *status);
 /* ---- Signals and processes ------------------------------------------------------------------ */
 
 /*
- * Signals of the process are for the program's own threads: those that the library starts, for the tasks of a run and
- * for blocking work, block all but those of faults (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS). So kill(getpid(),
- * ...) reaches the program from everywhere; raise(3), which is for the calling thread, does nothing there. A child of
- * fork(2) from such a thread blocks what the program does.
+ * Signals sent to the process are handled by the program's own threads. The threads that the
+ * library starts, for the tasks of a run and for blocking work, block all signals except those of
+ * faults (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS). So kill(getpid(), ...) reaches the
+ * program from everywhere, while raise(3), which signals the calling thread, does nothing on such a
+ * thread. A child of fork(2) from such a thread blocks the signals that the program blocks.
  */
 
-/* What the program's threads block; on one of its threads, what that blocks. For who starts a program by another function
-   than haft_io_process_start, such as posix_spawn(3), which gives it what the calling thread blocks. */
+/* Stores the signals that the program's threads block; on one of those threads, the signals that
+   this thread blocks. Needed to start a program without haft_io_process_start: posix_spawn(3), for
+   example, hands down the mask of the calling thread. */
 void haft_io_signal_mask(sigset_t *mask);
 
 /*
- * Waits for one of the signals of the set and returns its number. All threads of the process must block
- * them: block them before haft_io_run. One that comes while nobody waits is kept for the next wait. Where the process has
- * run out of descriptors, of which this takes one, it looks now and then; so does haft_io_process_wait.
+ * Waits for one of the signals of the set and returns its number. All threads of the process must
+ * block these signals: block them before haft_io_run. A signal that arrives while no task waits is
+ * kept for the next wait. This takes a descriptor; if the process has run out of them, it looks now
+ * and then instead, and so does haft_io_process_wait.
  */
 int haft_io_signal_wait(const sigset_t *signals);
 
 /*
- * Starts a program, which is searched in PATH, with these arguments, the last of which is NULL. `streams`
- * are its standard input, output and error: -1, or NULL for all, leaves it the caller's. They are made to
- * block, as programs expect; the caller closes its own. The program begins with no signal blocked or
- * ignored. Its number, or an error: -EMFILE where there is no descriptor for a copy of each stream. Runs in the pool.
+ * Starts a program, which is searched in PATH, with these arguments, the last of which is NULL.
+ * `streams` are its standard input, output and error; -1, or NULL for all three, leaves it the
+ * caller's. They are made blocking, as programs expect; the caller closes its own copies. The
+ * program begins with no signal blocked or ignored. Returns the process number, or an error:
+ * -EMFILE if there is no descriptor for a copy of each stream. Runs in the pool.
  */
 pid_t haft_io_process_start(const char *const arguments[], const int streams[3]);
 
 typedef struct haft_io_process_options {
-    const int *streams; /* as above: three, or NULL */
-    /* "NAME=value", the last of which is NULL; NULL: the caller's. The program is searched in the caller's PATH
-       in any case. */
+    const int *streams; /* three, as above, or NULL */
+    /* Strings "NAME=value", the last of which is NULL; NULL: the caller's environment. The program
+       is searched in the caller's PATH in any case. */
     const char *const *environment;
-    /* In which it begins; NULL: the caller's. A program is looked for from there if its name has a '/' and begins with
-       none. */
+    /* The working directory of the program; NULL: the caller's. A program name that contains a '/'
+       but does not begin with one is relative to this folder. */
     const char *folder;
-    /* It leads a process group of its own: kill(-number, ...) is for all that it starts, too; the signals of the
-       caller's terminal are not. */
+    /* The program leads a process group of its own: kill(-number, ...) then reaches all that it
+       starts, too, and signals of the caller's terminal do not reach it. */
     bool group;
 } haft_io_process_options_t;
 
 pid_t haft_io_process_start_with(const haft_io_process_options_t *options,
                                  const char *const arguments[]);
-/* Waits for the end of a child of this process; `*status`, which may be NULL, is that of waitpid(2). A cancel
-   leaves the child running, and to be waited for. */
+/* Waits for the end of a child of this process. `*status` is that of waitpid(2); `status` may be
+   NULL. A cancel leaves the child running; it must still be waited for. */
 int haft_io_process_wait(pid_t process, int *status);
 
 /* ---- Seeing inside -------------------------------------------------------------------------- */
 
 /*
- * Writes to the descriptor, by blocking writes, which scopes the run of the calling task has, and its tasks:
- * name, state, what each waits for, and for how long by the last poll of its thread, to some milliseconds. Tasks that have not
- * waited yet are counted; of many descriptors that a task waits on, the first few are shown. The others go on
- * meanwhile, so what was written may have changed. 0, or an error; -ESRCH outside of a task.
+ * Writes to the descriptor, by blocking writes, the scopes and tasks of the calling task's run: for
+ * each task its name, its state, what it waits for, and for how long (as of the last poll of its
+ * thread, to some milliseconds). Tasks that have not waited yet are only counted, and if a task
+ * waits on many descriptors, the first few are shown. The other tasks go on meanwhile, so the text
+ * may be out of date when it is read. Returns 0, or an error; -ESRCH outside of a task.
  *
  *     scope 'main'
  *       task 'server' waits for: accept on descriptor 4, 1200 ms
@@ -765,41 +829,39 @@ int haft_io_process_wait(pid_t process, int *status);
 int haft_io_dump(int descriptor);
 
 typedef struct haft_io_dump_options {
-    bool
-        backtraces; /* of the tasks that wait: a line for each frame, with its function as far as it is
-                         known (-rdynamic). In a run of several threads, of the kernel's membarrier(2) */
+    bool backtraces; /* of the tasks that wait: a line for each frame, with its function if known
+                        (-rdynamic). In a run of several threads this needs membarrier(2) */
 } haft_io_dump_options_t;
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 
 /*
- * With haft_io_run_options_t.dump_signal the run writes this dump, with backtraces, on standard error whenever the
- * process gets the signal; the first of its threads that comes to poll writes it, so with one thread none
- * while a task holds that. The signal must not be blocked by all threads, and stays caught when the run
- * has ended.
+ * With haft_io_run_options_t.dump_signal the run writes this dump, with backtraces, on standard
+ * error whenever the process gets the signal. The first of the run's threads that polls writes it,
+ * so a run of one thread writes none while a task holds that thread. At least one thread must not
+ * block the signal; the signal stays caught after the run has ended.
  *
- * With haft_io_run_options_t.watchdog, in nanoseconds, a thread looks at the others every half of that time. A
- * task that has run for longer than the option says, without a wait or a yield, is named on standard error,
- * with the backtrace of where it is; and again after twice that time, four times, and so on, while it goes
- * on. The process's action for SIGURG, which the thread is interrupted by, is replaced; a call of the system in
- * which the task sleeps may end with EINTR.
+ * With haft_io_run_options_t.watchdog, in nanoseconds, a thread checks the others twice in that
+ * time. It names on standard error each task that has run for longer without a wait or a yield,
+ * with a backtrace of where the task is; and again after twice that time, four times, and so on, as
+ * long as the task goes on. The watchdog interrupts the thread with SIGURG, whose action it
+ * replaces; a system call in which the task sleeps may end with EINTR.
  *
  *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
  *     ./program(mine+0x12) [0x401234]
  */
 
 typedef struct haft_io_counters {
-    uint64_t tasks; /* that have started */
-    uint64_t
-        steals; /* tasks, new ones or such that move, that a thread took out of another's queue */
-    uint64_t operations; /* on descriptors */
-    uint64_t polls;      /* of the back ends */
-    uint64_t wakes;      /* of threads that slept, by others */
-    uint64_t
-        polling; /* nanoseconds in polls, asleep or not; 0 without haft_io_run_options_t.times_polls,
-                             since it costs one more look at the clock for each poll */
+    uint64_t tasks;      /* tasks that have started */
+    uint64_t steals;     /* tasks, new or moving ones, that a thread took out of another's queue */
+    uint64_t operations; /* operations on descriptors */
+    uint64_t polls;      /* polls of the back ends */
+    uint64_t wakes;      /* times that a thread woke another that slept */
+    uint64_t polling;    /* nanoseconds spent in polls, asleep or not; 0 without
+                            haft_io_run_options_t.times_polls, because it costs a reading of the
+                            clock for each poll */
 } haft_io_counters_t;
 
-/* Since the run of the calling task began. 0; -ESRCH outside of a task. */
+/* Counts since the run of the calling task began. Returns 0; -ESRCH outside of a task. */
 int haft_io_count(haft_io_counters_t *counters);
 
 #pragma GCC visibility pop

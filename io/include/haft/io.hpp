@@ -18,35 +18,39 @@
  *         });
  *     }
  *
- * Sections: time; running and scopes; tasks; several at once; stop tokens; values of tasks; synchronisation;
- * promises; channels; descriptors; sockets; files and blocking work; signals and processes. What a wait is,
- * who waits first, and which thread a task is on: see haft/io.h, whose functions work with all that is here.
+ * Sections: time; running and scopes; tasks; several at once; stop tokens; values of tasks;
+ * synchronisation; promises; channels; descriptors; sockets; files and blocking work; signals and
+ * processes. haft/io.h says what a wait is, in which order waiters are served, and on which thread
+ * a task runs; its functions work with everything here.
  *
- * A scope waits for its tasks when its body has returned. The locals of the body, or of run()'s, are gone by then:
- * what tasks have a reference to is declared around the scope, or captured by value, or the body joins them.
+ * A scope waits for its tasks after its body has returned. By then the local variables of the body
+ * (or of run()'s body) are gone. So declare what tasks refer to outside of the scope, or capture it
+ * by value, or join the tasks in the body.
  *
- * Errors are std::system_error with a code of the generic category, which compares with std::errc. What
- * ends in _until or _for gives up at a time: where the standard library has the name it returns false then,
- * elsewhere it throws std::errc::timed_out.
+ * Errors are std::system_error with a code of the generic category, which compares with std::errc.
+ * Functions ending in _until or _for give up at a time. Those that the standard library has under
+ * the same name return false then; the others throw std::errc::timed_out.
  *
- * Exceptions: one that leaves the body or a task of a scope cancels the scope; when all of its tasks have
- * ended, the scope throws it where it was opened. If there were several, it throws the first, and gives
- * the others to scope_options::failures, or else writes them to standard error. What a join has thrown is
- * the joiner's: the scope throws it only if it leaves the body, or a task, again, or if the body is
- * cut short after it.
+ * Exceptions: an exception that leaves the body or a task of a scope cancels the scope; when all of
+ * its tasks have ended, the scope throws the exception where it was opened. If there were several,
+ * the scope throws the first and gives the others to scope_options::failures, or writes them to
+ * standard error if that is not set. An exception that a join has thrown belongs to the joiner: the
+ * scope throws it only if it leaves the body or a task again, or if the body is interrupted
+ * afterwards.
  *
- * A cancel is the exception haft::io::cancelled, thrown by the wait that it reaches, and by each wait
- * that follows outside of shield(): who catches it only delays it. That is so too in a destructor,
- * which must catch it, or wait inside shield(). It ends a task quietly. A scope that was cancelled returns
- * what its body returned, if the body has; else it throws `cancelled`.
+ * A cancel is the exception haft::io::cancelled, thrown by the wait that it interrupts and by every
+ * later wait outside of shield(); so catching it only delays it. A wait in a destructor throws it,
+ * too: the destructor must catch it, or wait inside shield(). `cancelled` ends a task quietly. A
+ * cancelled scope returns its body's result if the body has returned; otherwise it throws
+ * `cancelled`.
  *
- * Tasks that haft_io_spawn of C has started, and haft_io_fail, unwind by no exception: destructors run, and
- * only catch (...) sees it, and must rethrow.
+ * haft_io_fail, and tasks started by C's haft_io_spawn, unwind without an exception object:
+ * destructors run, and only catch (...) notices, which must rethrow.
  */
 #ifndef HAFT_IO_HPP
 #define HAFT_IO_HPP
 
-/* As in haft.hpp. */
+/* The same test as in haft.hpp. */
 #if __cplusplus <= 201703L
 #    error "haft/io.hpp is C++20: compile with -std=c++20 or later"
 #    include <haft/io.hpp is C++20>
@@ -100,7 +104,8 @@ struct clock {
 };
 inline constexpr clock::time_point forever = clock::time_point::max();
 
-/* So much later than now, or for ever if that is beyond the clock; now for a time that is negative, or no number. */
+/* The time that is `duration` from now; forever if that is beyond the clock; now if it is negative
+   or not a number. */
 template <typename Rep, typename Period>
 clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
     using seconds = std::chrono::duration<double>;
@@ -115,8 +120,9 @@ namespace detail {
 inline std::int64_t deadline_of(clock::time_point time) {
     return time.time_since_epoch().count();
 }
-/* Another clock is asked once: it may be set afterwards. What is far away is compared as floating-point
-   numbers, since the difference, or the time itself in the clock's unit, may be beyond integers. */
+/* Another clock is read once: changing it afterwards has no effect. Distant times are compared as
+   floating-point numbers, because the difference, or the time itself in the clock's unit, may
+   overflow integers. */
 template <typename Clock, typename Duration>
 std::int64_t deadline_of(std::chrono::time_point<Clock, Duration> time) {
     using seconds = std::chrono::duration<double>;
@@ -147,12 +153,12 @@ inline void yield() {
 /* ---- Running and scopes --------------------------------------------------------------------- */
 
 struct run_options {
-    int threads = 1;               /* on which tasks run; 0: one for each processor */
+    int threads = 1;               /* number of threads that run tasks; 0: one for each processor */
     const char *backend = nullptr; /* see haft_io_run_options_t */
-    std::size_t stack_size = 0;    /* of a task, and of a scope's body; 0: haft_stack_size() */
+    std::size_t stack_size = 0;    /* of tasks and of scopes' bodies; 0: haft_stack_size() */
     int blocking_threads = 0;
-    int dump_signal = 0;                  /* the process gets it: the run dumps its tasks */
-    std::chrono::nanoseconds watchdog{0}; /* a task that holds its thread for longer is named */
+    int dump_signal = 0;                  /* the signal on which the run dumps its tasks */
+    std::chrono::nanoseconds watchdog{0}; /* a task that holds its thread for longer is reported */
     bool times_polls = false;
     bool moves = false; /* all tasks move between threads; see haft/io.h, "scopes" */
     bool dense = false; /* for very many tasks: small stacks; see haft_io_run_options_t */
@@ -163,23 +169,24 @@ template <typename T>
 class task;
 
 struct task_options {
-    const char *name = nullptr; /* for the dump; not copied; nullptr: as the caller's */
-    bool moves = false;         /* also if those of its scope do not */
-    bool spread = false;        /* over the threads; see haft_io_task_options_t, as for the next */
-    std::size_t stack_size = 0; /* 0: as all of the run */
+    const char *name = nullptr; /* for the dump; not copied; nullptr: the caller's name */
+    bool moves = false;         /* even if its scope's tasks do not */
+    bool spread = false;        /* start on the least loaded thread; for this and the next see
+                                   haft_io_task_options_t */
+    std::size_t stack_size = 0; /* 0: as the run's */
 };
 
-/* A scope that is open: valid until it ends, in it and in what it has spawned. */
+/* An open scope: valid until it ends, for its body and its tasks. */
 class scope_ref {
   public:
     explicit scope_ref(detail::frame &frame) : in(&frame) {}
-    /* Cancels the body and the tasks of the scope. To be called by a task of the run. Does nothing for a
-       scope outside of a run. */
+    /* Cancels the body and the tasks of the scope. Only tasks of the run may call this. Does
+       nothing for a scope outside of a run. */
     void cancel() const {
         if (in->scope != nullptr)
             haft_io_scope_cancel(in->scope);
     }
-    /* As the functions of these names, in this scope. */
+    /* Like the functions of these names, but in this scope. */
     template <std::invocable F>
     void spawn(F function) const {
         spawn(task_options{}, std::move(function));
@@ -197,11 +204,12 @@ class scope_ref {
     detail::frame *in;
 };
 
-/* What a scope calls: a function of nothing, or of the scope. */
+/* The body of a scope: a function without parameters, or one that takes the scope. */
 template <typename F>
 concept scope_body = std::invocable<F &> || std::invocable<F &, scope_ref>;
 
-/* Runs the body as the first task, and returns what it returns, when all tasks have ended; or throws. */
+/* Runs the body as the first task, waits until all tasks have ended, and returns the body's result
+   or throws. */
 template <scope_body F>
 decltype(auto) run(const run_options &options, F function) {
     detail::body<F, scope_ref> body{function, options.failures, "run", true};
@@ -222,7 +230,7 @@ decltype(auto) run(F function) {
     return io::run(run_options{}, std::move(function));
 }
 
-/* The same for tests: repeatable, in virtual time (haft_io_simulate). */
+/* Like run(), for tests: repeatable, in virtual time (haft_io_simulate). */
 struct simulation_options {
     std::uint64_t seed = 0;
     bool short_counts = false;
@@ -245,16 +253,18 @@ decltype(auto) simulate(simulation_options how, F function) {
 }
 
 struct scope_options {
-    const char *name = nullptr;           /* for the dump; not copied */
-    clock::time_point deadline = forever; /* it is cancelled then, and throws timed_out */
-    bool shielded = false;                /* a cancel from outside does not reach into it */
-    std::vector<std::exception_ptr> *failures = nullptr; /* gets all exceptions, in order */
-    bool moves = false; /* the tasks in it, and in scopes below, move between threads */
-    /* Gets the exceptions of tasks, in the task, which may wait there: then the scope goes on, as that of a server whose
-       tasks each serve a connection. What it throws itself, and what the body throws, ends the scope. */
+    const char *name = nullptr; /* for the dump; not copied */
+    /* when the scope is cancelled; it then throws timed_out */
+    clock::time_point deadline = forever;
+    bool shielded = false; /* no cancel from outside reaches into it */
+    std::vector<std::exception_ptr> *failures = nullptr; /* receives all exceptions, in order */
+    bool moves = false; /* tasks in it, and in scopes below it, move between threads */
+    /* Is called with each exception of a task, in that task, where it may wait. The scope then goes
+       on, as the scope of a server with one task for each connection must. An exception that this
+       function throws, or that the body throws, still ends the scope. */
     detail::failure_function on_failure = {};
 };
-/* For scope_options::on_failure: writes a line on standard error. */
+/* For scope_options::on_failure: writes a line to standard error. */
 inline void print_failure(const std::exception_ptr &failure, std::string_view task) {
     try {
         std::rethrow_exception(failure);
@@ -268,14 +278,15 @@ inline void print_failure(const std::exception_ptr &failure, std::string_view ta
 }
 
 /*
- * Calls the body in a new scope, and returns what it returns, when all tasks that were spawned there have
- * ended; or throws. Outside of a run there are no tasks, and no deadlines: the body is called.
+ * Calls the body in a new scope, waits until all tasks that were spawned there have ended, and
+ * returns the body's result or throws. Outside of a run there are no tasks and no deadlines: the
+ * body is simply called.
  */
 template <scope_body F>
 decltype(auto) scope(const scope_options &options, F function) {
     haft_io_scope_options_t given = {};
     given.name = options.name;
-    if (options.deadline != forever) /* 0 would be none */
+    if (options.deadline != forever) /* 0 would mean no deadline */
         given.deadline = std::max(detail::deadline_of(options.deadline), std::int64_t(1));
     given.shielded = options.shielded;
     given.moves = options.moves;
@@ -286,8 +297,9 @@ template <scope_body F>
 decltype(auto) scope(F function) {
     return io::scope(scope_options{}, std::move(function));
 }
-/* A time of any clock, which is asked once, or so much later than now. Throws timed_out if the body, or a task of the
-   scope, was cut short; if all had done what they were to do when the time came, what the body returned is returned. */
+/* A scope with a deadline: a time of any clock, which is read once, or a duration from now. Throws
+   timed_out if the deadline interrupted the body or a task of the scope. If all of them had
+   finished their work when the time came, this returns the body's result. */
 template <typename Clock, typename Duration, scope_body F>
 decltype(auto) with_deadline(std::chrono::time_point<Clock, Duration> deadline, F function) {
     scope_options options;
@@ -298,7 +310,7 @@ template <typename Rep, typename Period, scope_body F>
 decltype(auto) with_deadline(std::chrono::duration<Rep, Period> time, F function) {
     return io::with_deadline(from_now(time), std::move(function));
 }
-/* A scope that goes on when a task in it fails, which is told to the function. */
+/* A scope that outlives the failure of a task; the function is told of each failure. */
 template <scope_body F>
 decltype(auto) supervise(detail::failure_function on_failure, F function) {
     scope_options options;
@@ -311,9 +323,9 @@ decltype(auto) supervise(F function) {
 }
 
 /*
- * A deadline for the block in which the object lives, without a scope and so without a second stack: when its time has
- * come, what the task waits for there throws std::errc::timed_out, and so does each further wait. See
- * haft_io_deadline_set. Outside of a run, nothing.
+ * A deadline for the block in which the object lives, without a scope and so without a second
+ * stack: when its time has come, the task's current wait throws std::errc::timed_out, and so does
+ * every later wait in the block. See haft_io_deadline_set. Has no effect outside of a run.
  *
  *     io::deadline idle(30s);
  *     connection.read(buffer);
@@ -331,7 +343,7 @@ class deadline {
     deadline(const deadline &) = delete;
     deadline &operator=(const deadline &) = delete;
     ~deadline() { haft_io_deadline_end(&state); }
-    /* Anew, from now on. */
+    /* Sets the deadline again, from now on. */
     template <typename Rep, typename Period>
     void set(std::chrono::duration<Rep, Period> time) {
         set(from_now(time));
@@ -346,7 +358,7 @@ class deadline {
     haft_io_deadline_t state = {};
 };
 
-/* No cancel from outside reaches into the call: for cleanups that must wait. */
+/* Calls the function where no cancel from outside reaches it: for cleanups that must wait. */
 template <scope_body F>
 decltype(auto) shield(F function) {
     scope_options options;
@@ -354,7 +366,7 @@ decltype(auto) shield(F function) {
     return io::scope(options, std::move(function));
 }
 
-/* Cancels the innermost scope that the caller is in; outside of a run, nothing. */
+/* Cancels the innermost scope that the caller is in. Does nothing outside of a run. */
 inline void cancel() {
     if (haft_io_scope_t *here = haft_io_this_scope())
         haft_io_scope_cancel(here);
@@ -366,7 +378,8 @@ inline scope_ref this_scope() {
 
 /* ---- Tasks ---------------------------------------------------------------------------------- */
 
-/* A task whose result is wanted. Joined once at most, by a task of the run, before its scope ends. */
+/* A task whose result is wanted. It may be joined once, by a task of the run, before its scope
+   ends. */
 template <typename T>
 class [[nodiscard]] task {
   public:
@@ -381,8 +394,9 @@ class [[nodiscard]] task {
 
     bool joinable() const { return handle != nullptr; }
     /*
-     * Waits for the end of the task; returns what its function returned, or throws what it threw. That
-     * has cancelled the scope; a joiner inside of it gets the exception nevertheless, not `cancelled`.
+     * Waits for the end of the task; returns what its function returned, or throws what it threw.
+     * An exception has cancelled the task's scope; a joiner in that scope still gets the exception,
+     * not `cancelled`.
      */
     T join() {
         if (handle == nullptr)
@@ -404,7 +418,8 @@ class [[nodiscard]] task {
     std::shared_ptr<detail::outcome<T>> out;
 };
 
-/* Starts the function as a task of this_scope(). What it has captured is destroyed at its end. */
+/* Starts the function as a task of this_scope(). Its captures are destroyed at the end of the
+   task. */
 template <std::invocable F>
 void spawn(task_options options, F function) {
     this_scope().spawn(options, std::move(function));
@@ -413,7 +428,7 @@ template <std::invocable F>
 void spawn(F function) {
     this_scope().spawn(task_options{}, std::move(function));
 }
-/* The same for a task whose result is wanted. */
+/* Like spawn(), for a task whose result is wanted. */
 template <std::invocable F>
 task<std::invoke_result_t<F &>> async(task_options options, F function) {
     return this_scope().async(options, std::move(function));
@@ -424,7 +439,7 @@ task<std::invoke_result_t<F &>> async(F function) {
 }
 
 namespace detail {
-/* Starts the job in the scope of the frame, whose tasks are to find it. */
+/* Starts the job in the frame's scope, with the frame as the value that the task finds. */
 template <typename Job>
 haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job, bool joinable) {
     if (in.scope == nullptr || haft_io_this_scope() == nullptr)
@@ -462,7 +477,7 @@ task<std::invoke_result_t<F &>> scope_ref::async(task_options options, F functio
 /* ---- Several at once ------------------------------------------------------------------------ */
 
 namespace detail {
-/* The elements of a range as functions to be called once: by reference if the range keeps them. */
+/* The elements of a range, as functions to be called once: by reference if the range owns them. */
 template <typename R>
 auto function_of(R &&element) {
     if constexpr (std::is_lvalue_reference_v<R>)
@@ -479,8 +494,8 @@ concept functions =
     std::ranges::input_range<R> && std::invocable<std::ranges::range_reference_t<R>>;
 
 /*
- * Calls the functions as tasks of a new scope, and returns their results, in a tuple, with std::monostate
- * for void. An exception of one cancels the others.
+ * Calls the functions as tasks of a new scope, and returns a tuple of their results, with
+ * std::monostate for void. An exception of one cancels the others.
  */
 template <std::invocable... F>
 auto all(F... calls) {
@@ -494,14 +509,14 @@ auto all(F... calls) {
     });
     return std::apply(
         [](auto &...result) {
-            if (!(result.has_value() && ...)) /* a cancel from outside, and no failure */
+            if (!(result.has_value() && ...)) /* a cancel from outside, without a failure */
                 throw cancelled();
             return std::tuple<detail::kept<std::invoke_result_t<F &>>...>(
                 std::move(result).value()...);
         },
         results);
 }
-/* The same for a range of functions: a vector. */
+/* The same for a range of functions; returns a vector. */
 template <functions R>
 auto all(R &&calls) {
     std::vector<task<detail::result_of_each<R>>> tasks;
@@ -518,9 +533,9 @@ auto all(R &&calls) {
 }
 
 /*
- * Calls the functions as tasks of a new scope, and returns the result of the one that returned first, in a
- * variant, whose index is the function's. The others have been cancelled, and have ended. What one throws,
- * before or after, is thrown.
+ * Calls the functions as tasks of a new scope, and returns the result of the one that returned
+ * first, in a variant whose index is the function's. By then the others have been cancelled and
+ * have ended. If any of them throws, before or after that, this throws the exception.
  */
 template <std::invocable... F>
 requires(sizeof...(F) > 0) auto first(F... calls) {
@@ -543,7 +558,7 @@ requires(sizeof...(F) > 0) auto first(F... calls) {
         throw cancelled();
     return std::move(*winner);
 }
-/* The same for a range of functions, which is not empty: the index, and the result. */
+/* The same for a non-empty range of functions; returns the index and the result. */
 template <functions R>
 auto first(R &&calls) {
     std::optional<std::pair<std::size_t, detail::result_of_each<R>>> winner;
@@ -573,7 +588,7 @@ auto first(R &&calls) {
 /* ---- Values of tasks ------------------------------------------------------------------------ */
 
 /*
- * A value that the tasks of a scope share, without passing it on. Declared static, as
+ * A value that the tasks of a scope share without passing it on. It is declared static:
  *     static io::local<std::string> user;
  */
 template <typename T>
@@ -582,9 +597,9 @@ class local {
     local() = default;
     local(const local &) = delete;
     local &operator=(const local &) = delete;
-    /* Calls the body in a scope, in which the value is this, for the body and for the tasks that are
-       spawned there, but not for what is spawned from there into a scope further out. To be called by a
-       task. */
+    /* Calls the body in a new scope. The value is set for the body and for the tasks spawned in
+       that scope, but not for tasks spawned from there into an outer scope. Only tasks may call
+       this. */
     template <scope_body F>
     decltype(auto) with(T value, F function) {
         if (haft_io_this_scope() == nullptr)
@@ -634,7 +649,7 @@ class mutex {
     haft_io_mutex_t state = {};
 };
 
-/* A SharedTimedLockable, for std::shared_lock too. Who holds it must not ask again. */
+/* A SharedTimedLockable, for std::shared_lock too. It is not recursive. */
 class shared_mutex {
   public:
     shared_mutex() = default;
@@ -694,7 +709,7 @@ class semaphore {
     haft_io_semaphore_t state = {};
 };
 
-/* With a lock of `mutex`. A wait that is cancelled has locked again. */
+/* Works with a lock of `mutex`. A cancelled wait locks it again before it throws. */
 class condition_variable {
   public:
     condition_variable() = default;
@@ -739,7 +754,7 @@ class condition_variable {
     haft_io_condition_t state = {};
 };
 
-/* Is set or not; a wait ends when it is set. */
+/* An event is either set or not; a wait ends when it is set. */
 class event {
   public:
     event() = default;
@@ -762,13 +777,13 @@ class event {
     haft_io_event_t state = {};
 };
 
-/* As many as `count` wait for each other, round after round. */
+/* `count` callers wait for each other, round after round. */
 class barrier {
   public:
     explicit barrier(std::uint32_t count) { state.needed = count; }
     barrier(const barrier &) = delete;
     barrier &operator=(const barrier &) = delete;
-    /* True for the one that arrived last. Who gives up has not arrived. */
+    /* True for the caller that arrived last. A caller that gives up counts as not arrived. */
     bool arrive_and_wait() { return arrive_and_wait_until(forever); }
     template <typename Clock, typename Duration>
     bool arrive_and_wait_until(std::chrono::time_point<Clock, Duration> time) {
@@ -796,8 +811,9 @@ class once_flag {
                                 F function);
     haft_io_once_t state = {};
 };
-/* Calls the function if no call by this flag has returned; who comes meanwhile waits, until the time. After an
-   exception the next who comes calls again. */
+/* Calls the function unless a call with this flag has already returned; while a call is under way,
+   other callers wait for it, at most until the time. After an exception the next caller calls
+   again. */
 template <typename Clock, typename Duration, std::invocable F>
 void call_once_until(once_flag &flag, std::chrono::time_point<Clock, Duration> time, F function) {
     auto call = [](void *argument) { (*static_cast<F *>(argument))(); };
@@ -835,11 +851,13 @@ decltype(auto) with_stop(std::stop_token token, F function) {
     });
 }
 
-/* Calls the body with a token that is stopped when a cancel reaches the scope around: for code that looks at tokens,
-   also on other threads. Who cancels stops the token, so that the body need not wait to see it; it is stopped from
-   the beginning where the scope has been cancelled before. Callbacks of the token run where the cancel is made, and
-   must not wait. A deadline passes when the thread looks at its timers: code that computes on a task's thread under
-   one yields now and then, or is called by call_blocking(). Outside of a run nothing stops the token. */
+/* Calls the body with a token that is stopped when the surrounding scope is cancelled: for code
+   that checks tokens, also on other threads. The cancelling thread stops the token, so the body
+   need not wait to notice; if the scope has been cancelled before, the token is stopped from the
+   beginning. Callbacks of the token run on the cancelling thread and must not wait. A deadline
+   passes only when the thread looks at its timers: code that computes under one on a task's thread
+   must yield now and then, or be called by call_blocking(). Outside of a run nothing stops the
+   token. */
 template <std::invocable<std::stop_token> F>
 decltype(auto) with_stop_token(F function) {
     std::stop_source source;
@@ -850,7 +868,7 @@ decltype(auto) with_stop_token(F function) {
 
 /* ---- Promises ------------------------------------------------------------------------------- */
 
-/* As std::promise and std::future, whose errors they throw, between tasks and threads. */
+/* Like std::promise and std::future, whose errors they throw, but between tasks and threads. */
 template <typename T>
 class promise;
 
@@ -858,7 +876,7 @@ namespace detail {
 template <typename T>
 struct promised : outcome<T> {
     event kept_or_broken;
-    std::atomic<bool> taken = false; /* somebody gives the value */
+    std::atomic<bool> taken = false; /* the value is being given */
 };
 } // namespace detail
 
@@ -879,7 +897,7 @@ class future {
     std::future_status wait_for(std::chrono::duration<Rep, Period> time) const {
         return wait_until(from_now(time));
     }
-    /* Once. A wait that is cancelled has not taken the value. */
+    /* May be called once. A cancelled wait has not taken the value. */
     T get() {
         wait();
         return std::exchange(state, nullptr)->take();
@@ -902,7 +920,7 @@ class promise {
     promise() : state(std::make_shared<detail::promised<T>>()) {}
     promise(promise &&other) noexcept = default;
     promise &operator=(promise &&other) noexcept {
-        promise moved(std::move(other)); /* what this one has promised ends here */
+        promise moved(std::move(other)); /* the promise held until now is broken here */
         std::swap(state, moved.state);
         std::swap(retrieved, moved.retrieved);
         return *this;
@@ -951,15 +969,16 @@ class promise {
 /* ---- Channels ------------------------------------------------------------------------------- */
 
 /*
- * Carries values, in order, between tasks and threads. A send waits while `capacity` values are inside; with
- * capacity 0, until a receiver takes the value. After close() nothing can be sent; what is inside can still
- * be received. It is also the range of what is received, until it is closed:
+ * Carries values, in order, between tasks and threads. A send waits while `capacity` values are
+ * inside; with capacity 0, until a receiver takes the value. After close() nothing can be sent;
+ * what is inside can still be received. It is also the range of what is received, until it is
+ * closed:
  *     for (std::string name : names) ...
- * To be destroyed when nobody waits for it; values inside are destroyed, too.
+ * Destroy it when no task waits for it; values inside are destroyed, too.
  */
 template <typename T>
 class channel {
-    /* The channel of C copies bytes. Other values go by a box of their own. */
+    /* The channel of C copies bytes. Values that cannot be copied so travel in boxes. */
     static constexpr bool boxed =
         !(std::is_trivially_copyable_v<T> && std::is_trivially_default_constructible_v<T>);
     using slot = std::conditional_t<boxed, T *, T>;
@@ -980,8 +999,8 @@ class channel {
         haft_io_channel_free(handle);
     }
 
-    /* False: it has been closed. What is not sent is the caller's still, after a deadline and a cancel, too, if a T can
-       be assigned to. */
+    /* False: the channel has been closed. A value that was not sent stays the caller's, also after
+       a deadline or a cancel, if T is assignable. */
     bool send(T &&value) { return send_until(forever, std::move(value)); }
     bool send(const T &value) { return send_until(forever, value); }
     template <typename Clock, typename Duration>
@@ -1002,8 +1021,8 @@ class channel {
     bool send_for(std::chrono::duration<Rep, Period> time, const T &value) {
         return send_until(from_now(time), value);
     }
-    /* Without waiting. False: it is full, nobody waits to receive, or it has been closed; the value is the
-       caller's still. */
+    /* Sends without waiting. False: the channel is full, has no waiting receiver, or is closed; the
+       value stays the caller's. */
     bool try_send(T &value) {
         parcel sent(value);
         int code = haft_io_channel_try_send(handle, sent.at());
@@ -1011,7 +1030,7 @@ class channel {
     }
     bool try_send(T &&value) { return try_send(value); }
 
-    /* Nothing: it has been closed, and is empty. */
+    /* std::nullopt: the channel has been closed and is empty. */
     std::optional<T> receive() { return receive_until(forever); }
     template <typename Clock, typename Duration>
     std::optional<T> receive_until(std::chrono::time_point<Clock, Duration> time) {
@@ -1023,7 +1042,7 @@ class channel {
     std::optional<T> receive_for(std::chrono::duration<Rep, Period> time) {
         return receive_until(from_now(time));
     }
-    /* Nothing also if there is none now. */
+    /* Receives without waiting; std::nullopt also if there is no value now. */
     std::optional<T> try_receive() {
         slot got{};
         int code = haft_io_channel_try_receive(handle, std::addressof(got));
@@ -1031,7 +1050,7 @@ class channel {
     }
     void close() { haft_io_channel_close(handle); }
 
-    /* Receives when it is asked whether there is a value, not before. */
+    /* Receives only when it is asked whether there is a value. */
     class iterator {
       public:
         using iterator_concept = std::input_iterator_tag;
@@ -1065,7 +1084,7 @@ class channel {
     iterator begin() { return iterator(*this); }
     std::default_sentinel_t end() const { return {}; }
 
-    /* For select(): a value to send, or the place for one. */
+    /* For select(): a value to send, or space for a received one. */
     class parcel {
       public:
         explicit parcel(T &value) : inside(packed(value)) {}
@@ -1086,7 +1105,7 @@ class channel {
                 inside = nullptr;
             return true;
         }
-        /* The value comes back unless it was sent. */
+        /* A value that was not sent is moved back. */
         bool was(int code, T &value) {
             if constexpr (boxed && std::is_move_assignable_v<T>)
                 if (code != 0)
@@ -1124,9 +1143,9 @@ class channel {
     haft_io_channel_t *handle;
 };
 
-/* What select() may do: receive, and call the function with the value, or with nothing if the channel has
-   been closed and is empty. A pointer to a channel may be nullptr: then this is never done, so a loop leaves out one
-   that has been closed. */
+/* A case of select(): receive, and call the function with the value, or with std::nullopt if the
+   channel has been closed and is empty. A pointer to a channel may be nullptr: such a case is never
+   chosen, so a loop sets the pointer of a closed channel to nullptr. */
 template <typename T, typename F>
 struct on_receive {
     on_receive(channel<T> *from, F call)
@@ -1145,7 +1164,8 @@ struct on_receive {
     F function;
     typename channel<T>::slot got{};
 };
-/* Or send the value, and call the function with true; with false if the channel has been closed. */
+/* A case of select(): send the value, and call the function with true; with false if the channel
+   has been closed. */
 template <typename T, typename F>
 struct on_send {
     on_send(channel<T> *to, std::type_identity_t<T> value, F call)
@@ -1166,7 +1186,7 @@ struct on_send {
     F function;
 };
 
-/* Or call the function when the event is set. */
+/* A case of select(): call the function when the event is set. */
 template <typename F>
 struct on_event {
     on_event(event &awaited, F call) : of(&awaited), function(std::move(call)) {}
@@ -1183,8 +1203,9 @@ struct on_event {
 };
 
 /*
- * Waits until one of the cases can be done, does it, and returns its index; if several can, none is passed over
- * again and again. With a time: nothing after it. Cases are on_receive, on_send, on_event, on_ready, on_signal.
+ * Waits until one of the cases can be done, does it, and returns its index; if several can, no case
+ * is passed over again and again. With a time: returns std::nullopt if that passes first. Cases are
+ * on_receive, on_send, on_event, on_ready, on_signal.
  *     io::select(io::on_receive(numbers, [](std::optional<int> number) { ... }),
  *                io::on_send(words, "a word", [](bool sent) { ... }));
  */
@@ -1213,8 +1234,8 @@ std::size_t select(Cases &&...cases) {
 /* ---- Descriptors ---------------------------------------------------------------------------- */
 
 /*
- * What was read into memory that the library lends (haft_io_read_lent); a range of bytes. Move-only; gives the memory
- * back. Empty at the end.
+ * Bytes read into memory that the library lends (haft_io_read_lent); a range. Move-only; gives the
+ * memory back. Empty at the end of the stream.
  *
  *     for (io::lent bytes; connection.read(bytes);)
  *         connection.write_all(bytes);
@@ -1225,7 +1246,7 @@ class lent {
     lent(lent &&other) noexcept
         : first(std::exchange(other.first, nullptr)), count(std::exchange(other.count, 0)) {}
     lent &operator=(lent &&other) noexcept {
-        lent moved(std::move(other)); /* what this one has is given back here */
+        lent moved(std::move(other)); /* the memory held until now is given back here */
         std::swap(first, moved.first);
         std::swap(count, moved.count);
         return *this;
@@ -1245,14 +1266,15 @@ class lent {
     std::size_t count = 0;
 };
 
-/* Owns a descriptor, and closes it. Move-only. Its functions work outside of a run, too: they block. */
+/* Owns a descriptor, and closes it. Move-only. Its functions work outside of a run, too, where they
+   block. */
 class descriptor {
   public:
     descriptor() = default;
     explicit descriptor(int owned) : number(owned) {}
     descriptor(descriptor &&other) noexcept : number(std::exchange(other.number, -1)) {}
     descriptor &operator=(descriptor &&other) noexcept {
-        descriptor moved(std::move(other)); /* what this one has is closed here */
+        descriptor moved(std::move(other)); /* the descriptor held until now is closed here */
         std::swap(number, moved.number);
         return *this;
     }
@@ -1261,13 +1283,13 @@ class descriptor {
     int get() const { return number; }
     int release() { return std::exchange(number, -1); }
     explicit operator bool() const { return number >= 0; }
-    /* Ends the waits of other tasks on it, with std::errc::bad_file_descriptor. */
+    /* Closes the descriptor. Waits of other tasks on it end with std::errc::bad_file_descriptor. */
     void close() noexcept {
         if (number >= 0)
             haft_io_close(std::exchange(number, -1));
     }
 
-    /* How many bytes were read; 0 at the end. */
+    /* Returns how many bytes were read; 0 at the end of the stream. */
     std::size_t read(std::span<std::byte> into) const {
         return detail::counted(haft_io_read(number, into.data(), into.size()), "read");
     }
@@ -1275,21 +1297,21 @@ class descriptor {
     std::size_t read(std::span<const iovec> into) const {
         return detail::counted(haft_io_readv(number, into.data(), into.size()), "read");
     }
-    /* What `into` had is given back before the wait. False at the end. */
+    /* Gives the memory of `into` back, then waits and reads. False at the end of the stream. */
     bool read(lent &into) const {
         into.count = 0;
         into.count = detail::counted(haft_io_read_lent(number, &into.first), "read");
         return into.count != 0;
     }
-    /* Writes all of an answer, which may be what `bytes` has, and then does the same as read(bytes): one wait, where a
-       back end can have both at once (haft_io_exchange). */
+    /* Writes all of an answer, which may lie in `bytes`, and then does the same as read(bytes): in
+       one wait, if the back end can do both at once (haft_io_exchange). */
     bool exchange(std::span<const std::byte> answer, lent &bytes) const {
         bytes.count = 0;
         bytes.count = detail::counted(
             haft_io_exchange(number, answer.data(), answer.size(), &bytes.first), "exchange");
         return bytes.count != 0;
     }
-    /* Everything up to the end. */
+    /* Reads everything up to the end of the stream. */
     std::string read_all() const {
         std::string text;
         for (std::size_t size = 0, got = 1; got != 0; size += got) {
@@ -1303,7 +1325,7 @@ class descriptor {
     std::size_t read_all(std::span<std::byte> into) const {
         return detail::counted(haft_io_read_all(number, into.data(), into.size()), "read_all");
     }
-    /* How many bytes were written, at least one. */
+    /* Returns how many bytes were written, at least one. */
     std::size_t write(std::span<const std::byte> bytes) const {
         return detail::counted(haft_io_write(number, bytes.data(), bytes.size()), "write");
     }
@@ -1314,7 +1336,7 @@ class descriptor {
         detail::checked(haft_io_write_all(number, bytes.data(), bytes.size()), "write_all");
     }
     void write_all(std::string_view text) const { write_all(std::as_bytes(std::span(text))); }
-    /* Waits for one of these events of poll(2); those that have come. */
+    /* Waits for any of these events of poll(2); returns the ones that have come. */
     short wait_ready(short events) const {
         return static_cast<short>(
             detail::checked(haft_io_wait_ready(number, events), "wait_ready"));
@@ -1324,7 +1346,8 @@ class descriptor {
     int number = -1;
 };
 
-/* A case of select(): one of these events of poll(2) has come; the function gets those that have. */
+/* A case of select(): any of these events of poll(2) has come; the function gets the ones that have
+   come. */
 template <typename F>
 struct on_ready {
     on_ready(const descriptor &awaited, short wanted, F call)
@@ -1352,8 +1375,9 @@ inline pipe_ends pipe() {
     return {descriptor(ends[0]), descriptor(ends[1])};
 }
 
-/* The lines of a stream, each with its '\n'; what follows the last one, without. A line is valid until the
-   next; one that is longer than `most`, with its '\n', throws std::length_error. The stream must outlive it. */
+/* The lines of a stream, each with its '\n'; bytes after the last '\n' are a line without one. A
+   line is valid until the next. A line longer than `most`, counting its '\n', throws
+   std::length_error. The stream must outlive this object. */
 class lines {
   public:
     explicit lines(const descriptor &stream, std::size_t most = 1 << 20)
@@ -1377,14 +1401,14 @@ class lines {
       private:
         lines *of;
     };
-    /* Goes on at the line that another iterator was left at. */
+    /* Continues at the line where another iterator stopped. */
     iterator begin() {
         passed = false;
         return iterator(*this);
     }
     std::default_sentinel_t end() const { return {}; }
-    /* Reads what comes after the line that an iterator was last asked for, as descriptor::read. That line ends with this;
-       lines go on behind what was read. */
+    /* Reads, as descriptor::read, what follows the line that an iterator last returned, and
+       invalidates that line. The next line begins after the bytes that this has read. */
     std::size_t read(std::span<std::byte> into) {
         prepare();
         std::size_t got =
@@ -1407,7 +1431,7 @@ class lines {
         reader.memory = buffer.data();
         reader.size = buffer.size();
     }
-    /* Reads when it is asked for a line, not before. */
+    /* Reads only when it is asked for a line. */
     std::string_view current() {
         passed = false;
         while (size == 0) {
@@ -1435,12 +1459,12 @@ class lines {
     std::size_t longest;
     std::string buffer;
     haft_io_reader_t reader = {};
-    std::size_t size = 0; /* of the current line; 0: not looked for */
-    bool passed = false;  /* it was read past, before an iterator goes on */
+    std::size_t size = 0; /* of the current line; 0: not read yet */
+    bool passed = false;  /* the current line was read past before an iterator continues */
 };
 
-/* Gathers what is written to a stream, which must outlive it; flush() writes it. What was gathered and never flushed
-   is not written: a destructor does not wait. */
+/* Gathers what is written to a stream, which must outlive this object; flush() writes it. The
+   destructor does not wait, so bytes that were never flushed are lost. */
 class writer {
   public:
     explicit writer(const descriptor &stream, std::size_t size = 1 << 14) : to(&stream) {
@@ -1459,7 +1483,7 @@ class writer {
     std::size_t gathered() const { return state.end - state.start; }
 
   private:
-    /* Either may have moved. */
+    /* Either object may have been moved. */
     void prepare() {
         state.descriptor = to->get();
         state.memory = memory.data();
@@ -1498,7 +1522,7 @@ class address {
                    ? ntohs(reinterpret_cast<const sockaddr_in6 *>(&store)->sin6_port)
                    : 0;
     }
-    /* Without the port: "127.0.0.1". */
+    /* The host without the port: "127.0.0.1". */
     std::string host() const {
         char name[NI_MAXHOST] = "";
         getnameinfo(get(), used, name, sizeof name, nullptr, 0, NI_NUMERICHOST);
@@ -1526,9 +1550,9 @@ inline address own_address_of(const descriptor &socket) {
 }
 } // namespace detail
 
-/* The addresses of a host and a service or port, either of which may be empty. An unknown one is a
-   std::system_error with a code EAI_... of netdb.h, of the category "resolve"; so it is where a socket
-   connects, or a listener listens, by name. */
+/* The addresses of a host and a service or port, either of which may be empty. If it is unknown,
+   this throws a std::system_error with a code EAI_... of netdb.h, in the category "resolve". So do
+   sockets that connect, and listeners that listen, by name. */
 inline std::vector<address> resolve(const std::string &host, const std::string &service,
                                     int type = SOCK_STREAM) {
     addrinfo hints = {}, *found = nullptr;
@@ -1557,7 +1581,7 @@ class socket : public descriptor {
         return socket(detail::checked(haft_io_connect_unix(path.c_str()),
                                       [&] { return "connect to " + path; }));
     }
-    /* Two ends of a Unix socket. */
+    /* The two ends of a pair of Unix sockets. */
     static std::pair<socket, socket> pair(int type = SOCK_STREAM) {
         int ends[2];
         detail::checked(haft_io_socket_pair(AF_UNIX, type, 0, ends), "pair");
@@ -1571,15 +1595,15 @@ class socket : public descriptor {
     std::size_t send(std::span<const std::byte> bytes, int flags = 0) const {
         return detail::counted(haft_io_send(get(), bytes.data(), bytes.size(), flags), "send");
     }
-    /* The address of the other end, and of this one. Not of a simulation. */
+    /* The addresses of the peer and of this end. Not for simulated sockets. */
     address peer() const { return detail::address_by(&::getpeername, *this, "peer"); }
     address own_address() const { return detail::own_address_of(*this); }
-    /* No more is sent; the other end reads the end of the stream. */
+    /* Ends the output: the peer reads the end of the stream. */
     void shutdown(int how = SHUT_WR) const {
         detail::checked(haft_io_shutdown(get(), how), "shutdown");
     }
-    /* Over a Unix socket. The sender's stays its own; the receiver gets one more of the same file, or
-       nothing at the end. */
+    /* Pass a descriptor over a Unix socket. The sender keeps its own; the receiver gets a new one
+       for the same file, or std::nullopt at the end of the stream. */
     void send_descriptor(const descriptor &passed) const {
         detail::checked(haft_io_send_descriptor(get(), passed.get()), "send_descriptor");
     }
@@ -1591,10 +1615,11 @@ class socket : public descriptor {
     }
 };
 
-/* A listening socket, and the range of the connections that it accepts, which has no end. */
+/* A listening socket, which is also the endless range of the connections that it accepts. */
 class listener : public descriptor {
   public:
-    /* `host` is a numeric address, "::" for all; port 0: the system chooses. backlog 0: the most. */
+    /* `host` is a numeric address ("::" for all addresses) or a name. For `port` 0 the system
+       chooses a port. `backlog` 0 means the system's maximum. */
     listener(const std::string &host, std::uint16_t port, int backlog = 0)
         : descriptor(detail::checked(haft_io_listen_tcp(host.c_str(), port, backlog), [&] {
               return "listen at " + host + ", port " + std::to_string(port);
@@ -1609,7 +1634,7 @@ class listener : public descriptor {
     address own_address() const { return detail::own_address_of(*this); }
     socket accept() const { return socket(detail::checked(haft_io_accept(get()), "accept")); }
 
-    /* Accepts when it is asked for a connection, not before. */
+    /* Accepts only when it is asked for a connection. */
     class iterator {
       public:
         using iterator_concept = std::input_iterator_tag;
@@ -1642,7 +1667,7 @@ class listener : public descriptor {
 /* A UDP socket. */
 class datagrams : public descriptor {
   public:
-    /* Bound to this local address; port 0: the system chooses. */
+    /* Binds it to this local address; for port 0 the system chooses a port. */
     explicit datagrams(const address &local)
         : descriptor(detail::checked(haft_io_socket(local.family(), SOCK_DGRAM, 0), "datagrams")) {
         detail::checked(haft_io_bind(get(), local.get(), local.size()), "datagrams");
@@ -1653,7 +1678,8 @@ class datagrams : public descriptor {
         return static_cast<std::uint16_t>(detail::checked(haft_io_port(get()), "port"));
     }
     address own_address() const { return detail::own_address_of(*this); }
-    /* How many bytes, and from where if that is wanted; the rest of a longer one is lost. */
+    /* Returns how many bytes were received, and stores the sender if that is wanted. The rest of a
+       datagram longer than the buffer is lost. */
     std::size_t receive(std::span<std::byte> into, address *from = nullptr) const {
         return detail::counted(haft_io_receive_from(get(), into.data(), into.size(), 0,
                                                     from != nullptr ? from->get() : nullptr,
@@ -1682,8 +1708,9 @@ struct blocking_call {
 };
 } // namespace detail
 
-/* Calls the function on a thread where it may block, and returns or throws what it does. A cancel waits for
-   a call that has begun: with_stop_token() tells it. */
+/* Calls the function on a thread where it may block, and returns its result or throws its
+   exception. A cancel waits for a call that has begun; with_stop_token() lets the call notice the
+   cancel. */
 template <std::invocable F>
 std::invoke_result_t<F &> call_blocking(F function) {
     detail::blocking_call<F &> call{function};
@@ -1691,8 +1718,9 @@ std::invoke_result_t<F &> call_blocking(F function) {
     return call.out.take();
 }
 
-/* The same, but a cancel leaves a call that has begun: the function goes on alone, its result or exception is
-   destroyed, and the end of the run waits for it. So it refers to nothing that may end before. */
+/* The same, but a cancel does not wait for a call that has begun: the function goes on alone, its
+   result or exception is destroyed, and the end of the run waits for it. So the function must not
+   refer to anything that may end before it. */
 template <std::invocable F>
 std::invoke_result_t<F &> call_or_leave(F function) {
     auto *call = new detail::blocking_call<F>{std::move(function)};
@@ -1700,7 +1728,7 @@ std::invoke_result_t<F &> call_or_leave(F function) {
     return std::unique_ptr<detail::blocking_call<F>>(call)->out.take();
 }
 
-/* A file; also a descriptor, with a position. */
+/* A file. It is also a descriptor, with a position. */
 class file : public descriptor {
   public:
     using descriptor::descriptor;
@@ -1713,10 +1741,10 @@ class file : public descriptor {
     std::size_t pwrite(std::int64_t offset, std::span<const std::byte> bytes) const {
         return detail::counted(haft_io_pwrite(get(), bytes.data(), bytes.size(), offset), "pwrite");
     }
-    /* Returns when it is on the disk. */
+    /* Returns when the data is on the disk. */
     void fsync() const { detail::checked(haft_io_fsync(get()), "fsync"); }
-    /* Sends from an offset, which moves on, to a socket, without a copy through the program; 0 at the
-       end. */
+    /* Sends bytes from `offset`, which it advances, to a socket without copying them through the
+       program. Returns how many; 0 at the end of the file. */
     std::size_t send_to(const socket &to, std::int64_t &offset, std::size_t most) const {
         return detail::counted(haft_io_send_file(to.get(), get(), &offset, most), "send_to");
     }
@@ -1727,7 +1755,8 @@ class file : public descriptor {
     }
 };
 
-/* As mkdir(2), remove(3), rename(2), stat(2); the names in a directory, sorted, without "." and "..". */
+/* As mkdir(2), remove(3), rename(2), stat(2); the names in a directory, sorted, without "." and
+   "..". */
 inline void mkdir(const std::string &path, mode_t mode = 0777) {
     detail::checked(haft_io_mkdir(path.c_str(), mode), path.c_str());
 }
@@ -1761,8 +1790,8 @@ inline std::vector<std::string> list_directory(const std::string &path) {
 
 /* ---- Signals and processes ------------------------------------------------------------------ */
 
-/* Blocks these signals, for the threads that are started afterwards, too: to be made before run(). They
-   stay blocked. */
+/* Blocks these signals for the calling thread and the threads started afterwards; make this object
+   before run(). The signals stay blocked. */
 class signals {
   public:
     signals(std::initializer_list<int> numbers) {
@@ -1772,7 +1801,8 @@ class signals {
         if (int code = pthread_sigmask(SIG_BLOCK, &set, nullptr))
             detail::checked(-code, "signals");
     }
-    /* The number of the next that comes, or has come while nobody waited. */
+    /* Waits for the next signal and returns its number; a signal that came while no task waited is
+       returned at once. */
     int wait() const { return detail::checked(haft_io_signal_wait(&set), "wait"); }
     const sigset_t *native_handle() const { return &set; }
 
@@ -1795,22 +1825,23 @@ struct on_signal {
     F function;
 };
 
-/* What the standard streams of a child are; nullptr: the caller's own. */
+/* The standard streams of a child; nullptr: the caller's own. */
 struct streams {
     const descriptor *in = nullptr, *out = nullptr, *error = nullptr;
 };
 
 struct process_options {
     using strings = std::vector<std::string>;
-    std::optional<strings> environment = {}; /* "NAME=value"; nothing: the caller's */
-    std::string folder = {};                 /* in which it begins; empty: the caller's */
-    bool group = false;                      /* of its own, for kill_group() */
+    std::optional<strings> environment = {}; /* "NAME=value"; std::nullopt: the caller's */
+    std::string folder = {};                 /* its working directory; empty: the caller's */
+    /* the child leads a process group of its own, for kill_group() */
+    bool group = false;
 };
 
-/* A child process. One that was not waited for stays in the system's table, as in C. */
+/* A child process. One that was never waited for remains a zombie, as in C. */
 class process {
   public:
-    /* The program, searched in the caller's PATH, and its arguments. */
+    /* Starts a program, which is searched in the caller's PATH, with its arguments. */
     explicit process(const std::vector<std::string> &arguments, const streams &its = {},
                      const process_options &options = {}) {
         auto number_of = [](const descriptor *stream) {
@@ -1832,14 +1863,15 @@ class process {
             });
     }
     pid_t id() const { return number; }
-    /* Waits for its end, once; the status is that of waitpid(2). */
+    /* Waits for the end of the process; may be called once. The status is that of waitpid(2). */
     int wait() const {
         int status = 0;
         detail::checked(haft_io_process_wait(number, &status), "wait");
         return status;
     }
     void kill(int signal) const { send(number, signal); }
-    /* It and all that it has started, if options have given it a group. */
+    /* Sends the signal to the process and all that it has started, if the options gave it a
+       group. */
     void kill_group(int signal) const { send(-number, signal); }
 
   private:

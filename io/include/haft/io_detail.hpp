@@ -2,9 +2,10 @@
 /*
  * How haft/io.hpp carries values and exceptions through tasks of C; not for users.
  *
- * A task's function writes what it returns, or the exception that it throws, into an outcome. A scope has
- * a frame, which lists the outcomes that are exceptions, in order; tasks find it by a task-local value,
- * which they inherit. An outcome is listed before the scope is cancelled, and before the task ends.
+ * A task's function stores its result, or the exception that it throws, in an outcome. Each scope
+ * has a frame, which lists the outcomes that are exceptions, in order; tasks find the frame by a
+ * task-local value, which they inherit. An outcome is listed before the scope is cancelled, and
+ * before the task ends.
  */
 #ifndef HAFT_IO_DETAIL_HPP
 #define HAFT_IO_DETAIL_HPP
@@ -41,7 +42,8 @@
 
 namespace haft::io {
 
-/* What a cancelled wait throws. It is no std::exception: who catches these around a request lets it through. */
+/* Thrown by a cancelled wait. It is not a std::exception, so code that catches these around a
+   request lets it pass. */
 struct __attribute__((visibility("default"))) cancelled {};
 
 namespace detail {
@@ -60,7 +62,7 @@ inline std::error_code error_of(int result) {
                : std::error_code(-result, std::generic_category());
 }
 
-/* Passes a result of haft/io.h on, or throws the error that it is. */
+/* Returns a result of haft/io.h, or throws if it is an error. */
 template <std::signed_integral N>
 N checked(N result, const char *what) {
     if (result == -ECANCELED)
@@ -120,7 +122,7 @@ struct failed_call {
     std::exception_ptr failure;
     bool was_cancelled = false;
     std::atomic<bool> failed =
-        false; /* set when `failure` is, for who looks before the task's end */
+        false; /* set together with `failure`, for readers before the task's end */
     std::atomic<bool> joined = false;  /* a join has thrown it */
     std::shared_ptr<failed_call> next; /* in a frame */
 };
@@ -129,7 +131,8 @@ template <typename T>
 struct outcome : failed_call {
     std::optional<kept<T>> value;
 
-    /* Calls the function; what it throws is kept, except for the unwinding of a fiber, which passes. */
+    /* Calls the function and keeps its exception. The forced unwinding of a fiber passes
+       through. */
     template <typename F, typename... Arguments>
     void take_from(F &function, Arguments &&...arguments) {
         try {
@@ -139,7 +142,7 @@ struct outcome : failed_call {
             was_cancelled = true;
         } catch (...) {
             failure = std::current_exception();
-            if (failure == nullptr) /* no exception: a fiber is unwound */
+            if (failure == nullptr) /* not an exception: a fiber is being unwound */
                 throw;
             failed.store(true, std::memory_order_release);
         }
@@ -151,7 +154,7 @@ struct outcome : failed_call {
     }
 };
 
-/* Of the exception that is caught. */
+/* The identity of the exception being handled. */
 inline std::string type_of_exception() {
     const char *name = abi::__cxa_current_exception_type()->name();
     std::unique_ptr<char, decltype(&std::free)> words(
@@ -172,10 +175,10 @@ inline void print_failure(const std::exception_ptr &failure, const char *scope) 
                  scope != nullptr ? scope : "", what.c_str());
 }
 
-/* With which a scope ends that an exception has ended. */
+/* The code of a scope that an exception has ended. */
 inline constexpr int by_exception = HAFT_IO_BY_EXCEPTION;
 
-/* Which exception it is: an exception_ptr is the address of it, and nothing else. */
+/* Tells exceptions apart: an exception_ptr holds the exception's address and nothing else. */
 inline const void *identity_of(const std::exception_ptr &exception) {
     static_assert(sizeof exception == sizeof(const void *));
     const void *address;
@@ -183,36 +186,37 @@ inline const void *identity_of(const std::exception_ptr &exception) {
     return address;
 }
 
-/* What scope_options::on_failure is. */
+/* The function of scope_options::on_failure. */
 using failure_function = std::function<void(std::exception_ptr failure, std::string_view task)>;
 
 struct frame {
-    frame *outer = nullptr; /* of the scope around; the first of a run has none */
+    frame *outer = nullptr; /* of the surrounding scope; the first scope of a run has none */
     std::size_t depth = 0;
     haft_io_scope_t *scope = nullptr;
     const failure_function *on_failure = nullptr;
-    std::mutex mutex; /* never held over a wait */
+    std::mutex mutex; /* never held across a wait */
     std::shared_ptr<failed_call> first, last;
-    /* Those that are listed, by identity_of(); without memory, not all of them, so that one that leaves the
-       scope by two ways may count as two. */
+    /* Identities of the listed exceptions, by identity_of(). When memory runs out some are missing,
+       so an exception that leaves the scope in two ways may count twice. */
     std::unordered_map<const void *, failed_call *> listed;
 
     void open_in(frame *around) {
         outer = around;
         depth = around != nullptr ? around->depth + 1 : 0;
     }
-    ~frame() { /* one by one: they may be many */
+    ~frame() { /* one by one: a recursive destructor could overflow the stack */
         last = nullptr;
         while (first != nullptr)
             first = std::exchange(first->next, nullptr);
     }
-    /* The exception has left the body or a task: it is thrown by the scope, once. */
+    /* The exception has left the body or a task: the scope is to throw it, once. */
     void fail(std::shared_ptr<failed_call> call) {
         note(std::move(call));
         haft_io_note_failure(by_exception, "an exception");
-        haft_io_scope_cancel(scope); /* that may be further out, if C has opened one in between */
+        haft_io_scope_cancel(scope); /* which may be further out, if C code has opened a scope in
+                                        between */
     }
-    /* Of a task. A scope that has `on_failure` goes on, unless that throws. */
+    /* An exception of a task. A scope that has `on_failure` goes on, unless that throws. */
     void task_failed(std::shared_ptr<failed_call> call) {
         if (on_failure == nullptr) {
             fail(std::move(call));
@@ -233,7 +237,7 @@ struct frame {
         std::lock_guard lock(mutex);
         try {
             auto [known, is_new] = listed.try_emplace(identity_of(call->failure), call.get());
-            if (!is_new) { /* a join threw it here */
+            if (!is_new) { /* a join threw this exception here */
                 known->second->joined = false;
                 return;
             }
@@ -242,7 +246,8 @@ struct frame {
         (last != nullptr ? last->next : first) = call;
         last = std::move(call);
     }
-    /* What the scope throws, unless that is null; the others go to `failures`, or to standard error. */
+    /* Throws the scope's exception, if there is one; the others go to `failures`, or to standard
+       error. */
     std::exception_ptr first_failure(std::vector<std::exception_ptr> *failures, const char *name) {
         std::exception_ptr thrown;
         if (failures != nullptr)
@@ -275,14 +280,14 @@ inline frame &needed_frame() {
     return *found;
 }
 
-/* The current task has this value while the object lives. */
+/* Sets a value of the current task while the object lives. */
 class bound {
   public:
     bound(const void *at, void *value) : key(at), before(haft_io_local_get(at)) {
         if (haft_io_local_set(at, value) != 0)
             throw std::bad_alloc();
     }
-    /* Without memory the task would go on with a value that is gone. */
+    /* If there were no memory the task would keep a dangling value. */
     ~bound() {
         if (haft_io_local_set(key, before) != 0)
             std::terminate();
@@ -299,8 +304,8 @@ class bound {
 struct local_binding {
     const void *key;
     void *before;
-    local_binding *outer;   /* that the task had before */
-    frame *scope = nullptr; /* in which the value is; it is gone when that has ended */
+    local_binding *outer;   /* the task's previous value */
+    frame *scope = nullptr; /* the scope of the value; the value is gone when the scope has ended */
 };
 __attribute__((visibility("default"))) inline char bindings_key;
 
@@ -314,7 +319,8 @@ inline bool is_around(const frame *outer, const frame *inner) {
     return inner == outer;
 }
 
-/* While the object lives the current task has what a task of that scope is to inherit. */
+/* While the object lives, the current task has the values that a task of that scope is to
+   inherit. */
 class inherited {
   public:
     explicit inherited(frame *in) {
@@ -347,7 +353,7 @@ struct body {
     F &function;
     std::vector<std::exception_ptr> *failures;
     const char *name;
-    bool first; /* of its run: no frame is around it */
+    bool first; /* of its run: no frame surrounds it */
     outcome<result> out = {};
     frame in = {}; /* it may list `out` */
 
@@ -358,7 +364,7 @@ struct body {
         if (self.first && haft_io_local_set(&frame_key, &self.in) != 0)
             haft_io_fail(-ENOMEM, "no memory for a scope");
         self.call_function();
-        if (self.out.failed) /* lives as long as the frame */
+        if (self.out.failed) /* lives as long as the frame does */
             self.in.fail(std::shared_ptr<failed_call>(std::shared_ptr<void>(), &self.out));
         return nullptr;
     }
@@ -375,10 +381,10 @@ struct body {
             out.take_from(function);
     }
 
-    /* When all tasks have ended. */
+    /* Called when all tasks have ended. */
     result leave(int code, const char *what) {
         std::exception_ptr thrown = in.first_failure(failures, name);
-        /* The body could not go on after an exception that it has had from a join. */
+        /* The body was interrupted after a join had thrown an exception there. */
         if (thrown == nullptr && in.first != nullptr && out.was_cancelled)
             thrown = in.first->failure;
         if (thrown != nullptr)
@@ -389,7 +395,7 @@ struct body {
     }
 };
 
-/* Stops what a token looks at. */
+/* Stops the token's source when the scope is cancelled. */
 struct stop_on_cancel : haft_io_on_cancel_t {
     explicit stop_on_cancel(std::stop_source stopped)
         : haft_io_on_cancel_t{&finish, nullptr}, source(std::move(stopped)) {}
@@ -446,8 +452,8 @@ struct job : outcome<std::invoke_result_t<F &>> {
         }
         return nullptr;
     }
-    /* What it has captured ends with the task. What that throws is how the task has failed; or, if it has failed
-       before, is returned. */
+    /* Destroys the captures at the end of the task. If a destructor throws, the task has failed
+       with that exception; if the task had already failed, the exception is returned. */
     std::exception_ptr end_function() {
         has_function = false;
         try {

@@ -2,11 +2,11 @@
 /*
  * The effects that the functions of haft/io.h perform. A handler of your own around a computation
  * sees its operations, and may count, refuse or imitate them. Results are those of the functions,
- * but a cancelled wait has the result -ECANCELED, and the function then unwinds. All have blocking
- * defaults.
+ * except that a cancelled wait has the result -ECANCELED, after which the function unwinds. All of
+ * them have blocking defaults.
  *
- * Those that a task performs by turns have different slots (HAFT_EFFECT_IN_SLOT), and what is done most often has one of
- * the first three.
+ * Operations that a task alternates between have different cache slots (HAFT_EFFECT_IN_SLOT); the
+ * most frequent ones have one of the first three.
  */
 #ifndef HAFT_IO_EFFECTS_H
 #define HAFT_IO_EFFECTS_H
@@ -27,14 +27,15 @@ HAFT_EFFECT_IN_SLOT(1, haft_io_write, ssize_t, {
     size_t size;
 });
 
-/* `*bytes` is NULL; a handler that imitates it puts there what haft_io_lend has given it. */
+/* `*bytes` is NULL; a handler that imitates this operation stores there the result of
+   haft_io_lend. */
 HAFT_EFFECT_IN_SLOT(2, haft_io_read_lent, ssize_t, {
     int descriptor;
     const void **bytes;
 });
 
-/* A write of all, haft_io_give_back of `*bytes`, and then haft_io_read_lent: a handler that imitates these has to
-   imitate it, too. */
+/* Writes all, gives `*bytes` back (haft_io_give_back), then does a haft_io_read_lent: a handler
+   that imitates these has to imitate this operation, too. */
 HAFT_EFFECT_IN_SLOT(1, haft_io_exchange, ssize_t, {
     int descriptor;
     const void *buffer;
@@ -91,9 +92,10 @@ HAFT_EFFECT_IN_SLOT(5, haft_io_wait_ready, int, {
     int descriptor;
     short events;
 });
-/* `turn` is 0 in haft_io_poll. Otherwise the caller has tried that often, each time since a wait had ended, and what it
-   needs has not come though poll(2) may say that something has: then a change ends the wait (at the first such turn
-   also an event that is there already), and the result only says whether something has happened. */
+/* `turn` is 0 in haft_io_poll. Otherwise it counts the caller's attempts, each after the end of a
+   wait, in which poll(2) may have reported something but not what the caller needs. The wait then
+   ends at a change (at the first such turn also at an event that is there already), and the result
+   only says whether something has happened. */
 HAFT_EFFECT_IN_SLOT(1, haft_io_poll, int, {
     struct pollfd *entries;
     size_t count;
@@ -106,8 +108,8 @@ HAFT_EFFECT(haft_io_call_blocking, int, {
     void *argument;
     void (*left)(void *);
 });
-/* For schedulers of your own: performed by haft_io_spawn outside of haft_io_run. Its default is -ESRCH, which
-   haft_io_spawn reports as a mistake. */
+/* For schedulers of your own: performed by haft_io_spawn outside of haft_io_run. Its default is
+   -ESRCH, which haft_io_spawn reports as a mistake. */
 HAFT_EFFECT(haft_io_spawn, int, {
     void *(*function)(void *);
     void *argument;

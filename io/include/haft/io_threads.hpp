@@ -9,55 +9,55 @@
  *         show(haft::await(page), haft::await(answer));
  *     });
  *
- * There is nothing to call but what those headers declare; it is enough that one file of the
- * program includes this one. What it means depends on where the calls are made:
+ * Programs call only what those headers declare; it is enough that one file of the program includes
+ * this one. The effect depends on where the calls are made:
  *
- *                     | fork(), async(), spawn()        | who goes on when
- *   haft::run in a    | a task of that run()            | one thread of the run at a time, chosen by
- *   task              |                                 | its policy, whichever threads of the system
- *                     |                                 | the tasks are on
- *   a task outside of | a task of the innermost scope   | as all tasks do: on several threads of the
- *   haft::run         | of haft/io.hpp                  | system at the same time, if these run tasks
+ *                     | fork(), async(), spawn()       | which thread runs
+ *   haft::run in a    | a task of that run()           | one thread of the run at a time, chosen by
+ *   task              |                                | its policy, on whatever threads of the
+ *                     |                                | system the tasks are
+ *   a task outside of | a task of the innermost scope  | as all tasks: on several threads of the
+ *   haft::run         | of haft/io.hpp                 | system at once, if these run tasks
  *   haft::run outside | as in a program without this header: a fiber of the thread of the system
  *   of all tasks      |
  *
- * An operation of libhaft-io that waits suspends its thread only: the others of the run go on, and
- * so do other tasks. When it can go on itself, it gets ready, and the policy decides. So programs
- * that are written for haft::run need no locks here, either.
+ * An operation of libhaft-io that waits suspends only its own thread: the other threads of the run
+ * go on, and so do other tasks. When the thread can go on, it becomes ready, and the policy decides
+ * when it runs. So programs written for haft::run need no locks here, either.
  *
  * A future, promise or address may be used from any thread of the system. A task that no haft::run
- * has started, and a thread of the system that runs no tasks, wait as well: that thread blocks.
- * Not so the threads of a haft::run outside of all tasks: what they wait for must come from their own
- * thread of the system.
+ * has started may wait for it, and so may a thread of the system that runs no tasks, which then
+ * blocks. The exception are threads of a haft::run outside of all tasks: what they wait for must
+ * come from their own thread of the system.
  *
  * What is the same: results, exceptions, names, kill(), the end of actors that only wait. What is
  * not:
- * - A kill is a cancel: it reaches a thread where it waits, and kill() waits for its end. In a
- *   shielded scope it waits for the end of that. In scopes of haft/io.hpp it is an exception,
- *   haft::io::cancelled.
+ * - A kill is a cancel: it takes effect where the thread waits, and kill() waits for the thread's
+ *   end. A thread in a shielded scope first finishes that scope. In scopes of haft/io.hpp the kill
+ *   is an exception, haft::io::cancelled.
  * - A cancel from outside, such as a deadline, ends the threads of a run as kill() does; run()
  *   throws haft::io::cancelled then.
- * - Nobody can know that no thread can go on, since a descriptor or another task may wake one: there
- *   is no haft::deadlock, nor for a policy that does not pop what it was given. haft_io_dump() says
- *   who waits, and haft_io_simulate() finds that nobody can go on.
- * - Threads of nested runs go on beside those of the outer one.
- * - fork() in a task outside of haft::run: an exception that nobody can join cancels the scope, and
- *   leaves it. Actors that only wait for messages keep their scope from ending: stop them, or cancel
- *   the scope.
+ * - A deadlock is not detected, because a descriptor or another task may still wake a thread:
+ *   haft::deadlock is never thrown, not even for a policy that does not pop what was pushed.
+ *   haft_io_dump() lists the waiting tasks, and haft_io_simulate() detects that none can go on.
+ * - Threads of nested runs run alongside those of the outer run.
+ * - fork() in a task outside of haft::run: an exception that no join can receive cancels the scope,
+ *   and leaves it. Actors that only wait for messages keep their scope from ending: stop them, or
+ *   cancel the scope.
  *
- * How: a thread is a task that runs its function in a scope of its own, which kill() cancels, under
- * a handler that answers, in place, which thread this is. It goes on when its event is set. Of a
- * run with a policy one thread is the holder; the gate of its task (haft_io_gate_set) gives that
- * up before every wait. The states:
+ * How it works: a thread is a task that runs its function in a scope of its own, which kill()
+ * cancels, under a tail clause that tells which thread is current. The thread goes on when its
+ * event is set. In a run with a policy one thread at a time is the holder; the gate of its task
+ * (haft_io_gate_set) gives the turn up before every wait. The states:
  *
  *   phase    | holder | in the policy | moved on by
- *   ready    | no     | yes           | whoever gives the gate up: to running, its event is set
+ *   ready    | no     | yes           | the thread that gives the gate up: to running, by its event
  *   running  | yes    | no            | itself: it waits, yields, ends
  *   waiting  | no     | no            | wake(), a cancel, or the end of an operation: to ready
  *   finished | no     | perhaps still |
  *
- * A thread without a policy is never ready: it is running as soon as it may go on. Locks are taken
- * in this order: that of a list, that of the run or record, those inside libhaft-io.
+ * A thread without a policy is never ready: it is running as soon as it may go on. Lock order: the
+ * lock of a list, then that of the run or record, then those inside libhaft-io.
  */
 #ifndef HAFT_IO_THREADS_HPP
 #define HAFT_IO_THREADS_HPP
@@ -69,7 +69,7 @@
 namespace haft {
 namespace detail {
 
-/* What a thread that is a task has beside its `scheduled`. */
+/* The part of a thread that is a task, beside its `scheduled`. */
 struct task_part : haft_io_gate_t {
     task_part(scheduled &of, std::shared_ptr<tasks> in)
         : haft_io_gate_t{leave, enter}, thread(of), home(std::move(in)) {}
@@ -78,19 +78,20 @@ struct task_part : haft_io_gate_t {
 
     scheduled &thread;
     const std::shared_ptr<tasks> home;
-    lock guard;                                /* where no policy is */
-    haft_io_event_t go = {};                   /* set: it may go on */
-    haft_io_scope_t *around = nullptr;         /* in which the task is */
+    lock guard;                                /* if there is no policy */
+    haft_io_event_t go = {};                   /* set when the thread may go on */
+    haft_io_scope_t *around = nullptr;         /* the scope of the task */
     io::detail::frame *frame_around = nullptr; /* the same for haft/io.hpp */
     haft_io_scope_t *scope = nullptr;          /* its own, while its function runs */
     std::size_t stack_size = 0;
     bool killed = false;
-    bool sleeps = false;  /* until it may go on: has left the gate already; its task's own */
+    bool sleeps = false;  /* the task has left the gate already, until it may go on; only its task
+                             uses this */
     bool idle = false;    /* not counted as busy */
-    bool unwinds = false; /* its next wait is one of a destructor, which no cancel reaches */
+    bool unwinds = false; /* its next wait is in a destructor, where no cancel reaches it */
 };
 
-/* The threads of one run(), or, without a policy, those of no run(). */
+/* The threads of one run(), or, without a policy, threads outside of every run(). */
 class tasks final : public scheduler, public std::enable_shared_from_this<tasks> {
     using phase = scheduled::phase;
     using is = outcome_base::is;
@@ -107,7 +108,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         return *one;
     }
 
-    /* For a caller who is none of these threads, while it waits. */
+    /* Stands for a caller that is not one of these threads, while it waits. */
     static thread_of<void> *make_waiting() {
         auto made = std::make_unique<thread_of<void>>();
         outside_of_runs()->adopt(made->thread);
@@ -153,10 +154,10 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         if (code != -ECANCELED)
             io::detail::checked(code, "haft::run");
         if (first.outcome.now == is::abandoned)
-            io::yield(); /* throws if the caller is cancelled, too */
+            io::yield(); /* also throws if the caller is cancelled */
     }
 
-    /* Under the lock of a list in which the thread is. */
+    /* Called under the lock of a list that contains the thread. */
     bool wake(scheduled &thread) override {
         locked by(guard_of(thread));
         bool was_listed = thread.listed.exchange(false, std::memory_order_relaxed);
@@ -224,7 +225,8 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         return *part;
     }
 
-    /* A thread that a thread forks is beside it, unless that has opened a scope in between. */
+    /* A forked thread is in the scope of the thread that forks it, unless the latter has opened a
+       scope in between. */
     void place(task_part &part) {
         const scheduled *forker = here();
         const task_part *beside =
@@ -269,7 +271,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         scheduled *operator()(running) noexcept { return thread; }
     };
 
-    /* By its own scope it can be cancelled. */
+    /* Its own scope makes it cancellable. */
     class cancellable {
       public:
         explicit cancellable(task_part &of) : part(of) {
@@ -301,7 +303,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
             haft_io_gate_set(&part);
         try {
             call(thread, part, how);
-        } catch (const io::cancelled &) { /* after its function, if that has an end */
+        } catch (const io::cancelled &) { /* after its function, if that returns */
         } catch (...) {
             thread.outcome.failure = caught_exception();
             how = is::failure;
@@ -393,7 +395,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         {
             locked by(guard_of(thread));
             if (!thread.listed.load(std::memory_order_relaxed))
-                return; /* It was woken before it came to wait. */
+                return; /* The thread was woken before it began to wait. */
             thread.now = phase::waiting;
             if (policy != nullptr) {
                 part.idle = thread.idle;
@@ -427,7 +429,8 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
             unwind(part, returned);
     }
 
-    /* Until it may go on. One that is cancelled goes on when it is its turn, too, to be unwound. */
+    /* Waits until the thread may go on. A cancelled thread also waits for its turn, in which it is
+       unwound. */
     void sleep(scheduled &thread, task_part &part) {
         bool returned = haft_io_return_cancels(true);
         int code = 0;
@@ -451,7 +454,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
             unwind(part, returned);
     }
 
-    /* Comes back in a destructor that waits while its thread is unwound. */
+    /* Returns in a destructor that waits while its thread is being unwound. */
     static void unwind(task_part &part, bool by_exception) {
         if (by_exception)
             throw io::cancelled();
@@ -481,7 +484,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
             outcome.waiting.wait_unless(has_ended, self.thread(), "kill()", &thread, false);
     }
 
-    /* ---- Who goes on; all under the lock ---- */
+    /* ---- Scheduling; all under the lock ---- */
 
     void make_ready(scheduled &thread) {
         task_part &part = part_of(thread);
@@ -545,7 +548,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         return members.first([](const scheduled &thread) { return thread.now == phase::ready; });
     }
 
-    /* Actors that only wait for messages are left. */
+    /* Only actors that wait for messages are left. */
     void end_if_idle() {
         if (busy == 0 && alive != 0 && scope != nullptr)
             haft_io_scope_cancel(scope);
@@ -556,7 +559,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         if (scope != nullptr)
             haft_io_scope_cancel(scope);
     }
-    /* From now on threads go on in any order, to be unwound. */
+    /* From now on threads run in any order, only to be unwound. */
     void break_with(std::exception_ptr failure) {
         broken = true;
         fail(std::move(failure));
@@ -581,15 +584,15 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
             forget(*thread);
     }
 
-    ordering *const policy; /* NULL: all may go on */
+    ordering *const policy; /* NULL: all threads may go on */
     lock guard;
     io::detail::frame *frame_around = nullptr;
     haft_io_scope_t *scope = nullptr; /* of the run */
-    scheduled *holder = nullptr;      /* who goes on */
+    scheduled *holder = nullptr;      /* the thread that runs */
     thread_list members;
     std::size_t alive = 0;
-    std::size_t busy = 0; /* of these, those that keep the run from ending */
-    bool broken = false;  /* the policy has thrown, or erred */
+    std::size_t busy = 0; /* the number of them that keep the run from ending */
+    bool broken = false;  /* the policy has thrown, or broken its contract */
     std::exception_ptr lost;
     std::atomic<unsigned long> threads = 0;
 };

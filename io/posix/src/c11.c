@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The threads of C11, which in glibc are those of POSIX under other names. */
+/* The functions of C11 threads, which in glibc are those of POSIX under other names. */
 #include "internal.h"
 
 _Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t) && sizeof(mtx_t) == sizeof(pthread_mutex_t),

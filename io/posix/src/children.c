@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for children. One is a descriptor, and can be waited for as such, or is asked for now and then where the system
-   gives none; any of several, or what is not an end, is waited for by the pool. */
+/* Waiting for children. A single child is waited for through a descriptor, or, if the system gives
+   none, asked about now and then. The pool waits for any of several children, and for changes other
+   than an end. */
 #include "internal.h"
 
 #include <sys/syscall.h>
@@ -9,7 +10,7 @@
 #    define P_PIDFD 3
 #endif
 
-/* 0: the child may have ended. Where no descriptor tells, a moment has passed. */
+/* 0: the child may have ended; or, without a descriptor, a moment has passed. */
 static int wait_for_end(pid_t child) {
     int descriptor = (int)HAFT_POSIX_RESULT(syscall(SYS_pidfd_open, child, 0));
     if (descriptor < 0)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closing, and what closes on the way: giving a number to another file, and the functions of the C library that close
- * a descriptor inside. Whoever waits on the number gets EBADF, on tasks of any run, by haft_io_close and
- * haft_io_close_by; on a thread without tasks, too.
+ * Closing, directly or as a side effect: giving a number to another file, and the functions of the
+ * C library that close a descriptor internally. haft_io_close and haft_io_close_by end the waits of
+ * tasks of any run on the number with EBADF, even if the call is made on a thread without tasks.
  */
 #include "internal.h"
 
-/* ---- Whose call it is ---- */
+/* ---- Whether the call is the system's ---- */
 
-/* 0: libhaft-io has not been initialised, as it is before this library; constructors of others may call before. */
+/* 0: libhaft-io has not been initialised. It is initialised before this library, but constructors
+   of other libraries may call earlier. */
 static pid_t process;
 static bool is_child; /* of fork */
-/* On a thread without tasks, while it closes: what libhaft-io calls then, and what a handler of a signal does that
-   interrupts it, is the system's. */
+/* Set on a thread without tasks while it closes: calls that libhaft-io makes then, and calls of a
+   signal handler that interrupts it, are the system's. */
 static __thread bool closes __attribute__((tls_model("initial-exec")));
 
 static void in_child_of_fork(void) {
@@ -24,7 +25,8 @@ __attribute__((constructor)) static void begin_to_close(void) {
     pthread_atfork(NULL, NULL, in_child_of_fork);
 }
 
-/* A child of vfork has its parent's memory, with those who wait, and descriptors of its own. */
+/* A child of vfork shares its parent's memory, with the lists of waiters, but has descriptors of
+   its own. */
 static bool is_the_systems(void) {
     return closes || (haft_io_runs_here() && haft_io_self() == NULL) || getpid() != process;
 }
@@ -57,7 +59,7 @@ HAFT_POSIX_EXPORT int close(int descriptor) {
     return end(thread, HAFT_PERFORM(haft_io_close, descriptor), before);
 }
 
-/* None of those beyond what the table has room for is open, unless nothing tells how much that is. */
+/* No number beyond the table's size is open, unless that size is unknown. */
 static int close_all(unsigned first, unsigned last) {
     unsigned room = (unsigned)haft_posix_room_for_descriptors();
     for (unsigned i = first; i <= last && i < room; i++)
@@ -66,8 +68,8 @@ static int close_all(unsigned first, unsigned last) {
     return last < room ? 0 : SYSTEM(close_range)(first > room ? first : room, last, 0);
 }
 
-/* With flags it closes nothing, or in a table of descriptors that is the thread's own from then on. In a child it closes
-   very many, before there are tasks. */
+/* With flags it closes nothing, or closes in a table of descriptors that becomes the thread's own.
+   In a child it closes very many numbers, before there are tasks. */
 HAFT_POSIX_EXPORT int close_range(unsigned first, unsigned last, int flags) {
     if (first > last || flags != 0 || is_child || is_the_systems())
         return SYSTEM(close_range)(first, last, flags);
@@ -95,7 +97,7 @@ static int call_dup3(void *argument) {
     return (int)HAFT_POSIX_RESULT(SYSTEM(dup3)(call->from, call->to, call->flags));
 }
 
-/* Else the call does nothing, or fails and leaves the number what it is. */
+/* Otherwise the call does nothing, or fails and leaves the number as it is. */
 static bool replaces(int from, int to) {
     struct rlimit most;
     return from != to && to >= 0 && SYSTEM(fcntl)(from, F_GETFD) >= 0 &&
@@ -116,9 +118,9 @@ HAFT_POSIX_EXPORT int dup3(int from, int to, int flags) {
     return close_by(to, call_dup3, &(duplicate_t){from, to, flags}, before);
 }
 
-/* ---- What has a descriptor inside ---- */
+/* ---- Objects with a descriptor inside ---- */
 
-/* -1: it has none. */
+/* -1: the object has no descriptor. */
 static int number_of(FILE *stream) {
     int before = haft_posix_error();
     int descriptor = fileno(stream);
@@ -159,7 +161,7 @@ HAFT_POSIX_EXPORT FILE *freopen(const char *restrict path, const char *restrict 
 static int call_closedir(void *directory) {
     return (int)HAFT_POSIX_RESULT(SYSTEM(closedir)(directory));
 }
-/* (Of a parameter of closedir compilers take it that it is not NULL; the C library does not.) */
+/* (Compilers assume that the parameter of closedir is not NULL; the C library does not.) */
 static int number_of_directory(DIR *directory) {
     __asm__("" : "+r"(directory));
     return directory != NULL ? dirfd(directory) : -1;

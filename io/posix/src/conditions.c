@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conditions of threads. A task that waits for one is not among those who wait in the condition itself, but in a table
- * of this library, by the condition's address; and who signals looks there first.
+ * Conditions of threads. A waiting task is not listed in the condition itself, but in a table of
+ * this library, by the condition's address; a signal looks there first.
  *
- * A task is in the table before it gives the mutex back, and counted in `waiting`. Who changes what the task waits for
- * has the mutex after that, so when he signals, with the mutex or after it, he sees the count. Without tasks that wait
- * a signal costs a look at it.
+ * A task enters the table, and is counted in `waiting`, before it gives the mutex back. A thread
+ * that changes the condition's predicate holds the mutex after that, so when it signals, with the
+ * mutex or later, it sees the count. Without waiting tasks a signal costs one look at the count.
  *
- * Nobody expects these calls to fail: no cancel reaches the wait. A condition that is shared with other
- * processes, whose signals are not seen here, is the system's.
+ * Callers do not expect these calls to fail, so no cancel ends the wait. A condition shared with
+ * other processes is left to the system, because their signals are not seen here.
  */
 #include "internal.h"
 
@@ -21,7 +21,7 @@ typedef struct waiter {
 
 enum { ROWS = 64 };
 static struct { waiter_t *first, *last; } rows[ROWS];
-static pthread_mutex_t rows_lock = PTHREAD_MUTEX_INITIALIZER; /* nobody waits who has it */
+static pthread_mutex_t rows_lock = PTHREAD_MUTEX_INITIALIZER; /* no holder of it waits */
 static int waiting;                                           /* any thread reads */
 
 static void lock_rows(void) {
@@ -31,7 +31,7 @@ static void unlock_rows(void) {
     pthread_mutex_unlock(&rows_lock);
 }
 
-/* A child of fork has no tasks that could go on. */
+/* In a child of fork no tasks can go on. */
 static void forget_waiters(void) {
     rows_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     __atomic_store_n(&waiting, 0, __ATOMIC_RELAXED);
@@ -83,7 +83,7 @@ static __attribute__((noinline, cold)) bool wake(const pthread_cond_t *condition
             continue;
         take_out(waiter);
         waiter->signalled = any = true;
-        haft_io_event_set(&waiter->woken); /* It comes for the lock before it is gone. */
+        haft_io_event_set(&waiter->woken); /* The waiter takes the lock before it leaves. */
         if (!all)
             break;
     }
@@ -123,7 +123,7 @@ static int wait_on_task(pthread_cond_t *condition, pthread_mutex_t *mutex, int64
     return code != 0 || signalled ? code : ETIMEDOUT;
 }
 
-/* What glibc notes in a condition of its attributes. */
+/* The attributes that glibc records in a condition. */
 enum { SHARED = 1, MONOTONIC = 2 };
 static bool is_for_tasks(const pthread_cond_t *condition) {
     return haft_posix_on_task() && (condition->__data.__wrefs & SHARED) == 0;

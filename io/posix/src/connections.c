@@ -20,12 +20,13 @@ static void accept_now(void *argument) {
         HAFT_POSIX_RESULT(SYSTEM(accept4)(call->listener, call->address, call->size, call->flags));
 }
 
-/* No flag of the call could keep it from blocking, and the mode of the listener is other threads' as well: so one that
-   blocks is asked in the pool, when somebody is there, who may have been another's by then. */
+/* No flag keeps the call from blocking, and the listener's mode is shared with other threads. So a
+   blocking listener is asked in the pool, once a connection is there, which another thread may have
+   taken by then. */
 static ssize_t accept_when_there(accept_call_t *call) {
     int listener = call->listener;
     bool is_refused =
-        (call->flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0; /* before anybody comes */
+        (call->flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0; /* before a connection comes */
     if (is_refused || !hafti_io_blocks(listener)) {
         accept_now(call);
         return call->done;
@@ -74,8 +75,9 @@ static void connect_in_pool(void *argument) {
     call->done = HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
 }
 
-/* Begins to connect, or asks how far it is; only for a moment. What a signal ends goes on by itself, but that a Unix
-   socket, whose listener is busy, has begun nothing. */
+/* Begins to connect, or asks for the state, for some milliseconds only. A connect that a signal
+   interrupts goes on by itself, except for a Unix socket whose listener is busy: it has begun
+   nothing. */
 static ssize_t begin(connect_call_t *call) {
     int code = haft_posix_call_for_a_moment(connect_in_pool, call);
     if (code != 0)
@@ -85,7 +87,7 @@ static ssize_t begin(connect_call_t *call) {
     return hafti_io_socket_option(call->socket, SO_DOMAIN) == AF_UNIX ? -EAGAIN : -EINPROGRESS;
 }
 
-/* Nothing tells when a listener that was busy is not. */
+/* The kernel does not notify when a busy listener has room. */
 static ssize_t begin_in_turn(connect_call_t *call, int64_t deadline) {
     int64_t pause = 0;
     ssize_t done;
@@ -97,8 +99,9 @@ static ssize_t begin_in_turn(connect_call_t *call, int64_t deadline) {
     return done;
 }
 
-/* When it is over. TCP learns that by a further call only: without one the next would have its result. For
-   others such a call, after a failure, would begin again. */
+/* When the connect is over. TCP consumes the result by a further call only; without that, the
+   program's next connect would get it. For other protocols such a call, after a failure, would
+   begin again. */
 static ssize_t finish(connect_call_t *call) {
     int error = hafti_io_socket_option(call->socket, SO_ERROR);
     ssize_t done = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening FIFOs, and locks of files. Nothing tells when a lock is given back: so it is tried again, after pauses that grow. */
+/* Opening FIFOs, and locks of files. The kernel does not notify when a lock is given back, so it is
+   tried again after pauses that grow. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -14,7 +15,7 @@ typedef struct open_call {
     mode_t mode;
 } open_call_t;
 
-/* Only a FIFO that is opened for one of its two directions makes who opens it wait. */
+/* Only opening a FIFO for one of its two directions waits. */
 static bool opens_fifo(const open_call_t *call) {
     struct stat status;
     return (call->flags & (O_NONBLOCK | O_PATH | O_DIRECTORY)) == 0 &&
@@ -73,7 +74,7 @@ HAFT_POSIX_EXPORT int creat(const char *path, mode_t mode) {
 
 typedef struct lock_call {
     int descriptor;
-    int command;          /* that does not wait */
+    int command;          /* one that does not wait */
     struct flock *record; /* of fcntl */
     off_t size;           /* of lockf */
 } lock_call_t;

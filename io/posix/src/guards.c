@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The guards of static local variables of C++: while one task initialises a variable, and waits meanwhile, another task
- * of its thread that comes there waits as a task. The C++ library's own guard would suspend the thread, and the
- * initialiser with it.
+ * The guards of static local variables of C++: while one task initialises a variable, and waits
+ * meanwhile, another task of its thread that reaches the variable waits as a task. The C++
+ * library's own guard would suspend the thread, and the initialiser with it.
  *
- * Compilers look at a guard's first byte themselves, and call these functions while it is 0. The second byte says that
- * a task or a thread initialises the variable. All three functions are answered for everybody, threads without tasks
- * included, so that only this file knows what the second byte means.
+ * Compilers look at a guard's first byte themselves, and call these functions while it is 0. The
+ * second byte says that a task or a thread initialises the variable. All three functions are
+ * replaced for all threads, those without tasks included, so that only this file knows what the
+ * second byte means.
  */
 #include "internal.h"
 
@@ -22,7 +23,7 @@ typedef struct waiter {
 } waiter_t;
 
 static waiter_t *waiters;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* nobody waits who has it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* no holder of it waits */
 
 static void lock_waiters(void) {
     SYSTEM(pthread_mutex_lock)(&lock);
@@ -40,13 +41,13 @@ __attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(NULL, NULL, forget_waiters);
 }
 
-/* Under the lock, which is given back meanwhile. */
+/* Called under the lock, which is released during the wait. */
 static void wait_for(const guard_t *guard) {
     waiter_t waiter = {.next = waiters, .guard = guard};
     waiters = &waiter;
     unlock_waiters();
     haft_io_event_wait_to_the_end(&waiter.woken);
-    lock_waiters(); /* Whoever has woken this waiter is through with it. */
+    lock_waiters(); /* The waker of this waiter has finished with it. */
 }
 
 /* Under the lock. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-posix share. Each function of the system stands here under its own name; which
- * is called on a task does the same in three steps: try without blocking; if that says EAGAIN and the
+ * What the files of libhaft-posix share. Each replaced function has the system's name. On a task it
+ * does the same as the system's in three steps: try without blocking; if that says EAGAIN and the
  * caller would block, wait by an effect of libhaft-io; try again.
  *
- * The effects are performed raw: the functions of haft/io.h would unwind the stack of a task that is
- * cancelled, and the frames of a library in C have nothing that could be unwound.
+ * The effects are performed directly: the functions of haft/io.h would unwind the stack of a
+ * cancelled task, and frames of a C library cannot be unwound.
  */
 #ifndef HAFT_POSIX_INTERNAL_H
 #define HAFT_POSIX_INTERNAL_H
@@ -132,7 +132,7 @@
     X(pthread_rwlock_wrlock)                                                                       \
     X(pthread_rwlock_trywrlock)
 
-/* By the fortified forms: glibc's report of a buffer that is too small. */
+/* For the fortified forms: glibc's report of a buffer that is too small. */
 __attribute__((noreturn)) void __chk_fail(void);
 
 /* Another name of a function. */
@@ -146,25 +146,27 @@ typedef struct haft_posix_system {
 #undef HAFT_POSIX_FIELD
 } haft_posix_system_t;
 
-/* From the first call on, which may come before this library's constructors have run. */
+/* Available from the first call on, which may come before this library's constructors have run. */
 const haft_posix_system_t *haft_posix_system(void);
 #define SYSTEM(name) (haft_posix_system()->name)
 
-/* Whether the caller is a task, rather than a thread without any, or the scheduler. */
+/* Whether the caller is a task, and not a thread without tasks, or the scheduler. */
 static inline bool haft_posix_on_task(void) {
     return haft_io_runs_here() && haft_io_self() != NULL;
 }
 
 /* ---- errno ---- */
 
-/* Where an effect has had -ECANCELED: a cancel has cut the task's wait short. Returns that, and never unwinds. */
+/* Called when an effect returned -ECANCELED: a cancel has ended the task's wait. Returns
+   -ECANCELED, and never unwinds. */
 int haft_posix_cancelled(void);
 
-/* The address of errno is looked up afresh: it may be another thread's after a wait. */
+/* Not inlined, so that the address of errno is looked up anew: after a wait it may be another
+   thread's. */
 int haft_posix_error(void);
 void haft_posix_set_error(int error);
-/* What a call returns that has done so much, or failed with a negative error number. `before`: errno as the
-   caller left it, which a success does not change. */
+/* The result of a call that has transferred `done` bytes, or failed with a negative error number.
+   `before` is errno as the caller left it, which a success does not change. */
 ssize_t haft_posix_answer(ssize_t done, int before);
 
 /* The result of a system call, or the negative error number. Only for calls that set errno. */
@@ -176,35 +178,39 @@ ssize_t haft_posix_answer(ssize_t done, int before);
 
 /* ---- Waiting (wait.c) ---- */
 
-/* HAFT_IO_FOREVER, or when the socket's SO_RCVTIMEO or SO_SNDTIMEO ends. */
+/* The deadline by the socket's SO_RCVTIMEO or SO_SNDTIMEO, or HAFT_IO_FOREVER. */
 int64_t haft_posix_socket_deadline(int socket, int option);
-/* A deadline so much later; HAFT_IO_FOREVER for NULL. -EINVAL for what is no time. */
+/* The deadline that is this duration from now; HAFT_IO_FOREVER for NULL. -EINVAL if it is not a
+   valid time. */
 int64_t haft_posix_deadline(const struct timespec *duration);
-/* The same for a time of the clock, as the clock runs now. -ENOSYS: it runs only while something does (it counts the
-   time of processors). */
+/* The deadline for a time of the clock, as the clock runs now. -ENOSYS: the clock measures
+   processor time, so it does not run steadily. */
 int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time);
-/* 0; -EAGAIN after the deadline; -ECANCELED; -EBADF: it was closed. `turn`: so many such waits for the same thing were in
-   vain, and no task has gone on since the caller has found out, as of the effect haft_io_poll. */
+/* Returns 0; -EAGAIN after the deadline; -ECANCELED; -EBADF if the descriptor was closed. `turn` is
+   the number of such waits for the same thing that were in vain, without another task having run
+   since the caller found out, as for the effect haft_io_poll. */
 int haft_posix_wait(int descriptor, short events, int64_t deadline, unsigned turn);
-/* The same for bytes in the one and room in the other. */
+/* The same for data in one descriptor and room in the other. */
 int haft_posix_wait_for_both(int from, int to, int64_t deadline, unsigned turn);
-/* The same where the call that makes the descriptor has said `code`. 0: a moment has passed, since the call is missing,
-   or there are no descriptors. */
+/* The same for a descriptor whose creation returned `code`. If the system call is missing, or there
+   are no descriptors, this returns 0 after a moment. */
 int haft_posix_wait_without(int code, int64_t deadline);
-/* Sleeps before a further try of what nothing tells when it can be done; `*pause`, 0 at first, grows. 0, or -ECANCELED. */
+/* Sleeps before another try of an operation whose readiness the kernel does not notify; `*pause`, 0
+   at first, grows. 0, or -ECANCELED. */
 int haft_posix_pause(int64_t *pause);
-/* Calls it on a thread of the pool; here if there is none. 0, or -ECANCELED: it was not called. */
+/* Calls the function on a thread of the pool, or here if there is none. 0, or -ECANCELED: it was
+   not called. */
 int haft_posix_call_blocking(void (*function)(void *), void *argument);
-/* The same for what may wait though it is ready, since another has been there before: then it fails with EINTR, or has done a
-   part, after some milliseconds. */
+/* The same for a call that may block although its descriptor is ready, because another thread was
+   faster: after some milliseconds it fails with EINTR, or returns a partial count. */
 int haft_posix_call_for_a_moment(void (*function)(void *), void *argument);
 /* The same, with the caller's errno and h_errno. A call that was not made has set both. */
 void haft_posix_call_pooled(void (*function)(void *), void *argument);
-/* The same, and no cancel withdraws it. */
+/* The same, but no cancel withdraws the call. */
 void haft_posix_call_to_the_end(void (*function)(void *), void *argument);
 
-/* A call of the system for the pool: its arguments, in a block of members, its result, `done`, and a function that
-   makes it, where `c` is the call. */
+/* Defines a system call for the pool: a struct with its arguments, a block of members, and its
+   result, `done`; and a function that makes the call, in which `c` is that struct. */
 #define HAFT_POSIX_POOLED(name, type, arguments, ...)                                              \
     typedef struct name##_call {                                                                   \
         struct arguments;                                                                          \
@@ -214,11 +220,12 @@ void haft_posix_call_to_the_end(void (*function)(void *), void *argument);
         name##_call_t *c = argument;                                                               \
         c->done = SYSTEM(name)(__VA_ARGS__);                                                       \
     }
-/* How many numbers the process's table of descriptors has room for; FD_SETSIZE, if nothing tells. */
+/* How many numbers the process's table of descriptors has room for; FD_SETSIZE, if that is
+   unknown. */
 int haft_posix_room_for_descriptors(void);
-/* Those on the descriptor of the stream, which is about to be closed. */
+/* Ends the waits on the descriptor of the stream, which is about to be closed. */
 void haft_posix_end_waits(FILE *stream);
-/* Lets others run now and then, where a call may block but never does. */
+/* Lets other tasks run now and then, for calls that may block but never do. */
 void haft_posix_take_turns(int descriptor);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mutexes and read-write locks of threads. Who holds one may be a task of the same thread that waits meanwhile, and
- * can give it back only if this task lets it run: so a task that wants such a one tries it again, after turns of
- * others first and pauses then. The try is the system's, and so is what the lock notes of its owner. A mutex that another
- * thread holds is waited for by the system, as its threads do that have no tasks; so are those of libhaft, which
- * nobody holds over a wait.
+ * Mutexes and read-write locks of threads. The holder of a lock may be a task of the same thread
+ * that waits meanwhile, and can give the lock back only if it gets to run. So a task that wants
+ * such a lock tries again, first after turns of other tasks, later after pauses. The try is the
+ * system's, and so is the record of the owner in the lock. For a mutex that another thread holds,
+ * the task waits in the system, as threads without tasks do; also for those of libhaft, which are
+ * never held across a wait.
  *
- * Nobody expects these calls to fail: no cancel reaches the wait.
+ * Callers do not expect these calls to fail, so no cancel ends the wait.
  */
 #include "internal.h"
 
@@ -27,11 +28,11 @@ static void *acquire_in_turns(void *argument) {
         if (turn < TURNS)
             sched_yield();
         else if (haft_posix_pause(&pause) != 0)
-            break; /* A simulation in which no task would go on. */
+            break; /* A simulation in which no task could go on. */
     return NULL;
 }
 
-/* EBUSY: it is for the system to wait. */
+/* EBUSY: the system is to wait. */
 static int acquire(int (*try_once)(void *), void *lock) {
     acquisition_t a = {try_once, lock, EBUSY};
     int before = haft_posix_error();
@@ -60,7 +61,7 @@ HAFT_POSIX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
     return code == EBUSY ? acquire_mutex(mutex) : code;
 }
 
-/* ---- Read-write locks, whose readers are not noted ---- */
+/* ---- Read-write locks, whose readers are not recorded ---- */
 
 static int try_to_read(void *lock) {
     return SYSTEM(pthread_rwlock_tryrdlock)(lock);

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* From one descriptor to another, inside the system. These calls wait as the descriptors do, but that splice and tee can
-   be told not to wait for pipes. Where one would wait, a thread of the pool makes it when both descriptors are ready. */
+/* Moving bytes from one descriptor to another, inside the system. These calls block as the
+   descriptors' modes say, except that splice and tee have a flag against waiting for pipes. A call
+   that would block is made by a thread of the pool when both descriptors are ready. */
 #include "internal.h"
 
 typedef struct move {
     int from, to;
-    bool waits;   /* until both are ready; or else fails */
-    bool in_pool; /* the call may wait by itself */
+    bool waits;   /* waits until both are ready; otherwise it fails */
+    bool in_pool; /* the call itself may block */
     int64_t deadline;
     void (*function)(void *call);
     void *call;
     ssize_t *done; /* in the call */
 } move_t;
 
-/* For what is moved; or, unless that has been tried, for whatever else is told of them. */
+/* Waits for data and room; or, unless that has been tried, for any other event of the two. */
 static bool are_ready(const move_t *m, bool tried) {
     struct pollfd entries[] = {{m->from, POLLIN, 0}, {m->to, POLLOUT, 0}};
     return SYSTEM(poll)(entries, 2, 0) == 2 &&
            (!tried || ((entries[0].revents & POLLIN) != 0 && (entries[1].revents & POLLOUT) != 0));
 }
 
-/* The first try is made in any case: what the system refuses it refuses at once. */
+/* The first try is made in any case, so that the system's refusals come at once. */
 static ssize_t move_once(const move_t *m) {
     bool tried = false, first = true;
     for (unsigned turn = 0;; first = false) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting for one of several descriptors: poll, select, epoll_wait, and those with a mask of signals. */
+/* Waiting for one of several descriptors: poll, select, epoll_wait, and their variants with a
+   signal mask. */
 #include "internal.h"
 
 #include <string.h>
@@ -8,12 +9,13 @@
 /* ---- Signals that the mask lets through ---- */
 
 /*
- * The mask is the thread's, and cannot be in force for one task while others run. What it is for, the end of
- * the wait by a signal that is blocked otherwise, comes by a descriptor that tells of pending signals:
- * then the system's own call, with the mask and no time, delivers them.
+ * The mask belongs to the thread, and cannot be in force for one task while others run. Its purpose
+ * is that a signal that is otherwise blocked ends the wait. That is achieved by a descriptor that
+ * becomes ready when such a signal is pending; then the system's own call, with the mask and a zero
+ * timeout, delivers the signal.
  */
 
-/* -1: it lets none through that is blocked. */
+/* -1: the mask lets no blocked signal through. */
 static int watch_signals(const sigset_t *mask) {
     sigset_t blocked, let_through;
     bool any = false;
@@ -31,7 +33,7 @@ static ssize_t deliver_signals(struct pollfd *entries, size_t count, const sigse
     return HAFT_POSIX_RESULT(SYSTEM(ppoll)(entries, count, &(struct timespec){0, 0}, mask));
 }
 
-/* poll with one descriptor more. The others are the first ones. */
+/* poll with one more descriptor, which is the last. */
 static ssize_t poll_and_signals(struct pollfd *entries, size_t count, int64_t deadline, int signals,
                                 const sigset_t *mask) {
     struct pollfd *all = malloc((count + 1) * sizeof *all);
@@ -117,10 +119,11 @@ typedef struct sets {
 } sets_t;
 
 /*
- * A set may have more members than an fd_set has room for: whoever made it that large says so by `count`.
- * But a program may also say the limit of descriptors, with sets that are fd_sets. So of a count beyond an
- * fd_set only what the process's table of descriptors has room for is looked at, as in the kernel. Below that
- * it makes a difference only for what is no descriptor: -EBADF if the table has room for it, else it is passed over.
+ * A set may be larger than an fd_set: a program that made it so passes a large `count`. But a
+ * program may also pass the limit of descriptors together with plain fd_sets. So for a count beyond
+ * an fd_set only as many members are looked at as the process's table of descriptors has room for,
+ * as in the kernel. Below that it makes a difference only for numbers that are not descriptors:
+ * -EBADF if the table has room for them, otherwise they are ignored.
  */
 
 static bool read_status(char *text, size_t size) {
@@ -143,7 +146,7 @@ int haft_posix_room_for_descriptors(void) {
     return found != NULL ? atoi(found + sizeof FIELD - 1) : FD_SETSIZE;
 }
 
-/* To what the table has room for; false: it is all. */
+/* Limits the count to the table's size; false: it is within that. */
 static bool narrow(int *count) {
     int room = haft_posix_room_for_descriptors();
     bool narrows = room < *count;
@@ -227,7 +230,8 @@ static ssize_t select_until(int count, sets_t *sets, int64_t deadline, const sig
         }
         if (polled == 0 || ready != 0)
             break;
-        /* What is ready may be nothing that select tells: an end that is only written to. */
+        /* The event may be one that select does not report, such as one on an end that is only
+           written to. */
         HAFT_PERFORM(haft_io_yield);
         if (deadline <= HAFT_PERFORM(haft_io_now))
             break;
@@ -271,7 +275,7 @@ HAFT_POSIX_EXPORT int pselect(int count, fd_set *restrict readable, fd_set *rest
 
 /* ---- epoll ---- */
 
-/* An epoll is itself a descriptor that can be waited for. */
+/* An epoll is itself a descriptor that can be polled. */
 static ssize_t epoll_until(int epoll, struct epoll_event *events, int most, int64_t deadline,
                            const sigset_t *mask) {
     for (;;) {
@@ -303,7 +307,8 @@ HAFT_POSIX_EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most
 
 /* ---- Signals ---- */
 
-/* Like a poll of nothing. What the thread does not block comes to its handler whoever runs: of that nothing tells. */
+/* Like a poll of no descriptors. A signal that the thread does not block reaches its handler
+   whichever task runs, and this function does not notice. */
 HAFT_POSIX_EXPORT int sigsuspend(const sigset_t *mask) {
     if (!haft_posix_on_task())
         return SYSTEM(sigsuspend)(mask);
@@ -350,7 +355,7 @@ HAFT_POSIX_EXPORT int sigwaitinfo(const sigset_t *restrict signals,
     return sigtimedwait(signals, information, NULL);
 }
 
-/* Returns the error. */
+/* Unlike the others, returns the error. */
 HAFT_POSIX_EXPORT int sigwait(const sigset_t *restrict signals, int *restrict signal) {
     if (!haft_posix_on_task())
         return SYSTEM(sigwait)(signals, signal);

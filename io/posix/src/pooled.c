@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What can only block, and is done by the pool: names, which the C library resolves with its own sockets; copies
-   between files; commands; the ends of threads. */
+/* Calls that can only block, and are made by the pool: resolving names, which the C library does
+   with its own sockets; copies between files; commands; the ends of threads. */
 #include "internal.h"
 
 /* ---- Names ---- */
@@ -48,7 +48,7 @@ HAFT_POSIX_EXPORT int getnameinfo(const struct sockaddr *restrict address, sockl
     return call.done;
 }
 
-/* The functions that fill room of the caller return the error, and say the same in `*result`. */
+/* The functions that fill the caller's buffer return the error, and set `*result` to match. */
 static int answer_host(int code, struct hostent **result, int *error) {
     if (code == ECANCELED) {
         *result = NULL;
@@ -170,7 +170,8 @@ HAFT_POSIX_EXPORT int gethostbyaddr_r(const void *restrict address, socklen_t ad
 
 /* ---- Questions to name servers ---- */
 
-/* `state`: of the two below. Without one it is that of the thread which asks, here of the pool's: as initialised. */
+/* `state` is an argument of the last two. The others use the state of the calling thread, here the
+   pool's, as it was initialised. */
 #define ASK(function)                                                                              \
     HAFT_POSIX_POOLED(                                                                             \
         function, int,                                                                             \
@@ -240,8 +241,8 @@ HAFT_POSIX_EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to
 
 /* ---- Commands ---- */
 
-/* What is started on a thread of libhaft-io, which blocks nearly all signals, gets those that the program does not
-   block. */
+/* Threads of libhaft-io block nearly all signals, so a program started on one is given the signal
+   mask of the program's own threads. */
 typedef struct command {
     const char *text, *mode;
     bool opens; /* as popen */
@@ -283,7 +284,7 @@ HAFT_POSIX_EXPORT FILE *popen(const char *text, const char *mode) {
     return command.stream;
 }
 
-/* The attributes, or a copy of them with the mask, if they have none. */
+/* The attributes; or, if they set no mask, a copy of them that does. */
 static const posix_spawnattr_t *with_mask(const posix_spawnattr_t *attributes,
                                           posix_spawnattr_t *copy) {
     short flags = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sleeping. A sleep that is cancelled ends early and says what is left of it, as after a signal. */
+/* Sleeping. A cancelled sleep ends early and returns the remaining time, as after a signal. */
 #include "internal.h"
 
 /* Sleeps until the deadline. 0, or -ECANCELED with what is left. */
@@ -54,14 +54,14 @@ HAFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct t
     if (time == NULL || !haft_posix_on_task())
         return SYSTEM(clock_nanosleep)(clock, flags, time, left);
     int64_t deadline = haft_posix_deadline_at(clock, time);
-    if (deadline < 0) /* What is no time, or another clock's. */
+    if (deadline < 0) /* An invalid time, or one of another clock. */
         return SYSTEM(clock_nanosleep)(clock, flags, time, left);
     if ((flags & TIMER_ABSTIME) == 0)
         return -sleep_for(time, left);
     return -sleep_until(deadline, NULL);
 }
 
-/* Who waits for another by giving way may wait for a task. */
+/* A loop that yields until another thread has done something may wait for a task. */
 HAFT_POSIX_EXPORT int sched_yield(void) {
     if (haft_posix_on_task())
         HAFT_PERFORM(haft_io_yield);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading and writing, of sockets, pipes, terminals and files: all one function, on the parts of a message.
+ * Reading and writing of sockets, pipes, terminals and files: one function for all, on the parts of
+ * a message.
  *
- * It tries first, in a way that does not block whatever the mode of the descriptor: as of a socket with
- * MSG_DONTWAIT, else with RWF_NOWAIT, else after poll has said that there is something. Only when that gives
- * EAGAIN is the mode asked for: that of the descriptor decides whether the caller gets it or waits.
+ * It first tries in a way that does not block, whatever the descriptor's mode: with MSG_DONTWAIT
+ * for a socket, otherwise with RWF_NOWAIT, otherwise after poll has reported the descriptor ready.
+ * Only if that gives EAGAIN is the descriptor's mode looked up, which decides whether the caller
+ * gets EAGAIN or waits.
  *
- * Nothing is performed before that. So a handler of a signal may write to a descriptor that does not block,
- * wherever it has interrupted the task; and the scheduler, which is no task, gets the blocking defaults.
+ * No effect is performed before that. So a signal handler may write to a non-blocking descriptor,
+ * wherever it has interrupted the task; and the scheduler, which is not a task, gets the blocking
+ * defaults.
  */
 #include "internal.h"
 
@@ -21,14 +24,14 @@ enum { FEW = 8 };
 typedef struct transfer {
     int descriptor;
     bool outward;
-    bool by_socket;         /* recv and send, rather than read and write */
+    bool by_socket;         /* by recv and send instead of read and write */
     int flags;              /* of recv and send */
     struct msghdr *message; /* of by_socket: address and control data */
-    size_t control_size;    /* the room for these, of what is received */
+    size_t control_size;    /* their sizes as given, for a receive */
     const struct iovec *parts;
     size_t count;
-    int64_t offset; /* of pread and pwrite; else -1 */
-    bool simulated; /* its descriptor is */
+    int64_t offset; /* of pread and pwrite; otherwise -1 */
+    bool simulated; /* its descriptor is simulated */
 } transfer_t;
 
 static size_t size_of(const struct iovec *parts, size_t count) {
@@ -76,10 +79,11 @@ static void transfer_in_pool(void *argument) {
     call->done = transfer_plainly(call->transfer);
 }
 
-/* A line, which a handler of a signal may write to a terminal, is written on this thread. */
+/* A line, which a signal handler may write to a terminal, is written on this thread. */
 enum { LINE = 1024 };
 
-/* Of what is ready; it may wait all the same, as a terminal that has no room for all. */
+/* For a ready descriptor; the call may still block, on a terminal that has not room for all for
+   example. */
 static ssize_t try_after_poll(const transfer_t *t) {
     if (!hafti_io_blocks(t->descriptor))
         return transfer_plainly(t);
@@ -100,7 +104,7 @@ static ssize_t try_after_poll(const transfer_t *t) {
     }
 }
 
-/* The disk is asked by a thread of the pool; a little that goes to the system's memory is written at once. */
+/* A thread of the pool accesses the disk; a small write to the system's memory is made at once. */
 static ssize_t transfer_file(const transfer_t *t) {
     enum { LITTLE = 65536 };
     if (t->outward && size_of(t->parts, t->count) <= LITTLE &&
@@ -120,9 +124,9 @@ static enum nature nature_of(int descriptor) {
                                                                 : OTHER;
 }
 
-/* ---- What is simulated ---- */
+/* ---- Simulated descriptors ---- */
 
-/* It is a number that the system does not know. */
+/* Its number is one that the system does not know. */
 static bool may_be_simulated(ssize_t done) {
     return done == -EBADF && haft_io_seed() != 0 && haft_posix_on_task();
 }
@@ -144,7 +148,7 @@ static ssize_t transfer_simulated_at(const transfer_t *t) {
     return done;
 }
 
-/* It waits by itself, for all of what MSG_WAITALL asks for, too. */
+/* The operation waits by itself, also for all that MSG_WAITALL asks for. */
 static ssize_t transfer_simulated(const transfer_t *t) {
     int end = t->descriptor;
     struct msghdr plain = {0}, *message = message_of(t, &plain);
@@ -171,7 +175,7 @@ static int synchronise_simulated(int file) {
 
 /* ---- A try of either ---- */
 
-/* -EAGAIN: it would block. */
+/* -EAGAIN: the call would block. */
 static ssize_t attempt(const transfer_t *t) {
     if (t->simulated)
         return transfer_simulated(t);
@@ -180,7 +184,7 @@ static ssize_t attempt(const transfer_t *t) {
     ssize_t done = t->offset < 0 ? try_socket(t) : -ENOTSOCK;
     if (done != -ENOTSOCK)
         return done;
-    /* What is written through to the disk waits for it, whatever RWF_NOWAIT says. */
+    /* A write through to the disk waits for the disk, whatever RWF_NOWAIT says. */
     if (t->outward && (fcntl(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
         nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
@@ -197,12 +201,12 @@ static ssize_t attempt(const transfer_t *t) {
 
 /* ---- The whole ---- */
 
-/* Something has come along, or had no room: what comes after it is for the next call. */
+/* Control data has come, or had no room: later bytes are for the next call. */
 static bool has_control(const struct msghdr *message) {
     return message->msg_controllen != 0 || (message->msg_flags & MSG_CTRUNC) != 0;
 }
 
-/* Whether a call that has done a part goes on: what is written in full, and what is asked for in full. */
+/* Whether a call that has done a part goes on: a write in full, or a read that asks for all. */
 static bool goes_on(const transfer_t *t) {
     if (t->simulated)
         return t->outward;
@@ -213,7 +217,7 @@ static bool goes_on(const transfer_t *t) {
     return t->outward ? hafti_io_blocks(t->descriptor) : nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
-/* Some socket of the process has had a low-water mark set. */
+/* A low-water mark has been set on some socket of the process. */
 static bool low_water;
 
 static short events_now(int descriptor, short events) {
@@ -221,7 +225,8 @@ static short events_now(int descriptor, short events) {
     return SYSTEM(poll)(&entry, 1, 0) > 0 ? entry.revents : 0;
 }
 
-/* A call that may wait leaves what there is below the mark, which only poll heeds. (Not where it asks for less.) */
+/* A call that may wait leaves data below the low-water mark unread, unless it asks for less than
+   the mark; only poll obeys the mark by itself. */
 static bool is_below_mark(const transfer_t *t) {
     if (!__atomic_load_n(&low_water, __ATOMIC_RELAXED) || t->simulated || t->outward)
         return false;
@@ -237,14 +242,14 @@ HAFT_POSIX_EXPORT int setsockopt(int socket, int level, int option, const void *
     return SYSTEM(setsockopt)(socket, level, option, value, size);
 }
 
-/* A datagram's for the address of a Unix socket: nothing tells when that has room. */
+/* For a datagram to the address of a Unix socket: the kernel does not notify when that has room. */
 static bool goes_to_a_queue(const transfer_t *t) {
     const struct sockaddr *address = t->message != NULL ? t->message->msg_name : NULL;
     return t->outward && address != NULL && address->sa_family == AF_UNIX;
 }
 
-/* The waits of a call: when the socket's limit ends, which is that of them all, or 0 before the first; and how many
-   have been in vain since something was done. */
+/* The waits of a call: the deadline by the socket's time limit, which holds for all of them (0
+   before the first wait); and how many waits have been in vain since the last progress. */
 typedef struct waits {
     int64_t deadline, pause;
     unsigned turn;
@@ -279,7 +284,7 @@ static void advance(transfer_t *t, struct iovec *parts, size_t done) {
     t->parts = parts;
 }
 
-/* More of a message, with what comes along. */
+/* More of a message, with its control data. */
 static ssize_t attempt_to_receive(transfer_t *t, struct msghdr *message) {
     struct msghdr rest = {.msg_control = message->msg_control, .msg_controllen = t->control_size};
     t->message = &rest;
@@ -292,7 +297,8 @@ static ssize_t attempt_to_receive(transfer_t *t, struct msghdr *message) {
     return more;
 }
 
-/* After the first part: the rest, as far as it goes until the deadline, if there is one yet. */
+/* After the first part: as much of the rest as can be done by the deadline, if there is one
+   already. */
 static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, waits_t waits) {
     struct iovec few[FEW];
     struct iovec *parts = t->count <= FEW ? few : malloc(t->count * sizeof *parts);
@@ -317,8 +323,9 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, waits_t wa
     return (ssize_t)done;
 }
 
-/* A send that connects (MSG_FASTOPEN), and may wait, has begun to, and sent nothing: from then on it only sends. A socket
-   for datagrams that was shut down says so to who waits alone. */
+/* A send that connects (MSG_FASTOPEN), and may wait, has begun to connect and sent nothing: from
+   then on it only sends. A datagram socket that was shut down reports this only to a call that
+   waits. */
 static ssize_t attempt_or_end(transfer_t *t, unsigned turn) {
     ssize_t done = is_below_mark(t) ? -EAGAIN : attempt(t);
     if (done == -EINPROGRESS && hafti_io_blocks(t->descriptor)) {
@@ -354,7 +361,7 @@ static ssize_t transfer(transfer_t t) {
     return haft_posix_answer(done, before);
 }
 
-/* Many parts, and none that say anything, are for the system to refuse or to do at once. */
+/* Too many parts, or none with bytes: the system refuses these or does them at once. */
 static bool is_plain(const struct iovec *parts, int count) {
     return parts != NULL && count > 0 && count <= IOV_MAX && size_of(parts, (size_t)count) != 0;
 }
@@ -429,7 +436,7 @@ HAFT_POSIX_EXPORT ssize_t pwritev(int descriptor, const struct iovec *parts, int
     return READ_OR_WRITE_PARTS(true, offset);
 }
 
-/* The flags say how the system is to do it; without any it is one of the above. */
+/* The flags are those of preadv2 and pwritev2; without flags these are the functions above. */
 HAFT_POSIX_EXPORT ssize_t preadv2(int descriptor, const struct iovec *parts, int count,
                                   off_t offset, int flags) {
     if (flags != 0 || offset < -1 || !haft_io_runs_here() || !is_plain(parts, count))
@@ -482,7 +489,8 @@ HAFT_POSIX_EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int 
     return transfer_message(socket, true, &copy, flags);
 }
 
-/* As many as there are at once; the system's time limit is looked at after each that was waited for. */
+/* Takes as many messages as there are at once; like the system, checks the time limit after each
+   message that it waited for. */
 static int receive_many(int socket, struct mmsghdr *messages, unsigned count, int flags,
                         int64_t deadline) {
     bool for_one = (flags & MSG_WAITFORONE) != 0;

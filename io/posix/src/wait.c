@@ -28,12 +28,12 @@ const haft_posix_system_t *haft_posix_system(void) {
     return &functions;
 }
 
-/* Not on the stack of the first task that reads something. */
+/* Resolved early, and not on the stack of the first task that reads something. */
 __attribute__((constructor)) static void find_early(void) {
     haft_posix_system();
 }
 
-/* (Of a name that no sanitizer answers before it hands the call on.) */
+/* (By a name that no sanitizer intercepts.) */
 bool haft_posix_answers(void) {
     void *first = dlsym(RTLD_DEFAULT, "sched_yield");
     Dl_info here, there;
@@ -128,7 +128,8 @@ int haft_posix_wait(int descriptor, short events, int64_t deadline, unsigned tur
     return wait_for_any(&(struct pollfd){descriptor, events, 0}, 1, deadline, turn);
 }
 
-/* Either may have changed, once each has been what is needed, and in vain. */
+/* Either descriptor may have changed, after both had been ready and the call failed all the
+   same. */
 int haft_posix_wait_for_both(int from, int to, int64_t deadline, unsigned turn) {
     if (turn != 0)
         return wait_for_any((struct pollfd[]){{from, POLLIN, 0}, {to, POLLOUT, 0}}, 2, deadline,
@@ -171,7 +172,7 @@ int haft_posix_call_for_a_moment(void (*function)(void *), void *argument) {
 typedef struct pooled {
     void (*function)(void *);
     void *argument;
-    int error, host_error; /* of the caller before, of the thread of the pool after */
+    int error, host_error; /* before the call: the caller's; after it: the pool thread's */
 } pooled_t;
 
 static void call_as_the_caller(void *argument) {
@@ -193,7 +194,8 @@ void haft_posix_call_pooled(void (*function)(void *), void *argument) {
 static void *call_shielded(void *argument) {
     pooled_t *pooled = argument;
     if (haft_posix_call_blocking(call_as_the_caller, pooled) != 0)
-        call_as_the_caller(pooled); /* A simulation in which no task would go on cancels all. */
+        call_as_the_caller(pooled); /* A simulation in which no task could go on cancels all of
+                                       them. */
     return NULL;
 }
 
@@ -212,12 +214,12 @@ int haft_posix_pause(int64_t *pause) {
 
 enum { CALLS_IN_A_ROW = 64 };
 
-/* In a simulation after each call, so that it is the same way for the same seed. */
+/* In a simulation after each call, so that runs with the same seed are the same. */
 void haft_posix_take_turns(int descriptor) {
     static unsigned calls;
     bool others_turn = haft_io_seed() != 0 ||
                        __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % CALLS_IN_A_ROW == 0;
     if (!others_turn || !hafti_io_blocks(descriptor))
         return;
-    HAFT_PERFORM(haft_io_yield); /* What was done stays done, also if that is cancelled. */
+    HAFT_PERFORM(haft_io_yield); /* Completed work stays done, even if this yield is cancelled. */
 }

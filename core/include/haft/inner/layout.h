@@ -14,8 +14,8 @@
  *   | (fiber) |        | (no stack)|        | (fiber) |        +------+
  *   +---------+        +-----------+        +---------+
  *
- * A scope is one handler. The scope of a fiber lies in the fiber's header; the code that resumed the
- * fiber handles what the scope lists. A scope without a stack lies in the frame of haft_handle.
+ * A scope is one handler. The scope of a fiber lies in the fiber's header; the code that resumed
+ * the fiber handles what the scope lists. A scope without a stack lies in the frame of haft_handle.
  *
  * Every scope remembers where its last few effects were found (`cache`). An entry is right as long
  * as the chain between the scope and the handler stays as it is; so is everything else that was
@@ -153,8 +153,9 @@ typedef struct hafti_context {
     void *base;       /* the callee-saved register that compilers reserve: rbx, x19 */
     uint32_t control; /* rounding mode and exception masks of floating point */
     union {
-        uint32_t gate; /* of a fiber's `context`: hafti_gate; whoever resumes the fiber closes it */
-        /* Of its `resumer`: the bytes of its stack, at most HAFTI_ROOM_MOST, and HAFTI_ROOM_LOOK. */
+        uint32_t gate; /* of a fiber's `context`: hafti_gate; its resumer closes it */
+        /* Of its `resumer`: the bytes of its stack, at most HAFTI_ROOM_MOST, and
+           HAFTI_ROOM_LOOK. */
         uint32_t room;
     };
 } hafti_context_t;
@@ -181,8 +182,8 @@ enum hafti_gate {
  * fiber into its parent at no cost.
  *
  * The first two cache lines have all that a resume needs, and a perform of a request that the
- * resumer handles: with a frame on the line below, a turn of a fiber that is in no cache costs three
- * lines of one page. The cache of the scope, for all other effects, begins on the third.
+ * resumer handles: with a frame on the line below, a turn of a fiber that is in no cache costs
+ * three lines of one page. The cache of the scope, for all other effects, begins on the third.
  *
  * The first segment of a segmented fiber lies in one block with its header; haft/inner/segments.h
  * draws it.
@@ -190,7 +191,7 @@ enum hafti_gate {
 struct haft_fiber {
     hafti_context_t context;
     /* Serial of the scope that resumed the fiber last, and may resume it again by the hot path; 0:
-       no scope may. Whoever changes it has claimed the fiber. */
+       no scope may. The thread that changes it has claimed the fiber. */
     uint64_t owner;
     uintptr_t awaits;   /* what suspended it, see HAFTI_AWAITING */
     hafti_scope_t *top; /* innermost scope of the suspended chain that ends in this fiber */
@@ -212,8 +213,8 @@ struct haft_fiber {
        one stopped; or NULL. */
     struct haft_fiber *within;
     const struct haft_language *language; /* which owns the frames (haft/language.h); NULL: C */
-    /* enum haft_fiber_state. 32 bits wide, so that compilers read it alone: one load of it and `kind`
-       would have to wait for the stores of both. */
+    /* enum haft_fiber_state. 32 bits wide, so that compilers read it alone: one load of it and
+       `kind` would have to wait for the stores of both. */
     uint32_t state;
     uint8_t kind;
     uint8_t cleanups;
@@ -222,8 +223,8 @@ struct haft_fiber {
     uint32_t set;          /* the number of scope.handles, or HAFTI_SET_NONE */
     uintptr_t of_language; /* for the language that owns the frames; or see kept.h */
     char *low;             /* lowest usable byte of the stack */
-    /* OCaml's nested fibers (ocaml/lib/nests.c) lie on their stacks as far apart as a header of this
-       size has them. */
+    /* OCaml's nested fibers (ocaml/lib/nests.c) lie on their stacks as far apart as a header of
+       this size has them. */
     uint64_t spare[2];
     struct haft_fiber *next, *previous; /* lists of fibers */
     uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
@@ -255,8 +256,8 @@ struct hafti_thread {
     bool other_full;
     struct haft_batch *other; /* a second batch, full or empty (`other_full`) */
     void *signal_stack;       /* the alternate stack for signals, if it is the library's */
-    /* The lowest address of the alternate stack that the thread started with, whoever has set
-       it. */
+    /* The lowest address of the alternate stack that the thread started with, whichever code has
+       set it. */
     char *signal_low;
     size_t signal_size; /* 0: there was none */
     /* Where on the stack a lookup writes down what it found; NULL: no lookup does. */

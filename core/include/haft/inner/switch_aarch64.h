@@ -24,9 +24,9 @@
 
 #include "layout.h"
 
-/* The vector registers contain the scalable ones. The predicates are named in every file: a function
-   may have them by a target attribute or pragma. (The first-fault register, which only gcc has a name
-   for, lives across no call.) */
+/* The vector registers contain the scalable ones. The predicates are named in every file: a
+   function may have them by a target attribute or pragma. (The first-fault register, which only gcc
+   has a name for, lives across no call.) */
 #define HAFTI_CLOBBERS_SVE                                                                         \
     , "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13",      \
         "p14", "p15"
@@ -47,7 +47,7 @@
 typedef struct hafti_words {
     void *first;
     uintptr_t second;
-    bool special; /* whoever sent them says that they are */
+    bool special; /* set by the sender */
 } hafti_words_t;
 
 static inline __attribute__((always_inline)) hafti_words_t
@@ -93,7 +93,8 @@ hafti_switch_out_of(haft_fiber_t *fiber, void *first, uintptr_t second) {
     return hafti_switch(&fiber->context, &fiber->resumer, (hafti_words_t){first, second, false});
 }
 
-/* Out of a fiber that nobody will continue, with words that are special: nothing has to be saved. */
+/* Out of a fiber that nobody will continue, with words that are special: nothing has to be
+   saved. */
 static inline __attribute__((always_inline, noreturn)) void
 hafti_switch_out_for_good(haft_fiber_t *fiber, void *first, uintptr_t second) {
     register void *x1 __asm__("x1") = &fiber->resumer;

@@ -13,8 +13,8 @@
  * The target is entered by a jump: nobody pushed its address with a call, so a return would be
  * mispredicted. The red zone below rsp is left alone.
  *
- * Rounding mode and exception masks are a fiber's own. Reading MXCSR costs more than all the rest of
- * the switch, the x87 control word next to nothing, and fesetround, fesetenv and feenableexcept
+ * Rounding mode and exception masks are a fiber's own. Reading MXCSR costs more than all the rest
+ * of the switch, the x87 control word next to nothing, and fesetround, fesetenv and feenableexcept
  * always set both alike: so the x87 word is compared, and on a difference both registers are set
  * from it. (Flush-to-zero and denormals-are-zero, which only MXCSR has, stay with the thread.)
  */
@@ -25,9 +25,9 @@
 
 /*
  * A function may have more registers than its file, by a target attribute. clang takes their names
- * everywhere, gcc only where the file is compiled with them. So such a function is refused: an operand that
- * prefers mask registers is given one where the function has them, and then the assembler reports an error.
- * (Without optimisation nothing stays in a register across a switch.)
+ * everywhere, gcc only where the file is compiled with them. So such a function is refused: an
+ * operand that prefers mask registers is given one where the function has them, and then the
+ * assembler reports an error. (Without optimisation nothing stays in a register across a switch.)
  */
 #if defined(__AVX512F__) || defined(__clang__)
 #    define HAFTI_CLOBBERS_AVX512                                                                  \
@@ -52,8 +52,9 @@
         } while (0)
 #endif
 
-/* Stores what runs at `from` bytes into the fiber, and continues with the context at `to`. Both ways
-   to the jump leave the carry clear, after a comparison of equals or an `or`; `mark` may set it. */
+/* Stores what runs at `from` bytes into the fiber, and continues with the context at `to`. Both
+   ways to the jump leave the carry clear, after a comparison of equals or an `or`; `mark` may set
+   it. */
 #define HAFTI_SWITCH_STORE(from)                                                                   \
     "leaq 1f(%%rip), %%r8\n\t"                                                                     \
     "movq %%rbp, " from "+0(%%rdi)\n\t"                                                            \
@@ -86,8 +87,8 @@
 #define HAFTI_SWITCH(from, to, mark)                                                               \
     HAFTI_SWITCH_STORE(from) HAFTI_SWITCH_LOAD(from, to, mark) "1:" HAFTI_SWITCH_TELL
 
-/* The carry, as an output. clang wants a register for that, and has none in frames with a base pointer,
-   unless it is given one. */
+/* The carry, as an output. clang wants a register for that, and has none in frames with a base
+   pointer, unless it is given one. */
 #ifdef __clang__
 #    define HAFTI_SWITCH_TELL "\n\tsetc %%sil\n\tmovzbl %%sil, %%esi"
 #    define HAFTI_SWITCH_TOLD "=S"
@@ -113,7 +114,7 @@ typedef bool hafti_flag_t;
 typedef struct hafti_words {
     void *first;
     uintptr_t second;
-    bool special; /* whoever sent them says that they are */
+    bool special; /* set by the sender */
 } hafti_words_t;
 
 /* Into a fiber, with the result of its perform. */
@@ -153,7 +154,8 @@ hafti_switch_out_of(haft_fiber_t *fiber, void *first, uintptr_t second) {
     return (hafti_words_t){first, second, special != 0};
 }
 
-/* Out of a fiber that nobody will continue, with words that are special: nothing has to be saved. */
+/* Out of a fiber that nobody will continue, with words that are special: nothing has to be
+   saved. */
 static inline __attribute__((always_inline, noreturn)) void
 hafti_switch_out_for_good(haft_fiber_t *fiber, void *first, uintptr_t second) {
     __asm__ volatile(HAFTI_SWITCH_LOAD(HAFTI_AT_CONTEXT, HAFTI_AT_RESUMER, "stc\n\t")

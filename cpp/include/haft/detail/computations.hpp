@@ -37,11 +37,11 @@ namespace haft::detail {
 
 /* ---- A handler with a computation ---- */
 
-/* What an exception that leaves a clause in place needs, for handlers of every type. */
+/* The state of an exception that leaves a clause in place, for handlers of every type. */
 struct holder_base {
     haft_landing_t landing = {};
     std::exception_ptr thrown;
-    /* Of a holder that resume_with made: how to delete it, and the one before. */
+    /* For a holder that resume_with made: how to delete it, and the previous holder. */
     void (*destroy)(holder_base *) noexcept = nullptr;
     holder_base *older = nullptr;
 };
@@ -104,17 +104,17 @@ class performers_exceptions {
     hafti_exceptions_t kept;
 };
 
-/* Puts the count of exceptions in flight back to what it was. */
+/* Restores the count of exceptions in flight. */
 struct as_uncaught_before {
     unsigned uncaught = hafti_thread()->globals->uncaught;
     ~as_uncaught_before() { hafti_thread()->globals->uncaught = uncaught; }
 };
 
-/* In a catch-all: returns the exception, or goes on with the unwinding if that is one by force. */
+/* In a catch-all: returns the exception, or continues the unwinding if it is forced. */
 inline std::exception_ptr caught_exception() {
     std::exception_ptr exception = std::current_exception();
     if (exception == nullptr) {
-        as_uncaught_before rethrown; /* some runtimes count what is rethrown a second time */
+        as_uncaught_before rethrown; /* some runtimes count a rethrown exception twice */
         throw;
     }
     return exception;
@@ -184,7 +184,7 @@ struct computation {
     drive_t *drive = nullptr;
     void *held = nullptr;   /* a holder */
     void *slot = nullptr;   /* room for the result of the perform that waits, if no word holds it */
-    void *released[2] = {}; /* the resumption, while compat/cpp-effects has it released */
+    void *released[2] = {}; /* the resumption, while compat/cpp-effects has released it */
     /* task_clause for each clause that runs and may use its handler, on whatever thread; and
        task_over once the computation has finished, was thrown out of, or dropped. */
     std::uint32_t use = 0;
@@ -220,7 +220,7 @@ inline void release(computation *task) noexcept {
     haft_fiber_drop(fiber);
 }
 enum : std::uint32_t { task_over = 1, task_clause = 2 };
-/* Whoever changes the sum to task_over, with no clause left, releases the task. */
+/* The thread that changes the sum to task_over, with no clause left, releases the task. */
 HAFT_DETAIL_INLINE std::uint32_t change_use(computation *task, std::uint32_t by) noexcept {
     if (hafti_is_alone())
         return task->use += by;

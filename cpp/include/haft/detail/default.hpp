@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Default handlers of the effects that the headers of haft/ declare. Where nobody handles such an
- * effect, its default throws an exception that speaks of the header's functions, or does nothing;
- * otherwise the program would see the error of an effect that nobody handles.
+ * Default handlers of the effects that the headers of haft/ declare. If no handler handles such an
+ * effect, its default throws an exception that names the header's functions, or does nothing.
+ * Without a default, the program would see the error of an unhandled effect.
  *
  * A default is set when a function of the header first performs its effect, unless the program has
  * set a default before.

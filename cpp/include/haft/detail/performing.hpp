@@ -10,7 +10,7 @@ struct in_place_guard {
     HAFT_DETAIL_INLINE ~in_place_guard() { hafti_in_place_end(&in_place); }
 };
 
-/* As hafti_perform_found, with the handler's scope given by the caller, who may know it without
+/* Like hafti_perform_found, but the caller passes the handler's scope, which it may know without
    reading the entry. */
 template <typename E>
 HAFT_DETAIL_INLINE void *suspend_found(hafti_here_t here, hafti_found_t found, hafti_scope_t *scope,

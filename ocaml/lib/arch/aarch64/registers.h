@@ -13,10 +13,10 @@ static void load_registers(mcontext_t *registers) {
 }
 
 /*
- * The way out of functions of C that OCaml code has called and that have called back is not in the runtime's
- * unwind information: caml_c_call keeps the return address in x19, and caml_start_program does not tell where
- * it saves that. But functions of C have frame records, each of which leads to the next, and
- * caml_start_program keeps that of its caller above the link.
+ * Unwinding through C functions that OCaml code has called and that have called back is not covered
+ * by the runtime's unwind information: caml_c_call keeps the return address in x19, and
+ * caml_start_program does not say where it saves that. But functions of C have frame records, each
+ * of which leads to the next, and caml_start_program keeps that of its caller above the link.
  */
 #define UNWINDS_BY_RECORDS 1
 #define FRAME_RECORD_OF_CALLBACK(link)                                                             \

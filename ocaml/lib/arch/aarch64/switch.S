@@ -12,7 +12,7 @@
  * that the runtime keeps for the running code is dead at a call of OCaml code.
  *
  * The same functions in the same order as for x86-64. What differs: a function is entered with its return
- * address in x30 rather than on the stack, where the code that reads suspended stacks expects it. So whoever
+ * address in x30 rather than on the stack, where the code that reads suspended stacks expects it. So code that
  * leaves a stack first puts two words on it, the exception pointer (or anything) and the return address.
  * (One instruction moves sp and writes them: below sp a signal may write at any time.)
  */
@@ -60,7 +60,7 @@
         \instruction x9
         .endm
 
-/* The words that whoever leaves a stack puts on it. */
+/* The words that code which leaves a stack puts on it. */
         .macro  leave_stack
         stp     x26, x30, [sp, #-16]!
         .cfi_adjust_cfa_offset 16
@@ -107,7 +107,7 @@
         tst     w9, #255
         .endm
 
-/* Back to the parent of the fiber in x20, but for its local roots: its registers, its place in the chain. (The
+/* Back to the parent of the fiber in x20, without its local roots: its registers, its place in the chain. (The
    return address is the one on its stack: nests.c may have changed where a fiber ends.) */
         .macro  to_parent
         ldr     x9, [x20, #FIBER_OUTER]
@@ -604,7 +604,7 @@ haft_ocaml_nested_returned:
         ldr     x11, [x26, #8]
         cmp     x10, x11
         b.ne    \no
-        add     x9, x9, x26             /* but for what the innermost gap divides */
+        add     x9, x9, x26             /* except for what the innermost gap divides */
         ldr     x10, [x26, #GAP_PARENT]
         sub     x9, x9, x10
         cmp     x9, #SHELF_LARGEST - FIBER_TRAP
@@ -1249,7 +1249,7 @@ haft_ocaml_gap_returned:
         b.lo    .Lalready
         .endm
 
-/* The stack pointer and the return address of whoever continues, behind the frame of a clause that was called. */
+/* The stack pointer and the return address of the code that continues, behind the frame of a clause that was called. */
         .macro  callers_place
         mov     x5, sp
         mov     x6, x30

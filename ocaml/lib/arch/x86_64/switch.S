@@ -59,7 +59,7 @@
         movq    hafti_thread_state@gottpoff(%rip), %r11
         .endm
 
-/* Back to the parent of the fiber in rcx, but for its local roots: its registers, its place in the chain. */
+/* Back to the parent of the fiber in rcx, without its local roots: its registers, its place in the chain. */
         .macro  to_parent
         movq    FIBER_OUTER(%rcx), %r8
         movq    FIBER_PARENT_EXCEPTION(%rcx), %r9
@@ -553,7 +553,7 @@ haft_ocaml_nested_returned:
         leaq    haft_ocaml_gap_raised(%rip), %r10
         cmpq    %r10, 8(%r8)
         jne     \no
-        addq    %r8, %r9                /* but for what the innermost gap divides */
+        addq    %r8, %r9                /* except for what the innermost gap divides */
         subq    GAP_PARENT(%r8), %r9
         cmpq    $(SHELF_LARGEST - FIBER_TRAP - 8), %r9
         ja      \no
