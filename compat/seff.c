@@ -296,14 +296,14 @@ static const char *stack_advice(const haft_fiber_t *fiber) {
 }
 
 static __attribute__((destructor)) void end(void) {
-    if (haft_stack_advice == stack_advice)
-        haft_stack_advice = advice_before;
+    haft_stack_advice_t *last = haft_set_stack_advice(advice_before);
+    if (last != stack_advice) /* another library's, which keeps this one's */
+        haft_set_stack_advice(last);
 }
 
 static __attribute__((constructor)) void start(void) {
     name_effects();
-    advice_before = haft_stack_advice;
-    haft_stack_advice = stack_advice;
+    advice_before = haft_set_stack_advice(stack_advice);
     const char *size = getenv("LIBSEFF_DEFAULT_FRAME_SIZE");
     if (size != NULL)
         least_stack_size = strtoull(size, NULL, 0);

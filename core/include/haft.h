@@ -607,10 +607,12 @@ HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_erro
  * returns the end of the message of a stack overflow, or of an unwinding that a noexcept function
  * of C++ stops: which fiber it is, and how to give it a larger stack. For any other fiber it must
  * return what the previously set function returns, or NULL if there was none. The whole message is
- * cut after some 600 bytes. Set the function before fibers are made, and restore the previous one
- * before the library is unloaded. It is called in a signal handler.
+ * cut after some 600 bytes. Returns the previously set function, or NULL. Set yours before fibers
+ * are made, and set the previous one again before the library is unloaded. It is called in a signal
+ * handler.
  */
-extern HAFTI_API const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
+typedef const char *haft_stack_advice_t(const haft_fiber_t *fiber);
+HAFTI_API haft_stack_advice_t *haft_set_stack_advice(haft_stack_advice_t *advice);
 #else
 /* Called with the message of an error while there is no error handler. To be defined by the
    program; the library's own, which is weak, traps. */

@@ -25,10 +25,15 @@ const char *haft_fiber_label(const haft_fiber_t *fiber) {
     return label;
 }
 
-const char *(*haft_stack_advice)(const haft_fiber_t *fiber);
+static haft_stack_advice_t *stack_advice;
+
+haft_stack_advice_t *haft_set_stack_advice(haft_stack_advice_t *advice) {
+    return __atomic_exchange_n(&stack_advice, advice, __ATOMIC_ACQ_REL);
+}
 
 const char *haft_advice_of(const haft_fiber_t *fiber, const char *otherwise) {
-    const char *advice = haft_stack_advice != NULL ? haft_stack_advice(fiber) : NULL;
+    haft_stack_advice_t *ask = __atomic_load_n(&stack_advice, __ATOMIC_ACQUIRE);
+    const char *advice = ask != NULL ? ask(fiber) : NULL;
     return advice != NULL ? advice : otherwise;
 }
 

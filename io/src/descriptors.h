@@ -21,12 +21,11 @@ static inline bool hafti_io_must_not_wait(const hafti_io_operation_t *operation)
 enum { HAFTI_IO_MAY_WAIT = -4096 };
 /* The events of poll(2) after which to try again. */
 static inline short hafti_io_events_of(const hafti_io_operation_t *operation) {
-    const unsigned outward = 1U << HAFTI_IO_WRITE | 1U << HAFTI_IO_WRITE_PARTS |
-                             1U << HAFTI_IO_SEND | 1U << HAFTI_IO_SEND_MESSAGE |
-                             1U << HAFTI_IO_CONNECT;
+#define HAFTI_IO_KINDS_EVENTS(kind, name, events) events,
+    static const short events[] = {HAFTI_IO_KINDS(HAFTI_IO_KINDS_EVENTS)};
     if (operation->kind == HAFTI_IO_POLL)
         return (short)operation->flags;
-    return (outward >> operation->kind & 1) != 0 ? POLLOUT : POLLIN;
+    return events[operation->kind];
 }
 
 struct hafti_io_lent {

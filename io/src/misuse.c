@@ -36,12 +36,12 @@ static const char *name_task(const haft_fiber_t *fiber) {
 }
 
 static __attribute__((constructor)) void name_tasks(void) {
-    advice_before = haft_stack_advice;
-    haft_stack_advice = name_task;
+    advice_before = haft_set_stack_advice(name_task);
 }
 static __attribute__((destructor)) void name_no_more(void) {
-    if (haft_stack_advice == name_task)
-        haft_stack_advice = advice_before;
+    haft_stack_advice_t *last = haft_set_stack_advice(advice_before);
+    if (last != name_task) /* another library's, which keeps this one's */
+        haft_set_stack_advice(last);
 }
 
 void hafti_io_waits_in_child(const haft_io_task_t *task) {

@@ -15,8 +15,8 @@ const char *haft_io_error_text(int code) {
 }
 
 const char *hafti_io_kind_name(enum hafti_io_kind kind) {
-    static const char *const names[] = {"read",    "write", "receive", "read",   "read",    "write",
-                                        "receive", "send",  "send",    "accept", "connect", "poll"};
+#define NAME(kind, name, events) name,
+    static const char *const names[] = {HAFTI_IO_KINDS(NAME)};
     return names[kind];
 }
 

@@ -53,4 +53,13 @@ int hafti_io_wait_on_several(hafti_io_descriptor_t *(*find)(hafti_io_worker_t *w
 /* POLLNVAL for one that was closed while it was waited for; how many that are. */
 int hafti_io_mark_closed(struct pollfd *entry, const hafti_io_waiter_t *waiter);
 
+/* Of a connect, or of a datagram for an address, to a local socket whose queue is full: to be tried again later, since
+   nothing tells when. (No error of connect(2) or sendto(2).) */
+enum { HAFTI_IO_QUEUE_FULL = -ENOSR };
+
+/* Of memory that may be none, which the system says. */
+static inline const void *hafti_io_bytes_after(const void *buffer, size_t sent) {
+    return (const void *)((uintptr_t)buffer + sent);
+}
+
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks for many readers or one writer; calls that are made once; barriers.
+ * Locks for many readers or one writer.
  *
- * The lock is handed to who waits first, under the object's lock: to a writer, or to all readers up to the
- * next writer. Nobody passes who waits. So if somebody waits, either the lock is held, or the first
- * is let in by who has it in hand right now. When a writer gives up waiting, the readers behind it are let
- * in by the writer.
+ * A release hands the lock to the first waiter, under the object's lock: to a writer, or to all readers up to the next
+ * writer. No task overtakes a waiter. So while a task waits, either the lock is held, or a task that has the object's
+ * lock is about to let the first waiter in. A writer that gives up its wait lets the readers behind it in.
  */
 #include "objects.h"
 
@@ -107,80 +106,4 @@ void haft_io_rwlock_unlock(haft_io_rwlock_t *lock) {
     hafti_io_unguard(&lock->lock);
     if (HAFTI_IO_UNLIKELY(!held))
         hafti_io_misuse("A lock for readers and writers that is not locked was unlocked.");
-}
-
-/* ---- Once ---- */
-
-static void unlock_scoped(haft_io_mutex_t **mutex) {
-    haft_io_mutex_unlock(*mutex);
-}
-
-int haft_io_once_call_until(haft_io_once_t *once, void (*function)(void *), void *argument,
-                            int64_t deadline) {
-    if (HAFTI_IO_UNLIKELY(!hafti_io_has_its_turn(HAFTI_IO_CANCELLABLE)))
-        return haft_io_unwind_cancelled();
-    if (HAFTI_IO_LIKELY(__atomic_load_n(&once->done, __ATOMIC_ACQUIRE)))
-        return 0;
-    int code = haft_io_mutex_lock_until(&once->mutex, deadline);
-    if (code != 0)
-        return code;
-    __attribute__((cleanup(unlock_scoped), unused)) haft_io_mutex_t *locked = &once->mutex;
-    if (!once->done) {
-        function(argument);
-        __atomic_store_n(&once->done, 1, __ATOMIC_RELEASE);
-    }
-    return 0;
-}
-
-int haft_io_once_call(haft_io_once_t *once, void (*function)(void *), void *argument) {
-    return haft_io_once_call_until(once, function, argument, HAFT_IO_FOREVER);
-}
-
-/* ---- Barriers ---- */
-
-/* Those who have given up, but have not come to leave yet, have not arrived. */
-static void forget_who_gave_up(haft_io_barrier_t *barrier) {
-    hafti_io_place_t *next;
-    for (hafti_io_place_t *place = barrier->waiting.first; place != NULL; place = next) {
-        next = place->next;
-        if (__atomic_load_n(&place->cell->word, __ATOMIC_RELAXED) == HAFTI_IO_WAITING)
-            continue;
-        hafti_io_leave_place(place);
-        barrier->arrived--;
-    }
-}
-
-int haft_io_barrier_wait_until(haft_io_barrier_t *barrier, int64_t deadline) {
-    if (HAFTI_IO_UNLIKELY(!hafti_io_has_its_turn(HAFTI_IO_CANCELLABLE)))
-        return haft_io_unwind_cancelled();
-    hafti_io_guard(&barrier->lock);
-    if (barrier->arrived + 1 >= barrier->needed)
-        forget_who_gave_up(barrier); /* one by one: not at each arrival */
-    if (barrier->arrived + 1 >= barrier->needed) {
-        barrier->arrived = 0;
-        hafti_io_place_t *all = hafti_io_claim_all(&barrier->waiting);
-        hafti_io_unguard(&barrier->lock);
-        hafti_io_let_all_go(all);
-        return 1;
-    }
-    hafti_io_cell_t cell = hafti_io_cell_to_wait(&barrier->lock);
-    hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
-    barrier->arrived++;
-    hafti_io_take_place(&barrier->waiting, &place);
-    hafti_io_unguard(&barrier->lock);
-    uint32_t outcome =
-        hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, deadline, "the others at a barrier");
-    if (HAFTI_IO_LIKELY(outcome == HAFTI_IO_WOKEN))
-        return 0;
-    hafti_io_guard(&barrier->lock);
-    if (place.list != NULL) {
-        hafti_io_leave_place(&place);
-        barrier->arrived--;
-    }
-    hafti_io_unguard(&barrier->lock);
-    return outcome == HAFTI_IO_CANCELLED ? haft_io_unwind_cancelled() : -ETIMEDOUT;
-}
-
-int haft_io_barrier_wait(haft_io_barrier_t *barrier) {
-    return haft_io_barrier_wait_until(barrier, HAFT_IO_FOREVER);
 }

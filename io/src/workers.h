@@ -234,26 +234,33 @@ static inline void hafti_io_enqueue(hafti_io_worker_t *worker, haft_io_task_t *t
 /* Waits until nobody walks stacks. */
 HAFTI_IO_COLD void hafti_io_await_look(hafti_io_crew_t *crew);
 
-enum hafti_io_kind {
-    HAFTI_IO_READ,
-    HAFTI_IO_WRITE,
-    HAFTI_IO_RECEIVE,
-    HAFTI_IO_READ_LENT,  /* `buffer` is where to tell which memory it is */
-    HAFTI_IO_READ_PARTS, /* `buffer` is an array of `size` parts */
-    HAFTI_IO_WRITE_PARTS,
-    HAFTI_IO_RECEIVE_MESSAGE, /* `buffer` is a struct msghdr */
-    HAFTI_IO_SEND_MESSAGE,
-    HAFTI_IO_SEND, /* the last that transfers bytes */
-    HAFTI_IO_ACCEPT,
-    HAFTI_IO_CONNECT,
-    HAFTI_IO_POLL
-};
+/*
+ * The kinds of operations on a descriptor: what people call each, and the events of poll(2) after which it is tried again
+ * (of POLL its own).
+ *
+ *   `buffer` is       | of
+ *   where to tell which memory it is | READ_LENT
+ *   an array of `size` parts         | READ_PARTS, WRITE_PARTS
+ *   a struct msghdr                  | RECEIVE_MESSAGE, SEND_MESSAGE
+ *   a bool, whether it has begun     | CONNECT
+ *   the bytes                        | the others that transfer some, up to SEND
+ */
+#define HAFTI_IO_KINDS(one)                                                                        \
+    one(READ, "read", POLLIN) one(WRITE, "write", POLLOUT) one(RECEIVE, "receive", POLLIN)         \
+        one(READ_LENT, "read", POLLIN) one(READ_PARTS, "read", POLLIN)                             \
+            one(WRITE_PARTS, "write", POLLOUT) one(RECEIVE_MESSAGE, "receive", POLLIN)             \
+                one(SEND_MESSAGE, "send", POLLOUT) one(SEND, "send", POLLOUT)                      \
+                    one(ACCEPT, "accept", POLLIN) one(CONNECT, "connect", POLLOUT)                 \
+                        one(POLL, "poll", 0)
+
+#define HAFTI_IO_KIND_ITSELF(kind, name, events) HAFTI_IO_##kind,
+enum hafti_io_kind { HAFTI_IO_KINDS(HAFTI_IO_KIND_ITSELF) };
 
 struct hafti_io_operation {
     enum hafti_io_kind kind;
     int descriptor;
-    int flags;    /* POLL: events */
-    void *buffer; /* CONNECT: a bool, whether it has begun */
+    int flags; /* POLL: events */
+    void *buffer;
     size_t size;
     struct sockaddr *address;
     socklen_t *address_size;

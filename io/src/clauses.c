@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What handles the operations: for each a default, which blocks its thread, and a clause, by which a scheduler handles it
+ * in place, on the task's stack. One list at the end names them all.
+ */
+#include "operations.h"
+
+#include <time.h>
+
+/* ---- Scheduled ---- */
+
+/* What is sent takes time by its size. (What is received may be less than was asked for.) */
+static bool may_go_on(hafti_io_worker_t *worker, size_t sent) {
+    enum { HALF_KIBIBYTE_BITS = 9, MOST = 64 };
+    size_t halves = sent >> HALF_KIBIBYTE_BITS;
+    HAFTI_IO_COUNT(worker->counters.operations);
+    return hafti_io_is_in_turn(worker,
+                               HAFTI_IO_OF_SYSTEM + (unsigned)(halves < MOST ? halves : MOST)) ||
+           hafti_io_goes_on_after_others(HAFTI_IO_CANCELLABLE);
+}
+
+static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+    bool sends = operation->kind == HAFTI_IO_WRITE || operation->kind == HAFTI_IO_SEND;
+    if (!may_go_on(runner->worker, sends ? operation->size : 0))
+        return -ECANCELED;
+    if (HAFTI_IO_UNLIKELY(!runner->worker->plain))
+        return hafti_io_operate_counted(runner, operation);
+    return runner->worker->backend->operate(runner, operation);
+}
+
+/* ---- Each operation: its default, its clause ---- */
+
+/* An operation is made from the payload twice: for the default, and for its clause, or for what a clause of its own
+   does if the back end has no other way. */
+#define OPERATION(name, clause, result, ...)                                                       \
+    static result default_##name(void *unused, HAFT_PAYLOAD(haft_io_##name) * p) {                 \
+        (void)unused;                                                                              \
+        hafti_io_operation_t operation = {__VA_ARGS__};                                            \
+        return (result)hafti_io_operate_blocking(&operation);                                      \
+    }                                                                                              \
+    static result clause##_##name(void *runner, HAFT_PAYLOAD(haft_io_##name) * p) {                \
+        hafti_io_operation_t operation = {__VA_ARGS__};                                            \
+        return (result)operate(runner, &operation);                                                \
+    }
+
+OPERATION(read, clause, ssize_t, HAFTI_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
+OPERATION(write, general, ssize_t, HAFTI_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer,
+          p->size, NULL, NULL)
+OPERATION(receive, clause, ssize_t, HAFTI_IO_RECEIVE, p->socket, p->flags, p->buffer, p->size,
+          p->address, p->address_size)
+OPERATION(send, clause, ssize_t, HAFTI_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer,
+          p->size, (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
+OPERATION(read_lent, general, ssize_t, HAFTI_IO_READ_LENT, p->descriptor, 0, p->bytes, 0, NULL,
+          NULL)
+OPERATION(readv, clause, ssize_t, HAFTI_IO_READ_PARTS, p->descriptor, 0,
+          (void *)(uintptr_t)p->parts, p->count, NULL, NULL)
+OPERATION(writev, clause, ssize_t, HAFTI_IO_WRITE_PARTS, p->descriptor, 0,
+          (void *)(uintptr_t)p->parts, p->count, NULL, NULL)
+OPERATION(receive_message, clause, ssize_t, HAFTI_IO_RECEIVE_MESSAGE, p->socket, p->flags,
+          p->message, 0, NULL, NULL)
+OPERATION(send_message, clause, ssize_t, HAFTI_IO_SEND_MESSAGE, p->socket, p->flags,
+          (void *)(uintptr_t)p->message, 0, NULL, NULL)
+OPERATION(accept, general, int, HAFTI_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, NULL)
+OPERATION(connect, clause, int, HAFTI_IO_CONNECT, p->socket, 0, &(bool){false}, 0,
+          (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
+OPERATION(wait_ready, clause, int, HAFTI_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
+
+static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
+    hafti_io_runner_t *runner = state;
+    const hafti_io_backend_t *backend = runner->worker->backend;
+    if (HAFTI_IO_UNLIKELY(backend->read_lent == NULL || !runner->worker->plain))
+        return general_read_lent(runner, p);
+    return may_go_on(runner->worker, 0) ? backend->read_lent(runner, p->descriptor, p->bytes)
+                                        : -ECANCELED;
+}
+static HAFTI_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
+    hafti_io_runner_t *runner = state;
+    const hafti_io_backend_t *backend = runner->worker->backend;
+    if (HAFTI_IO_UNLIKELY(backend->write == NULL || !runner->worker->plain))
+        return general_write(runner, p);
+    return may_go_on(runner->worker, p->size)
+               ? backend->write(runner, p->descriptor, p->buffer, p->size)
+               : -ECANCELED;
+}
+
+static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
+    hafti_io_runner_t *runner = state;
+    int connection = general_accept(runner, p);
+    runner->accepted |= connection >= 0;
+    return connection;
+}
+
+/* By the defaults of the two, or by their clauses. */
+#define EXCHANGE_BY(kind, state, p, sent)                                                          \
+    do {                                                                                           \
+        while ((sent) < (p)->size) {                                                               \
+            HAFT_PAYLOAD(haft_io_write)                                                            \
+            rest = {(p)->descriptor, hafti_io_bytes_after((p)->buffer, sent), (p)->size - (sent)}; \
+            ssize_t done = kind##_write(state, &rest);                                             \
+            if (done < 0)                                                                          \
+                return done;                                                                       \
+            (sent) += (size_t)done;                                                                \
+        }                                                                                          \
+        haft_io_give_back(*(p)->bytes);                                                            \
+        *(p)->bytes = NULL;                                                                        \
+        HAFT_PAYLOAD(haft_io_read_lent) next = {(p)->descriptor, (p)->bytes};                      \
+        return kind##_read_lent(state, &next);                                                     \
+    } while (0)
+
+static ssize_t default_exchange(void *unused, HAFT_PAYLOAD(haft_io_exchange) * p) {
+    size_t sent = 0;
+    EXCHANGE_BY(default, unused, p, sent);
+}
+ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p,
+                               size_t sent) {
+    EXCHANGE_BY(clause, runner, p, sent);
+}
+static HAFTI_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
+    hafti_io_runner_t *runner = state;
+    const hafti_io_backend_t *backend = runner->worker->backend;
+    if (HAFTI_IO_UNLIKELY(backend->exchange == NULL || !runner->worker->plain))
+        return hafti_io_exchange_rest(runner, p, 0);
+    return may_go_on(runner->worker, p->size) ? backend->exchange(runner, p) : -ECANCELED;
+}
+
+static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
+    (void)unused;
+    hafti_io_pause(p->turn);
+    return hafti_io_poll_blocking(p->entries, p->count, p->deadline);
+}
+static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
+    hafti_io_runner_t *runner = state;
+    /* A change after the caller's try finds it waiting: nobody goes on before. */
+    if (p->turn == 0 && !may_go_on(runner->worker, 0))
+        return -ECANCELED;
+    if (p->entries == NULL && p->count != 0) /* the system says why it cannot be */
+        return hafti_io_poll_blocking(NULL, p->count, 0);
+    return runner->worker->backend->poll_several(runner, p->entries, p->count, p->deadline,
+                                                 p->turn);
+}
+
+static int default_close(void *unused, HAFT_PAYLOAD(haft_io_close) * payload) {
+    (void)unused;
+    return hafti_io_close_elsewhere(NULL, payload->descriptor);
+}
+static int clause_close(void *state, HAFT_PAYLOAD(haft_io_close) * payload) {
+    hafti_io_runner_t *runner = state;
+    if (!hafti_io_is_in_turn(runner->worker, HAFTI_IO_OF_SYSTEM))
+        hafti_io_goes_on_after_others(HAFTI_IO_TO_THE_END);
+    return runner->worker->backend->close(runner->worker, payload->descriptor);
+}
+
+static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) * payload) {
+    (void)unused;
+    int64_t deadline = payload->deadline > 0 ? payload->deadline : 0;
+    struct timespec until = {deadline / HAFT_IO_SECOND, deadline % HAFT_IO_SECOND};
+    int code;
+    do
+        code = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+    while (code == EINTR);
+    return -code;
+}
+/* A time that had passed when the worker last looked at its clock is not waited for: no timer, and no stack of its
+   own for a task that does nothing else before. Not too often in a row, so that all others go on. */
+static bool is_over(hafti_io_runner_t *runner, int64_t deadline) {
+    hafti_io_worker_t *worker = runner->worker;
+    return deadline < worker->clock && !hafti_io_is_withdrawn(runner) &&
+           hafti_io_is_in_turn(worker, HAFTI_IO_LIGHT);
+}
+static int clause_sleep_until(void *state, HAFT_PAYLOAD(haft_io_sleep_until) * payload) {
+    hafti_io_runner_t *runner = state;
+    if (is_over(runner, payload->deadline))
+        return 0;
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
+    return hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, payload->deadline, "a time") ==
+                   HAFTI_IO_CANCELLED
+               ? -ECANCELED
+               : 0;
+}
+
+static int64_t default_now(void *unused, HAFT_PAYLOAD(haft_io_now) * payload) {
+    (void)unused, (void)payload;
+    return hafti_io_clock();
+}
+
+static int64_t clause_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
+    (void)payload;
+    return hafti_io_worker_now(((hafti_io_runner_t *)state)->worker);
+}
+
+static int default_call_blocking(void *unused, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
+    (void)unused;
+    int saved = errno;
+    payload->function(payload->argument);
+    errno = saved; /* as where the pool calls it */
+    return 0;
+}
+static int clause_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
+    hafti_io_runner_t *runner = state;
+    if (runner->worker->simulated != NULL || runner->worker->forked)
+        return default_call_blocking(NULL, payload);
+    return hafti_io_pool_call(runner, payload->function, payload->argument, payload->left,
+                              HAFTI_IO_CANCELLABLE);
+}
+
+static int default_spawn(void *unused, HAFT_PAYLOAD(haft_io_spawn) * payload) {
+    (void)unused, (void)payload;
+    return -ESRCH;
+}
+
+static int default_yield(void *unused, HAFT_PAYLOAD(haft_io_yield) * payload) {
+    (void)unused, (void)payload;
+    return 0;
+}
+
+static haft_io_task_t *default_self(void *unused, HAFT_PAYLOAD(haft_io_self) * payload) {
+    (void)unused, (void)payload;
+    return NULL;
+}
+static haft_io_task_t *clause_self(void *state, HAFT_PAYLOAD(haft_io_self) * payload) {
+    (void)payload;
+    return ((hafti_io_runner_t *)state)->task;
+}
+
+/* All of them. (A spawn and a yield are the scheduler's: these have a default only.) */
+#define OPERATIONS(one, then)                                                                      \
+    one(self) then one(read)                                                                       \
+    then one(write)                                                                                \
+    then one(receive)                                                                              \
+    then one(send)                                                                                 \
+    then one(read_lent)                                                                            \
+    then one(exchange)                                                                             \
+    then one(readv)                                                                                \
+    then one(writev)                                                                               \
+    then one(receive_message)                                                                      \
+    then one(send_message)                                                                         \
+    then one(accept)                                                                               \
+    then one(connect)                                                                              \
+    then one(wait_ready)                                                                           \
+    then one(poll)                                                                                 \
+    then one(close)                                                                                \
+    then one(sleep_until)                                                                          \
+    then one(now)                                                                                  \
+    then one(call_blocking)
+
+#define COMMA ,
+#define BY_CLAUSE(name) HAFT_TAIL(haft_io_##name, clause_##name)
+HAFT_HANDLER(operations, NULL, OPERATIONS(BY_CLAUSE, COMMA));
+const haft_handler_t *const hafti_io_operations = &operations;
+
+#define SET_DEFAULT(name) HAFT_SET_DEFAULT(haft_io_##name, default_##name)
+__attribute__((constructor)) static void set_defaults(void) {
+    OPERATIONS(SET_DEFAULT, ;);
+    SET_DEFAULT(yield);
+    SET_DEFAULT(spawn);
+}
