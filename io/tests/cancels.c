@@ -248,6 +248,9 @@ BODY(run_and_look) {
 
 static long runs; /* -1: the first in each way, of which the libraries keep something */
 
+/* What a library keeps of a way that a run is the first to take is kept once: another such run keeps no more. */
+static bool runs_again;
+
 /* True: all injections have come. */
 static bool run_with(injection_t first, injection_t second) {
     int before = check_failures, descriptors = check_descriptors();
@@ -269,8 +272,16 @@ static bool run_with(injection_t first, injection_t second) {
     CHECK(sample_is_idle());
     CHECK_EQUAL(check_descriptors(), descriptors);
     CHECK_EQUAL(haft_pool_report().stacks, 0);
-    if (runs >= 0 && sample_has_one_thread())
-        CHECK_EQUAL(__atomic_load_n(&blocks, __ATOMIC_RELAXED), blocks_before);
+    if (runs >= 0 && sample_has_one_thread()) {
+        long blocks_after = __atomic_load_n(&blocks, __ATOMIC_RELAXED);
+        if (blocks_after != blocks_before && !runs_again) {
+            runs_again = true;
+            bool all = run_with(first, second);
+            runs_again = false;
+            return all;
+        }
+        CHECK_EQUAL(blocks_after, blocks_before);
+    }
     if (check_failures != before)
         fprintf(stderr, "%s; cancels or deadlines %d.%d.%d.%d and %d.%d.%d.%d\n", sample_place(),
                 first.wait, first.deadline, first.innermost, first.moment, second.wait,
