@@ -419,9 +419,7 @@ ssize_t hafti_io_take_arrival(hafti_io_runner_t *runner, hafti_io_descriptor_t *
                             : take_accepted(known);
         ssize_t done = -EAGAIN;
         if (arrivals == NULL || !arrivals->asked) {
-            done = hafti_io_attempt(operation);
-            if (done == -EAGAIN && turn != 0)
-                done = hafti_io_attempt_at_end(operation);
+            done = hafti_io_uring_attempt(known, operation, turn);
             if (done != -EAGAIN && done != HAFTI_IO_MAY_WAIT)
                 return done;
         }

@@ -35,6 +35,17 @@
 
 enum { ENTRIES = 256, COMPLETIONS = 8192 };
 
+/*
+ * To cancel a request the kernel walks one of its 256 lists of them (COMPLETIONS / 32, and never more), from the newest
+ * on, whereas tasks are cancelled from the oldest on. So it is asked for no more while so many tasks wait: what else
+ * waits does so for an edge, and whatever waits is cancelled at the same cost beside any number of others.
+ */
+enum { MOST_ASKED = COMPLETIONS };
+
+static bool is_crowded(const hafti_io_worker_t *worker) {
+    return worker->waiting >= MOST_ASKED;
+}
+
 typedef struct request {
     hafti_io_waiter_t waiter;
     int result;
@@ -165,7 +176,8 @@ static bool kernel_does(const hafti_io_runner_t *runner, const hafti_io_operatio
                         int nature) {
     if (nature == HAFTI_IO_SOCKET && o->address == NULL && o->size != 0)
         return sends(o) ? sends_with_others(runner, o->flags)
-                        : o->kind == HAFTI_IO_RECEIVE || o->kind == HAFTI_IO_READ;
+                        : !is_crowded(runner->worker) &&
+                              (o->kind == HAFTI_IO_RECEIVE || o->kind == HAFTI_IO_READ);
     return nature == HAFTI_IO_FILE && (o->kind == HAFTI_IO_READ || o->kind == HAFTI_IO_WRITE);
 }
 
@@ -229,9 +241,18 @@ static __attribute__((noinline)) int ask(hafti_io_runner_t *runner, hafti_io_des
 
 int hafti_io_uring_await(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
                          const hafti_io_operation_t *operation, unsigned turn) {
-    int code = turn == 0 ? ask(runner, known, operation, HAFTI_IO_UNKNOWN) : -EINVAL;
+    int code = turn == 0 && !is_crowded(runner->worker)
+                   ? ask(runner, known, operation, HAFTI_IO_UNKNOWN)
+                   : -EINVAL;
     /* Which the kernel says of a file. */
     return code == -EINVAL ? hafti_io_await_edge(runner, known, operation, turn) : code;
+}
+
+ssize_t hafti_io_uring_attempt(const hafti_io_descriptor_t *known, hafti_io_operation_t *operation,
+                               unsigned turn) {
+    ssize_t done = hafti_io_attempt(operation);
+    bool may_be_at_end = turn != 0 || __atomic_load_n(&known->ended, __ATOMIC_RELAXED);
+    return done == -EAGAIN && may_be_at_end ? hafti_io_attempt_at_end(operation) : done;
 }
 
 /* ---- Operations ---- */
@@ -266,9 +287,7 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
         learn_nature(known, operation->descriptor);
     }
     for (unsigned turn = 0;;) {
-        ssize_t done = hafti_io_attempt(operation);
-        if (done == -EAGAIN && turn != 0)
-            done = hafti_io_attempt_at_end(operation);
+        ssize_t done = hafti_io_uring_attempt(known, operation, turn);
         if (done == -EAGAIN) {
             int ready = hafti_io_uring_await(runner, known, operation, turn++);
             if (ready >= 0 || ready == -EINTR)
@@ -462,7 +481,7 @@ static void withdraw_polls(state_t *state, request_t *requests, size_t count,
 
 static int await_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
                          int64_t deadline, unsigned turn) {
-    if (turn != 0)
+    if (turn != 0 || is_crowded(runner->worker))
         return hafti_io_await_edges(runner, entries, count, deadline, turn);
     if (hafti_io_is_withdrawn(runner))
         return -ECANCELED;

@@ -49,7 +49,11 @@ int hafti_io_uring_register(const struct io_uring *ring, unsigned operation, voi
 void hafti_io_uring_check(int code);
 /* Tells who waits for them. */
 void hafti_io_uring_take_completions(hafti_io_uring_state_t *state);
-/* Waits until the descriptor is ready for the operation; after so many turns that were in vain, for an edge. */
+/* Tries the operation, after so many turns of waiting. -EAGAIN: it has to wait. */
+ssize_t hafti_io_uring_attempt(const hafti_io_descriptor_t *known, hafti_io_operation_t *operation,
+                               unsigned turn);
+/* Waits until the descriptor is ready for the operation; for an edge after turns that were in vain, or beside many other
+   waits. */
 int hafti_io_uring_await(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
                          const hafti_io_operation_t *operation, unsigned turn);
 

@@ -160,11 +160,66 @@ static void waits_of_what_blocks_sleep_until_their_deadline(void) {
     waits_table(ways, WAYS, true, BY_DEADLINE);
 }
 
-/* ---- What was shut down before ---- */
+/* ---- Beside many others ---- */
+
+enum { MANY = 8192 }; /* MOST_ASKED in uring.c */
 
 static void check_runs_with(void *(*main)(void *), void *argument) {
     CHECK_EQUAL(haft_io_run(main, argument), 0);
 }
+
+static void waits_sleep_and_end_beside_many_others(void) {
+    waits_beside = MANY;
+    waits_table(ways, WAYS, false, BY_EVENT);
+    waits_beside = 0;
+}
+
+/* How many of the process's descriptors for epoll watch this one. */
+static int watched_by(int descriptor) {
+    char name[64], line[256], of_this[32];
+    int count = 0;
+    snprintf(of_this, sizeof of_this, "tfd: %8d ", descriptor);
+    for (int i = 0; i < 64; i++) {
+        snprintf(name, sizeof name, "/proc/self/fdinfo/%d", i);
+        FILE *file = fopen(name, "r");
+        while (file != NULL && fgets(line, sizeof line, file) != NULL)
+            count += strncmp(line, of_this, strlen(of_this)) == 0;
+        if (file != NULL)
+            fclose(file);
+    }
+    return count;
+}
+
+static void *wait_for_one(void *argument) {
+    const cell_t *cell = argument;
+    CHECK_EQUAL(haft_io_wait_ready(cell->ours, POLLIN), -EBADF);
+    return NULL;
+}
+static void *wait_beside_many(void *argument) {
+    cell_t *cells = argument;
+    for (int i = 0; i < MANY; i++)
+        CHECK_EQUAL(haft_io_spawn(wait_for_one, &cells[0]), 0);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(haft_io_spawn(wait_for_one, &cells[1]), 0);
+    for (int i = 0; i < 1000 && watched_by(cells[1].ours) == 0; i++)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(watched_by(cells[1].ours), 1);
+    haft_io_close(cells[0].ours);
+    haft_io_close(cells[1].ours);
+    return NULL;
+}
+
+/* To cancel a request costs the kernel the more the more it was asked for. */
+static void beside_many_waits_the_kernel_is_asked_for_no_more_requests(void) {
+    cell_t cells[2] = {{.other = -1}, {.other = -1}};
+    make_empty_pipe(&cells[0]);
+    make_empty_pipe(&cells[1]);
+    check_runs_with(wait_beside_many, cells);
+    close(cells[0].other);
+    close(cells[1].other);
+}
+
+/* ---- What was shut down before ---- */
 
 typedef struct ending {
     int ends[2];
@@ -282,6 +337,8 @@ int main(void) {
     RUN(waits_sleep_until_something_comes);
     RUN(waits_sleep_until_they_are_cancelled);
     RUN(waits_of_what_blocks_sleep_until_their_deadline);
+    RUN(waits_sleep_and_end_beside_many_others);
+    RUN(beside_many_waits_the_kernel_is_asked_for_no_more_requests);
     RUN(no_datagram_comes_after_a_socket_was_shut_down);
     RUN(a_listener_that_was_shut_down_accepts_nobody);
     RUN(what_does_not_block_is_not_waited_for_by_send_file);

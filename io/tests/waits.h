@@ -550,8 +550,20 @@ static void *waits_watch(void *argument) {
     return NULL;
 }
 
+/* Beside so many others, which wait for what never comes. */
+static int waits_beside;
+
+static void *waits_for_nothing(void *end) {
+    haft_io_wait_ready(*(const int *)end, POLLIN);
+    return NULL;
+}
+
 static void *waits_main(void *argument) {
     waits_run_t *run = argument;
+    int ends[2];
+    CHECK_EQUAL(haft_io_pipe(ends), 0);
+    for (int i = 0; i < waits_beside; i++)
+        CHECK_EQUAL(haft_io_spawn(waits_for_nothing, &ends[0]), 0);
     waits_now = run;
     CHECK_EQUAL(haft_io_spawn(waits_watch, run), 0);
     haft_io_scope_options_t options = {0};
@@ -559,6 +571,8 @@ static void *waits_main(void *argument) {
         options.deadline = haft_io_now() + 300 * HAFT_IO_MILLISECOND;
     CHECK_EQUAL(haft_io_scope_with(&options, waits_spawn, run, NULL),
                 run->ending == BY_DEADLINE ? -ETIMEDOUT : -ECANCELED);
+    haft_io_close(ends[0]);
+    haft_io_close(ends[1]);
     return NULL;
 }
 
