@@ -68,6 +68,7 @@ HAFTI_INLINE haft_handled_t walk(hafti_scope_t *from, haft_effect_t *effect, uns
             found.scope = scope;
             return found;
         }
+        found.passed++;
     }
     return found;
 }
@@ -217,23 +218,46 @@ const char *haft_invalid_known(hafti_thread_t *thread, haft_effect_t *effect, ha
 }
 #endif
 
+/* Nobody handles it: its only clause is a default that is not there. */
+HAFTI_INLINE bool is_unhandled(hafti_found_t found, const haft_effect_t *effect) {
+    return HAFTI_UNLIKELY(hafti_clause_of(found) == &effect->default_clause) &&
+           haft_default(effect) == NULL;
+}
+
+/*
+ * A walk that has gone far leaves what it found in every eighth scope that it went past, if that has a place to spare:
+ * so when computations nested deep end one after the other, and each performs the effect in its cleanups, each walk is
+ * short. If no scope on the way has the switch made out of line, none does for those further out.
+ */
+enum { STRIDE = 8 };
+
+static HAFTI_COLD void remember_on_the_way(hafti_thread_t *thread, haft_handled_t handled,
+                                           haft_effect_t *effect, unsigned slot,
+                                           hafti_found_t found) {
+    hafti_scope_t *scope = thread->current;
+    if (handled.slow || is_unhandled(found, effect) || !begin_to_write(thread))
+        return;
+    for (unsigned i = 0; i < handled.passed; i++, scope = scope->outer) {
+        hafti_cache_entry_t *entry = hafti_entry_in(scope, slot);
+        if (i % STRIDE == STRIDE - 1 && has(entry, effect))
+            write_entry(scope, entry, (uintptr_t)effect, found);
+    }
+    end_to_write(thread);
+}
+
 static __attribute__((noinline)) hafti_found_t find(hafti_thread_t *thread, haft_effect_t *effect,
                                                     unsigned slot, uint32_t shape) {
     hafti_found_t known = {0, NULL};
     bool is_declared_so = shape == effect->default_clause.shape;
     haft_handled_t handled = is_declared_so ? walk(thread->current, effect, slot, shape, &known)
                                             : haft_search(thread->current, effect, shape);
-    if (known.scope != NULL) {
+    bool is_known = known.scope != NULL;
+    if (is_known)
         HAFT_CHECK_KNOWN(thread, effect, known);
-        return known;
-    }
-    return by_handler_or_default(thread, handled, effect, shape);
-}
-
-/* Nobody handles it: its only clause is a default that is not there. */
-HAFTI_INLINE bool is_unhandled(hafti_found_t found, const haft_effect_t *effect) {
-    return HAFTI_UNLIKELY(hafti_clause_of(found) == &effect->default_clause) &&
-           haft_default(effect) == NULL;
+    hafti_found_t found = is_known ? known : by_handler_or_default(thread, handled, effect, shape);
+    if (HAFTI_UNLIKELY(handled.passed >= STRIDE) && is_declared_so)
+        remember_on_the_way(thread, handled, effect, slot, found);
+    return found;
 }
 
 /* Whoever performs the effect under such a set again need not look: hafti_is_requested. */

@@ -33,7 +33,8 @@ HAFTI_INLINE uint64_t haft_scope_serial(hafti_thread_t *thread, hafti_scope_t *s
 typedef struct haft_handled {
     const haft_clause_t *clause; /* NULL: there is no handler */
     hafti_scope_t *scope;
-    bool slow; /* a scope on the way needs the out-of-line switch */
+    bool slow;       /* a scope on the way needs the out-of-line switch */
+    unsigned passed; /* how many scopes the walk went past */
 } haft_handled_t;
 
 haft_handled_t haft_search(hafti_scope_t *from, haft_effect_t *effect, uint32_t shape);

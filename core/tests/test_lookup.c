@@ -418,6 +418,47 @@ static void a_fiber_moved_while_a_clause_ran_in_place_finds_its_new_handlers(voi
     CHECK_EQUAL(heard[3], 2);
 }
 
+/* ---- Nested deep ---- */
+
+/* How many scopes a walk goes past before one has the effect in its slot. */
+static int steps_to_one_that_knows(void) {
+    hafti_scope_t *scope = hafti_here().current;
+    hafti_found_t found;
+    int steps = 0;
+    for (; scope != NULL && scope->handles != &answering.handles &&
+           !hafti_read_either(hafti_entry_in(scope, hafti_slot_ask()), HAFT_ID(ask), &found);
+         scope = scope->outer)
+        steps++;
+    return steps;
+}
+
+typedef struct nested {
+    int depth, most_steps;
+} nested_t;
+
+static void *nest_and_ask(void *argument) {
+    nested_t *nested = argument;
+    bool is_innermost = nested->depth == 0;
+    if (!is_innermost) {
+        nested->depth--;
+        HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(nest_and_ask, nested);
+        CHECK(haft_finished(haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(yield))));
+    }
+    int steps = steps_to_one_that_knows();
+    if (!is_innermost && steps > nested->most_steps)
+        nested->most_steps = steps;
+    CHECK_EQUAL(HAFT_PERFORM(ask, 1), 8);
+    return NULL;
+}
+
+static void what_nested_computations_perform_as_they_end_is_found_in_a_few_steps(void) {
+    for (int depth = 10; depth <= 1000; depth *= 10) {
+        nested_t nested = {depth, 0};
+        haft_handle(&answering, &(int){7}, nest_and_ask, &nested);
+        CHECK(nested.most_steps <= 8 || !check_bare());
+    }
+}
+
 int main(void) {
     RUN(a_fiber_resumed_under_other_handlers_finds_those);
     RUN(a_chain_resumed_under_other_handlers_finds_those);
@@ -433,6 +474,7 @@ int main(void) {
     RUN(a_reset_fiber_finds_its_own_handlers);
     RUN(a_fiber_on_another_thread_finds_the_handlers_there);
     RUN(a_fiber_moved_while_a_clause_ran_in_place_finds_its_new_handlers);
+    RUN(what_nested_computations_perform_as_they_end_is_found_in_a_few_steps);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */
