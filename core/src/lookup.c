@@ -260,12 +260,15 @@ static __attribute__((noinline)) hafti_found_t find(hafti_thread_t *thread, haft
     return found;
 }
 
-/* Whoever performs the effect under such a set again need not look: hafti_is_requested. */
+/* Whoever performs the effect under such a set again need not look: hafti_is_requested. Nor is it to look there first
+   where a clause takes the effect. */
 static void remember_request(const hafti_scope_t *current, haft_effect_t *effect,
                              hafti_found_t found) {
     uint16_t number = __atomic_load_n(&current->handles->number, __ATOMIC_RELAXED);
-    if (found.scope == current && found.with == (uintptr_t)effect && number >= HAFTI_SET_FIRST)
-        __atomic_store_n(&effect->requested, HAFTI_REQUESTED + number, __ATOMIC_RELAXED);
+    if (found.with != (uintptr_t)effect)
+        __atomic_store_n(&effect->requested, 0, __ATOMIC_RELAXED);
+    else if (found.scope == current && number >= HAFTI_SET_FIRST)
+        __atomic_store_n(&effect->requested, number, __ATOMIC_RELAXED);
 }
 
 /* haft_look_for, inlined into its two callers. No slot remembers an effect that nobody handles: its next

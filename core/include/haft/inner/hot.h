@@ -236,10 +236,9 @@ HAFTI_INLINE bool hafti_is_on(const haft_fiber_t *fiber) {
  */
 HAFTI_INLINE bool hafti_is_requested(hafti_here_t here, const haft_effect_t *effect) {
     uint32_t requested = __atomic_load_n(&effect->requested, __ATOMIC_RELAXED);
-    if (requested == 0) /* what only clauses in place take pays for one look */
-        return false;
-    uint32_t number = __atomic_load_n(&here.current->handles->number, __ATOMIC_RELAXED);
-    return number + HAFTI_REQUESTED == requested && hafti_is_on(hafti_fiber_of(here.current));
+    return requested != 0 && /* what clauses take pays for one look */
+           __atomic_load_n(&here.current->handles->number, __ATOMIC_RELAXED) == requested &&
+           hafti_is_on(hafti_fiber_of(here.current));
 }
 
 HAFTI_INLINE hafti_found_t hafti_find(hafti_here_t here, haft_effect_t *effect, unsigned slot,

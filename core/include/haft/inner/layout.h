@@ -98,10 +98,9 @@ struct haft_effect {
        (lookup.c). */
     uint32_t place;
     bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
-    /* HAFTI_REQUESTED + the number of a set in which it is a request; 0: none is known. */
+    /* The number of a set in which it is a request; 0: none is known, or a clause was found since. */
     uint32_t requested;
 };
-enum { HAFTI_REQUESTED = 1 << 16 };
 
 enum { HAFTI_CACHE_SLOTS = 8, HAFTI_THREAD_BITS = 28 };
 
