@@ -80,6 +80,26 @@ static inline void waits_set_blocking(int descriptor, bool blocks) {
     fcntl(descriptor, F_SETFL, blocks ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
+/* Whether the descriptor has one of these events within so many milliseconds. */
+static inline bool waits_has(int descriptor, short events, int milliseconds) {
+    struct pollfd entry = {descriptor, events, 0};
+    return poll(&entry, 1, milliseconds) == 1;
+}
+
+/* A close is to be a reset. */
+static inline void waits_set_to_reset(int socket) {
+    struct linger at_once = {1, 0};
+    setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+static inline struct sockaddr_in waits_loopback(void) {
+    struct sockaddr_in address;
+    memset(&address, 0, sizeof address);
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+}
+
 static inline void waits_small(int socket) {
     int size = 4096;
     setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -88,8 +108,7 @@ static inline void waits_small(int socket) {
 
 static inline int waits_listen(cell_t *cell, int backlog) {
     struct sockaddr_in *address = (struct sockaddr_in *)(void *)&cell->address;
-    *address =
-        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    *address = waits_loopback();
     cell->address_size = sizeof *address;
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     waits_small(listener);
@@ -110,7 +129,7 @@ static inline int waits_connect(const cell_t *cell) {
 static inline void make_tcp(cell_t *cell) {
     int listener = waits_listen(cell, 1);
     cell->ours = waits_connect(cell);
-    CHECK(poll(&(struct pollfd){listener, POLLIN, 0}, 1, 1000) == 1);
+    CHECK(waits_has(listener, POLLIN, 1000));
     cell->other = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     CHECK(cell->other >= 0);
     close(listener);
@@ -133,7 +152,7 @@ static inline void make_unix_datagrams(cell_t *cell) {
 }
 
 static inline void make_udp(cell_t *cell) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = waits_loopback();
     int ends[2];
     for (int i = 0; i < 2; i++) {
         ends[i] = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -183,7 +202,7 @@ static inline void stamp(cell_t *cell) {
     int flags = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE, none = 0;
     CHECK(setsockopt(cell->ours, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof flags) == 0);
     CHECK(send(cell->ours, "1", 1, 0) == 1);
-    CHECK(poll(&(struct pollfd){cell->ours, 0, 0}, 1, 1000) == 1);
+    CHECK(waits_has(cell->ours, 0, 1000));
     setsockopt(cell->ours, SOL_SOCKET, SO_TIMESTAMPING, &none, sizeof none);
 }
 static inline void make_stamped(cell_t *cell) {
@@ -214,7 +233,7 @@ static inline void make_full_and_urgent(cell_t *cell) {
 
 static inline void make_reset(cell_t *cell) {
     make_tcp(cell);
-    setsockopt(cell->other, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+    waits_set_to_reset(cell->other);
     shutdown(cell->other, SHUT_RDWR);
     close(cell->other);
     cell->other = -1;
@@ -263,7 +282,7 @@ static inline void make_connecting(cell_t *cell) {
     do {
         CHECK(cell->count < 4);
         end = waits_keep(cell, waits_connect(cell));
-    } while (poll(&(struct pollfd){end, POLLOUT, 0}, 1, 20) == 1);
+    } while (waits_has(end, POLLOUT, 20));
     cell->ours = waits_connect(cell);
 }
 
@@ -355,7 +374,7 @@ static inline void send_urgent(cell_t *cell) {
     CHECK(send(cell->other, "!", 1, MSG_OOB) == 1);
 }
 static inline void be_reset(cell_t *cell) {
-    setsockopt(cell->other, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+    waits_set_to_reset(cell->other);
     close(cell->other);
     cell->other = -1;
 }
@@ -378,7 +397,8 @@ static inline void take_count(cell_t *cell) {
     CHECK(read(cell->ours, &count, sizeof count) == sizeof count);
 }
 static inline void set_timer(cell_t *cell) {
-    timerfd_settime(cell->ours, 0, &(struct itimerspec){.it_value.tv_nsec = 1}, NULL);
+    struct itimerspec at_once = {{0, 0}, {0, 1}};
+    timerfd_settime(cell->ours, 0, &at_once, NULL);
 }
 
 #define TCP (IS_SOCKET | IS_STREAM | IS_TCP)
@@ -475,7 +495,7 @@ typedef struct waits_run {
 static waits_run_t *waits_now;
 
 static void *waits_operate(void *argument) {
-    cell_t *cell = argument;
+    cell_t *cell = (cell_t *)argument;
     cell->result = cell->way->call(cell);
     cell->ended = true;
     waits_now->ended++;
@@ -483,7 +503,7 @@ static void *waits_operate(void *argument) {
 }
 
 static void *waits_spawn(void *argument) {
-    waits_run_t *run = argument;
+    waits_run_t *run = (waits_run_t *)argument;
     run->scope = haft_io_this_scope();
     for (size_t i = 0; i < run->count; i++)
         CHECK_EQUAL(haft_io_spawn(waits_operate, &run->cells[i]), 0);
@@ -521,7 +541,7 @@ static void waits_check(const cell_t *cell) {
 
 /* Measures, and then ends the waits. */
 static void *waits_watch(void *argument) {
-    waits_run_t *run = argument;
+    waits_run_t *run = (waits_run_t *)argument;
     haft_io_sleep(100 * HAFT_IO_MILLISECOND);
     for (size_t i = 0; i < run->count; i++)
         if (run->cells[i].ended) {
@@ -559,16 +579,15 @@ static void *waits_for_nothing(void *end) {
 }
 
 static void *waits_main(void *argument) {
-    waits_run_t *run = argument;
+    waits_run_t *run = (waits_run_t *)argument;
     int ends[2];
     CHECK_EQUAL(haft_io_pipe(ends), 0);
     for (int i = 0; i < waits_beside; i++)
         CHECK_EQUAL(haft_io_spawn(waits_for_nothing, &ends[0]), 0);
     waits_now = run;
     CHECK_EQUAL(haft_io_spawn(waits_watch, run), 0);
-    haft_io_scope_options_t options = {0};
-    if (run->ending == BY_DEADLINE)
-        options.deadline = haft_io_now() + 300 * HAFT_IO_MILLISECOND;
+    const haft_io_scope_options_t options = {
+        .deadline = run->ending == BY_DEADLINE ? haft_io_now() + 300 * HAFT_IO_MILLISECOND : 0};
     CHECK_EQUAL(haft_io_scope_with(&options, waits_spawn, run, NULL),
                 run->ending == BY_DEADLINE ? -ETIMEDOUT : -ECANCELED);
     haft_io_close(ends[0]);
@@ -589,7 +608,10 @@ static inline void waits_fill(cell_t *cells, size_t count) {
 }
 
 static inline void waits_make(cell_t *cell, const state_t *state, const way_t *way, bool blocks) {
-    *cell = (cell_t){.state = state, .way = way, .blocks = blocks};
+    memset(cell, 0, sizeof *cell);
+    cell->state = state;
+    cell->way = way;
+    cell->blocks = blocks;
     state->make(cell);
 }
 
@@ -620,7 +642,8 @@ static inline double waits_try(cell_t *cells, size_t count, enum waits_ending en
     waits_fill(cells, count);
     for (size_t i = 0; i < count; i++)
         waits_set_blocking(cells[i].ours, cells[i].blocks);
-    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 1}, waits_main, &run), 0);
+    static const haft_io_run_options_t one_thread = {.threads = 1};
+    CHECK_EQUAL(haft_io_run_with(&one_thread, waits_main, &run), 0);
     return run.spent;
 }
 
@@ -666,7 +689,7 @@ static inline void waits_table(const way_t *ways, size_t way_count, bool blocks,
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     signal(SIGPIPE, SIG_IGN);
-    cell_t *cells = calloc(STATES * way_count, sizeof *cells);
+    cell_t *cells = (cell_t *)calloc(STATES * way_count, sizeof *cells);
     size_t count = waits_make_all(cells, ways, way_count, blocks);
     double spent = waits_try(cells, count, ending);
     for (int tries = 1; spent > waits_most() && tries < TRIES; tries++) {
