@@ -168,7 +168,7 @@ HAFTI_INLINE bool seff_finished(seff_request_t request) {
 HAFTI_INLINE void *seff_perform(effect_id id, void *payload) {
     haft_effect_t *effect = seff_effect_of(id);
     hafti_here_t here = hafti_here();
-    hafti_found_t found = hafti_find(here, effect, (unsigned)id, SEFF_SHAPE);
+    hafti_found_t found = hafti_find(&here, effect, (unsigned)id, SEFF_SHAPE);
     const haft_clause_t *clause = hafti_clause_in_place(found);
     if (HAFTI_UNLIKELY(clause != NULL))
         return ((default_handler_t *)hafti_clause_function(clause))(payload);

@@ -767,7 +767,8 @@ inline handler_ref find_handler(std::int64_t label) {
 /* The innermost handler for the command, which invoke_command would reach; in constant time. */
 template <typename Cmd>
 HAFT_DETAIL_INLINE handler_ref find_handler() {
-    hafti_scope_t *scope = haft::detail::find<Cmd>(hafti_here()).scope;
+    hafti_here_t here = hafti_here();
+    hafti_scope_t *scope = haft::detail::find<Cmd>(here).scope;
     if (__builtin_expect(scope->kind == HAFTI_SCOPE_DEFAULTS, false))
         hafti_unhandled(haft::effect_traits<Cmd>::id());
     return detail::access::ref_to(scope);

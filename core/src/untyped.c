@@ -26,7 +26,7 @@ void haft_perform(haft_effect_t *effect, void *payload, size_t size, void *resul
     char nothing; /* instead of a NULL */
     check_untyped("haft_perform", effect, payload, size, result, result_size);
     hafti_here_t here = hafti_here();
-    hafti_found_t found = hafti_find(here, effect, slot_of(effect), effect->default_clause.shape);
+    hafti_found_t found = hafti_find(&here, effect, slot_of(effect), effect->default_clause.shape);
     const haft_clause_t *clause = hafti_clause_in_place(found);
     if (clause != NULL) {
         haft_function_t *function = hafti_clause_function(clause);
@@ -52,7 +52,7 @@ void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
     haft_check_thrown("haft_throw", NULL, effect, payload, size);
     (void)haft_thread_ready();
     hafti_here_t here = hafti_here();
-    hafti_found_t found = hafti_find(here, effect, slot_of(effect), effect->default_clause.shape);
+    hafti_found_t found = hafti_find(&here, effect, slot_of(effect), effect->default_clause.shape);
     const haft_clause_t *clause = hafti_clause_in_place(found);
     if (clause == NULL) {
         haft_check_default(hafti_clause_of(found), effect);

@@ -139,6 +139,8 @@ static void *use_a_default_first(void *effect) {
     for (int i = 0; i < 3; i++) /* nothing else starts the thread */
         haft_perform(effect, NULL, 0, &result, sizeof result);
     CHECK_EQUAL(result, 12);
+    CHECK(hafti_here().current ==
+          &hafti_thread()->root); /* it has started, and finds what it has found */
     return NULL;
 }
 static int64_t twelve(void *unused, HAFT_PAYLOAD(nothing_but_a_default) * payload) {

@@ -7,6 +7,8 @@
 
 #include <limits.h>
 #include <poll.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -88,14 +90,58 @@ static bool must_do_without(int error) {
     return error == EOPNOTSUPP || hafti_io_is_missing(-error);
 }
 
+static size_t size_of_parts(const hafti_io_operation_t *o) {
+    const struct iovec *parts = o->buffer;
+    size_t size = 0;
+    for (size_t i = 0; i < o->size; i++)
+        size += parts[i].iov_len;
+    return size;
+}
+
+/* Of what the system takes or gives as a whole; a write by parts it makes by one after the other. */
+static size_t size_of_first(const hafti_io_operation_t *o) {
+    const struct iovec *part = o->buffer;
+    if (o->kind == HAFTI_IO_READ || o->kind == HAFTI_IO_WRITE)
+        return o->size;
+    if (o->kind == HAFTI_IO_READ_PARTS)
+        return size_of_parts(o);
+    for (size_t left = o->size; left > 1 && part->iov_len == 0; left--)
+        part++;
+    return part->iov_len;
+}
+
+/* Of what has a number inside, of eight bytes, as an eventfd. A timer gives its own, and takes none. */
+static bool fails_as_a_number(const hafti_io_operation_t *o) {
+    struct stat status;
+    struct itimerspec unused;
+    if (fstat(o->descriptor, &status) != 0 || (status.st_mode & S_IFMT) != 0)
+        return false;
+    bool writes = o->kind == HAFTI_IO_WRITE || o->kind == HAFTI_IO_WRITE_PARTS;
+    return size_of_first(o) < sizeof(uint64_t) ||
+           (writes && timerfd_gettime(o->descriptor, &unused) == 0);
+}
+
+/* What poll(2) says is not ready, but the call would return at once, and say why. */
+static bool fails_at_once(const hafti_io_operation_t *o) {
+    switch (o->kind) {
+    case HAFTI_IO_ACCEPT:
+        return !hafti_io_listens(o->descriptor);
+    case HAFTI_IO_READ:
+    case HAFTI_IO_WRITE:
+    case HAFTI_IO_READ_PARTS:
+    case HAFTI_IO_WRITE_PARTS:
+        return fails_as_a_number(o);
+    default:
+        return false;
+    }
+}
+
 /* -EAGAIN: not yet. Else the call is to be made, which may wait all the same, when another takes what there is. */
 static int is_ready(const hafti_io_operation_t *o) {
     if (o->kind == HAFTI_IO_CONNECT && !*(bool *)o->buffer)
         return 0;
     int ready = poll_now(o->descriptor, hafti_io_events_of(o), 0);
-    if (ready == -EAGAIN && o->kind == HAFTI_IO_ACCEPT && !hafti_io_listens(o->descriptor))
-        return 0; /* the call returns at once, and says why */
-    return ready;
+    return ready == -EAGAIN && fails_at_once(o) ? 0 : ready;
 }
 
 /* What no flag keeps from waiting. By more than one system call with the number: it is no other file's in between. */
@@ -122,6 +168,8 @@ static bool writes_through(const hafti_io_operation_t *o) {
 /* Of what is no socket; in a function of its own, for the sake of the frames of those that are. */
 static __attribute__((noinline)) ssize_t transfer_by_file(hafti_io_operation_t *o) {
     struct iovec part = {o->buffer, o->size};
+    if (o->size == 0) /* which waits for nothing, and of parts that are empty no file would know */
+        return transfer_plainly(o);
     if (writes_through(o))
         return in_steps(o);
     ssize_t done = o->kind == HAFTI_IO_READ ? preadv2(o->descriptor, &part, 1, -1, RWF_NOWAIT)
@@ -129,14 +177,6 @@ static __attribute__((noinline)) ssize_t transfer_by_file(hafti_io_operation_t *
     if (done >= 0)
         return done;
     return must_do_without(errno) ? in_steps(o) : -errno;
-}
-
-static size_t size_of_parts(const hafti_io_operation_t *o) {
-    const struct iovec *parts = o->buffer;
-    size_t size = 0;
-    for (size_t i = 0; i < o->size; i++)
-        size += parts[i].iov_len;
-    return size;
 }
 
 /* A read of nothing, or a write of no parts or of empty ones, waits for nothing, and neither takes a datagram nor sends
@@ -258,6 +298,18 @@ static bool ends_with_input(const hafti_io_operation_t *o) {
     return (inward >> o->kind & 1) != 0 && (o->flags & (MSG_ERRQUEUE | MSG_OOB)) == 0;
 }
 
+/* As the system says of an end. */
+static void came_from_nobody(hafti_io_operation_t *o) {
+    if (o->kind == HAFTI_IO_RECEIVE_MESSAGE) {
+        struct msghdr *message = o->buffer;
+        message->msg_namelen = 0;
+        message->msg_controllen = 0;
+        message->msg_flags = 0;
+    } else if (o->kind == HAFTI_IO_RECEIVE && o->address != NULL) {
+        *o->address_size = 0;
+    }
+}
+
 ssize_t hafti_io_attempt_at_end(hafti_io_operation_t *operation) {
     if (!ends_with_input(operation))
         return -EAGAIN;
@@ -266,7 +318,10 @@ ssize_t hafti_io_attempt_at_end(hafti_io_operation_t *operation) {
     if (ready < 0 || (ready & POLLRDHUP) == 0)
         return -EAGAIN;
     ssize_t done = hafti_io_attempt(operation); /* what has come before the end */
-    return done != -EAGAIN ? done : operation->kind == HAFTI_IO_ACCEPT ? -EINVAL : 0;
+    if (done != -EAGAIN)
+        return done;
+    came_from_nobody(operation);
+    return operation->kind == HAFTI_IO_ACCEPT ? -EINVAL : 0;
 }
 
 static ssize_t attempt_or_wait(hafti_io_operation_t *operation,

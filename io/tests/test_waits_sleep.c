@@ -273,6 +273,38 @@ static void a_listener_that_was_shut_down_accepts_nobody(void) {
     }
 }
 
+/* ---- What cannot be done in any state ---- */
+
+static void *write_to_numbers(void *unused) {
+    struct iovec parts[] = {{waits_bytes, 4}, {waits_bytes + 4, 8}};
+    for (int i = 0; i < 2; i++) {
+        cell_t event = {.other = -1}, full = {.other = -1}, timer = {.other = -1};
+        make_event(&event);
+        make_full_event(&full);
+        make_timer(&timer);
+        waits_set_blocking(event.ours, i == 0);
+        waits_set_blocking(full.ours, i == 0);
+        waits_set_blocking(timer.ours, i == 0);
+        CHECK_EQUAL(haft_io_read(event.ours, into, 7), -EINVAL);
+        CHECK_EQUAL(haft_io_readv(event.ours, parts, 1), -EINVAL);
+        CHECK_EQUAL(haft_io_write(full.ours, waits_bytes, 0), -EINVAL);
+        CHECK_EQUAL(haft_io_write(full.ours, waits_bytes, 7), -EINVAL);
+        CHECK_EQUAL(haft_io_writev(full.ours, parts, 2), -EINVAL);
+        CHECK_EQUAL(haft_io_read(timer.ours, into, 7), -EINVAL);
+        CHECK_EQUAL(haft_io_write(timer.ours, waits_bytes, 8), -EINVAL);
+        CHECK_EQUAL(haft_io_writev(timer.ours, &parts[1], 1), -EINVAL);
+        waits_unmake(&event);
+        waits_unmake(&full);
+        waits_unmake(&timer);
+    }
+    return unused;
+}
+
+static void events_and_timers_refuse_wrong_sizes_at_once(void) {
+    check_runs_with(write_to_numbers, NULL);
+    write_to_numbers(NULL);
+}
+
 /* ---- A connection that begins with bytes ---- */
 
 static void *send_at_first(void *argument) {
@@ -341,6 +373,7 @@ int main(void) {
     RUN(beside_many_waits_the_kernel_is_asked_for_no_more_requests);
     RUN(no_datagram_comes_after_a_socket_was_shut_down);
     RUN(a_listener_that_was_shut_down_accepts_nobody);
+    RUN(events_and_timers_refuse_wrong_sizes_at_once);
     RUN(what_does_not_block_is_not_waited_for_by_send_file);
     RUN(a_send_that_connects_waits_for_the_connection);
     return check_end();

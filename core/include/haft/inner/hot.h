@@ -241,22 +241,25 @@ HAFTI_INLINE bool hafti_is_requested(hafti_here_t here, const haft_effect_t *eff
            hafti_is_on(hafti_fiber_of(here.current));
 }
 
-HAFTI_INLINE hafti_found_t hafti_find(hafti_here_t here, haft_effect_t *effect, unsigned slot,
+/* Of a thread that performs for the first time `here` is another place afterwards. */
+HAFTI_INLINE hafti_found_t hafti_find(hafti_here_t *here, haft_effect_t *effect, unsigned slot,
                                       uint32_t shape) {
-    if (HAFTI_LIKELY(hafti_is_requested(here, effect))) {
+    if (HAFTI_LIKELY(hafti_is_requested(*here, effect))) {
         if (((uintptr_t)effect & HAFTI_CLAUSE_MARK) != 0)
             __builtin_unreachable();
-        return (hafti_found_t){(uintptr_t)effect, here.current};
+        return (hafti_found_t){(uintptr_t)effect, here->current};
     }
-    const hafti_cache_entry_t *entry = hafti_entry_in(here.current, slot);
+    const hafti_cache_entry_t *entry = hafti_entry_in(here->current, slot);
     hafti_found_t found;
     if (HAFTI_LIKELY(hafti_read_entry(entry, effect, 0, &found)))
         return found;
     if (hafti_read_entry(entry, effect, HAFTI_CLAUSE_MARK, &found))
         return found;
-    if (hafti_read_either(hafti_second_entry(here.current, effect), effect, &found))
+    if (hafti_read_either(hafti_second_entry(here->current, effect), effect, &found))
         return found;
-    return hafti_lookup(effect, slot, shape);
+    found = hafti_lookup(effect, slot, shape);
+    *here = hafti_here();
+    return found;
 }
 
 /* The clause that says what is done; NULL: the perform suspends the fiber of the scope. */

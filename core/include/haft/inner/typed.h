@@ -205,7 +205,7 @@ HAFTI_INLINE void hafti_seen(const void *memory) {
         hafti_value_##name value;                                                                  \
         hafti_here_t here = hafti_here();                                                          \
         hafti_found_t found =                                                                      \
-            hafti_find(here, HAFT_ID(name), hafti_slot_##name(), HAFTI_SHAPE_OF(name));            \
+            hafti_find(&here, HAFT_ID(name), hafti_slot_##name(), HAFTI_SHAPE_OF(name));           \
         const haft_clause_t *clause = hafti_clause_in_place(found);                                \
         if (clause != (const haft_clause_t *)0) {                                                  \
             haft_result_##name (*function)(void *, haft_payload_##name *) =                        \

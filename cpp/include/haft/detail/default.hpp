@@ -27,8 +27,8 @@ HAFT_DETAIL_INLINE void ensure_default() {
 /* Whether a perform here would reach a handler; only for effects that have a default. */
 template <is_effect Effect>
 bool reaches_handler() {
-    return hafti_clause_of(find<Effect>(hafti_here())) !=
-           &effect_traits<Effect>::id()->default_clause;
+    hafti_here_t here = hafti_here();
+    return hafti_clause_of(find<Effect>(here)) != &effect_traits<Effect>::id()->default_clause;
 }
 
 } // namespace haft::detail

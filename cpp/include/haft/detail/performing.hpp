@@ -49,8 +49,8 @@ perform_found(hafti_here_t here, hafti_found_t found, hafti_scope_t *scope, E &e
 }
 
 template <typename E>
-HAFT_DETAIL_INLINE hafti_found_t find(hafti_here_t here) {
-    return hafti_find(here, effect_traits<E>::id(), effect_traits<E>::slot, shape_of<E>);
+HAFT_DETAIL_INLINE hafti_found_t find(hafti_here_t &here) {
+    return hafti_find(&here, effect_traits<E>::id(), effect_traits<E>::slot, shape_of<E>);
 }
 
 template <typename T>
