@@ -195,14 +195,14 @@ TARGETS = {
     "alternating": [
         *[
             Target(
-                f"8 effects by turns, {how}: all in one slot / each in its own",
+                f"8 alternating effects, {how}: all in one slot / each in its own",
                 f"alternating-{how}-together/008",
                 f"alternating-{how}-apart/008",
                 1.15,
             )
             for how in ("requests", "tail", "general")
         ],
-        Target("resumed at 8 places by turns / at one", "places/008", "places/001", 1.15),
+        Target("resumed at 8 places in turn / at one", "places/008", "places/001", 1.15),
     ],
     "signals": [
         Target(
@@ -403,7 +403,7 @@ SERIES_TITLES = {
     "batch": "Fibers that live at the same time: made, then run, then freed; the life of one",
     "round_robin": "Many fibers in turn, each of which counts and yields; a turn",
     "depth": "Handlers between performer and handler (§4.1.1, figure 5)",
-    "alternating": "Effects performed by turns, by the slots they share; places of resuming by turns",
+    "alternating": "Alternating effects, by the slots they share; fibers resumed at several places in turn",
     "signals": "Performing in place while signal handlers perform",
     "hotsplit": "Hot split: multiplications in the called function (§4.1.2, figure 6)",
     "prefetch": "Prefetching binary search: searches in flight (§4.2.2, figure 10)",

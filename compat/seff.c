@@ -7,8 +7,8 @@
  * them is an immutable set that is made once in the process and never freed: a fiber's chain may
  * remember it.
  *
- * Invariant: as long as a coroutine can be resumed, `handled` is the mask of its fiber's set. The
- * inlined seff_resume, which looks at nothing else, thus resumes it with the set that it has.
+ * Invariant: as long as a coroutine can be resumed, `handled` is the mask of its fiber's set. So
+ * the inlined seff_resume, which checks nothing else, resumes it with its own set.
  *
  * Compiled a second time, with -fsplit-stack and SEFF_SEGMENTED, for programs whose coroutines run
  * on segmented stacks. There, functions of the system are called on the thread's stack.
@@ -216,8 +216,8 @@ static bool lies_inside(const seff_coroutine_t *k, const haft_fiber_t *fiber) {
     return (const char *)k > fiber->low && (const char *)k < (const char *)fiber;
 }
 
-/* Keeps the inlined seff_resume from a coroutine that has ended. If a program does pass this set,
-   it is told all the same. */
+/* Keeps the inlined seff_resume from resuming a coroutine that has ended. If a program passes this
+   very set, the mistake is still reported. */
 static void ended(seff_coroutine_t *k) {
     k->state = FINISHED;
     k->handled = 0x9e3779b97f4a7c15u;
@@ -250,8 +250,8 @@ seff_request_t seff_resume_slow(seff_coroutine_t *k, void *argument, effect_set 
     return (seff_request_t){offset / sizeof(seff_effect_t), request.payload};
 }
 
-/* A request that did not come by one of the descriptors: the coroutine has ended, or was sent a
-   number that is no effect's. */
+/* A request without one of the descriptors: the coroutine has ended, or sent a number that is not
+   an effect's. */
 seff_request_t seff_other_request(seff_coroutine_t *k, haft_request_t request) {
     bool has_finished = haft_fiber_state(k->fiber) == HAFT_FIBER_FINISHED;
     if (request.effect == HAFT_ID(return ) || request.effect == &numbered) {
@@ -359,9 +359,8 @@ bool seff_coroutine_init(seff_coroutine_t *k, seff_start_fun_t *function, void *
     return seff_coroutine_init_sized(k, function, argument, 0);
 }
 
-/* Where the memory of the fiber is, there is room for the coroutine, but on segments. It stays
-   readable for as long as nobody else gets it, so that the use of a coroutine that has been deleted
-   is seen for what it is. */
+/* The fiber's memory has room for the coroutine, except on segments. That memory stays readable
+   until it is reused, so that the use of a deleted coroutine is recognised. */
 static seff_coroutine_t *place_in(haft_fiber_t *fiber) {
     seff_coroutine_t *k = haft_fiber_reserve(fiber, sizeof *k);
     fiber->argument = k;
@@ -443,8 +442,8 @@ void seff_coroutine_delete(seff_coroutine_t *k) {
 
 /* ---- The chain ---- */
 
-/* What asks for no room: what it calls has enough on the last bytes of a segment, as every perform
-   has. */
+/* These functions ask for no room: their callees make do with the last bytes of a segment, as every
+   perform does. */
 #ifdef SEFF_SEGMENTED
 #    define ON_THE_LAST_BYTES __attribute__((no_split_stack))
 #else

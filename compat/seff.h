@@ -25,7 +25,7 @@
  *
  * Mistakes that are undefined in libseff are errors here, reported as haft.h says: a coroutine
  * resumed while it runs, after its end or after its release; a yield or exit from a coroutine that
- * is not around the caller; an effect that nobody handles; a number that no effect has.
+ * is not around the caller; an effect without a handler; a number that is not an effect's.
  */
 #ifndef HAFT_COMPAT_SEFF_H
 #define HAFT_COMPAT_SEFF_H
@@ -87,7 +87,7 @@ seff_coroutine_t *seff_coroutine_new_sized(seff_start_fun_t *function, void *arg
                                            size_t stack_size);
 void seff_coroutine_delete(seff_coroutine_t *k); /* NULL is ignored */
 
-/* The coroutine that performing the effect would suspend, NULL if nobody handles it. */
+/* The coroutine that performing the effect would suspend; NULL if no handler handles it. */
 seff_coroutine_t *seff_locate_handler(effect_id effect);
 /* The innermost running coroutine; NULL outside of coroutines. */
 seff_coroutine_t *seff_current_coroutine(void);
@@ -101,8 +101,8 @@ void *seff_current_stack_top(void);
 void seff_exit(seff_coroutine_t *k, effect_id effect, void *payload) __attribute__((noreturn));
 void seff_throw(effect_id effect, void *payload) __attribute__((noreturn));
 
-/* Sets the function that is called in place when nobody handles the effect, and returns the one
-   before; NULL takes the default away. */
+/* Sets the function that is called in place when no handler handles the effect, and returns the
+   previous one; NULL removes the default. */
 default_handler_t *seff_set_default_handler(effect_id effect, default_handler_t *handler);
 default_handler_t *seff_get_default_handler(effect_id effect);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Effects performed by turns under one handler: 1, 2, 4, 8, 9, 16, 32 of them.
+/* Alternating effects under one handler: 1, 2, 4, 8, 9, 16, 32 of them.
  *
  *   apart      up to eight have different slots of a scope's cache: the best case
  *   together   all have one slot: the worst
  *
  * each by requests, by tail-resumptive clauses and by general ones; one operation is one perform. And a
- * fiber resumed by turns at 1, 2, 3, 8 places in the program that each write HAFT_HANDLES with the same
+ * fiber resumed in turn at 1, 2, 3, 8 places in the program that each write HAFT_HANDLES with the same
  * names (`places`); one operation is one resume.
  */
 #include "../harness.h"

@@ -10,7 +10,7 @@
  * found before helps, so that they grow with the depth:
  *
  *   new-handler   a handler is installed inside `depth` others, and its body performs once
- *   two-scopes    a fiber with `depth` fibers inside is resumed by turns from two scopes
+ *   two-scopes    a fiber with `depth` fibers inside is resumed alternately from two scopes
  */
 #include "../harness.h"
 

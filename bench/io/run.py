@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs the work of libhaft-io and its peers, by turns, and writes the report.
+"""Runs the work of libhaft-io and its peers, in turn, and writes the report.
 
     bench/io/run.py [--build DIR] [--repeats N]   all figures: results.json, and the pages made of it
     bench/io/run.py --only WORK...                some of them; the others stay as they were
@@ -32,7 +32,7 @@ ROOT = HERE.parents[1]
 # What an operation is, how many, and what a ratio to the best peer should be at most on one thread and on two.
 WORKS = {
     "spawn": ("spawn, run and join a task", 1_000_000, 0.25, 0.25),
-    "yield": ("yield, two tasks by turns", 2_000_000, 0.4, 0.4),
+    "yield": ("yield, two tasks that take turns", 2_000_000, 0.4, 0.4),
     "channel": ("a message over a channel and one back", 1_000_000, 0.4, 1),
     "skynet": ("skynet: a task of a million", 1_000_000, 0.6, 0.6),
     "mutex": ("contended mutex, 1,000 tasks: a lock", 1_000_000, 0.6, 0.6),
@@ -122,7 +122,7 @@ def measured(command, processors, environment=None):
 
 
 def series(runs, repeats):
-    """Figures of each run, taken by turns."""
+    """Figures of each run; the peers take turns."""
     figures = {name: [] for name in runs}
     for turn in range(repeats):
         order = list(runs.items())
@@ -456,7 +456,7 @@ def report(results):
     idle = results["idle"]
     return f"""# Benchmarks of libhaft-io
 
-Written by `bench/io/run.py`. {results['machine']}, {results['date']}; {results['versions']}. Medians of {results['repeats']} runs by turns [least to most]; compare figures of one row only. The peers use what their own documentation recommends: {results['peers']}.
+Written by `bench/io/run.py`. {results['machine']}, {results['date']}; {results['versions']}. Medians of {results['repeats']} runs that take turns [least to most]; compare figures of one row only. The peers use what their own documentation recommends: {results['peers']}.
 
 ## Tasks
 

@@ -28,7 +28,7 @@
  *
  * A handler here is an object with virtual functions. A `frame` is a handler of haft.hpp that
  * contains such an object, on the stack of the computation, or a shared pointer to one. The list of
- * every frame begins with an effect that nobody performs, `whereabouts`: its clause tells the
+ * every frame begins with an effect that is never performed, `whereabouts`: its clause returns the
  * label, so that handlers are found by label along the runtime's chain, whatever other handlers are
  * in the chain. A handler that was found by label is cached, as for any perform, with
  * HAFTI_OTHER_MARK.
@@ -37,9 +37,9 @@
  * called it. A clause is found by the stack that it runs on (`clause_here`).
  *
  * Mistakes that are undefined in cpp-effects are errors here, reported as haft.h says: a resumption
- * used twice, a command that nobody handles, a label or handler_ref that is not around the caller,
- * no handler. An exception that leaves a body, a general or a no_resume clause leaves the call that
- * let it run (handle, or resume); one that leaves a plain clause leaves invoke_command.
+ * used twice, a command without a handler, a label or handler_ref that is not around the caller, a
+ * null handler. An exception that leaves a body, a general or a no_resume clause leaves the call
+ * that let it run (handle, or resume); one that leaves a plain clause leaves invoke_command.
  *
  * Threads: as in haft.h. Every thread has handlers of its own; a resumption may be moved to another
  * thread.
@@ -129,9 +129,8 @@ inline constexpr std::int64_t no_label = -2;
 /* ---- Clauses that run ---- */
 
 /*
- * The record of a general clause that runs, where tail_resume finds it. It lies in the frame of the
- * clause's caller; a resume that is no tail call keeps one such frame at each level, so it is
- * small.
+ * The record of a running general clause, for tail_resume. It lies in the frame of the clause's
+ * caller; a resume that is not a tail call keeps one such frame at each level, so it is small.
  */
 struct clause_record {
     clause_record *outer;
@@ -144,7 +143,7 @@ struct clause_record {
     unsigned resumes : 31; /* in which other code runs on the clause's stack */
     unsigned tail_resumed : 1;
 
-    /* The word waits with the computation, whose room for the result is no longer asked for. */
+    /* The word waits with the computation, whose room for the result is no longer needed. */
     HAFT_DETAIL_INLINE void leave(haft::detail::computation *rest, void *word) {
         rest->slot = word;
         next = rest;
@@ -172,7 +171,7 @@ HAFT_DETAIL_INLINE clause_place clause_here() {
     return {reinterpret_cast<clause_record **>(word), depth};
 }
 
-/* Whether tail_resume can return a value that nobody takes for the answer. */
+/* Whether tail_resume can return a value that is never taken for the answer. */
 template <typename Answer>
 inline constexpr bool has_no_answer =
     std::is_void_v<Answer> || std::is_default_constructible_v<Answer>;
@@ -225,8 +224,8 @@ struct running_clause : clause_record {
     }
 };
 
-/* For the time in which other code runs on the stack of a clause. The clause is looked up twice,
-   since a pointer to it would take room in every frame of a nested resume. */
+/* Lives while other code runs on the stack of a clause. The clause is looked up twice, because a
+   pointer to it would take room in every frame of a nested resume. */
 struct resuming {
     HAFT_DETAIL_INLINE resuming() {
         if (clause_record *clause = *clause_here().word)
@@ -452,8 +451,8 @@ class return_clause<Answer, void> {
  *     Answer handle_return(Body)                             or handle_return(), if Body is void
  *
  * The clauses of commands with a modifier are in clause-modifiers.h. A clause runs outside its own
- * handler: what it invokes goes to the handlers further out. A handler lives as long as its
- * computation, or any clause of its, that has not come to an end (§3.5).
+ * handler: what it invokes goes to the handlers further out. A handler lives until its computation
+ * and all of its clauses have ended (§3.5).
  */
 template <typename Answer, typename Body, typename... Cmds>
 class handler
@@ -736,7 +735,7 @@ HAFT_DETAIL_INLINE hafti_found_t find_label(hafti_here_t here, std::int64_t labe
     return look_up_label(label, traits::id(), slot, haft::detail::shape_of<Cmd>);
 }
 
-/* What is performed is the invoker's own: see `passed` above. */
+/* The performed object is the invoker's own: see `passed` above. */
 template <typename Cmd>
 HAFT_DETAIL_INLINE typename Cmd::out_type invoke_found(hafti_here_t here, hafti_found_t found,
                                                        hafti_scope_t *scope, const Cmd &cmd) {
@@ -830,8 +829,8 @@ HAFT_DETAIL_INLINE typename Cmd::out_type static_invoke_command(std::int64_t lab
     return cpp_effects::invoke_command(label, cmd);
 }
 
-/* A label that nobody else in this process has. Labels that programs choose are positive; these are
-   not. May be called by any thread. */
+/* Returns a label that is unique in this process. Labels that programs choose are positive; these
+   are not. Any thread may call this. */
 inline std::int64_t fresh_label() {
     static std::atomic<std::int64_t> next{-10};
     return next.fetch_sub(1, std::memory_order_relaxed);

@@ -412,8 +412,8 @@ void haft_io_deadline_end(haft_io_deadline_t *deadline);
  * stream, eventfds included, except for sockets of datagrams or packets. Several tasks may accept
  * from one socket.
  *
- * A read returns what there is and ignores a low-water mark (SO_RCVLOWAT). haft_io_wait_ready and
- * haft_io_poll obey it: after them, a read finds that many bytes.
+ * A read returns what there is. To wait for a low-water mark (SO_RCVLOWAT), use haft_io_wait_ready
+ * or haft_io_poll: after them, a read finds that many bytes.
  */
 ssize_t haft_io_read(int descriptor, void *buffer, size_t size);
 ssize_t haft_io_write(int descriptor, const void *buffer, size_t size);

@@ -27,7 +27,7 @@
  *
  * A future, promise or address may be used from any thread of the system. A task that no haft::run
  * has started may wait for it, and so may a thread of the system that runs no tasks, which then
- * blocks. The exception are threads of a haft::run outside of all tasks: what they wait for must
+ * blocks. Threads of a haft::run outside of all tasks are an exception: what they wait for must
  * come from their own thread of the system.
  *
  * What is the same: results, exceptions, names, kill(), the end of actors that only wait. What is

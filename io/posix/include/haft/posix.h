@@ -43,10 +43,10 @@
  * - select and pselect with a count beyond FD_SETSIZE look, like the kernel, at no more members of
  *   the sets than the process's table of descriptors has room for (FDSize in /proc/self/status;
  *   FD_SETSIZE if that cannot be read).
- * - A signal handler does not end a wait with EINTR. The exception are signals that the thread
- *   blocks and that the mask of ppoll, pselect, epoll_pwait or sigsuspend lets through. If a
- *   program relies on EINTR, let the handler write to a non-blocking pipe, and wait for that pipe,
- *   too; docs/io.md shows this and more.
+ * - A signal handler does not end a wait with EINTR. Exceptions are signals that the thread blocks
+ *   and that the mask of ppoll, pselect, epoll_pwait or sigsuspend lets through. If a program
+ *   relies on EINTR, let the handler write to a non-blocking pipe, and wait for that pipe, too;
+ *   docs/io.md shows this and more.
  * - Files: data that the system has in memory is read at once, and writes go to that memory.
  *   Everything else (a read from the disk, O_SYNC, O_DIRECT, fsync) is done by the pool of blocking
  *   work, and so is the resolution of names.
