@@ -695,7 +695,8 @@ int haft_io_listen_unix(const char *path, int backlog);
 int haft_io_connect_tcp(const char *host, uint16_t port);
 int haft_io_connect_unix(const char *path);
 /* As shutdown(2). After SHUT_WR the peer reads what was sent before, and then the end of the
-   stream. -ENOTCONN: the socket is not connected. */
+   stream. After SHUT_RD a read, also one that a task waits for, returns what has arrived, and then
+   the end of the stream. -ENOTCONN: the socket is not connected. */
 int haft_io_shutdown(int socket, int how);
 /* Returns the local port of an Internet socket. */
 int haft_io_port(int socket);

@@ -399,7 +399,7 @@ int haft_io_simulated_pair(int ends[2]) {
     return hafti_io_object_pair(state, HAFTI_IO_A_STREAM, ends);
 }
 
-static int end_output(int descriptor) {
+static int shut_down(int descriptor, int how) {
     state_t *state = hafti_io_state_here();
     object_t *end = hafti_io_object_of(state, descriptor);
     if (end == NULL)
@@ -413,18 +413,17 @@ static int end_output(int descriptor) {
     case HAFTI_IO_A_LISTENER: /* as Linux has it */
         return 0;
     case HAFTI_IO_A_REAL_END:
-        return haft_io_shutdown(end->real, SHUT_WR);
+        return haft_io_shutdown(end->real, how);
     case HAFTI_IO_DATAGRAMS:
-        return hafti_io_simulated_datagrams_end_output(end);
+        return how == SHUT_WR ? hafti_io_simulated_datagrams_end_output(end) : -EOPNOTSUPP;
     case HAFTI_IO_A_STREAM:
         break;
     }
-    hafti_io_simulated_end_ends_output(state, end);
+    if (how != SHUT_RD)
+        hafti_io_simulated_end_ends_output(state, end);
+    if (how != SHUT_WR)
+        hafti_io_simulated_end_ends_input(state, end);
     return 0;
-}
-
-static int shut_down(int socket, int how) {
-    return how == SHUT_WR ? end_output(socket) : -EOPNOTSUPP;
 }
 
 void haft_io_simulated_break(int descriptor) {
