@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+//! Generators: iterators that are written as functions.
+
+use crate::effects::{perform, Computation, Effect, Step};
+use std::fmt;
+use std::iter::FusedIterator;
+
+/// An element of a generator; what performing it returns is nothing.
+struct Give<T>(T);
+impl<T: 'static> Effect for Give<T> {
+    type Output = ();
+}
+
+/// Hands an element to whoever iterates over the [`Generator`] around the call, and goes on when the next is
+/// wanted. It may be called in functions that the generator calls, however deep: a recursive generator needs
+/// no nested iterators.
+///
+/// # Panics
+/// Outside of a generator of this type; and where the generator is dropped.
+pub fn give<T: 'static>(element: T) {
+    perform(Give(element));
+}
+
+/// An iterator over what a function [gives](give). Dropped before its end it unwinds the function.
+///
+/// ```
+/// use haft::{give, Generator};
+///
+/// enum Tree {
+///     Leaf,
+///     Node(Box<Tree>, u32, Box<Tree>),
+/// }
+/// fn walk(tree: &Tree) {
+///     if let Tree::Node(left, value, right) = tree {
+///         walk(left);
+///         give(*value);
+///         walk(right);
+///     }
+/// }
+///
+/// let leaf = || Box::new(Tree::Leaf);
+/// let small = Box::new(Tree::Node(leaf(), 1, leaf()));
+/// let tree = Tree::Node(small, 2, leaf());
+/// let values: Vec<u32> = Generator::new(move || walk(&tree)).collect();
+/// assert_eq!(values, [1, 2]);
+/// ```
+pub struct Generator<T: 'static> {
+    computation: Computation<Give<T>, ()>,
+    has_begun: bool,
+}
+
+impl<T: 'static> Generator<T> {
+    /// Nothing runs until the first element is wanted.
+    ///
+    /// # Panics
+    /// If there is no memory for a stack.
+    pub fn new(body: impl FnOnce() + 'static) -> Self {
+        Generator {
+            computation: Computation::new(body),
+            has_begun: false,
+        }
+    }
+}
+
+impl<T: 'static> Iterator for Generator<T> {
+    type Item = T;
+    fn next(&mut self) -> Option<T> {
+        if self.computation.is_finished() {
+            return None;
+        }
+        let begun = std::mem::replace(&mut self.has_begun, true);
+        let step = if begun {
+            self.computation.resume(())
+        } else {
+            self.computation.start()
+        };
+        match step {
+            Step::Performed(Give(element)) => Some(element),
+            Step::Returned(()) => None,
+        }
+    }
+}
+impl<T: 'static> FusedIterator for Generator<T> {}
+
+impl<T: 'static> fmt::Debug for Generator<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generator").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: MIT
+//! Nothing: the tests are in `tests/`.
