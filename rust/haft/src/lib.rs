@@ -55,7 +55,7 @@ mod wait;
 pub use effects::{
     handle, handle_general, perform, Computation, Discontinued, Effect, Resumption, Step,
 };
-pub use generator::{give, Generator};
+pub use generator::{Generator, Yielder};
 pub use scope::{
     all, cancellable, first, scope, shield, timeout, CancelHandle, Scope, ScopedJoinHandle,
     TimedOut,

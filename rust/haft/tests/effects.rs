@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Effects, handlers, computations and generators.
 
-use haft::{give, handle, handle_general, perform, Computation, Effect, Generator, Step};
+use haft::{handle, handle_general, perform, Computation, Effect, Generator, Step, Yielder};
 use std::cell::{Cell, RefCell};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::rc::Rc;
@@ -248,9 +248,9 @@ fn a_computation_is_handled_where_it_runs_not_where_it_began() {
     let mut generator = handle(
         |Ask(n)| n,
         || {
-            let mut generator = Generator::new(|| {
+            let mut generator = Generator::new(|out| {
                 for i in 0.. {
-                    give(perform(Ask(i)));
+                    out.give(perform(Ask(i)));
                 }
             });
             assert_eq!(generator.next(), Some(0));
@@ -267,14 +267,14 @@ fn a_computation_is_handled_where_it_runs_not_where_it_began() {
 
 #[test]
 fn a_recursive_generator_is_flat() {
-    fn walk(depth: u32) {
+    fn walk(depth: u32, out: Yielder<u32>) {
         if depth > 0 {
-            walk(depth - 1);
-            give(depth);
-            walk(depth - 1);
+            walk(depth - 1, out);
+            out.give(depth);
+            walk(depth - 1, out);
         }
     }
-    let sum: u64 = Generator::<u32>::new(|| walk(12)).map(u64::from).sum();
+    let sum: u64 = Generator::new(|out| walk(12, out)).map(u64::from).sum();
     assert_eq!(sum, (1..=12).map(|d| d << (12 - d)).sum::<u64>());
 }
 
@@ -282,9 +282,9 @@ fn a_recursive_generator_is_flat() {
 fn a_generator_that_is_dropped_runs_destructors() {
     let dropped = Rc::new(Cell::new(false));
     let mine = Rc::clone(&dropped);
-    let mut numbers = Generator::new(move || {
+    let mut numbers = Generator::new(move |out| {
         let _guard = OnDrop(|| mine.set(true));
-        (0..).for_each(give::<i32>);
+        (0..).for_each(|i| out.give(i));
     });
     assert_eq!(numbers.by_ref().take(3).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(!dropped.get());
@@ -294,9 +294,9 @@ fn a_generator_that_is_dropped_runs_destructors() {
 
 #[test]
 fn generators_nest_and_pass_through_each_other() {
-    let squares = Generator::<u32>::new(|| {
-        let evens = Generator::<u32>::new(|| (0..5).for_each(|i| give(i * 2)));
-        evens.for_each(|even| give(even * even));
+    let squares = Generator::new(|out| {
+        let evens = Generator::new(|out| (0..5).for_each(|i| out.give(i * 2)));
+        evens.for_each(|even| out.give(even * even));
     });
     assert_eq!(squares.collect::<Vec<_>>(), [0, 4, 16, 36, 64]);
 }
@@ -325,8 +325,10 @@ fn tasks_wait_inside_of_handlers_and_generators() {
                     n * 2
                 },
                 move || {
-                    Generator::new(move || receiver.iter().for_each(|i| give(perform(Ask(i)))))
-                        .collect::<Vec<_>>()
+                    Generator::new(move |out| {
+                        receiver.iter().for_each(|i| out.give(perform(Ask(i))))
+                    })
+                    .collect::<Vec<_>>()
                 },
             )
         })
