@@ -41,7 +41,6 @@ fn shim(includes: &[PathBuf]) {
     println!("cargo:rerun-if-changed=shim");
     compiler()
         .includes(includes)
-        .file("shim/shim.c")
         .file("shim/declarations.c")
         .compile("haft_rust_shim");
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * src/lib.rs in C, after the headers: a function that is declared otherwise, or a record that is laid out
- * otherwise, does not compile. Nothing here is linked.
+ * src/lib.rs in C, after the headers and the shim: a function that is declared otherwise, or a record that is laid
+ * out otherwise, does not compile.
  */
-#include <haft/io.h>
+#include "shim.c"
 
 #include <stddef.h>
 
-typedef struct haft_rust_effect haft_rust_effect_t;
 typedef void *haft_body_t(void *);
 typedef void haft_rust_clause_t(void *, void *);
 
@@ -74,6 +73,8 @@ void haft_rust_perform(haft_rust_effect_t *, void *);
 void haft_rust_handle(const haft_rust_effect_t *, void *, haft_body_t *, void *);
 void *haft_rust_resume(haft_fiber_t *, const haft_rust_effect_t *);
 haft_fiber_t *haft_rust_fiber_new(size_t, haft_body_t *, void *);
+bool haft_rust_watches_thread(void);
+bool haft_rust_thread_ends(void);
 int haft_rust_yield(void);
 haft_io_task_t *haft_rust_self(void);
 const char *haft_io_error_text(int);
@@ -106,6 +107,12 @@ void haft_io_event_clear(haft_io_event_t *);
 int haft_io_event_wait(haft_io_event_t *);
 int haft_io_event_wait_until(haft_io_event_t *, int64_t);
 void haft_io_event_wait_to_the_end(haft_io_event_t *);
+haft_io_channel_t *haft_io_channel_new(size_t, size_t);
+void haft_io_channel_free(haft_io_channel_t *);
+int haft_io_channel_send(haft_io_channel_t *, const void *);
+int haft_io_channel_receive(haft_io_channel_t *, void *);
+int haft_io_channel_try_receive(haft_io_channel_t *, void *);
+void haft_io_channel_close(haft_io_channel_t *);
 int haft_io_mutex_lock(haft_io_mutex_t *);
 bool haft_io_mutex_try_lock(haft_io_mutex_t *);
 void haft_io_mutex_unlock(haft_io_mutex_t *);

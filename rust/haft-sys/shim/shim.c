@@ -10,6 +10,7 @@
 #include <haft/io.h>
 #include <haft/language.h>
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 typedef void clause_t(void *state, void *payload);
@@ -78,4 +79,38 @@ int haft_rust_yield(void) {
 
 haft_io_task_t *haft_rust_self(void) {
     return haft_io_self();
+}
+
+/* ---- The end of a thread ---- */
+
+/*
+ * Whether the destructors of the thread's thread-local variables have begun to run. They are in one list, of which
+ * the last is run first; so behind each entry stands one that notes it. This stands before the C library's function,
+ * which std calls for each variable.
+ */
+typedef int atexit_t(void (*function)(void *), void *argument, void *library);
+static __thread bool watched, ends;
+
+static void note_end(void *unused) {
+    (void)unused;
+    ends = true;
+}
+
+__attribute__((visibility("default"))) int __cxa_thread_atexit_impl(void (*function)(void *),
+                                                                    void *argument, void *library);
+int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *library) {
+    atexit_t *next = (atexit_t *)dlsym(RTLD_NEXT, "__cxa_thread_atexit_impl");
+    if (next == NULL || next(function, argument, library) != 0)
+        return -1;
+    watched = next(note_end, NULL, library) == 0;
+    return 0;
+}
+
+/* To be asked when the thread has a variable with a destructor. */
+bool haft_rust_watches_thread(void) {
+    return watched;
+}
+
+bool haft_rust_thread_ends(void) {
+    return ends;
 }

@@ -124,6 +124,8 @@ extern "C" {
         function: haft_body_t,
         argument: *mut c_void,
     ) -> *mut haft_fiber_t;
+    pub fn haft_rust_watches_thread() -> bool;
+    pub fn haft_rust_thread_ends() -> bool;
     pub fn haft_rust_yield() -> c_int;
     pub fn haft_rust_self() -> *mut haft_io_task_t;
 

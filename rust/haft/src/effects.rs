@@ -19,6 +19,7 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::HashMap;
 use std::ffi::{c_void, CString};
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, ptr, thread};
@@ -395,12 +396,33 @@ pub enum Step<E, R> {
 ///     step = sum.resume(next);
 /// }
 /// let Step::Returned(total) = step else { unreachable!() };
-/// assert_eq!(total, 43 - 0);
+/// assert_eq!(total, 43);
 /// ```
 pub struct Computation<E: Effect, R> {
-    fiber: Fiber<E, R>,
+    fiber: ManuallyDrop<Fiber<E, R>>,
     /// Fibers stay on their thread: their frames may hold what is not `Send`.
     not_send: PhantomData<*mut ()>,
+}
+
+/// Whether the destructors of the thread's thread-local variables run.
+///
+/// A computation that waits may have references to such variables, which are for frames that end
+/// before that. One that lies in such a variable is still there. So it goes on no more.
+fn thread_ends() -> bool {
+    // SAFETY: any thread may call it.
+    unsafe { sys::haft_rust_thread_ends() }
+}
+
+/// Before the thread makes a computation.
+fn check_thread<E: Effect>() {
+    descriptor::<E>(); // has a destructor, so std has had an entry made
+                       // SAFETY: any thread may call it.
+    let watched = unsafe { sys::haft_rust_watches_thread() };
+    assert!(watched, "this C library does not tell when a thread ends");
+    assert!(
+        !thread_ends(),
+        "a computation is made when the thread has ended"
+    );
 }
 
 impl<E: Effect, R: 'static> Computation<E, R> {
@@ -409,9 +431,10 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// # Panics
     /// If there is no memory for a stack.
     pub fn new(body: impl FnOnce() -> R + 'static) -> Self {
+        check_thread::<E>();
         Computation {
             // SAFETY: the body borrows nothing.
-            fiber: unsafe { Fiber::new(Box::new(body)) },
+            fiber: ManuallyDrop::new(unsafe { Fiber::new(Box::new(body)) }),
             not_send: PhantomData,
         }
     }
@@ -421,6 +444,10 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// # Panics
     /// If it has begun, or the body panics before it performs the effect.
     pub fn start(&mut self) -> Step<E, R> {
+        assert!(
+            !thread_ends(),
+            "a computation goes on when the thread has ended"
+        );
         assert!(!self.fiber.has_begun(), "a computation is started twice");
         self.fiber.resume(None)
     }
@@ -430,11 +457,7 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// # Panics
     /// If it does not wait, or the body panics.
     pub fn resume(&mut self, answer: E::Output) -> Step<E, R> {
-        assert!(
-            self.fiber.has_begun(),
-            "a computation is resumed before its start"
-        );
-        self.fiber.resume(Some(Answer::Value(answer)))
+        self.go_on(Answer::Value(answer))
     }
 
     /// Raises a panic with this payload where the computation waits.
@@ -442,16 +465,35 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// # Panics
     /// If it does not wait, or the body panics: by this payload, unless it catches that.
     pub fn discontinue(&mut self, payload: Payload) -> Step<E, R> {
+        self.go_on(Answer::Raise(payload))
+    }
+
+    fn go_on(&mut self, answer: Answer<E::Output>) -> Step<E, R> {
+        assert!(
+            !thread_ends(),
+            "a computation goes on when the thread has ended"
+        );
         assert!(
             self.fiber.has_begun(),
             "a computation is resumed before its start"
         );
-        self.fiber.resume(Some(Answer::Raise(payload)))
+        self.fiber.resume(Some(answer))
     }
 
     /// Whether the body has returned or panicked.
     pub fn is_finished(&self) -> bool {
         self.fiber.state.get() == State::Finished
+    }
+}
+
+impl<E: Effect, R> Drop for Computation<E, R> {
+    fn drop(&mut self) {
+        let waits = self.fiber.has_begun() && self.fiber.state.get() == State::Suspended;
+        if waits && thread_ends() {
+            return; // It is leaked.
+        }
+        // SAFETY: the field is not used after this.
+        unsafe { ManuallyDrop::drop(&mut self.fiber) };
     }
 }
 

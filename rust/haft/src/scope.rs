@@ -2,7 +2,7 @@
 //! Scopes: no task outlives the scope in which it was spawned.
 
 use crate::task::{begin_run, is_cancel, start, this_run, Cancelled, Packet};
-use crate::wait::{from_now, raise_cancelled, returning_cancels, Call};
+use crate::wait::{from_now, raise_cancelled, returning_cancels, Call, ECANCELED, ETIMEDOUT};
 use haft_sys as sys;
 use std::any::Any;
 use std::ffi::{c_int, CStr};
@@ -14,8 +14,6 @@ use std::time::Duration;
 use std::{fmt, ptr, thread};
 
 type Payload = Box<dyn Any + Send>;
-
-const ETIMEDOUT: c_int = 110;
 
 /// Calls the body in a scope of C. The scope's code, and how the body ended.
 fn open<T>(
@@ -36,8 +34,9 @@ fn open<T>(
         unsafe { sys::haft_io_scope_with(options, function, argument, ptr::null_mut()) }
     });
     match body.outcome {
-        Some(outcome) => (code, outcome),
-        None => panic!("no memory for the body of a scope"),
+        Some(Err(payload)) if !is_cancel(&*payload) => (code, Err(payload)),
+        Some(outcome) if [0, -ECANCELED, -ETIMEDOUT].contains(&code) => (code, outcome),
+        _ => panic!("no memory for the body or a task of a scope"),
     }
 }
 

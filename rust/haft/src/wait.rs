@@ -7,8 +7,8 @@ use std::ffi::{c_int, c_void};
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::time::Duration;
 
-const ECANCELED: c_int = 125;
-const ETIMEDOUT: c_int = 110;
+pub(crate) const ECANCELED: c_int = 125;
+pub(crate) const ETIMEDOUT: c_int = 110;
 
 /// How a wait ended that was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

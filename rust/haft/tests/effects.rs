@@ -231,7 +231,7 @@ fn a_computation_is_stepped_by_requests() {
     assert!(!sum.is_finished());
     assert!(matches!(sum.resume(20), Step::Returned(30)));
     assert!(sum.is_finished());
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(sum.resume(1)))).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| sum.resume(1))).is_err());
 }
 
 #[test]
@@ -284,7 +284,9 @@ fn a_generator_that_is_dropped_runs_destructors() {
     let mine = Rc::clone(&dropped);
     let mut numbers = Generator::new(move |out| {
         let _guard = OnDrop(|| mine.set(true));
-        (0..).for_each(|i| out.give(i));
+        for i in 0.. {
+            out.give(i);
+        }
     });
     assert_eq!(numbers.by_ref().take(3).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(!dropped.get());
@@ -376,4 +378,44 @@ fn a_cancel_unwinds_through_fibers() {
         assert!(outcome.is_err());
     });
     assert_eq!(*log.lock().unwrap(), ["fiber", "task"]);
+}
+
+#[test]
+fn a_computation_goes_on_no_more_when_the_threads_variables_are_destroyed() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static DESTROYED: AtomicU32 = AtomicU32::new(0);
+    static UNWOUND: AtomicU32 = AtomicU32::new(0);
+    struct Counts;
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            DESTROYED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    thread_local! {
+        static KEPT: RefCell<Option<Generator<u32>>> = const { RefCell::new(None) };
+        static BORROWED: Counts = const { Counts };
+    }
+    for order in 0..3 {
+        let thread = std::thread::spawn(move || {
+            if order == 0 {
+                KEPT.with(|_| ());
+            }
+            let mut generator = Generator::new(|out| {
+                BORROWED.with(|_borrowed| {
+                    let _guard = OnDrop(|| {
+                        UNWOUND.fetch_add(1, Ordering::Relaxed);
+                    });
+                    out.give(1);
+                });
+            });
+            if order == 1 {
+                KEPT.with(|_| ());
+            }
+            assert_eq!(generator.next(), Some(1));
+            KEPT.with(|kept| kept.replace(Some(generator)));
+        });
+        thread.join().unwrap();
+    }
+    assert_eq!(DESTROYED.load(Ordering::Relaxed), 3);
+    assert_eq!(UNWOUND.load(Ordering::Relaxed), 0);
 }
