@@ -37,12 +37,11 @@ fn compiler() -> cc::Build {
     build
 }
 
-fn shim(includes: &[PathBuf]) {
+fn shim(includes: &[PathBuf]) -> cc::Build {
     println!("cargo:rerun-if-changed=shim");
-    compiler()
-        .includes(includes)
-        .file("shim/declarations.c")
-        .compile("haft_rust_shim");
+    let mut shim = compiler();
+    shim.includes(includes).file("shim/declarations.c");
+    shim
 }
 
 #[cfg(feature = "system")]
@@ -51,7 +50,7 @@ fn installed(posix: bool) {
         .atleast_version(env!("CARGO_PKG_VERSION"))
         .probe("haft-io")
         .expect("pkg-config finds haft-io, which the feature `system` needs");
-    shim(&io.include_paths);
+    shim(&io.include_paths).compile("haft_rust_shim");
     if posix {
         // Programs name nothing of it, so the linker is told to keep it.
         let found = pkg_config::Config::new()
@@ -92,29 +91,28 @@ fn compiled(architecture: &str, posix: bool) {
     let includes = [core.join("include"), io.join("include")];
     println!("cargo:rerun-if-changed={}", includes[0].display());
     println!("cargo:rerun-if-changed={}", includes[1].display());
-    // Each library comes before those that it uses: so the linker finds all with one look.
-    shim(&includes);
+    // Each comes before those that it uses: so a linker finds all with one look.
+    let mut libraries = vec![("haft_rust_shim", "static", shim(&includes))];
     if posix {
-        compiler()
+        let mut library = compiler();
+        library
             .flag("-U_FORTIFY_SOURCE")
             .includes(&includes)
             .include(io.join("posix/include"))
             .include(io.join("posix/src"))
-            .files(sources(&io.join("posix/src"), "c", &[]))
-            .cargo_metadata(false)
-            .compile("haft_posix");
+            .files(sources(&io.join("posix/src"), "c", &[]));
         // All of it: nothing names these functions but who means those of the C library.
-        let out = env::var("OUT_DIR").expect("cargo says where");
-        println!("cargo:rustc-link-search=native={out}");
-        println!("cargo:rustc-link-lib=static:+whole-archive=haft_posix");
+        libraries.push(("haft_posix", "static:+whole-archive", library));
     }
-    compiler()
+    let mut library = compiler();
+    library
         .flag("-fno-plt")
         .includes(&includes)
         .include(io.join("src"))
-        .files(sources(&io.join("src"), "c", &["uring.c", "arrivals.c"]))
-        .compile("haft_io");
-    compiler()
+        .files(sources(&io.join("src"), "c", &["uring.c", "arrivals.c"]));
+    libraries.push(("haft_io", "static", library));
+    let mut library = compiler();
+    library
         .includes(&includes)
         .include(core.join("src"))
         .files(sources(&core.join("src"), "c", &["freestanding.c"]))
@@ -122,7 +120,18 @@ fn compiled(architecture: &str, posix: bool) {
             &core.join("arch").join(architecture),
             "S",
             &["morestack_wrap.S"],
-        ))
-        .compile("haft");
+        ));
+    libraries.push(("haft", "static", library));
+
+    std::thread::scope(|s| {
+        for (name, _, library) in &mut libraries {
+            s.spawn(|| library.cargo_metadata(false).compile(name));
+        }
+    });
+    let out = env::var("OUT_DIR").expect("cargo says where");
+    println!("cargo:rustc-link-search=native={out}");
+    for (name, kind, _) in libraries {
+        println!("cargo:rustc-link-lib={kind}={name}");
+    }
     println!("cargo:include={}", includes[0].display());
 }

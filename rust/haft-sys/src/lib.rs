@@ -99,7 +99,7 @@ record! { haft_io_condition_t, 24 {
 
 pub const HAFT_IO_FOREVER: i64 = i64::MAX;
 
-extern "C" {
+unsafe extern "C" {
     pub fn haft_version() -> *const c_char;
     pub fn haft_fiber_drop(fiber: *mut haft_fiber_t);
 
@@ -205,6 +205,6 @@ extern "C" {
 }
 
 #[cfg(feature = "posix")]
-extern "C" {
+unsafe extern "C" {
     pub fn haft_posix_answers() -> bool;
 }

@@ -27,11 +27,13 @@ fn main() -> Result<()> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let answers = haft::scope(|s| {
-            s.spawn(|| loop {
-                match listener.accept() {
-                    Ok((connection, _)) => drop(s.spawn(|| serve(connection))),
-                    // A cancel is an error of std's call; the task is unwound by its next wait here.
-                    Err(_) => haft::yield_now(),
+            s.spawn(|| {
+                loop {
+                    match listener.accept() {
+                        Ok((connection, _)) => drop(s.spawn(|| serve(connection))),
+                        // A cancel is an error of std's call; the task is unwound by its next wait here.
+                        Err(_) => haft::yield_now(),
+                    }
                 }
             });
             let answers = haft::all((1..=3).map(|name| move || ask(address, name)));

@@ -2,7 +2,7 @@
 //! A transaction by effects: the transfer reads and writes accounts, and does not know that its writes
 //! are kept apart until it commits, nor how it is rolled back.
 
-use haft::{handle, handle_general, perform, Effect};
+use haft::{Effect, handle, handle_general, perform};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 

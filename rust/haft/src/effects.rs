@@ -14,13 +14,13 @@
 //! ```
 
 use haft_sys as sys;
-use std::any::{type_name, Any, TypeId};
+use std::any::{Any, TypeId, type_name};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::HashMap;
-use std::ffi::{c_void, CString};
+use std::ffi::{CString, c_void};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, ptr, thread};
 
@@ -416,7 +416,7 @@ fn thread_ends() -> bool {
 /// Before the thread makes a computation.
 fn check_thread<E: Effect>() {
     descriptor::<E>(); // has a destructor, so std has had an entry made
-                       // SAFETY: any thread may call it.
+    // SAFETY: any thread may call it.
     let watched = unsafe { sys::haft_rust_watches_thread() };
     assert!(watched, "this C library does not tell when a thread ends");
     assert!(

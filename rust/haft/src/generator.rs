@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Generators: iterators that are written as functions.
 
-use crate::effects::{perform, Computation, Effect, Step};
+use crate::effects::{Computation, Effect, Step, perform};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;

@@ -53,15 +53,15 @@ mod task;
 mod wait;
 
 pub use effects::{
-    handle, handle_general, perform, Computation, Discontinued, Effect, Resumption, Step,
+    Computation, Discontinued, Effect, Resumption, Step, handle, handle_general, perform,
 };
 pub use generator::{Generator, Yielder};
 pub use scope::{
-    all, cancellable, first, scope, shield, timeout, CancelHandle, Scope, ScopedJoinHandle,
-    TimedOut,
+    CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
+    timeout,
 };
-pub use sync::{channel, Receiver, RecvError, SendError, Sender};
+pub use sync::{Receiver, RecvError, SendError, Sender, channel};
 pub use task::{
-    run, run_with, set_task_name, simulate, spawn, task_name, Cancelled, JoinHandle, Options,
+    Cancelled, JoinHandle, Options, run, run_with, set_task_name, simulate, spawn, task_name,
 };
 pub use wait::{sleep, yield_now};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Scopes: no task outlives the scope in which it was spawned.
 
-use crate::task::{begin_run, is_cancel, start, this_run, Cancelled, Packet};
-use crate::wait::{from_now, raise_cancelled, returning_cancels, Call, ECANCELED, ETIMEDOUT};
+use crate::task::{Cancelled, Packet, begin_run, is_cancel, start, this_run};
+use crate::wait::{Call, ECANCELED, ETIMEDOUT, from_now, raise_cancelled, returning_cancels};
 use haft_sys as sys;
 use std::any::Any;
-use std::ffi::{c_int, CStr};
+use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //! What tasks and threads wait for: events and channels.
 
-use crate::wait::{wait, Interrupted};
+use crate::wait::{Interrupted, wait};
 use haft_sys as sys;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::size_of;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{fmt, ptr};
 
 /// Set once. Lies where it does not move while somebody waits.

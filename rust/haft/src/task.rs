@@ -2,11 +2,11 @@
 //! Runs and their tasks.
 
 use crate::sync::Event;
-use crate::wait::{nanoseconds, Call};
+use crate::wait::{Call, nanoseconds};
 use haft_sys as sys;
 use std::any::Any;
-use std::ffi::{c_int, c_void, CStr};
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::ffi::{CStr, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -4,7 +4,7 @@
 use crate::task::Cancelled;
 use haft_sys as sys;
 use std::ffi::{c_int, c_void};
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
 pub(crate) const ECANCELED: c_int = 125;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Effects, handlers, computations and generators.
 
-use haft::{handle, handle_general, perform, Computation, Effect, Generator, Step, Yielder};
+use haft::{Computation, Effect, Generator, Step, Yielder, handle, handle_general, perform};
 use std::cell::{Cell, RefCell};
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 struct Ask(u32);

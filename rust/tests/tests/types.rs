@@ -22,7 +22,7 @@ fn compile(program: &Path) -> (bool, String) {
         .unwrap();
     let output = Command::new("rustc")
         .args([
-            "--edition=2021",
+            "--edition=2024",
             "--emit=metadata",
             "--out-dir",
             env!("CARGO_TARGET_TMPDIR"),
