@@ -18,6 +18,7 @@
 //! - **Blocking code**: with the feature `posix`, which is on by default, what std does by blocking
 //!   calls of the C library (`std::net`, `std::thread::sleep`, `std::process`) suspends the task that does it,
 //!   and so do the crates that are built on std.
+//! - **Async code**: [`block_on`] suspends the task, not the thread.
 //! - **Effects**: [`perform`], [`handle`] and [`handle_general`], [`Computation`], [`Generator`].
 //!
 //! # How unwinding is kept sound
@@ -46,6 +47,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod effects;
+mod future;
 mod generator;
 mod scope;
 mod sync;
@@ -55,6 +57,7 @@ mod wait;
 pub use effects::{
     Computation, Discontinued, Effect, Resumption, Step, handle, handle_general, perform,
 };
+pub use future::block_on;
 pub use generator::{Generator, Yielder};
 pub use scope::{
     CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,

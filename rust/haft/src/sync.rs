@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{fmt, ptr};
 
-/// Set once. Lies where it does not move while somebody waits.
+/// Lies where it does not move while somebody waits.
 pub(crate) struct Event {
     inner: UnsafeCell<sys::haft_io_event_t>,
     is_set: AtomicBool,
@@ -32,6 +32,11 @@ impl Event {
         self.is_set.store(true, Ordering::Release);
         // SAFETY: it is not moved while `self` is borrowed, and the waiters borrow it, too.
         unsafe { sys::haft_io_event_set(self.inner.get()) };
+    }
+    pub(crate) fn clear(&self) {
+        self.is_set.store(false, Ordering::Release);
+        // SAFETY: as above.
+        unsafe { sys::haft_io_event_clear(self.inner.get()) };
     }
     pub(crate) fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Acquire)

@@ -387,3 +387,55 @@ fn a_simulation_goes_the_same_way_for_the_same_seed() {
     assert_eq!(order(3), order(3));
     assert!((1..20).any(|seed| order(seed) != order(3)));
 }
+
+#[test]
+fn a_future_is_woken_by_another_thread_while_tasks_go_on() {
+    use std::future::poll_fn;
+    use std::sync::Mutex;
+    use std::task::{Poll, Waker};
+    let waker: Mutex<Option<Waker>> = Mutex::new(None);
+    let turns = AtomicUsize::new(0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            loop {
+                // It wakes only after the other task has had its turn.
+                let has_turned = turns.load(Ordering::Relaxed) > 0;
+                match waker.lock().unwrap().take_if(|_| has_turned) {
+                    Some(waker) => break waker.wake(),
+                    None => std::thread::yield_now(),
+                }
+            }
+        });
+        haft::run(|| {
+            haft::scope(|s| {
+                s.spawn(|| turns.fetch_add(1, Ordering::Relaxed));
+                let mut polls = 0;
+                haft::block_on(poll_fn(|context| {
+                    polls += 1;
+                    if polls > 1 {
+                        return Poll::Ready(());
+                    }
+                    *waker.lock().unwrap() = Some(context.waker().clone());
+                    Poll::Pending
+                }));
+            });
+        });
+    });
+    assert_eq!(turns.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_cancel_drops_the_future() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    haft::run(|| {
+        let dropped = Dropped(Arc::clone(&drops));
+        let outcome = haft::timeout(SHORT, || {
+            haft::block_on(async move {
+                let _dropped = dropped;
+                std::future::pending::<()>().await;
+            })
+        });
+        assert_eq!(outcome, Err(haft::TimedOut));
+    });
+    assert_eq!(drops.load(Ordering::Relaxed), 1);
+}
