@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+//! Compiles the C libraries that travel in the package, or finds the installed ones (feature
+//! `system`); and `shim/`, the inlined functions of the headers as functions that Rust can call.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() {
+    let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo says for what it builds");
+    let system = env::var("CARGO_CFG_TARGET_OS").expect("cargo says for what it builds");
+    assert!(
+        system == "linux" && ["x86_64", "aarch64"].contains(&architecture.as_str()),
+        "Haft runs on x86-64 and AArch64 Linux, not on {architecture} {system}"
+    );
+    let posix = env::var_os("CARGO_FEATURE_POSIX").is_some();
+    if env::var_os("CARGO_FEATURE_SYSTEM").is_some() {
+        installed(posix);
+    } else {
+        compiled(&architecture, posix);
+    }
+}
+
+/// The options with which Haft compiles its own sources.
+fn compiler() -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .std("gnu11")
+        .flag("-fexceptions")
+        .flag("-fvisibility=hidden")
+        .flag("-fno-omit-frame-pointer")
+        .define("_GNU_SOURCE", None)
+        .pic(true)
+        .warnings(false);
+    if env::var("OPT_LEVEL").as_deref() != Ok("0") {
+        build.define("NDEBUG", None);
+    }
+    build
+}
+
+fn shim(includes: &[PathBuf]) -> cc::Build {
+    println!("cargo:rerun-if-changed=shim");
+    let mut shim = compiler();
+    shim.includes(includes).file("shim/declarations.c");
+    shim
+}
+
+#[cfg(feature = "system")]
+fn installed(posix: bool) {
+    let io = pkg_config::Config::new()
+        .atleast_version(env!("CARGO_PKG_VERSION"))
+        .probe("haft-io")
+        .expect("pkg-config finds haft-io, which the feature `system` needs");
+    shim(&io.include_paths).compile("haft_rust_shim");
+    if posix {
+        // Programs name nothing of it, so the linker is told to keep it.
+        let found = pkg_config::Config::new()
+            .cargo_metadata(false)
+            .probe("haft-posix")
+            .expect("pkg-config finds haft-posix, which the feature `posix` needs");
+        for path in found.link_paths {
+            println!("cargo:rustc-link-search=native={}", path.display());
+        }
+        println!("cargo:rustc-link-lib=dylib:-as-needed=haft-posix");
+    }
+}
+#[cfg(not(feature = "system"))]
+fn installed(_posix: bool) {
+    unreachable!("the feature is off");
+}
+
+fn sources(folder: &Path, extension: &str, without: &[&str]) -> Vec<PathBuf> {
+    println!("cargo:rerun-if-changed={}", folder.display());
+    let entries = fs::read_dir(folder).expect("the C sources are in the package");
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("a folder can be read").path())
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .filter(|path| {
+            !without
+                .iter()
+                .any(|name| path.file_name().is_some_and(|file| file == *name))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn compiled(architecture: &str, posix: bool) {
+    let c = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo says where")).join("c");
+    let core = c.join("core");
+    let io = c.join("io");
+    let includes = [core.join("include"), io.join("include")];
+    println!("cargo:rerun-if-changed={}", includes[0].display());
+    println!("cargo:rerun-if-changed={}", includes[1].display());
+    // Each comes before those that it uses: so a linker finds all with one look.
+    let mut libraries = vec![("haft_rust_shim", "static", shim(&includes))];
+    if posix {
+        let mut library = compiler();
+        library
+            .flag("-U_FORTIFY_SOURCE")
+            .includes(&includes)
+            .include(io.join("posix/include"))
+            .include(io.join("posix/src"))
+            .files(sources(&io.join("posix/src"), "c", &[]));
+        // All of it: nothing names these functions but who means those of the C library.
+        libraries.push(("haft_posix", "static:+whole-archive", library));
+    }
+    let mut library = compiler();
+    library
+        .flag("-fno-plt")
+        .includes(&includes)
+        .include(io.join("src"))
+        .files(sources(&io.join("src"), "c", &["uring.c", "arrivals.c"]));
+    libraries.push(("haft_io", "static", library));
+    let mut library = compiler();
+    library
+        .includes(&includes)
+        .include(core.join("src"))
+        .files(sources(&core.join("src"), "c", &["freestanding.c"]))
+        .files(sources(
+            &core.join("arch").join(architecture),
+            "S",
+            &["morestack_wrap.S"],
+        ));
+    libraries.push(("haft", "static", library));
+
+    std::thread::scope(|s| {
+        for (name, _, library) in &mut libraries {
+            s.spawn(|| library.cargo_metadata(false).compile(name));
+        }
+    });
+    let out = env::var("OUT_DIR").expect("cargo says where");
+    println!("cargo:rustc-link-search=native={out}");
+    for (name, kind, _) in libraries {
+        println!("cargo:rustc-link-lib={kind}={name}");
+    }
+    println!("cargo:include={}", includes[0].display());
+}

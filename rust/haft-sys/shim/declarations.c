@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * src/lib.rs in C, after the headers and the shim: a function that is declared otherwise, or a record that is laid
+ * out otherwise, does not compile.
+ */
+#include "shim.c"
+
+#include <stddef.h>
+
+typedef void *haft_body_t(void *);
+typedef void haft_rust_clause_t(void *, void *);
+
+#define SIZE(record, size) _Static_assert(sizeof(record) == (size), #record);
+#define FIELD(record, field, after)                                                                \
+    _Static_assert(offsetof(record, field) >=                                                      \
+                       offsetof(record, after) + sizeof(((record *)0)->after),                     \
+                   #record "." #field);
+
+SIZE(haft_io_run_options_t, 48)
+FIELD(haft_io_run_options_t, backend, threads)
+FIELD(haft_io_run_options_t, stack_size, backend)
+FIELD(haft_io_run_options_t, blocking_threads, stack_size)
+FIELD(haft_io_run_options_t, dump_signal, blocking_threads)
+FIELD(haft_io_run_options_t, watchdog, dump_signal)
+FIELD(haft_io_run_options_t, times_polls, watchdog)
+FIELD(haft_io_run_options_t, moves, times_polls)
+FIELD(haft_io_run_options_t, dense, moves)
+
+SIZE(haft_io_task_options_t, 32)
+FIELD(haft_io_task_options_t, name, scope)
+FIELD(haft_io_task_options_t, moves, name)
+FIELD(haft_io_task_options_t, spread, moves)
+FIELD(haft_io_task_options_t, stack_size, spread)
+
+SIZE(haft_io_scope_options_t, 56)
+FIELD(haft_io_scope_options_t, deadline, name)
+FIELD(haft_io_scope_options_t, shielded, deadline)
+FIELD(haft_io_scope_options_t, failures, shielded)
+FIELD(haft_io_scope_options_t, moves, failures)
+FIELD(haft_io_scope_options_t, on_cancel, moves)
+FIELD(haft_io_scope_options_t, on_failure, on_cancel)
+
+SIZE(haft_io_simulation_options_t, 24)
+FIELD(haft_io_simulation_options_t, short_counts, seed)
+FIELD(haft_io_simulation_options_t, network, short_counts)
+FIELD(haft_io_simulation_options_t, files, network)
+FIELD(haft_io_simulation_options_t, faults_one_in, files)
+FIELD(haft_io_simulation_options_t, switches_one_in, faults_one_in)
+
+SIZE(haft_io_waiting_t, 16)
+FIELD(haft_io_waiting_t, last, first)
+
+SIZE(haft_io_event_t, 24)
+FIELD(haft_io_event_t, set, lock)
+FIELD(haft_io_event_t, waiting, set)
+
+SIZE(haft_io_mutex_t, 24)
+FIELD(haft_io_mutex_t, held, lock)
+FIELD(haft_io_mutex_t, called, held)
+FIELD(haft_io_mutex_t, waiting, called)
+
+SIZE(haft_io_semaphore_t, 32)
+FIELD(haft_io_semaphore_t, count, lock)
+FIELD(haft_io_semaphore_t, waiting, count)
+
+SIZE(haft_io_condition_t, 24)
+FIELD(haft_io_condition_t, waiting, lock)
+
+const char *haft_version(void);
+void haft_fiber_drop(haft_fiber_t *);
+haft_rust_effect_t *haft_rust_effect_new(const char *, haft_rust_clause_t *, haft_rust_clause_t *);
+void haft_rust_perform(haft_rust_effect_t *, void *);
+void haft_rust_handle(const haft_rust_effect_t *, void *, haft_body_t *, void *);
+void *haft_rust_resume(haft_fiber_t *, const haft_rust_effect_t *);
+haft_fiber_t *haft_rust_fiber_new(size_t, haft_body_t *, void *);
+bool haft_rust_watches_thread(void);
+bool haft_rust_thread_ends(void);
+int haft_rust_yield(void);
+haft_io_task_t *haft_rust_self(void);
+const char *haft_io_error_text(int);
+int haft_io_run_with(const haft_io_run_options_t *, haft_body_t *, void *);
+bool haft_io_runs_here(void);
+int haft_io_spawn_with(const haft_io_task_options_t *, haft_body_t *, void *);
+const char *haft_io_task_name(const haft_io_task_t *);
+void haft_io_task_set_name(const char *);
+void *haft_io_local_get(const void *);
+int haft_io_local_set(const void *, void *);
+int haft_io_scope_with(const haft_io_scope_options_t *, haft_body_t *, void *, void **);
+haft_io_scope_t *haft_io_this_scope(void);
+void haft_io_scope_cancel(haft_io_scope_t *);
+bool haft_io_return_cancels(bool);
+int64_t haft_io_now(void);
+int haft_io_sleep(int64_t);
+int haft_io_sleep_until(int64_t);
+int haft_io_dump(int);
+ssize_t haft_io_read(int, void *, size_t);
+ssize_t haft_io_write(int, const void *, size_t);
+int haft_io_close(int);
+int haft_io_wait_ready(int, short);
+int haft_io_accept(int);
+int haft_io_listen_tcp(const char *, uint16_t, int);
+int haft_io_connect_tcp(const char *, uint16_t);
+int haft_io_shutdown(int, int);
+int haft_io_port(int);
+void haft_io_event_set(haft_io_event_t *);
+void haft_io_event_clear(haft_io_event_t *);
+int haft_io_event_wait(haft_io_event_t *);
+int haft_io_event_wait_until(haft_io_event_t *, int64_t);
+void haft_io_event_wait_to_the_end(haft_io_event_t *);
+haft_io_channel_t *haft_io_channel_new(size_t, size_t);
+void haft_io_channel_free(haft_io_channel_t *);
+int haft_io_channel_send(haft_io_channel_t *, const void *);
+int haft_io_channel_receive(haft_io_channel_t *, void *);
+int haft_io_channel_try_receive(haft_io_channel_t *, void *);
+void haft_io_channel_close(haft_io_channel_t *);
+int haft_io_mutex_lock(haft_io_mutex_t *);
+bool haft_io_mutex_try_lock(haft_io_mutex_t *);
+void haft_io_mutex_unlock(haft_io_mutex_t *);
+int haft_io_semaphore_acquire(haft_io_semaphore_t *);
+bool haft_io_semaphore_try_acquire(haft_io_semaphore_t *);
+void haft_io_semaphore_release(haft_io_semaphore_t *);
+int haft_io_condition_wait(haft_io_condition_t *, haft_io_mutex_t *);
+void haft_io_condition_signal(haft_io_condition_t *);
+void haft_io_condition_broadcast(haft_io_condition_t *);
+int haft_io_simulate_with(const haft_io_simulation_options_t *, haft_body_t *, void *);
+uint64_t haft_io_seed(void);

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+//! The C libraries of [Haft](https://docs.rs/haft), and what the crate `haft` calls of them.
+//!
+//! The headers `haft.h` and `haft/io.h` document each function; `shim/declarations.c` has the C
+//! compiler compare the declarations here with them. Programs use the crate `haft`.
+#![no_std]
+#![allow(missing_docs)] // the headers have it
+#![allow(non_camel_case_types)]
+
+use core::ffi::{c_char, c_int, c_short, c_void};
+
+macro_rules! opaque {
+    ($($name:ident)*) => {$(
+        #[repr(C)]
+        pub struct $name {
+            _private: [u8; 0],
+            _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+        }
+    )*};
+}
+opaque! { haft_fiber_t haft_rust_effect_t haft_io_task_t haft_io_scope_t haft_io_channel_t }
+
+pub type haft_body_t = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+pub type haft_rust_clause_t = unsafe extern "C" fn(*mut c_void, *mut c_void);
+
+macro_rules! record {
+    ($(#[$meta:meta])* $name:ident, $size:literal { $($field:ident: $type:ty,)* }) => {
+        $(#[$meta])*
+        #[repr(C)]
+        pub struct $name { $(pub $field: $type,)* }
+        // declarations.c asserts the same of C.
+        const _: () = assert!(core::mem::size_of::<$name>() == $size);
+        impl $name {
+            /// With all zeros, which is what C takes for defaults and for the initial state.
+            pub const ZERO: Self = unsafe { core::mem::zeroed() };
+        }
+    };
+}
+
+record! { haft_io_run_options_t, 48 {
+    threads: c_int,
+    backend: *const c_char,
+    stack_size: usize,
+    blocking_threads: c_int,
+    dump_signal: c_int,
+    watchdog: i64,
+    times_polls: bool,
+    moves: bool,
+    dense: bool,
+}}
+record! { haft_io_task_options_t, 32 {
+    scope: *mut haft_io_scope_t,
+    name: *const c_char,
+    moves: bool,
+    spread: bool,
+    stack_size: usize,
+}}
+record! { haft_io_scope_options_t, 56 {
+    name: *const c_char,
+    deadline: i64,
+    shielded: bool,
+    failures: *mut c_void,
+    moves: bool,
+    on_cancel: *mut c_void,
+    on_failure: *mut c_void,
+}}
+record! { haft_io_simulation_options_t, 24 {
+    seed: u64,
+    short_counts: bool,
+    network: bool,
+    files: bool,
+    faults_one_in: u32,
+    switches_one_in: u32,
+}}
+record! { haft_io_waiting_t, 16 {
+    first: *mut c_void,
+    last: *mut c_void,
+}}
+record! { haft_io_event_t, 24 {
+    lock: u32,
+    set: bool,
+    waiting: haft_io_waiting_t,
+}}
+record! { haft_io_mutex_t, 24 {
+    lock: u32,
+    held: bool,
+    called: bool,
+    waiting: haft_io_waiting_t,
+}}
+record! { haft_io_semaphore_t, 32 {
+    lock: u32,
+    count: u64,
+    waiting: haft_io_waiting_t,
+}}
+record! { haft_io_condition_t, 24 {
+    lock: u32,
+    waiting: haft_io_waiting_t,
+}}
+
+pub const HAFT_IO_FOREVER: i64 = i64::MAX;
+
+unsafe extern "C" {
+    pub fn haft_version() -> *const c_char;
+    pub fn haft_fiber_drop(fiber: *mut haft_fiber_t);
+
+    pub fn haft_rust_effect_new(
+        name: *const c_char,
+        unhandled: haft_rust_clause_t,
+        in_place: haft_rust_clause_t,
+    ) -> *mut haft_rust_effect_t;
+    pub fn haft_rust_perform(effect: *mut haft_rust_effect_t, slot: *mut c_void);
+    pub fn haft_rust_handle(
+        effect: *const haft_rust_effect_t,
+        state: *mut c_void,
+        body: haft_body_t,
+        argument: *mut c_void,
+    );
+    pub fn haft_rust_resume(
+        fiber: *mut haft_fiber_t,
+        effect: *const haft_rust_effect_t,
+    ) -> *mut c_void;
+    pub fn haft_rust_fiber_new(
+        stack_size: usize,
+        function: haft_body_t,
+        argument: *mut c_void,
+    ) -> *mut haft_fiber_t;
+    pub fn haft_rust_watches_thread() -> bool;
+    pub fn haft_rust_thread_ends() -> bool;
+    pub fn haft_rust_yield() -> c_int;
+    pub fn haft_rust_self() -> *mut haft_io_task_t;
+
+    pub fn haft_io_error_text(code: c_int) -> *const c_char;
+    pub fn haft_io_run_with(
+        options: *const haft_io_run_options_t,
+        main: haft_body_t,
+        argument: *mut c_void,
+    ) -> c_int;
+    pub fn haft_io_runs_here() -> bool;
+    pub fn haft_io_spawn_with(
+        options: *const haft_io_task_options_t,
+        function: haft_body_t,
+        argument: *mut c_void,
+    ) -> c_int;
+    pub fn haft_io_task_name(task: *const haft_io_task_t) -> *const c_char;
+    pub fn haft_io_task_set_name(name: *const c_char);
+    pub fn haft_io_local_get(key: *const c_void) -> *mut c_void;
+    pub fn haft_io_local_set(key: *const c_void, value: *mut c_void) -> c_int;
+    pub fn haft_io_scope_with(
+        options: *const haft_io_scope_options_t,
+        body: haft_body_t,
+        argument: *mut c_void,
+        result: *mut *mut c_void,
+    ) -> c_int;
+    pub fn haft_io_this_scope() -> *mut haft_io_scope_t;
+    pub fn haft_io_scope_cancel(scope: *mut haft_io_scope_t);
+    pub fn haft_io_return_cancels(returns: bool) -> bool;
+    pub fn haft_io_now() -> i64;
+    pub fn haft_io_sleep(nanoseconds: i64) -> c_int;
+    pub fn haft_io_sleep_until(deadline: i64) -> c_int;
+    pub fn haft_io_dump(descriptor: c_int) -> c_int;
+
+    pub fn haft_io_read(descriptor: c_int, buffer: *mut c_void, size: usize) -> isize;
+    pub fn haft_io_write(descriptor: c_int, buffer: *const c_void, size: usize) -> isize;
+    pub fn haft_io_close(descriptor: c_int) -> c_int;
+    pub fn haft_io_wait_ready(descriptor: c_int, events: c_short) -> c_int;
+    pub fn haft_io_accept(listener: c_int) -> c_int;
+    pub fn haft_io_listen_tcp(host: *const c_char, port: u16, backlog: c_int) -> c_int;
+    pub fn haft_io_connect_tcp(host: *const c_char, port: u16) -> c_int;
+    pub fn haft_io_shutdown(socket: c_int, how: c_int) -> c_int;
+    pub fn haft_io_port(socket: c_int) -> c_int;
+
+    pub fn haft_io_event_set(event: *mut haft_io_event_t);
+    pub fn haft_io_event_clear(event: *mut haft_io_event_t);
+    pub fn haft_io_event_wait(event: *mut haft_io_event_t) -> c_int;
+    pub fn haft_io_event_wait_until(event: *mut haft_io_event_t, deadline: i64) -> c_int;
+    pub fn haft_io_event_wait_to_the_end(event: *mut haft_io_event_t);
+    pub fn haft_io_channel_new(size: usize, capacity: usize) -> *mut haft_io_channel_t;
+    pub fn haft_io_channel_free(channel: *mut haft_io_channel_t);
+    pub fn haft_io_channel_send(channel: *mut haft_io_channel_t, value: *const c_void) -> c_int;
+    pub fn haft_io_channel_receive(channel: *mut haft_io_channel_t, value: *mut c_void) -> c_int;
+    pub fn haft_io_channel_try_receive(
+        channel: *mut haft_io_channel_t,
+        value: *mut c_void,
+    ) -> c_int;
+    pub fn haft_io_channel_close(channel: *mut haft_io_channel_t);
+    pub fn haft_io_mutex_lock(mutex: *mut haft_io_mutex_t) -> c_int;
+    pub fn haft_io_mutex_try_lock(mutex: *mut haft_io_mutex_t) -> bool;
+    pub fn haft_io_mutex_unlock(mutex: *mut haft_io_mutex_t);
+    pub fn haft_io_semaphore_acquire(semaphore: *mut haft_io_semaphore_t) -> c_int;
+    pub fn haft_io_semaphore_try_acquire(semaphore: *mut haft_io_semaphore_t) -> bool;
+    pub fn haft_io_semaphore_release(semaphore: *mut haft_io_semaphore_t);
+    pub fn haft_io_condition_wait(
+        condition: *mut haft_io_condition_t,
+        mutex: *mut haft_io_mutex_t,
+    ) -> c_int;
+    pub fn haft_io_condition_signal(condition: *mut haft_io_condition_t);
+    pub fn haft_io_condition_broadcast(condition: *mut haft_io_condition_t);
+
+    pub fn haft_io_simulate_with(
+        options: *const haft_io_simulation_options_t,
+        main: haft_body_t,
+        argument: *mut c_void,
+    ) -> c_int;
+    pub fn haft_io_seed() -> u64;
+}
+
+#[cfg(feature = "posix")]
+unsafe extern "C" {
+    pub fn haft_posix_answers() -> bool;
+}

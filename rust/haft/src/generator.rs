@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+//! Generators: iterators that are written as functions.
+
+use crate::effects::{Computation, Effect, Step, perform};
+use std::fmt;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+
+/// An element of a generator; what performing it returns is nothing.
+struct Give<T>(T);
+impl<T: 'static> Effect for Give<T> {
+    type Output = ();
+}
+
+/// By which the function of a [`Generator`] hands out its elements, also from functions that it calls.
+pub struct Yielder<T>(PhantomData<fn(T)>);
+
+impl<T: 'static> Yielder<T> {
+    /// Hands an element to whoever iterates, and goes on when the next is wanted. It may be called in
+    /// functions that the generator calls, however deep: a recursive generator needs no nested iterators.
+    ///
+    /// # Panics
+    /// Outside of a generator of this type; and where the generator is dropped.
+    pub fn give(self, element: T) {
+        perform(Give(element));
+    }
+}
+impl<T> Clone for Yielder<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Yielder<T> {}
+impl<T> fmt::Debug for Yielder<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Yielder")
+    }
+}
+
+/// An iterator over what a function [gives](Yielder::give). Dropped before its end it unwinds the function.
+///
+/// ```
+/// use haft::{Generator, Yielder};
+///
+/// enum Tree {
+///     Leaf,
+///     Node(Box<Tree>, u32, Box<Tree>),
+/// }
+/// fn walk(tree: &Tree, out: Yielder<u32>) {
+///     if let Tree::Node(left, value, right) = tree {
+///         walk(left, out);
+///         out.give(*value);
+///         walk(right, out);
+///     }
+/// }
+///
+/// let leaf = || Box::new(Tree::Leaf);
+/// let small = Box::new(Tree::Node(leaf(), 1, leaf()));
+/// let tree = Tree::Node(small, 2, leaf());
+/// let values: Vec<u32> = Generator::new(move |out| walk(&tree, out)).collect();
+/// assert_eq!(values, [1, 2]);
+/// ```
+pub struct Generator<T: 'static> {
+    computation: Computation<Give<T>, ()>,
+    has_begun: bool,
+}
+
+impl<T: 'static> Generator<T> {
+    /// Nothing runs until the first element is wanted.
+    ///
+    /// # Panics
+    /// If there is no memory for a stack.
+    pub fn new(body: impl FnOnce(Yielder<T>) + 'static) -> Self {
+        Generator {
+            computation: Computation::new(|| body(Yielder(PhantomData))),
+            has_begun: false,
+        }
+    }
+}
+
+impl<T: 'static> Iterator for Generator<T> {
+    type Item = T;
+    fn next(&mut self) -> Option<T> {
+        if self.computation.is_finished() {
+            return None;
+        }
+        let begun = std::mem::replace(&mut self.has_begun, true);
+        let step = if begun {
+            self.computation.resume(())
+        } else {
+            self.computation.start()
+        };
+        match step {
+            Step::Performed(Give(element)) => Some(element),
+            Step::Returned(()) => None,
+        }
+    }
+}
+impl<T: 'static> FusedIterator for Generator<T> {}
+
+impl<T: 'static> fmt::Debug for Generator<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generator").finish_non_exhaustive()
+    }
+}

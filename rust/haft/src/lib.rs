@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+//! Tasks, I/O and effect handlers in direct style, on the C libraries of Haft.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! let sum = haft::run(|| {
+//!     let slow = haft::spawn(|| {
+//!         std::thread::sleep(Duration::from_millis(2)); // suspends the task, not the thread
+//!         40
+//!     });
+//!     slow.join().unwrap() + 2
+//! });
+//! assert_eq!(sum, 42);
+//! ```
+//!
+//! - **Tasks**: [`run`], [`spawn`], [`scope`], [`timeout`], [`all`], [`first`], [`shield`].
+//! - **Blocking code**: with the feature `posix`, which is on by default, what std does by blocking
+//!   calls of the C library (`std::net`, `std::thread::sleep`, `std::process`) suspends the task that does it,
+//!   and so do the crates that are built on std.
+//! - **Async code**: [`block_on`] suspends the task, not the thread.
+//! - **Effects**: [`perform`], [`handle`] and [`handle_general`], [`Computation`], [`Generator`].
+//!
+//! # How unwinding is kept sound
+//!
+//! Nothing is unwound by force through a frame of Rust, and no panic enters a frame of C.
+//!
+//! - Every function that C calls catches the panics of the Rust code that it runs, keeps the
+//!   payload, and returns; who called into C raises it again ([`std::panic::resume_unwind`]) when C has returned.
+//! - Waits are made while `haft_io_return_cancels` is set: the C library then never unwinds a cancelled
+//!   task, but has the wait return an error. The wait's wrapper here raises the panic [`Cancelled`],
+//!   an ordinary panic of Rust that runs destructors and that [`std::panic::catch_unwind`] may
+//!   catch; the next wait raises it again. While a panic is under way on the thread, a second one would end the
+//!   process: then a cancelled wait returns early instead.
+//! - A suspended computation that is dropped is resumed once more, and the `perform` in which it waits
+//!   raises the panic [`Discontinued`]: so its frames unwind themselves.
+//! - Tasks never move between threads once they have begun, and neither do computations, which are
+//!   not `Send`.
+//! - The frame of [`scope`] returns when all its tasks have ended, and that of [`handle_general`] when its
+//!   computation has. A frame of either is left in no other way: who leaks a [`Computation`] leaks its stack with all
+//!   that lies there, and as its body is `'static`, nothing outside of that stack is borrowed.
+//!
+//! `panic = "abort"` ends the process at the first cancel that reaches a task, and at the first
+//! computation that is dropped before its end.
+
+#![warn(missing_docs)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod effects;
+mod future;
+mod generator;
+mod scope;
+mod sync;
+mod task;
+mod wait;
+
+pub use effects::{
+    Computation, Discontinued, Effect, Resumption, Step, handle, handle_general, perform,
+};
+pub use future::block_on;
+pub use generator::{Generator, Yielder};
+pub use scope::{
+    CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
+    timeout,
+};
+pub use sync::{Receiver, RecvError, SendError, Sender, channel};
+pub use task::{
+    Cancelled, JoinHandle, Options, run, run_with, set_task_name, simulate, spawn, task_name,
+};
+pub use wait::{sleep, yield_now};

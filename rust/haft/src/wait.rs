@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+//! Waits: how a call that may suspend the task is made, and what a cancel does there.
+
+use crate::task::Cancelled;
+use haft_sys as sys;
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+pub(crate) const ECANCELED: c_int = 125;
+pub(crate) const ETIMEDOUT: c_int = 110;
+
+/// How a wait ended that was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupted {
+    /// By a cancel, while the thread was panicking: nothing could be raised.
+    Cancelled,
+    /// By a deadline.
+    TimedOut,
+    /// By an error number.
+    Failed(c_int),
+}
+
+/// Makes a call of the C library in which a cancel unwinds nothing.
+pub(crate) fn returning_cancels<T>(call: impl FnOnce() -> T) -> T {
+    // SAFETY: any thread may call it; it changes a flag of the current task, if there is one.
+    let before = unsafe { sys::haft_io_return_cancels(true) };
+    let result = call();
+    if !before {
+        // SAFETY: as above. A task of C gets its own setting back.
+        unsafe { sys::haft_io_return_cancels(false) };
+    }
+    result
+}
+
+/// Makes a call of the C library that may suspend the task and returns 0, a count, or a negative error
+/// number. Raises [`Cancelled`] if the task has been cancelled.
+pub(crate) fn wait(call: impl FnOnce() -> isize) -> Result<usize, Interrupted> {
+    let code = returning_cancels(call);
+    if let Ok(count) = usize::try_from(code) {
+        return Ok(count);
+    }
+    match -code as c_int {
+        ECANCELED => {
+            raise_cancelled();
+            Err(Interrupted::Cancelled)
+        }
+        ETIMEDOUT => Err(Interrupted::TimedOut),
+        number => Err(Interrupted::Failed(number)),
+    }
+}
+
+/// Unwinds the task, unless the thread is panicking: a second panic in a destructor would end the process.
+pub(crate) fn raise_cancelled() {
+    if !std::thread::panicking() {
+        resume_unwind(Box::new(Cancelled(())));
+    }
+    // The panic may be that of another task, which waits in a destructor. It has to go on, or a loop
+    // of cancelled waits here would keep it from that for ever.
+    extern "C" fn let_others_go_on(_: *mut c_void) -> *mut c_void {
+        // SAFETY: an ordinary call; cancels are returned here, and nothing is unwound.
+        unsafe { sys::haft_rust_yield() };
+        std::ptr::null_mut()
+    }
+    let options = sys::haft_io_scope_options_t {
+        shielded: true,
+        ..sys::haft_io_scope_options_t::ZERO
+    };
+    let null = std::ptr::null_mut();
+    returning_cancels(|| {
+        // SAFETY: the options live until the call returns, and the body lets no panic out.
+        unsafe { sys::haft_io_scope_with(&options, let_others_go_on, null, null.cast()) }
+    });
+}
+
+/// Lets C call a closure: the panics of the closure are kept here.
+pub(crate) struct Call<F, T> {
+    function: Option<F>,
+    pub(crate) outcome: Option<std::thread::Result<T>>,
+}
+
+impl<F: FnOnce() -> T, T> Call<F, T> {
+    pub(crate) fn new(function: F) -> Self {
+        Call {
+            function: Some(function),
+            outcome: None,
+        }
+    }
+
+    pub(crate) fn argument(&mut self) -> *mut c_void {
+        std::ptr::from_mut(self).cast()
+    }
+
+    pub(crate) fn body(&self) -> sys::haft_body_t {
+        Self::enter
+    }
+
+    /// # Safety
+    /// The argument is what [`Call::argument`] returned of a call that lives, and that nobody else uses meanwhile.
+    unsafe extern "C" fn enter(argument: *mut c_void) -> *mut c_void {
+        // SAFETY: the caller says so.
+        let call = unsafe { &mut *argument.cast::<Self>() };
+        if let Some(function) = call.function.take() {
+            call.outcome = Some(catch_unwind(AssertUnwindSafe(function)));
+        }
+        std::ptr::null_mut()
+    }
+}
+
+/// A duration in the C library's unit.
+pub(crate) fn nanoseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// The time of the library's clock when so much more time has passed.
+pub(crate) fn from_now(duration: Duration) -> i64 {
+    // SAFETY: any thread may call it.
+    unsafe { sys::haft_io_now() }.saturating_add(nanoseconds(duration))
+}
+
+/// Suspends the current task for so long. On a thread without tasks, blocks the thread.
+///
+/// ```
+/// haft::run(|| haft::sleep(std::time::Duration::from_millis(1)));
+/// ```
+pub fn sleep(duration: Duration) {
+    // SAFETY: an ordinary call.
+    let _ = wait(|| unsafe { sys::haft_io_sleep(nanoseconds(duration)) } as isize);
+}
+
+/// Lets every other task that can run go first.
+///
+/// ```
+/// haft::run(|| {
+///     let other = haft::spawn(|| println!("I go first"));
+///     haft::yield_now();
+///     println!("and I second");
+///     other.join().unwrap();
+/// });
+/// ```
+pub fn yield_now() {
+    // SAFETY: an ordinary call.
+    let _ = wait(|| unsafe { sys::haft_rust_yield() } as isize);
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT
+//! Effects, handlers, computations and generators.
+
+use haft::{Computation, Effect, Generator, Step, Yielder, handle, handle_general, perform};
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+
+struct Ask(u32);
+impl Effect for Ask {
+    type Output = u32;
+}
+struct Tell(String);
+impl Effect for Tell {
+    type Output = ();
+}
+struct Choose;
+impl Effect for Choose {
+    type Output = bool;
+}
+struct Of<T>(T);
+impl<T: 'static> Effect for Of<T> {
+    type Output = T;
+}
+
+struct OnDrop<F: FnMut()>(F);
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+fn text_of(payload: &(dyn std::any::Any + Send)) -> &str {
+    match payload.downcast_ref::<String>() {
+        Some(text) => text,
+        None => payload.downcast_ref::<&str>().expect("a text"),
+    }
+}
+
+#[test]
+fn the_innermost_handler_answers() {
+    let sum = handle(
+        |Ask(n)| n + 1,
+        || perform(Ask(1)) + handle(|Ask(n)| n * 10, || perform(Ask(5))) + perform(Ask(2)),
+    );
+    assert_eq!(sum, 2 + 50 + 3);
+}
+
+#[test]
+fn a_clause_is_outside_of_its_own_handler() {
+    let answer = handle(
+        |Ask(n)| n + 100,
+        || handle(|Ask(n)| perform(Ask(n * 2)) + 1, || perform(Ask(4))),
+    );
+    assert_eq!(answer, 109);
+}
+
+#[test]
+fn effects_differ_by_type_also_generic_ones() {
+    let text = handle(
+        |Of(n): Of<u8>| n + 1,
+        || {
+            handle(
+                |Of(s): Of<String>| s + "!",
+                || format!("{}{}", perform(Of("hi".to_owned())), perform(Of(4u8))),
+            )
+        },
+    );
+    assert_eq!(text, "hi!5");
+}
+
+#[test]
+fn an_effect_that_nobody_handles_is_a_panic_that_names_it() {
+    let payload = catch_unwind(|| perform(Choose)).unwrap_err();
+    assert!(text_of(&*payload).contains("Choose"));
+}
+
+#[test]
+fn a_panic_of_a_clause_goes_on_where_the_effect_was_performed() {
+    let caught = handle(
+        |Ask(_)| resume_unwind(Box::new("clause")),
+        || catch_unwind(|| perform(Ask(1))).map(drop).unwrap_err(),
+    );
+    assert_eq!(text_of(&*caught), "clause");
+}
+
+#[test]
+fn a_panic_of_the_body_leaves_the_handler() {
+    let outcome = catch_unwind(|| handle(|Ask(n)| n, || resume_unwind(Box::new("body"))));
+    let _: &Result<(), _> = &outcome;
+    assert_eq!(text_of(&*outcome.unwrap_err()), "body");
+    let outcome = catch_unwind(|| {
+        handle_general(
+            |Ask(n), k| k.resume(n),
+            || -> u32 {
+                perform(Ask(1));
+                resume_unwind(Box::new("fiber"))
+            },
+        )
+    });
+    assert_eq!(text_of(&*outcome.unwrap_err()), "fiber");
+}
+
+#[test]
+fn a_general_clause_works_on_the_answer() {
+    let log = handle_general(
+        |Tell(text), k| {
+            let mut rest: Vec<String> = k.resume(());
+            rest.insert(0, text);
+            rest
+        },
+        || {
+            perform(Tell("one".into()));
+            perform(Tell("two".into()));
+            vec!["end".to_owned()]
+        },
+    );
+    assert_eq!(log, ["one", "two", "end"]);
+}
+
+#[test]
+fn a_resumption_that_is_dropped_or_forgotten_unwinds_the_computation() {
+    for forget in [false, true] {
+        let dropped = Cell::new(0);
+        let at_return = Cell::new(0);
+        let outcome = handle_general(
+            |Ask(_), k| {
+                if forget {
+                    std::mem::forget(k);
+                } else {
+                    drop(k);
+                }
+                at_return.set(dropped.get());
+                "abandoned"
+            },
+            || {
+                let _guard = OnDrop(|| dropped.set(dropped.get() + 1));
+                perform(Ask(0));
+                "finished"
+            },
+        );
+        assert_eq!(outcome, "abandoned");
+        assert_eq!(dropped.get(), 1);
+        assert_eq!(at_return.get(), u32::from(!forget));
+    }
+}
+
+#[test]
+fn a_computation_that_refuses_to_be_unwound_is_ended_all_the_same() {
+    let refused = Cell::new(0);
+    let outcome = handle_general(
+        |Ask(_), _k| 1,
+        || {
+            while refused.get() < 3 {
+                if catch_unwind(|| perform(Ask(0))).is_err() {
+                    refused.set(refused.get() + 1);
+                }
+            }
+            2
+        },
+    );
+    assert_eq!((outcome, refused.get()), (1, 3));
+}
+
+#[test]
+fn a_discontinued_computation_may_catch_the_panic() {
+    let outcome = handle_general(
+        |Ask(_), k| k.discontinue(Box::new("stop")),
+        || match catch_unwind(|| perform(Ask(0))) {
+            Ok(_) => "resumed".to_owned(),
+            Err(payload) => text_of(&*payload).to_owned(),
+        },
+    );
+    assert_eq!(outcome, "stop");
+}
+
+#[test]
+fn a_panic_of_a_general_clause_unwinds_the_computation() {
+    let dropped = Cell::new(false);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        handle_general(
+            |Ask(_), _k| -> u32 { resume_unwind(Box::new("clause")) },
+            || {
+                let _guard = OnDrop(|| dropped.set(true));
+                perform(Ask(0))
+            },
+        )
+    }));
+    assert_eq!(text_of(&*outcome.unwrap_err()), "clause");
+    assert!(dropped.get());
+}
+
+#[test]
+fn an_effect_passes_handlers_of_others() {
+    let sum = handle_general(
+        |Ask(n), k| k.resume(n + 1) * 2,
+        || {
+            handle_general(
+                |Choose, k| k.resume(true),
+                || u32::from(perform(Choose)) + perform(Ask(10)),
+            )
+        },
+    );
+    assert_eq!(sum, 24);
+}
+
+#[test]
+fn dropping_a_computation_unwinds_what_it_handles_itself() {
+    let log = RefCell::new(Vec::new());
+    handle_general(
+        |Ask(_), _k| (),
+        || {
+            let _outer = OnDrop(|| log.borrow_mut().push("outer"));
+            handle_general(
+                |Choose, k| k.resume(false),
+                || {
+                    let _inner = OnDrop(|| log.borrow_mut().push("inner"));
+                    perform(Ask(0));
+                },
+            );
+        },
+    );
+    assert_eq!(*log.borrow(), ["inner", "outer"]);
+}
+
+#[test]
+fn a_computation_is_stepped_by_requests() {
+    let mut sum: Computation<Ask, u32> = Computation::new(|| perform(Ask(1)) + perform(Ask(2)));
+    assert!(matches!(sum.start(), Step::Performed(Ask(1))));
+    assert!(matches!(sum.resume(10), Step::Performed(Ask(2))));
+    assert!(!sum.is_finished());
+    assert!(matches!(sum.resume(20), Step::Returned(30)));
+    assert!(sum.is_finished());
+    assert!(catch_unwind(AssertUnwindSafe(|| sum.resume(1))).is_err());
+}
+
+#[test]
+fn a_computation_that_never_began_drops_its_body() {
+    let shared = Rc::new(());
+    let mine = Rc::clone(&shared);
+    let body = move || drop(mine);
+    drop(Computation::<Ask, ()>::new(body));
+    assert_eq!(Rc::strong_count(&shared), 1);
+}
+
+#[test]
+fn a_computation_is_handled_where_it_runs_not_where_it_began() {
+    let mut generator = handle(
+        |Ask(n)| n,
+        || {
+            let mut generator = Generator::new(|out| {
+                for i in 0.. {
+                    out.give(perform(Ask(i)));
+                }
+            });
+            assert_eq!(generator.next(), Some(0));
+            generator
+        },
+    );
+    assert_eq!(handle(|Ask(n)| n * 100, || generator.next()), Some(100));
+    assert_eq!(handle(|Ask(n)| n * 7, || generator.next()), Some(14));
+    // The handlers have ended.
+    let outcome = catch_unwind(AssertUnwindSafe(|| generator.next()));
+    assert!(text_of(&*outcome.unwrap_err()).contains("Ask"));
+    assert_eq!(generator.next(), None);
+}
+
+#[test]
+fn a_recursive_generator_is_flat() {
+    fn walk(depth: u32, out: Yielder<u32>) {
+        if depth > 0 {
+            walk(depth - 1, out);
+            out.give(depth);
+            walk(depth - 1, out);
+        }
+    }
+    let sum: u64 = Generator::new(|out| walk(12, out)).map(u64::from).sum();
+    assert_eq!(sum, (1..=12).map(|d| d << (12 - d)).sum::<u64>());
+}
+
+#[test]
+fn a_generator_that_is_dropped_runs_destructors() {
+    let dropped = Rc::new(Cell::new(false));
+    let mine = Rc::clone(&dropped);
+    let mut numbers = Generator::new(move |out| {
+        let _guard = OnDrop(|| mine.set(true));
+        for i in 0.. {
+            out.give(i);
+        }
+    });
+    assert_eq!(numbers.by_ref().take(3).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(!dropped.get());
+    drop(numbers);
+    assert!(dropped.get());
+}
+
+#[test]
+fn generators_nest_and_pass_through_each_other() {
+    let squares = Generator::new(|out| {
+        let evens = Generator::new(|out| (0..5).for_each(|i| out.give(i * 2)));
+        evens.for_each(|even| out.give(even * even));
+    });
+    assert_eq!(squares.collect::<Vec<_>>(), [0, 4, 16, 36, 64]);
+}
+
+#[test]
+fn an_effect_with_a_destructor_is_dropped_once() {
+    let shared = Rc::new(());
+    let value = Of(Rc::clone(&shared));
+    let back = handle(|Of(value): Of<Rc<()>>| value, || perform(value));
+    assert_eq!(Rc::strong_count(&shared), 2);
+    drop(back);
+    let unhandled = Of(Rc::clone(&shared));
+    assert!(catch_unwind(AssertUnwindSafe(|| perform(unhandled))).is_err());
+    assert_eq!(Rc::strong_count(&shared), 1);
+}
+
+#[test]
+fn tasks_wait_inside_of_handlers_and_generators() {
+    let values = haft::run(|| {
+        let (sender, receiver) = haft::channel(1);
+        haft::scope(|s| {
+            s.spawn(move || (1..=3).for_each(|i| sender.send(i).unwrap()));
+            handle(
+                |Ask(n)| {
+                    haft::sleep(std::time::Duration::from_millis(1));
+                    n * 2
+                },
+                move || {
+                    Generator::new(move |out| {
+                        receiver.iter().for_each(|i| out.give(perform(Ask(i))))
+                    })
+                    .collect::<Vec<_>>()
+                },
+            )
+        })
+    });
+    assert_eq!(values, [2, 4, 6]);
+}
+
+#[test]
+fn a_scope_in_a_computation_that_is_dropped_waits_for_its_tasks() {
+    let ended = haft::run(|| {
+        let ended = std::sync::atomic::AtomicU32::new(0);
+        let ended = &ended;
+        handle_general(
+            |Ask(_), _k| (),
+            || {
+                haft::scope(|s| {
+                    s.spawn(|| {
+                        haft::shield(|| haft::sleep(std::time::Duration::from_millis(1)));
+                        ended.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    });
+                    perform(Ask(0));
+                });
+            },
+        );
+        ended.load(std::sync::atomic::Ordering::Relaxed)
+    });
+    assert_eq!(ended, 1);
+}
+
+#[test]
+fn a_cancel_unwinds_through_fibers() {
+    let log = std::sync::Mutex::new(Vec::new());
+    haft::run(|| {
+        let outcome = haft::timeout(std::time::Duration::from_millis(1), || {
+            let _outer = OnDrop(|| log.lock().unwrap().push("task"));
+            handle_general(
+                |Ask(n), k| k.resume(n),
+                || {
+                    let _inner = OnDrop(|| log.lock().unwrap().push("fiber"));
+                    perform(Ask(1));
+                    haft::sleep(std::time::Duration::from_secs(3600));
+                },
+            );
+        });
+        assert!(outcome.is_err());
+    });
+    assert_eq!(*log.lock().unwrap(), ["fiber", "task"]);
+}
+
+#[test]
+fn a_computation_goes_on_no_more_when_the_threads_variables_are_destroyed() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static DESTROYED: AtomicU32 = AtomicU32::new(0);
+    static UNWOUND: AtomicU32 = AtomicU32::new(0);
+    struct Counts;
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            DESTROYED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    thread_local! {
+        static KEPT: RefCell<Option<Generator<u32>>> = const { RefCell::new(None) };
+        static BORROWED: Counts = const { Counts };
+    }
+    for order in 0..3 {
+        let thread = std::thread::spawn(move || {
+            if order == 0 {
+                KEPT.with(|_| ());
+            }
+            let mut generator = Generator::new(|out| {
+                BORROWED.with(|_borrowed| {
+                    let _guard = OnDrop(|| {
+                        UNWOUND.fetch_add(1, Ordering::Relaxed);
+                    });
+                    out.give(1);
+                });
+            });
+            if order == 1 {
+                KEPT.with(|_| ());
+            }
+            assert_eq!(generator.next(), Some(1));
+            KEPT.with(|kept| kept.replace(Some(generator)));
+        });
+        thread.join().unwrap();
+    }
+    assert_eq!(DESTROYED.load(Ordering::Relaxed), 3);
+    assert_eq!(UNWOUND.load(Ordering::Relaxed), 0);
+}

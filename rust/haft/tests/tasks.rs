@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: MIT
+//! Tasks, scopes and cancels.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(3600);
+const SHORT: Duration = Duration::from_millis(1);
+
+/// Counts drops.
+struct Dropped(Arc<AtomicUsize>);
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn message(payload: Box<dyn std::any::Any + Send>) -> &'static str {
+    *payload.downcast::<&'static str>().expect("the payload")
+}
+
+#[test]
+fn main_may_borrow_and_hold_what_is_not_send() {
+    let log = RefCell::new(Vec::new());
+    let shared = Rc::new(5);
+    let sum = haft::run(|| {
+        log.borrow_mut().push("ran");
+        *shared + 1
+    });
+    assert_eq!(sum, 6);
+    assert_eq!(*log.borrow(), ["ran"]);
+}
+
+#[test]
+fn errors_pass_out_of_every_body() {
+    fn parse(text: &str) -> Result<i32, std::num::ParseIntError> {
+        haft::run(|| {
+            let task = haft::spawn({
+                let text = text.to_owned();
+                move || text.parse::<i32>()
+            });
+            let number = task.join().unwrap()?;
+            haft::scope(|_| Ok(number + "1".parse::<i32>()?))
+        })
+    }
+    assert_eq!(parse("41"), Ok(42));
+    assert!(parse("x").is_err());
+}
+
+#[test]
+fn tasks_take_turns_on_one_thread() {
+    let log = RefCell::new(Vec::new());
+    let sent = haft::run(|| {
+        let (sender, receiver) = haft::channel(0);
+        let other = haft::spawn(move || (0..3).for_each(|i| sender.send(i).unwrap()));
+        for value in receiver.iter() {
+            log.borrow_mut().push(value);
+        }
+        other.join().is_ok()
+    });
+    assert!(sent);
+    assert_eq!(*log.borrow(), [0, 1, 2]);
+}
+
+#[test]
+fn a_panic_reaches_the_joiner_and_main_goes_on() {
+    let result = haft::run(|| {
+        let task = haft::spawn(|| -> i32 { resume_unwind(Box::new("spoilt")) });
+        message(task.join().unwrap_err())
+    });
+    assert_eq!(result, "spoilt");
+}
+
+#[test]
+fn a_panic_of_main_leaves_the_run_when_its_tasks_have_ended() {
+    let done = AtomicUsize::new(0);
+    let done = &done;
+    let payload = catch_unwind(|| {
+        haft::run(|| {
+            haft::scope(|s| {
+                s.spawn(|| {
+                    haft::shield(|| haft::sleep(SHORT));
+                    done.fetch_add(1, Ordering::Relaxed);
+                });
+                haft::yield_now();
+                resume_unwind(Box::new("main"));
+            })
+        })
+    });
+    assert_eq!(message(payload.unwrap_err()), "main");
+    assert_eq!(done.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_second_run_on_the_thread_is_an_error() {
+    let error = haft::run(|| haft::run_with(haft::Options::new(), || ()).unwrap_err());
+    assert_eq!(error.kind(), std::io::ErrorKind::ResourceBusy);
+}
+
+#[test]
+fn a_scope_waits_for_tasks_that_borrow() {
+    for threads in [1, 3] {
+        let options = haft::Options::new().threads(threads);
+        let total = haft::run_with(options, || {
+            let mut parts = [0; 20];
+            haft::scope(|s| {
+                for (i, part) in parts.iter_mut().enumerate() {
+                    s.spawn(move || {
+                        haft::sleep(SHORT);
+                        *part = i;
+                    });
+                }
+            });
+            parts.iter().sum::<usize>()
+        });
+        assert_eq!(total.unwrap(), 190);
+    }
+}
+
+#[test]
+fn a_scope_that_is_cancelled_waits_for_tasks_that_borrow() {
+    let ended = haft::run(|| {
+        let ended = AtomicUsize::new(0);
+        let timed_out = haft::timeout(SHORT, || {
+            haft::scope(|s| {
+                for _ in 0..5 {
+                    s.spawn(|| {
+                        struct OnDrop<'a>(&'a AtomicUsize);
+                        impl Drop for OnDrop<'_> {
+                            fn drop(&mut self) {
+                                haft::shield(|| haft::sleep(SHORT));
+                                self.0.fetch_add(1, Ordering::Relaxed);
+                            }
+                        }
+                        let _on_drop = OnDrop(&ended);
+                        haft::sleep(LONG);
+                    });
+                }
+                haft::sleep(LONG);
+            })
+        });
+        assert_eq!(timed_out, Err(haft::TimedOut));
+        ended.load(Ordering::Relaxed)
+    });
+    assert_eq!(ended, 5);
+}
+
+#[test]
+fn a_panic_of_a_task_cancels_its_scope_and_goes_on_there() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let outcome = haft::run(|| {
+        catch_unwind(AssertUnwindSafe(|| {
+            haft::scope(|s| {
+                let dropped = Dropped(Arc::clone(&drops));
+                s.spawn(move || {
+                    let _dropped = dropped;
+                    haft::sleep(LONG);
+                });
+                s.spawn(|| resume_unwind(Box::new("a task")));
+                haft::sleep(LONG);
+            })
+        }))
+    });
+    assert_eq!(message(outcome.unwrap_err()), "a task");
+    assert_eq!(drops.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_panic_that_is_joined_does_not_end_its_scope() {
+    let survived = haft::run(|| {
+        haft::scope(|s| {
+            let task = s.spawn(|| resume_unwind(Box::new("joined")));
+            let payload = task.join().map(drop).unwrap_err();
+            haft::sleep(SHORT); // nobody has cancelled this
+            message(payload)
+        })
+    });
+    assert_eq!(survived, "joined");
+}
+
+#[test]
+fn a_cancel_runs_destructors_and_is_the_error_of_a_join() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    haft::run(|| {
+        haft::scope(|s| {
+            let dropped = Dropped(Arc::clone(&drops));
+            let task = s.spawn(move || {
+                let _dropped = dropped;
+                haft::sleep(LONG);
+            });
+            haft::yield_now();
+            s.cancel();
+            let joined = haft::shield(|| task.join());
+            assert!(joined.unwrap_err().is::<haft::Cancelled>());
+        });
+    });
+    assert_eq!(drops.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_cancel_that_is_caught_is_raised_by_the_next_wait() {
+    let caught = haft::run(|| {
+        let mut caught = 0;
+        let outcome = haft::cancellable(|handle| {
+            handle.cancel();
+            for _ in 0..3 {
+                caught += usize::from(catch_unwind(|| haft::sleep(LONG)).is_err());
+            }
+            haft::yield_now();
+        });
+        assert!(outcome.is_err());
+        caught
+    });
+    assert_eq!(caught, 3);
+}
+
+#[test]
+fn a_wait_in_a_destructor_that_a_cancel_runs_returns_early() {
+    struct Waits;
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            haft::sleep(LONG);
+            haft::sleep(LONG);
+        }
+    }
+    haft::run(|| {
+        let outcome = haft::timeout(SHORT, || {
+            let _waits = Waits;
+            haft::sleep(LONG);
+        });
+        assert_eq!(outcome, Err(haft::TimedOut));
+    });
+}
+
+#[test]
+fn a_task_that_waits_while_it_panics_is_not_kept_from_going_on() {
+    struct Waits;
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            haft::shield(|| haft::sleep(SHORT));
+        }
+    }
+    haft::run(|| {
+        let panics = haft::spawn(|| {
+            let _waits = Waits;
+            resume_unwind(Box::new("slow end"));
+        });
+        // While the other is unwound, these waits cannot be unwound and return; then one is.
+        let outcome = haft::cancellable(|handle| {
+            haft::yield_now();
+            handle.cancel();
+            loop {
+                haft::sleep(LONG);
+            }
+        });
+        let _: Result<(), _> = outcome;
+        assert_eq!(message(panics.join().map(drop).unwrap_err()), "slow end");
+    });
+}
+
+#[test]
+fn a_handle_outlives_what_it_cancels() {
+    haft::run(|| {
+        let handle = haft::cancellable(|handle| handle.clone()).unwrap();
+        handle.cancel();
+        haft::sleep(SHORT);
+    });
+}
+
+#[test]
+fn a_handle_is_refused_outside_of_its_run() {
+    let handle = haft::run(|| haft::cancellable(|handle| handle.clone()).unwrap());
+    assert!(catch_unwind(AssertUnwindSafe(|| handle.cancel())).is_err());
+}
+
+#[test]
+fn a_thread_that_is_no_task_of_the_run_cannot_use_a_scope() {
+    haft::run(|| {
+        haft::scope(|s| {
+            std::thread::scope(|threads| {
+                let outcome = threads.spawn(|| s.cancel()).join();
+                assert!(outcome.is_err());
+            });
+        });
+    });
+}
+
+#[test]
+fn a_thread_joins_a_task_of_a_run() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let task: haft::JoinHandle<i32> = receiver.recv().unwrap();
+        task.join().unwrap()
+    });
+    haft::run(|| {
+        sender
+            .send(haft::spawn(|| {
+                haft::sleep(SHORT);
+                7
+            }))
+            .unwrap();
+    });
+    assert_eq!(thread.join().unwrap(), 7);
+}
+
+#[test]
+fn the_first_of_several_cancels_the_others() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let (index, value) = haft::run(|| {
+        haft::first((0..4).map(|i| {
+            let dropped = Dropped(Arc::clone(&drops));
+            move || {
+                let _dropped = dropped;
+                haft::sleep(if i == 2 { SHORT } else { LONG });
+                i * 10
+            }
+        }))
+    });
+    assert_eq!((index, value), (2, 20));
+    assert_eq!(drops.load(Ordering::Relaxed), 4);
+}
+
+#[test]
+fn a_panic_of_one_of_several_goes_on_in_the_caller() {
+    let outcome = catch_unwind(|| {
+        haft::run(|| {
+            haft::all((0..3).map(|i| {
+                move || {
+                    if i == 1 {
+                        resume_unwind(Box::new("one of all"));
+                    }
+                    haft::sleep(LONG);
+                }
+            }))
+        })
+    });
+    assert_eq!(message(outcome.map(drop).unwrap_err()), "one of all");
+}
+
+#[test]
+fn values_left_in_a_channel_are_dropped() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    haft::run(|| {
+        let (sender, receiver) = haft::channel(4);
+        sender.send(Dropped(Arc::clone(&drops))).ok();
+        sender.send(Dropped(Arc::clone(&drops))).ok();
+        drop(receiver);
+        assert!(sender.send(Dropped(Arc::clone(&drops))).is_err());
+    });
+    assert_eq!(drops.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_send_that_is_cancelled_drops_its_value() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    haft::run(|| {
+        let (sender, receiver) = haft::channel(0);
+        let value = Dropped(Arc::clone(&drops));
+        let outcome = haft::timeout(SHORT, || sender.send(value));
+        assert!(outcome.is_err());
+        assert!(receiver.try_recv().is_none());
+    });
+    assert_eq!(drops.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_simulation_goes_the_same_way_for_the_same_seed() {
+    fn order(seed: u64) -> Vec<usize> {
+        let log = std::sync::Mutex::new(Vec::new());
+        haft::simulate(seed, || {
+            haft::scope(|s| {
+                for i in 0..6 {
+                    let log = &log;
+                    s.spawn(move || {
+                        haft::sleep(LONG);
+                        log.lock().unwrap().push(i);
+                    });
+                }
+            });
+        });
+        log.into_inner().unwrap()
+    }
+    assert_eq!(order(3), order(3));
+    assert!((1..20).any(|seed| order(seed) != order(3)));
+}
+
+#[test]
+fn a_future_is_woken_by_another_thread_while_tasks_go_on() {
+    use std::future::poll_fn;
+    use std::sync::Mutex;
+    use std::task::{Poll, Waker};
+    let waker: Mutex<Option<Waker>> = Mutex::new(None);
+    let turns = AtomicUsize::new(0);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            loop {
+                // It wakes only after the other task has had its turn.
+                let has_turned = turns.load(Ordering::Relaxed) > 0;
+                match waker.lock().unwrap().take_if(|_| has_turned) {
+                    Some(waker) => break waker.wake(),
+                    None => std::thread::yield_now(),
+                }
+            }
+        });
+        haft::run(|| {
+            haft::scope(|s| {
+                s.spawn(|| turns.fetch_add(1, Ordering::Relaxed));
+                let mut polls = 0;
+                haft::block_on(poll_fn(|context| {
+                    polls += 1;
+                    if polls > 1 {
+                        return Poll::Ready(());
+                    }
+                    *waker.lock().unwrap() = Some(context.waker().clone());
+                    Poll::Pending
+                }));
+            });
+        });
+    });
+    assert_eq!(turns.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_cancel_drops_the_future() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    haft::run(|| {
+        let dropped = Dropped(Arc::clone(&drops));
+        let outcome = haft::timeout(SHORT, || {
+            haft::block_on(async move {
+                let _dropped = dropped;
+                std::future::pending::<()>().await;
+            })
+        });
+        assert_eq!(outcome, Err(haft::TimedOut));
+    });
+    assert_eq!(drops.load(Ordering::Relaxed), 1);
+}

@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The crates: layout, lints, tests, doc tests, what the examples print. Exit status 77: cargo is not here, or
+# neither is the one crate that the build needs.
+set -eu
+cd "$HAFT_SOURCE_DIR/rust"
+leave_out() {
+  echo "left out: $1"
+  exit 77
+}
+command -v cargo >/dev/null || leave_out 'cargo is not here'
+
+CARGO_TARGET_DIR=$HAFT_BUILD_DIR/rust
+CARGO_TERM_COLOR=never
+export CARGO_TARGET_DIR CARGO_TERM_COLOR
+if command -v ccache >/dev/null; then
+  CC="ccache $CC"
+  CCACHE_BASEDIR=$HAFT_SOURCE_DIR
+  CCACHE_NOHASHDIR=true
+  export CC CCACHE_BASEDIR CCACHE_NOHASHDIR
+fi
+
+# The library needs one crate to be built (cc), the tests more.
+offline=
+packages=--workspace
+machine=$(rustc -vV | sed -n 's/^host: //p')
+if ! timeout 100 cargo fetch --quiet --locked --target "$machine" 2>/dev/null; then
+  offline=--offline
+  packages='-p haft -p haft-sys'
+  cargo check --quiet --locked --offline -p haft 2>/dev/null ||
+    leave_out 'crates.io cannot be reached, and the crate cc is not in the cache'
+  echo 'crates.io cannot be reached: the tests with other crates (rust/tests) are left out'
+fi
+
+if cargo fmt --version >/dev/null 2>&1; then
+  cargo fmt --check
+fi
+if cargo clippy --version >/dev/null 2>&1; then
+  # shellcheck disable=SC2086 # several options
+  cargo clippy --quiet --locked $offline $packages --all-targets -- -D warnings
+fi
+# shellcheck disable=SC2086
+cargo test --quiet --locked $offline $packages
+for example in haft/examples/*.rs; do
+  name=$(basename "$example" .rs)
+  # (The tests have built it.)
+  "$CARGO_TARGET_DIR/debug/examples/$name" | diff "haft/examples/$name.expected" -
+done
