@@ -109,7 +109,8 @@ fn compiled(architecture: &str, posix: bool) {
         .flag("-fno-plt")
         .includes(&includes)
         .include(io.join("src"))
-        .files(sources(&io.join("src"), "c", &["uring.c", "arrivals.c"]));
+        .files(sources(&io.join("src"), "c", &["uring.c", "arrivals.c"]))
+        .files(sources(&io.join("src/simulation"), "c", &[]));
     libraries.push(("haft_io", "static", library));
     let mut library = compiler();
     library
