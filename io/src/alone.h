@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the back ends share of what is done most often, in a run that is alone: the only reader of a stream waits, and
- * is woken; an answer is sent. Inlined, so that few frames lie between the program's call and the switch (wait.h).
+ * What the back ends share for the most frequent operations in a run of one thread: the only reader
+ * of a stream waits and is woken; an answer is sent. Inlined, so that few frames lie between the
+ * program's call and the switch (wait.h).
  */
 #ifndef HAFTI_IO_ALONE_H
 #define HAFTI_IO_ALONE_H
 
 #include "operations.h"
 
-/* Waits to read what no other task waits to read, and some task has waited on before. 0, -ECANCELED, or -EBADF: it
-   was closed. */
+/* Waits to read what no other task waits to read, and some task has waited on before. 0,
+   -ECANCELED, or -EBADF: it was closed. */
 static inline __attribute__((always_inline)) int hafti_io_wait_to_read(hafti_io_descriptor_t *known,
                                                                        hafti_io_waiter_t *waiter,
                                                                        hafti_io_cell_t *cell) {
@@ -41,7 +42,8 @@ hafti_io_wake_alone(hafti_io_descriptor_t *known, enum hafti_io_direction direct
     hafti_io_cell_win(waiter->cell, HAFTI_IO_WOKEN);
 }
 
-/* The clause of haft_io_exchange, with that of haft_io_read_lent: sends without asking for anything first. */
+/* The clause of haft_io_exchange, given that of haft_io_read_lent: sends without asking the kernel
+   for anything first. */
 static inline __attribute__((always_inline)) ssize_t hafti_io_exchange_at_once(
     hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p,
     ssize_t (*read_lent)(hafti_io_runner_t *runner, int descriptor, const void **bytes)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What arrives by itself, in the back end on io_uring. In a run that is alone two things are asked for once, and
- * come until the kernel is told to stop:
+ * Multishot requests of the back end on io_uring. In a run of one thread two things are asked for
+ * once, and arrive until the kernel is told to stop:
  *
  *   what arrives    | asked for by a task that waits in | until
  *   TCP connections | haft_io_accept                    | a poll begins, and no task waits for them
@@ -10,12 +10,13 @@
  *   both            |                                   | a poll for the descriptor, or another way to read it,
  *                   |                                   |   which knows only what the kernel still has
  *
- * What has arrived waits in a queue for the next such call, and is closed or given back with the descriptor. Bytes
- * arrive in blocks of memory that the kernel has been provided with: it chooses one when something comes. A block
- * that has arrived is the library's as any other that is lent, and another takes its slot. Few bytes that no task waits
- * for are copied, and the block stays: so what waits takes at most some four times as much memory as was sent, and the
- * header of each piece. The kernel is provided with more blocks when it had too few, and with fewer when it has not
- * needed them for a second.
+ * What has arrived waits in a queue for the next such call, and is closed or given back with the
+ * descriptor. Bytes arrive in blocks of memory that the kernel has been provided with: it chooses
+ * one when something comes. A block that has arrived is the library's as any other that is lent,
+ * and another takes its slot. Few bytes that no task waits for are copied, and the block stays: so
+ * what waits takes at most some four times as much memory as was sent, and the header of each
+ * piece. The kernel is provided with more blocks when it had too few, and with fewer when it has
+ * not needed them for a second.
  *
  *   asked | asked_back | the kernel
  *   no    |            | has stopped, or was never asked; `code` is why, if that is an error
@@ -79,7 +80,8 @@ static void ask_to_stop(state_t *state, arrivals_t *arrivals) {
     }
 }
 
-/* Returns when the kernel has stopped. Both answers, to this and to what was asked, are on their way. */
+/* Returns when the kernel has stopped. The completions of both requests, the cancel and the
+   cancelled one, are on their way. */
 static void await_stop(state_t *state, arrivals_t *arrivals) {
     ask_to_stop(state, arrivals);
     while (arrivals->asked) {
@@ -190,7 +192,7 @@ static int take_accepted(const hafti_io_descriptor_t *known) {
 
 /* ---- Bytes that the kernel receives by itself ---- */
 
-/* A block for the kernel to receive into; without memory, where it is NULL, the slot stays empty. */
+/* Gives the kernel a block to receive into. If there is no memory (NULL), the slot stays empty. */
 static void provide(provided_t *provided, unsigned slot, hafti_io_lent_t *block) {
     provided->slots[slot] = block;
     if (block == NULL)
@@ -259,7 +261,8 @@ bool hafti_io_provides_many(const state_t *state) {
            state->sends_at_once;
 }
 
-/* The kernel forgets the ring, and is told of it again with fewer blocks in it; it knows of no other way. */
+/* The ring is unregistered and registered again with fewer blocks, because the kernel knows no
+   other way to shrink it. */
 static HAFTI_IO_COLD void provide_fewer(state_t *state, unsigned count) {
     provided_t *provided = state->provided;
     if (!hafti_io_stop_providing(state))
@@ -333,7 +336,8 @@ static HAFTI_IO_HOT void received(state_t *state, arrivals_t *receives,
         state->no_multishot_receive = true;
     else if (result < 0 && result != -ECANCELED && result != -EINTR && result != -EAGAIN)
         receives->code = result;
-    /* Who tells of a completion does not wait for room to ask; the next completion may find some. */
+    /* Handling a completion does not wait for room in the submission queue; the next completion may
+       find some. */
     if (receives->count >= MOST_AHEAD && io_uring_sq_space_left(&state->ring) != 0)
         ask_to_stop(state, receives);
 }
@@ -380,7 +384,7 @@ static ssize_t take_received(arrivals_t *receives, const void **bytes) {
     return size;
 }
 
-/* ---- Either, for who waits ---- */
+/* ---- Bytes or connections, for waiters ---- */
 
 HAFTI_IO_HOT void hafti_io_arrived(state_t *state, arrivals_t *arrivals,
                                    const struct io_uring_cqe *completion) {
@@ -486,7 +490,8 @@ bool hafti_io_stop_arrivals(state_t *state, const hafti_io_descriptor_t *known) 
     return false;
 }
 
-/* What the system would say of them. (Of any other address that is none nobody says anything.) */
+/* Gives the errors that the system would give for these addresses. (Other bad addresses go
+   unnoticed.) */
 static int check_parts(const struct iovec *parts, size_t count, bool discards) {
     if (count > IOV_MAX)
         return -EINVAL;
@@ -584,7 +589,7 @@ HAFTI_IO_COLD ssize_t hafti_io_use_arrivals(state_t *state, hafti_io_descriptor_
     const int of_others = MSG_OOB | MSG_ERRQUEUE;
     if (!arrivals->receives || (operation->flags & of_others) != 0)
         return -EAGAIN;
-    /* Another task waits for it. This one is told so (-EBUSY) when it waits, too. */
+    /* Another task waits for it. This task gets -EBUSY when it waits, too. */
     if (arrivals->asked && hafti_io_transfers(known, HAFTI_IO_INWARD))
         return -EAGAIN;
     if (!hafti_io_stop_arrivals(state, known))

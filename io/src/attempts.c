@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system calls of operations: each is tried and never blocks, whatever the mode of its descriptor; if it has to wait,
- * the back end waits until it may be tried again. What cannot be tried is done by the pool.
+ * The system calls of operations: each is tried and never blocks, whatever the mode of its
+ * descriptor; if it has to wait, the back end waits until it may be tried again. What cannot be
+ * tried is done by the pool.
  */
 #include "operations.h"
 
@@ -12,7 +13,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* What is done by several, of which one may fail, leaves errno alone: errors are returned. */
+/* A function of several system calls, of which one may fail, leaves errno alone: errors are
+   returned. */
 
 static int poll_now(int descriptor, short events, int milliseconds) {
     if (descriptor < 0) /* which poll(2) passes over */
@@ -24,8 +26,8 @@ static int poll_now(int descriptor, short events, int milliseconds) {
     return ready == 0 ? -EAGAIN : entry.revents & POLLNVAL ? -EBADF : entry.revents;
 }
 
-/* A read or write as of a socket, which needs no mode of its own not to block, nor sends a signal.
-   -ENOTSOCK for others. */
+/* A read or write as for a socket: it does not block whatever the mode, and sends no signal.
+   -ENOTSOCK for other descriptors. */
 static ssize_t transfer_by_socket(const hafti_io_operation_t *o) {
     ssize_t done = o->kind == HAFTI_IO_READ
                        ? recv(o->descriptor, o->buffer, o->size, MSG_DONTWAIT)
@@ -51,14 +53,16 @@ static int accept_plainly(const hafti_io_operation_t *o) {
     return connection >= 0 ? connection : -errno;
 }
 
-/* A connect that was begun goes on by itself, also if a signal has ended the call; it is asked again when the socket can
-   be written to. That the socket is connected is success then, and an error at the first time. */
+/* A connect that was begun goes on by itself, also if a signal has ended the call; it is asked
+   again when the socket can be written to. That the socket is connected is success then, and an
+   error at the first time. */
 static int connect_plainly(const hafti_io_operation_t *o) {
     bool *begun = o->buffer;
     int code = connect(o->descriptor, o->address, *o->address_size) == 0 ? 0 : -errno;
     if (code == -EISCONN && *begun)
         return 0;
-    /* A local listener whose queue is full; unlike the others it has begun nothing that could be waited for. */
+    /* A local listener whose queue is full; unlike the others it has begun nothing that could be
+       waited for. */
     if (code == -EAGAIN || (code == -EINTR && o->address->sa_family == AF_UNIX))
         return HAFTI_IO_QUEUE_FULL;
     *begun = true;
@@ -85,7 +89,8 @@ static ssize_t operate_plainly(hafti_io_operation_t *o) {
     }
 }
 
-/* What preadv2(2) and pwritev2(2) say where they, or RWF_NOWAIT for such a file, are not to be had. */
+/* What preadv2(2) and pwritev2(2) say where they, or RWF_NOWAIT for such a file, are not to be
+   had. */
 static bool must_do_without(int error) {
     return error == EOPNOTSUPP || hafti_io_is_missing(-error);
 }
@@ -98,7 +103,8 @@ static size_t size_of_parts(const hafti_io_operation_t *o) {
     return size;
 }
 
-/* Of what the system takes or gives as a whole; a write by parts it makes by one after the other. */
+/* Of what the system takes or gives as a whole; a write by parts it makes by one after the
+   other. */
 static size_t size_of_first(const hafti_io_operation_t *o) {
     const struct iovec *part = o->buffer;
     if (o->kind == HAFTI_IO_READ || o->kind == HAFTI_IO_WRITE)
@@ -110,7 +116,8 @@ static size_t size_of_first(const hafti_io_operation_t *o) {
     return part->iov_len;
 }
 
-/* Of what has a number inside, of eight bytes, as an eventfd. A timer gives its own, and takes none. */
+/* Of what has a number inside, of eight bytes, as an eventfd. A timer gives its own, and takes
+   none. */
 static bool fails_as_a_number(const hafti_io_operation_t *o) {
     struct stat status;
     struct itimerspec unused;
@@ -136,7 +143,8 @@ static bool fails_at_once(const hafti_io_operation_t *o) {
     }
 }
 
-/* -EAGAIN: not yet. Else the call is to be made, which may wait all the same, when another takes what there is. */
+/* -EAGAIN: not yet. Otherwise the call is to be made; it may block all the same, if another thread
+   is faster. */
 static int is_ready(const hafti_io_operation_t *o) {
     if (o->kind == HAFTI_IO_CONNECT && !*(bool *)o->buffer)
         return 0;
@@ -144,7 +152,8 @@ static int is_ready(const hafti_io_operation_t *o) {
     return ready == -EAGAIN && fails_at_once(o) ? 0 : ready;
 }
 
-/* What no flag keeps from waiting. By more than one system call with the number: it is no other file's in between. */
+/* For calls that no flag keeps from blocking. They take more than one system call with the number,
+   which must not become another file's in between. */
 static ssize_t in_steps(hafti_io_operation_t *o) {
     HAFTI_IO_USING hafti_io_use_t use = {.descriptor = o->descriptor};
     int code = hafti_io_use(&use);
@@ -165,7 +174,8 @@ static bool writes_through(const hafti_io_operation_t *o) {
     return flags >= 0 && (flags & O_DSYNC) != 0; /* which O_SYNC has in it */
 }
 
-/* Of what is no socket; in a function of its own, for the sake of the frames of those that are. */
+/* For descriptors other than sockets; in a function of its own, so that sockets have a small
+   frame. */
 static __attribute__((noinline)) ssize_t transfer_by_file(hafti_io_operation_t *o) {
     struct iovec part = {o->buffer, o->size};
     if (o->size == 0) /* which waits for nothing, and of parts that are empty no file would know */
@@ -179,8 +189,8 @@ static __attribute__((noinline)) ssize_t transfer_by_file(hafti_io_operation_t *
     return must_do_without(errno) ? in_steps(o) : -errno;
 }
 
-/* A read of nothing, or a write of no parts or of empty ones, waits for nothing, and neither takes a datagram nor sends
-   one: unlike a receive of nothing, and a write of nothing by other ways. */
+/* A read of nothing, or a write of no parts or of empty ones, waits for nothing, and neither takes
+   a datagram nor sends one: unlike a receive of nothing, and a write of nothing by other ways. */
 static bool moves_nothing(const hafti_io_operation_t *o) {
     bool of_parts = o->kind == HAFTI_IO_READ_PARTS || o->kind == HAFTI_IO_WRITE_PARTS;
     if (of_parts && o->size != 0)
@@ -196,8 +206,8 @@ static ssize_t transfer(hafti_io_operation_t *o) {
     return HAFTI_IO_LIKELY(done != -ENOTSOCK) ? done : transfer_by_file(o);
 }
 
-/* What a send says that is not done, if it may wait. One that connects (MSG_FASTOPEN) has begun to, and has sent
-   nothing: it is one that only sends from then on. */
+/* What a send says that is not done, if it may wait. One that connects (MSG_FASTOPEN) has begun to,
+   and has sent nothing: it is one that only sends from then on. */
 static ssize_t after_send(hafti_io_operation_t *o, int error, const struct sockaddr *address) {
     if (hafti_io_must_not_wait(o))
         return -error;
@@ -388,7 +398,7 @@ static void call_in_pool(void *argument) {
         haft_io_call_briefly(call_plainly, call);
 }
 
-/* A cancelled task may do what it can do at once. */
+/* A cancelled task may still do operations that need not wait. */
 static enum hafti_io_wait_kind kind_of_wait(const hafti_io_runner_t *runner) {
     return hafti_io_is_withdrawn(runner) ? HAFTI_IO_TO_THE_END : HAFTI_IO_CANCELLABLE;
 }

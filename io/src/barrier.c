@@ -2,7 +2,7 @@
 /* Barriers: tasks wait until enough have come. */
 #include "objects.h"
 
-/* Those who have given up, but have not come to leave yet, have not arrived. */
+/* Waiters that have given up, but have not left the list yet, count as not arrived. */
 static void forget_who_gave_up(haft_io_barrier_t *barrier) {
     hafti_io_place_t *next;
     for (hafti_io_place_t *place = barrier->waiting.first; place != NULL; place = next) {

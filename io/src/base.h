@@ -12,7 +12,8 @@
 #include <sys/single_threaded.h>
 
 #define HAFTI_IO_COLD __attribute__((cold, noinline))
-/* Between a message that comes and the one that answers it: the linker puts these functions side by side. */
+/* Between a message that comes and the one that answers it: the linker puts these functions side by
+   side. */
 #define HAFTI_IO_HOT __attribute__((hot))
 #define HAFTI_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define HAFTI_IO_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -26,11 +27,13 @@ typedef struct hafti_io_several hafti_io_several_t;
 typedef struct hafti_io_lent hafti_io_lent_t;
 typedef struct hafti_io_limit hafti_io_limit_t;
 
-/* Stores what another thread looks at, before a look at what the other thread stores: one of the two sees the other's.
-   By an exchange: so does a store that is SEQ_CST, but not where qemu (7.2) runs AArch64's. */
+/* Stores what another thread looks at, before a look at what the other thread stores: one of the
+   two sees the other's. By an exchange: so does a store that is SEQ_CST, but not where qemu (7.2)
+   runs AArch64's. */
 #define HAFTI_IO_SHOW(place, value) (void)__atomic_exchange_n(place, value, __ATOMIC_SEQ_CST)
 
-/* Into the processor's caches. By a load: processors forget a prefetch from a page that they have to look up first. */
+/* Into the processor's caches. By a load: processors forget a prefetch from a page that they have
+   to look up first. */
 static inline void hafti_io_touch(const void *memory) {
     (void)*(const volatile char *)memory;
 }
@@ -69,7 +72,8 @@ static inline void hafti_io_unlink(hafti_io_link_t *link) {
 
 typedef struct hafti_io_runner hafti_io_runner_t;
 
-/* Signals are for the program's own threads, but a fault is for the thread that makes it. 0, or an error (threads.c). */
+/* Signals are for the program's own threads, but a fault is for the thread that makes it. 0, or an
+   error (threads.c). */
 int hafti_io_start_thread(pthread_t *thread, void *(*function)(void *), void *argument);
 /* In a child of fork, of which the caller is the only thread. */
 void hafti_io_become_programs_thread(void);
@@ -110,7 +114,8 @@ void hafti_io_waker_reset(int waker);
 
 /* poll(2), on this thread, until a time of hafti_io_clock(). */
 int hafti_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline);
-/* On this thread, before a further try, after so many in vain: nothing tells there of a change. */
+/* Sleeps on this thread before another try, after this many in vain, where nothing notifies of a
+   change. */
 void hafti_io_pause(unsigned turn);
 
 #endif

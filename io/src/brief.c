@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that wait only for a moment. Some system calls wait as the mode of the descriptor has it, and no flag of
- * theirs says otherwise: accept, connect, sendfile, a write to a terminal. The mode belongs to all who have the
- * descriptor. So a thread of the pool makes such a call when the descriptor is ready; if another has been there before
- * it and the call waits, a timer's signal to this thread ends it, with EINTR or with what it has done so far.
+ * Calls that may block for some milliseconds only. Some system calls block if the descriptor's mode
+ * says so, and have no flag against it: accept, connect, sendfile, a write to a terminal. The mode
+ * belongs to everything that has the descriptor. So a thread of the pool makes such a call when the
+ * descriptor is ready. If another thread was faster and the call blocks, a timer's signal to this
+ * thread ends it, with EINTR or a partial count.
  */
 #include "waits.h"
 
@@ -37,8 +38,8 @@ static bool catches(int signal) {
            sigaction(signal, &ours, NULL) == 0;
 }
 
-/* 0: there is none. By default SIGURG is ignored; so nothing ends if the program sets it back meanwhile. The others
-   are for programs that use it, as the watchdog does. */
+/* 0: there is none. By default SIGURG is ignored; so nothing ends if the program sets it back
+   meanwhile. The others are for programs that use it, as the watchdog does. */
 static int signal_to_end_calls(void) {
     if (catches(SIGURG))
         return SIGURG;

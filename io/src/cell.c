@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wait cell: everything that waits does so by one word in its own frame, which whoever swaps it first
- * has won.
+ * The wait cell: every waiter has one word in its own frame, and the first party to swap it has
+ * won.
  *
  *   word                  | who may write it
  *   WAITING               | the waiter, when it makes the cell
@@ -10,13 +10,14 @@
  *   CANCELLED             | who cancels the scope that the waiter is in
  *   TIMED_OUT             | the waiter's timer
  *
- * The winner lets the waiter run again; everybody else gets "no", and gives what he had to the next. The
- * waiter withdraws its cell from where it had put it, and then looks at who has won. So a result that
- * was handed over is never lost to a cancel, nor a cancel to a result.
+ * The winner lets the waiter run again; every other party is told "no", and gives what it had to
+ * the next waiter. The waiter withdraws its cell from where it had put it, and then looks which
+ * party has won. So a result that was handed over is never lost to a cancel, nor a cancel to a
+ * result.
  *
- * The cell is gone as soon as the waiter runs again. So who holds a cell must keep the waiter from
- * withdrawing it until he has tried to win it: by the lock of the list that it is in, or by being of
- * the waiter's own thread.
+ * The cell is gone as soon as the waiter runs again. So a party that refers to a cell must keep the
+ * waiter from withdrawing it until the party has tried to win it: by the lock of the list that the
+ * cell is in, or by being on the waiter's own thread.
  */
 #include "waits.h"
 
@@ -36,9 +37,10 @@ void hafti_io_cell_give_up(hafti_io_cell_t *cell) {
 }
 
 /*
- * Where a cancel can win a cell, it is found by the task. In a shared run whoever cancels is another thread,
- * and the cell may be gone at any time: so he swaps it for CELL_TAKEN while he looks at it, and the waiter
- * does not leave before he has put NULL there. He keeps the task itself by the lock of its scope.
+ * A cell that a cancel can win is found through the task's runner. In a shared run the canceller
+ * may be another thread, and the cell may go at any time: so the canceller swaps it for CELL_TAKEN
+ * while it looks at the cell, and the waiter does not leave until NULL stands there. The lock of
+ * the task's scope keeps the task itself alive.
  */
 void hafti_io_cell_cancel(hafti_io_runner_t *runner, bool shared) {
     hafti_io_cell_t *cell = __atomic_load_n(&runner->cell, __ATOMIC_SEQ_CST);
@@ -122,7 +124,8 @@ static HAFTI_IO_COLD void enter_gate(hafti_io_runner_t *runner) {
     runner->gated = true;
 }
 
-/* Where the runtimes of C++ keep a thread's exceptions, which go with the fiber; absent in programs of C. */
+/* Where the runtimes of C++ keep a thread's exceptions, which go with the fiber; absent in programs
+   of C. */
 extern const struct {
     void *caught;
     unsigned in_flight;
@@ -140,8 +143,8 @@ static bool keeps_its_turn(const hafti_io_worker_t *worker) {
            hafti_io_random(simulated, simulated->switches_one_in) != 0;
 }
 
-/* In a child of fork the task goes on at once, and has to keep the gate. What a cleanup can do at once no cancel keeps it
-   from, however much that is. */
+/* In a child of fork the task goes on at once, and has to keep the gate. What a cleanup can do at
+   once no cancel keeps it from, however much that is. */
 bool hafti_io_goes_on_after_others(enum hafti_io_wait_kind kind) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL || task->runner->closes || keeps_its_turn(task->worker))
@@ -167,7 +170,7 @@ static uint32_t wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, const 
             runner->cell = cell;
         else
             HAFTI_IO_SHOW(&runner->cell, cell); /* before a look at the scope */
-        /* Who has lost here finds the task in the ready queue, and must not run twice. */
+        /* The loser finds the task in the ready queue, and must not run it twice. */
         if (HAFTI_IO_UNLIKELY(__atomic_load_n(&runner->scope->cancelled, __ATOMIC_SEQ_CST)) &&
             hafti_io_cell_swap(cell, HAFTI_IO_CANCELLED)) {
             hide_from_cancels(runner, cell);

@@ -2,12 +2,12 @@
 /*
  * Channels.
  *
- * A channel is a ring of values, the senders that wait because it is full, and the receivers that wait
- * because it is empty. Values go from sender to receiver directly where one of them waits.
+ * A channel is a ring of values, the senders that wait because it is full, and the receivers that
+ * wait because it is empty. Values go from sender to receiver directly where one of them waits.
  *
- * A value is copied between claiming the cell of who waits and letting him go on: before, another choice of
- * his may be done and have its value in the same place; afterwards his frame may be gone. He is let go when the locks
- * have been given back: he may free the channel.
+ * A value is copied between claiming the waiter's cell and waking the waiter. Earlier, another case
+ * of its select may be chosen and have its value in the same place; later its frame may be gone. It
+ * is woken after the locks have been released, because it may free the channel.
  */
 #include "returns.h"
 #include "objects.h"
@@ -53,13 +53,13 @@ static inline void copy(void *to, const void *from, size_t size) {
         memcpy(to, from, sizeof(uint64_t));
     else if (size == sizeof(uint32_t))
         memcpy(to, from, sizeof(uint32_t));
-    else if (size != 0) /* else there may be no memory */
+    else if (size != 0) /* otherwise there may be no memory */
         memcpy(to, from, size);
 }
 
 /* ---- Under the lock: what can be done at once; -EAGAIN if it has to wait ---- */
 
-/* `*other` becomes the place of who is to be let go, if somebody is. */
+/* `*other` becomes the place of the waiter that is to be woken, if there is one. */
 
 static int send_now(haft_io_channel_t *channel, const void *value, hafti_io_place_t **other) {
     if (channel->closed)
@@ -108,7 +108,7 @@ static int receive_now(haft_io_channel_t *channel, void *value, hafti_io_place_t
     return channel->closed ? -EPIPE : -EAGAIN;
 }
 
-/* `value` is what is sent, or where what is received goes. */
+/* `value` is the value to send, or where the received one goes. */
 static inline int do_now(haft_io_channel_t *channel, bool sends, void *value,
                          hafti_io_place_t **other) {
     return sends ? send_now(channel, value, other) : receive_now(channel, value, other);
@@ -173,8 +173,8 @@ static __attribute__((noinline)) int receive_any(haft_io_channel_t *channel, voi
 }
 
 /*
- * What most calls in a process of one thread come to. Nobody can come between, so there is no lock. Nothing
- * is called but at the end, so no register has to be kept.
+ * The common path in a process of one thread. No other thread can interfere, so there is no lock.
+ * The only calls are tail calls, so no register has to be saved.
  */
 
 static inline bool is_simple(const haft_io_channel_t *channel) {

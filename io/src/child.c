@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The back end of a child of fork. What the kernel keeps for a run (its epoll, its ring) is still the parent's:
- * whoever used it here would change it there. So an operation that can be done at once is done, a descriptor is
- * closed in the child alone, and whatever would wait is reported.
+ * The back end of a child of fork. The kernel's objects of a run (its epoll, its ring) are still
+ * the parent's: using them in the child would change them in the parent. So an operation that can
+ * be done at once is done, a descriptor is closed in the child alone, and every wait is reported.
  */
 #include "operations.h"
 
@@ -48,7 +48,7 @@ static const hafti_io_backend_t in_child = {.name = "a child of fork",
 
 void hafti_io_become_child(hafti_io_crew_t *crew) {
     crew->closers = 0;
-    crew->pool = NULL; /* Its threads are not in the child; who waits for them has its address. */
+    crew->pool = NULL; /* Its threads are not in the child; their waiters still have its address. */
     for (unsigned i = 0; i < crew->count; i++) {
         crew->workers[i]->backend = &in_child;
         crew->workers[i]->forked = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What handles the operations: for each a default, which blocks its thread, and a clause, by which a scheduler handles it
- * in place, on the task's stack. One list at the end names them all.
+ * What handles the operations: for each a default, which blocks its thread, and a clause, by which
+ * a scheduler handles it in place, on the task's stack. One list at the end names them all.
  */
 #include "operations.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- Scheduled ---- */
 
-/* What is sent takes time by its size. (What is received may be less than was asked for.) */
+/* A send counts by its size. (A receive may get less than was asked for.) */
 static bool may_go_on(hafti_io_worker_t *worker, size_t sent) {
     enum { HALF_KIBIBYTE_BITS = 9, MOST = 64 };
     size_t halves = sent >> HALF_KIBIBYTE_BITS;
@@ -30,8 +30,8 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
 
 /* ---- Each operation: its default, its clause ---- */
 
-/* An operation is made from the payload twice: for the default, and for its clause, or for what a clause of its own
-   does if the back end has no other way. */
+/* An operation is made from the payload twice: for the default, and for its clause, or for what a
+   clause of its own does if the back end has no other way. */
 #define OPERATION(name, clause, result, ...)                                                       \
     static result default_##name(void *unused, HAFT_PAYLOAD(haft_io_##name) * p) {                 \
         (void)unused;                                                                              \
@@ -130,7 +130,7 @@ static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
 }
 static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
     hafti_io_runner_t *runner = state;
-    /* A change after the caller's try finds it waiting: nobody goes on before. */
+    /* A change after the caller's try finds it waiting: no other task runs before that. */
     if (p->turn == 0 && !may_go_on(runner->worker, 0))
         return -ECANCELED;
     if (p->entries == NULL && p->count != 0) /* the system says why it cannot be */
@@ -160,8 +160,9 @@ static int default_sleep_until(void *unused, HAFT_PAYLOAD(haft_io_sleep_until) *
     while (code == EINTR);
     return -code;
 }
-/* A time that had passed when the worker last looked at its clock is not waited for: no timer, and no stack of its
-   own for a task that does nothing else before. Not too often in a row, so that all others go on. */
+/* If the time had passed when the worker last read its clock there is no wait: no timer, and no
+   stack of its own for a task that does nothing else before. The number of such sleeps in a row is
+   limited, so that all other tasks go on. */
 static bool is_over(hafti_io_runner_t *runner, int64_t deadline) {
     hafti_io_worker_t *worker = runner->worker;
     return deadline < worker->clock && !hafti_io_is_withdrawn(runner) &&

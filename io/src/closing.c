@@ -1,36 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closing a descriptor that tasks of several runs may wait on: all runs of the process, and how one of them ends
- * the waits of its tasks for a thread that is not its own.
+ * Closing a descriptor that tasks of several runs may wait on: all runs of the process, and how one
+ * of them ends the waits of its tasks for a thread that is not its own.
  *
- * A run that closes a descriptor ends the waits of its own tasks, and forgets it; then the next run that knows
- * it does the same, and the last one closes it. So who asks a run to close a descriptor has it closed everywhere.
+ * A run that closes a descriptor ends the waits of its own tasks, and forgets the descriptor; then
+ * the next run that knows it does the same, and the last run closes it. So asking one run to close
+ * a descriptor closes it everywhere.
  *
  *   the run         | its table of descriptors is | who closes for it
  *   is shared       | any thread's                | the thread that asks
  *   is alone        | its thread's                | its thread, later: the descriptor is handed over
  *
- * A descriptor that is handed over is open until its run's thread has taken it, which it does after its next poll,
- * or when the run ends: so nobody gets its number meanwhile. It is in the list `crew->handed_over`, by its number
- * plus one, which takes no memory: `entry->next` is the next, and nobody else puts it there while
- * `entry->handed_over` is true.
+ * A descriptor that is handed over is open until its run's thread has taken it, which it does after
+ * its next poll, or when the run ends: so its number is not reused meanwhile. It is in the list
+ * `crew->handed_over`, by its number plus one, which takes no memory: `entry->next` is the next,
+ * and no other thread puts it there while `entry->handed_over` is true.
  *
- * A task may begin to wait just when another thread closes, for which no run knew the descriptor. Who closes counts
- * itself in `hafti_io_closing_count`, then looks for a run that knows it, and is in the list `closing` if there is none.
- * Who waits says so in `waited_on`, and who makes several system calls with the number in `uses`; then he looks at the
- * count: one of the two sees the other. He lets a close of the number end, and then asks the kernel for it: it is
- * nobody's by then, or the next file's, as if he had begun later.
+ * A task may begin to wait on a descriptor just when another thread closes it and finds no run that
+ * knows it. The closing thread counts itself in `hafti_io_closing_count`, then looks for a run that
+ * knows the descriptor, and enters the list `closing` if there is none. A waiter announces itself
+ * in `waited_on`, and an operation of several system calls in `uses`; then it looks at the count:
+ * at least one of the two sees the other. The waiter lets a close of the number end before it asks
+ * the kernel: by then the number is free or the next file's, as if the wait had begun later.
  *
- * Where there is no other run, none of this is done: who closes counts itself in `alone`, and looks at `runs_count`.
- * A run that begins counts itself there, and waits until those who had looked before have closed; so its tasks
- * do not begin to wait beside them.
+ * If there is no other run, none of this is done: a closing thread counts itself in `alone`, and
+ * looks at `runs_count`. A run that begins counts itself there, and waits until the threads that
+ * had looked earlier have closed; so its tasks do not begin to wait beside them.
  *
- * Who closes by a function of his own (haft_io_close_by) is in the list `askers`, and asks one run after another that
- * knows the descriptor, from the newest on, to close it. The last of what such a run does, when nobody waits on the
- * descriptor and none of its operations is under way, is to tell him; the file stays open. Whoever begins to wait on
- * the number meanwhile gets -EBADF, so no run needs to be asked twice, nor one that has begun since. Then he moves to
- * the list `closing`, and calls the function. By then no run closes the number any more: who has handed it over is told
- * by the close that this leads to, not by one before; and he asks a run that is having it closed, too.
+ * A caller of haft_io_close_by, the asker, is in the list `askers`, and asks one run after another
+ * that knows the descriptor, from the newest on, to close it. When no task of such a run waits on
+ * the descriptor, and none of its operations is under way, the run tells the asker, and leaves the
+ * file open. A wait that begins on the number meanwhile gets -EBADF, so no run needs to be asked
+ * twice, nor one that has begun since. Then the asker moves to the list `closing`, and calls the
+ * function. By then no run closes the number any more: a run that was handed the descriptor reports
+ * completion to the asker itself; a run that is already closing it is asked as well.
  */
 #include "descriptors.h"
 
@@ -43,7 +46,7 @@ unsigned hafti_io_closing_count;
 
 /* ---- The runs ---- */
 
-/* No handler of a signal, which may close, interrupts who has the lock. */
+/* No signal handler, which may close a descriptor, interrupts the holder of the lock. */
 static void lock_runs(sigset_t *before) {
     sigset_t all;
     sigfillset(&all);
@@ -124,8 +127,8 @@ void hafti_io_take_handed_over(hafti_io_crew_t *crew) {
 
 /* ---- Closing ---- */
 
-/* A run that has the system's close called, or has handed it on, has forgotten the descriptor before. Who asks waits for
-   the end of that. */
+/* A run forgets the descriptor before it calls the system's close or hands the descriptor on. The
+   asker waits for the end of that. */
 static hafti_io_descriptor_t *known_to(const hafti_io_crew_t *crew, int descriptor, bool asks) {
     hafti_io_descriptor_t *entry = hafti_io_descriptor(crew->descriptors, descriptor, false);
     if (entry == NULL)
@@ -137,7 +140,7 @@ static hafti_io_descriptor_t *known_to(const hafti_io_crew_t *crew, int descript
                : NULL;
 }
 
-/* Who closes. */
+/* The closing thread. */
 typedef struct close_now {
     hafti_io_link_t link; /* others write it, under the lock, while it is */
     bool listed;          /* in `closing`, or in `askers` */
@@ -149,10 +152,10 @@ typedef struct close_now {
     const hafti_io_crew_t *asked;
     uint64_t number;       /* of that, or the least that has been asked */
     bool told;             /* by it */
-    hafti_io_cell_t *cell; /* by which he waits for that */
+    hafti_io_cell_t *cell; /* by which the closing thread waits for that */
 } close_now_t;
 
-/* He begins to look for runs that know the descriptor. */
+/* Begins to look for runs that know the descriptor. */
 static close_now_t begin(int descriptor, bool asks) {
     __atomic_fetch_add(&hafti_io_closing_count, 1, __ATOMIC_SEQ_CST);
     haft_io_task_t *task = hafti_io_this_task();
@@ -205,7 +208,8 @@ static known_t next_run(close_now_t *now) {
     return next;
 }
 
-/* Not if he was told meanwhile: what is handed over then would be closed after he has called his function. */
+/* Not if the asker was told meanwhile: a descriptor handed over then would be closed after it has
+   called its function. */
 static int hand_over_unless_told(known_t next, const close_now_t *now) {
     sigset_t before;
     lock_runs(&before);
@@ -244,8 +248,8 @@ static bool close_alone(int descriptor, int *code) {
     return is_alone;
 }
 
-/* The run has forgotten the descriptor. Whether somebody has asked it to: if it has been handed over since, he is told
-   when that has been taken. */
+/* The run has forgotten the descriptor. Returns whether an asker wanted that; if the descriptor has
+   been handed over since, the asker is told when it has been taken. */
 static HAFTI_IO_COLD bool tell_askers(const hafti_io_crew_t *crew, int descriptor) {
     const hafti_io_descriptor_t *entry = hafti_io_descriptor(crew->descriptors, descriptor, false);
     bool some = false;
@@ -272,7 +276,7 @@ int hafti_io_close_elsewhere(const hafti_io_crew_t *crew, int descriptor) {
     if (HAFTI_IO_UNLIKELY(__atomic_load_n(&hafti_io_closing_count, __ATOMIC_SEQ_CST) != 0) &&
         crew != NULL && tell_askers(crew, descriptor))
         return 0;
-    if (__libc_single_threaded) /* Nobody can begin a run meanwhile. */
+    if (__libc_single_threaded) /* No thread can begin a run meanwhile. */
         return hafti_io_close_file(descriptor);
     int cancels, code;
     /* pthread_cancel would leave the list, and the counts, as they are in between. */
@@ -307,7 +311,7 @@ HAFTI_IO_COLD int hafti_io_await_close(int descriptor) {
 
 /* ---- By a function of the caller's ---- */
 
-/* A simulation does not know who goes on outside of it: its thread sleeps. */
+/* A simulation does not know what runs outside of it: its thread sleeps. */
 static haft_io_task_t *who_waits(void) {
     haft_io_task_t *task = hafti_io_this_task();
     return task != NULL && task->worker->simulated == NULL ? task : NULL;
@@ -338,7 +342,8 @@ static int close_by(int descriptor, int (*function)(void *), void *argument) {
     return function(argument);
 }
 
-/* A thread of a run outside of a task: the run closes after its next poll, or when the operation of a task has ended. */
+/* A thread of a run outside of a task: the run closes after its next poll, or when the operation of
+   a task has ended. */
 static bool would_wait_for_itself(int descriptor) {
     const hafti_io_worker_t *worker = hafti_io_worker();
     if (worker == NULL || worker->forked)

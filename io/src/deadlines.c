@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deadlines of a block: a time limit for what a task does itself, without a scope and so without a second stack.
+ * Deadlines of a block: a time limit for what a task does itself, without a scope and so without a
+ * second stack.
  *
- * A task's deadlines are a list, the innermost first. When the time of one comes, the task is `late`: the wait that
- * it is in is withdrawn as by a cancel, and further waits are refused, until that deadline ends or is set anew. What a
- * cancelled wait does next is decided in one place, haft_io_unwind_cancelled(): if the scope of the task was cancelled, the
- * task is unwound; if the task is only late, the wait returns -ETIMEDOUT.
+ * A task's deadlines are a list, the innermost first. When the time of one comes, the task is
+ * `late`: the wait that it is in is withdrawn as by a cancel, and further waits are refused, until
+ * that deadline ends or is set anew. What a cancelled wait does next is decided in one place,
+ * haft_io_unwind_cancelled(): if the scope of the task was cancelled, the task is unwound; if the
+ * task is only late, the wait returns -ETIMEDOUT.
  *
- * A scope that is opened inside of the block inherits the earliest time as its own deadline, unless it is shielded,
- * and puts the list aside (hafti_io_put_deadlines_aside): so its tasks are cancelled, too, and each wait has one reason
- * to end early. If the body of that scope sets the deadline anew, the scope's timer follows. A deadline is touched by its task's thread only; the task stays on that thread meanwhile.
+ * A scope that is opened inside of the block inherits the earliest time as its own deadline, unless
+ * it is shielded, and puts the list aside (hafti_io_put_deadlines_aside): so its tasks are
+ * cancelled, too, and each wait has one reason to end early. If the body of that scope sets the
+ * deadline anew, the scope's timer follows. A deadline is touched by its task's thread only; the
+ * task stays on that thread meanwhile.
  */
 #include "tasks.h"
 

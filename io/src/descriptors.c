@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run knows of each descriptor: a table by number, the lists of those who wait, and who may close it.
+ * What a run knows of each descriptor: a table by number, the lists of waiters, and which
+ * operations keep it from being closed.
  *
- * An entry is found without a lock and stays until the run ends: two levels of pointers to blocks, each made
- * once. In a shared run the lists of an entry are guarded by its lock; a waiter is woken under it, and
- * leaves its list under it, so its cell is alive until then.
+ * An entry is found without a lock and stays until the run ends: two levels of pointers to blocks,
+ * each made once. In a shared run the lists of an entry are guarded by its lock; a waiter is woken
+ * under it, and leaves its list under it, so its cell is alive until then.
  *
- * An operation that another thread does, of the run or of its pool, counts itself in `uses`, and so does one that
- * makes more than one system call with the number; a descriptor is closed by the last of them, or by who closes
- * it when there is none. So nobody has its number when the system gives it to another file. In a run that is alone
- * the others count themselves only while a close is put off: worker->plain.
+ * An operation on another thread, of the run or of its pool, counts itself in `uses`, and so does
+ * one that makes more than one system call with the number. The last of them closes the descriptor,
+ * or the closing thread does if there is none. So no operation still uses the number when the
+ * system gives it to another file. In a run that is alone the others count themselves only while a
+ * close is put off: worker->plain.
  *
  *   uses           | the number is                    | an operation, or a close, that comes now
  *   n              | a file's; n operations use it    | uses it, too; closes it
@@ -57,7 +59,8 @@ void hafti_io_descriptors_free(hafti_io_descriptors_t *table) {
     free(table);
 }
 
-/* What is at the place, or `made`, if it was empty; then `made` is not the caller's any more. */
+/* Returns the entry at the place, or `made` if the place was empty; then `made` is no longer the
+   caller's. */
 static void *put_once(void **place, void *made) {
     void *there = NULL;
     if (made == NULL ||
@@ -115,7 +118,7 @@ int hafti_io_without_entry(int descriptor) {
     return descriptor < 0 || descriptor >> (BLOCK_BITS + MIDDLE_BITS) >= TOP ? -EBADF : -ENOMEM;
 }
 
-/* ---- Who waits ---- */
+/* ---- Waiters ---- */
 
 static void lock(hafti_io_descriptor_t *entry, bool shared) {
     if (shared)
@@ -273,7 +276,8 @@ static uint32_t settled_uses(const hafti_io_descriptor_t *entry) {
     return uses;
 }
 
-/* By the last user. (In this order who asks to be told, and finds that somebody closes already, is told.) */
+/* Called by the last user. (In this order an asker that finds a close under way already is told,
+   too.) */
 static int close_now(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
     HAFTI_IO_SHOW(&entry->uses, HAFTI_IO_RELEASING);
     uint64_t registered = entry->registered;
@@ -384,7 +388,7 @@ int hafti_io_close_descriptor(hafti_io_worker_t *worker, int descriptor) {
     if (HAFTI_IO_UNLIKELY(__atomic_load_n(&entry->handed_over, __ATOMIC_RELAXED)))
         return -EBADF; /* It is being closed. */
     uint32_t uses = 0;
-    /* Nobody waits for the next file before all who wait for this one are woken. */
+    /* No task waits for the next file before all waiters of this one are woken. */
     lock(entry, worker->shared);
     if (worker->shared || __atomic_load_n(&entry->uses, __ATOMIC_RELAXED) != 0)
         uses = begin_close(entry);
@@ -401,8 +405,8 @@ int hafti_io_close_descriptor(hafti_io_worker_t *worker, int descriptor) {
     return 0;
 }
 
-/* The events that the lists of a descriptor tell apart; what is asked for by other names, or not at all
-   (an error is always reported), counts as what is read. */
+/* The events that the lists of a descriptor tell apart; what is asked for by other names, or not at
+   all (an error is always reported), counts as what is read. */
 hafti_io_operation_t hafti_io_operation_of(const struct pollfd *entry) {
     short events = entry->events & (POLLIN | POLLPRI | POLLRDHUP | POLLOUT);
     if ((entry->events & (POLLWRNORM | POLLWRBAND)) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of a descriptor: who waits on it, who uses it, who closes it; and memory that is lent. */
+/* What is known of a descriptor: its waiters, its users, its close; and memory that is lent. */
 #ifndef HAFTI_IO_DESCRIPTORS_H
 #define HAFTI_IO_DESCRIPTORS_H
 
@@ -17,7 +17,8 @@ static inline bool hafti_io_must_not_wait(const hafti_io_operation_t *operation)
     return HAFTI_IO_UNLIKELY((hafti_io_flags_of(operation) & MSG_DONTWAIT) != 0);
 }
 
-/* Of what is ready, but has no call that never waits. (No error number is so large.) */
+/* Result for a ready descriptor without a call that never blocks. (No error number is that
+   large.) */
 enum { HAFTI_IO_MAY_WAIT = -4096 };
 /* The events of poll(2) after which to try again. */
 static inline short hafti_io_events_of(const hafti_io_operation_t *operation) {
@@ -30,19 +31,19 @@ static inline short hafti_io_events_of(const hafti_io_operation_t *operation) {
 
 struct hafti_io_lent {
     hafti_io_lent_t *next;
-    int result : 31; /* of what has put something there */
-    bool copied : 1; /* it has no room but for that, and is never lent */
-    unsigned from;   /* where that begins; what nobody has says so here */
+    int result : 31; /* of the operation that has filled it */
+    bool copied : 1; /* it has room for its content only, and is never lent */
+    unsigned from;   /* where the content begins; a block that is not lent has a mark here */
     char bytes[];
 };
 
-/* By the thread of the worker, or of none. NULL: no memory. Who hands it out sets `from`. It may be given back by any
-   thread. */
+/* Called by the worker's thread, or by a thread without one. NULL: no memory. The caller that lends
+   it sets `from`. Any thread may give it back. */
 hafti_io_lent_t *hafti_io_lend_block(hafti_io_worker_t *worker);
 void hafti_io_take_back(hafti_io_lent_t *block);
-/* That of memory which is to be given back; nobody else may have done so. */
+/* The block of memory that is being given back; it must not have been given back already. */
 hafti_io_lent_t *hafti_io_block_of(const void *bytes);
-/* What a worker keeps; nobody is its thread any more. */
+/* Frees what a worker keeps, when its thread has ended. */
 void hafti_io_free_lent(hafti_io_worker_t *worker);
 /* An operation of this kind, by a read with the given function. */
 ssize_t hafti_io_read_into_lent(const hafti_io_operation_t *operation,
@@ -53,7 +54,7 @@ ssize_t hafti_io_read_lent_generally(hafti_io_runner_t *runner, int descriptor, 
 enum hafti_io_direction { HAFTI_IO_INWARD, HAFTI_IO_OUTWARD };
 typedef struct hafti_io_descriptor hafti_io_descriptor_t;
 
-/* What who wakes it needs stands first. */
+/* The fields that a waker needs stand first. */
 typedef struct hafti_io_waiter {
     hafti_io_cell_t *cell;
     uint32_t life;            /* of the number, when it began to wait */
@@ -81,7 +82,8 @@ struct hafti_io_descriptor {
     uint32_t uses;       /* by operations, see descriptors.c; in a shared run all; and CLOSING */
     uint32_t life;       /* counts how often the number was closed */
     uint8_t nature;      /* a hafti_io_nature */
-    bool waited_on;      /* some task has, since the number was closed last; any thread reads */
+    bool waited_on;      /* some task has waited, since the number was last closed; any thread
+                            reads */
     bool handed_over;    /* by another thread, to be closed; any thread */
     uint8_t left;        /* a hafti_io_left, of the worker that alone has registered it */
     bool ended;          /* an edge has told of the end of what comes */
@@ -90,8 +92,8 @@ struct hafti_io_descriptor {
     hafti_io_link_t waiters[2];
 };
 
-/* The descriptor was closed since the waiter was enlisted, maybe after it was woken: the number may be
-   another file's. */
+/* The descriptor was closed since the waiter was enlisted, maybe after it was woken: the number may
+   be another file's. */
 static inline bool hafti_io_was_closed(const hafti_io_waiter_t *waiter) {
     return waiter->closed ||
            (waiter->descriptor != NULL &&
@@ -102,10 +104,10 @@ typedef struct hafti_io_descriptors hafti_io_descriptors_t;
 
 /* NULL: no memory. */
 hafti_io_descriptors_t *hafti_io_descriptors_new(bool shared);
-/* NULL: no memory, or, unless it is to be made, nothing was known of it. Stays where it is. */
+/* NULL: no memory, or, unless it is to be made, there is no entry. An entry never moves. */
 hafti_io_descriptor_t *hafti_io_descriptor(hafti_io_descriptors_t *descriptors, int descriptor,
                                            bool make);
-/* The same of what is known already; NULL: nothing. */
+/* The same without making an entry; NULL: there is none. */
 enum { HAFTI_IO_BLOCK_BITS = 8, HAFTI_IO_MIDDLE_BITS = 11, HAFTI_IO_TOP = 1 << 11 };
 typedef struct hafti_io_descriptor_block {
     hafti_io_descriptor_t entries[1 << HAFTI_IO_BLOCK_BITS];
@@ -129,17 +131,18 @@ static inline hafti_io_descriptor_t *hafti_io_known_descriptor(hafti_io_descript
                ? &entries->entries[number % (1U << HAFTI_IO_BLOCK_BITS)]
                : NULL;
 }
-/* Why there is no entry where one was to be made: -ENOMEM, or -EBADF for what is no descriptor. */
+/* Why no entry could be made: -ENOMEM, or -EBADF for a number that is not a descriptor. */
 int hafti_io_without_entry(int descriptor);
 void hafti_io_descriptors_free(hafti_io_descriptors_t *descriptors);
-/* 0; -EBUSY if it transfers bytes, and so does another task, of the same stream in that direction. `asks`: see
-   hafti_io_waiter_t. */
+/* 0; -EBUSY if it transfers bytes, and so does another task, of the same stream in that direction.
+   `asks`: see hafti_io_waiter_t. */
 int hafti_io_enlist(hafti_io_descriptor_t *descriptor, hafti_io_waiter_t *waiter,
                     hafti_io_cell_t *cell, const hafti_io_operation_t *operation, bool transfers,
                     bool asks);
 void hafti_io_delist(hafti_io_waiter_t *waiter);
-/* The same two in a run that is alone, where nobody else waits in that direction, for who reads, or has asked the kernel
-   to send; of a descriptor that a task has begun to wait on, then or before. */
+/* The same two in a run that is alone, if no other task waits in that direction, for a task that
+   reads or has asked the kernel to send; on a descriptor that a task has begun to wait on, now or
+   earlier. */
 static inline void hafti_io_enlist_first(hafti_io_descriptor_t *descriptor,
                                          hafti_io_waiter_t *waiter, hafti_io_cell_t *cell,
                                          enum hafti_io_direction direction) {
@@ -154,8 +157,8 @@ static inline void hafti_io_delist_first(hafti_io_waiter_t *waiter,
     if (hafti_io_linked(&waiter->links[direction]))
         hafti_io_unlink(&waiter->links[direction]);
 }
-/* Each task that waits on a descriptor, once for each, in the order of their numbers; in a shared run under the
-   descriptor's lock. */
+/* Each task that waits on a descriptor, once for each, in the order of their numbers; in a shared
+   run under the descriptor's lock. */
 typedef void hafti_io_visit_t(void *state, int descriptor, const haft_io_task_t *task);
 void hafti_io_visit_waiters(hafti_io_descriptors_t *descriptors, hafti_io_visit_t *visit,
                             void *state);
@@ -165,13 +168,14 @@ bool hafti_io_is_tcp(int descriptor);
 /* In a run that is alone: whether a task waits on the descriptor. */
 bool hafti_io_is_waited_on(hafti_io_descriptors_t *descriptors, int descriptor);
 
-/* An operation that counts itself, or -EBADF: the number is nobody else's while it is under way. */
+/* Counts an operation, so that the number is not reused while it is under way; or -EBADF. */
 ssize_t hafti_io_operate_counted(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
-/* Ends the waits on the descriptor with -EBADF, and closes it when none of its operations is under way. */
+/* Ends the waits on the descriptor with -EBADF, and closes it when none of its operations is under
+   way. */
 int hafti_io_close_descriptor(hafti_io_worker_t *worker, int descriptor);
 
-/* Whether an operation on it is under way that uses it (descriptors.c): it may have been closed, and a wait that is
-   begun now be in vain. Any thread. */
+/* Whether an operation on it is under way that uses it (descriptors.c): it may have been closed,
+   and a wait that is begun now be in vain. Any thread. */
 #define HAFTI_IO_RELEASING (UINT32_C(1) << 30)
 static inline bool hafti_io_is_used(const hafti_io_descriptor_t *entry) {
     return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & ~HAFTI_IO_RELEASING) != 0;
@@ -184,38 +188,42 @@ void hafti_io_run_ends(hafti_io_crew_t *crew);
 void hafti_io_forget_runs(void);
 extern unsigned hafti_io_closing_count; /* see closing.c; any thread */
 HAFTI_IO_COLD int hafti_io_await_close(int descriptor);
-/* By who has said that he waits, or uses the number in several system calls: whoever closes it from now on sees that,
-   and those who have begun before end first. 0; -EBADF: it is about to be closed. */
+/* Call after announcing a wait or a multi-call use. Closes that start later see the announcement;
+   this waits for closes that started earlier. 0; -EBADF: the descriptor is about to be closed. */
 static inline int hafti_io_let_closes_end(int descriptor) {
     return HAFTI_IO_LIKELY(__atomic_load_n(&hafti_io_closing_count, __ATOMIC_SEQ_CST) == 0)
                ? 0
                : hafti_io_await_close(descriptor);
 }
-/* Before the kernel is told that a task waits. */
+/* Call before the kernel is told that a task waits. */
 static inline int hafti_io_begin_to_wait_on(hafti_io_descriptor_t *entry, int descriptor) {
     if (HAFTI_IO_UNLIKELY(!__atomic_load_n(&entry->waited_on, __ATOMIC_RELAXED)))
         HAFTI_IO_SHOW(&entry->waited_on, true);
     return hafti_io_let_closes_end(descriptor);
 }
-/* Ends the waits of the other runs' tasks with -EBADF, and closes the descriptor. The run, which may be NULL, has
-   forgotten it. */
+/* Ends the waits of the other runs' tasks with -EBADF, and closes the descriptor. The run, which
+   may be NULL, has forgotten it. */
 int hafti_io_close_elsewhere(const hafti_io_crew_t *crew, int descriptor);
 /* By the thread of a run that is alone: closes what others have handed over. */
 HAFTI_IO_COLD void hafti_io_take_handed_over(hafti_io_crew_t *crew);
 
-/* Waits until somebody wakes those of its direction. 0, -EBUSY, -ECANCELED, or -EBADF: it was closed. */
+/* Waits until the waiters of its direction are woken. 0, -EBUSY, -ECANCELED, or -EBADF: it was
+   closed. */
 int hafti_io_wait_on(hafti_io_descriptor_t *descriptor, const hafti_io_operation_t *operation,
                      haft_io_task_t *task);
-/* All, if it was closed; else those who have not asked the kernel themselves. */
+/* Wakes all waiters if the descriptor was closed; otherwise those that have not asked the kernel
+   themselves. */
 void hafti_io_wake(hafti_io_descriptor_t *descriptor, enum hafti_io_direction direction,
                    bool closed, bool shared);
-/* Whether somebody who waits transfers bytes in that direction. */
+/* Whether a waiter transfers bytes in that direction. */
 bool hafti_io_transfers(const hafti_io_descriptor_t *descriptor, enum hafti_io_direction direction);
 
-/* A descriptor that is used is not closed before the use ends. 0; -EBADF: it is being closed; -ENOMEM. */
+/* A descriptor that is used is not closed before the use ends. 0; -EBADF: it is being closed;
+   -ENOMEM. */
 int hafti_io_begin_use(hafti_io_worker_t *worker, int descriptor);
 void hafti_io_end_use(hafti_io_worker_t *worker, int descriptor);
-/* The same for the calling task, to the end of the block that the variable is in, also when that is unwound. */
+/* The same for the calling task, to the end of the block that the variable is in, also when that is
+   unwound. */
 typedef struct hafti_io_use {
     int descriptor;
     haft_io_task_t *task; /* NULL: it has not begun, or on a thread without tasks */
@@ -225,7 +233,7 @@ int hafti_io_use(hafti_io_use_t *use);
 void hafti_io_leave_use(const hafti_io_use_t *use);
 /* The operation of the entry, as it concerns the lists of its descriptor. */
 hafti_io_operation_t hafti_io_operation_of(const struct pollfd *entry);
-/* So many descriptors take no memory but that of the frame. */
+/* Up to this many descriptors need no memory outside of the frame. */
 enum { HAFTI_IO_FEW = 8 };
 
 #endif

@@ -2,11 +2,12 @@
 /*
  * What a run looks like from inside: its scopes and tasks as text, and counters.
  *
- * The tree is walked from the root down, with the locks of the scopes on the way, which keep their lists and
- * the tasks in these. Before, who waits on which descriptor is read from the table of descriptors. The text is
- * collected, and written when no lock is held.
+ * The tree is walked from the root down, with the locks of the scopes on the way, which keep their
+ * lists and the tasks in these. Before that, the table of descriptors is read for which task waits
+ * on which descriptor. The text is collected, and written when no lock is held.
  *
- * A stack is walked while its task is PARKED. In a run of several threads another one may be about to resume it:
+ * A stack is walked while its task is PARKED. In a run of several threads another one may be about
+ * to resume it:
  *
  *   who looks                          | who resumes (run in scheduler.c)
  *   takes look_lock, sets looked_at    | sets the task's state to RUNNING
@@ -104,9 +105,9 @@ static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
     free(names);
 }
 
-/* ---- Who waits on which descriptor ---- */
+/* ---- Which task waits on which descriptor ---- */
 
-/* A wait is known by when it began: the task may have had others since. */
+/* A wait is identified by the time when it began: the task may have had others since. */
 typedef struct wait {
     const haft_io_task_t *task;
     const char *waits_for;
@@ -207,7 +208,8 @@ static ptrdiff_t add_tasks(view_t *view, int depth, const hafti_io_link_t *tasks
     return count;
 }
 
-/* The number of its tasks that have not waited yet, less that of those in scopes below that have. Under its lock. */
+/* The number of the scope's tasks that have not waited yet, minus the number of tasks in scopes
+   below that have. Called under its lock. */
 static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
     ptrdiff_t unlisted = (ptrdiff_t)hafti_io_scope_live(scope);
     add(&view->text, "%*sscope '%s'%s%s\n", depth * 2, "", hafti_io_scope_name(scope),
@@ -274,9 +276,9 @@ int haft_io_dump(int descriptor) {
 /* ---- On a signal ---- */
 
 /*
- * The signal handler tells the runs, whose threads are woken and dump; it may interrupt any thread. A run is
- * taken out of the list, and then waits for the signal handlers that have begun before. (A child of fork has neither
- * those runs nor those handlers, which may have been other threads'.)
+ * The signal handler tells the runs, whose threads are woken and dump; it may interrupt any thread.
+ * A run is taken out of the list, and then waits for the signal handlers that have begun before. (A
+ * child of fork has neither those runs nor those handlers, which may have been other threads'.)
  */
 static hafti_io_crew_t *dumping; /* all runs with a signal */
 static uint32_t dumping_lock;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The back end on epoll. An operation is tried first; only what would block waits, for an edge of its
- * descriptor, and is tried again. A descriptor is registered once by each thread, when it first waits
- * on it, for both directions, so a wait costs no system call of its own.
+ * The back end on epoll. An operation is tried first; only what would block waits, for an edge of
+ * its descriptor, and is tried again. A descriptor is registered once by each thread, when it first
+ * waits on it, for both directions, so a wait costs no system call of its own.
  *
- * The back end on io_uring waits for edges, too, where its own wait has ended in vain (hafti_io_await_edge).
+ * The back end on io_uring waits for edges, too, where its own wait has ended in vain
+ * (hafti_io_await_edge).
  *
- * A read of a TCP connection that has got fewer bytes than it asked for has taken all there were: the next waits for
- * the edge of others without trying, unless something has come that is told of by no edge of its own after such a read
- * (the end, an error, urgent data).
+ * A read of a TCP connection that got fewer bytes than it asked for has drained the socket: the
+ * next read waits for an edge without trying, unless something has come that causes no edge of its
+ * own after such a read (the end, an error, urgent data).
  *
- * What is registered is known by the descriptor's number. So the number's entry starts a new life when
- * the descriptor is closed here, and events of an earlier life, which carry its count, are ignored.
+ * Registrations are identified by the descriptor's number. So the number's entry starts a new life
+ * when the descriptor is closed here, and events of an earlier life, which carry that life's count,
+ * are ignored.
  */
 #include "backends.h"
 #include "alone.h"
@@ -57,8 +59,8 @@ static int watch(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, 
     return 0;
 }
 
-/* The same where the number may be another file's since it was registered; tells of what is ready now as
-   of an edge. */
+/* The same if the number may have become another file's since it was registered; readiness at that
+   time counts as an edge. */
 static int watch_again(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
                        int descriptor) {
     struct epoll_event event =
@@ -85,7 +87,8 @@ int hafti_io_await_edge(hafti_io_runner_t *runner, hafti_io_descriptor_t *entry,
                          : watch(runner->worker, entry, operation->descriptor);
     if (code == -EPERM && operation->kind != HAFTI_IO_POLL)
         return HAFTI_IO_MAY_WAIT;
-    /* Of a file that is not ready for what is asked for nothing ever tells: a cancel or a close ends the wait. */
+    /* A file that is not ready for the requested events never becomes so: only a cancel or a close
+       ends the wait. */
     if (code == -EPERM)
         code = 0;
     return code == 0 ? hafti_io_wait_on(entry, operation, runner->task) : code;
@@ -93,7 +96,8 @@ int hafti_io_await_edge(hafti_io_runner_t *runner, hafti_io_descriptor_t *entry,
 
 /* ---- The table ---- */
 
-/* How many bytes a read asks for that may tell by their number whether some are left; 0: another operation. */
+/* How many bytes a read asks for that may tell by their number whether some are left; 0: another
+   operation. */
 static size_t asked_for(const hafti_io_operation_t *operation) {
     switch (operation->kind) {
     case HAFTI_IO_READ:
@@ -142,7 +146,7 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
     }
 }
 
-/* ---- The same in a run that is alone, for what is done most often ---- */
+/* ---- Short paths for the most frequent operations, in a run of one thread ---- */
 
 /* Of a TCP connection; -EAGAIN: not at once, or not in this way. */
 static HAFTI_IO_HOT ssize_t receive_lent(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,

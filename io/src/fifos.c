@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening FIFOs. Nothing tells when the other end of one is opened: so it is tried again, after pauses that grow. */
+/* Opening FIFOs. The kernel does not notify when the other end is opened, so the open is tried
+   again after pauses that grow. */
 #include "operations.h"
 
 #include <fcntl.h>
@@ -19,8 +20,8 @@ static int wait_a_little(int64_t *pause) {
     return haft_io_sleep(*pause);
 }
 
-/* Of one that does not block: whether somebody has it open to write, or had. tee takes nothing from it, and says that
-   it would have to wait only if there is a writer. */
+/* Whether the non-blocking FIFO has, or had, a writer. tee takes nothing from it, and returns
+   EAGAIN only if there is a writer. */
 static bool has_writer(int fifo, int copy) {
     return HAFTI_IO_RESULT(tee(fifo, copy, 1, SPLICE_F_NONBLOCK)) != 0 ||
            hafti_io_poll_blocking(&(struct pollfd){fifo, POLLIN, 0}, 1, 0) != 0;
@@ -55,7 +56,7 @@ int haft_io_open_fifo(int directory, const char *path, int flags, mode_t mode) {
         code = wait_for_writer(fifo);
     if (fifo < 0 || code != 0)
         return code != 0 ? code : fifo;
-    fcntl(fifo, F_SETFL, fcntl(fifo, F_GETFL) & ~O_NONBLOCK); /* Nobody else has it. */
+    fcntl(fifo, F_SETFL, fcntl(fifo, F_GETFL) & ~O_NONBLOCK); /* No other task has it. */
     int opened = fifo;
     fifo = -1;
     return opened;

@@ -28,7 +28,8 @@ static ssize_t finish_file_call(void (*function)(void *), file_call_t *call) {
     return code == 0 ? call->done : code;
 }
 
-/* Who closes the descriptor meanwhile leaves that to the end of the call: a thread of the pool has its number. */
+/* A close meanwhile is put off to the end of the call, because a thread of the pool has the
+   number. */
 static ssize_t finish_call_on_descriptor(void (*function)(void *), file_call_t *call) {
     HAFTI_IO_USING hafti_io_use_t use = {.descriptor = call->descriptor};
     int code = hafti_io_use(&use);
@@ -45,7 +46,7 @@ static ssize_t finish_call_on_descriptor(void (*function)(void *), file_call_t *
             call->done = -errno;                                                                   \
     }
 
-/* A FIFO, whose other end nobody may ever open, is not for a thread of the pool. */
+/* A FIFO is not opened in the pool, because its other end may never be opened. */
 static int open_at_once(file_call_t *call) {
     call->is_fifo = hafti_io_waits_for_other_end(AT_FDCWD, call->path, call->flags);
     return call->is_fifo ? 0 : open(call->path, call->flags | O_CLOEXEC, call->mode);

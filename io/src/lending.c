@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is lent to who reads: blocks of one size, each with a header.
+ * Memory that is lent to readers: blocks of one size, each with a header.
  *
  *   | next | result | from | bytes ... |
  *                            ^ what the reader knows of it
  *
- * Any thread may give back any block. A worker keeps some for its next reads, without looking at their headers, which
- * are seldom in its caches; the others are malloc's.
+ * Any thread may give back any block. A worker keeps some for its next reads, without looking at
+ * their headers, which are seldom in its caches; the others are malloc's.
  */
 #include "descriptors.h"
 #include "memcheck.h"
 
 #include <stdlib.h>
 
-/* Valgrind and AddressSanitizer see who uses what he has given back. */
+/* Valgrind and AddressSanitizer report uses of memory that has been given back. */
 #if defined(__has_feature)
 #    if __has_feature(address_sanitizer)
 #        define WATCHED
@@ -28,7 +28,7 @@ enum { MOST_KEPT = 0 };
 enum { MOST_KEPT = HAFTI_IO_MOST_KEPT };
 #endif
 
-/* What `from` is while nobody has the block. */
+/* The value of `from` while the block is not lent. */
 static const unsigned AT_HOME = UINT32_MAX;
 
 #if __has_include(<valgrind/memcheck.h>)

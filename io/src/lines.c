@@ -5,9 +5,9 @@
  *   | given before ... | not asked for yet ... | room ... |
  *   memory             start                   end        size
  *
- * A line that is given ends with '\0', which stands in the place of the next one's first byte; that is kept in
- * `under` meanwhile. A wait begins when `start` is 0, and only what it returns moves `end`: so a cancelled one
- * has changed nothing.
+ * A line that is given ends with '\0', which stands in the place of the next one's first byte; that
+ * is kept in `under` meanwhile. A wait begins when `start` is 0, and only what it returns moves
+ * `end`: so a cancelled one has changed nothing.
  */
 #include "objects.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How threads wait for each other as such: the lock of an object, for a few instructions (hafti_io_guard: 0 free, 1 held,
- * 2 held and some thread sleeps for it), and the cell of a wait outside of tasks.
+ * How threads wait for each other as such: the lock of an object, for a few instructions
+ * (hafti_io_guard: 0 free, 1 held, 2 held and some thread sleeps for it), and the cell of a wait
+ * outside of tasks.
  */
 #include "base.h"
 
@@ -11,8 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Who gives the lock back looks whether it is 2, and then makes it 0. Who writes 2 in between is not woken: mostly he
-   finds 0 when he is about to sleep; if not, he sleeps for MOMENT. */
+/* The releasing thread checks whether the lock is 2, and then makes it 0. A thread that writes 2
+   in between is not woken: usually it finds 0 when it is about to sleep; if not, it sleeps for
+   MOMENT. */
 void hafti_io_guard_contended(uint32_t *lock) {
     enum { SPINS = 100 };
     static const struct timespec MOMENT = {.tv_nsec = HAFT_IO_MILLISECOND};

@@ -5,8 +5,9 @@
 
 #include "backends.h"
 
-/* A channel as one of several that are waited for (channel.c): its lock; under that, what can be done at once (-EAGAIN:
-   nothing), after which `*other` is to be let go; a place to wait in. `value` is sent, or is where what comes goes. */
+/* A channel as one of several that are waited for (channel.c): its lock; under that, what can be
+   done at once (-EAGAIN: nothing), after which `*other` is to be let go; a place to wait in.
+   `value` is sent, or is where what comes goes. */
 uint32_t *hafti_io_channel_lock(haft_io_channel_t *channel);
 int hafti_io_channel_do_now(haft_io_channel_t *channel, bool sends, void *value,
                             hafti_io_place_t **other);

@@ -59,9 +59,10 @@ int haft_io_close(int descriptor) {
 }
 
 /*
- * What MSG_WAITALL promises is more than one operation, which ends with what there is: the first has got so many bytes
- * of the message's parts. A cancel, or an error, is for the next, as it is of recvmsg(2); and so is what comes after
- * descriptors, or other control data, that have come along. `control_size` is the room for these, if none have.
+ * MSG_WAITALL takes more than one operation, because each ends with what there is: the first has
+ * received this many bytes of the message's parts. A cancel or an error is reported by the next
+ * call, as by recvmsg(2); and bytes after descriptors or other control data are for the next call,
+ * too. `control_size` is the room for control data, if none has come.
  */
 static HAFTI_IO_COLD ssize_t receive_all(int socket, struct msghdr *message, int flags,
                                          ssize_t first, size_t control_size) {

@@ -5,28 +5,32 @@
 
 #include "scheduler.h"
 
-/* In a child of fork (child.c): the run's workers do not touch what the kernel keeps for the parent. */
+/* In a child of fork (child.c): the run's workers do not touch what the kernel keeps for the
+   parent. */
 void hafti_io_become_child(hafti_io_crew_t *crew);
 
-/* What is handled in place on a task's stack; its state is the runner. */
+/* The clauses that run in place on a task's stack; their state is the runner. */
 extern const haft_handler_t *const hafti_io_operations;
-/* Makes the system call, which never blocks. -EAGAIN: the operation has to wait; HAFTI_IO_MAY_WAIT: the pool is to do it. */
+/* Makes the system call, which never blocks. -EAGAIN: the operation has to wait; HAFTI_IO_MAY_WAIT:
+   the pool is to do it. */
 ssize_t hafti_io_attempt(hafti_io_operation_t *operation);
-/* The same for what has had -EAGAIN though the socket may have been shut down: where it was, there is an answer for who
-   waits (0; of a listener -EINVAL), which the system does not give to who does not (of datagrams, and Unix listeners). */
+/* The same after an -EAGAIN on a socket that may have been shut down. In that case the result is
+   the one that the system gives only to a blocking call (0; for a listener -EINVAL), on datagram
+   sockets and Unix listeners. */
 ssize_t hafti_io_attempt_at_end(hafti_io_operation_t *operation);
-/* Makes the call on a thread of the pool, for a moment. HAFTI_IO_MAY_WAIT: in vain, since another has been there before; it
-   is to be tried again. */
+/* Makes the call on a thread of the pool, for some milliseconds. HAFTI_IO_MAY_WAIT: in vain,
+   because another thread was faster; it is to be tried again. */
 ssize_t hafti_io_operate_in_pool(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
-/* On a task: haft_io_call_briefly by a thread of the pool; elsewhere the function is called here. 0, or why it was not. */
+/* On a task: haft_io_call_briefly by a thread of the pool; elsewhere the function is called here.
+   0, or why it was not. */
 int hafti_io_call_for_a_moment(void (*function)(void *), void *argument);
 /* Makes the system call and waits for it on this thread. */
 ssize_t hafti_io_operate_blocking(hafti_io_operation_t *operation);
-/* The clause of haft_io_exchange when so many bytes have been sent. */
+/* The rest of the clause of haft_io_exchange after this many bytes have been sent. */
 ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload,
                                size_t sent);
 
-/* Of a cancelled task only what it waits for TO_THE_END is called. */
+/* In a cancelled task only waits TO_THE_END are begun. */
 int hafti_io_pool_call(hafti_io_runner_t *runner, void (*function)(void *), void *argument,
                        void (*left)(void *), enum hafti_io_wait_kind kind);
 void hafti_io_pool_stop(hafti_io_crew_t *crew);
@@ -34,16 +38,19 @@ void hafti_io_pool_stop(hafti_io_crew_t *crew);
 /* Whether it is a FIFO that is to be opened for one direction, and waits for the other end. */
 bool hafti_io_waits_for_other_end(int directory, const char *path, int flags);
 
-/* Waits, once, for something to happen to one of them, which may be nothing that was asked for. `turn`: so many such
-   waits were in vain. 0, -ETIMEDOUT, -ECANCELED, or another error; or how many were closed, which are marked. */
+/* Waits, once, for any event on one of them, which may be one that was not asked for. `turn` is the
+   number of such waits that were in vain. 0, -ETIMEDOUT, -ECANCELED, or another error; or how many
+   were closed, which are marked. */
 typedef int hafti_io_await_several_t(hafti_io_runner_t *runner, struct pollfd *entries,
                                      size_t count, int64_t deadline, unsigned turn);
-/* Asks poll(2), and waits until one of them has what is asked for; or, if `turn` is not 0, does what the effect
-   haft_io_poll says. */
+/* Asks poll(2), and waits until one of them has a requested event; or, if `turn` is not 0, does
+   what the effect haft_io_poll says. */
 int hafti_io_poll_by(hafti_io_await_several_t *await, hafti_io_runner_t *runner,
                      struct pollfd *entries, size_t count, int64_t deadline, unsigned turn);
-/* Waits with one cell in the lists of all of them; a descriptor that `find` does not know is left out. */
-/* Waits for the cell, unless there was an error; of a poll that is one of several waits (select.c), that is done there. */
+/* Waits with one cell in the lists of all of them; a descriptor that `find` does not know is left
+   out. */
+/* Waits for the cell, unless there was an error; of a poll that is one of several waits (select.c),
+   that is done there. */
 int hafti_io_await_poll(hafti_io_runner_t *runner, hafti_io_cell_t *cell, int code,
                         int64_t deadline);
 int hafti_io_wait_on_several(hafti_io_descriptor_t *(*find)(hafti_io_worker_t *worker,
@@ -53,8 +60,9 @@ int hafti_io_wait_on_several(hafti_io_descriptor_t *(*find)(hafti_io_worker_t *w
 /* POLLNVAL for one that was closed while it was waited for; how many that are. */
 int hafti_io_mark_closed(struct pollfd *entry, const hafti_io_waiter_t *waiter);
 
-/* Of a connect, or of a datagram for an address, to a local socket whose queue is full: to be tried again later, since
-   nothing tells when. (No error of connect(2) or sendto(2).) */
+/* Result of a connect to a local socket whose queue is full, or of a datagram for its address: to
+   be tried again later, because the kernel does not notify when there is room. (Not an error of
+   connect(2) or sendto(2).) */
 enum { HAFTI_IO_QUEUE_FULL = -ENOSR };
 
 /* Of memory that may be none, which the system says. */

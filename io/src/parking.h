@@ -5,9 +5,10 @@
  *   bits 0 to 55: the thread of this index sleeps, or is about to      bits 56 to 63: how many search
  *
  * No wake-up is lost: when a task can be taken and no thread searches, one is woken.
- * - Who offers a task puts it into a queue, then calls hafti_io_parking_wake. That does nothing if a thread
- *   searches, since every searching thread, before it sleeps, says so and then looks into all queues once more;
- *   and one that finds a task, and was the last, looks again whether there is more, and wakes another.
+ * - A thread that offers a task puts it into a queue, then calls hafti_io_parking_wake. That does
+ *   nothing if a thread searches: every searching thread, before it sleeps, announces that and then
+ *   looks into all queues once more; and if the last searching thread finds a task, it checks
+ *   whether there are more, and wakes another thread.
  * - A thread that is woken searches from then on: the waker has counted it.
  *
  * HAFTI_IO_STEP as in queue.h.
@@ -38,7 +39,8 @@ static inline bool hafti_io_parking_swap(hafti_io_parking_t *parking, uint64_t *
                                        __ATOMIC_SEQ_CST);
 }
 
-/* After something was offered: the index of the thread to be woken, which searches now; -1: none. */
+/* After something was offered: the index of the thread to be woken, which searches now; -1:
+   none. */
 static inline int hafti_io_parking_wake(hafti_io_parking_t *parking) {
     uint64_t seen = hafti_io_parking_look(parking);
     for (;;) {
@@ -55,7 +57,8 @@ static inline void hafti_io_parking_search(hafti_io_parking_t *parking) {
     __atomic_fetch_add(parking, HAFTI_IO_SEARCHER, __ATOMIC_SEQ_CST);
 }
 
-/* It has found work. True: nobody searches now. So the caller looks whether there is more, and then wakes. */
+/* The thread has found work. True: no thread searches now, so the caller checks whether there is
+   more work, and wakes another thread. */
 static inline bool hafti_io_parking_found(hafti_io_parking_t *parking) {
     HAFTI_IO_STEP(*parking);
     uint64_t before = __atomic_fetch_sub(parking, HAFTI_IO_SEARCHER, __ATOMIC_SEQ_CST);

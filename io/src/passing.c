@@ -56,8 +56,9 @@ int haft_io_receive_descriptor(int socket) {
 
 /* ---- Bytes ---- */
 
-/* sendfile(2) waits as its descriptors do, and so does splice(2), but that a pipe does not if the call says so. Where one of
-   them would wait, a thread of the pool makes the call when both are ready. */
+/* sendfile(2) blocks as its descriptors' modes say, and so does splice(2), which has a flag against
+   that for pipes only. A call that would block is made by a thread of the pool when both
+   descriptors are ready. */
 
 static int poll_both(struct pollfd first, struct pollfd second, unsigned turn) {
     struct pollfd entries[] = {first, second};
@@ -67,8 +68,9 @@ static int poll_both(struct pollfd first, struct pollfd second, unsigned turn) {
     return ((entries[0].revents | entries[1].revents) & POLLNVAL) != 0 ? -EBADF : 0;
 }
 
-/* Until there may be bytes in the one and room in the other; -EBADF: one of them was closed. What is broken is told at
-   once, whether it is asked for or not: then a further try says so, or it does not matter. */
+/* Waits until there may be bytes in the one and room in the other; -EBADF: one of them was closed.
+   A broken descriptor ends the wait at once, whether that was asked for or not: then another try
+   reports it, or it does not matter. */
 static int await_both(int from, int to, unsigned turn) {
     if (turn != 0)
         return poll_both((struct pollfd){from, POLLIN, 0}, (struct pollfd){to, POLLOUT, 0}, turn);
@@ -85,7 +87,8 @@ typedef struct move {
     ssize_t done;
 } move_t;
 
-/* In a function of its own, as every look at errno: the task may be on another thread after a wait. */
+/* In a function of its own, as every look at errno: the task may be on another thread after a
+   wait. */
 static __attribute__((noinline)) void move_now(void *argument) {
     move_t *m = argument;
     off_t position = m->offset != NULL ? *m->offset : 0,
@@ -106,7 +109,8 @@ static bool may_wait(const move_t *m) {
     return hafti_io_blocks(m->to) || (hafti_io_blocks(m->from) && !hafti_io_is_file(m->from));
 }
 
-/* Both descriptors, for what is moved; or, unless that has been tried, for whatever else is told of them. */
+/* Waits on both descriptors for data and room; or, unless that has been tried, for any other
+   event. */
 static bool are_ready(const move_t *m, bool tried) {
     struct pollfd entries[] = {{m->from, POLLIN, 0}, {m->to, POLLOUT, 0}};
     return hafti_io_poll_blocking(entries, 2, 0) == 2 &&
@@ -142,7 +146,8 @@ static ssize_t move(move_t *m) {
     }
 }
 
-/* Of what is simulated a part is copied: so much at once, as the system may do less than was asked. */
+/* Simulated bytes are copied in part: at most this much at once, because the system may do less
+   than was asked, too. */
 static ssize_t copy_part(int socket, int file, int64_t *offset, size_t size) {
     char part[4096];
     int64_t position = offset != NULL ? *offset : hafti_io_files_of(file)->seek(file, 0);

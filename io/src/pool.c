@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocking work: threads that take calls from a queue. One is started when there is work and none is
- * idle, up to a limit, and up to as many more for those that are in calls that were left; all end with the run.
+ * Blocking work: threads that take calls from a queue. One is started when there is work and none
+ * is idle, up to a limit, and up to as many more for those that are in calls that were left; all
+ * end with the run.
  *
- * A call lies in the frame of the task that waits for it. While it is queued a cancelled task withdraws it;
- * once a thread has taken it, the task waits for its end with a second cell. The thread wins the cell
- * under the lock, under which alone the task changes it, and does not touch the call any more. A call that may be
- * left has memory of its own: a cancelled task puts NULL for its cell and goes, and the thread frees the call.
+ * A call lies in the frame of the task that waits for it. While it is queued a cancelled task
+ * withdraws it; once a thread has taken it, the task waits for its end with a second cell. The
+ * thread wins the cell under the lock, under which alone the task changes it, and does not touch
+ * the call any more. A call that may be left has memory of its own: a cancelled task puts NULL for
+ * its cell and goes, and the thread frees the call.
  */
 #include "operations.h"
 
@@ -107,7 +109,7 @@ static void add_thread(hafti_io_pool_t *pool) {
         pool->count++;
 }
 
-/* False: there is no thread to serve it, and none can be had. */
+/* False: there is no thread to serve it, and the system refuses one. */
 static bool submit(hafti_io_pool_t *pool, call_t *call) {
     pthread_mutex_lock(&pool->lock);
     if (pool->queued >= pool->idle)
@@ -123,7 +125,8 @@ static bool submit(hafti_io_pool_t *pool, call_t *call) {
     return served;
 }
 
-/* BEGUN: `cell` is won when it has been called, and wakes the task, which must wait for that. LEFT: it is the thread's. */
+/* BEGUN: `cell` is won when it has been called, and wakes the task, which must wait for that. LEFT:
+   it is the thread's. */
 enum withdrawn { WITHDRAWN, BEGUN, LEFT, DONE };
 static enum withdrawn withdraw(hafti_io_pool_t *pool, call_t *call, hafti_io_cell_t *cell) {
     enum withdrawn how = DONE;

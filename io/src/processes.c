@@ -18,7 +18,7 @@ static void close_own(const int *descriptor) {
         haft_io_close(*descriptor);
 }
 
-/* Then what is waited for is asked now and then. */
+/* Otherwise the state is asked for now and then. */
 static bool has_no_descriptor(int descriptor) {
     return hafti_io_lacks_descriptor(descriptor) || hafti_io_is_missing(descriptor);
 }

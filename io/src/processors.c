@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many processors a program may use. A container sees all of the machine's, and is given the time of some: with
- * a thread for each it would use its time up at once, and stand still for the rest of each period. Control groups
- * (cgroups(7)) lie in one another, and each may have a limit:
+ * How many processors a program may use. A container sees all of the machine's, and is given the
+ * time of some: with a thread for each it would use its time up at once, and stand still for the
+ * rest of each period. Control groups (cgroups(7)) lie in one another, and each may have a limit:
  *
  *   a line of /proc/self/cgroup | limits are in
  *   0::/a/b                     | ROOT/a/b/cpu.max, ROOT/a/cpu.max, ROOT/cpu.max: "QUOTA PERIOD", or "max PERIOD"
  *   4:cpu,cpuacct:/a/b          | ROOT/cpu/a/b/cpu.cfs_quota_us and cpu.cfs_period_us, and so on; -1: none
  *
- * Seen from inside a container the path may be the machine's, and what is mounted at ROOT its last part: what is not
- * there limits nothing.
+ * Seen from inside a container the path may be the machine's, and what is mounted at ROOT its last
+ * part: what is not there limits nothing.
  */
 #include "processors.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's queue of tasks that any thread may take, from which others steal: a ring of bounded size.
+ * A thread's queue of tasks that any thread may take, from which others steal: a ring of bounded
+ * size.
  *
  *   head             tail
  *    | oldest ... newest |        a task's slot is its number modulo the size
@@ -9,15 +10,17 @@
  *
  *   bits 0 to 31: how many were taken      32 to 47: `head`      48 to 63: `tail`
  *
- * The owner alone puts, and takes the newest; whoever takes the oldest moves `head`. What he has read from the
- * slots before is his if the word was still the same. The count in the low bits makes the word differ where both
- * ends are again what they were and the slots are not: for four thousand million tasks.
+ * Only the owner puts tasks, and takes the newest; a thread that takes the oldest moves `head`.
+ * What that thread has read from the slots before is its own if the word was still the same. The
+ * count in the low bits makes the word differ where both ends are again what they were and the
+ * slots are not: for four thousand million tasks.
  *
- * So a task is in one queue at most, and whoever takes it has it. (Records of tasks are not freed before the run
- * ends: who reads slots in vain may have read one that has ended.)
+ * So a task is in one queue at most, and the thread that takes it owns it. (Records of tasks are
+ * not freed before the run ends, because a thread that reads slots in vain may have read a task
+ * that has ended.)
  *
- * HAFTI_IO_STEP(object) stands before each access to what other threads change: test_protocols tries all
- * orders.
+ * HAFTI_IO_STEP(object) stands before each access to what other threads change: test_protocols
+ * tries all orders.
  */
 #ifndef HAFTI_IO_QUEUE_H
 #define HAFTI_IO_QUEUE_H

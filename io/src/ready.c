@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a task goes on that has waited: in the queue of its worker, which another thread tells by mail; or, if it moves,
- * in a queue that any worker takes from.
+ * How a task goes on that has waited: in the queue of its worker, which another thread tells by
+ * mail; or, if it moves, in a queue that any worker takes from.
  *
- * Tasks that move. One that can go on again is OFFERED: it goes into the queue of what can be stolen, and is
- * resumed by whoever takes it. It is its worker that offers it, between tasks: another thread that wakes it
- * sends it there by mail. So it is suspended by then, and nothing of it is under way on that thread.
+ * Tasks that move. A moving task that can go on is OFFERED: it goes into the queue from which tasks
+ * are stolen, and the thread that takes it resumes it. Its worker offers it, between tasks; another
+ * thread that wakes it sends it to that worker's inbox. So it is suspended by then, and none of its
+ * work is under way on that thread.
  *
  *   what it has with its worker           | when it is offered, and when it is taken
  *   the timer of its wait                 | removed: the wait is over
@@ -28,7 +29,8 @@ void hafti_io_offer_started(hafti_io_worker_t *worker, haft_io_task_t *task) {
     hafti_io_offer(worker, task);
 }
 
-/* A time that has come counts now: a task that only yields may be OFFERED whenever timers are looked at. */
+/* A time that has come counts now: a task that only yields may be OFFERED whenever timers are
+   looked at. */
 void hafti_io_set_timers(hafti_io_worker_t *worker, const haft_io_task_t *task) {
     for (haft_io_scope_t *scope = task->runner->scope; scope != task->home; scope = scope->outer) {
         if (!scope->timed)
@@ -81,8 +83,9 @@ void hafti_io_favour(haft_io_task_t *task) {
 }
 
 /*
- * The queue is turned until the task is its first. The waiter keeps a place at the end of what it has spawned
- * meanwhile, which most often are the tasks that it waits for next: they run by one switch.
+ * The queue is turned until the task is its first. The waiter keeps a place at the end of what it
+ * has spawned meanwhile, which most often are the tasks that it waits for next: they run by one
+ * switch.
  *
  *   ..., older tasks, `task`, siblings    becomes    `task`, siblings, `waiter`, ..., older tasks
  */
@@ -93,8 +96,8 @@ static void turn_queue(hafti_io_worker_t *worker, haft_io_task_t *task, haft_io_
     hafti_io_append(&task->queued, head);
 }
 
-/* Depth before breadth: who waits for a new task lets it go first, and goes on when it has ended. So a tree
-   of tasks needs stacks for a branch, not for a level. */
+/* Depth before breadth: a task that joins a new one lets it go first, and continues when it has
+   ended. So a tree of tasks needs stacks for a branch, not for a level. */
 void hafti_io_favour_new(hafti_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
     if (worker->shared)
         hafti_io_dive_to(worker, task);

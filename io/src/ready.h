@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How a task goes on: in the queue of its worker, by mail from another thread, or, if it moves, with any of them. */
+/* How a task goes on: in the queue of its worker, by mail from another thread, or, if it moves,
+   with any of them. */
 #ifndef HAFTI_IO_READY_H
 #define HAFTI_IO_READY_H
 
@@ -19,7 +20,8 @@ void hafti_io_set_timers(hafti_io_worker_t *worker, const haft_io_task_t *task);
 void hafti_io_offer(hafti_io_worker_t *worker, haft_io_task_t *task);
 /* For a new task that lives long and mostly waits, as one that serves a connection. */
 void hafti_io_spread(hafti_io_worker_t *worker, haft_io_task_t *task);
-/* Somebody waits for the new task: if it is in the worker's queue, the newest of that go first until it is taken. */
+/* A joiner waits for the new task: if that is in the worker's queue, the newest go first until it
+   is taken. */
 void hafti_io_dive_to(hafti_io_worker_t *worker, const haft_io_task_t *task);
 /* The next that can be started: of the worker's own, or what had no room; NULL: none. */
 haft_io_task_t *hafti_io_take_offered(hafti_io_worker_t *worker);
@@ -32,26 +34,28 @@ void hafti_io_rises(hafti_io_worker_t *worker);
 void hafti_io_stops_searching(hafti_io_worker_t *worker);
 /* The same where the caller's thread is another than its worker's, or the task moves. */
 HAFTI_IO_COLD void hafti_io_ready_elsewhere(haft_io_task_t *task);
-/* Lets those go on whom other threads have put into the worker's inbox; by its thread. */
+/* Wakes the tasks that other threads have put into the worker's inbox; called by its thread. */
 void hafti_io_take_mail(hafti_io_worker_t *worker);
-/* So many tasks may start since those that are favoured went to the end of the queue like all others: so tasks that
-   nobody joins do not starve. */
+/* This many tasks may start before favoured ones go to the end of the queue like all others, so
+   that tasks without a joiner do not starve. */
 enum { HAFTI_IO_MOST_FAVOURED = 1024 };
 /* False: others have been passed over too often. */
 static inline bool hafti_io_may_favour(const hafti_io_worker_t *worker) {
     return worker->counters.tasks - worker->fair_at < HAFTI_IO_MOST_FAVOURED;
 }
-/* Moves a task that is in its worker's queue to the front, unless others have been passed over too often. */
+/* Moves a task that is in its worker's queue to the front, unless others have been passed over too
+   often. */
 void hafti_io_favour(haft_io_task_t *task);
-/* The same for a task that may not have started, for who waits for it; of any worker. In a run that is alone
-   the waiter is in the queue from now on, and goes on there, if it is READY by then. */
+/* The same for a task that may not have started, called by its joiner; of any worker. In a run that
+   is alone the joiner is in the queue from now on, and goes on there if it is READY by then. */
 void hafti_io_favour_new(hafti_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter);
 
-/* The task that runs may be woken by itself, when it looks at what the kernel has done before it waits: it is
-   READY then although its fiber is not suspended yet, and nobody else may take it. */
+/* The task that runs may be woken by itself, when it looks at what the kernel has done before it
+   waits: it is READY then although its fiber is not suspended yet, and no other thread may take
+   it. */
 static inline void hafti_io_let_go_on(hafti_io_worker_t *worker, haft_io_task_t *task) {
     hafti_io_set_state(task, HAFTI_IO_READY);
-    if (HAFTI_IO_LIKELY(!hafti_io_linked(&task->queued))) /* else it kept a place */
+    if (HAFTI_IO_LIKELY(!hafti_io_linked(&task->queued))) /* otherwise it kept a place */
         hafti_io_append(worker->woken, &task->queued);
 }
 /* The same for one that may move, by its worker. */
@@ -67,7 +71,8 @@ static inline bool hafti_io_is_of_this_thread(const haft_io_task_t *task) {
     return task != NULL && task->worker == hafti_io_worker() && !task->moves;
 }
 /* Lets the task run again; any thread. */
-/* What is rare leaves first, here and below: gcc takes what follows an `else` that calls a cold function for cold. */
+/* Rare cases return first, here and below: gcc treats code after an `else` that calls a cold
+   function as cold. */
 static inline void hafti_io_ready(haft_io_task_t *task) {
     if (HAFTI_IO_UNLIKELY(!hafti_io_is_of_this_thread(task))) {
         hafti_io_ready_elsewhere(task);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records of tasks and of runners. Their memory stays theirs until the run ends, in blocks of the worker which are
- * the larger the more there are:
+ * Records of tasks and of runners. Their memory stays theirs until the run ends, in blocks of the
+ * worker which are the larger the more there are:
  *
  *   block:  | the next block | record | record | ... |
  *
- * Very many records, used in whatever order, would lie on more pages than the processor remembers: so further blocks
- * are huge pages, where the system has them.
+ * Very many records, used in whatever order, would lie on more pages than the processor remembers:
+ * so further blocks are huge pages, where the system has them.
  */
 #include "workers.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of its own, since who asks may have gone when the answer comes. */
+/* In memory of its own, because the asking task may have gone when the answer comes. */
 typedef struct resolve_call {
     const char *host, *service; /* or NULL */
     const struct addrinfo *hints;

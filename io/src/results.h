@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What calls of the system say, as values: errno stays what it was; and which
- * descriptors make a call wait. libhaft-posix, which knows nothing else of this folder, includes it, too.
+ * Results of system calls as values, without changing errno; and which descriptors make a call
+ * block. libhaft-posix, which knows nothing else of this folder, includes it, too.
  */
 #ifndef HAFTI_IO_RESULTS_H
 #define HAFTI_IO_RESULTS_H
@@ -12,8 +12,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-/* The result of a call that sets errno, or the negative error number. Not in a function that waits: compilers keep
-   the address of errno, which is another thread's after a wait of a task that moves. */
+/* The result of a call that sets errno, or the negative error number. Not in a function that
+   waits: compilers keep the address of errno, which is another thread's after a wait of a task
+   that moves. */
 #define HAFTI_IO_RESULT(call)                                                                      \
     __extension__({                                                                                \
         int saved_ = errno;                                                                        \
@@ -26,21 +27,23 @@
     })
 
 /*
- * An optional system call is not to be had: the kernel does not know it, or not what it is asked for, or a filter
- * refuses what it does not know itself. What else is done then says so itself where the error was the call's answer.
+ * Whether the error says that an optional system call is missing: the kernel does not know the call
+ * or its arguments, or a filter refuses it. If the error was a genuine answer, the fallback reports
+ * it again.
  */
 static inline bool hafti_io_is_missing(int code) {
     return code == -ENOSYS || code == -EPERM || code == -EINVAL;
 }
 
-/* The process, or the system, has no descriptor left. Nothing tells when it has one again. */
+/* The process, or the system, has no descriptor left. Nothing notifies when there is one again. */
 static inline bool hafti_io_lacks_descriptor(int code) {
     return code == -EMFILE || code == -ENFILE;
 }
-/* After that it is asked again, or, where there is no descriptor that would tell of it, what is waited for. */
+/* After that it is asked again, or, where there is no descriptor that would tell of it, what is
+   waited for. */
 #define HAFTI_IO_DESCRIPTOR_PAUSE (10 * HAFT_IO_MILLISECOND)
 
-/* A number that getsockopt(2) tells of the socket, or a negative error number. */
+/* A number from getsockopt(2), or a negative error number. */
 static __attribute__((noinline, unused)) int hafti_io_socket_option(int socket, int option) {
     int value = 0;
     socklen_t size = sizeof value;

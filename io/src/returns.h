@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For a function that waits and is called by tasks of different code by turns: it returns by a jump to the address
- * that was on the stack. What the processor foretells of a return is where the last call came from, which was
- * another task's; of a jump it remembers where it went after the jumps before. (gcc leaves the jump to a routine
- * of this name, but not in the large code model. Where returns are checked against a shadow stack, they stay.)
+ * For a function that waits and is called by tasks with different code in turn: it returns by a
+ * jump to the address that was on the stack. The return predictor would guess the previous caller,
+ * which belongs to another task. An indirect jump is predicted from history instead. (gcc leaves
+ * the jump to a routine of this name, but not in the large code model. Where returns are checked
+ * against a shadow stack, they stay.)
  */
 #ifndef HAFTI_IO_RETURNS_H
 #define HAFTI_IO_RETURNS_H

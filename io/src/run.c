@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run: its workers, one a thread, each with its back end, and what they share. The calling thread is the
- * first worker, and a run of one thread makes no other.
+ * A run: its workers, one a thread, each with its back end, and what they share. The calling thread
+ * is the first worker, and a run of one thread makes no other.
  *
- * The others are made one after another before the first task. One that gets no ring of io_uring has epoll; where the
- * system gives no more threads, or no descriptors for their back ends, the run goes on with those it has.
+ * The others are made one after another before the first task. One that gets no ring of io_uring
+ * has epoll; where the system gives no more threads, or no descriptors for their back ends, the run
+ * goes on with those it has.
  */
 #include "runs.h"
 #include "processors.h"
@@ -15,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A cancelled task is unwound on its stack. On AArch64 that takes more than the largest dense stack has, so that
-   core makes an ordinary one of this size. */
+/* A cancelled task is unwound on its stack. On AArch64 that takes more than the largest dense stack
+   has, so that core makes an ordinary one of this size. */
 #if defined __aarch64__
 enum { DENSE_SIZE = 16 << 10 };
 #else

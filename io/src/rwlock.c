@@ -2,9 +2,10 @@
 /*
  * Locks for many readers or one writer.
  *
- * A release hands the lock to the first waiter, under the object's lock: to a writer, or to all readers up to the next
- * writer. No task overtakes a waiter. So while a task waits, either the lock is held, or a task that has the object's
- * lock is about to let the first waiter in. A writer that gives up its wait lets the readers behind it in.
+ * A release hands the lock to the first waiter, under the object's lock: to a writer, or to all
+ * readers up to the next writer. No task overtakes a waiter. So while a task waits, either the lock
+ * is held, or a task that has the object's lock is about to let the first waiter in. A writer that
+ * gives up its wait lets the readers behind it in.
  */
 #include "objects.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The scheduler of a thread: a loop on its own stack that resumes tasks, in the order in which they
- * became ready, and polls the back end when there are none. In a run of several threads, tasks that have not
- * started are in a queue apart (stealing.c), and the two take turns.
+ * became ready, and polls the back end when there are none. In a run of several threads, tasks that
+ * have not started are in a queue apart (stealing.c), and the two take turns.
  *
- * A task runs on the fiber of a runner. A runner whose task has ended takes the next one itself if that
- * is new, so a task that never waits costs no fiber and no switch. What was suspended is resumed by the
- * loop only.
+ * A task runs on the fiber of a runner. A runner whose task has ended takes the next one itself if
+ * that is new, so a task that never waits costs no fiber and no switch. What was suspended is
+ * resumed by the loop only.
  *
  *   loop -- haft_resume --> runner's fiber: haft_handle(operations)
  *                              task's function
@@ -15,8 +15,8 @@
  *        <-- hafti_io_unwind --  a task that was cancelled or has failed: its fiber is finished, and begins anew
  *        <-- return ----------  a runner that is not needed any more
  *
- * Who lets a task go on. Its states are in state.h, those of its cell in cell.c. Who has won the cell calls
- * hafti_io_ready, once for each wait:
+ * How a task is woken. Its states are in state.h, those of its cell in cell.c. The winner of the
+ * cell calls hafti_io_ready, once for each wait:
  *
  *   on              | for a task that is             | what becomes of it
  *   its worker's    | PARKED                         | READY, the last of `ready`; of `polled` while the loop polls,
@@ -31,9 +31,9 @@
  *
  * A task that yields is RUNNING until the loop has it back, and then goes on as from PARKED.
  *
- * Why no wake-up is lost. A thread sleeps in the poll of its back end. What it must not miss is written by one
- * thread, and the flag that says that it sleeps by another; each writes first and then reads what the other has
- * written, both SEQ_CST: so at least one of them sees the other's.
+ * Why no wake-up is lost. A thread sleeps in the poll of its back end. The waker writes the news,
+ * and the sleeper writes the flag that it sleeps; each writes first and then reads what the other
+ * writes, both SEQ_CST, so at least one of them sees the other's write.
  *
  *   what comes           | who brings it writes    | then looks at      | who falls asleep writes    | then looks at
  *   mail                 | inbox                   | sleeping (to 0)    | sleeping = 1               | inbox
@@ -55,8 +55,8 @@
  *   searching            | when it begins to search, or    | its worker when it has a task, or gives its count back
  *                        |   rises and was counted         |   for the bit
  *
- * To end a poll is to write to an eventfd, which stays readable until a poll has found it so: also if that begins
- * later. Debug builds check what of this one thread can see (valid.c).
+ * To end a poll is to write to an eventfd, which stays readable until a poll has found it so: also
+ * if that begins later. Debug builds check what of this one thread can see (valid.c).
  */
 #include "scheduler.h"
 #include "valid.h"
@@ -65,15 +65,16 @@
 #include <time.h>
 
 enum {
-    /* While some are left that the last poll has woken: else ever more would be, long before they go on. */
+    /* Upper limit while woken tasks are still queued; polling sooner would wake further tasks
+       before these have run. */
     POLLED_BETWEEN_POLLS = 256,
     MOST_IDLE_RUNNERS = 64
 };
 
 /* ---- The ready queue ---- */
 
-/* Tasks that the last poll has woken go on by turns with the others: what was begun is ended, and its stack is
-   free, before ever more is begun. */
+/* Tasks that the last poll has woken take turns with the others, so that started work ends, and
+   frees its stack, before ever more is started. */
 static bool polled_turn(const hafti_io_worker_t *worker) {
     return worker->resumed % 2 == 0 && !hafti_io_ring_empty(&worker->polled);
 }
@@ -84,12 +85,12 @@ static inline __attribute__((always_inline)) void bring(const void *memory, int 
         __builtin_prefetch((const void *)((uintptr_t)memory + (uintptr_t)(line * HAFTI_IO_LINE)));
 }
 
-/* Often many were woken at once, each long after it has used its memory. What a task needs is brought into the
-   processor's caches while some before it run. */
+/* Often many were woken at once, each long after it has used its memory. What a task needs is
+   brought into the processor's caches while some before it run. */
 static void foresee(hafti_io_worker_t *worker) {
     enum { AHEAD = 3 }; /* tasks, with that which is to run */
-    /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames; below its fiber's
-       header, for the scope of its operations; of the header. */
+    /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames;
+       below its fiber's header, for the scope of its operations; of the header. */
     enum { BELOW = 3, ABOVE = 8, SCOPE = 7, SCOPE_END = 3, HEADER = 4 };
     const hafti_io_link_t *link = worker->polled.next;
     for (unsigned i = 0; i < worker->foreseen && link != &worker->polled; i++)
@@ -98,7 +99,7 @@ static void foresee(hafti_io_worker_t *worker) {
         const haft_io_task_t *task = HAFTI_IO_OWNER(link, haft_io_task_t, queued);
         bring(task->runner->fiber, 0, HEADER);
         bring(task->runner->fiber, -SCOPE, -SCOPE_END);
-        /* Who cancels may have it at this moment (cell.c). */
+        /* A canceller may have it at this moment (cell.c). */
         const void *cell = __atomic_load_n(&task->runner->cell, __ATOMIC_RELAXED);
         bring(cell, -BELOW, ABOVE);
         worker->foreseen++;
@@ -173,13 +174,14 @@ static HAFTI_IO_HOT haft_io_task_t *dequeue_polled(hafti_io_worker_t *worker) {
     return task;
 }
 
-/* The task, the first of the others, or NULL, unless one that the last poll has woken goes before it. */
+/* The task, the first of the others, or NULL, unless one that the last poll has woken goes before
+   it. */
 static inline haft_io_task_t *or_polled(hafti_io_worker_t *worker, haft_io_task_t *task) {
     if (HAFTI_IO_LIKELY(hafti_io_ring_empty(&worker->polled)))
         return task;
     if (task != NULL && !has_yielded(task))
         return task;
-    if (task != NULL) /* Who yields lets all others go first. */
+    if (task != NULL) /* A yielding task lets all others go first. */
         hafti_io_append(&worker->polled, &task->queued);
     return dequeue_polled(worker);
 }
@@ -196,7 +198,8 @@ dequeue_any(hafti_io_worker_t *worker) {
     return or_polled(worker, task);
 }
 
-/* Of those that are this worker's: in one turn of four another, if there is one, than the last poll has woken. */
+/* Of those that are this worker's: in one turn of four another, if there is one, than the last poll
+   has woken. */
 static haft_io_task_t *dequeue_own(hafti_io_worker_t *worker) {
     bool others_turn =
         hafti_io_ring_empty(&worker->polled) || worker->favours || worker->resumed % 4 == 0;
@@ -377,7 +380,8 @@ static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
     }
     hafti_io_set_state(task, HAFTI_IO_RUNNING);
     set_running(worker, runner);
-    /* Who looks at stacks has seen that it runs, or is seen here: dump.c has the barrier between. */
+    /* A thread that walks stacks has seen that the task runs, or is seen here: dump.c has the
+       barrier between. */
     if (shared && HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
         hafti_io_await_look(worker->crew);
     worker->operations = worker->turn_begins;
@@ -415,13 +419,14 @@ static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
 /* ---- The loop ---- */
 
 /*
- * The back end is asked again when PERIOD has passed. To read the clock takes as long as to resume a task that does
- * little: so it is read when as many tasks have gone on as did in that time of late, and not at all where nobody waits.
+ * The back end is polled again when PERIOD has passed. Reading the clock takes as long as resuming
+ * a task that does little. So it is read only after as many tasks as lately ran in that time, and
+ * not at all if no task waits.
  */
 static const int64_t PERIOD = 50 * HAFT_IO_MICROSECOND;
 enum { UNLOOKED_AFTER_SLEEP = 8 };
 
-/* In `spent` so many tasks have gone on as since the last poll. */
+/* `spent` is the time in which the tasks since the last poll have run. */
 static bool has_passed(hafti_io_worker_t *worker, int64_t spent) {
     unsigned resumed = worker->resumed - worker->polled_at;
     bool passed = spent >= PERIOD;
@@ -439,7 +444,7 @@ static HAFTI_IO_HOT __attribute__((noinline)) bool poll_is_due_by_time(hafti_io_
     return has_passed(worker, hafti_io_is_awaited(worker) ? hafti_io_clock() - worker->clock : 0);
 }
 
-/* How long a poll may take; negative: for ever. */
+/* How long a poll may take; negative: forever. */
 static int64_t time_to_sleep(hafti_io_worker_t *worker) {
     int64_t next =
         worker->timers.count != 0 ? hafti_io_timers_next(&worker->timers) : HAFT_IO_FOREVER;

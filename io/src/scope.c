@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scopes: who waits for whom, and how a cancel spreads.
+ * Scopes: which tasks are waited for, and how a cancel spreads.
  *
- * The scopes of a run are a tree. A task is spawned in one, its home. Once it waits it is in the list of
- * the innermost scope that it has opened since, or of its home. A cancel goes down from a scope to the scopes below and
- * wins the cells of the tasks in them; from then on what waits there is refused. Shielded scopes
- * stop it.
+ * The scopes of a run are a tree. A task is spawned in one, its home. Once it waits it is in the
+ * list of the innermost scope that it has opened since, or of its home. A cancel goes down from a
+ * scope to the scopes below and wins the cells of the tasks in them; from then on what waits there
+ * is refused. Shielded scopes stop it.
  *
- * The body of a scope runs on a fiber of its own inside its task's: so that it can be unwound up to the
- * scope, also in C, where nothing else catches.
+ * The body of a scope runs on a fiber of its own inside its task's: so that it can be unwound up to
+ * the scope, also in C, where nothing else catches.
  */
 #include "tasks.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- Who is told of a cancel ---- */
+/* ---- Telling of a cancel ---- */
 
 /* Under the lock of the scope, or before anybody knows it. */
 static void take_on_cancel(haft_io_scope_t *scope, haft_io_on_cancel_t **told) {
@@ -26,7 +26,7 @@ static void take_on_cancel(haft_io_scope_t *scope, haft_io_on_cancel_t **told) {
     scope->on_cancel = NULL;
 }
 
-/* Without any lock: it may do what it likes, and be gone. */
+/* Called without any lock: it may do anything, and may end itself. */
 static void tell_cancel(haft_io_on_cancel_t *told) {
     while (HAFTI_IO_UNLIKELY(told != NULL)) {
         haft_io_on_cancel_t *next = told->next;
@@ -35,8 +35,8 @@ static void tell_cancel(haft_io_on_cancel_t *told) {
     }
 }
 
-/* A cancel has reached who waits in the scope, or wants to be told. If it is that of a deadline, the scope that has
-   it ends with -ETIMEDOUT: something was cut short. */
+/* A cancel has reached a waiter in the scope, or an `on_cancel`. If a deadline caused it, the scope
+   with that deadline ends with -ETIMEDOUT, because something was interrupted. */
 static void cut_short(haft_io_scope_t *scope) {
     if (!__atomic_load_n(&scope->cancelled, __ATOMIC_ACQUIRE))
         return;
@@ -172,7 +172,7 @@ haft_io_scope_t *hafti_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t 
     return at;
 }
 
-/* Under its lock. Those who are to be told are added to `told`. */
+/* Called under its lock. Objects that are to be told are added to `told`. */
 static void spread(haft_io_scope_t *top, haft_io_on_cancel_t **told) {
     bool down;
     unsigned depth = 0;
@@ -186,7 +186,7 @@ static void spread(haft_io_scope_t *top, haft_io_on_cancel_t **told) {
     }
 }
 
-/* Called under the lock, returns without. `code` 0: what it cuts short says why. */
+/* Called under the lock, returns without it. `code` 0: the interrupted wait decides. */
 static void cancel_locked(haft_io_scope_t *scope, int code) {
     haft_io_on_cancel_t *told = NULL;
     if (scope->code == 0)
@@ -207,8 +207,8 @@ void haft_io_scope_cancel(haft_io_scope_t *scope) {
     hafti_io_scope_cancel(scope, -ECANCELED);
 }
 
-/* The code that a run returns has no words, and nobody else gets these. (What C++ throws, the caller of the run catches;
-   a simulation fails in many ways, and is repeated by its seed.) */
+/* The code that a run returns has no words, and no other code gets the message. (What C++ throws,
+   the caller of the run catches; a simulation fails in many ways, and is repeated by its seed.) */
 static void tell_of_run(const haft_io_scope_t *root, int code, const char *message,
                         const char *name) {
     if (code != HAFT_IO_BY_EXCEPTION && root->worker->simulated == NULL)
@@ -256,7 +256,7 @@ static void enter(haft_io_scope_t *scope, haft_io_task_t *task) {
     runner->scope = scope;
 }
 
-/* Who waits in it for its tasks is suspended here, and woken as its owner. */
+/* A task that waits for its scope's tasks is suspended here, and woken as the scope's owner. */
 static void check_leaver(const haft_io_scope_t *scope) {
     const haft_io_task_t *owner = scope->owner, *leaver = hafti_io_this_task();
     if (HAFTI_IO_UNLIKELY(leaver == NULL))
@@ -278,7 +278,8 @@ static void check_leaver(const haft_io_scope_t *scope) {
                         haft_io_task_name(owner), hafti_io_scope_name(scope));
 }
 
-/* True: it has waited for tasks. In a child of fork they do not run: the scope ends, and the wait is reported. */
+/* True: it has waited for tasks. In a child of fork they do not run: the scope ends, and the wait
+   is reported. */
 static bool leave(haft_io_scope_t *scope) {
     check_leaver(scope);
     const haft_io_task_t *owner = scope->owner;
@@ -312,7 +313,8 @@ static void note(haft_io_task_t *task, int code, const char *message) {
         hafti_io_scope_fail(task->runner->scope, code, message, task);
 }
 
-/* Runs the body until it returns or is unwound: true, with how it was. Its stack is like that of the task. */
+/* Runs the body until it returns or is unwound: true, with how it was. Its stack is like that of
+   the task. */
 static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument, void **result,
                      int *code) {
     HAFT_SCOPED haft_fiber_t *fiber = task != NULL ? hafti_io_fiber_of(task, body, argument)
@@ -365,7 +367,8 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
     bool waited = leave(&scope);
     if (scope.code != 0)
         return scope.code;
-    /* A cancel from outside reaches who waits for the tasks of a scope, too: they may be half done. */
+    /* A cancel from outside also unwinds a task that waits for a scope's tasks: their work may be
+       half done. */
     bool from_outside = !scope.shielded && hafti_io_is_cancelled(scope.outer);
     return was_unwound || (waited && from_outside) ? haft_io_unwind_cancelled() : 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a scope knows of its tasks: how many have not ended, which of them wait, and which wait to be joined. */
+/* What a scope knows of its tasks: how many have not ended, which of them wait, and which wait to
+   be joined. */
 #include "waits.h"
 
 /* For the list `tasks_here`, or for `tasks` and `ended`. */
@@ -32,7 +33,8 @@ void hafti_io_scope_unlist(haft_io_scope_t *scope, hafti_io_runner_t *runner) {
     runner->listed = false;
 }
 
-/* Without the lock, but for the last: who leaves the scope holds it when he sees that there is none. */
+/* Without the lock, except for the last one: the task that leaves the scope holds the lock when it
+   sees that none is left. */
 void hafti_io_scope_count_down_shared(haft_io_scope_t *home, hafti_io_worker_t *worker) {
     if (home->split && home->worker == worker && !home->merged) {
         __atomic_store_n(&home->live_here, home->live_here - 1, __ATOMIC_RELAXED);

@@ -2,12 +2,13 @@
 /*
  * One wait for several things: channels, events, descriptors, signals.
  *
- * What has a lock, a channel or an event, is looked at under the locks of all, which are taken in the order of their
- * addresses; under the same locks the task takes a place in each, with one cell. So the cell is not yet to be won while
- * the task wins that of another.
+ * Objects with a lock (channels, events) are looked at under the locks of all, which are taken in
+ * the order of their addresses; under the same locks the task takes a place in each, with one cell.
+ * So its cell cannot be won yet while the task wins that of another.
  *
- * Descriptors are waited for by the back end's poll, with the same cell (hafti_io_runner_t.poll_cell): whoever wins it
- * ends the wait. A signal is a descriptor, too: a signalfd that is made for the call.
+ * Descriptors are waited for by the back end's poll, with the same cell
+ * (hafti_io_runner_t.poll_cell): winning it ends the wait. A signal is a descriptor, too: a
+ * signalfd that is made for the call.
  */
 #include "objects.h"
 #include "system.h"
@@ -35,7 +36,7 @@ typedef struct selection {
     size_t polled_count;
 } selection_t;
 
-/* ---- What has a lock ---- */
+/* ---- Channels and events ---- */
 
 static uint32_t *lock_of(const haft_io_select_case_t *choice) {
     return choice->channel != NULL ? hafti_io_channel_lock(choice->channel)
@@ -123,8 +124,9 @@ static int done_by_other(const selection_t *s, uint32_t outcome) {
 }
 
 /*
- * Where to begin to look, so that no choice is passed over again and again: the multiples of the golden ratio lie evenly
- * in every part of their sequence, also to one of several who choose by turns. In a simulation the seed decides.
+ * Where to begin to look, so that no choice is passed over again and again: the multiples of the
+ * golden ratio lie evenly in every part of their sequence, also for one of several tasks that
+ * choose in turn. In a simulation the seed decides.
  */
 static size_t next_turn(size_t count) {
     static uint64_t multiple; /* without its whole part */
@@ -167,7 +169,7 @@ static int select_objects(selection_t *s, int64_t deadline) {
     return index;
 }
 
-/* ---- What is polled ---- */
+/* ---- Descriptors and signals ---- */
 
 static int poll_entries(hafti_io_runner_t *runner, const selection_t *s, int64_t deadline,
                         unsigned turn) {
@@ -202,8 +204,8 @@ static int take_ready(const selection_t *s, size_t from) {
     return -EAGAIN;
 }
 
-/* Waits for both. An index; or -EAGAIN: something has happened, and all are to be looked at again; or an error. Called
-   under the locks, returns without. */
+/* Waits for both. An index; or -EAGAIN: something has happened, and all are to be looked at again;
+   or an error. Called under the locks, returns without. */
 static int wait_for_all(hafti_io_runner_t *runner, const selection_t *s, int64_t deadline,
                         unsigned turn) {
     hafti_io_cell_t cell = cell_to_wait(s);
@@ -214,7 +216,7 @@ static int wait_for_all(hafti_io_runner_t *runner, const selection_t *s, int64_t
     bool has_waited = runner->poll_cell == NULL;
     runner->poll_cell = NULL;
     leave_places(s);
-    /* Who has won it lets the task go on, which has to have waited. */
+    /* The winner wakes the task, which must have waited. */
     if (!has_waited)
         hafti_io_cell_give_up(&cell);
     uint32_t outcome = __atomic_load_n(&cell.word, __ATOMIC_ACQUIRE);

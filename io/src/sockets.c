@@ -47,7 +47,7 @@ int haft_io_shutdown(int socket, int how) {
     return hafti_io_network_of(socket)->shutdown(socket, how);
 }
 
-/* Its size; 0 for what is no numeric address. */
+/* Its size; 0 if it is not a numeric address. */
 static socklen_t numeric_address(address_t *address, const char *host, uint16_t port) {
     memset(address, 0, sizeof *address);
     if (host == NULL)
@@ -151,8 +151,9 @@ int haft_io_connect_unix(const char *path) {
 /* ---- Connecting by name ---- */
 
 /*
- * The addresses of a name are tried in turn, each as soon as the one before has failed, or has not answered for a
- * while; then both are waited for (RFC 8305). The first connection is the caller's, and ends the other attempts.
+ * The addresses of a name are tried in turn, each as soon as the one before has failed, or has not
+ * answered for a while; then both are waited for (RFC 8305). The first connection is the caller's,
+ * and ends the other attempts.
  *
  *   body:   attempt 0 . . . . attempt 1 . attempt 2
  *              |   250 ms       | fails     | connects: cancels the scope
@@ -198,7 +199,7 @@ static void *try_all(void *argument) {
         attempt_t *attempt = &race->attempts[i];
         int code = haft_io_spawn_with(&(haft_io_task_options_t){.name = "an address to connect to"},
                                       try_address, attempt);
-        if (code != 0) /* else it is the attempt's, which may have failed by now */
+        if (code != 0) /* otherwise it belongs to the attempt, which may have failed by now */
             attempt->code = code;
         else if (i + 1 < race->count &&
                  haft_io_event_wait_until(&attempt->failed, haft_io_now() + patience) == -ECANCELED)
@@ -214,7 +215,8 @@ static const struct addrinfo *next_of(const struct addrinfo *one, int family, bo
     return one;
 }
 
-/* Those of the first one's family and others by turns: a family that does not work here costs one attempt. */
+/* Alternates between addresses of the first one's family and others, so a family that does not work
+   here costs one attempt. */
 static void choose_order(race_t *race, const struct addrinfo *first) {
     const struct addrinfo *same = first, *other = next_of(first, first->ai_family, false);
     for (size_t i = 0; i < race->count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-io share. docs/io.md, "Inside", says what the parts are; each struct stands
- * here with who may touch it.
+ * What the files of libhaft-io share. docs/io.md, "Inside", explains the parts; each struct says
+ * which thread may touch it.
  *
  * A task's states:
  *
@@ -18,26 +18,28 @@
  *            | if it is to be joined       |
  *   FREE     | the worker's free list      | the next spawn
  *
- * A run has a worker a thread. A run of one thread is alone, one of several is shared. A task that has
- * started stays with its worker, unless it moves: then it may have another after each wait. Everything of a task, a timer or a worker is touched by the worker's own
- * thread only, but for the words marked "any thread". Of a scope the lists, and what becomes of it, are
- * touched under its lock; who holds it may take those of scopes below. A run that is alone takes no such
- * lock, and uses no atomic instruction for what only its thread touches.
+ * A run has a worker a thread. A run of one thread is alone, one of several is shared. A task that
+ * has started stays with its worker, unless it moves: then it may have another after each wait.
+ * Only the worker's own thread touches a task, a timer or a worker, except for the words marked
+ * "any thread". The lists and the outcome of a scope are touched under its lock; the holder of that
+ * lock may take those of scopes below. A run that is alone takes no such lock, and uses no atomic
+ * instruction for what only its thread touches.
  */
 #ifndef HAFTI_IO_STATE_H
 #define HAFTI_IO_STATE_H
 
 #include "timers.h"
 
-/* Suspends the task until its cell has been won. Without a scheduler there is no task that could. Its slot is that of
-   no operation which tasks perform by turns with it: see io_effects.h. */
+/* Suspends the task until its cell has been won. Never performed without a scheduler. Its cache
+   slot differs from those of the operations that tasks alternate with it: see io_effects.h. */
 HAFT_EFFECT_IN_SLOT(5, hafti_io_park, void, {});
-/* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed, which its scope knows by then. */
+/* Thrown to unwind a task, or a scope's body: -ECANCELED, or how it failed, which its scope knows
+   by then. */
 HAFT_EFFECT(hafti_io_unwind, void, { int code; });
 
 enum hafti_io_outcome {
     HAFTI_IO_WAITING = 0,
-    HAFTI_IO_CLAIMED, /* won by somebody who still hands something over */
+    HAFTI_IO_CLAIMED, /* won by a party that still hands something over */
     HAFTI_IO_WOKEN,
     HAFTI_IO_CANCELLED,
     HAFTI_IO_TIMED_OUT,
@@ -53,7 +55,7 @@ enum hafti_io_wait_kind { HAFTI_IO_CANCELLABLE, HAFTI_IO_TO_THE_END };
 
 static inline bool hafti_io_cell_swap(hafti_io_cell_t *cell, uint32_t outcome) {
     uint32_t expected = HAFTI_IO_WAITING;
-    if (__libc_single_threaded) { /* Nobody can come between. */
+    if (__libc_single_threaded) { /* No other thread can interfere. */
         if (__atomic_load_n(&cell->word, __ATOMIC_RELAXED) != expected)
             return false;
         __atomic_store_n(&cell->word, outcome, __ATOMIC_RELAXED);
@@ -62,13 +64,13 @@ static inline bool hafti_io_cell_swap(hafti_io_cell_t *cell, uint32_t outcome) {
     return __atomic_compare_exchange_n(&cell->word, &expected, outcome, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_ACQUIRE);
 }
-/* The same in two steps; between them the waiter stays where it is, for a value to be copied. */
+/* The same in two steps; between them the waiter stays suspended, so that a value can be copied. */
 static inline bool hafti_io_cell_claim(hafti_io_cell_t *cell) {
     return hafti_io_cell_swap(cell, HAFTI_IO_CLAIMED);
 }
 /* Lets a thread go on that waits as such. */
 HAFTI_IO_COLD void hafti_io_wake_thread(hafti_io_cell_t *cell);
-/* What runner->cell is while who cancels looks at the cell; see cell.c. */
+/* The value of runner->cell while a canceller looks at the cell; see cell.c. */
 #define HAFTI_IO_CELL_TAKEN ((hafti_io_cell_t *)1)
 
 enum hafti_io_task_state {
@@ -89,7 +91,8 @@ typedef struct hafti_io_binding {
     void *value;
 } hafti_io_binding_t;
 
-/* What only a task that has started needs; the next task of the runner finds it cleared (scheduler.c). */
+/* What only a task that has started needs; the next task of the runner finds it cleared
+   (scheduler.c). */
 struct hafti_io_runner {
     haft_fiber_t *fiber;
     haft_io_task_t *task; /* NULL: idle */
@@ -109,9 +112,9 @@ struct hafti_io_runner {
     bool late : 1;            /* one of its `limits` has passed: it is not to wait */
     bool single : 1;          /* for one task, which has a stack of its own */
     bool accepted : 1;        /* a connection, since it has spread a task */
-    bool
-        closes : 1; /* by a function of haft_io_close_by, for which others of its thread may wait, busily */
-    unsigned stays;          /* so many things keep it with its worker: requests to the kernel */
+    bool closes : 1; /* by a function of haft_io_close_by, for which others of its thread may wait,
+                        busily */
+    unsigned stays;  /* number of things that keep it with its worker: requests to the kernel */
     hafti_io_link_t link;    /* in scope->tasks once it has waited */
     hafti_io_timer_t *timer; /* of its wait, or NULL */
     haft_io_gate_t *gate;
@@ -129,13 +132,13 @@ struct haft_io_task {
     hafti_io_worker_t *worker;
     uint8_t state;   /* see the table above; any thread may read it */
     bool moves;      /* to other workers when it has waited; never in a run that is alone */
-    bool kept;       /* ENDED: for who joins it, in a list of home by `queued` */
+    bool kept;       /* ENDED: for its joiner, in a list of home by `queued` */
     bool kept_here;  /* `kept`: in that of the home's worker, `ended_here` */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
     bool spread;     /* counted in its worker's `spread` */
-    uint8_t stack;   /* it has one of its own, of so many bits; 0: one as all of the run */
+    uint8_t stack;   /* log2 of the size of its own stack; 0: a stack as the run's */
     haft_io_scope_t *home;   /* in which it was spawned */
-    hafti_io_cell_t *joiner; /* NULL: nobody yet; any thread */
+    hafti_io_cell_t *joiner; /* NULL: none yet; any thread */
     union {
         void *(*function)(void *);
         void *result; /* when that has returned */
@@ -151,17 +154,18 @@ struct haft_io_task {
 
 _Static_assert(sizeof(haft_io_task_t) == 96, "a million take 96 MB");
 
-/* What a task's joiner is, if it is no cell. */
+/* Values of a task's joiner that are not cells. */
 #define HAFTI_IO_NOT_JOINABLE ((hafti_io_cell_t *)1)
-#define HAFTI_IO_ENDING ((hafti_io_cell_t *)2) /* who ends it still looks at the joiner's cell */
+/* the thread that ends it still looks at the joiner's cell */
+#define HAFTI_IO_ENDING ((hafti_io_cell_t *)2)
 #define HAFTI_IO_HAS_ENDED ((hafti_io_cell_t *)3)
 
 /*
- * In a shared run the worker whose task has opened a scope counts the tasks that it spawns and ends there, and
- * lists those that end, for itself: `live_here` and `ended_here` are touched by its thread only, without
- * lock or atomic instruction, and lie apart from what the others write. So a count may be below 0. `live` begins
- * with UNMERGED, and cannot come to 0 before hafti_io_scope_merge has put `live_here` in its place. Nothing
- * of this where the opener moves.
+ * In a shared run the worker whose task has opened a scope counts the tasks that it spawns and ends
+ * there, and lists those that end, for itself: `live_here` and `ended_here` are touched by its
+ * thread only, without lock or atomic instruction, and lie apart from what the others write. So a
+ * count may be below 0. `live` begins with UNMERGED, and cannot come to 0 before
+ * hafti_io_scope_merge has put `live_here` in its place. Nothing of this where the opener moves.
  */
 #define HAFTI_IO_UNMERGED (SIZE_MAX / 4 + 1)
 
@@ -182,12 +186,12 @@ struct haft_io_scope_state {
     hafti_io_link_t tasks; /* runners of those that have this as their innermost, and have waited */
     hafti_io_link_t ended; /* tasks of this home that have not been joined */
     size_t live;           /* tasks of this home that have not ended; 0 only under the lock */
-    hafti_io_cell_t *closer; /* of who waits for `live` to be 0 */
-    haft_io_task_t *owner;   /* who opened it; NULL: haft_io_run */
+    hafti_io_cell_t *closer; /* of the task that waits for `live` to be 0 */
+    haft_io_task_t *owner;   /* the task that opened it; NULL: haft_io_run */
     const char *name;
     haft_io_failures_t *failures;
     haft_io_on_failure_t *on_failure;
-    haft_io_on_cancel_t *on_cancel; /* until somebody has taken it, under the lock, to tell it */
+    haft_io_on_cancel_t *on_cancel; /* until it is taken, under the lock, to be called */
     int64_t deadline;               /* its own; HAFT_IO_FOREVER: none */
     hafti_io_timer_t timer;
     hafti_io_several_t *several;   /* whose calls its tasks are */

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of several threads: where new tasks wait to be started, by which thread, and who sleeps. (Where tasks that
- * move wait to go on: in the same queues.)
+ * Runs of several threads: where new tasks wait to be started, which thread starts them, and which
+ * threads sleep. (Moving tasks that can go on wait in the same queues.)
  *
  *   haft_io_spawn -> the spawner's queue (queue.h) -> its own worker, or one that has nothing to do
  *                 -> the crew's overflow, when that is full, or by its turn -> any worker
  *
- * A thread that finds nothing to do searches for a while, then sleeps in its back end (parking.h). It is
- * woken for mail, by what it waits for there, or to search. It searches for longer when that has paid lately:
- * something was found, or it was woken by another thread as soon as it slept. Where others want its processor,
- * who searches uses up its share of that, and is not given it when there is work: so a thread that
- * was interrupted for long while it searched goes to sleep at once for the next so many times.
+ * A thread that finds nothing to do searches for a while, then sleeps in its back end (parking.h).
+ * It is woken for mail, by what it waits for there, or to search. It searches for longer when that
+ * has paid lately: something was found, or it was woken by another thread as soon as it slept. If
+ * other processes want its processor, a searching thread uses up its share of it, and does not get
+ * it when there is work. So a thread that was interrupted for long during a search goes to sleep at
+ * once the next times.
  *
- * It takes longer to bring a task to another thread than to run a short one, and tasks that talk to each other
- * do so sooner on one thread. So a thread steals what has waited for some looks, while its worker did next to
- * nothing; from one that is quick, after more of them. (The first tasks of a worker are slow, since their stacks
- * are new.) Looks count also where mail comes in between, else who gets mail often would steal nothing. Who looks
- * disturbs, and who searches on a processor that he shares with the one that has the work
- * keeps it from him: so looks are apart, and he gives way between them.
+ * Bringing a task to another thread takes longer than running a short one, and tasks that talk to
+ * each other are faster on one thread. So a thread steals a task only after some scans during which
+ * the task's worker did next to nothing, and after more scans from a quick worker. (The first tasks
+ * of a worker are slow, because their stacks are new.) Scans interrupted by incoming mail still
+ * count, or a worker with much mail would never steal. Scanning disturbs the victim's cache lines,
+ * and a thief that shares the victim's processor keeps it from running; so scans are spaced out,
+ * and the thief yields between them.
  *
- * What serves a connection starts at once where it was spawned, most often, and waits there: nobody would steal it,
- * and the thread that accepts would have all. So the first task that is spawned after a connection was accepted goes
- * to the worker that has the fewest of these, and stays there.
+ * A task that serves a connection usually starts at once where it was spawned, and waits there: it
+ * would never be stolen, and the accepting thread would have them all. So the first task spawned
+ * after an accept goes to the worker that has the fewest of these, and stays there.
  *
- * A worker takes its own tasks by age. But who joins a new one that is in its own queue lets the newest go first
- * down to that, which are the siblings: so a batch runs without a switch for each, a tree
- * goes depth first, and thieves find the oldest, which are the largest parts of a tree.
+ * A worker takes its own tasks by age. The exception is a join of a new task in the joiner's own
+ * queue: then the newest, which are its siblings, go first, down to that task. So a batch runs
+ * without a switch for each, a tree runs depth first, and thieves find the oldest tasks, which are
+ * the largest parts of a tree.
  */
 #include "ready.h"
 
@@ -36,7 +39,7 @@ enum {
     LEAST_SEARCHES = 4,      /* before a thread sleeps */
     MOST_SEARCHES = 128,     /* the same; about as long as it takes to sleep and be woken */
     STOLEN_AT_ONCE = 32,     /* most */
-    OVERFLOW_TURN = 16,      /* every so many tasks the overflow comes first */
+    OVERFLOW_TURN = 16,      /* after this many tasks the overflow comes first */
     OVERFLOW_AT_FIRST = 256, /* its size */
     LOOKS_BETWEEN_YIELDS = 4,
     LEAST_UNSEARCHED = 256, /* sleeps without a search, after one that was interrupted */
@@ -189,7 +192,8 @@ static haft_io_task_t *take_newest(hafti_io_worker_t *worker) {
     }
     if (hafti_io_may_favour(worker))
         return hafti_io_queue_take_newest(&worker->queue);
-    worker->fair_at = worker->counters.tasks; /* Nobody starves: one of the oldest, in between. */
+    /* Takes one of the oldest in between, so that no task starves. */
+    worker->fair_at = worker->counters.tasks;
     return NULL;
 }
 
@@ -277,7 +281,7 @@ static bool has_mail(const hafti_io_worker_t *worker) {
            __atomic_load_n(&worker->crew->ended, __ATOMIC_SEQ_CST);
 }
 
-/* Until the next look; each disturbs those who work. True: mail has come. */
+/* Pauses until the next scan, because each disturbs working threads. True: mail has come. */
 static bool pause_for_mail(const hafti_io_worker_t *worker) {
     enum { MOMENTS = 4, INSTRUCTIONS = 16 };
     for (int i = 0; i < MOMENTS; i++) {
@@ -296,7 +300,7 @@ static bool pause_for_mail(const hafti_io_worker_t *worker) {
 /* Longer than some looks take, and shorter than what the system gives another process at a time. */
 static const int64_t INTERRUPTED = 100 * HAFT_IO_MICROSECOND;
 
-/* Gives way to who has the work, and may be waiting for this processor. */
+/* Yields to the thread that has the work, and may be waiting for this processor. */
 static HAFTI_IO_COLD void give_way(hafti_io_worker_t *worker, int64_t *since) {
     sched_yield();
     int64_t now = hafti_io_clock();

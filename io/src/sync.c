@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Mutexes, semaphores, conditions, events, promises: each a few fields, a lock for them, and the list of
-   those who wait. What is released is handed to the first of these; a mutex is not at once. */
+/* Mutexes, semaphores, conditions, events, promises: each is a few fields, a lock for them, and the
+   list of waiters. A release hands the object to the first waiter; a mutex is not handed over at
+   once. */
 #include "objects.h"
 
 /* A wait that was cancelled unwinds here, when nothing is held any more. */
@@ -15,14 +16,15 @@ static bool has_its_turn(void) {
 /* ---- Mutexes ---- */
 
 /*
- * A release does not give the mutex to the first who waits, but lets him go on and try: meanwhile whoever runs
- * may take it and give it back, many times, without a switch. If it is held when he tries, he waits at
- * the front, and the next release hands it over. So he is passed over only until his turn to run has come, which
- * it does: a task that takes the mutex again and again lets the others of its thread go first when its turn is over.
+ * A release does not give the mutex to the first waiter, but wakes it to try: meanwhile running
+ * tasks may take the mutex and give it back, many times, without a switch. If the mutex is held
+ * when the waiter tries, it waits at the front, and the next release hands it over. So a waiter is
+ * passed over only until its turn to run comes, which it does: a task that takes the mutex again
+ * and again lets the others of its thread go first when its turn is over.
  *
- * While the mutex is free and somebody waits, one was called, and is on his way.
+ * While the mutex is free and tasks wait, one of them has been woken to try.
  */
-enum { HAS_IT = HAFTI_IO_ARMS }; /* the outcome for who was handed it */
+enum { HAS_IT = HAFTI_IO_ARMS }; /* the outcome of a waiter to which it was handed */
 
 static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_wait_kind kind) {
     hafti_io_cell_t cell = hafti_io_cell_to_wait(&mutex->lock);
@@ -90,7 +92,7 @@ bool haft_io_mutex_try_lock(haft_io_mutex_t *mutex) {
     return was_free;
 }
 
-/* Takes the mutex's lock, and keeps it; reports a mutex that nobody holds. */
+/* Takes the mutex's lock, and keeps it; reports a mutex that is not locked. */
 static void guard_held(haft_io_mutex_t *mutex) {
     hafti_io_guard(&mutex->lock);
     if (HAFTI_IO_LIKELY(mutex->held))
@@ -149,7 +151,8 @@ void haft_io_semaphore_release(haft_io_semaphore_t *semaphore) {
 
 /* ---- Conditions ---- */
 
-/* The waiter takes its place under the mutex's lock: a mistake is reported before anything has changed. */
+/* The waiter takes its place under the mutex's lock: a mistake is reported before anything has
+   changed. */
 int haft_io_condition_wait_until(haft_io_condition_t *condition, haft_io_mutex_t *mutex,
                                  int64_t deadline) {
     guard_held(mutex);

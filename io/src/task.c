@@ -19,7 +19,7 @@ static hafti_io_binding_t *use_binding(hafti_io_binding_t *binding) {
     return binding;
 }
 
-/* ---- The end, and who joins ---- */
+/* ---- The end, and joining ---- */
 
 /*
  *   task->joiner | by
@@ -43,7 +43,7 @@ static void keep_for_joiner_shared(haft_io_task_t *task, const hafti_io_worker_t
     task->kept = true;
 }
 
-/* Gives what has ended to its joiner, its home, or back. */
+/* Gives an ended task to its joiner or its home, or frees it. */
 static void hand_over_shared(haft_io_task_t *task, hafti_io_worker_t *worker) {
     hafti_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_RELAXED);
     if (joiner != HAFTI_IO_NOT_JOINABLE)

@@ -12,7 +12,8 @@ void hafti_io_task_end(haft_io_task_t *task, int code);
 /* With a stack as the task has it, for it and for the bodies of its scopes. NULL: no memory. */
 haft_fiber_t *hafti_io_fiber_of(const haft_io_task_t *task, void *(*function)(void *),
                                 void *argument);
-/* Gives up the record of a task that has ended and was to be joined; to this worker, the caller's. */
+/* Gives up the record of a task that has ended and was to be joined; to this worker, the
+   caller's. */
 void hafti_io_task_forget(haft_io_task_t *task, hafti_io_worker_t *worker);
 
 /* More records are free than a worker keeps: some go to the crew. */
@@ -23,12 +24,12 @@ void hafti_io_scope_take_returned(haft_io_scope_t *home);
 
 void hafti_io_scope_start(haft_io_scope_t *scope, hafti_io_worker_t *worker, haft_io_scope_t *outer,
                           const haft_io_scope_options_t *options, bool opener_moves);
-/* Waits for the tasks, except in a child of fork, and takes the scope out of its outer one. True: there were tasks to
-   wait for. */
+/* Waits for the tasks, except in a child of fork, and takes the scope out of its outer one. True:
+   there were tasks to wait for. */
 bool hafti_io_scope_finish(haft_io_scope_t *scope);
-/* The scope after `at` on a walk from `top`, with or without those below `at`; NULL: there is none. The locks of the
-   scopes on the way down are taken by this function, and that of `top` is by the caller; no stack is, however deep
-   they are. `*depth`, of `at`, becomes that of the next. */
+/* The scope after `at` on a walk from `top`, with or without those below `at`; NULL: there is none.
+   The locks of the scopes on the way down are taken by this function, and that of `top` is by the
+   caller; no stack is, however deep they are. `*depth`, of `at`, becomes that of the next. */
 haft_io_scope_t *hafti_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t *top, bool down,
                                      unsigned *depth);
 

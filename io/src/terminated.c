@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * std::terminate on a task, in programs of C++: before the program ends, standard error names the task, and says where
- * it was and, of a cancel that could not pass, why. (Of what is unwound by force core says it.)
+ * std::terminate on a task, in programs of C++: before the program ends, standard error names the
+ * task, and says where it was and, of a cancel that could not pass, why. (Of what is unwound by
+ * force core says it.)
  */
 #include "workers.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of the library's own. They block all signals but those of faults, so that the process's signals are for the
- * program's threads. What a child process inherits of that would keep it from being ended: so each of these threads
- * knows what the program blocks.
+ * Threads of the library's own. They block all signals but those of faults, so that the process's
+ * signals are for the program's threads. What a child process inherits of that would keep it from
+ * being ended: so each of these threads knows what the program blocks.
  */
 #include "base.h"
 
@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* What the program's threads block, on one of the library's; else NULL. */
+/* On a thread of the library, what the program's threads block; otherwise NULL. */
 static __thread const sigset_t *programs_mask;
 
 typedef struct start {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Timers: a hierarchy of wheels. Time is counted in ticks of 2^16 ns. A timer stands at the level of the
- * highest digit, to the base 64, in which its tick differs from `elapsed`, in the slot of that digit:
+ * Timers: a hierarchy of wheels. Time is counted in ticks of 2^16 ns. A timer stands at the level
+ * of the highest digit, to the base 64, in which its tick differs from `elapsed`, in the slot of
+ * that digit:
  *
  *   level 7 ... level 1: 64 slots of 64 ticks   level 0: 64 slots of one tick   due: not later than elapsed
  *
- * So adding and removing are a few stores, whatever the number of timers, and each moves down at most
- * once a level. Invariants:
+ * So adding and removing are a few stores, whatever the number of timers, and each moves down at
+ * most once a level. Invariants:
  * - at every level the occupied slots lie after the digit of `elapsed`; so the lowest occupied
  *   slot of the lowest occupied level holds the first timers;
  * - a bit of `occupied` is set if its slot has timers; it may still be set when the last has been
- *   removed, and is then cleared when somebody comes by.
+ *   removed, and is then cleared by the next visit.
  */
 #include "workers.h"
 
@@ -85,8 +86,8 @@ static int64_t first_tick(const hafti_io_link_t *head) {
     return first;
 }
 
-/* A thread with many timers wakes up for each slot that has to move down, too. One with few wakes up for them only,
-   since nothing else may be going on. */
+/* A thread with many timers wakes up for each slot that has to move down, too. One with few wakes
+   up for them only, since nothing else may be going on. */
 int64_t hafti_io_timers_next(hafti_io_timers_t *timers) {
     if (!hafti_io_ring_empty(&timers->due))
         return timers->elapsed << HAFTI_IO_TICK_BITS;
@@ -106,8 +107,8 @@ int64_t hafti_io_timers_next(hafti_io_timers_t *timers) {
     return HAFT_IO_FOREVER;
 }
 
-/* The timers lie on the stacks of their tasks, and so each on another page: the next comes into the processor's caches
-   while this one is seen to. */
+/* The timers lie on the stacks of their tasks, and so each on another page: the next comes into the
+   processor's caches while this one is seen to. */
 static hafti_io_timer_t *first_of(const hafti_io_link_t *head) {
     __builtin_prefetch(head->next->next, 1);
     return HAFTI_IO_OWNER(head->next, hafti_io_timer_t, link);

@@ -33,7 +33,7 @@ static void *run_several(void *argument) {
     return NULL;
 }
 
-/* Here, since an error handler cannot leave the body of a scope. */
+/* Reported here, because an error handler cannot leave the body of a scope. */
 static void check_tasks_can_run(void) {
     if (hafti_io_this_task() == NULL)
         hafti_io_misuse(

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The back end on io_uring, through liburing. What a socket receives is asked of the kernel at once, since
- * most often it has not come yet; the kernel takes all that was asked in one system call, the one
- * that waits. What most often can be done at once (sending, accepting) is tried first, and waits for the
- * descriptor to be ready if it cannot; but what one of many tasks sends that the same poll has woken is asked of
- * the kernel, with what the others send.
+ * The back end on io_uring, through liburing. What a socket receives is asked of the kernel at
+ * once, since most often it has not come yet; the kernel takes all that was asked in one system
+ * call, the one that waits. What most often can be done at once (sending, accepting) is tried
+ * first, and waits for the descriptor to be ready if it cannot. When one poll wakes several tasks,
+ * their sends are queued and submitted together.
  *
- * A request lies in the frame of the task that waits. The kernel may write to its buffer until it has
- * completed the request. So a cancelled task asks for the request back, and waits with a second cell
- * until the kernel has answered: with -ECANCELED, or with the result if it had one already.
+ * A request lies in the frame of the task that waits. The kernel may write to its buffer until it
+ * has completed the request. So a cancelled task asks for the request back, and waits with a second
+ * cell until the kernel has answered: with -ECANCELED, or with the result if it had one already.
  *
- * In a run that is alone two things are asked for once, and arrive until the kernel is told to stop:
+ * In a run that is alone two things are asked for once, and arrive until the kernel is told to
+ * stop:
  *
  *   what arrives    | asked for by a task that waits in | until
  *   TCP connections | haft_io_accept                    | a poll begins, and no task waits for them
@@ -19,9 +20,10 @@
  *   both            |                                   | a poll for the descriptor, or another way to read it,
  *                   |                                   |   which knows only what the kernel still has
  *
- * What has arrived waits in a queue for the next such call, and is closed or given back with the descriptor. Bytes
- * arrive in blocks of memory that the kernel has been provided with: it chooses one when something comes. A block
- * that has arrived is the library's as any other that is lent, and another takes its slot.
+ * What has arrived waits in a queue for the next such call, and is closed or given back with the
+ * descriptor. Bytes arrive in blocks of memory that the kernel has been provided with: it chooses
+ * one when something comes. A block that has arrived is the library's as any other that is lent,
+ * and another takes its slot.
  */
 #include "backends.h"
 #include "uring.h"
@@ -37,9 +39,10 @@
 enum { ENTRIES = 256, COMPLETIONS = 8192 };
 
 /*
- * To cancel a request the kernel walks one of its 256 lists of them (COMPLETIONS / 32, and never more), from the newest
- * on, whereas tasks are cancelled from the oldest on. So it is asked for no more while so many tasks wait: what else
- * waits does so for an edge, and whatever waits is cancelled at the same cost beside any number of others.
+ * To cancel a request the kernel walks one of its 256 lists of requests (COMPLETIONS / 32, and
+ * never more) from the newest on, whereas tasks are cancelled from the oldest on. So no further
+ * requests are made while this many tasks wait: further waits are for edges, and every wait is
+ * cancelled at the same cost, however many others there are.
  */
 enum { MOST_ASKED = COMPLETIONS };
 
@@ -66,7 +69,7 @@ typedef struct exchange {
 typedef hafti_io_uring_state_t state_t;
 typedef hafti_io_arrivals_t arrivals_t;
 
-/* Completions that are nobody's request. */
+/* Completions without a waiting request. */
 static int woken, edges, ignored;
 
 static bool is_refusal(int code) {
@@ -122,8 +125,9 @@ static void wait_for_answer(const request_t *request, request_t *back, request_t
     }
 }
 
-/* After a cancel, or when its descriptor was closed: until the kernel has done with the buffer. The kernel does not find a
-   request (-ENOENT) that is on its way from a poll to one of its threads, where it would wait for ever. */
+/* After a cancel, or when its descriptor was closed: until the kernel has done with the buffer. The
+   kernel does not find a request (-ENOENT) that is on its way from a poll to one of its threads,
+   where it would wait forever. */
 static HAFTI_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
                                    enum hafti_io_kind kind) {
     request_t back;
@@ -160,19 +164,19 @@ static bool sends(const hafti_io_operation_t *o) {
     return o->kind == HAFTI_IO_WRITE || o->kind == HAFTI_IO_SEND;
 }
 
-/* Others that the same poll has woken go on after this task, and are likely to send, too, or have been asked for something
-   already: one system call then takes what all of them send. */
+/* Others that the same poll has woken go on after this task, and are likely to send, too, or have
+   been asked for something already: one system call then takes what all of them send. */
 static bool others_send(const hafti_io_worker_t *worker) {
     const state_t *state = worker->backend_state;
     return !hafti_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0;
 }
-/* Not for who would get another answer than from a send that is tried. */
+/* Not if the result would differ from that of a send that is tried. */
 static bool sends_with_others(const hafti_io_runner_t *runner, int flags) {
     return others_send(runner->worker) && (flags & ~MSG_NOSIGNAL) == 0 &&
            !hafti_io_is_withdrawn(runner);
 }
 
-/* What the kernel does itself; anything else is tried, and waited for by poll. */
+/* Operations that the kernel does itself; all others are tried, and waited for by poll. */
 static bool kernel_does(const hafti_io_runner_t *runner, const hafti_io_operation_t *o,
                         int nature) {
     if (nature == HAFTI_IO_SOCKET && o->address == NULL && o->size != 0)
@@ -182,8 +186,8 @@ static bool kernel_does(const hafti_io_runner_t *runner, const hafti_io_operatio
     return nature == HAFTI_IO_FILE && (o->kind == HAFTI_IO_READ || o->kind == HAFTI_IO_WRITE);
 }
 
-/* A send waits for no room (-EAGAIN). So it is done when the kernel has taken it, whenever its task goes on, and is in no
-   other's way: one who knows by the peer's answer that it was sent may send next. */
+/* Sends never block for buffer space; they fail with -EAGAIN. A send is complete once the kernel
+   accepts it, so a peer's reply may trigger the next send before the first task resumes. */
 static void prepare_send(struct io_uring_sqe *entry, int descriptor, const void *buffer,
                          size_t size) {
     io_uring_prep_send(entry, descriptor, buffer, at_once(size), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -213,8 +217,9 @@ static inline int answer_of(request_t *request, haft_io_task_t *task, enum hafti
     return request->result;
 }
 
-/* One request of the kernel: the operation itself, for a descriptor of that nature, or (HAFTI_IO_UNKNOWN)
-   that the descriptor be ready. Every task that waits has these frames on its stack: they are kept small. */
+/* One request of the kernel: the operation itself, for a descriptor of that nature, or
+   (HAFTI_IO_UNKNOWN) that the descriptor be ready. Every task that waits has these frames on its
+   stack: they are kept small. */
 static __attribute__((noinline)) int ask(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
                                          const hafti_io_operation_t *operation, uint8_t nature) {
     state_t *state = runner->worker->backend_state;
@@ -282,7 +287,7 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
         while (done == -EINTR);
         if (done > 0 && !sends(operation))
             HAFTI_IO_TELL_VALGRIND(DEFINED, operation->buffer, (size_t)done);
-        /* There is no room, the descriptor does not block, or it is another file by now. */
+        /* There is no room, the descriptor is non-blocking, or it is another file by now. */
         if (done != -EAGAIN && done != -ENOTSOCK)
             return done;
         learn_nature(known, operation->descriptor);
@@ -340,16 +345,17 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
 /* ---- An answer, and what comes next ---- */
 
 /*
- * The kernel sends when it takes what it is asked for, which is when the next poll begins, or not at all
- * (MSG_DONTWAIT); it tells of what was not sent whole (MSG_WAITALL, IOSQE_CQE_SKIP_SUCCESS). So an exchange takes one
- * completion, that of what arrives, and one system call, with the others'.
+ * The kernel sends when it takes what it is asked for, which is when the next poll begins, or not
+ * at all (MSG_DONTWAIT); it tells of what was not sent whole (MSG_WAITALL, IOSQE_CQE_SKIP_SUCCESS).
+ * So an exchange takes one completion, that of what arrives, and one system call, with the others'.
  *
  *   state->settled | the kernel                         | who wakes the task
  *   as it was      | may not have taken the send, or    | nobody; who cancels it, closes the descriptor: then the
  *                  |   not have told that it has failed |   task lets the kernel settle it
  *   has gone on    | has sent it, unless `failed`       | what arrives; the failure
  *
- * The memory that was lent for the last message is given back when `settled` goes on, not when the next has come.
+ * The memory that was lent for the last message is given back when `settled` goes on, not when the
+ * next has come.
  */
 
 /* Everything was answered that there was to answer. */
@@ -386,7 +392,7 @@ static HAFTI_IO_COLD ssize_t after_failure(hafti_io_runner_t *runner,
     return code != 0 ? code : hafti_io_exchange_rest(runner, p, result > 0 ? (size_t)result : 0);
 }
 
-/* It is sent with what others send, or nobody goes on before the next poll. */
+/* The send is submitted with those of others, or no other task runs before the next poll. */
 static bool exchanges_by_ring(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *known,
                               size_t size) {
     const state_t *state = worker->backend_state;
@@ -409,7 +415,7 @@ static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
     if (HAFTI_IO_UNLIKELY(!exchanges_by_ring(worker, known, p->size) ||
                           hafti_io_is_withdrawn(runner)))
         return exchange_otherwise(runner, p);
-    /* Who makes room takes completions, and so what was to be waited for may arrive. */
+    /* Making room consumes completions, and so may deliver what was to be waited for. */
     struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
     if (HAFTI_IO_UNLIKELY(entry == NULL))
         return exchange_otherwise(runner, p);
@@ -578,8 +584,8 @@ static void completed(hafti_io_worker_t *worker, const struct io_uring_cqe *comp
 
 /* ---- Completions ---- */
 
-/* Who waits for a completion has waited long. What telling him touches is brought into the processor's caches for
-   some completions together, in steps, each of which builds on the one before. */
+/* A waiter for a completion has usually waited long, so its memory is cold. What waking it touches
+   is prefetched for several completions together, in steps that build on each other. */
 enum { TOGETHER = 16 };
 enum { FEW = 4 }; /* completions, which are told at once */
 
@@ -656,8 +662,9 @@ static HAFTI_IO_HOT void poll_completions(hafti_io_worker_t *worker, int64_t nan
         hafti_io_provide_no_more_than_needed(state);
 }
 
-/* What was asked of a descriptor names it by its number, until the kernel has taken that: which it does
-   before the number is another file's. (In a shared run it has been closed by nobody until then.) */
+/* A request names its descriptor by the number until the kernel has taken the request, which it
+   does before the number becomes another file's. (In a shared run no thread closes the descriptor
+   until then.) */
 static int close_submitted(hafti_io_worker_t *worker, int descriptor) {
     state_t *state = worker->backend_state;
     hafti_io_descriptor_t *known =
@@ -703,11 +710,12 @@ static int set_up(struct io_uring *ring) {
 /* ---- The thread's ring ---- */
 
 /*
- * Some time after a ring has gone the kernel interrupts the thread that has used it. A call that the thread waits in
- * then, and that no signal handler restarts, fails with EINTR: epoll_wait, sigtimedwait, recv with a limit. So the
- * thread that calls haft_io_run keeps its ring for its next run, until it ends. Meanwhile the ring has no number that
- * the program could see; it is known by its index in the table that the kernel has for the thread (Linux 6.3). The
- * rings of the other threads end with these.
+ * Some time after a ring has gone the kernel interrupts the thread that has used it. A call that
+ * the thread waits in then, and that no signal handler restarts, fails with EINTR: epoll_wait,
+ * sigtimedwait, recv with a limit. So the thread that calls haft_io_run keeps its ring for its next
+ * run, until it ends. Meanwhile the ring has no number that the program could see; it is known by
+ * its index in the table that the kernel has for the thread (Linux 6.3). The rings of the other
+ * threads end with these.
  */
 static pthread_key_t kept;
 static bool has_key;

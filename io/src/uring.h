@@ -22,8 +22,8 @@ typedef struct hafti_io_uring_state {
     bool no_multishot_receive;
     hafti_io_worker_t *worker; /* whose this is */
     hafti_io_link_t accepts, receives;
-    bool
-        accept_ended; /* since the last poll somebody has ceased to wait for one of `accepts`, or the kernel to give it */
+    bool accept_ended; /* since the last poll a task has ceased to wait for one of `accepts`, or the
+                          kernel to give it */
     hafti_io_provided_t *provided; /* NULL: not needed yet */
     bool sends_at_once; /* a send without an answer has been made when the kernel has taken it */
     uint64_t settled;   /* counts how often it had taken and answered all that it was asked for */
@@ -47,13 +47,13 @@ int hafti_io_uring_register(const struct io_uring *ring, unsigned operation, voi
                             unsigned count);
 /* What submitting returned: reports it if the system refuses io_uring by now. */
 void hafti_io_uring_check(int code);
-/* Tells who waits for them. */
+/* Tells their waiters. */
 void hafti_io_uring_take_completions(hafti_io_uring_state_t *state);
-/* Tries the operation, after so many turns of waiting. -EAGAIN: it has to wait. */
+/* Tries the operation, after `turn` waits in vain. -EAGAIN: it has to wait. */
 ssize_t hafti_io_uring_attempt(const hafti_io_descriptor_t *known, hafti_io_operation_t *operation,
                                unsigned turn);
-/* Waits until the descriptor is ready for the operation; for an edge after turns that were in vain, or beside many other
-   waits. */
+/* Waits until the descriptor is ready for the operation; for an edge after turns that were in vain,
+   or beside many other waits. */
 int hafti_io_uring_await(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
                          const hafti_io_operation_t *operation, unsigned turn);
 
@@ -62,7 +62,8 @@ int hafti_io_uring_await(hafti_io_runner_t *runner, hafti_io_descriptor_t *known
 /* The events of poll(2) that what has arrived is. */
 enum { HAFTI_IO_ARRIVED = POLLIN | POLLRDNORM };
 
-/* In the data of a completion: the rest is a hafti_io_arrivals_t, or an exchange (uring.c); else a request. */
+/* In the data of a completion: the rest is a hafti_io_arrivals_t, or an exchange (uring.c); else a
+   request. */
 enum { HAFTI_IO_OF_ARRIVALS = 1, HAFTI_IO_OF_EXCHANGES = 2 };
 
 /* What the kernel gives by itself; `entry->arrivals` while it may, or while there are some left. */
@@ -75,8 +76,8 @@ typedef struct hafti_io_arrivals {
     bool asked_back;       /* but was told to */
     hafti_io_lent_t *last; /* of a queue, in a circle; not NULL if `count` is not 0 */
     unsigned count;
-    int code; /* the error that has ended it, for the next who reads; or 0 */
-    /* Who reads and waits, mostly: what will be touched when something comes. Or NULL. */
+    int code; /* the error that has ended it, for the next reader; or 0 */
+    /* Usually the waiting reader: what will be touched when something comes. Or NULL. */
     hafti_io_waiter_t *waiter;
     const haft_io_task_t *task;
 } __attribute__((aligned(HAFTI_IO_LINE))) hafti_io_arrivals_t;
@@ -86,18 +87,18 @@ ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int descriptor, cons
 /* A connection, or bytes in lent memory: waits for the next. */
 ssize_t hafti_io_take_arrival(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
                               hafti_io_operation_t *operation);
-/* Before another operation that does not just write: a poll or a read is of what has arrived, if there is something. -EAGAIN: the kernel is to
-   be asked, and gives nothing by itself meanwhile. */
+/* Before another operation that does not just write: a poll or a read is of what has arrived, if
+   there is something. -EAGAIN: the kernel is to be asked, and gives nothing by itself meanwhile. */
 ssize_t hafti_io_use_arrivals(hafti_io_uring_state_t *state, hafti_io_descriptor_t *known,
                               const hafti_io_operation_t *operation);
-/* For one who asks the kernel what it has of the descriptor, which may be NULL. True: something has arrived before, and
-   the kernel gives nothing more by itself. */
+/* For a caller that asks the kernel about the descriptor, whose entry may be NULL. True: something
+   has arrived before, and the kernel gives nothing more by itself. */
 bool hafti_io_stop_arrivals(hafti_io_uring_state_t *state, const hafti_io_descriptor_t *known);
 static inline bool hafti_io_has_arrived(const hafti_io_descriptor_t *known) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && (arrivals->count != 0 || arrivals->code != 0);
 }
-/* Bytes may, none have, and nobody else waits for them. */
+/* Bytes may arrive, none have, and no other task waits for them. */
 static inline bool hafti_io_may_arrive_for(const hafti_io_descriptor_t *known) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && arrivals->receives && arrivals->asked &&
@@ -121,11 +122,11 @@ ssize_t hafti_io_uring_read_arrived(hafti_io_runner_t *runner, hafti_io_descript
 /* By a completion. */
 void hafti_io_arrived(hafti_io_uring_state_t *state, hafti_io_arrivals_t *arrivals,
                       const struct io_uring_cqe *completion);
-/* The kernel has been provided with more memory than at first: then a poll waits no longer than a second, and this is to
-   be called after it. */
+/* The kernel has been provided with more memory than at first: then a poll waits no longer than a
+   second, and this is to be called after it. */
 bool hafti_io_provides_many(const hafti_io_uring_state_t *state);
 void hafti_io_provide_no_more_than_needed(hafti_io_uring_state_t *state);
-/* Before a poll, if `accept_ended`: nothing more for listeners that nobody waits for. */
+/* Called before a poll, if `accept_ended`: stops requests for listeners on which no task waits. */
 void hafti_io_stop_needless_arrivals(hafti_io_uring_state_t *state);
 /* Before the descriptor is closed. */
 void hafti_io_end_arrivals(hafti_io_uring_state_t *state, hafti_io_arrivals_t *arrivals);

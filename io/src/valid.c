@@ -4,8 +4,8 @@
 
 #ifndef NDEBUG
 
-/* Who cancels may have the task's cell at this moment (cell.c), and puts something else in its place: then there is
-   nothing to look at. */
+/* A canceller may have the task's cell at this moment (cell.c), and puts a mark in its place: then
+   there is nothing to look at. */
 static bool still_waits(const hafti_io_runner_t *runner) {
     const hafti_io_cell_t *cell = __atomic_load_n(&runner->cell, __ATOMIC_ACQUIRE);
     return cell != NULL && cell != HAFTI_IO_CELL_TAKEN &&
@@ -28,7 +28,8 @@ const char *hafti_io_invalid_next(const hafti_io_worker_t *worker, const haft_io
     return still_waits(runner) ? "a task goes on when its cell has been won" : NULL;
 }
 
-/* Somebody may have won its cell by now, and put it into the inbox; more becomes of it on this thread only. */
+/* Another thread may have won its cell by now, and put the task into the inbox; everything further
+   happens on this thread only. */
 const char *hafti_io_invalid_waiting(const hafti_io_worker_t *worker, const haft_io_task_t *task) {
     const hafti_io_runner_t *runner = task->runner;
     if (task->worker != worker || runner->worker != worker || runner->task != task)

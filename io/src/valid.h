@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariants of the tables in state.h and scheduler.c, checked where a task waits and goes on, a worker falls
-   asleep and rises, and a run ends; nothing in release builds (NDEBUG). */
+/* The invariants of the tables in state.h and scheduler.c, checked where a task waits and goes on,
+   a worker falls asleep and rises, and a run ends; nothing in release builds (NDEBUG). */
 #ifndef HAFTI_IO_VALID_H
 #define HAFTI_IO_VALID_H
 

@@ -2,9 +2,9 @@
 /*
  * What the synchronisation objects share: the list of the places in which tasks wait.
  *
- * Whoever releases something takes the first place out of the list and tries to win its cell, under the
- * object's lock. A waiter that was cancelled, or whose time was up, leaves its place under the same
- * lock. So a place in the list, and its cell, are always alive.
+ * A releasing thread takes the first place out of the list and tries to win its cell, under the
+ * object's lock. A waiter that was cancelled, or whose deadline has passed, leaves its place under
+ * the same lock. So a place in the list, and its cell, are always alive.
  */
 #include "waits.h"
 

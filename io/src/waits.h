@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting: the cell of a wait, the list of those who wait for an object, and what a scope knows of them. */
+/* Waiting: the cell of a wait, the list of an object's waiters, and what a scope knows of them. */
 #ifndef HAFTI_IO_WAITS_H
 #define HAFTI_IO_WAITS_H
 
 #include "ready.h"
 
-/* For a cell that others know, and that its task does not wait for after all: takes what has been won. */
+/* For a cell that others know, but on which its task does not wait after all: takes what has been
+   won. */
 void hafti_io_cell_give_up(hafti_io_cell_t *cell);
 /* Withdraws what the task waits for; under the lock of its scope, which is `shared` or not. */
 void hafti_io_cell_cancel(hafti_io_runner_t *runner, bool shared);
@@ -24,7 +25,8 @@ static inline void hafti_io_scope_count_up_shared(haft_io_scope_t *home,
         __atomic_fetch_add(&home->live, 1, __ATOMIC_RELAXED);
 }
 void hafti_io_scope_count_down_shared(haft_io_scope_t *home, hafti_io_worker_t *worker);
-/* No more is counted or ends apart: before somebody waits for `live` to be 0; by its worker's thread. */
+/* Stops the separate counting, before a task waits for `live` to be 0; called by the worker's
+   thread. */
 void hafti_io_scope_merge(haft_io_scope_t *scope);
 /* How many tasks of this home have not ended, or had not some time ago. */
 static inline size_t hafti_io_scope_live(const haft_io_scope_t *scope) {
@@ -37,18 +39,18 @@ static inline size_t hafti_io_scope_live(const haft_io_scope_t *scope) {
 void hafti_io_scope_return(haft_io_scope_t *home, haft_io_task_t *task);
 
 /*
- * The turn of a task: what it may do without a wait before the others of its thread go first. Every operation that may
- * wait, or is asked again and again for what others have to do, counts before it has done anything, as much as it is
- * likely to take. What lets others go on (unlock, release, signal) never waits for a turn: it is called where nothing
- * may wait.
+ * The turn of a task: how much it may do without a wait before the others of its thread go first.
+ * Every operation that may wait, or that polls for what others have to do, counts before it has
+ * done anything, by the time that it is likely to take. Operations that wake others (unlock,
+ * release, signal) never wait for a turn, because they are called where nothing may wait.
  */
 enum { HAFTI_IO_TURN = 256, HAFTI_IO_LIGHT = 1, HAFTI_IO_OF_SYSTEM = 4 };
 /* False: the turn is over. */
 static inline bool hafti_io_is_in_turn(hafti_io_worker_t *worker, unsigned weight) {
     return HAFTI_IO_LIKELY((worker->operations += weight) <= HAFTI_IO_TURN);
 }
-/* Lets the others go first, if the caller is a task. False: a cancel has reached it, as it does only if `kind` says
-   so. */
+/* Lets the others go first, if the caller is a task. False: a cancel has reached it, as it does
+   only if `kind` says so. */
 HAFTI_IO_COLD bool hafti_io_goes_on_after_others(enum hafti_io_wait_kind kind);
 /* The two, for an operation of the library alone, on any thread. */
 static inline bool hafti_io_has_its_turn(enum hafti_io_wait_kind kind) {
@@ -78,17 +80,18 @@ static inline void hafti_io_cell_finish(hafti_io_cell_t *cell, uint32_t outcome)
     hafti_io_let_waiter_go_on(cell, task);
 }
 
-/* Who waits in a list of an object; in the waiter's frame. The object's lock guards all but the cell. */
+/* A waiter's entry in the list of an object; in the waiter's frame. The object's lock guards
+   everything except the cell. */
 typedef struct haft_io_place {
     struct haft_io_place *next, *previous;
     haft_io_waiting_t *list; /* NULL: in none */
     hafti_io_cell_t *cell;
     uint32_t outcome; /* with which its cell is won */
     bool closed;      /* it was won because the channel was closed */
-    void *value;      /* what is sent, or where to receive to; of a promise */
+    void *value;      /* the value to send, or where to receive it; also of a promise */
 } hafti_io_place_t;
-/* The cell of who is about to wait, and has the lock: gives it back, and reports, in a child of fork. So nothing has
-   been changed yet. */
+/* The cell of a caller that holds the lock and is about to wait. In a child of fork this releases
+   the lock and reports the mistake, before anything has been changed. */
 static inline hafti_io_cell_t hafti_io_cell_to_wait(uint32_t *lock) {
     haft_io_task_t *task = hafti_io_this_task();
     if (HAFTI_IO_UNLIKELY(hafti_io_is_in_child(task))) {
@@ -97,7 +100,7 @@ static inline hafti_io_cell_t hafti_io_cell_to_wait(uint32_t *lock) {
     }
     return (hafti_io_cell_t){HAFTI_IO_WAITING, task};
 }
-/* Field by field: the rest is set by who puts it into a list. */
+/* Field by field: the code that puts it into a list sets the rest. */
 static inline void hafti_io_make_place(hafti_io_place_t *place, hafti_io_cell_t *cell,
                                        uint32_t outcome) {
     place->cell = cell;
@@ -122,8 +125,9 @@ static inline hafti_io_place_t *hafti_io_first_leaves(haft_io_waiting_t *list) {
     return place;
 }
 /*
- * Who is woken may end the object, and so may who wakes him: neither touches it afterwards. So the cells of those
- * who are to go on are won under the lock, and they are let go without it.
+ * Both the woken task and its waker may end the object, so neither touches it afterwards. The cells
+ * of waiters that are to go on are therefore won under the lock, and the waiters are woken without
+ * it.
  */
 /* The first whose cell can be won; NULL: there is none. */
 static inline hafti_io_place_t *hafti_io_claim_first(haft_io_waiting_t *list) {
@@ -141,8 +145,8 @@ static inline void hafti_io_let_go(const hafti_io_place_t *place) {
 /* All, by their `next`. */
 hafti_io_place_t *hafti_io_claim_all(haft_io_waiting_t *list);
 void hafti_io_let_all_go(hafti_io_place_t *places);
-/* Waits in the list; called under the lock, returns without it. 0, and in `*given`, if that is not NULL, the value that
-   the place was given by who let it go; -ETIMEDOUT or -ECANCELED. */
+/* Waits in the list; called under the lock, returns without it. Returns 0, and in `*given`, if that
+   is not NULL, the value that the waker gave to the place; -ETIMEDOUT or -ECANCELED. */
 int hafti_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
                      enum hafti_io_wait_kind kind, const char *waits_for, void **given);
 int hafti_io_code_of(uint32_t outcome);

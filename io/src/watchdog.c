@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The watchdog: a thread that finds tasks which hold theirs. Every half of the limit it looks at each worker: how
- * many tasks it has resumed and how often it has polled says whether the same task runs as the last time.
- * The thread on which one has run for longer than the limit is interrupted by a signal, whose handler looks
- * again, and writes the task's name and its own backtrace; and so again after twice the limit, four times, and on:
- * the signal may come where a backtrace ends at once (an entry of AArch64's PLT, which has no unwind
- * information). So a worker does nothing for it but to say which runner is running.
+ * The watchdog: a thread that finds tasks which hold theirs. Every half of the limit it looks at
+ * each worker: how many tasks it has resumed and how often it has polled says whether the same task
+ * runs as the last time. The thread on which one has run for longer than the limit is interrupted
+ * by a signal, whose handler looks again, and writes the task's name and its own backtrace; and so
+ * again after twice the limit, four times, and on: the signal may come where a backtrace ends at
+ * once (an entry of AArch64's PLT, which has no unwind information). So a worker does nothing for
+ * it but to say which runner is running.
  */
 #include "inside.h"
 
@@ -34,7 +35,8 @@ typedef struct hafti_io_watchdog {
 
 static struct sigaction before; /* what the program had for the signal */
 
-/* Another for each task that a worker resumes, never 0; 0 while none runs. Any thread, also in a signal handler. */
+/* Another for each task that a worker resumes, never 0; 0 while none runs. Any thread, also in a
+   signal handler. */
 static uint64_t stamp_of(const hafti_io_worker_t *worker) {
     if (__atomic_load_n(&worker->running, __ATOMIC_RELAXED) == NULL)
         return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calling thread's worker, its clock, and how it is woken: what all that lies above asks of the scheduler's state. */
+/* The calling thread's worker, its clock, and how it is woken: what all that lies above asks of the
+   scheduler's state. */
 #include "workers.h"
 
 #include <linux/futex.h>
@@ -31,8 +32,8 @@ int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : hafti_io_clock();
 }
 
-/* To some milliseconds, if nothing waits for the back end or a time: that takes less, and tells since when somebody
-   waits. */
+/* To some milliseconds, if nothing waits for the back end or a time: that costs less, and is enough
+   to show how long a task has waited. */
 static int64_t roughly_now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
@@ -45,8 +46,8 @@ HAFTI_IO_HOT void hafti_io_set_clock(hafti_io_worker_t *worker) {
     worker->clock = roughly ? roughly_now() : hafti_io_worker_now(worker);
 }
 
-/* The worker says that it sleeps before it looks for the last time at what it is woken for: one of the two
-   sees the other. */
+/* The worker announces that it sleeps before it checks for news a last time: at least one of waker
+   and sleeper sees the other. */
 void hafti_io_rouse(hafti_io_worker_t *worker) {
     if (__atomic_exchange_n(&worker->sleeping, 0, __ATOMIC_SEQ_CST) != 0) {
         __atomic_fetch_add(&worker->counters.wakes, 1, __ATOMIC_RELAXED);

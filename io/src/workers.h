@@ -21,19 +21,21 @@ typedef struct hafti_io_backend {
     void (*stop)(hafti_io_worker_t *worker);
     /* Called on the stack of a task, which waits in it. */
     ssize_t (*operate)(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
-    /* The same in a run that is alone, for what is done most often: frames less on the stack of a task that waits,
-       from which its processor returns when it goes on. NULL: by `operate`. */
+    /* The same for the most frequent operations in a run that is alone: fewer frames on the stack
+       of a waiting task, and so fewer mispredicted returns when it goes on. NULL: use `operate`. */
     ssize_t (*read_lent)(hafti_io_runner_t *runner, int descriptor, const void **bytes);
     ssize_t (*write)(hafti_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
     /* Or by the two, one after the other: hafti_io_exchange_rest. */
     ssize_t (*exchange)(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload);
     int (*close)(hafti_io_worker_t *worker, int descriptor);
-    /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL: nothing. */
+    /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL:
+       nothing. */
     void (*forget)(hafti_io_worker_t *worker, int descriptor);
     /* haft_io_poll, on the stack of a task as `operate`. */
     int (*poll_several)(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
                         int64_t deadline, unsigned turn);
-    /* Wins the cells of what has happened; waits for that at most so long (negative: for ever). */
+    /* Wins the cells of waits whose events have come; waits for events at most this long (negative:
+       forever). */
     void (*poll)(hafti_io_worker_t *worker, int64_t nanoseconds);
     void (*interrupt)(hafti_io_worker_t *worker); /* ends a poll; any thread */
 } hafti_io_backend_t;
@@ -57,26 +59,28 @@ enum { HAFTI_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
 /* What a worker that searches remembers of another's queue (stealing.c). */
 typedef struct hafti_io_seen {
     uint16_t end;   /* where the queue ended when this look for it began */
-    uint16_t looks; /* since then, without all that was there being gone */
+    uint16_t looks; /* scans since then, while not all of what was there has gone */
     uint16_t steps; /* of its owner's until the last look: tasks put, and started */
 } hafti_io_seen_t;
 
-/* What every turn of the loop and every operation touches stands first, on few lines of the processor's caches: where
-   little is done between two polls, the kernel has used those up meanwhile. */
+/* What every turn of the loop and every operation touches stands first, on few lines of the
+   processor's caches: where little is done between two polls, the kernel has used those up
+   meanwhile. */
 struct hafti_io_worker {
     hafti_io_link_t
-        ready; /* the queue of tasks that can run here, and of new ones that nobody may steal */
+        ready; /* the queue of tasks that can run here, and of new ones that must not be stolen */
     hafti_io_link_t polled; /* the queue of those that the last poll has woken */
     hafti_io_link_t *woken; /* where what can go on goes: `ready`; `polled` while the loop polls */
     unsigned foreseen;      /* the first of `polled`, as many as their memory was asked for */
     bool shared;            /* the run is */
-    /* It is not, nor is this a child of fork, nor is a close put off: operations and waits may take short ways. */
+    /* It is not, nor is this a child of fork, nor is a close put off: operations and waits may take
+       short ways. */
     bool plain;
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
     unsigned operations; /* of the running task's turn, by their weight */
     unsigned resumed;    /* tasks; queues take turns by it; any thread reads */
-    unsigned look_at;    /* when so many were resumed the loop looks at more than `ready` */
+    unsigned look_at;    /* at this count of `resumed` the loop looks at more than `ready` */
     unsigned index;      /* in the crew */
     /* A line ends. */
     hafti_io_crew_t *crew;
@@ -93,17 +97,17 @@ struct hafti_io_worker {
     haft_io_task_t *inbox; /* tasks readied by other threads, last first; any thread */
     int sleeping;          /* in a poll that may block; any thread */
     int posting;           /* threads that put something into the inbox right now */
-    int64_t clock;    /* when it polled last; while it has no timer, some milliseconds before */
-    bool forked;      /* this is a child of the process that it was made in */
-    bool times_polls; /* for counters.polling */
-    uint16_t
-        turn_begins;    /* with so many `operations`: not 0 where a simulation may switch at each */
-    unsigned polled_at; /* `resumed` at the last poll */
-    unsigned unlooked;  /* so many are resumed before the first look; in a simulation 0 */
+    int64_t clock;        /* when it polled last; while it has no timer, some milliseconds before */
+    bool forked;          /* this is a child of the process that it was made in */
+    bool times_polls;     /* for counters.polling */
+    uint16_t turn_begins; /* a turn begins at this count of `operations`: not 0 if a simulation may
+                             switch at each */
+    unsigned polled_at;   /* `resumed` at the last poll */
+    unsigned unlooked;    /* number resumed before the first look; in a simulation 0 */
     hafti_io_timers_t timers;                  /* the first words of which belong to the line */
     haft_io_counters_t counters;               /* any thread reads */
     hafti_io_lent_t *lent[HAFTI_IO_MOST_KEPT]; /* that its next reads may have */
-    unsigned put_off;  /* closes that are left to who uses the descriptor; in a run that is alone */
+    unsigned put_off;  /* closes that are left to users of the descriptor; in a run that is alone */
     unsigned searches; /* so often it looks for work before it sleeps */
     int64_t slept_at;  /* when it slept last */
     unsigned unsearched,
@@ -128,7 +132,7 @@ _Static_assert(offsetof(hafti_io_worker_t, crew) == HAFTI_IO_LINE &&
                    offsetof(hafti_io_worker_t, timers.due) < 3 * HAFTI_IO_LINE,
                "lines end where it is said");
 
-/* What the workers of a run share; the first is that of the thread which has called haft_io_run. */
+/* What the workers of a run share; the first worker is the thread that has called haft_io_run. */
 struct hafti_io_crew {
     hafti_io_worker_t *workers[HAFTI_IO_MOST_THREADS];
     unsigned count; /* any thread reads */
@@ -145,8 +149,9 @@ struct hafti_io_crew {
     haft_io_task_t **overflow;  /* a ring of new tasks that a queue had no room for */
     size_t overflow_first, overflow_count, overflow_size; /* the count is read by any thread */
     haft_io_task_t *spare; /* records of tasks that a worker had too many of */
-    uint32_t look_lock;    /* of who walks the stacks of tasks that are suspended */
-    bool looked_at;        /* somebody does: who resumes a task waits for the lock; any thread */
+    uint32_t look_lock;    /* held while walking the stacks of suspended tasks */
+    bool looked_at;        /* stacks are being walked: a thread that is to resume a task waits for
+                              the lock; any thread */
     bool dump_asked;       /* by a signal; any thread */
     void (*dump_as_asked)(hafti_io_crew_t *crew);
     const haft_handler_t
@@ -154,7 +159,7 @@ struct hafti_io_crew {
     uint32_t handed_over; /* descriptors to close, in a run that is alone; any thread */
     unsigned closers;     /* threads that close a descriptor for this run; any thread */
     hafti_io_crew_t *next_run;
-    uint64_t number; /* greater than those of the runs that had begun before */
+    uint64_t number; /* greater than those of earlier runs */
     int dump_signal;
     hafti_io_crew_t *next_dumping; /* of those with a signal */
     struct hafti_io_watchdog *watchdog;
@@ -183,7 +188,8 @@ static inline void hafti_io_count_out(haft_io_task_t *task) {
     task->runner->counted = false;
 }
 
-/* The calling thread's. Looked up afresh by every call: a task may be on another thread than before. */
+/* The calling thread's. Looked up afresh by every call: a task may be on another thread than
+   before. */
 extern __thread __attribute__((tls_model("initial-exec"), visibility("hidden")))
 hafti_io_worker_t *hafti_io_this_worker;
 #if defined(__x86_64__)
@@ -208,8 +214,8 @@ enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
 static inline bool hafti_io_is_simulated(int descriptor) {
     return descriptor >= HAFTI_IO_FIRST_SIMULATED && hafti_io_simulated() != NULL;
 }
-/* The task on whose stack the caller is, or NULL. It is haft_io_self() but for what the scheduler's clauses do, where
-   that is NULL; and takes a third of the time. */
+/* The task on whose stack the caller is, or NULL. Like haft_io_self(), except that inside the
+   scheduler's clauses haft_io_self() is NULL; about three times as fast. */
 static inline haft_io_task_t *hafti_io_this_task(void) {
     const hafti_io_worker_t *worker = hafti_io_worker();
     const hafti_io_runner_t *runner = worker != NULL ? worker->running : NULL;
@@ -231,12 +237,12 @@ static inline void hafti_io_enqueue(hafti_io_worker_t *worker, haft_io_task_t *t
     hafti_io_append(&worker->ready, &task->queued);
 }
 
-/* Waits until nobody walks stacks. */
+/* Waits until no thread walks stacks. */
 HAFTI_IO_COLD void hafti_io_await_look(hafti_io_crew_t *crew);
 
 /*
- * The kinds of operations on a descriptor: what people call each, and the events of poll(2) after which it is tried again
- * (of POLL its own).
+ * The kinds of operations on a descriptor: what people call each, and the events of poll(2) after
+ * which it is tried again (of POLL its own).
  *
  *   `buffer` is       | of
  *   where to tell which memory it is | READ_LENT
@@ -273,8 +279,8 @@ uint64_t hafti_io_random(hafti_io_simulated_t *simulated, uint64_t bound);
 /* From now on std::terminate on a task names it; in programs of C nothing. */
 void hafti_io_watch_terminate(void);
 
-/* Tells core's error handler what was done wrong, and to which task. It may leave: the caller has changed
-   nothing, and holds no lock. */
+/* Reports a mistake, and the task concerned, to core's error handler. That may leave, so the caller
+   must have changed nothing, and must hold no lock. */
 HAFTI_IO_COLD __attribute__((noreturn, format(printf, 1, 2))) void
 hafti_io_misuse(const char *format, ...);
 

@@ -5,8 +5,8 @@
  *   | written already ... | gathered ... | room ... |
  *   memory                start          end        size
  *
- * Only a write that has returned moves `start`: so one that is cancelled, or fails, has lost nothing, and the next
- * flush goes on.
+ * Only a write that has returned moves `start`: so one that is cancelled, or fails, has lost
+ * nothing, and the next flush goes on.
  */
 #include "objects.h"
 
@@ -19,8 +19,8 @@ static size_t gathered(const haft_io_writer_t *writer) {
     return writer->end - writer->start;
 }
 
-/* The kernel has taken so many bytes: those that were gathered, and then some of the further ones, whose number is
-   returned. */
+/* The kernel has taken this many bytes: first the gathered ones, and then some of the further ones,
+   whose number is returned. */
 static size_t take(haft_io_writer_t *writer, size_t done) {
     size_t first = done < gathered(writer) ? done : gathered(writer);
     writer->start += first;
@@ -45,7 +45,7 @@ static void gather(haft_io_writer_t *writer, const char *bytes, size_t size) {
     writer->end += size;
 }
 
-/* What was gathered and what comes now, together, until the rest fits. */
+/* Writes the gathered and the new bytes together, until the rest fits. */
 int haft_io_writer_write(haft_io_writer_t *writer, const void *bytes, size_t size) {
     const char *rest = bytes;
     while (size > writer->size - writer->end) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Datagrams of a simulation: sockets of UDP, found by their ports, and pairs. A socket holds so many datagrams that
- * nobody has received yet; to one of UDP what comes then is lost, and the other end of a pair waits.
+ * Datagrams of a simulation: sockets of UDP, found by their ports, and pairs. A socket holds a
+ * number of unreceived datagrams; further ones to a UDP socket are lost, while the other end of a
+ * pair waits.
  *
- * The seed may lose one of UDP on its way, double it, or make it late, so that others come before. One that is late
- * waits for its time in the ring `late`, with a timer.
+ * The seed may lose one of UDP on its way, double it, or make it late, so that others come before.
+ * One that is late waits for its time in the ring `late`, with a timer.
  */
 #include "simulation.h"
 
@@ -45,8 +46,8 @@ static bool is_of_pair(const object_t *socket) {
     return socket->place.family == AF_UNSPEC;
 }
 
-/* Where datagrams to the place come from, if the socket is bound to no address: from that which they go to; which, if it
-   is none either, is the host's own. */
+/* The source address of datagrams to the place, if the socket is bound to no address: the address
+   to which they go, or the host's own if there is none. */
 static place_t source_of(const object_t *socket, const place_t *to) {
     static const struct in6_addr own = IN6ADDR_LOOPBACK_INIT;
     static const struct in6_addr own_of_v4 = {
@@ -93,7 +94,7 @@ static int bind_to(state_t *state, object_t *socket, const place_t *place) {
     return code;
 }
 
-/* A port, for who has asked for none. */
+/* A port for a socket without one. */
 static int bind_somewhere(state_t *state, object_t *socket) {
     return socket->place.port != 0
                ? 0
@@ -152,7 +153,8 @@ static void put_into(state_t *state, object_t *receiver, datagram_t *datagram) {
     hafti_io_object_wake_one_way(state, receiver, HAFTI_IO_INWARD);
 }
 
-/* As the system tells who is connected to where nobody receives: by an error of what he does next. */
+/* As in the system, a socket that is connected to a port without a receiver gets an error from its
+   next operation. */
 static void refuse(state_t *state, const datagram_t *datagram) {
     object_t *sender = receiver_at(state, &datagram->from);
     if (sender == NULL || !is_connected(sender) || sender->to.port != datagram->to.port)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directories of a simulation. Each has a tree of names, and each name two files: what it is of now, and what it was
- * of when it was synced last, which is what it is of after a crash. Changes that nobody has synced yet stand in one list,
- * in their order; a rename changes two names at once.
+ * The directories of a simulation. Each has a tree of names, and each name two files: what it is of
+ * now, and what it was of when it was synced last, which is what it is of after a crash. Unsynced
+ * changes are in one list, in their order; a rename changes two names at once.
  *
- * A name without files and changes is gone. A file lives as long as a name, a change or a descriptor uses it.
+ * A name without files and changes is gone. A file lives as long as a name, a change or a
+ * descriptor uses it.
  *
  *   call           | file, now   | file, synced                  | changes
  *   make, rename,  | at once     |                               | one more
@@ -224,7 +225,8 @@ static void choose_changes(state_t *state) {
         settle(state, change_at(head->next), change_at(head->next)->chosen);
 }
 
-/* All names of the directory are as they were synced; what they are of comes into the list, or to `visit`. */
+/* All names of the directory are as they were synced; what they are of comes into the list, or to
+   `visit`. */
 static void go_back(file_t *directory, hafti_io_link_t *directories, hafti_io_file_visit_t *visit,
                     state_t *state) {
     hafti_io_link_t *next;

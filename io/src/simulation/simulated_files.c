@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of a simulation: what they contain now, and what they contained when they were synced last. Where the two
- * may differ is known, so that a sync copies no more than was written since.
+ * The files of a simulation: what they contain now, and what they contained when they were synced
+ * last. Where the two may differ is known, so that a sync copies no more than was written since.
  *
- * A crash leaves of a file what was synced, and, of each block where that was written over since, the old or the new;
- * where nothing was, zeros. The end of what was written on is cut somewhere. A truncation, by O_TRUNC, is lost with all
- * that came after it, or is done: then nothing old is left.
+ * A crash leaves the synced content of a file. Each block that was overwritten since has its old or
+ * its new content, or zeros if there was no old one. Data appended since is cut somewhere. A
+ * truncation by O_TRUNC is either lost with all that came after it, or done: then nothing old is
+ * left.
  */
 #include "simulation.h"
 
@@ -27,7 +28,7 @@ typedef hafti_io_file_t file_t;
 
 /* ---- Content ---- */
 
-/* False: no memory. What is new is zeros. */
+/* False: no memory. New bytes are zeros. */
 static bool grow(hafti_io_content_t *content, size_t size) {
     if (size > content->room) {
         size_t room = size < 2 * content->room ? 2 * content->room : size;

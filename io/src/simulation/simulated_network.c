@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The network of a simulation: one host, which every address and every name is. A listener has a port or a path; a
- * connection is a stream whose other end waits in the listener's list until it is accepted. Ports of UDP are others.
+ * The network of a simulation: one host, which every address and every name is. A listener has a
+ * port or a path; a connection is a stream whose other end waits in the listener's list until it is
+ * accepted. Ports of UDP are others.
  */
 #include "simulation.h"
 
@@ -111,7 +112,8 @@ static hafti_io_object_t *take_first(hafti_io_link_t *ring) {
     return first;
 }
 
-/* The first of those without room go on, as many as there is room for, which is theirs then: it counts as taken. */
+/* The first of those without room go on, as many as there is room for, which is theirs then: it
+   counts as taken. */
 static void give_room(hafti_io_simulated_state_t *state, hafti_io_object_t *listener) {
     for (; room_of(listener) != 0 && !hafti_io_ring_empty(&listener->without_room);
          listener->waiting++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What exists in a simulation only: the table of its objects and their numbers, how bytes are copied, and which faults come. */
+/* What exists in a simulation only: the table of its objects and their numbers, how bytes are
+   copied, and which faults come. */
 #include "simulation.h"
 
 #include <stdlib.h>
@@ -75,7 +76,8 @@ void hafti_io_object_wake(state_t *state, const object_t *object) {
     hafti_io_object_wake_one_way(state, object, HAFTI_IO_OUTWARD);
 }
 
-/* What is closed with it, since it was under way there, takes its turn: so no stack, however many follow each other. */
+/* Objects in transit that are closed with it are queued and closed in turn, so a long chain of them
+   takes no stack. */
 void hafti_io_object_drop(state_t *state, object_t *object) {
     if (--object->uses != 0)
         return;

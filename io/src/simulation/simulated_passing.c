@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors that are passed along over the streams of a simulation, with the first byte of a message. An object of the
- * simulation gets one more number where it arrives; a descriptor of the system is doubled when it is sent.
+ * Passing descriptors over the streams of a simulation, with the first byte of a message. A
+ * simulated object gets another number where it arrives; a real descriptor is duplicated when it is
+ * sent.
  */
 #include "simulation.h"
 

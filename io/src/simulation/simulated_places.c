@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The places of a simulated network, ports and paths: who is at one, and which are free. */
+/* The places of a simulated network, ports and paths: which socket is at one, and which are
+   free. */
 #include "simulation.h"
 
 #include <netinet/in.h>

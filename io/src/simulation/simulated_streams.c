@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The streams of a simulation: pairs, connections and pipes. What one end writes lies in a ring of the other. The end
- * of a pipe to write to has no ring, so nothing is read there, and nothing is written to the other end.
+ * The streams of a simulation: pairs, connections and pipes. What one end writes lies in a ring of
+ * the other. The end of a pipe to write to has no ring, so nothing is read there, and nothing is
+ * written to the other end.
  *
- * An end that a child process gets has to be the system's. So its stream becomes real: the system makes one of the
- * kind, which gets what lies in the rings, and from then on an operation on either end is one on that.
+ * An end that a child process gets has to be the system's. So its stream becomes real: the system
+ * makes one of the kind, which gets what lies in the rings, and from then on an operation on either
+ * end is one on that.
  */
 #include "simulation.h"
 
@@ -105,7 +107,8 @@ void hafti_io_simulated_end_ends_input(state_t *state, object_t *end) {
 
 /* ---- Transfers ---- */
 
-/* So many of the bytes that are there are read at once: not what comes after those that others came along with. */
+/* How many of the available bytes one read takes: it ends after the bytes with which descriptors
+   came. */
 static size_t run_of(const object_t *end) {
     const hafti_io_passed_t *passed = first_passed(end);
     if (passed == NULL)
@@ -153,7 +156,7 @@ ssize_t hafti_io_simulated_end_reads(state_t *state, object_t *end, const hafti_
     return (ssize_t)size;
 }
 
-/* So much at once is written whole, or waits. */
+/* The room that a write waits for: for all of it if it must be whole, otherwise for a byte. */
 static size_t least_of(const object_t *end, size_t size) {
     return end->kind == HAFTI_IO_A_PIPE && size <= PIPE_BUF ? size : 1;
 }
@@ -228,7 +231,7 @@ static int pour_out(const object_t *end, int real) {
     return written < 0 ? (int)written : (size_t)written == end->count ? 0 : -ENOBUFS;
 }
 
-/* What is not read any more when one of the ends was closed is lost with it. */
+/* Data that is unread when one of the ends is closed is lost with it. */
 static int move_into(const object_t *ends[2], const int real[2]) {
     for (int i = 0; i < 2; i++) {
         int code = ends[i]->open ? pour_out(ends[i], real[1 - i]) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs for tests: the order of tasks and the sizes of transfers are drawn from a seed, time is virtual,
- * and what is simulated exists in memory only. So a run is repeated by its seed.
+ * Runs for tests: the order of tasks and the sizes of transfers are drawn from a seed, time is
+ * virtual, and what is simulated exists in memory only. So a run is repeated by its seed.
  */
 #include "simulation.h"
 
@@ -97,7 +97,8 @@ static int check_parts(const struct iovec *parts, size_t count, int too_many) {
     return 0;
 }
 
-/* Where the bytes of an operation go to, or come from: 0, or why they cannot. `*part` is the caller's, for these. */
+/* Where the bytes of an operation go to, or come from: 0, or why they cannot. `*part` is the
+   caller's, for these. */
 static int memory_of_operation(const hafti_io_operation_t *operation, struct iovec *part,
                                hafti_io_memory_t *memory) {
     const struct iovec *parts = part;
@@ -138,7 +139,8 @@ static bool is_of_sockets(const hafti_io_operation_t *operation) {
            kind == HAFTI_IO_SEND_MESSAGE;
 }
 
-/* Of a socket, where these have no bytes: as the system has it, unlike a receive, a send and a write. */
+/* Of a socket, where these have no bytes: as the system has it, unlike a receive, a send and a
+   write. */
 static bool moves_nothing(const hafti_io_operation_t *operation) {
     return operation->kind == HAFTI_IO_READ || operation->kind == HAFTI_IO_READ_PARTS ||
            operation->kind == HAFTI_IO_WRITE_PARTS;
@@ -460,7 +462,7 @@ size_t haft_io_simulated_count(void) {
     return count;
 }
 
-/* ---- Time, and nobody who can go on ---- */
+/* ---- Time, and deadlocks ---- */
 
 static void tell_who_waits(const haft_io_scope_t *scope) {
     for (const hafti_io_link_t *link = scope->tasks.next; link != &scope->tasks;
@@ -587,7 +589,7 @@ static const hafti_io_system_t simulated_system = {
               .stat = hafti_io_files_stat},
 };
 
-/* 0, after a message: the environment has something else than a seed. */
+/* 0, after a message: the environment variable is not a seed. */
 static uint64_t choose_seed(const haft_io_simulation_options_t *options) {
     if (options->seed != 0)
         return options->seed;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the simulation share: the table of what exists in it only. simulation.c has the run;
- * simulated_streams.c has streams and pipes, simulated_passing.c what is passed along there, simulated_network.c
- * sockets and listeners, simulated_datagrams.c datagrams, simulated_directories.c names of files, simulated_files.c
- * what is in these.
+ * What the files of the simulation share: the table of what exists in it only. simulation.c has the
+ * run; simulated_streams.c has streams and pipes, simulated_passing.c what is passed along there,
+ * simulated_network.c sockets and listeners, simulated_datagrams.c datagrams,
+ * simulated_directories.c names of files, simulated_files.c what is in these.
  *
  *   kind     | is made by                       | becomes
  *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp or _unix
@@ -17,9 +17,9 @@
  *            | haft_io_socket_pair              |
  *   FILE     | haft_io_open                     |
  *
- * Its descriptors are numbers from HAFTI_IO_FIRST_SIMULATED on, beyond what the system gives, and never another's: one,
- * or more when it was passed along. It is open while it has some, or is under way to one. The numbers stay in the table,
- * and the object in its list, until the run ends.
+ * Its descriptors are numbers from HAFTI_IO_FIRST_SIMULATED on, beyond what the system gives, and
+ * never another's: one, or more when it was passed along. It is open while it has some, or is under
+ * way to one. The numbers stay in the table, and the object in its list, until the run ends.
  */
 #ifndef HAFTI_IO_SIMULATION_H
 #define HAFTI_IO_SIMULATION_H
@@ -44,7 +44,8 @@ enum hafti_io_object_kind {
 typedef struct hafti_io_place_there {
     sa_family_t family; /* AF_UNSPEC: none */
     uint16_t port;
-    struct in6_addr address; /* which makes no difference, but a receiver of datagrams is told it */
+    struct in6_addr address; /* which makes no difference, except that a receiver of datagrams is
+                                told it */
     char path[108];          /* as in sockaddr_un */
 } hafti_io_place_there_t;
 
@@ -97,7 +98,7 @@ struct hafti_io_object {
     enum hafti_io_object_kind kind;
     int descriptor; /* its first */
     hafti_io_link_t numbers;
-    size_t uses; /* by these, and by what is under way */
+    size_t uses; /* by descriptors, and by references in transit */
     bool open;
     hafti_io_object_t *next;      /* of all */
     hafti_io_link_t unused;       /* in the ring of those that are about to be closed */
@@ -107,26 +108,29 @@ struct hafti_io_object {
     hafti_io_object_t *peer;
     int real; /* if it has become real, what it is of the system */
     bool broken;
+    bool lost; /* its peer was closed with bytes in it: told once, when nothing is left to read
+                  here */
     bool
-        lost; /* its peer was closed with bytes in it: told once, when nothing is left to read here */
-    bool
-        finished; /* its peer was closed, or has ended its output: nothing comes any more; or it has ended its input */
+        finished; /* its peer was closed, or has ended its output: nothing comes any more; or it has
+                     ended its input */
     bool ended;   /* its peer was closed, or it has ended its output: nothing is written any more */
     size_t first, count, size;
     char *bytes;            /* a ring of `size`, of what is to be read here */
     uint64_t come;          /* how many have, read or not */
     hafti_io_link_t passed; /* along with them */
-    /* A socket for datagrams. `waiting` counts those that have arrived. A pair's know their peer, and no place. */
+    /* A socket for datagrams. `waiting` counts those that have arrived. A pair's know their peer,
+       and no place. */
     hafti_io_place_there_t to; /* where it is connected to */
-    bool refused;              /* nobody received there, and nobody here has been told yet */
-    /* A listener: the connections that nobody has accepted yet, and the sockets that wait for room. `waiting`
-       counts those connections, and the room that was given to sockets which have not taken it yet. */
+    bool refused;              /* there was no receiver, and this has not been reported here yet */
+    /* A listener: the connections that have not been accepted yet, and the sockets that wait for
+       room. `waiting` counts those connections, and the room that was given to sockets which have
+       not taken it yet. */
     size_t backlog, waiting;
     hafti_io_link_t arrived, without_room;
     hafti_io_link_t link; /* in one of these */
     /* A socket that waits for room, or has been given some: the listener. */
     hafti_io_object_t *full;
-    const hafti_io_operation_t *connects; /* and who waits */
+    const hafti_io_operation_t *connects; /* and its waiter */
     /* A file that was opened, or a directory. */
     hafti_io_file_t *file;
     bool stale; /* opened before a crash */
@@ -153,11 +157,12 @@ typedef struct hafti_io_simulated_state {
     ino_t last_file;
 } hafti_io_simulated_state_t;
 
-/* The caller's, who is in a simulation. */
+/* Those of the caller, which is in a simulation. */
 static inline hafti_io_simulated_state_t *hafti_io_state_here(void) {
     return hafti_io_worker()->backend_state;
 }
-/* The lists of those who wait on the descriptor. NULL: no memory; not so once it is an object's. */
+/* The lists of the descriptor's waiters. NULL: no memory, which cannot happen once it is an
+   object's. */
 hafti_io_descriptor_t *hafti_io_waiters_of(hafti_io_simulated_state_t *state, int descriptor);
 /* NULL: there is no such descriptor that is open. */
 hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int descriptor);
@@ -188,19 +193,21 @@ typedef struct hafti_io_memory {
     size_t size; /* of all */
 } hafti_io_memory_t;
 hafti_io_memory_t hafti_io_memory_of(const struct iovec *parts, size_t count);
-/* Copies the first `size` bytes of the memory to a ring of `length`, from a place on, or from there. False: a part that
-   they are in is none (NULL), and nothing is copied: the caller's operation is -EFAULT. */
+/* Copies the first `size` bytes of the memory to a ring of `length`, from a place on, or from
+   there. False: a part that they are in is none (NULL), and nothing is copied: the caller's
+   operation is -EFAULT. */
 bool hafti_io_memory_copy(const hafti_io_memory_t *memory, char *ring, size_t length, size_t first,
                           size_t size, bool into_ring);
 
-/* Whether the seed lets fail what is about to be done. */
+/* Whether the seed makes the operation that is about to begin fail. */
 bool hafti_io_fault_is_drawn(hafti_io_simulated_t *simulated);
 /* The same for an operation on an object: 0, or its error. */
 int hafti_io_fault_of(hafti_io_simulated_state_t *state, hafti_io_object_t *object, bool writes);
 
 /* ---- Streams and pipes (simulated_streams.c) ---- */
 
-/* Makes the two ends of this kind, of a pipe the first to read from; -ENOMEM leaves them what they are. */
+/* Makes the two ends of this kind, of a pipe the first to read from; -ENOMEM leaves them what they
+   are. */
 int hafti_io_object_join(hafti_io_object_t *one, hafti_io_object_t *other,
                          enum hafti_io_object_kind kind);
 /* Two new ones. 0 or -ENOMEM. */
@@ -210,8 +217,8 @@ void hafti_io_object_break(hafti_io_simulated_state_t *state, hafti_io_object_t 
 void hafti_io_simulated_end_closes(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 void hafti_io_simulated_end_ends_output(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 void hafti_io_simulated_end_ends_input(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
-/* -EAGAIN where it has to wait. What comes along is passed on if that is done, and is the caller's otherwise; `*passed`,
-   NULL before, of a read. */
+/* -EAGAIN where it has to wait. What comes along is passed on if that is done, and is the caller's
+   otherwise; `*passed`, NULL before, of a read. */
 ssize_t hafti_io_simulated_end_reads(hafti_io_simulated_state_t *state, hafti_io_object_t *end,
                                      const hafti_io_memory_t *memory, int flags,
                                      hafti_io_passed_t **passed);
@@ -226,7 +233,8 @@ int hafti_io_events_of_end(const hafti_io_object_t *end, short events);
 /* Those of a message that is sent. 0, and NULL if there are none; or why not. */
 int hafti_io_passed_of(hafti_io_simulated_state_t *state, const struct msghdr *message,
                        hafti_io_passed_t **passed);
-/* New numbers of what has come along, into the room for control data of a message that is received. */
+/* New numbers of what has come along, into the room for control data of a message that is
+   received. */
 void hafti_io_passed_arrive(hafti_io_simulated_state_t *state, hafti_io_passed_t *passed,
                             struct msghdr *message, size_t room);
 /* At the end of the run, where objects are not closed one by one. */
@@ -238,11 +246,11 @@ void hafti_io_passed_drop(hafti_io_simulated_state_t *state, hafti_io_passed_t *
 /* -EAGAIN where it has to wait. */
 int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
                                const hafti_io_operation_t *operation);
-/* With its result; whoever has got room and has not connected leaves that to the next. */
+/* With its result; a socket that has got room and has not connected leaves it to the next. */
 void hafti_io_simulated_connect_ends(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
                                      const hafti_io_operation_t *operation, ssize_t code);
 int hafti_io_simulated_accept(hafti_io_simulated_state_t *state, hafti_io_object_t *listener);
-/* Resets what nobody has accepted, and lets those go on who waited for room. */
+/* Resets connections that were not accepted, and wakes the sockets that waited for room. */
 void hafti_io_simulated_listener_closes(hafti_io_simulated_state_t *state,
                                         hafti_io_object_t *listener);
 void hafti_io_simulated_network_stop(hafti_io_simulated_state_t *state);
@@ -251,9 +259,9 @@ void hafti_io_simulated_network_stop(hafti_io_simulated_state_t *state);
 int hafti_io_place_of(const struct sockaddr *address, socklen_t size,
                       hafti_io_place_there_t *place);
 bool hafti_io_is_some_address(const hafti_io_place_there_t *place);
-/* Who has the place, of listeners or of receivers; NULL: nobody. */
+/* The listener or receiver at the place; NULL: there is none. */
 hafti_io_object_t *hafti_io_object_at(void *const *places, const hafti_io_place_there_t *place);
-/* A port that nobody has there; false: all are taken. */
+/* Finds a free port there; false: all are taken. */
 bool hafti_io_choose_port(hafti_io_simulated_state_t *state, void *const *places,
                           hafti_io_place_there_t *place);
 /* The place is an object's, with its port, or 0 for one that is chosen. -EADDRINUSE, -ENOMEM. */
