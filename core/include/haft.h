@@ -87,9 +87,9 @@ HAFTI_EXTERN_C_BEGIN
 #include "haft/inner/hot.h"
 
 #define HAFT_VERSION_MAJOR 0
-#define HAFT_VERSION_MINOR 2
+#define HAFT_VERSION_MINOR 3
 #define HAFT_VERSION_PATCH 0
-/* The version of the library that the program runs with, as "0.2.0". */
+/* The version of the library that the program runs with, as "0.3.0". */
 HAFTI_API const char *haft_version(void);
 
 /* Hot paths are compiled into programs, and with them the layout of fibers and handlers. A library

@@ -106,7 +106,7 @@ int main(void) {
     haft_fiber_t *new = hafti_fiber_new_sized(&more.options, sizeof more, give, &fewer);
     return strcmp(haft_fiber_name(old), "old") != 0 || strcmp(haft_fiber_name(new), "new") != 0 ||
            !haft_finished(haft_resume(old, HAFT_NO_REPLY, HAFT_HANDLES())) ||
-           strcmp(haft_version(), "0.2.0") != 0;
+           strcmp(haft_version(), "0.3.0") != 0;
 }
 END
 # shellcheck disable=SC2046,SC2086
