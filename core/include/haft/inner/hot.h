@@ -251,9 +251,9 @@ HAFTI_INLINE hafti_found_t hafti_find(hafti_here_t *here, haft_effect_t *effect,
     }
     const hafti_cache_entry_t *entry = hafti_entry_in(here->current, slot);
     hafti_found_t found;
+    if (HAFTI_LIKELY(hafti_read_entry(entry, effect, HAFTI_CLAUSE_MARK, &found)))
+        return found; /* first: a clause in place costs the least beside it */
     if (HAFTI_LIKELY(hafti_read_entry(entry, effect, 0, &found)))
-        return found;
-    if (hafti_read_entry(entry, effect, HAFTI_CLAUSE_MARK, &found))
         return found;
     if (hafti_read_either(hafti_second_entry(here->current, effect), effect, &found))
         return found;
