@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Haft HTTP for C++20: haft/http.h with values, exceptions and lambdas. Header only, over libhaft-http.
+ *
+ *     #include <haft/http.hpp>
+ *     int main() {
+ *         haft::http::server server;
+ *         server.get("/hello/{name}", [](haft::http::request &request) { return "Hello, " + request.path("name"); });
+ *         return server.run({.port = 8080});
+ *     }
+ *
+ * A handler gets the request, and returns a text, or a response, or nothing when it has answered by itself. An exception
+ * that leaves it is a line in the log and status 500 for the client, or the status of an http::error. What is said in
+ * haft/http.h about threads, limits, routes and answers holds here.
+ */
+#ifndef HAFT_HTTP_HPP
+#define HAFT_HTTP_HPP
+
+#include <haft/http.h>
+#include <haft/io.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace haft::http {
+
+/* Thrown in a handler: the client gets the status, and the text. Not logged. */
+class error : public std::runtime_error {
+  public:
+    explicit error(int status, const std::string &text = "")
+        : std::runtime_error(text), code(status) {}
+    int status() const { return code; }
+
+  private:
+    int code;
+};
+
+/* A whole answer. */
+struct response {
+    int status = 200;
+    std::string body = {};
+    std::string type = "text/plain; charset=utf-8"; /* "": none */
+    std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+struct cookie_options {
+    std::string path = {}, domain = {};
+    std::chrono::seconds max_age = {}; /* negative: the cookie is removed */
+    bool for_scripts = false, for_http = false;
+    std::string same_site = "Lax";
+};
+
+/* What a handler gets. It and what it returns by string_view live as long as the handler runs. */
+class request {
+  public:
+    explicit request(haft_http_request_t *wrapped) : state(wrapped) {}
+    request(const request &) = delete;
+    request &operator=(const request &) = delete;
+
+    std::string_view method() const { return haft_http_method(state); }
+    std::string_view target() const { return haft_http_target(state); }
+    /* What {name} of the route has taken; "" where the route has no such part. */
+    std::string path(const char *name) const { return text_of(haft_http_path(state, name)); }
+    std::optional<std::string_view> query(const char *name) const {
+        return maybe(haft_http_query(state, name));
+    }
+    std::optional<std::string_view> header(const char *name) const {
+        return maybe(haft_http_header(state, name));
+    }
+    std::optional<std::string_view> cookie(const char *name) const {
+        return maybe(haft_http_cookie(state, name));
+    }
+    std::optional<std::string_view> form(const char *name) const {
+        return maybe(haft_http_form(state, name));
+    }
+    std::optional<std::string_view> trailer(const char *name) const {
+        return maybe(haft_http_trailer(state, name));
+    }
+
+    void limit_body(std::uint64_t size) { haft_http_limit_body(state, size); }
+    /* How many bytes of the body were read; 0 at its end. */
+    std::size_t read(std::span<std::byte> into) {
+        return got(haft_http_read(state, into.data(), into.size()));
+    }
+    /* All that is left of the body. */
+    std::string_view body() {
+        char *bytes = nullptr;
+        std::size_t size = got(haft_http_body(state, &bytes));
+        return {bytes, size};
+    }
+
+    void set_header(const char *name, const std::string &value) {
+        check_text(value);
+        io::detail::checked(haft_http_set_header(state, name, value.c_str()), "set_header");
+    }
+    void set_cookie(const char *name, const std::string &value, const cookie_options &how = {}) {
+        haft_http_cookie_options_t options = {};
+        options.path = how.path.empty() ? nullptr : how.path.c_str();
+        options.domain = how.domain.empty() ? nullptr : how.domain.c_str();
+        options.max_age = how.max_age.count();
+        options.for_scripts = how.for_scripts;
+        options.for_http = how.for_http;
+        options.same_site = how.same_site.c_str();
+        check_text(value);
+        io::detail::checked(haft_http_set_cookie(state, name, value.c_str(), &options),
+                            "set_cookie");
+    }
+    void answer(int status, std::string_view body, const char *type = "text/plain; charset=utf-8") {
+        io::detail::checked(haft_http_answer(state, status, type, body.data(), body.size()),
+                            "answer");
+    }
+    void answer(const response &whole) {
+        for (const auto &[name, value] : whole.headers)
+            set_header(name.c_str(), value);
+        answer(whole.status, whole.body, whole.type.empty() ? nullptr : whole.type.c_str());
+    }
+    /* Piece by piece: begin, then write; see haft_http_begin. */
+    void begin(int status = 200, const char *type = "text/plain; charset=utf-8",
+               std::uint64_t size = HAFT_HTTP_UNKNOWN_SIZE) {
+        io::detail::checked(haft_http_begin(state, status, type, size), "begin");
+    }
+    void write(std::string_view piece) {
+        io::detail::checked(haft_http_write(state, piece.data(), piece.size()), "write");
+    }
+    void flush() { io::detail::checked(haft_http_flush(state), "flush"); }
+    void set_trailer(const char *name, const std::string &value) {
+        check_text(value);
+        io::detail::checked(haft_http_set_trailer(state, name, value.c_str()), "set_trailer");
+    }
+
+    haft_http_request_t *get() const { return state; }
+    /* The error that read() or body() has thrown, for whoever returns it to haft/http.h; 0: none. */
+    int body_error() const { return failed; }
+
+  private:
+    static std::optional<std::string_view> maybe(const char *text) {
+        return text != nullptr ? std::optional<std::string_view>(text) : std::nullopt;
+    }
+    static std::string text_of(const char *text) { return text != nullptr ? text : ""; }
+    /* A '\0' would end it for haft/http.h. */
+    static void check_text(const std::string &value) {
+        if (value.find('\0') != std::string::npos)
+            io::detail::checked(-EINVAL, "a field's value");
+    }
+    std::size_t got(ssize_t size) {
+        if (size < 0)
+            failed = static_cast<int>(size);
+        return io::detail::counted(size, "read a body");
+    }
+
+    haft_http_request_t *state;
+    int failed = 0;
+};
+
+namespace detail {
+
+inline void answer_with(request &, std::monostate) {}
+inline void answer_with(request &in, const response &whole) {
+    in.answer(whole);
+}
+inline void answer_with(request &in, std::string_view text) {
+    in.answer(200, text);
+}
+inline void answer_with(request &in, const char *text) {
+    in.answer(200, text);
+}
+
+template <typename T>
+concept answers = std::is_void_v<T> || requires(request &in, T value) {
+    answer_with(in, value);
+};
+
+/* Calls the function and answers with what it returns. What it throws is a failure of this request alone; a cancel, and
+   the unwinding of a task, pass. */
+template <typename F>
+int call(haft_http_request_t *state, F &&function) {
+    request in(state);
+    try {
+        function(in);
+        return 0;
+    } catch (const io::cancelled &) {
+        throw;
+    } catch (const error &refused) {
+        return haft_http_answer_text(state, refused.status(), refused.what());
+    } catch (const std::exception &failure) {
+        if (in.body_error() != 0)
+            return in.body_error();
+        haft_http_note_failure(state,
+                               (io::detail::type_of_exception() + ": " + failure.what()).c_str());
+        return HAFT_IO_BY_EXCEPTION;
+    } catch (...) {
+        if (std::current_exception() == nullptr) /* no exception: a task is unwound */
+            throw;
+        haft_http_note_failure(state, io::detail::type_of_exception().c_str());
+        return HAFT_IO_BY_EXCEPTION;
+    }
+}
+
+} // namespace detail
+
+/* What a handler is: a function of the request, that returns an answer, or nothing. */
+template <typename F>
+concept handler =
+    std::invocable<F &, request &> && detail::answers<std::invoke_result_t<F &, request &>>;
+
+/* The rest of the handlers, for middleware: next() answers the request. */
+using next = std::function<void()>;
+
+struct limits {
+    std::size_t request_line = 0, head = 0, fields = 0;
+    std::uint64_t body = 0;
+    std::size_t connections = 0;
+    std::chrono::nanoseconds idle_time = {}, head_time = {}, body_time = {}, write_time = {};
+    std::uint64_t least_rate = 0;
+    std::chrono::nanoseconds grace = {};
+};
+
+struct run_options {
+    const char *host = nullptr;
+    std::uint16_t port = 0;
+    int backlog = 0;
+    int threads = 0; /* 0: one; HAFT_HTTP_EACH_PROCESSOR */
+    const char *backend = nullptr;
+};
+
+class server {
+  public:
+    server() : state(haft_http_server_new()) {
+        if (state == nullptr)
+            throw std::bad_alloc();
+    }
+    server(const server &) = delete;
+    server &operator=(const server &) = delete;
+
+    template <handler F>
+    void route(const char *method, const std::string &path, F function) {
+        auto kept = std::make_shared<F>(std::move(function));
+        io::detail::checked(
+            haft_http_route(state.get(), method, path.c_str(), &call_handler<F>, kept.get()),
+            [&] { return std::string("route ") + method + " " + path; });
+        functions.push_back(std::move(kept));
+    }
+    template <handler F>
+    void get(const std::string &path, F function) {
+        route("GET", path, std::move(function));
+    }
+    template <handler F>
+    void post(const std::string &path, F function) {
+        route("POST", path, std::move(function));
+    }
+    template <handler F>
+    void put(const std::string &path, F function) {
+        route("PUT", path, std::move(function));
+    }
+    template <handler F>
+    void patch(const std::string &path, F function) {
+        route("PATCH", path, std::move(function));
+    }
+    template <handler F>
+    void del(const std::string &path, F function) {
+        route("DELETE", path, std::move(function));
+    }
+    /*
+     * Middleware, around every handler: function(request, next). It may handle effects of next().
+     *
+     *     server.use([&](haft::http::request &, const haft::http::next &next) {
+     *         haft::handle(next, haft::clause<Now>([] { return clock(); }));
+     *     });
+     */
+    template <std::invocable<request &, const next &> F>
+    void use(F function) {
+        auto kept = std::make_shared<F>(std::move(function));
+        io::detail::checked(haft_http_use(state.get(), &call_around<F>, kept.get()), "use");
+        functions.push_back(std::move(kept));
+    }
+
+    void set_limits(const limits &given) {
+        haft_http_limits_t set = {};
+        set.request_line = given.request_line;
+        set.head = given.head;
+        set.fields = given.fields;
+        set.body = given.body;
+        set.connections = given.connections;
+        set.idle_time = given.idle_time.count();
+        set.head_time = given.head_time.count();
+        set.body_time = given.body_time.count();
+        set.write_time = given.write_time.count();
+        set.least_rate = given.least_rate;
+        set.grace = given.grace.count();
+        io::detail::checked(haft_http_set_limits(state.get(), &set), "set_limits");
+    }
+    /* Gets each line of the log; must not wait, nor throw. */
+    void set_log(std::function<void(std::string_view)> function) {
+        log = std::move(function);
+        haft_http_set_log(
+            state.get(),
+            [](void *self, const char *line) { static_cast<server *>(self)->log(line); }, this);
+    }
+
+    /* Serves until a signal or stop(). What main() may return: 0, or 1 after an error, which was logged. */
+    int run(const run_options &how = {}) {
+        haft_http_run_options_t options = {};
+        options.host = how.host;
+        options.port = how.port;
+        options.backlog = how.backlog;
+        options.threads = how.threads;
+        options.backend = how.backend;
+        return haft_http_run(state.get(), &options) == 0 ? 0 : 1;
+    }
+    /* In a task of a run, or of a simulation, of your own. False: requests were cut off at its end. */
+    bool serve(io::listener listener) {
+        return io::detail::in_time(haft_http_serve(state.get(), listener.release()), "serve");
+    }
+    void stop() { haft_http_stop(state.get()); }
+    std::uint16_t port() const { return haft_http_port(state.get()); }
+
+  private:
+    template <typename F>
+    static int call_handler(haft_http_request_t *wrapped, void *function) {
+        return detail::call(wrapped, [&](request &in) {
+            detail::answer_with(in, io::detail::call(*static_cast<F *>(function), in));
+        });
+    }
+    template <typename F>
+    static int call_around(haft_http_request_t *wrapped, haft_http_next_t *inner, void *function) {
+        int code = 0;
+        int own = detail::call(wrapped, [&](request &in) {
+            (*static_cast<F *>(function))(in, next([&] { code = inner->call(inner, wrapped); }));
+        });
+        return own != 0 ? own : code;
+    }
+
+    struct free {
+        void operator()(haft_http_server_t *owned) const { haft_http_server_free(owned); }
+    };
+    std::unique_ptr<haft_http_server_t, free> state;
+    std::vector<std::shared_ptr<void>> functions;
+    std::function<void(std::string_view)> log;
+};
+
+} // namespace haft::http
+
+#endif

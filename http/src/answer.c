@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Answers. What is written is gathered in a block, and sent when that is full, by haft_http_flush, or by the connection,
+ * together with the wait for its next request. What a user gives for the head is checked, so that no value
+ * begins another line, or another answer.
+ */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+/* ---- Gathering ---- */
+
+static int64_t write_deadline(const haft_http_request_t *request, size_t size) {
+    const haft_http_limits_t *limits = request->message.limits;
+    return haft_io_now() + limits->write_time +
+           (int64_t)(size / limits->least_rate) * HAFT_IO_SECOND;
+}
+
+static int fail(haft_http_request_t *request, int code) {
+    request->answer.failed = true;
+    request->keeps = false;
+    return code;
+}
+
+static int send_bytes(haft_http_request_t *request, const void *bytes, size_t size) {
+    if (request->answer.failed)
+        return -EPIPE;
+    int code = hafti_http_stream_write(request->message.stream, bytes, size,
+                                       write_deadline(request, size));
+    return code == 0 ? 0 : fail(request, code);
+}
+
+static int send_gathered(haft_http_request_t *request) {
+    hafti_http_answer_t *answer = &request->answer;
+    size_t size = answer->size;
+    answer->size = 0;
+    return size != 0 ? send_bytes(request, answer->block, size) : 0;
+}
+
+static int gather(haft_http_request_t *request, const void *bytes, size_t size) {
+    hafti_http_answer_t *answer = &request->answer;
+    if (answer->failed)
+        return -EPIPE;
+    if (answer->block == NULL && (answer->block = haft_io_lend()) == NULL)
+        return fail(request, -ENOMEM);
+    if (size > HAFT_IO_LENT_SIZE - answer->size) {
+        int code = send_gathered(request);
+        if (code != 0)
+            return code;
+        if (size > HAFT_IO_LENT_SIZE)
+            return send_bytes(request, bytes, size);
+    }
+    memcpy(answer->block + answer->size, bytes, size);
+    answer->size += size;
+    return 0;
+}
+
+static int gather_text(haft_http_request_t *request, const char *text) {
+    return gather(request, text, strlen(text));
+}
+
+/* ---- The head ---- */
+
+static const char *reason_of(int status) {
+    static const struct {
+        int status;
+        const char *reason;
+    } reasons[] = {
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {204, "No Content"},
+        {206, "Partial Content"},
+        {301, "Moved Permanently"},
+        {302, "Found"},
+        {303, "See Other"},
+        {304, "Not Modified"},
+        {307, "Temporary Redirect"},
+        {308, "Permanent Redirect"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
+        {408, "Request Timeout"},
+        {409, "Conflict"},
+        {410, "Gone"},
+        {412, "Precondition Failed"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {416, "Range Not Satisfiable"},
+        {417, "Expectation Failed"},
+        {422, "Unprocessable Content"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "";
+}
+
+enum { DATE_SIZE = 29 };
+
+/* 9110, 5.6.7. Each thread makes it once a second; nothing waits here, so the task does not leave the thread. */
+__attribute__((noinline)) static void put_date(char *into) {
+    static _Thread_local time_t made_at;
+    static _Thread_local char date[80]; /* gcc does not know how small the numbers are */
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    if (now.tv_sec != made_at) {
+        static const char days[] = "SunMonTueWedThuFriSat";
+        static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+        struct tm parts;
+        gmtime_r(&now.tv_sec, &parts);
+        snprintf(date, sizeof date, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+                 days + 3 * parts.tm_wday, parts.tm_mday, months + 3 * parts.tm_mon,
+                 parts.tm_year + 1900, parts.tm_hour, parts.tm_min, parts.tm_sec);
+        made_at = now.tv_sec;
+    }
+    memcpy(into, date, DATE_SIZE);
+}
+
+static char *put(char *to, const char *text, size_t size) {
+    memcpy(to, text, size);
+    return to + size;
+}
+
+static char *put_text(char *to, const char *text) {
+    return put(to, text, strlen(text));
+}
+
+static char *put_number(char *to, uint64_t number, unsigned base) {
+    char digits[20], *first = digits + sizeof digits;
+    do
+        *--first = "0123456789abcdef"[number % base];
+    while ((number /= base) != 0);
+    return put(to, first, (size_t)(digits + sizeof digits - first));
+}
+
+/* What the connection does next. Of HTTP/1.1 it is kept unless one says otherwise, of 1.0 closed. */
+static char *put_connection(char *to, const haft_http_request_t *request) {
+    bool is_1_0 = request->message.parser.http_minor == 0;
+    if (!request->keeps)
+        return put_text(to, "Connection: close\r\n");
+    return is_1_0 ? put_text(to, "Connection: keep-alive\r\n") : to;
+}
+
+static int gather_head(haft_http_request_t *request, const char *type, uint64_t size) {
+    const hafti_http_answer_t *answer = &request->answer;
+    char line[320];
+    char *to = put_text(line, "HTTP/1.1 ");
+    to = put_number(to, (uint64_t)answer->status, 10);
+    *to++ = ' ';
+    to = put_text(to, reason_of(answer->status));
+    to = put_text(to, "\r\nDate: ");
+    put_date(to);
+    to = put_text(to + DATE_SIZE, "\r\n");
+    if (answer->chunked) {
+        to = put_text(to, "Transfer-Encoding: chunked\r\n");
+    } else if (size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304) {
+        to = put_text(to, "Content-Length: ");
+        to = put_number(to, size, 10);
+        to = put_text(to, "\r\n");
+    }
+    to = put_connection(to, request);
+    int code = gather(request, line, (size_t)(to - line));
+    if (code == 0 && type != NULL) {
+        code = gather_text(request, "Content-Type: ");
+        code = code == 0 ? gather_text(request, type) : code;
+        code = code == 0 ? gather_text(request, "\r\n") : code;
+    }
+    if (code == 0)
+        code = gather(request, answer->fields, answer->fields_size);
+    return code == 0 ? gather_text(request, "\r\n") : code;
+}
+
+/* ---- Fields ---- */
+
+static bool is_ours(const char *name) {
+    static const char *const ours[] = {
+        "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Upgrade",
+        "Date",           "Trailer",           "TE"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (strcasecmp(ours[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Makes room for `size` more bytes at the end of lines. */
+static char *grow(haft_http_request_t *request, char **lines, size_t used, size_t *room,
+                  size_t size) {
+    if (size > *room - used) {
+        size_t wanted = 2 * *room > used + size ? 2 * *room : used + size + 128;
+        char *grown = hafti_http_allocate(&request->message, wanted);
+        if (grown == NULL)
+            return NULL;
+        if (used != 0)
+            memcpy(grown, *lines, used);
+        *lines = grown;
+        *room = wanted;
+    }
+    return *lines + used;
+}
+
+static int add_line(haft_http_request_t *request, char **lines, size_t *used, size_t *room,
+                    const char *name, const char *value) {
+    size_t name_size = strlen(name), value_size = strlen(value);
+    if (!hafti_http_is_token(name, name_size) || !hafti_http_is_value(value, value_size) ||
+        is_ours(name))
+        return -EINVAL;
+    size_t size = name_size + value_size + 4;
+    char *to = grow(request, lines, *used, room, size);
+    if (to == NULL)
+        return -ENOMEM;
+    to = put(put(put(to, name, name_size), ": ", 2), value, value_size);
+    put(to, "\r\n", 2);
+    *used += size;
+    return 0;
+}
+
+int haft_http_set_header(haft_http_request_t *request, const char *name, const char *value) {
+    hafti_http_answer_t *answer = &request->answer;
+    if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
+        return -EALREADY;
+    return add_line(request, &answer->fields, &answer->fields_size, &answer->fields_room, name,
+                    value);
+}
+
+int haft_http_set_trailer(haft_http_request_t *request, const char *name, const char *value) {
+    hafti_http_answer_t *answer = &request->answer;
+    if (!answer->chunked || answer->progress != HAFTI_HTTP_BEGUN)
+        return -ENOTSUP;
+    return add_line(request, &answer->trailers, &answer->trailers_size, &answer->trailers_room,
+                    name, value);
+}
+
+/* 6265, 4.1.1. */
+static bool is_cookie_value(const char *value) {
+    for (; *value != '\0'; value++)
+        if (*value <= ' ' || *value > '~' || strchr("\",;\\", *value) != NULL)
+            return false;
+    return true;
+}
+
+static bool is_attribute(const char *value) {
+    return value == NULL || strchr(value, ';') == NULL;
+}
+
+int haft_http_set_cookie(haft_http_request_t *request, const char *name, const char *value,
+                         const haft_http_cookie_options_t *options) {
+    static const haft_http_cookie_options_t defaults = {0};
+    if (options == NULL)
+        options = &defaults;
+    if (!hafti_http_is_token(name, strlen(name)) || !is_cookie_value(value) ||
+        !is_attribute(options->path) || !is_attribute(options->domain) ||
+        !is_attribute(options->same_site))
+        return -EINVAL;
+    char age[40] = "";
+    if (options->max_age != 0)
+        snprintf(age, sizeof age, "; Max-Age=%lld",
+                 options->max_age > 0 ? (long long)options->max_age : 0LL);
+    static const char format[] = "%s=%s%s%s%s%s%s%s%s; SameSite=%s";
+    char *line = NULL;
+    int size = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        size = snprintf(
+                   line, (size_t)size, format, name, value, options->path != NULL ? "; Path=" : "",
+                   options->path != NULL ? options->path : "",
+                   options->domain != NULL ? "; Domain=" : "",
+                   options->domain != NULL ? options->domain : "", age,
+                   options->for_scripts ? "" : "; HttpOnly", options->for_http ? "" : "; Secure",
+                   options->same_site != NULL ? options->same_site : "Lax") +
+               1;
+        if (pass == 0 && (line = haft_http_allocate(request, (size_t)size)) == NULL)
+            return -ENOMEM;
+    }
+    return haft_http_set_header(request, "Set-Cookie", line);
+}
+
+/* ---- Answers ---- */
+
+void hafti_http_answer_begin(haft_http_request_t *request) {
+    memset(&request->answer, 0, sizeof request->answer);
+}
+
+void hafti_http_answer_end(haft_http_request_t *request) {
+    haft_io_give_back(request->answer.block);
+}
+
+int haft_http_begin(haft_http_request_t *request, int status, const char *type, uint64_t size) {
+    hafti_http_answer_t *answer = &request->answer;
+    if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
+        return -EALREADY;
+    if (status < 200 || status > 599 || (type != NULL && !hafti_http_is_value(type, strlen(type))))
+        return -EINVAL;
+    bool is_1_0 = request->message.parser.http_minor == 0;
+    answer->progress = HAFTI_HTTP_BEGUN;
+    answer->status = status;
+    answer->without_body = request->is_head || status == 204 || status == 304;
+    answer->left = size;
+    answer->chunked = size == HAFT_HTTP_UNKNOWN_SIZE && !is_1_0 && status != 204 && status != 304;
+    if ((size == HAFT_HTTP_UNKNOWN_SIZE && is_1_0 && !answer->without_body) ||
+        request->message.waits_for_word || request->message.error != 0 ||
+        atomic_load(&request->server->stopping))
+        request->keeps = false;
+    return gather_head(request, type, size);
+}
+
+static int write_chunk(haft_http_request_t *request, const void *bytes, size_t size) {
+    char line[20];
+    char *end = put_text(put_number(line, size, 16), "\r\n");
+    int code = gather(request, line, (size_t)(end - line));
+    code = code == 0 ? gather(request, bytes, size) : code;
+    return code == 0 ? gather(request, "\r\n", 2) : code;
+}
+
+int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size) {
+    hafti_http_answer_t *answer = &request->answer;
+    if (answer->progress != HAFTI_HTTP_BEGUN)
+        return -EINVAL;
+    if (answer->left != HAFT_HTTP_UNKNOWN_SIZE) {
+        if (size > answer->left)
+            return -EMSGSIZE;
+        answer->left -= size;
+    }
+    if (size == 0 || answer->without_body)
+        return 0;
+    return answer->chunked ? write_chunk(request, bytes, size) : gather(request, bytes, size);
+}
+
+int haft_http_flush(haft_http_request_t *request) {
+    return send_gathered(request);
+}
+
+int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
+                     size_t size) {
+    int code = haft_http_begin(request, status, type, size);
+    return code == 0 ? haft_http_write(request, body, size) : code;
+}
+
+static const char plain_text[] = "text/plain; charset=utf-8";
+
+int haft_http_answer_text(haft_http_request_t *request, int status, const char *text) {
+    return haft_http_answer(request, status, plain_text, text, strlen(text));
+}
+
+int haft_http_answer_format(haft_http_request_t *request, int status, const char *format, ...) {
+    char text[512], *all = text;
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (size < 0)
+        return -EINVAL;
+    if ((size_t)size >= sizeof text) {
+        if ((all = haft_http_allocate(request, (size_t)size + 1)) == NULL)
+            return -ENOMEM;
+        va_start(arguments, format);
+        vsnprintf(all, (size_t)size + 1, format, arguments);
+        va_end(arguments);
+    }
+    return haft_http_answer(request, status, plain_text, all, (size_t)size);
+}
+
+int hafti_http_answer_status(haft_http_request_t *request, int status) {
+    return haft_http_answer_format(request, status, "%d %s\n", status, reason_of(status));
+}
+
+int hafti_http_answer_complete(haft_http_request_t *request) {
+    hafti_http_answer_t *answer = &request->answer;
+    answer->progress = HAFTI_HTTP_ENDED;
+    if (answer->failed)
+        return -EPIPE;
+    if (answer->chunked && !answer->without_body) {
+        int code = gather_text(request, "0\r\n");
+        code = code == 0 ? gather(request, answer->trailers, answer->trailers_size) : code;
+        return code == 0 ? gather_text(request, "\r\n") : code;
+    }
+    if (answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body)
+        return fail(request, -EMSGSIZE);
+    return 0;
+}
+
+/* Once, before the first read of a body whose sender waits for it; not where it has begun to send already. */
+int hafti_http_send_continue(haft_http_request_t *request) {
+    hafti_http_message_t *message = &request->message;
+    static const char word[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (!message->waits_for_word)
+        return 0;
+    message->waits_for_word = false;
+    bool is_late = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
+    if (is_late || message->stream->at != message->stream->end)
+        return 0;
+    return send_bytes(request, word, sizeof word - 1);
+}

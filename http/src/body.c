@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The body of a message. A sized one is taken from what has been read and then from the stream. A chunked one goes
+ * through the parser, which never gives more bytes than it gets: so it gets at most as many as the caller has
+ * room for, and they go there at once.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+
+static int fail(hafti_http_message_t *message, int code) {
+    static const struct {
+        int code, status;
+    } statuses[] = {{-EMSGSIZE, 413}, {-ETIMEDOUT, 408}, {-EBADMSG, 400}, {-EPIPE, 400}};
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        if (statuses[i].code == code)
+            message->status = statuses[i].status;
+    return message->error = code;
+}
+
+/* What is left of the time for the body. The time in which nobody reads does not count: so a handler may be slow. */
+static int64_t deadline_of(const hafti_http_message_t *message, int64_t now) {
+    uint64_t seconds = message->got / message->limits->least_rate;
+    int64_t left = message->limits->body_time - message->waited;
+    if (seconds > (uint64_t)(INT32_MAX))
+        return HAFT_IO_FOREVER;
+    return now + left + (int64_t)seconds * HAFT_IO_SECOND;
+}
+
+static ssize_t fill(hafti_http_message_t *message) {
+    hafti_http_stream_t *stream = message->stream;
+    if (stream->at != stream->end)
+        return stream->end - stream->at;
+    int64_t begun = haft_io_now();
+    ssize_t size = hafti_http_stream_fill(stream, deadline_of(message, begun));
+    message->waited += haft_io_now() - begun;
+    if (size <= 0)
+        return fail(message, size == 0 ? -EPIPE : (int)size);
+    return size;
+}
+
+static ssize_t read_sized(hafti_http_message_t *message, char *buffer, size_t size) {
+    ssize_t there = fill(message);
+    if (there <= 0)
+        return there;
+    if (size > (size_t)there)
+        size = (size_t)there;
+    if (size > message->left)
+        size = (size_t)message->left;
+    memcpy(buffer, message->stream->at, size);
+    message->stream->at += size;
+    message->left -= size;
+    message->got += size;
+    message->is_complete = message->left == 0;
+    return (ssize_t)size;
+}
+
+/* Chunks of one byte have five of framing each; beyond this it is extensions and zeros. */
+static bool has_too_much_framing(const hafti_http_message_t *message) {
+    return message->framing > message->limits->head + 8 * message->got;
+}
+
+/* Of trailers the parser takes more than it should: lines that end with LF alone, folded lines, empty names. */
+static bool are_trailers(hafti_http_message_t *message, const char *at, const char *end) {
+    for (; at != end; message->last = *at++)
+        if ((*at == '\n' && message->last != '\r') ||
+            (message->last == '\n' && (*at == ' ' || *at == '\t' || *at == ':')))
+            return false;
+    return true;
+}
+
+static ssize_t read_chunked(hafti_http_message_t *message, char *buffer, size_t size) {
+    message->into = buffer;
+    message->into_size = 0;
+    while (message->into_size == 0 && !message->is_complete) {
+        ssize_t there = fill(message);
+        if (there <= 0)
+            return there;
+        if ((size_t)there > size)
+            there = (ssize_t)size;
+        const char *start = message->stream->at;
+        bool in_trailers = message->in_trailers;
+        llhttp_errno_t code = hafti_http_message_parse(message, start, (size_t)there);
+        const char *end = code == HPE_PAUSED ? message->parser.error_pos : start + there;
+        if (code != HPE_OK && code != HPE_PAUSED)
+            return fail(message, -EBADMSG);
+        message->stream->at = end;
+        message->got += message->into_size;
+        message->framing += (size_t)(end - start) - message->into_size;
+        if (has_too_much_framing(message) || (in_trailers && !are_trailers(message, start, end)))
+            return fail(message, -EBADMSG);
+        if (message->got > message->limit)
+            return fail(message, -EMSGSIZE);
+    }
+    return (ssize_t)message->into_size;
+}
+
+ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, size_t size) {
+    if (message->error != 0)
+        return message->error;
+    if (message->is_complete || size == 0)
+        return 0;
+    if (message->body == HAFTI_HTTP_CHUNKED)
+        return read_chunked(message, buffer, size);
+    if (message->left + message->got > message->limit)
+        return fail(message, -EMSGSIZE);
+    return read_sized(message, buffer, size);
+}
+
+/* What was read grows by malloc(3), and is copied to the message's memory when its size is known. */
+static ssize_t read_growing(hafti_http_message_t *message, char **bytes, size_t *room) {
+    size_t size = 0;
+    for (;;) {
+        if (size == *room) {
+            size_t wanted = *room != 0 ? 2 * *room : 4096;
+            char *grown = realloc(*bytes, wanted);
+            if (grown == NULL)
+                return -ENOMEM;
+            *bytes = grown;
+            *room = wanted;
+        }
+        ssize_t got = hafti_http_message_read(message, *bytes + size, *room - size);
+        if (got <= 0)
+            return got < 0 ? got : (ssize_t)size;
+        size += (size_t)got;
+    }
+}
+
+static void free_growing(char **bytes) {
+    free(*bytes);
+}
+
+static ssize_t read_all_chunked(hafti_http_message_t *message, char **body) {
+    __attribute__((cleanup(free_growing))) char *bytes = NULL; /* also when the task is cancelled */
+    size_t room = 0;
+    ssize_t size = read_growing(message, &bytes, &room);
+    if (size >= 0 && (*body = hafti_http_copy(message, bytes, (size_t)size)) == NULL)
+        return -ENOMEM;
+    return size;
+}
+
+static ssize_t read_all_sized(hafti_http_message_t *message, char **body) {
+    size_t size = (size_t)message->left, got = 0;
+    ssize_t piece = 0;
+    if (message->left <= message->limit) {
+        *body = hafti_http_allocate(message, size + 1);
+        if (*body == NULL)
+            return -ENOMEM;
+    }
+    do {
+        piece = hafti_http_message_read(message, *body + got, size - got);
+        got += piece > 0 ? (size_t)piece : 0;
+    } while (piece > 0);
+    if (piece < 0)
+        return piece;
+    (*body)[got] = '\0';
+    return (ssize_t)got;
+}
+
+ssize_t hafti_http_message_read_all(hafti_http_message_t *message, char **body) {
+    *body = NULL;
+    return message->body == HAFTI_HTTP_CHUNKED ? read_all_chunked(message, body)
+                                               : read_all_sized(message, body);
+}
+
+bool hafti_http_message_skip(hafti_http_message_t *message, uint64_t most) {
+    char bytes[1024];
+    if (message->waits_for_word)
+        return false; /* it may send the body, or not */
+    if (message->limit > message->got + most)
+        message->limit = message->got + most;
+    while (!message->is_complete)
+        if (hafti_http_message_read(message, bytes, sizeof bytes) <= 0)
+            return message->is_complete;
+    return true;
+}

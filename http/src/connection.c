@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A connection: one request after the other, each answered by its handler, on one task. The wait for the next request
+ * also sends the answer to the last (haft_io_exchange).
+ */
+#include "internal.h"
+
+enum { SKIPPED = 65536 }; /* bytes of a body that nobody has read */
+
+/* ---- Handlers ---- */
+
+typedef struct {
+    haft_http_next_t next;
+    const hafti_http_around_t *around;
+    const hafti_http_entry_t *entry;
+} next_t;
+
+static int call_next(haft_http_next_t *self, haft_http_request_t *request) {
+    const next_t *here = (const next_t *)self;
+    if (here->around == NULL)
+        return here->entry->handler(request, here->entry->argument);
+    next_t inner = {{call_next}, here->around->inner, here->entry};
+    return here->around->function(request, &inner.next, here->around->argument);
+}
+
+static int answer_with_methods(haft_http_request_t *request, int status) {
+    char allowed[256] = "OPTIONS";
+    size_t size = strlen(allowed);
+    for (const hafti_http_entry_t *entry = request->match.entries; entry != NULL;
+         entry = entry->next) {
+        const char *also = strcmp(entry->method, "GET") == 0 ? ", GET, HEAD" : NULL;
+        size_t needed = also != NULL ? strlen(also) : strlen(entry->method) + 2;
+        if (needed >= sizeof allowed - size || strcmp(entry->method, "OPTIONS") == 0)
+            continue;
+        strcpy(allowed + size, also != NULL ? also : ", ");
+        if (also == NULL)
+            strcat(allowed, entry->method);
+        size += needed;
+    }
+    int code = haft_http_set_header(request, "Allow", allowed);
+    if (code != 0)
+        return code;
+    return status == 204 ? haft_http_answer(request, 204, NULL, "", 0)
+                         : hafti_http_answer_status(request, status);
+}
+
+static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
+    next_t first = {{call_next}, request->server->around, entry};
+    return call_next(&first.next, request);
+}
+
+static void tell_failure(haft_http_request_t *request, const char *what) {
+    hafti_http_log(request->server, "%s %s: %s", request->method, haft_http_target(request), what);
+}
+
+/* What the handler has returned, or has not done, as an answer. */
+static void judge(haft_http_request_t *request, int code) {
+    hafti_http_message_t *message = &request->message;
+    bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
+    if (code == 0 && has_begun)
+        return;
+    bool is_of_body = code != 0 && code == message->error && message->status != 0;
+    if (code != 0 && request->failure == NULL && !request->answer.failed && !is_of_body)
+        request->failure = haft_io_error_text(code);
+    if (code == 0)
+        request->failure = "the handler has not answered";
+    if (request->failure != NULL)
+        tell_failure(request, request->failure);
+    if (has_begun) {
+        request->answer.failed = true;
+        request->keeps = false;
+        return;
+    }
+    hafti_http_answer_begin(request); /* without the fields that the handler has set */
+    hafti_http_answer_status(request, is_of_body ? message->status : 500);
+}
+
+static void dispatch(haft_http_request_t *request) {
+    hafti_http_message_t *message = &request->message;
+    hafti_http_text_t path = {haft_http_target(request), message->target_size};
+    const char *mark = memchr(path.bytes, '?', path.size);
+    if (mark != NULL)
+        path.size = (size_t)(mark - path.bytes);
+    if (*path.bytes == '*') {
+        haft_http_answer(request, 204, NULL, "", 0);
+        return;
+    }
+    int code = hafti_http_routes_find(request->server->routes, message, path, &request->match);
+    if (code != 0) {
+        request->keeps = false;
+        hafti_http_answer_status(request, code == -EINVAL ? 400 : code == -EMSGSIZE ? 414 : 500);
+        return;
+    }
+    const hafti_http_entry_t *entry = hafti_http_entry_of(&request->match, request->method);
+    if (entry == NULL && request->is_head)
+        entry = hafti_http_entry_of(&request->match, "GET");
+    if (entry != NULL)
+        judge(request, call_handler(request, entry));
+    else if (request->match.entries == NULL)
+        hafti_http_answer_status(request, 404);
+    else
+        answer_with_methods(request, message->parser.method == HTTP_OPTIONS ? 204 : 405);
+}
+
+/* ---- A request ---- */
+
+typedef struct {
+    haft_http_server_t *server;
+    hafti_http_stream_t stream;
+    hafti_http_link_t link;
+    bool lingers; /* when it is closed, the client may still be sending */
+} connection_t;
+
+static void *send_last_words(void *argument) {
+    haft_http_request_t *request = argument;
+    hafti_http_answer_begin(request);
+    if (hafti_http_answer_status(request, 500) == 0)
+        haft_http_flush(request);
+    return NULL;
+}
+
+/* The handler has failed, and its stack is being unwound: says so to the client, if it has heard nothing yet. */
+static void unwind_request(haft_http_request_t *request) {
+    bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
+    if (has_begun || request->answer.failed || atomic_load(&request->server->cutting))
+        return;
+    request->keeps = false;
+    haft_io_scope_options_t options = {.shielded = true,
+                                       .deadline = haft_io_now() + HAFT_IO_SECOND};
+    haft_io_scope_with(&options, send_last_words, request, NULL);
+}
+
+static void end_request(haft_http_request_t *request) {
+    if (request->is_running)
+        unwind_request(request);
+    hafti_http_answer_end(request);
+    hafti_http_message_end(&request->message);
+}
+
+static void begin_request(haft_http_request_t *request, connection_t *connection) {
+    memset(request, 0, offsetof(haft_http_request_t, match));
+    request->server = connection->server;
+    request->match.entries = NULL;
+    request->match.count = 0;
+    request->form = NULL;
+    request->failure = NULL;
+    hafti_http_message_begin(&request->message, &connection->stream, &connection->server->limits);
+}
+
+/* Whether the client wants the connection to go on (9112, 9.3). */
+static bool is_kept(const hafti_http_message_t *message) {
+    uint16_t flags = message->parser.flags;
+    return message->parser.http_minor == 0
+               ? (flags & F_CONNECTION_KEEP_ALIVE) != 0 && (flags & F_CONNECTION_CLOSE) == 0
+               : (flags & F_CONNECTION_CLOSE) == 0;
+}
+
+/* An answer without a handler to what was no request. */
+static void answer_refused(haft_http_request_t *request) {
+    request->method = "?";
+    request->keeps = false;
+    request->message.parser.http_minor = 1;
+    hafti_http_answer_status(request, request->message.status);
+}
+
+static void answer_request(haft_http_request_t *request) {
+    hafti_http_message_t *message = &request->message;
+    message->block[message->target + message->target_size] = '\0'; /* a space */
+    request->method = llhttp_method_name((llhttp_method_t)message->parser.method);
+    request->is_head = message->parser.method == HTTP_HEAD;
+    request->keeps = is_kept(message);
+    request->is_running = true;
+    dispatch(request);
+    request->is_running = false;
+}
+
+/* Sends what is left of the answer. Where the connection goes on, waits for the next request: whether one has come. */
+static bool finish(haft_http_request_t *request, connection_t *connection) {
+    hafti_http_stream_t *stream = &connection->stream;
+    hafti_http_answer_t *answer = &request->answer;
+    if (hafti_http_answer_complete(request) != 0)
+        return false;
+    connection->lingers = !hafti_http_message_skip(&request->message, SKIPPED);
+    if (!request->keeps || connection->lingers || stream->at != stream->end)
+        return haft_http_flush(request) == 0 && request->keeps && !connection->lingers;
+    atomic_store(&connection->link.idle, true);
+    if (atomic_load(&connection->server->stopping)) {
+        haft_http_flush(request);
+        return false;
+    }
+    int64_t deadline = haft_io_now() + request->message.limits->idle_time;
+    const char *block = answer->block;
+    answer->block = NULL;
+    hafti_http_message_end(&request->message);
+    return hafti_http_stream_exchange(stream, block, answer->size, deadline) > 0;
+}
+
+/* Whether another request has come. */
+static bool serve_request(connection_t *connection) {
+    __attribute__((cleanup(end_request))) haft_http_request_t request;
+    begin_request(&request, connection);
+    int code = hafti_http_message_read_head(&request.message);
+    if (code == 0)
+        answer_request(&request);
+    else if (code == -EBADMSG)
+        answer_refused(&request);
+    else
+        return false;
+    return finish(&request, connection);
+}
+
+/* ---- The connection ---- */
+
+/* What the client has sent behind a request that was refused, or is sending: if it were not read, the kernel would reset
+   the connection, and the client might never see the answer (9112, 9.6). */
+static void linger(connection_t *connection) {
+    hafti_http_stream_t *stream = &connection->stream;
+    int64_t deadline = haft_io_now() + HAFT_IO_SECOND;
+    if (stream->operations->shutdown(stream, SHUT_WR) != 0)
+        return;
+    while (hafti_http_stream_fill(stream, deadline) > 0)
+        continue;
+}
+
+static void close_connection(connection_t *connection) {
+    hafti_http_server_leave(connection->server, &connection->link);
+    hafti_http_stream_close(&connection->stream);
+}
+
+/* A server that is told to stop shuts connections that are idle: they read the end of the stream. */
+static bool wait_for_first(connection_t *connection) {
+    atomic_store(&connection->link.idle, true);
+    if (atomic_load(&connection->server->stopping))
+        return false;
+    int64_t deadline = haft_io_now() + connection->server->limits.idle_time;
+    return hafti_http_stream_fill(&connection->stream, deadline) > 0;
+}
+
+void hafti_http_connection_serve(haft_http_server_t *server, int descriptor) {
+    __attribute__((cleanup(close_connection))) connection_t connection = {.server = server};
+    hafti_http_stream_open(&connection.stream, descriptor);
+    connection.link.stream = &connection.stream;
+    hafti_http_server_enter(server, &connection.link);
+    bool has_come = wait_for_first(&connection);
+    while (has_come) {
+        atomic_store_explicit(&connection.link.idle, false, memory_order_relaxed);
+        has_come = serve_request(&connection);
+    }
+    if (connection.lingers)
+        linger(&connection);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of libhaft-http share. From below: stream.c (bytes of a connection), memory.c (what lives as long as a
+ * message), message.c (a head, parsed and checked), body.c, text.c (decoding), routes.c, answer.c, request.c, connection.c (one
+ * request after the other), server.c.
+ *
+ * Memory of a connection. While it waits for a request it has its frame on the task's stack, and nothing else. A request
+ * has a block of haft_io_lend for its head, what is left of which is its memory (memory.c); what it reads of the network
+ * is lent by haft_io_read_lent; what it answers is gathered in a block of haft_io_lend, which haft_io_exchange
+ * gives back. Blocks are recycled by libhaft-io, so no request of usual size allocates.
+ */
+#ifndef HAFT_HTTP_INTERNAL_H
+#define HAFT_HTTP_INTERNAL_H
+
+#include <haft/http.h>
+
+#include <llhttp.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    HAFTI_HTTP_FIELDS = 100,
+    HAFTI_HTTP_HEAD = 16384,
+    HAFTI_HTTP_CAPTURES = 16,
+    HAFTI_HTTP_PARTS = 64, /* of a path */
+};
+_Static_assert(HAFTI_HTTP_HEAD < (int)HAFT_IO_LENT_SIZE && HAFTI_HTTP_HEAD <= UINT16_MAX,
+               "a head fits in a block, and has offsets of 16 bits");
+
+typedef struct {
+    const char *bytes;
+    size_t size;
+} hafti_http_text_t;
+
+/* ---- stream.c: a connection as a stream, and what has been read of it ------------------------ */
+
+typedef struct hafti_http_stream hafti_http_stream_t;
+
+/* How bytes come and go: TCP now, TLS later. They return as the functions of haft/io.h do. */
+typedef struct {
+    ssize_t (*read_lent)(hafti_http_stream_t *stream, const void **bytes);
+    /* Writes all of the buffer, and then is read_lent; `*bytes` may be the buffer. */
+    ssize_t (*exchange)(hafti_http_stream_t *stream, const void *buffer, size_t size,
+                        const void **bytes);
+    int (*write_all)(hafti_http_stream_t *stream, const void *buffer, size_t size);
+    int (*shutdown)(hafti_http_stream_t *stream, int how);
+    void (*close)(hafti_http_stream_t *stream);
+} hafti_http_stream_operations_t;
+
+struct hafti_http_stream {
+    const hafti_http_stream_operations_t *operations;
+    int descriptor;
+    const void *lent; /* has the bytes from `at` to `end`, which nobody has taken yet */
+    const char *at, *end;
+};
+
+void hafti_http_stream_open(hafti_http_stream_t *stream, int descriptor);
+void hafti_http_stream_close(hafti_http_stream_t *stream);
+/* Reads more when all has been taken: how many bytes there are, 0 at the end, or an error. Not later than `deadline`. */
+ssize_t hafti_http_stream_fill(hafti_http_stream_t *stream, int64_t deadline);
+/* The same, after writing all `size` bytes of a block, which is given back. */
+ssize_t hafti_http_stream_exchange(hafti_http_stream_t *stream, const void *block, size_t size,
+                                   int64_t deadline);
+int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size_t size,
+                            int64_t deadline);
+
+/* ---- message.c, body.c, memory.c: a request, or the answer to one ---------------------------- */
+
+typedef struct {
+    uint16_t name, name_size, value, value_size; /* in the head */
+} hafti_http_field_t;
+
+typedef enum { HAFTI_HTTP_NO_BODY, HAFTI_HTTP_SIZED, HAFTI_HTTP_CHUNKED } hafti_http_body_kind_t;
+
+typedef struct {
+    hafti_http_stream_t *stream;
+    const haft_http_limits_t *limits;
+    llhttp_t parser;
+
+    char *block;         /* lent: the head, then memory */
+    size_t head, memory; /* where each ends */
+    struct hafti_http_chunk *more;
+
+    size_t target, target_size;
+    size_t field_count;
+    hafti_http_field_t fields[HAFTI_HTTP_FIELDS];
+    bool too_many_fields;
+    int status; /* with which a message that is not good is answered */
+
+    hafti_http_body_kind_t body;
+    bool waits_for_word; /* before it sends the body */
+    bool is_complete;    /* the body has come to its end */
+    bool in_trailers;    /* the last chunk has come */
+    char last;           /* byte of the trailers */
+    int error;           /* of the body; sticky */
+    uint64_t limit;      /* of the body */
+    uint64_t left;       /* bytes of a sized body */
+    uint64_t got;        /* bytes of body */
+    uint64_t framing;    /* bytes of a chunked body that are not of its chunks' data */
+    int64_t waited;      /* nanoseconds */
+    char *into;          /* where the body's bytes go while the parser runs */
+    size_t into_size;
+    char *trailers; /* name, '\0', value, '\0', and so on */
+    size_t trailers_size;
+} hafti_http_message_t;
+
+/* Begins a message. Afterwards, and at the end of what it began, hafti_http_message_end. */
+void hafti_http_message_begin(hafti_http_message_t *message, hafti_http_stream_t *stream,
+                              const haft_http_limits_t *limits);
+void hafti_http_message_end(hafti_http_message_t *message);
+/*
+ * Reads a head and checks it. 0; or an error of the stream, -EPIPE at its end; or -EBADMSG, and `message->status` is
+ * what the client gets.
+ */
+int hafti_http_message_read_head(hafti_http_message_t *message);
+ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, size_t size);
+/* As haft_http_body. */
+ssize_t hafti_http_message_read_all(hafti_http_message_t *message, char **body);
+/* Reads up to `most` bytes that are left of the body, so that the next message can be read: whether it can. */
+bool hafti_http_message_skip(hafti_http_message_t *message, uint64_t most);
+/* The value of the next field of this name, from the one of number `*from` on, which becomes the one behind it. */
+bool hafti_http_message_field(const hafti_http_message_t *message, const char *name, size_t *from,
+                              hafti_http_text_t *value);
+/* Gives a chunked body's bytes, or trailers, to the parser. */
+llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const char *bytes,
+                                        size_t size);
+
+void *hafti_http_allocate(hafti_http_message_t *message, size_t size);
+char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t size);
+
+/* ---- text.c --------------------------------------------------------------------------------- */
+
+bool hafti_http_is_token(const char *text, size_t size);
+bool hafti_http_is_value(const char *text, size_t size);               /* of a field */
+bool hafti_http_same(const char *text, size_t size, const char *word); /* ignoring case */
+/* The next part of a list that a comma, or another byte, divides, without spaces around it; false at the end. */
+bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text_t *part);
+/* Decodes %XX, and with `plus` '+' as a space, to `into`, which has room for `size` bytes: how many there are, or
+   -EINVAL: a % is not followed by two digits, or it means '\0'. */
+ssize_t hafti_http_decode(const char *bytes, size_t size, bool plus, char *into);
+/* The first parameter of this name of a=b&c=d, decoded. */
+const char *hafti_http_parameter(hafti_http_message_t *message, const char *bytes, size_t size,
+                                 const char *name);
+
+/* ---- routes.c ------------------------------------------------------------------------------- */
+
+typedef struct hafti_http_node hafti_http_node_t;
+typedef struct hafti_http_entry {
+    struct hafti_http_entry *next;
+    char *method;
+    haft_http_handler_t *handler;
+    void *argument;
+} hafti_http_entry_t;
+
+typedef struct {
+    const hafti_http_entry_t *entries; /* of the path, for all methods; NULL: it has no route */
+    size_t count;
+    struct {
+        const char *name;
+        hafti_http_text_t text; /* as it came */
+    } captures[HAFTI_HTTP_CAPTURES];
+} hafti_http_match_t;
+
+int hafti_http_routes_add(hafti_http_node_t **routes, const char *method, const char *path,
+                          haft_http_handler_t *handler, void *argument);
+void hafti_http_routes_free(hafti_http_node_t *routes);
+/* 0, or -EINVAL: that is no path; -EMSGSIZE: it has too many parts; -ENOMEM. */
+int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,
+                           hafti_http_text_t path, hafti_http_match_t *match);
+const hafti_http_entry_t *hafti_http_entry_of(const hafti_http_match_t *match, const char *method);
+
+/* ---- answer.c ------------------------------------------------------------------------------- */
+
+typedef enum { HAFTI_HTTP_NOT_BEGUN, HAFTI_HTTP_BEGUN, HAFTI_HTTP_ENDED } hafti_http_progress_t;
+
+typedef struct {
+    char *block; /* lent: what is gathered */
+    size_t size;
+    char *fields; /* lines for the head, in the request's memory */
+    size_t fields_size, fields_room;
+    char *trailers;
+    size_t trailers_size, trailers_room;
+    uint64_t left; /* bytes of a body whose size is known */
+    int status;
+    hafti_http_progress_t progress;
+    bool chunked;
+    bool without_body; /* what is written is not sent */
+    bool failed;       /* the client has not got all of it, and never will */
+} hafti_http_answer_t;
+
+struct haft_http_request {
+    haft_http_server_t *server;
+    const char *method;
+    bool is_head;
+    bool keeps;      /* the connection, after this request */
+    bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
+    hafti_http_answer_t answer;
+    hafti_http_match_t match;
+    char *form; /* the body */
+    size_t form_size;
+    const char *failure;
+    hafti_http_message_t message;
+};
+
+void hafti_http_answer_begin(haft_http_request_t *request);
+void hafti_http_answer_end(haft_http_request_t *request);
+/* Completes what a handler has left open. 0, or an error: then the connection is broken off. */
+int hafti_http_answer_complete(haft_http_request_t *request);
+/* Answers without a handler: a line that says what is wrong. */
+int hafti_http_answer_status(haft_http_request_t *request, int status);
+int hafti_http_send_continue(haft_http_request_t *request);
+
+/* ---- connection.c, server.c ----------------------------------------------------------------- */
+
+/* A connection's place in its server's list. */
+typedef struct hafti_http_link {
+    struct hafti_http_link *next, **back;
+    hafti_http_stream_t *stream;
+    atomic_bool idle; /* it waits for a request */
+} hafti_http_link_t;
+
+typedef struct hafti_http_around {
+    struct hafti_http_around *inner;
+    haft_http_around_t *function;
+    void *argument;
+} hafti_http_around_t;
+
+struct haft_http_server {
+    hafti_http_node_t *routes;
+    hafti_http_around_t *around;
+    haft_http_limits_t limits;
+    haft_http_log_t *log;
+    void *log_argument;
+    atomic_bool stopping; /* connections end after their request */
+    atomic_bool cutting;  /* and now */
+    atomic_int port;
+    haft_io_event_t stop, ended; /* ended: the last open connection has */
+    haft_io_semaphore_t places;  /* for further connections */
+    atomic_size_t open;
+    pthread_mutex_t mutex; /* of the list; never held over a wait */
+    hafti_http_link_t *connections;
+};
+
+/* Serves what comes on a connection until its end, and closes it. */
+void hafti_http_connection_serve(haft_http_server_t *server, int descriptor);
+void hafti_http_server_enter(haft_http_server_t *server, hafti_http_link_t *link);
+void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link);
+__attribute__((format(printf, 2, 3))) void hafti_http_log(const haft_http_server_t *server,
+                                                          const char *format, ...);
+
+#endif

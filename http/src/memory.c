@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory that lives as long as a message: what its block has left behind the head, and then pieces of malloc(3). */
+#include "internal.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+
+typedef struct hafti_http_chunk {
+    alignas(max_align_t) struct hafti_http_chunk *next;
+} chunk_t;
+
+static void *allocate_more(hafti_http_message_t *message, size_t size) {
+    chunk_t *chunk = size <= SIZE_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
+    if (chunk == NULL)
+        return NULL;
+    chunk->next = message->more;
+    message->more = chunk;
+    return chunk + 1;
+}
+
+static void *allocate_aligned(hafti_http_message_t *message, size_t size, size_t alignment) {
+    size_t start = (message->memory + alignment - 1) & ~(alignment - 1);
+    if (start > HAFT_IO_LENT_SIZE || size > HAFT_IO_LENT_SIZE - start)
+        return allocate_more(message, size);
+    message->memory = start + size;
+    return message->block + start;
+}
+
+void *hafti_http_allocate(hafti_http_message_t *message, size_t size) {
+    return allocate_aligned(message, size, alignof(max_align_t));
+}
+
+char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t size) {
+    char *copy = allocate_aligned(message, size + 1, 1);
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, bytes, size);
+    copy[size] = '\0';
+    return copy;
+}
+
+void hafti_http_message_end(hafti_http_message_t *message) {
+    haft_io_give_back(message->block);
+    while (message->more != NULL) {
+        chunk_t *chunk = message->more;
+        message->more = chunk->next;
+        free(chunk);
+    }
+    message->block = NULL;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The head of a request. It is copied line by line into the message's block until the empty line that ends it, so the
+ * parser sees it whole. What the parser takes and RFC 9112 does not is refused here: lines that end without CR,
+ * folded lines, spaces, empty names, targets, Host, and lengths that contradict each other. A client that can make two servers read one
+ * message in two ways can smuggle requests past the first.
+ */
+#include "internal.h"
+
+/* ---- What the parser says ---- */
+
+static hafti_http_message_t *of(llhttp_t *parser) {
+    return parser->data;
+}
+
+static int on_url(llhttp_t *parser, const char *at, size_t size) {
+    hafti_http_message_t *message = of(parser);
+    if (message->target_size == 0)
+        message->target = (size_t)(at - message->block);
+    message->target_size = (size_t)(at - message->block) + size - message->target;
+    return 0;
+}
+
+static int keep_trailer(hafti_http_message_t *message, const char *at, size_t size) {
+    if (message->trailers == NULL)
+        message->trailers = hafti_http_allocate(message, message->limits->head);
+    if (message->trailers == NULL || size >= message->limits->head - message->trailers_size)
+        return -1;
+    memcpy(message->trailers + message->trailers_size, at, size);
+    message->trailers_size += size;
+    return 0;
+}
+
+static int end_trailer(llhttp_t *parser) {
+    hafti_http_message_t *message = of(parser);
+    return message->into != NULL ? keep_trailer(message, "", 1) : 0;
+}
+
+static int on_field(llhttp_t *parser, const char *at, size_t size) {
+    hafti_http_message_t *message = of(parser);
+    if (message->into != NULL)
+        return keep_trailer(message, at, size);
+    if (message->field_count == message->limits->fields) {
+        message->too_many_fields = true;
+        return -1;
+    }
+    message->fields[message->field_count++] =
+        (hafti_http_field_t){.name = (uint16_t)(at - message->block), .name_size = (uint16_t)size};
+    return 0;
+}
+
+static int on_value(llhttp_t *parser, const char *at, size_t size) {
+    hafti_http_message_t *message = of(parser);
+    if (message->into != NULL)
+        return keep_trailer(message, at, size);
+    hafti_http_field_t *field = &message->fields[message->field_count - 1];
+    while (size != 0 && (at[size - 1] == ' ' || at[size - 1] == '\t'))
+        size--;
+    field->value = (uint16_t)(at - message->block);
+    field->value_size = (uint16_t)size;
+    return 0;
+}
+
+static int on_head_end(llhttp_t *parser) {
+    (void)parser;
+    return HPE_PAUSED;
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t size) {
+    hafti_http_message_t *message = of(parser);
+    memcpy(message->into + message->into_size, at, size);
+    message->into_size += size;
+    return 0;
+}
+
+static int on_chunk(llhttp_t *parser) {
+    of(parser)->in_trailers = parser->content_length == 0;
+    of(parser)->last = '\n';
+    return of(parser)->in_trailers ? HPE_PAUSED : 0;
+}
+
+static int on_end(llhttp_t *parser) {
+    of(parser)->is_complete = true;
+    return HPE_PAUSED;
+}
+
+static const llhttp_settings_t settings = {
+    .on_url = on_url,
+    .on_header_field = on_field,
+    .on_header_field_complete = end_trailer,
+    .on_header_value = on_value,
+    .on_header_value_complete = end_trailer,
+    .on_headers_complete = on_head_end,
+    .on_chunk_header = on_chunk,
+    .on_body = on_body,
+    .on_message_complete = on_end,
+};
+
+llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const char *bytes,
+                                        size_t size) {
+    llhttp_errno_t code = llhttp_execute(&message->parser, bytes, size);
+    if (code == HPE_PAUSED)
+        llhttp_resume(&message->parser);
+    return code;
+}
+
+/* ---- Checks ---- */
+
+static int refuse(hafti_http_message_t *message, int status) {
+    message->status = status;
+    return -EBADMSG;
+}
+
+bool hafti_http_message_field(const hafti_http_message_t *message, const char *name, size_t *from,
+                              hafti_http_text_t *value) {
+    while (*from < message->field_count) {
+        const hafti_http_field_t *field = &message->fields[(*from)++];
+        if (hafti_http_same(message->block + field->name, field->name_size, name)) {
+            *value = (hafti_http_text_t){message->block + field->value, field->value_size};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many fields have the name; `*value` is the first one's. */
+static size_t count_fields(const hafti_http_message_t *message, const char *name,
+                           hafti_http_text_t *value) {
+    size_t count = 0, from = 0;
+    for (hafti_http_text_t each; hafti_http_message_field(message, name, &from, &each); count++)
+        if (count == 0)
+            *value = each;
+    return count;
+}
+
+static bool is_http_1_1(const hafti_http_message_t *message) {
+    return message->parser.http_minor == 1;
+}
+
+/* A host, with or without a port (RFC 3986, 3.2.2): what is after its bytes is for who asks for them. */
+static bool is_authority(hafti_http_text_t text) {
+    static const char marks[] = "-._~%!$&'()*+,;=:[]";
+    for (size_t i = 0; i < text.size; i++) {
+        char byte = text.bytes[i];
+        bool is_alphanumeric =
+            (byte >= '0' && byte <= '9') || ((byte | 32) >= 'a' && (byte | 32) <= 'z');
+        if (!is_alphanumeric && (byte == '\0' || strchr(marks, byte) == NULL))
+            return false;
+    }
+    return true;
+}
+
+/* 9112, 3.2: none is an error but in HTTP/1.0, and so are two. */
+static int check_host(hafti_http_message_t *message) {
+    hafti_http_text_t host = {NULL, 0};
+    size_t count = count_fields(message, "Host", &host);
+    bool is_good = count == 1 ? is_authority(host) : count == 0 && !is_http_1_1(message);
+    return is_good ? 0 : refuse(message, 400);
+}
+
+static bool has_only_target_bytes(hafti_http_text_t target) {
+    for (size_t i = 0; i < target.size; i++) {
+        char byte = target.bytes[i];
+        if (byte <= ' ' || byte == 127 || strchr("\"#<>\\", byte) != NULL)
+            return false;
+    }
+    return true;
+}
+
+/* The absolute form is that of a proxy's client, and a server takes it, too (9112, 3.2.2): from here on the target is
+   its path. */
+static int check_absolute_target(hafti_http_message_t *message, hafti_http_text_t target) {
+    static const char scheme[] = "http://";
+    size_t skipped = sizeof scheme - 1;
+    if (target.size <= skipped || strncasecmp(target.bytes, scheme, skipped) != 0)
+        return refuse(message, 400);
+    hafti_http_text_t rest = {target.bytes + skipped, target.size - skipped};
+    size_t host = 0;
+    while (host < rest.size && rest.bytes[host] != '/' && rest.bytes[host] != '?')
+        host++;
+    if (host == 0 || host == rest.size || rest.bytes[host] != '/' ||
+        !is_authority((hafti_http_text_t){rest.bytes, host}))
+        return refuse(message, 400);
+    message->target += skipped + host;
+    message->target_size = rest.size - host;
+    return 0;
+}
+
+/* 9112, 3.2. */
+static int check_target(hafti_http_message_t *message) {
+    hafti_http_text_t target = {message->block + message->target, message->target_size};
+    if (!has_only_target_bytes(target))
+        return refuse(message, 400);
+    if (message->parser.method == HTTP_CONNECT)
+        return refuse(message, 501);
+    if (target.size != 0 && *target.bytes == '/')
+        return 0;
+    if (message->parser.method == HTTP_OPTIONS && target.size == 1 && *target.bytes == '*')
+        return 0;
+    return check_absolute_target(message, target);
+}
+
+/* 9112, 6.3, no. 5. */
+static int read_length(hafti_http_message_t *message, hafti_http_text_t text) {
+    uint64_t length = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned digit = (unsigned)(text.bytes[i] - '0');
+        if (digit > 9 || length > (UINT64_MAX - digit) / 10)
+            return refuse(message, 400);
+        length = length * 10 + digit;
+    }
+    if (text.size == 0)
+        return refuse(message, 400);
+    message->body = length != 0 ? HAFTI_HTTP_SIZED : HAFTI_HTTP_NO_BODY;
+    message->left = length;
+    return 0;
+}
+
+/* 9112, 6.1: `chunked` once, and last; other codings are not implemented. */
+static int read_coding(hafti_http_message_t *message, hafti_http_text_t text) {
+    if (!is_http_1_1(message))
+        return refuse(message, 400);
+    if (hafti_http_same(text.bytes, text.size, "chunked")) {
+        message->body = HAFTI_HTTP_CHUNKED;
+        return 0;
+    }
+    size_t chunked = 0;
+    for (hafti_http_text_t part; hafti_http_next_part(&text, ',', &part);) {
+        if (!hafti_http_is_token(part.bytes, part.size) || chunked != 0)
+            return refuse(message, 400);
+        chunked += hafti_http_same(part.bytes, part.size, "chunked");
+    }
+    return refuse(message, chunked == 1 ? 501 : 400);
+}
+
+/* How long the body is. 9112, 6.3: a length and a coding at once is what a smuggler sends. */
+static int check_length(hafti_http_message_t *message) {
+    hafti_http_text_t length = {NULL, 0}, coding = {NULL, 0};
+    size_t lengths = count_fields(message, "Content-Length", &length);
+    size_t codings = count_fields(message, "Transfer-Encoding", &coding);
+    if (lengths + codings > 1)
+        return refuse(message, 400);
+    if (codings == 1)
+        return read_coding(message, coding);
+    return lengths == 1 ? read_length(message, length) : 0;
+}
+
+/* 9110, 10.1.1. */
+static int check_expectation(hafti_http_message_t *message) {
+    hafti_http_text_t expected = {NULL, 0};
+    if (count_fields(message, "Expect", &expected) == 0)
+        return 0;
+    if (!hafti_http_same(expected.bytes, expected.size, "100-continue"))
+        return refuse(message, 417);
+    message->waits_for_word = is_http_1_1(message) && message->body != HAFTI_HTTP_NO_BODY;
+    return 0;
+}
+
+static int check(hafti_http_message_t *message) {
+    int code = check_target(message);
+    if (code == 0)
+        code = check_host(message);
+    if (code == 0)
+        code = check_length(message);
+    if (code == 0)
+        code = check_expectation(message);
+    message->is_complete = message->body == HAFTI_HTTP_NO_BODY;
+    return code;
+}
+
+static bool is_digit(char byte) {
+    return byte >= '0' && byte <= '9';
+}
+
+/* 9112, 3: a method, a target and a version with a space between, where the parser takes several; and 2.3. */
+static int check_request_line(hafti_http_message_t *message) {
+    static const char name[] = "HTTP/";
+    const char *line = message->block, *end = memchr(line, '\r', message->head);
+    const char *method_end = memchr(line, ' ', (size_t)(end - line));
+    const char *target = method_end != NULL ? method_end + 1 : end;
+    const char *target_end = memchr(target, ' ', (size_t)(end - target));
+    const char *version = target_end != NULL ? target_end + 1 : end;
+    if (end - version != 8 || memcmp(version, name, 5) != 0 || !is_digit(version[5]) ||
+        version[6] != '.' || !is_digit(version[7]) || target == target_end ||
+        !hafti_http_is_token(line, (size_t)(method_end - line)))
+        return refuse(message, 400);
+    return version[5] == '1' && version[7] <= '1' ? 0 : refuse(message, 505);
+}
+
+static int parse(hafti_http_message_t *message) {
+    int refused = check_request_line(message);
+    if (refused != 0)
+        return refused;
+    llhttp_errno_t code = hafti_http_message_parse(message, message->block, message->head);
+    if (code == HPE_PAUSED && message->parser.error_pos == message->block + message->head)
+        return check(message);
+    if (message->too_many_fields)
+        return refuse(message, 431);
+    return refuse(message, code == HPE_INVALID_METHOD ? 501 : 400);
+}
+
+/* ---- Reading ---- */
+
+void hafti_http_message_begin(hafti_http_message_t *message, hafti_http_stream_t *stream,
+                              const haft_http_limits_t *limits) {
+    memset(message, 0, offsetof(hafti_http_message_t, fields));
+    memset(&message->too_many_fields, 0,
+           sizeof *message - offsetof(hafti_http_message_t, too_many_fields));
+    message->stream = stream;
+    message->limits = limits;
+    message->limit = limits->body;
+    message->block = haft_io_lend();
+    llhttp_init(&message->parser, HTTP_REQUEST, &settings);
+    message->parser.data = message;
+}
+
+/* Where a line begins that is not complete yet, and whether the head is. */
+typedef struct {
+    size_t line;
+    bool is_complete;
+} progress_t;
+
+/* A line has come: 0, or an error. Empty lines before a request are skipped (9112, 2.2). */
+static int end_line(hafti_http_message_t *message, progress_t *progress) {
+    const char *line = message->block + progress->line;
+    size_t size = message->head - progress->line;
+    if (size < 2 || line[size - 2] != '\r')
+        return refuse(message, 400); /* 9112, 2.2 */
+    if (size == 2 && progress->line == 0) {
+        message->head = 0;
+        return 0;
+    }
+    if (progress->line != 0 && (*line == ' ' || *line == '\t' || *line == ':'))
+        return refuse(message, 400); /* 9112, 2.2, 5.2 and 5 */
+    if (progress->line == 0 && size > message->limits->request_line)
+        return refuse(message, 414);
+    progress->is_complete = size == 2;
+    progress->line = message->head;
+    return 0;
+}
+
+/* Takes lines of what has been read, up to the end of the head. */
+static int take_lines(hafti_http_message_t *message, progress_t *progress) {
+    hafti_http_stream_t *stream = message->stream;
+    while (stream->at != stream->end && !progress->is_complete) {
+        size_t size = (size_t)(stream->end - stream->at);
+        const char *newline = memchr(stream->at, '\n', size);
+        if (newline != NULL)
+            size = (size_t)(newline + 1 - stream->at);
+        size_t room = progress->line == 0 ? message->limits->request_line : message->limits->head;
+        if (size > room - message->head)
+            return refuse(message, progress->line == 0 ? 414 : 431);
+        memcpy(message->block + message->head, stream->at, size);
+        message->head += size;
+        stream->at += size;
+        int code = newline != NULL ? end_line(message, progress) : 0;
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
+int hafti_http_message_read_head(hafti_http_message_t *message) {
+    if (message->block == NULL)
+        return -ENOMEM;
+    progress_t progress = {0, false};
+    int64_t deadline = 0;
+    for (;;) {
+        int code = take_lines(message, &progress);
+        if (code != 0)
+            return code;
+        if (progress.is_complete)
+            break;
+        if (deadline == 0)
+            deadline = haft_io_now() + message->limits->head_time;
+        ssize_t size = hafti_http_stream_fill(message->stream, deadline);
+        if (size == -ETIMEDOUT && message->head != 0)
+            return refuse(message, 408);
+        if (size <= 0)
+            return size == 0 ? -EPIPE : (int)size;
+    }
+    message->memory = message->head;
+    return parse(message);
+}

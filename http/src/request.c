@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* What a handler asks its request. */
+#include "internal.h"
+
+const char *haft_http_method(const haft_http_request_t *request) {
+    return request->method;
+}
+
+const char *haft_http_target(const haft_http_request_t *request) {
+    return request->message.block + request->message.target;
+}
+
+const char *haft_http_path(haft_http_request_t *request, const char *name) {
+    for (size_t i = 0; i < request->match.count; i++) {
+        hafti_http_text_t text = request->match.captures[i].text;
+        if (strcmp(request->match.captures[i].name, name) != 0)
+            continue;
+        char *copy = hafti_http_copy(&request->message, text.bytes, text.size);
+        ssize_t size =
+            copy != NULL ? hafti_http_decode(text.bytes, text.size, false, copy) : -ENOMEM;
+        if (size < 0)
+            return NULL;
+        copy[size] = '\0';
+        return copy;
+    }
+    return NULL;
+}
+
+const char *haft_http_query(haft_http_request_t *request, const char *name) {
+    const char *target = haft_http_target(request);
+    const char *mark = memchr(target, '?', request->message.target_size);
+    if (mark == NULL)
+        return NULL;
+    size_t skipped = (size_t)(mark + 1 - target);
+    return hafti_http_parameter(&request->message, mark + 1, request->message.target_size - skipped,
+                                name);
+}
+
+const char *haft_http_header(haft_http_request_t *request, const char *name) {
+    hafti_http_message_t *message = &request->message;
+    hafti_http_text_t value, further;
+    size_t from = 0;
+    if (!hafti_http_message_field(message, name, &from, &value))
+        return NULL;
+    char *all = hafti_http_copy(message, value.bytes, value.size);
+    while (all != NULL && hafti_http_message_field(message, name, &from, &further)) {
+        size_t size = strlen(all);
+        char *joined = hafti_http_allocate(message, size + further.size + 3);
+        if (joined == NULL)
+            return NULL;
+        memcpy(joined, all, size);
+        memcpy(joined + size, ", ", 2);
+        memcpy(joined + size + 2, further.bytes, further.size);
+        joined[size + 2 + further.size] = '\0';
+        all = joined;
+    }
+    return all;
+}
+
+bool haft_http_header_at(haft_http_request_t *request, size_t number, const char **name,
+                         const char **value) {
+    hafti_http_message_t *message = &request->message;
+    if (number >= message->field_count)
+        return false;
+    const hafti_http_field_t *field = &message->fields[number];
+    *name = hafti_http_copy(message, message->block + field->name, field->name_size);
+    *value = hafti_http_copy(message, message->block + field->value, field->value_size);
+    return *name != NULL && *value != NULL;
+}
+
+/* 6265, 4.2.1; a browser that has several of a name sends the most specific one first. */
+const char *haft_http_cookie(haft_http_request_t *request, const char *name) {
+    hafti_http_text_t list, pair;
+    size_t from = 0, size = strlen(name);
+    while (hafti_http_message_field(&request->message, "Cookie", &from, &list))
+        while (hafti_http_next_part(&list, ';', &pair))
+            if (pair.size > size && pair.bytes[size] == '=' && memcmp(pair.bytes, name, size) == 0)
+                return hafti_http_copy(&request->message, pair.bytes + size + 1,
+                                       pair.size - size - 1);
+    return NULL;
+}
+
+void *haft_http_allocate(haft_http_request_t *request, size_t size) {
+    return hafti_http_allocate(&request->message, size);
+}
+
+int haft_http_descriptor(const haft_http_request_t *request) {
+    return request->message.stream->descriptor;
+}
+
+void haft_http_limit_body(haft_http_request_t *request, uint64_t size) {
+    request->message.limit = size;
+}
+
+ssize_t haft_http_read(haft_http_request_t *request, void *buffer, size_t size) {
+    int code = hafti_http_send_continue(request);
+    return code == 0 ? hafti_http_message_read(&request->message, buffer, size) : code;
+}
+
+ssize_t haft_http_body(haft_http_request_t *request, char **body) {
+    int code = hafti_http_send_continue(request);
+    return code == 0 ? hafti_http_message_read_all(&request->message, body) : code;
+}
+
+static bool is_form(haft_http_request_t *request) {
+    hafti_http_text_t type, word;
+    size_t from = 0;
+    return hafti_http_message_field(&request->message, "Content-Type", &from, &type) &&
+           hafti_http_next_part(&type, ';', &word) &&
+           hafti_http_same(word.bytes, word.size, "application/x-www-form-urlencoded");
+}
+
+const char *haft_http_form(haft_http_request_t *request, const char *name) {
+    if (request->form == NULL && is_form(request)) {
+        ssize_t size = haft_http_body(request, &request->form);
+        request->form_size = size > 0 ? (size_t)size : 0;
+    }
+    if (request->form == NULL)
+        return NULL;
+    return hafti_http_parameter(&request->message, request->form, request->form_size, name);
+}
+
+const char *haft_http_trailer(haft_http_request_t *request, const char *name) {
+    const hafti_http_message_t *message = &request->message;
+    if (!message->is_complete)
+        return NULL;
+    for (size_t at = 0; at < message->trailers_size;) {
+        const char *found = message->trailers + at, *value = found + strlen(found) + 1;
+        if (strcasecmp(found, name) == 0)
+            return value;
+        at = (size_t)(value - message->trailers) + strlen(value) + 1;
+    }
+    return NULL;
+}
+
+void haft_http_note_failure(haft_http_request_t *request, const char *text) {
+    request->failure = hafti_http_copy(&request->message, text, strlen(text));
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Routes: a tree with a node for each part of a path. What is found is the first of: the part's text, {name}, and
+ * {name...}; where a choice leads nowhere, the next is tried. No node is looked at twice.
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+
+struct hafti_http_node {
+    char *text; /* of the part; the name, of one that captures */
+    hafti_http_node_t *sibling;
+    hafti_http_node_t *texts, *capture, *rest;
+    hafti_http_entry_t *entries;
+};
+
+static hafti_http_node_t *node_new(const char *text, size_t size) {
+    hafti_http_node_t *node = calloc(1, sizeof *node);
+    if (node != NULL && (node->text = strndup(text, size)) == NULL) {
+        free(node);
+        return NULL;
+    }
+    return node;
+}
+
+static hafti_http_node_t *child_with_text(hafti_http_node_t *first, const char *text, size_t size) {
+    for (hafti_http_node_t *node = first; node != NULL; node = node->sibling)
+        if (strlen(node->text) == size && memcmp(node->text, text, size) == 0)
+            return node;
+    return NULL;
+}
+
+/* The child for a part of a pattern, which is made if it is not there. Names that differ are different children. */
+static hafti_http_node_t *child_for(hafti_http_node_t *node, hafti_http_text_t part) {
+    hafti_http_node_t **children = &node->texts;
+    if (part.size > 2 && *part.bytes == '{') {
+        part = (hafti_http_text_t){part.bytes + 1, part.size - 2};
+        children = &node->capture;
+        if (part.size > 3 && memcmp(part.bytes + part.size - 3, "...", 3) == 0) {
+            part.size -= 3;
+            children = &node->rest;
+        }
+    }
+    hafti_http_node_t *child = child_with_text(*children, part.bytes, part.size);
+    if (child == NULL && (child = node_new(part.bytes, part.size)) != NULL) {
+        child->sibling = *children;
+        *children = child;
+    }
+    return child;
+}
+
+/* Whether braces are around a whole part, and nowhere else; {name...} only `at_end`. */
+static bool is_part(hafti_http_text_t part, bool at_end) {
+    bool captures = part.size != 0 && *part.bytes == '{';
+    if (captures) {
+        if (part.size < 3 || part.bytes[part.size - 1] != '}')
+            return false;
+        part = (hafti_http_text_t){part.bytes + 1, part.size - 2};
+        if (part.size > 3 && memcmp(part.bytes + part.size - 3, "...", 3) == 0) {
+            part.size -= 3;
+            if (!at_end)
+                return false;
+        }
+        return hafti_http_is_token(part.bytes, part.size);
+    }
+    return memchr(part.bytes, '{', part.size) == NULL && memchr(part.bytes, '}', part.size) == NULL;
+}
+
+static bool next_of_path(hafti_http_text_t *path, hafti_http_text_t *part) {
+    if (path->bytes == NULL)
+        return false;
+    const char *end = memchr(path->bytes, '/', path->size);
+    *part =
+        (hafti_http_text_t){path->bytes, end != NULL ? (size_t)(end - path->bytes) : path->size};
+    *path = end != NULL ? (hafti_http_text_t){end + 1, path->size - part->size - 1}
+                        : (hafti_http_text_t){NULL, 0};
+    return true;
+}
+
+static bool is_pattern(hafti_http_text_t path) {
+    size_t parts = 0, captures = 0;
+    for (hafti_http_text_t part; next_of_path(&path, &part); parts++) {
+        if (!is_part(part, path.bytes == NULL))
+            return false;
+        captures += part.size != 0 && *part.bytes == '{';
+    }
+    return parts <= HAFTI_HTTP_PARTS && captures <= HAFTI_HTTP_CAPTURES;
+}
+
+static int add_entry(hafti_http_node_t *node, const char *method, haft_http_handler_t *handler,
+                     void *argument) {
+    hafti_http_entry_t **last = &node->entries;
+    for (; *last != NULL; last = &(*last)->next)
+        if (strcmp((*last)->method, method) == 0)
+            return -EEXIST;
+    hafti_http_entry_t *entry = calloc(1, sizeof *entry);
+    char *copy = strdup(method);
+    if (entry == NULL || copy == NULL) {
+        free(entry);
+        free(copy);
+        return -ENOMEM;
+    }
+    *entry = (hafti_http_entry_t){.method = copy, .handler = handler, .argument = argument};
+    *last = entry;
+    return 0;
+}
+
+int hafti_http_routes_add(hafti_http_node_t **routes, const char *method, const char *path,
+                          haft_http_handler_t *handler, void *argument) {
+    hafti_http_text_t rest = {path + 1, *path != '\0' ? strlen(path) - 1 : 0}, part;
+    if (*path != '/' || !is_pattern(rest) || !hafti_http_is_token(method, strlen(method)) ||
+        handler == NULL)
+        return -EINVAL;
+    if (*routes == NULL && (*routes = node_new("", 0)) == NULL)
+        return -ENOMEM;
+    hafti_http_node_t *node = *routes;
+    while (next_of_path(&rest, &part))
+        if ((node = child_for(node, part)) == NULL)
+            return -ENOMEM;
+    return add_entry(node, method, handler, argument);
+}
+
+static void free_entries(hafti_http_entry_t *entry) {
+    while (entry != NULL) {
+        hafti_http_entry_t *next = entry->next;
+        free(entry->method);
+        free(entry);
+        entry = next;
+    }
+}
+
+void hafti_http_routes_free(hafti_http_node_t *node) {
+    while (node != NULL) {
+        hafti_http_node_t *sibling = node->sibling;
+        hafti_http_routes_free(node->texts);
+        hafti_http_routes_free(node->capture);
+        hafti_http_routes_free(node->rest);
+        free_entries(node->entries);
+        free(node->text);
+        free(node);
+        node = sibling;
+    }
+}
+
+/* A path that has come: its parts as they came, and decoded. */
+typedef struct {
+    size_t count;
+    hafti_http_text_t raw[HAFTI_HTTP_PARTS], parts[HAFTI_HTTP_PARTS];
+    const char *end;
+} path_t;
+
+static int decode_part(hafti_http_message_t *message, hafti_http_text_t *part) {
+    if (memchr(part->bytes, '%', part->size) == NULL)
+        return 0;
+    char *copy = hafti_http_copy(message, part->bytes, part->size);
+    ssize_t size = copy != NULL ? hafti_http_decode(part->bytes, part->size, false, copy) : -ENOMEM;
+    if (size < 0)
+        return (int)size;
+    *part = (hafti_http_text_t){copy, (size_t)size};
+    return 0;
+}
+
+static int split(hafti_http_message_t *message, hafti_http_text_t text, path_t *path) {
+    path->count = 0;
+    path->end = text.bytes + text.size;
+    text = (hafti_http_text_t){text.bytes + 1, text.size - 1};
+    for (hafti_http_text_t part; next_of_path(&text, &part); path->count++) {
+        if (path->count == HAFTI_HTTP_PARTS)
+            return -EMSGSIZE;
+        path->raw[path->count] = path->parts[path->count] = part;
+        int code = decode_part(message, &path->parts[path->count]);
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
+static bool find(const hafti_http_node_t *node, const path_t *path, size_t at,
+                 hafti_http_match_t *match);
+
+static bool found(const hafti_http_node_t *node, hafti_http_match_t *match) {
+    match->entries = node->entries;
+    return node->entries != NULL;
+}
+
+static void capture(const hafti_http_node_t *node, hafti_http_match_t *match,
+                    hafti_http_text_t text) {
+    match->captures[match->count].name = node->text;
+    match->captures[match->count++].text = text;
+}
+
+static bool find_capture(const hafti_http_node_t *node, const path_t *path, size_t at,
+                         hafti_http_match_t *match) {
+    size_t count = match->count;
+    for (; node != NULL; node = node->sibling, match->count = count) {
+        capture(node, match, path->raw[at]);
+        if (find(node, path, at + 1, match))
+            return true;
+    }
+    return false;
+}
+
+static bool find_rest(const hafti_http_node_t *node, const path_t *path, size_t at,
+                      hafti_http_match_t *match) {
+    if (node == NULL)
+        return false;
+    const char *start = path->raw[at].bytes;
+    capture(node, match, (hafti_http_text_t){start, (size_t)(path->end - start)});
+    return found(node, match);
+}
+
+static bool find(const hafti_http_node_t *node, const path_t *path, size_t at,
+                 hafti_http_match_t *match) {
+    if (at == path->count)
+        return found(node, match);
+    hafti_http_text_t part = path->parts[at];
+    const hafti_http_node_t *child = child_with_text(node->texts, part.bytes, part.size);
+    return (child != NULL && find(child, path, at + 1, match)) ||
+           (part.size != 0 && find_capture(node->capture, path, at, match)) ||
+           find_rest(node->rest, path, at, match);
+}
+
+int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,
+                           hafti_http_text_t path, hafti_http_match_t *match) {
+    path_t parts;
+    match->entries = NULL;
+    match->count = 0;
+    int code = split(message, path, &parts);
+    if (code == 0 && routes != NULL)
+        find(routes, &parts, 0, match);
+    return code;
+}
+
+const hafti_http_entry_t *hafti_http_entry_of(const hafti_http_match_t *match, const char *method) {
+    for (const hafti_http_entry_t *entry = match->entries; entry != NULL; entry = entry->next)
+        if (strcmp(entry->method, method) == 0)
+            return entry;
+    return NULL;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server: accepts connections, each of which is a task, and ends. Whoever stops it cancels the scope in which it accepts.
+ * Then connections that are idle are shut, and the others end after their request. Those that have not ended when the time
+ * of grace is over are cancelled with the scope in which they run.
+ */
+#include "internal.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Making one ---- */
+
+static void print_line(void *argument, const char *line) {
+    (void)argument;
+    fprintf(stderr, "haft-http: %s\n", line);
+}
+
+haft_http_server_t *haft_http_server_new(void) {
+    haft_http_server_t *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        return NULL;
+    server->log = print_line;
+    pthread_mutex_init(&server->mutex, NULL);
+    haft_http_set_limits(server, &(haft_http_limits_t){0});
+    return server;
+}
+
+void haft_http_server_free(haft_http_server_t *server) {
+    if (server == NULL)
+        return;
+    hafti_http_routes_free(server->routes);
+    while (server->around != NULL) {
+        hafti_http_around_t *around = server->around;
+        server->around = around->inner;
+        free(around);
+    }
+    pthread_mutex_destroy(&server->mutex);
+    free(server);
+}
+
+static void set_default_size(size_t *limit, size_t size) {
+    if (*limit == 0)
+        *limit = size;
+}
+
+static void set_default_time(int64_t *limit, int64_t seconds) {
+    if (*limit == 0)
+        *limit = seconds * HAFT_IO_SECOND;
+}
+
+int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits) {
+    if (limits->head > HAFTI_HTTP_HEAD || limits->fields > HAFTI_HTTP_FIELDS ||
+        limits->request_line > HAFTI_HTTP_HEAD || limits->idle_time < 0 || limits->head_time < 0 ||
+        limits->body_time < 0 || limits->write_time < 0 || limits->grace < 0)
+        return -EINVAL;
+    haft_http_limits_t *set = &server->limits;
+    *set = *limits;
+    set_default_size(&set->head, HAFTI_HTTP_HEAD);
+    set_default_size(&set->request_line, set->head < 8192 ? set->head : 8192);
+    set_default_size(&set->fields, HAFTI_HTTP_FIELDS);
+    set_default_size(&set->connections, 10000);
+    if (set->body == 0)
+        set->body = 1024 * 1024;
+    if (set->least_rate == 0)
+        set->least_rate = 1024;
+    set_default_time(&set->idle_time, 75);
+    set_default_time(&set->head_time, 10);
+    set_default_time(&set->body_time, 10);
+    set_default_time(&set->write_time, 30);
+    set_default_time(&set->grace, 10);
+    return set->request_line <= set->head ? 0 : -EINVAL;
+}
+
+void haft_http_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument) {
+    server->log = log;
+    server->log_argument = argument;
+}
+
+/* Bytes of a request that a terminal would obey do not get into the log. */
+void hafti_http_log(const haft_http_server_t *server, const char *format, ...) {
+    char line[1024];
+    if (server->log == NULL)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    for (char *byte = line; *byte != '\0'; byte++)
+        if ((unsigned char)*byte < ' ' || *byte == 127)
+            *byte = '?';
+    server->log(server->log_argument, line);
+}
+
+int haft_http_route(haft_http_server_t *server, const char *method, const char *path,
+                    haft_http_handler_t *handler, void *argument) {
+    return hafti_http_routes_add(&server->routes, method, path, handler, argument);
+}
+
+int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
+    hafti_http_around_t *around = malloc(sizeof *around);
+    if (around == NULL)
+        return -ENOMEM;
+    *around = (hafti_http_around_t){server->around, function, argument};
+    server->around = around;
+    return 0;
+}
+
+/* ---- The connections ---- */
+
+void hafti_http_server_enter(haft_http_server_t *server, hafti_http_link_t *link) {
+    pthread_mutex_lock(&server->mutex);
+    link->next = server->connections;
+    link->back = &server->connections;
+    if (link->next != NULL)
+        link->next->back = &link->next;
+    server->connections = link;
+    pthread_mutex_unlock(&server->mutex);
+}
+
+void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link) {
+    pthread_mutex_lock(&server->mutex);
+    *link->back = link->next;
+    if (link->next != NULL)
+        link->next->back = link->back;
+    pthread_mutex_unlock(&server->mutex);
+}
+
+/* One that becomes idle later sees that the server stops. */
+static void shut_idle_connections(haft_http_server_t *server) {
+    pthread_mutex_lock(&server->mutex);
+    for (hafti_http_link_t *link = server->connections; link != NULL; link = link->next)
+        if (atomic_load(&link->idle))
+            link->stream->operations->shutdown(link->stream, SHUT_RD);
+    pthread_mutex_unlock(&server->mutex);
+}
+
+typedef struct {
+    haft_io_on_failure_t on_failure; /* the first, for who gets its address */
+    haft_http_server_t *server;
+    int listener;
+    haft_io_scope_t *connections;
+    int code;
+} serving_t;
+
+typedef struct {
+    haft_http_server_t *server;
+    int descriptor;
+} accepted_t;
+
+static void leave_place(haft_http_server_t *const *server) {
+    if (atomic_fetch_sub(&(*server)->open, 1) == 1)
+        haft_io_event_set(&(*server)->ended);
+    haft_io_semaphore_release(&(*server)->places);
+}
+
+static void *serve_connection(void *argument) {
+    accepted_t accepted = *(accepted_t *)argument;
+    free(argument);
+    __attribute__((cleanup(leave_place))) haft_http_server_t *server = accepted.server;
+    hafti_http_connection_serve(server, accepted.descriptor);
+    return NULL;
+}
+
+static int spawn_connection(const serving_t *serving, int descriptor) {
+    haft_io_task_options_t options = {.scope = serving->connections, .name = "HTTP connection"};
+    accepted_t *accepted = malloc(sizeof *accepted);
+    int code = -ENOMEM;
+    if (accepted != NULL) {
+        *accepted = (accepted_t){serving->server, descriptor};
+        code = haft_io_spawn_with(&options, serve_connection, accepted);
+    }
+    if (code != 0) {
+        free(accepted);
+        haft_io_close(descriptor);
+    }
+    return code;
+}
+
+static void *cancel_when_stopped(void *argument) {
+    haft_http_server_t *server = argument;
+    haft_io_event_wait(&server->stop);
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+/* An error that belongs to one connection, which has gone before it was accepted, is not the listener's: accept(2). */
+static bool is_of_connection(int code) {
+    return code == -ECONNABORTED || code == -ENETDOWN || code == -EPROTO || code == -EHOSTDOWN ||
+           code == -EHOSTUNREACH || code == -ENETUNREACH || code == -EPERM;
+}
+
+static void *accept_connections(void *argument) {
+    serving_t *serving = argument;
+    haft_http_server_t *server = serving->server;
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = serving->listener;
+    haft_io_spawn(cancel_when_stopped, server);
+    for (;;) {
+        haft_io_semaphore_acquire(&server->places);
+        int descriptor = haft_io_accept(listener);
+        if (descriptor < 0 && !is_of_connection(descriptor)) {
+            serving->code = descriptor;
+            break;
+        }
+        atomic_fetch_add(&server->open, 1);
+        if (descriptor < 0 || spawn_connection(serving, descriptor) != 0)
+            leave_place(&server);
+    }
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+static void *serve_until_stopped(void *argument) {
+    serving_t *serving = argument;
+    haft_http_server_t *server = serving->server;
+    serving->connections = haft_io_this_scope();
+    haft_io_scope(accept_connections, serving, NULL);
+    atomic_store(&server->stopping, true);
+    shut_idle_connections(server);
+    int64_t deadline = haft_io_now() + server->limits.grace;
+    while (atomic_load(&server->open) != 0) {
+        haft_io_event_clear(&server->ended);
+        if (atomic_load(&server->open) != 0 &&
+            haft_io_event_wait_until(&server->ended, deadline) == -ETIMEDOUT) {
+            atomic_store(&server->cutting, true);
+            haft_io_scope_cancel(serving->connections);
+            serving->code = -ETIMEDOUT;
+            break;
+        }
+    }
+    return NULL;
+}
+
+static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
+    const serving_t *serving = (const serving_t *)self;
+    hafti_http_log(serving->server, "a handler has failed: %s (%s), in the task '%s'",
+                   failure->message != NULL ? failure->message : "",
+                   haft_io_error_text(failure->code), failure->task);
+}
+
+/* For the next time it serves; also where this is cancelled. */
+static void forget(haft_http_server_t *const *server) {
+    atomic_store(&(*server)->port, 0);
+    atomic_store(&(*server)->stopping, false);
+    atomic_store(&(*server)->cutting, false);
+    haft_io_event_clear(&(*server)->stop);
+}
+
+int haft_http_serve(haft_http_server_t *given, int listener) {
+    __attribute__((cleanup(forget))) haft_http_server_t *server = given;
+    serving_t serving = {{log_failure}, server, listener, NULL, 0};
+    haft_io_scope_options_t options = {.name = "HTTP server", .on_failure = &serving.on_failure};
+    int port = haft_io_port(listener);
+    atomic_store(&server->port, port > 0 ? port : 0);
+    server->places = (haft_io_semaphore_t){.count = server->limits.connections};
+    int code = haft_io_scope_with(&options, serve_until_stopped, &serving, NULL);
+    return serving.code != 0 ? serving.code : code;
+}
+
+/* ---- In a run of its own ---- */
+
+void haft_http_stop(haft_http_server_t *server) {
+    haft_io_event_set(&server->stop);
+}
+
+uint16_t haft_http_port(const haft_http_server_t *server) {
+    return (uint16_t)atomic_load(&server->port);
+}
+
+typedef struct {
+    haft_http_server_t *server;
+    const haft_http_run_options_t *options;
+    sigset_t signals;
+    int code;
+} running_t;
+
+static void *stop_on_signal(void *argument) {
+    const running_t *running = argument;
+    if (haft_io_signal_wait(&running->signals) < 0)
+        return NULL;
+    hafti_http_log(running->server, "told to stop");
+    haft_http_stop(running->server);
+    if (haft_io_signal_wait(&running->signals) < 0)
+        return NULL;
+    atomic_store(&running->server->cutting, true);
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+static void *listen_and_serve(void *argument) {
+    running_t *running = argument;
+    const haft_http_run_options_t *options = running->options;
+    const char *host = options->host != NULL ? options->host : "::";
+    int listener = haft_io_listen_tcp(host, options->port, options->backlog);
+    if (listener < 0) {
+        hafti_http_log(running->server, "cannot listen at %s, port %d: %s", host, options->port,
+                       haft_io_error_text(listener));
+        running->code = listener;
+        return NULL;
+    }
+    haft_io_spawn(stop_on_signal, running);
+    running->code = haft_http_serve(running->server, listener);
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *options) {
+    static const haft_http_run_options_t defaults = {0};
+    running_t running = {.server = server, .options = options != NULL ? options : &defaults};
+    int threads = running.options->threads;
+    haft_io_run_options_t how = {.threads = threads == 0                          ? 1
+                                            : threads == HAFT_HTTP_EACH_PROCESSOR ? 0
+                                                                                  : threads,
+                                 .backend = running.options->backend};
+    sigset_t before;
+    sigemptyset(&running.signals);
+    sigaddset(&running.signals, SIGINT);
+    sigaddset(&running.signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &running.signals, &before);
+    int code = haft_io_run_with(&how, listen_and_serve, &running);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0 && code != -ECANCELED)
+        return code;
+    return running.code;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes of the network as text: what tokens and values are, lists, %-decoding, parameters. */
+#include "internal.h"
+
+#include <strings.h>
+
+static const char token_marks[] = "!#$%&'*+-.^_`|~";
+
+static bool is_token_byte(unsigned char byte) {
+    return (byte >= '0' && byte <= '9') || ((byte | 32) >= 'a' && (byte | 32) <= 'z') ||
+           (byte != '\0' && strchr(token_marks, byte) != NULL);
+}
+
+bool hafti_http_is_token(const char *text, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        if (!is_token_byte((unsigned char)text[i]))
+            return false;
+    return size != 0;
+}
+
+bool hafti_http_is_value(const char *text, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        if ((byte < ' ' && byte != '\t') || byte == 127)
+            return false;
+    }
+    return true;
+}
+
+bool hafti_http_same(const char *text, size_t size, const char *word) {
+    return strncasecmp(text, word, size) == 0 && word[size] == '\0';
+}
+
+static bool is_space(char byte) {
+    return byte == ' ' || byte == '\t';
+}
+
+bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text_t *part) {
+    if (list->bytes == NULL)
+        return false;
+    const char *end = memchr(list->bytes, divider, list->size);
+    *part =
+        (hafti_http_text_t){list->bytes, end != NULL ? (size_t)(end - list->bytes) : list->size};
+    if (end != NULL)
+        *list = (hafti_http_text_t){end + 1, list->size - part->size - 1};
+    else
+        list->bytes = NULL;
+    while (part->size != 0 && is_space(*part->bytes))
+        part->bytes++, part->size--;
+    while (part->size != 0 && is_space(part->bytes[part->size - 1]))
+        part->size--;
+    return true;
+}
+
+static int digit_of(char byte) {
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    byte |= 32;
+    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
+}
+
+ssize_t hafti_http_decode(const char *bytes, size_t size, bool plus, char *into) {
+    char *to = into;
+    for (size_t i = 0; i < size; i++) {
+        char byte = bytes[i];
+        if (byte == '%') {
+            int high = size - i > 2 ? digit_of(bytes[i + 1]) : -1;
+            int low = size - i > 2 ? digit_of(bytes[i + 2]) : -1;
+            if (high < 0 || low < 0 || high + low == 0)
+                return -EINVAL;
+            byte = (char)(high * 16 + low);
+            i += 2;
+        } else if (byte == '+' && plus) {
+            byte = ' ';
+        }
+        *to++ = byte;
+    }
+    return to - into;
+}
+
+/* NULL also where it cannot be decoded. */
+static const char *decoded(hafti_http_message_t *message, hafti_http_text_t text) {
+    char *copy = hafti_http_copy(message, text.bytes, text.size);
+    ssize_t size = copy != NULL ? hafti_http_decode(text.bytes, text.size, true, copy) : -ENOMEM;
+    if (size < 0)
+        return NULL;
+    copy[size] = '\0';
+    return copy;
+}
+
+static bool is_name(hafti_http_message_t *message, hafti_http_text_t text, const char *name) {
+    if (memchr(text.bytes, '%', text.size) == NULL && memchr(text.bytes, '+', text.size) == NULL)
+        return strlen(name) == text.size && memcmp(name, text.bytes, text.size) == 0;
+    const char *found = decoded(message, text);
+    return found != NULL && strcmp(found, name) == 0;
+}
+
+const char *hafti_http_parameter(hafti_http_message_t *message, const char *bytes, size_t size,
+                                 const char *name) {
+    hafti_http_text_t list = {bytes, size}, pair;
+    while (hafti_http_next_part(&list, '&', &pair)) {
+        const char *equals = memchr(pair.bytes, '=', pair.size);
+        size_t name_size = equals != NULL ? (size_t)(equals - pair.bytes) : pair.size;
+        if (!is_name(message, (hafti_http_text_t){pair.bytes, name_size}, name))
+            continue;
+        size_t skipped = equals != NULL ? name_size + 1 : name_size;
+        return decoded(message, (hafti_http_text_t){pair.bytes + skipped, pair.size - skipped});
+    }
+    return NULL;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of libhaft-http share: a server with a few routes, and a client that says bytes and hears bytes. */
+#ifndef CHECK_HTTP_H
+#define CHECK_HTTP_H
+
+#include <haft/http.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s (seed %llu)\n", __FILE__, __LINE__, #condition,             \
+                    (unsigned long long)haft_io_seed());                                           \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* Says all of it, and then nothing more, or waits with the connection open if `stays`; hears the answers up to the end of
+   the stream. */
+static inline size_t say_and_hear(uint16_t port, const char *bytes, size_t size, bool stays,
+                                  char *heard, size_t room) {
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp("127.0.0.1", port);
+    CHECK(connection >= 0);
+    haft_io_write_all(connection, bytes, size);
+    if (!stays)
+        haft_io_shutdown(connection, SHUT_WR);
+    size_t got = 0;
+    for (ssize_t piece; (piece = haft_io_read(connection, heard + got, room - 1 - got)) > 0;)
+        got += (size_t)piece;
+    heard[got] = '\0';
+    return got;
+}
+
+/* How often the word is in the text. */
+static inline int times_in(const char *text, const char *word) {
+    int count = 0;
+    while ((text = strstr(text, word)) != NULL)
+        count++, text++;
+    return count;
+}
+
+#endif
