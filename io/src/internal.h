@@ -1219,7 +1219,7 @@ uint64_t hafti_io_random(hafti_io_simulated_t *simulated, uint64_t bound);
 bool hafti_io_is_simulated(int descriptor);
 /* As hafti_io_is_stream, of such a one. */
 bool hafti_io_is_simulated_stream(int descriptor);
-int hafti_io_end_simulated_output(int socket);
+int hafti_io_simulated_shutdown(int socket, int how);
 /* For a child process: the system's descriptor of an end, whose stream is the system's from now on. It is closed with
    the end. -EOPNOTSUPP for what is no end (simulated_streams.c). */
 int hafti_io_become_real(int end);

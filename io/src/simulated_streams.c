@@ -97,6 +97,12 @@ void hafti_io_simulated_end_ends_output(state_t *state, object_t *end) {
     hafti_io_object_wake(state, end->peer);
 }
 
+/* As of TCP: what has come is still read, and the other end may write. */
+void hafti_io_simulated_end_ends_input(state_t *state, object_t *end) {
+    end->finished = true;
+    hafti_io_object_wake(state, end);
+}
+
 /* ---- Transfers ---- */
 
 /* So many of the bytes that are there are read at once: not what comes after those that others came along with. */

@@ -576,7 +576,7 @@ int haft_io_simulated_pair(int ends[2]) {
     return hafti_io_object_pair(state, HAFTI_IO_A_STREAM, ends);
 }
 
-int hafti_io_end_simulated_output(int descriptor) {
+int hafti_io_simulated_shutdown(int descriptor, int how) {
     state_t *state = hafti_io_state_here();
     object_t *end = hafti_io_object_of(state, descriptor);
     if (end == NULL)
@@ -590,13 +590,16 @@ int hafti_io_end_simulated_output(int descriptor) {
     case HAFTI_IO_A_LISTENER: /* as Linux has it */
         return 0;
     case HAFTI_IO_A_REAL_END:
-        return haft_io_shutdown(end->real, SHUT_WR);
+        return haft_io_shutdown(end->real, how);
     case HAFTI_IO_DATAGRAMS:
-        return hafti_io_simulated_datagrams_end_output(end);
+        return how == SHUT_WR ? hafti_io_simulated_datagrams_end_output(end) : -EOPNOTSUPP;
     case HAFTI_IO_A_STREAM:
         break;
     }
-    hafti_io_simulated_end_ends_output(state, end);
+    if (how != SHUT_RD)
+        hafti_io_simulated_end_ends_output(state, end);
+    if (how != SHUT_WR)
+        hafti_io_simulated_end_ends_input(state, end);
     return 0;
 }
 

@@ -110,8 +110,9 @@ struct hafti_io_object {
     bool broken;
     bool
         lost; /* its peer was closed with bytes in it: told once, when nothing is left to read here */
-    bool finished; /* its peer was closed, or has ended its output: nothing comes any more */
-    bool ended; /* its peer was closed, or it has ended its output: nothing is written any more */
+    bool
+        finished; /* its peer was closed, or has ended its output: nothing comes any more; or it has ended its input */
+    bool ended;   /* its peer was closed, or it has ended its output: nothing is written any more */
     size_t first, count, size;
     char *bytes;            /* a ring of `size`, of what is to be read here */
     uint64_t come;          /* how many have, read or not */
@@ -206,6 +207,7 @@ int hafti_io_object_pair(hafti_io_simulated_state_t *state, enum hafti_io_object
 void hafti_io_object_break(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 void hafti_io_simulated_end_closes(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 void hafti_io_simulated_end_ends_output(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
+void hafti_io_simulated_end_ends_input(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 /* -EAGAIN where it has to wait. What comes along is passed on if that is done, and is the caller's otherwise; `*passed`,
    NULL before, of a read. */
 ssize_t hafti_io_simulated_end_reads(hafti_io_simulated_state_t *state, hafti_io_object_t *end,

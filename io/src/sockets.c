@@ -168,7 +168,7 @@ int haft_io_port(int socket) {
 
 int haft_io_shutdown(int socket, int how) {
     if (hafti_io_is_simulated(socket))
-        return how == SHUT_WR ? hafti_io_end_simulated_output(socket) : -EOPNOTSUPP;
+        return hafti_io_simulated_shutdown(socket, how);
     return HAFTI_IO_RESULT(shutdown(socket, how));
 }
 

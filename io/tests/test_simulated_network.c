@@ -212,6 +212,33 @@ static void each_name_is_the_one_host(void) {
 
 /* ---- Waiting ---- */
 
+static void *read_to_the_end(void *connection) {
+    char bytes[8];
+    CHECK_EQUAL(haft_io_read_all(*(int *)connection, bytes, sizeof bytes), 3);
+    return NULL;
+}
+BODY(shut_for_reading) {
+    HAFT_IO_SCOPED_DESCRIPTOR int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    HAFT_IO_SCOPED_DESCRIPTOR int client =
+        haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
+    HAFT_IO_SCOPED_DESCRIPTOR int server = haft_io_accept(listener);
+    haft_io_task_t *reader = haft_io_async(read_to_the_end, &server);
+    CHECK_EQUAL(haft_io_write_all(client, "abc", 3), 0);
+    haft_io_sleep(10 * HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(haft_io_shutdown(server, SHUT_RD), 0);
+    CHECK_EQUAL(haft_io_join(reader, NULL), 0);
+    CHECK_EQUAL(haft_io_write(server, "d", 1), 1);
+    char byte;
+    CHECK_EQUAL(haft_io_read(client, &byte, 1), 1);
+    return NULL;
+}
+static void a_stream_that_is_shut_for_reading_ends_a_wait_to_read(void) {
+    check_seeds(shut_for_reading, 20, with_network);
+    CHECK_EQUAL(haft_io_run(shut_for_reading, NULL), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, shut_for_reading, NULL),
+                0);
+}
+
 static void *accept_one(void *listener) {
     return check_number(haft_io_accept((int)(intptr_t)listener));
 }
@@ -455,6 +482,7 @@ int main(void) {
     RUN(ports_and_paths_are_taken_and_given_back);
     RUN(sockets_say_what_they_cannot_do);
     RUN(who_ends_its_output_still_reads);
+    RUN(a_stream_that_is_shut_for_reading_ends_a_wait_to_read);
     RUN(each_name_is_the_one_host);
     RUN(a_cancel_and_a_close_end_a_waiting_accept);
     RUN(a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted);

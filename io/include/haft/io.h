@@ -642,8 +642,9 @@ int haft_io_listen_unix(const char *path, int backlog);
  */
 int haft_io_connect_tcp(const char *host, uint16_t port);
 int haft_io_connect_unix(const char *path);
-/* No more is sent: the other end reads what was, and then the end of the stream. As shutdown(2) with SHUT_WR, and with its
-   errors: -ENOTCONN where there is no connection. */
+/* As shutdown(2), and with its errors: -ENOTCONN where there is no connection. SHUT_WR: no more is sent, and the other end
+   reads what was, and then the end of the stream. SHUT_RD: a read, also one that a task waits for, has what has come, and
+   then the end of the stream. */
 int haft_io_shutdown(int socket, int how);
 /* The local port of a socket of an Internet protocol. */
 int haft_io_port(int socket);
