@@ -108,7 +108,7 @@ llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const cha
 
 static int refuse(hafti_http_message_t *message, int status) {
     message->status = status;
-    return -EBADMSG;
+    return message->error = -EBADMSG;
 }
 
 bool hafti_http_message_field(const hafti_http_message_t *message, const char *name, size_t *from,

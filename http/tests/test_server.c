@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/* What a server does with what is well-formed: routes, bodies, answers, failures, limits of time, its end. Each case runs
+   over the simulated network, whose time is virtual, and where it needs no virtual time, over sockets. */
+#include "check_http.h"
+
+static haft_http_server_t *server;
+static char log_lines[4096];
+
+static void note(void *unused, const char *line) {
+    (void)unused;
+    strncat(log_lines, line, sizeof log_lines - strlen(log_lines) - 2);
+    strcat(log_lines, "\n");
+}
+
+/* ---- Handlers ---- */
+
+static int say_path(haft_http_request_t *request, void *what) {
+    const char *name = haft_http_path(request, "name");
+    return haft_http_answer_format(request, 200, "%s %s", (const char *)what,
+                                   name != NULL ? name : "-");
+}
+
+static int say_query(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    const char *a = haft_http_query(request, "a"), *b = haft_http_query(request, "b c");
+    return haft_http_answer_format(request, 200, "[%s] [%s]", a != NULL ? a : "none",
+                                   b != NULL ? b : "none");
+}
+
+static int say_fields(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    const char *a = haft_http_header(request, "x-a"), *cookie = haft_http_cookie(request, "id");
+    return haft_http_answer_format(request, 200, "[%s] [%s]", a != NULL ? a : "none",
+                                   cookie != NULL ? cookie : "none");
+}
+
+static int say_form(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    const char *a = haft_http_form(request, "a"), *b = haft_http_form(request, "b");
+    return haft_http_answer_format(request, 200, "[%s] [%s]", a != NULL ? a : "none",
+                                   b != NULL ? b : "none");
+}
+
+static int echo(haft_http_request_t *request, void *unused) {
+    char *body;
+    (void)unused;
+    ssize_t size = haft_http_body(request, &body);
+    if (size < 0)
+        return (int)size;
+    const char *trailer = haft_http_trailer(request, "X-Sum");
+    if (trailer != NULL)
+        CHECK(haft_http_set_header(request, "X-Sum", trailer) == 0);
+    return haft_http_answer(request, 200, NULL, body, (size_t)size);
+}
+
+static int stream_back(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    char piece[7];
+    ssize_t size;
+    int code = haft_http_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    while (code == 0 && (size = haft_http_read(request, piece, sizeof piece)) != 0)
+        code = size < 0 ? (int)size : haft_http_write(request, piece, (size_t)size);
+    return code == 0 ? haft_http_set_trailer(request, "X-End", "yes") : code;
+}
+
+/* 100000 bytes, by size or in chunks. */
+static int say_much(haft_http_request_t *request, void *size) {
+    static char bytes[10000];
+    memset(bytes, 'x', sizeof bytes);
+    int code = haft_http_begin(request, 200, NULL, *(const uint64_t *)size);
+    for (int i = 0; i < 10 && code == 0; i++)
+        code = haft_http_write(request, bytes, sizeof bytes);
+    return code;
+}
+
+static int fail_hard(haft_http_request_t *request, void *unused) {
+    (void)request;
+    (void)unused;
+    haft_io_fail(-EIO, "the disk is gone");
+}
+
+static int return_error(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    CHECK(haft_http_set_header(request, "X-Left", "over") == 0);
+    return -EIO;
+}
+
+static int say_nothing(haft_http_request_t *request, void *unused) {
+    (void)request;
+    (void)unused;
+    return 0;
+}
+
+static int fail_in_the_middle(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+    haft_http_write(request, "half", 4);
+    haft_http_flush(request);
+    return -EIO;
+}
+
+static int split_answer(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    CHECK(haft_http_set_header(request, "X-A", "b\r\nX-Evil: 1") == -EINVAL);
+    CHECK(haft_http_set_header(request, "X-A", "b\nX-Evil: 1") == -EINVAL);
+    CHECK(haft_http_set_header(request, "X-A: b\r\nX-Evil", "1") == -EINVAL);
+    CHECK(haft_http_set_header(request, "", "1") == -EINVAL);
+    CHECK(haft_http_set_header(request, "content-length", "1") == -EINVAL);
+    CHECK(haft_http_set_header(request, "Transfer-Encoding", "chunked") == -EINVAL);
+    CHECK(haft_http_set_cookie(request, "a", "b\r\nX-Evil: 1", NULL) == -EINVAL);
+    CHECK(haft_http_set_cookie(request, "a", "b; Domain=evil", NULL) == -EINVAL);
+    CHECK(haft_http_set_cookie(request, "a", "b",
+                               &(haft_http_cookie_options_t){.path = "/\r\nX-Evil: 1"}) == -EINVAL);
+    CHECK(haft_http_answer(request, 200, "text/html\r\nX-Evil: 1", "", 0) == -EINVAL);
+    CHECK(haft_http_answer(request, 99, NULL, "", 0) == -EINVAL);
+    CHECK(haft_http_set_cookie(request, "a", "b", &(haft_http_cookie_options_t){.path = "/x"}) ==
+          0);
+    CHECK(haft_http_answer_text(request, 200, "whole") == 0);
+    CHECK(haft_http_answer_text(request, 200, "again") == -EALREADY);
+    CHECK(haft_http_set_header(request, "X-A", "b") == -EALREADY);
+    CHECK(haft_http_write(request, "more", 4) == -EMSGSIZE);
+    return 0;
+}
+
+static int sleep_for_a_while(haft_http_request_t *request, void *seconds) {
+    haft_io_sleep(*(const int *)seconds * HAFT_IO_SECOND);
+    return haft_http_answer_text(request, 200, "slept");
+}
+
+static int mark_around(haft_http_request_t *request, haft_http_next_t *next, void *unused) {
+    (void)unused;
+    int code = haft_http_set_header(request, "X-Around", "yes");
+    return code == 0 ? next->call(next, request) : code;
+}
+
+static void make_server(void) {
+    static uint64_t unknown = HAFT_HTTP_UNKNOWN_SIZE, exactly = 100000, more = 100001;
+    static int three = 3, hundred = 100;
+    server = haft_http_server_new();
+    haft_http_set_log(server, note, NULL);
+    haft_http_get(server, "/a", say_path, "a");
+    haft_http_get(server, "/a/{name}", say_path, "part");
+    haft_http_get(server, "/a/b", say_path, "text");
+    haft_http_get(server, "/a/{name}/c", say_path, "below");
+    haft_http_get(server, "/files/{name...}", say_path, "rest");
+    haft_http_get(server, "/caf\xc3\xa9", say_path, "decoded");
+    haft_http_get(server, "/query", say_query, NULL);
+    haft_http_get(server, "/fields", say_fields, NULL);
+    haft_http_post(server, "/form", say_form, NULL);
+    haft_http_post(server, "/echo", echo, NULL);
+    haft_http_put(server, "/echo", echo, NULL);
+    haft_http_post(server, "/stream", stream_back, NULL);
+    haft_http_get(server, "/much", say_much, &exactly);
+    haft_http_get(server, "/chunks", say_much, &unknown);
+    haft_http_get(server, "/short", say_much, &more);
+    haft_http_get(server, "/fail", fail_hard, NULL);
+    haft_http_get(server, "/error", return_error, NULL);
+    haft_http_get(server, "/nothing", say_nothing, NULL);
+    haft_http_get(server, "/half", fail_in_the_middle, NULL);
+    haft_http_get(server, "/split", split_answer, NULL);
+    haft_http_get(server, "/sleep", sleep_for_a_while, &three);
+    haft_http_get(server, "/sleep/long", sleep_for_a_while, &hundred);
+    haft_http_use(server, mark_around, NULL);
+    CHECK(haft_http_get(server, "/a", say_path, "") == -EEXIST);
+    CHECK(haft_http_get(server, "a", say_path, "") == -EINVAL);
+    CHECK(haft_http_get(server, "/{", say_path, "") == -EINVAL);
+    CHECK(haft_http_get(server, "/{}", say_path, "") == -EINVAL);
+    CHECK(haft_http_get(server, "/x{a}", say_path, "") == -EINVAL);
+    CHECK(haft_http_get(server, "/{a...}/b", say_path, "") == -EINVAL);
+    CHECK(haft_http_route(server, "G T", "/x", say_path, "") == -EINVAL);
+}
+
+/* ---- Talks: what a client says, and what is in what it hears ---- */
+
+typedef struct {
+    const char *says;
+    const char *hears[5]; /* in this order */
+    int answers;
+} talk_t;
+
+#define END " HTTP/1.1\r\nHost: here\r\n\r\n"
+#define WITH(fields) " HTTP/1.1\r\nHost: here\r\n" fields "\r\n\r\n"
+
+static const talk_t talks[] = {
+    {"GET /a" END, {"200 OK", "Content-Length: 3", "X-Around: yes", "\r\n\r\na -"}, 1},
+    {"GET /a/ye%73%2f" END, {"200 OK", "\r\n\r\npart yes/"}, 1},
+    {"GET /a/b" END, {"\r\n\r\ntext -"}, 1},
+    {"GET /a/b/c" END, {"\r\n\r\nbelow b"}, 1},
+    {"GET /a/" END, {"404 Not Found"}, 1},
+    {"GET /files/x/y%20z" END, {"\r\n\r\nrest x/y z"}, 1},
+    {"GET /files/" END, {"\r\n\r\nrest "}, 1},
+    {"GET /caf%C3%A9" END, {"\r\n\r\ndecoded -"}, 1},
+    {"GET http://there/a/x" END, {"\r\n\r\npart x"}, 1},
+    {"GET /nowhere" END, {"404 Not Found"}, 1},
+    {"DELETE /echo" END, {"405 Method Not Allowed", "Allow: OPTIONS, POST, PUT\r\n"}, 1},
+    {"OPTIONS /a" END, {"204 No Content", "Allow: OPTIONS, GET, HEAD\r\n"}, 1},
+    {"OPTIONS *" END, {"204 No Content"}, 1},
+    {"HEAD /much" END "GET /a" END, {"Content-Length: 100000\r\n", "\r\n\r\nHTTP/1.1 200"}, 2},
+    {"\r\nGET /a" END, {"200 OK"}, 1},
+    {"GET /a" END "GET /a/1" END "GET /a/2" END, {"a -", "part 1", "part 2"}, 3},
+    {"GET /a" WITH("Connection: close") "GET /a" END, {"Connection: close"}, 1},
+    {"GET /a HTTP/1.0\r\n\r\nGET /a" END, {"Connection: close"}, 1},
+    {"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /a/1" END,
+     {"Connection: keep-alive", "part 1"},
+     2},
+    {"GET /chunks HTTP/1.0\r\n\r\n", {"Connection: close\r\n", "xxxx"}, 1},
+    {"GET /query?b+c=%26d&x&a=1&a=2" END, {"[1] [&d]"}, 1},
+    {"GET /query?a&b" END, {"[] [none]"}, 1},
+    {"GET /fields" WITH("x-a: 1\r\nCookie: a=b; id=7; id=8\r\nX-A:  2 "), {"[1, 2] [7]"}, 1},
+    {"POST /form" WITH("Content-Type: application/x-www-form-urlencoded; charset=utf-8\r\n"
+                       "Content-Length: 9") "a=1+2&b=%",
+     {"[1 2] [none]"},
+     1},
+    {"POST /form" WITH("Content-Type: text/plain\r\nContent-Length: 3") "a=1GET /a" END,
+     {"[none] [none]", "a -"},
+     2},
+    {"POST /echo" WITH("Content-Length: 5") "helloGET /a" END, {"\r\n\r\nhello", "a -"}, 2},
+    {"POST /echo" WITH("Content-Length: 0"), {"Content-Length: 0"}, 1},
+    {"POST /echo" WITH("Transfer-Encoding: chunked") "5;a=b\r\nhello\r\n1\r\n!\r\n0\r\nX-Sum: 6"
+                                                     "\r\nA: b\r\n\r\nGET /a" END,
+     {"X-Sum: 6", "\r\n\r\nhello!", "a -"},
+     2},
+    {"POST /echo" WITH("Content-Length: 5\r\nExpect: 100-continue") "hello",
+     {"200 OK", "\r\n\r\nhello"},
+     1},
+    {"POST /stream" WITH("Transfer-Encoding: chunked") "A\r\n0123456789\r\n0\r\n\r\nGET /a" END,
+     {"Transfer-Encoding: chunked", "\r\n0\r\nX-End: yes\r\n\r\nHTTP/1.1 200", "a -"},
+     2},
+    {"GET /much" END "GET /a" END, {"xxxx", "a -"}, 2},
+    {"GET /chunks" END "GET /a" END, {"2710\r\nxxxx", "\r\n0\r\n\r\n", "a -"}, 2},
+    {"GET /short" END "GET /a" END, {"Content-Length: 100001"}, 1},
+    {"GET /fail" END "GET /a" END, {"500 Internal"}, 1},
+    {"GET /error" END "GET /a" END, {"500 Internal", "a -"}, 2},
+    {"GET /nothing" END "GET /a" END, {"500 Internal", "a -"}, 2},
+    {"GET /half" END "GET /a" END, {"4\r\nhalf\r\n"}, 1},
+    {"GET /split" END,
+     {"Set-Cookie: a=b; Path=/x; HttpOnly; Secure; SameSite=Lax\r\n", "whole"},
+     1},
+};
+
+static void run_talk(const talk_t *talk, bool stays) {
+    static char heard[300000];
+    say_and_hear(haft_http_port(server), talk->says, strlen(talk->says), stays, heard,
+                 sizeof heard);
+    const char *at = heard;
+    for (size_t i = 0; i < 5 && talk->hears[i] != NULL && at != NULL; i++)
+        at = strstr(at, talk->hears[i]);
+    if (at == NULL || times_in(heard, "HTTP/1.1 ") != talk->answers ||
+        strstr(heard, "X-Evil") != NULL || strstr(heard, "X-Left") != NULL) {
+        fprintf(stderr, "%s\ngot\n%.2000s\n", talk->says, heard);
+        abort();
+    }
+}
+
+static void *serve(void *unused) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    CHECK(haft_http_serve(server, listener) == 0);
+    return unused;
+}
+
+static void start(void) {
+    haft_io_spawn(serve, NULL);
+    while (haft_http_port(server) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+}
+
+static void *talk_all(void *unused) {
+    start();
+    log_lines[0] = '\0';
+    for (size_t i = 0; i < sizeof talks / sizeof *talks; i++)
+        run_talk(&talks[i], false);
+    CHECK(strstr(log_lines, "GET /error: Input/output error") != NULL);
+    CHECK(strstr(log_lines, "GET /nothing: the handler has not answered") != NULL);
+    CHECK(strstr(log_lines, "the disk is gone") != NULL);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- Time ---- */
+
+typedef struct {
+    const char *says, *then, *hears;
+    int64_t pause, lasts; /* seconds */
+} slow_t;
+
+/* `lasts` is when the server has closed. */
+static const slow_t slow_ones[] = {
+    {"", "", "", 0, 75},
+    {"GET /a HT", "", "408 Request Timeout", 0, 10},
+    {"GET /a" END, "", "200 OK", 0, 75},
+    {"GET /a" END, "GET /a HT", "408 Request Timeout", 5, 15},
+    {"POST /echo" WITH("Content-Length: 5") "he", "", "408 Request Timeout", 0, 10},
+    {"POST /echo" WITH("Content-Length: 5") "he", "llo", "\r\n\r\nhello", 9, 84},
+    {"POST /echo" WITH("Transfer-Encoding: chunked") "5\r\nhe", "l", "408 Request Timeout", 5, 10},
+};
+
+static void *meet_slow_ones(void *unused) {
+    start();
+    for (size_t i = 0; i < sizeof slow_ones / sizeof *slow_ones; i++) {
+        const slow_t *slow = &slow_ones[i];
+        int64_t begun = haft_io_now();
+        HAFT_IO_SCOPED_DESCRIPTOR int connection =
+            haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+        haft_io_write_all(connection, slow->says, strlen(slow->says));
+        haft_io_sleep(slow->pause * HAFT_IO_SECOND);
+        haft_io_write_all(connection, slow->then, strlen(slow->then));
+        char heard[2000] = "";
+        haft_io_read_all(connection, heard, sizeof heard - 1);
+        int64_t lasted = haft_io_now() - begun;
+        if (strstr(heard, slow->hears) == NULL || lasted < slow->lasts * HAFT_IO_SECOND ||
+            lasted >= (slow->lasts + 1) * HAFT_IO_SECOND) {
+            fprintf(stderr, "%s, after %lld ms\n%s\n", slow->says, (long long)lasted / 1000000,
+                    heard);
+            abort();
+        }
+    }
+    haft_http_stop(server);
+    return unused;
+}
+
+static void *wait_for_word(void *unused) {
+    start();
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
+        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    static const char head[] = "POST /echo" WITH("Content-Length: 5\r\nExpect: 100-continue");
+    char heard[1000] = "";
+    haft_io_write_all(connection, head, sizeof head - 1);
+    haft_io_read_all(connection, heard, 25);
+    CHECK(strcmp(heard, "HTTP/1.1 100 Continue\r\n\r\n") == 0);
+    haft_io_write_all(connection, "hello", 5);
+    haft_io_shutdown(connection, SHUT_WR);
+    CHECK(haft_io_read_all(connection, heard, sizeof heard - 1) > 0);
+    CHECK(strstr(heard, "\r\n\r\nhello") != NULL);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- The end ---- */
+
+static void *ask_slowly(void *path) {
+    char says[100];
+    static char heard[4][1000];
+    static int next;
+    char *hears = heard[next++ % 4];
+    snprintf(says, sizeof says, "GET %s" END "GET /a" END, (const char *)path);
+    say_and_hear(haft_http_port(server), says, strlen(says), true, hears, sizeof heard[0]);
+    return hears;
+}
+
+/* The one that has come is answered, and that is its connection's last answer. */
+static void *stop_gracefully(void *unused) {
+    start();
+    haft_io_task_t *slow = haft_io_async(ask_slowly, "/sleep");
+    HAFT_IO_SCOPED_DESCRIPTOR int idle = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    haft_io_sleep(HAFT_IO_SECOND);
+    uint16_t port = haft_http_port(server);
+    haft_http_stop(server);
+    char byte;
+    CHECK(haft_io_read(idle, &byte, 1) == 0);
+    CHECK(haft_io_connect_tcp("127.0.0.1", port) == -ECONNREFUSED);
+    void *heard;
+    haft_io_join(slow, &heard);
+    CHECK(strstr(heard, "slept") != NULL && strstr(heard, "Connection: close") != NULL);
+    CHECK(times_in(heard, "HTTP/1.1") == 1);
+    return unused;
+}
+
+static void *serve_too_long(void *unused) {
+    int64_t begun = haft_io_now();
+    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == -ETIMEDOUT);
+    CHECK(haft_io_now() - begun >= 11 * HAFT_IO_SECOND);
+    return unused;
+}
+
+static void *stop_after_grace(void *unused) {
+    haft_io_spawn(serve_too_long, NULL);
+    while (haft_http_port(server) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_task_t *slow = haft_io_async(ask_slowly, "/sleep/long");
+    haft_io_sleep(HAFT_IO_SECOND);
+    haft_http_stop(server);
+    void *heard;
+    haft_io_join(slow, &heard);
+    CHECK(strcmp(heard, "") == 0);
+    return unused;
+}
+
+int main(void) {
+    void *(*const cases[])(void *) = {talk_all, wait_for_word, stop_gracefully, stop_after_grace,
+                                      meet_slow_ones};
+    make_server();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        haft_io_simulation_options_t how = {.network = true};
+        for (how.seed = 1; how.seed <= 4; how.seed++) {
+            how.short_counts = how.seed % 2 == 0;
+            how.switches_one_in = how.seed > 2 ? 3 : 0;
+            CHECK(haft_io_simulate_with(&how, cases[i], NULL) == 0);
+        }
+    }
+    CHECK(haft_io_run(talk_all, NULL) == 0);
+    CHECK(haft_io_run(wait_for_word, NULL) == 0);
+    CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, talk_all, NULL) == 0);
+    haft_http_server_free(server);
+    return 0;
+}
