@@ -43,6 +43,8 @@ static int gather(haft_http_request_t *request, const void *bytes, size_t size) 
     hafti_http_answer_t *answer = &request->answer;
     if (answer->failed)
         return -EPIPE;
+    if (size == 0)
+        return 0;
     if (answer->block == NULL && (answer->block = haft_io_lend()) == NULL)
         return fail(request, -ENOMEM);
     if (size > HAFT_IO_LENT_SIZE - answer->size) {

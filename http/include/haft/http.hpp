@@ -273,7 +273,7 @@ class server {
      * Middleware, around every handler: function(request, next). It may handle effects of next().
      *
      *     server.use([&](haft::http::request &, const haft::http::next &next) {
-     *         haft::handle(next, haft::clause<Now>([] { return clock(); }));
+     *         haft::handle(next).with([](now) { return clock(); });
      *     });
      */
     template <std::invocable<request &, const next &> F>

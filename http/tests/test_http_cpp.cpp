@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+/* haft/http.hpp: handlers and what they return, exceptions, middleware that handles effects, under test handlers and
+   whole, over the simulated network and over sockets. */
+#include <haft/http.hpp>
+
+#include <haft.hpp>
+
+#include "check_http.h"
+
+namespace http = haft::http;
+namespace io = haft::io;
+
+/* What the service needs from around it. */
+struct current_user : haft::effect<std::string> {};
+
+static std::string greet() {
+    return "Hello, " + haft::perform<current_user>();
+}
+
+static std::string ask(std::uint16_t port, std::string_view says) {
+    static char heard[100000];
+    return {heard, say_and_hear(port, says.data(), says.size(), false, heard, sizeof heard)};
+}
+
+static std::string get(std::uint16_t port, const std::string &path,
+                       const std::string &fields = "") {
+    return ask(port, "GET " + path + " HTTP/1.1\r\nHost: here\r\n" + fields + "\r\n");
+}
+
+static bool has(const std::string &text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+}
+
+static void add_routes(http::server &server) {
+    server.get("/text", [](http::request &) { return "text"; });
+    server.get("/string/{name}", [](http::request &in) { return in.path("name"); });
+    server.get("/whole", [](http::request &) {
+        return http::response{
+            .status = 201, .body = "{}", .type = "application/json", .headers = {{"X-A", "b"}}};
+    });
+    server.get("/pieces", [](http::request &in) {
+        in.begin();
+        for (int i = 0; i < 3; i++)
+            in.write("piece ");
+        in.set_trailer("X-Count", "3");
+    });
+    server.get("/throws",
+               [](http::request &) -> std::string { throw std::runtime_error("no luck"); });
+    server.get("/throws/int", [](http::request &) -> std::string { throw 7; });
+    server.get("/teapot",
+               [](http::request &) -> std::string { throw http::error(418, "short and stout"); });
+    server.get("/split", [](http::request &in) -> std::string {
+        in.set_header("X-A", "b\r\nX-Evil: 1");
+        return "";
+    });
+    server.get("/nul", [](http::request &in) -> std::string {
+        in.set_header("X-A", std::string("b\0c", 3));
+        return "";
+    });
+    server.post("/echo", [](http::request &in) { return std::string(in.body()); });
+    server.get("/greet", [](http::request &) { return greet(); });
+    server.get("/stop", [&server](http::request &) {
+        server.stop();
+        return "stopped";
+    });
+    server.use([](http::request &in, const http::next &next) {
+        auto user = in.header("X-User");
+        if (in.target() == "/greet" && !user.has_value())
+            throw http::error(401, "who are you?");
+        haft::handle(next).with([&](current_user) { return std::string(user.value_or("nobody")); });
+    });
+}
+
+static void talk(http::server &server, std::string &log) {
+    io::spawn([&] { CHECK(server.serve(io::listener("127.0.0.1", 0))); });
+    while (server.port() == 0)
+        io::sleep_for(std::chrono::milliseconds(1));
+    std::uint16_t port = server.port();
+    CHECK(has(get(port, "/text"), "\r\n\r\ntext"));
+    CHECK(has(get(port, "/string/a%20b"), "\r\n\r\na b"));
+    std::string whole = get(port, "/whole");
+    CHECK(has(whole, "201 Created") && has(whole, "Content-Type: application/json") &&
+          has(whole, "X-A: b\r\n"));
+    std::string pieces = get(port, "/pieces");
+    CHECK(has(pieces, "6\r\npiece \r\n") && has(pieces, "\r\n0\r\nX-Count: 3\r\n\r\n"));
+    CHECK(has(get(port, "/throws"), "500 Internal") &&
+          has(log, "GET /throws: std::runtime_error: no luck\n"));
+    CHECK(has(get(port, "/throws/int"), "500 Internal") && has(log, "GET /throws/int: int\n"));
+    CHECK(has(get(port, "/teapot"), "HTTP/1.1 418 \r\n") && !has(log, "teapot"));
+    CHECK(has(get(port, "/split"), "500 Internal") && !has(get(port, "/split"), "Evil"));
+    CHECK(has(get(port, "/nul"), "500 Internal"));
+    CHECK(has(get(port, "/greet"), "401 Unauthorized"));
+    CHECK(has(get(port, "/greet", "X-User: Ada\r\n"), "\r\n\r\nHello, Ada"));
+    CHECK(has(ask(port, "POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\nhi"),
+              "\r\n\r\nhi"));
+    CHECK(has(ask(port, "POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\nh"),
+              "400 Bad Request"));
+    CHECK(has(get(port, "/stop"), "stopped"));
+}
+
+int main() {
+    /* Its functions under handlers of the test. */
+    CHECK(haft::handle(greet).with([](current_user) { return std::string("test"); }) ==
+          "Hello, test");
+
+    http::server server;
+    std::string log;
+    server.set_log([&](std::string_view line) { log.append(line) += '\n'; });
+    add_routes(server);
+    for (std::uint64_t seed = 1; seed <= 4; seed++) {
+        log.clear();
+        io::simulate({.seed = seed, .short_counts = seed % 2 == 0, .network = true},
+                     [&] { talk(server, log); });
+    }
+    log.clear();
+    io::run([&] { talk(server, log); });
+}
