@@ -22,7 +22,7 @@ static int fail(hafti_http_message_t *message, int code) {
 static int64_t deadline_of(const hafti_http_message_t *message, int64_t now) {
     uint64_t seconds = message->got / message->limits->least_rate;
     int64_t left = message->limits->body_time - message->waited;
-    if (seconds > (uint64_t)(INT32_MAX))
+    if (message->limits->body_time == HAFT_IO_FOREVER || seconds > (uint64_t)INT32_MAX)
         return HAFT_IO_FOREVER;
     return now + left + (int64_t)seconds * HAFT_IO_SECOND;
 }
@@ -53,6 +53,15 @@ static ssize_t read_sized(hafti_http_message_t *message, char *buffer, size_t si
     message->got += size;
     message->is_complete = message->left == 0;
     return (ssize_t)size;
+}
+
+static ssize_t read_until_close(hafti_http_message_t *message, char *buffer, size_t size) {
+    message->left = size;
+    ssize_t got = message->got <= message->limit ? read_sized(message, buffer, size) : -EMSGSIZE;
+    message->is_complete = got == -EPIPE; /* the end, and no error */
+    if (got == -EPIPE)
+        got = message->error = 0;
+    return got == -EMSGSIZE ? fail(message, -EMSGSIZE) : got;
 }
 
 /* Chunks of one byte have five of framing each; beyond this it is extensions and zeros. */
@@ -102,6 +111,8 @@ ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, siz
         return 0;
     if (message->body == HAFTI_HTTP_CHUNKED)
         return read_chunked(message, buffer, size);
+    if (message->body == HAFTI_HTTP_UNTIL_CLOSE)
+        return read_until_close(message, buffer, size);
     if (message->left + message->got > message->limit)
         return fail(message, -EMSGSIZE);
     return read_sized(message, buffer, size);
@@ -130,7 +141,7 @@ static void free_growing(char **bytes) {
     free(*bytes);
 }
 
-static ssize_t read_all_chunked(hafti_http_message_t *message, char **body) {
+static ssize_t read_all_growing(hafti_http_message_t *message, char **body) {
     __attribute__((cleanup(free_growing))) char *bytes = NULL; /* also when the task is cancelled */
     size_t room = 0;
     ssize_t size = read_growing(message, &bytes, &room);
@@ -159,8 +170,8 @@ static ssize_t read_all_sized(hafti_http_message_t *message, char **body) {
 
 ssize_t hafti_http_message_read_all(hafti_http_message_t *message, char **body) {
     *body = NULL;
-    return message->body == HAFTI_HTTP_CHUNKED ? read_all_chunked(message, body)
-                                               : read_all_sized(message, body);
+    bool is_known = message->body == HAFTI_HTTP_SIZED || message->body == HAFTI_HTTP_NO_BODY;
+    return is_known ? read_all_sized(message, body) : read_all_growing(message, body);
 }
 
 bool hafti_http_message_skip(hafti_http_message_t *message, uint64_t most) {

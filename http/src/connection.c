@@ -144,15 +144,8 @@ static void begin_request(haft_http_request_t *request, connection_t *connection
     request->match.count = 0;
     request->form = NULL;
     request->failure = NULL;
-    hafti_http_message_begin(&request->message, &connection->stream, &connection->server->limits);
-}
-
-/* Whether the client wants the connection to go on (9112, 9.3). */
-static bool is_kept(const hafti_http_message_t *message) {
-    uint16_t flags = message->parser.flags;
-    return message->parser.http_minor == 0
-               ? (flags & F_CONNECTION_KEEP_ALIVE) != 0 && (flags & F_CONNECTION_CLOSE) == 0
-               : (flags & F_CONNECTION_CLOSE) == 0;
+    hafti_http_message_begin(&request->message, &connection->stream, &connection->server->limits,
+                             HTTP_REQUEST);
 }
 
 /* An answer without a handler to what was no request. */
@@ -168,7 +161,7 @@ static void answer_request(haft_http_request_t *request) {
     message->block[message->target + message->target_size] = '\0'; /* a space */
     request->method = llhttp_method_name((llhttp_method_t)message->parser.method);
     request->is_head = message->parser.method == HTTP_HEAD;
-    request->keeps = is_kept(message);
+    request->keeps = hafti_http_message_is_kept(message);
     request->is_running = true;
     dispatch(request);
     request->is_running = false;

@@ -73,7 +73,12 @@ typedef struct {
     uint16_t name, name_size, value, value_size; /* in the head */
 } hafti_http_field_t;
 
-typedef enum { HAFTI_HTTP_NO_BODY, HAFTI_HTTP_SIZED, HAFTI_HTTP_CHUNKED } hafti_http_body_kind_t;
+typedef enum {
+    HAFTI_HTTP_NO_BODY,
+    HAFTI_HTTP_SIZED,
+    HAFTI_HTTP_CHUNKED,
+    HAFTI_HTTP_UNTIL_CLOSE, /* of an answer */
+} hafti_http_body_kind_t;
 
 typedef struct {
     hafti_http_stream_t *stream;
@@ -91,6 +96,7 @@ typedef struct {
     int status; /* with which a message that is not good is answered */
 
     hafti_http_body_kind_t body;
+    bool answers_head;   /* so it has no body; set before it is read */
     bool waits_for_word; /* before it sends the body */
     bool is_complete;    /* the body has come to its end */
     bool in_trailers;    /* the last chunk has come */
@@ -109,7 +115,7 @@ typedef struct {
 
 /* Begins a message. Afterwards, and at the end of what it began, hafti_http_message_end. */
 void hafti_http_message_begin(hafti_http_message_t *message, hafti_http_stream_t *stream,
-                              const haft_http_limits_t *limits);
+                              const haft_http_limits_t *limits, llhttp_type_t type);
 void hafti_http_message_end(hafti_http_message_t *message);
 /*
  * Reads a head and checks it. 0; or an error of the stream, -EPIPE at its end; or -EBADMSG, and `message->status` is
@@ -124,12 +130,24 @@ bool hafti_http_message_skip(hafti_http_message_t *message, uint64_t most);
 /* The value of the next field of this name, from the one of number `*from` on, which becomes the one behind it. */
 bool hafti_http_message_field(const hafti_http_message_t *message, const char *name, size_t *from,
                               hafti_http_text_t *value);
+/* Whether its sender wants the connection to go on (9112, 9.3). */
+bool hafti_http_message_is_kept(const hafti_http_message_t *message);
+/* All fields of a name, as haft_http_header. */
+const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
+/* Whether bytes can stand in a target, and in what is before it: a host, with or without a port. */
+bool hafti_http_is_target(hafti_http_text_t text);
+bool hafti_http_is_authority(hafti_http_text_t text);
 /* Gives a chunked body's bytes, or trailers, to the parser. */
 llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const char *bytes,
                                         size_t size);
 
 void *hafti_http_allocate(hafti_http_message_t *message, size_t size);
 char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t size);
+
+/* A time from now on; HAFT_IO_FOREVER has no end. */
+static inline int64_t hafti_http_deadline(int64_t now, int64_t time) {
+    return time == HAFT_IO_FOREVER ? time : now + time;
+}
 
 /* ---- text.c --------------------------------------------------------------------------------- */
 

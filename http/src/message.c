@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The head of a request. It is copied line by line into the message's block until the empty line that ends it, so the
+ * The head of a request, or of an answer. It is copied line by line into the message's block until the empty line that ends it, so the
  * parser sees it whole. What the parser takes and RFC 9112 does not is refused here: lines that end without CR,
  * folded lines, spaces, empty names, targets, Host, and lengths that contradict each other. A client that can make two servers read one
  * message in two ways can smuggle requests past the first.
@@ -123,6 +123,32 @@ bool hafti_http_message_field(const hafti_http_message_t *message, const char *n
     return false;
 }
 
+bool hafti_http_message_is_kept(const hafti_http_message_t *message) {
+    uint16_t flags = message->parser.flags;
+    bool is_wanted = message->parser.http_minor != 0 || (flags & F_CONNECTION_KEEP_ALIVE) != 0;
+    return is_wanted && (flags & F_CONNECTION_CLOSE) == 0;
+}
+
+const char *hafti_http_message_header(hafti_http_message_t *message, const char *name) {
+    hafti_http_text_t value, further;
+    size_t from = 0;
+    if (!hafti_http_message_field(message, name, &from, &value))
+        return NULL;
+    char *all = hafti_http_copy(message, value.bytes, value.size);
+    while (all != NULL && hafti_http_message_field(message, name, &from, &further)) {
+        size_t size = strlen(all);
+        char *joined = hafti_http_allocate(message, size + further.size + 3);
+        if (joined == NULL)
+            return NULL;
+        memcpy(joined, all, size);
+        memcpy(joined + size, ", ", 2);
+        memcpy(joined + size + 2, further.bytes, further.size);
+        joined[size + 2 + further.size] = '\0';
+        all = joined;
+    }
+    return all;
+}
+
 /* How many fields have the name; `*value` is the first one's. */
 static size_t count_fields(const hafti_http_message_t *message, const char *name,
                            hafti_http_text_t *value) {
@@ -138,7 +164,7 @@ static bool is_http_1_1(const hafti_http_message_t *message) {
 }
 
 /* A host, with or without a port (RFC 3986, 3.2.2): what is after its bytes is for who asks for them. */
-static bool is_authority(hafti_http_text_t text) {
+bool hafti_http_is_authority(hafti_http_text_t text) {
     static const char marks[] = "-._~%!$&'()*+,;=:[]";
     for (size_t i = 0; i < text.size; i++) {
         char byte = text.bytes[i];
@@ -154,11 +180,11 @@ static bool is_authority(hafti_http_text_t text) {
 static int check_host(hafti_http_message_t *message) {
     hafti_http_text_t host = {NULL, 0};
     size_t count = count_fields(message, "Host", &host);
-    bool is_good = count == 1 ? is_authority(host) : count == 0 && !is_http_1_1(message);
+    bool is_good = count == 1 ? hafti_http_is_authority(host) : count == 0 && !is_http_1_1(message);
     return is_good ? 0 : refuse(message, 400);
 }
 
-static bool has_only_target_bytes(hafti_http_text_t target) {
+bool hafti_http_is_target(hafti_http_text_t target) {
     for (size_t i = 0; i < target.size; i++) {
         char byte = target.bytes[i];
         if (byte <= ' ' || byte == 127 || strchr("\"#<>\\", byte) != NULL)
@@ -179,7 +205,7 @@ static int check_absolute_target(hafti_http_message_t *message, hafti_http_text_
     while (host < rest.size && rest.bytes[host] != '/' && rest.bytes[host] != '?')
         host++;
     if (host == 0 || host == rest.size || rest.bytes[host] != '/' ||
-        !is_authority((hafti_http_text_t){rest.bytes, host}))
+        !hafti_http_is_authority((hafti_http_text_t){rest.bytes, host}))
         return refuse(message, 400);
     message->target += skipped + host;
     message->target_size = rest.size - host;
@@ -189,7 +215,7 @@ static int check_absolute_target(hafti_http_message_t *message, hafti_http_text_
 /* 9112, 3.2. */
 static int check_target(hafti_http_message_t *message) {
     hafti_http_text_t target = {message->block + message->target, message->target_size};
-    if (!has_only_target_bytes(target))
+    if (!hafti_http_is_target(target))
         return refuse(message, 400);
     if (message->parser.method == HTTP_CONNECT)
         return refuse(message, 501);
@@ -256,7 +282,7 @@ static int check_expectation(hafti_http_message_t *message) {
     return 0;
 }
 
-static int check(hafti_http_message_t *message) {
+static int check_request(hafti_http_message_t *message) {
     int code = check_target(message);
     if (code == 0)
         code = check_host(message);
@@ -287,13 +313,35 @@ static int check_request_line(hafti_http_message_t *message) {
     return version[5] == '1' && version[7] <= '1' ? 0 : refuse(message, 505);
 }
 
+/* 9112, 4; the reason may be missing, with its space. */
+static int check_status_line(hafti_http_message_t *message) {
+    const char *line = message->block;
+    bool is_good = message->head >= 14 && memcmp(line, "HTTP/1.", 7) == 0 &&
+                   (line[7] == '0' || line[7] == '1') && line[8] == ' ' && is_digit(line[9]) &&
+                   is_digit(line[10]) && is_digit(line[11]) &&
+                   (line[12] == ' ' || line[12] == '\r');
+    return is_good ? 0 : refuse(message, 502);
+}
+
+/* How long the body of an answer is (9112, 6.3). */
+static int check_answer(hafti_http_message_t *message) {
+    unsigned status = message->parser.status_code;
+    message->body = HAFTI_HTTP_UNTIL_CLOSE;
+    int code = check_length(message);
+    if (status < 200 || status == 204 || status == 304 || message->answers_head)
+        message->body = HAFTI_HTTP_NO_BODY;
+    message->is_complete = message->body == HAFTI_HTTP_NO_BODY;
+    return code;
+}
+
 static int parse(hafti_http_message_t *message) {
-    int refused = check_request_line(message);
+    bool is_request = message->parser.type == HTTP_REQUEST;
+    int refused = is_request ? check_request_line(message) : check_status_line(message);
     if (refused != 0)
         return refused;
     llhttp_errno_t code = hafti_http_message_parse(message, message->block, message->head);
     if (code == HPE_PAUSED && message->parser.error_pos == message->block + message->head)
-        return check(message);
+        return is_request ? check_request(message) : check_answer(message);
     if (message->too_many_fields)
         return refuse(message, 431);
     return refuse(message, code == HPE_INVALID_METHOD ? 501 : 400);
@@ -302,7 +350,7 @@ static int parse(hafti_http_message_t *message) {
 /* ---- Reading ---- */
 
 void hafti_http_message_begin(hafti_http_message_t *message, hafti_http_stream_t *stream,
-                              const haft_http_limits_t *limits) {
+                              const haft_http_limits_t *limits, llhttp_type_t type) {
     memset(message, 0, offsetof(hafti_http_message_t, fields));
     memset(&message->too_many_fields, 0,
            sizeof *message - offsetof(hafti_http_message_t, too_many_fields));
@@ -310,7 +358,7 @@ void hafti_http_message_begin(hafti_http_message_t *message, hafti_http_stream_t
     message->limits = limits;
     message->limit = limits->body;
     message->block = haft_io_lend();
-    llhttp_init(&message->parser, HTTP_REQUEST, &settings);
+    llhttp_init(&message->parser, type, &settings);
     message->parser.data = message;
 }
 
@@ -372,7 +420,7 @@ int hafti_http_message_read_head(hafti_http_message_t *message) {
         if (progress.is_complete)
             break;
         if (deadline == 0)
-            deadline = haft_io_now() + message->limits->head_time;
+            deadline = hafti_http_deadline(haft_io_now(), message->limits->head_time);
         ssize_t size = hafti_http_stream_fill(message->stream, deadline);
         if (size == -ETIMEDOUT && message->head != 0)
             return refuse(message, 408);

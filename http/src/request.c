@@ -37,24 +37,7 @@ const char *haft_http_query(haft_http_request_t *request, const char *name) {
 }
 
 const char *haft_http_header(haft_http_request_t *request, const char *name) {
-    hafti_http_message_t *message = &request->message;
-    hafti_http_text_t value, further;
-    size_t from = 0;
-    if (!hafti_http_message_field(message, name, &from, &value))
-        return NULL;
-    char *all = hafti_http_copy(message, value.bytes, value.size);
-    while (all != NULL && hafti_http_message_field(message, name, &from, &further)) {
-        size_t size = strlen(all);
-        char *joined = hafti_http_allocate(message, size + further.size + 3);
-        if (joined == NULL)
-            return NULL;
-        memcpy(joined, all, size);
-        memcpy(joined + size, ", ", 2);
-        memcpy(joined + size + 2, further.bytes, further.size);
-        joined[size + 2 + further.size] = '\0';
-        all = joined;
-    }
-    return all;
+    return hafti_http_message_header(&request->message, name);
 }
 
 bool haft_http_header_at(haft_http_request_t *request, size_t number, const char **name,

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Haft HTTP: the client. Part of haft/http.h, which includes it.
+ *
+ *     haft_http_client_t *client = haft_http_client_new(NULL);
+ *     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
+ *     char *body;
+ *     if (haft_http_ask(client, &(haft_http_question_t){.url = "http://localhost:8080/hello/you"}, &reply) == 0 &&
+ *         haft_http_reply_body(reply, &body) >= 0)
+ *         puts(body);
+ */
+#ifndef HAFT_HTTP_CLIENT_H
+#define HAFT_HTTP_CLIENT_H
+
+#include "http.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* Keeps connections to the servers that it has asked, for its next questions. For the tasks of any run; may be used
+   without one, too, where it blocks. */
+typedef struct haft_http_client haft_http_client_t;
+/* What a server has answered. For one task at a time. */
+typedef struct haft_http_reply haft_http_reply_t;
+
+typedef struct haft_http_client_options {
+    size_t kept;   /* connections of an origin that wait for a question; 0: 8 */
+    int redirects; /* that are followed in a row; 0: 10; negative: none */
+    uint64_t body; /* bytes that haft_http_reply_body takes; 0: 16 MiB */
+} haft_http_client_options_t;
+
+/* `options` NULL: zeroed ones. NULL: no memory. */
+haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *options);
+/* When its replies have been freed, in the run that asked, if that has not ended. NULL: nothing. */
+void haft_http_client_free(haft_http_client_t *client);
+
+typedef struct haft_http_header {
+    const char *name, *value;
+} haft_http_header_t;
+
+typedef struct haft_http_question {
+    const char *method; /* NULL: GET, or POST if there is a body */
+    const char *url; /* http://host:port/path?query, with what is special in it %-encoded already */
+    const haft_http_header_t *headers;
+    size_t header_count;
+    const char *type; /* Content-Type of the body; NULL: none */
+    const void *body;
+    size_t size;
+    /* In place of a body: writes up to `size` bytes of it to the buffer, and returns how many, 0 at its end, or an error,
+       with which the call ends. It is sent in chunks, and once: so a redirect that wants it again is not followed. */
+    ssize_t (*produce)(void *argument, void *buffer, size_t size);
+    void *argument;
+} haft_http_question_t;
+
+/*
+ * Asks, and reads the head of the answer. How long this may take is the task's to say (haft_io_deadline_set, or the
+ * deadline of a scope). 0, and `*reply` is to be freed; or an error: those of haft_io_connect_tcp, haft_io_write and
+ * haft_io_read; -EINVAL: the URL, the method or a header is none; -EPROTONOSUPPORT: another scheme than http; -EMSGSIZE: the
+ * question's head is larger than 16 KiB; -EBADMSG: what came is no answer; -EPIPE: the server has closed the connection;
+ * -ELOOP: too many redirects. A question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`)
+ * is asked again over a new connection if the server has closed a kept one meanwhile. What a redirect to another origin
+ * gets has neither Authorization nor Cookie.
+ */
+int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
+                  haft_http_reply_t **reply);
+
+int haft_http_reply_status(const haft_http_reply_t *reply);
+/* As haft_http_header; lives as long as the reply. */
+const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name);
+/* As haft_http_read and haft_http_body; time limits are the task's. */
+ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size);
+ssize_t haft_http_reply_body(haft_http_reply_t *reply, char **body);
+/* The connection is kept if the body has been read to its end, and closed if not. NULL: nothing. */
+void haft_http_reply_free(haft_http_reply_t *reply);
+
+/* Declares a reply that is freed when the variable's block is left, also when the task is cancelled or fails. */
+#define HAFT_HTTP_SCOPED_REPLY __attribute__((cleanup(haft_http_reply_free_scoped)))
+static inline void haft_http_reply_free_scoped(haft_http_reply_t *const *reply) {
+    haft_http_reply_free(*reply);
+}
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

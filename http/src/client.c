@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/* The client: a question is written, the head of its answer read; redirects are questions again. */
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct haft_http_client {
+    hafti_http_pool_t *pool;
+    haft_http_limits_t limits;
+    int redirects;
+};
+
+struct haft_http_reply {
+    haft_http_client_t *client;
+    hafti_http_url_t url;
+    hafti_http_stream_t stream;
+    bool is_open;  /* the stream */
+    bool was_kept; /* the connection, for an earlier question */
+    hafti_http_message_t message;
+};
+
+haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *options) {
+    static const haft_http_client_options_t defaults = {0};
+    if (options == NULL)
+        options = &defaults;
+    haft_http_client_t *client = calloc(1, sizeof *client);
+    if (client == NULL)
+        return NULL;
+    client->pool = hafti_http_pool_new(options->kept != 0 ? options->kept : 8);
+    client->redirects = options->redirects != 0 ? options->redirects : 10;
+    client->limits = (haft_http_limits_t){
+        .request_line = 8192,
+        .head = HAFTI_HTTP_HEAD,
+        .fields = HAFTI_HTTP_FIELDS,
+        .body = options->body != 0 ? options->body : 16 * 1024 * 1024,
+        .head_time = HAFT_IO_FOREVER, /* the task has deadlines */
+        .body_time = HAFT_IO_FOREVER,
+        .least_rate = 1,
+    };
+    if (client->pool == NULL) {
+        free(client);
+        return NULL;
+    }
+    return client;
+}
+
+void haft_http_client_free(haft_http_client_t *client) {
+    if (client == NULL)
+        return;
+    hafti_http_pool_free(client->pool);
+    free(client);
+}
+
+/* ---- The question ---- */
+
+/* What is written next, in a block; once something does not fit, nothing more does. */
+typedef struct {
+    char *block;
+    size_t size;
+    bool is_full;
+} head_t;
+
+static void give_back_head(const head_t *head) {
+    haft_io_give_back(head->block);
+}
+
+static void put(head_t *head, const void *bytes, size_t size) {
+    head->is_full |= size > HAFT_IO_LENT_SIZE - head->size;
+    if (head->is_full || size == 0)
+        return;
+    memcpy(head->block + head->size, bytes, size);
+    head->size += size;
+}
+
+static void put_text(head_t *head, const char *text) {
+    put(head, text, strlen(text));
+}
+
+/* What is asked, as the redirects have changed it. */
+typedef struct {
+    const haft_http_question_t *question;
+    const char *method;
+    char *text;        /* the URL */
+    bool is_elsewhere; /* another origin than the one that was asked first */
+    bool without_body;
+} asking_t;
+
+static bool is_private(const char *name) {
+    return strcasecmp(name, "Authorization") == 0 || strcasecmp(name, "Cookie") == 0;
+}
+
+static bool is_ours(const char *name) {
+    static const char *const ours[] = {"Host",    "Content-Length", "Transfer-Encoding",
+                                       "Upgrade", "Connection",     "Expect"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (strcasecmp(ours[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int put_field(head_t *head, const char *name, const char *value) {
+    if (!hafti_http_is_token(name, strlen(name)) || !hafti_http_is_value(value, strlen(value)))
+        return -EINVAL;
+    put_text(head, name);
+    put_text(head, ": ");
+    put_text(head, value);
+    put_text(head, "\r\n");
+    return 0;
+}
+
+static int put_fields(head_t *head, const asking_t *asking) {
+    const haft_http_question_t *question = asking->question;
+    int code = 0;
+    for (size_t i = 0; i < question->header_count && code == 0; i++) {
+        const haft_http_header_t *field = &question->headers[i];
+        if (is_ours(field->name))
+            code = -EINVAL;
+        else if (!asking->is_elsewhere || !is_private(field->name))
+            code = put_field(head, field->name, field->value);
+    }
+    return code;
+}
+
+/* 9110, 8.6: methods that mean a body say so where there is none. */
+static bool means_body(const char *method) {
+    return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+           strcmp(method, "PATCH") == 0;
+}
+
+static int put_body_fields(head_t *head, const asking_t *asking) {
+    const haft_http_question_t *question = asking->question;
+    char size[24];
+    if (asking->without_body)
+        return means_body(asking->method) ? put_field(head, "Content-Length", "0") : 0;
+    snprintf(size, sizeof size, "%zu", question->size);
+    if (question->produce != NULL)
+        put_text(head, "Transfer-Encoding: chunked\r\n");
+    else
+        put_field(head, "Content-Length", size);
+    return question->type != NULL ? put_field(head, "Content-Type", question->type) : 0;
+}
+
+static int put_head(head_t *head, const asking_t *asking, const hafti_http_url_t *url) {
+    if (!hafti_http_is_token(asking->method, strlen(asking->method)))
+        return -EINVAL;
+    put_text(head, asking->method);
+    put_text(head, url->target.size != 0 && *url->target.bytes == '/' ? " " : " /");
+    put(head, url->target.bytes, url->target.size);
+    put_text(head, " HTTP/1.1\r\nHost: ");
+    put(head, url->authority.bytes, url->authority.size);
+    put_text(head, "\r\n");
+    int code = put_fields(head, asking);
+    if (code == 0)
+        code = put_body_fields(head, asking);
+    put_text(head, "\r\n");
+    return code != 0 || !head->is_full ? code : -EMSGSIZE;
+}
+
+static int write_chunk(hafti_http_stream_t *stream, const char *bytes, ssize_t size) {
+    char line[24];
+    int length = snprintf(line, sizeof line, "%zx\r\n", (size_t)size);
+    int code = stream->operations->write_all(stream, line, (size_t)length);
+    if (code == 0 && size != 0)
+        code = stream->operations->write_all(stream, bytes, (size_t)size);
+    return code == 0 ? stream->operations->write_all(stream, "\r\n", 2) : code;
+}
+
+static int write_produced(hafti_http_stream_t *stream, const haft_http_question_t *question) {
+    char piece[4096];
+    for (;;) {
+        ssize_t size = question->produce(question->argument, piece, sizeof piece);
+        int code = size >= 0 ? write_chunk(stream, piece, size) : (int)size;
+        if (code != 0 || size == 0)
+            return code;
+    }
+}
+
+static int write_question(const asking_t *asking, haft_http_reply_t *reply) {
+    const haft_http_question_t *question = asking->question;
+    hafti_http_stream_t *stream = &reply->stream;
+    __attribute__((cleanup(give_back_head))) head_t head = {.block = haft_io_lend()};
+    if (head.block == NULL)
+        return -ENOMEM;
+    int code = put_head(&head, asking, &reply->url);
+    bool has_body = !asking->without_body && question->produce == NULL && question->size != 0;
+    bool fits = has_body && question->size <= HAFT_IO_LENT_SIZE - head.size;
+    if (fits)
+        put(&head, question->body, question->size);
+    if (code == 0)
+        code = stream->operations->write_all(stream, head.block, head.size);
+    if (code == 0 && has_body && !fits)
+        code = stream->operations->write_all(stream, question->body, question->size);
+    if (code == 0 && !asking->without_body && question->produce != NULL)
+        code = write_produced(stream, question);
+    return code;
+}
+
+/* ---- The answer ---- */
+
+static void close_stream(haft_http_reply_t *reply) {
+    if (reply->is_open)
+        hafti_http_stream_close(&reply->stream);
+    reply->is_open = false;
+}
+
+/* The connection is kept where nothing is left to read on it. */
+static void end_stream(haft_http_reply_t *reply) {
+    hafti_http_stream_t *stream = &reply->stream;
+    bool is_kept = reply->is_open && reply->message.is_complete && reply->message.error == 0 &&
+                   reply->message.body != HAFTI_HTTP_UNTIL_CLOSE && stream->at == stream->end &&
+                   reply->message.parser.status_code >= 200 &&
+                   hafti_http_message_is_kept(&reply->message);
+    if (!is_kept) {
+        close_stream(reply);
+        return;
+    }
+    haft_io_give_back(stream->lent);
+    reply->is_open = false;
+    hafti_http_pool_give(reply->client->pool, reply->url.host, reply->url.port, stream->descriptor);
+}
+
+void haft_http_reply_free(haft_http_reply_t *reply) {
+    if (reply == NULL)
+        return;
+    end_stream(reply);
+    hafti_http_message_end(&reply->message);
+    free(reply);
+}
+
+static int open_stream(haft_http_reply_t *reply, bool anew) {
+    hafti_http_pool_t *pool = reply->client->pool;
+    int descriptor = anew ? -1 : hafti_http_pool_take(pool, reply->url.host, reply->url.port);
+    reply->was_kept = descriptor >= 0;
+    if (descriptor < 0)
+        descriptor = haft_io_connect_tcp(reply->url.host, reply->url.port);
+    if (descriptor < 0)
+        return descriptor;
+    hafti_http_stream_open(&reply->stream, descriptor);
+    reply->is_open = true;
+    reply->message.is_complete = false; /* that of an answer before */
+    return 0;
+}
+
+/* Those of status 1xx come before the answer (9110, 15.2). */
+static int read_answer(haft_http_reply_t *reply, const char *method) {
+    hafti_http_message_t *message = &reply->message;
+    for (int informed = 0; informed < 10; informed++) {
+        hafti_http_message_end(message);
+        hafti_http_message_begin(message, &reply->stream, &reply->client->limits, HTTP_RESPONSE);
+        message->limit = UINT64_MAX;
+        message->answers_head = strcmp(method, "HEAD") == 0;
+        int code = hafti_http_message_read_head(message);
+        if (code != 0 || message->parser.status_code >= 200 || message->parser.status_code == 101)
+            return code;
+    }
+    return -EBADMSG;
+}
+
+static bool is_repeatable(const asking_t *asking) {
+    static const char *const safe[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"};
+    for (size_t i = 0; i < sizeof safe / sizeof *safe; i++)
+        if (strcmp(safe[i], asking->method) == 0)
+            return asking->question->produce == NULL || asking->without_body;
+    return false;
+}
+
+static bool is_closed(int code) {
+    return code == -EPIPE || code == -ECONNRESET;
+}
+
+static int ask_over(const asking_t *asking, haft_http_reply_t *reply, bool anew) {
+    int code = open_stream(reply, anew);
+    if (code != 0)
+        return code;
+    int written = write_question(asking, reply);
+    if (written != 0 && !is_closed(written))
+        return written;
+    code =
+        read_answer(reply, asking->method); /* a server may refuse a body before it has all of it */
+    return code != 0 && written != 0 ? written : code;
+}
+
+static int ask_once(const asking_t *asking, haft_http_reply_t *reply) {
+    int code = ask_over(asking, reply, false);
+    if (is_closed(code) && reply->was_kept && reply->message.head == 0 && is_repeatable(asking)) {
+        close_stream(reply);
+        code = ask_over(asking, reply, true);
+    }
+    return code;
+}
+
+/* ---- Redirects ---- */
+
+/* Where the answer sends the client; NULL: nowhere. */
+static const char *redirection_of(const asking_t *asking, haft_http_reply_t *reply) {
+    unsigned status = reply->message.parser.status_code;
+    bool repeats = status == 307 || status == 308;
+    if (status != 301 && status != 302 && status != 303 && !repeats)
+        return NULL;
+    if (repeats && asking->question->produce != NULL && !asking->without_body)
+        return NULL;
+    return haft_http_reply_header(reply, "Location");
+}
+
+/* 9110, 15.4: browsers ask by GET after 303, and where POST got 301 or 302. */
+static void change_method(asking_t *asking, unsigned status) {
+    bool is_changed = status == 303
+                          ? strcmp(asking->method, "HEAD") != 0
+                          : (status == 301 || status == 302) && strcmp(asking->method, "POST") == 0;
+    if (is_changed) {
+        asking->method = "GET";
+        asking->without_body = true;
+    }
+}
+
+static int go_to(asking_t *asking, haft_http_reply_t *reply, const char *location) {
+    hafti_http_url_t before = reply->url;
+    char *text = hafti_http_url_resolve(asking->text, location);
+    if (text == NULL)
+        return -ENOMEM;
+    change_method(asking, reply->message.parser.status_code);
+    hafti_http_message_skip(&reply->message, 65536);
+    end_stream(reply);
+    free(asking->text);
+    asking->text = text;
+    int code = hafti_http_url_parse(text, &reply->url);
+    if (code == 0 &&
+        (before.port != reply->url.port || strcasecmp(before.host, reply->url.host) != 0))
+        asking->is_elsewhere = true;
+    return code;
+}
+
+static int follow(asking_t *asking, haft_http_reply_t *reply) {
+    int left = reply->client->redirects;
+    for (;;) {
+        int code = ask_once(asking, reply);
+        const char *location = code == 0 ? redirection_of(asking, reply) : NULL;
+        if (location == NULL || left < 0)
+            return code;
+        if (left-- == 0)
+            return -ELOOP;
+        code = go_to(asking, reply, location);
+        if (code != 0)
+            return code;
+    }
+}
+
+static void free_text(const asking_t *asking) {
+    free(asking->text);
+}
+
+static const char *method_of(const haft_http_question_t *question) {
+    bool has_body = question->body != NULL || question->produce != NULL;
+    return question->method != NULL ? question->method : has_body ? "POST" : "GET";
+}
+
+int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
+                  haft_http_reply_t **result) {
+    *result = NULL;
+    __attribute__((cleanup(free_text)))
+    asking_t asking = {.question = question,
+                       .method = method_of(question),
+                       .text = strdup(question->url),
+                       .without_body = question->body == NULL && question->produce == NULL};
+    HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = calloc(1, sizeof *reply);
+    if (reply == NULL || asking.text == NULL)
+        return -ENOMEM;
+    reply->client = client;
+    int code = hafti_http_url_parse(asking.text, &reply->url);
+    if (code == 0)
+        code = follow(&asking, reply);
+    if (code != 0) {
+        close_stream(reply);
+        return code;
+    }
+    *result = reply;
+    reply = NULL;
+    return 0;
+}
+
+int haft_http_reply_status(const haft_http_reply_t *reply) {
+    return reply->message.parser.status_code;
+}
+
+const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name) {
+    return hafti_http_message_header(&reply->message, name);
+}
+
+ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size) {
+    return hafti_http_message_read(&reply->message, buffer, size);
+}
+
+ssize_t haft_http_reply_body(haft_http_reply_t *reply, char **body) {
+    reply->message.limit = reply->message.got + reply->client->limits.body;
+    return hafti_http_message_read_all(&reply->message, body);
+}

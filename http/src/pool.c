@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* A client's connections that wait for a question: a list, the last used first, so that few are kept busy. */
+#include "client.h"
+
+#include <stdlib.h>
+
+typedef struct kept {
+    struct kept *next;
+    char host[HAFTI_HTTP_HOST];
+    uint16_t port;
+    int descriptor;
+} kept_t;
+
+struct hafti_http_pool {
+    pthread_mutex_t mutex; /* never held over a wait */
+    size_t most;           /* of an origin */
+    kept_t *first;
+};
+
+hafti_http_pool_t *hafti_http_pool_new(size_t most) {
+    hafti_http_pool_t *pool = calloc(1, sizeof *pool);
+    if (pool == NULL)
+        return NULL;
+    pthread_mutex_init(&pool->mutex, NULL);
+    pool->most = most;
+    return pool;
+}
+
+static void drop(kept_t *kept) {
+    haft_io_close(kept->descriptor);
+    free(kept);
+}
+
+void hafti_http_pool_free(hafti_http_pool_t *pool) {
+    if (pool == NULL)
+        return;
+    while (pool->first != NULL) {
+        kept_t *kept = pool->first;
+        pool->first = kept->next;
+        drop(kept);
+    }
+    pthread_mutex_destroy(&pool->mutex);
+    free(pool);
+}
+
+static bool is_of(const kept_t *kept, const char *host, uint16_t port) {
+    return kept->port == port && strcasecmp(kept->host, host) == 0;
+}
+
+static kept_t *unlink_first(hafti_http_pool_t *pool, const char *host, uint16_t port) {
+    pthread_mutex_lock(&pool->mutex);
+    kept_t **at = &pool->first, *kept;
+    while (*at != NULL && !is_of(*at, host, port))
+        at = &(*at)->next;
+    kept = *at;
+    if (kept != NULL)
+        *at = kept->next;
+    pthread_mutex_unlock(&pool->mutex);
+    return kept;
+}
+
+/* Nothing is to be read there: neither an end, nor an answer that nobody has asked for. */
+static bool is_quiet(int descriptor) {
+    char byte;
+    return haft_io_receive(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -EAGAIN;
+}
+
+int hafti_http_pool_take(hafti_http_pool_t *pool, const char *host, uint16_t port) {
+    for (kept_t *kept; (kept = unlink_first(pool, host, port)) != NULL; drop(kept))
+        if (is_quiet(kept->descriptor)) {
+            int descriptor = kept->descriptor;
+            free(kept);
+            return descriptor;
+        }
+    return -1;
+}
+
+/* Adds it, if there is room: the one that has waited longest goes, which is the origin's last in the list. */
+static kept_t *link_first(hafti_http_pool_t *pool, kept_t *kept) {
+    size_t count = 0;
+    kept_t *dropped = NULL;
+    pthread_mutex_lock(&pool->mutex);
+    kept->next = pool->first;
+    pool->first = kept;
+    for (kept_t **at = &pool->first; *at != NULL; at = &(*at)->next)
+        if (is_of(*at, kept->host, kept->port) && ++count > pool->most) {
+            dropped = *at;
+            *at = dropped->next;
+            break;
+        }
+    pthread_mutex_unlock(&pool->mutex);
+    return dropped;
+}
+
+void hafti_http_pool_give(hafti_http_pool_t *pool, const char *host, uint16_t port,
+                          int descriptor) {
+    kept_t *kept = malloc(sizeof *kept);
+    if (kept == NULL) {
+        haft_io_close(descriptor);
+        return;
+    }
+    kept->port = port;
+    kept->descriptor = descriptor;
+    strcpy(kept->host, host);
+    kept_t *dropped = link_first(pool, kept);
+    if (dropped != NULL)
+        drop(dropped);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* URLs: their parts, and what one means that stands in a page of another (RFC 3986, 5.2). */
+#include "client.h"
+
+#include <stdio.h>
+
+static const char scheme[] = "http://";
+enum { SCHEME = sizeof scheme - 1 };
+
+static bool has_scheme(const char *text) {
+    const char *colon = strchr(text, ':');
+    return colon != NULL && (size_t)(colon - text) < strcspn(text, "/?#");
+}
+
+/* The number behind the last colon that is not in an address of IPv6; 80 without one; -EINVAL. */
+static int port_of(hafti_http_text_t *authority) {
+    size_t size = authority->size, number = 0;
+    while (size != 0 && authority->bytes[size - 1] >= '0' && authority->bytes[size - 1] <= '9')
+        size--;
+    if (size == 0 || authority->bytes[size - 1] != ':')
+        return 80;
+    for (size_t i = size; i < authority->size && number <= UINT16_MAX; i++)
+        number = number * 10 + (size_t)(authority->bytes[i] - '0');
+    authority->size = size - 1;
+    return number != 0 && number <= UINT16_MAX ? (int)number : -EINVAL;
+}
+
+static int copy_host(hafti_http_text_t host, hafti_http_url_t *url) {
+    bool is_address = host.size > 2 && *host.bytes == '[' && host.bytes[host.size - 1] == ']';
+    if (is_address)
+        host = (hafti_http_text_t){host.bytes + 1, host.size - 2};
+    if (host.size == 0 || host.size >= sizeof url->host ||
+        (!is_address && memchr(host.bytes, ':', host.size) != NULL))
+        return -EINVAL;
+    memcpy(url->host, host.bytes, host.size);
+    url->host[host.size] = '\0';
+    return 0;
+}
+
+int hafti_http_url_parse(const char *text, hafti_http_url_t *url) {
+    if (strncasecmp(text, scheme, SCHEME) != 0)
+        return has_scheme(text) ? -EPROTONOSUPPORT : -EINVAL;
+    const char *start = text + SCHEME;
+    url->authority = (hafti_http_text_t){start, strcspn(start, "/?#")};
+    url->target =
+        (hafti_http_text_t){start + url->authority.size, strcspn(start + url->authority.size, "#")};
+    hafti_http_text_t host = url->authority;
+    int port = port_of(&host);
+    if (port < 0 || !hafti_http_is_authority(url->authority) || !hafti_http_is_target(url->target))
+        return -EINVAL;
+    url->port = (uint16_t)port;
+    return copy_host(host, url);
+}
+
+static char *joined(hafti_http_text_t one, const char *other) {
+    char *text = NULL;
+    return asprintf(&text, "%.*s%s", (int)one.size, one.bytes, other) >= 0 ? text : NULL;
+}
+
+/* The base up to the last slash of its path, or up to its query; dots are the server's matter. */
+static char *beside(const char *base, const char *relative) {
+    size_t size = strcspn(base, "?#");
+    size_t path = SCHEME + strcspn(base + SCHEME, "/?#");
+    while (*relative != '?' && size > path && base[size - 1] != '/')
+        size--;
+    bool lacks_slash = size == path && *relative != '?';
+    char *text = NULL;
+    int made = asprintf(&text, "%.*s%s%s", (int)size, base, lacks_slash ? "/" : "", relative);
+    return made >= 0 ? text : NULL;
+}
+
+char *hafti_http_url_resolve(const char *base, const char *reference) {
+    if (has_scheme(reference))
+        return strdup(reference);
+    if (strncmp(reference, "//", 2) == 0)
+        return joined((hafti_http_text_t){"http:", 5}, reference);
+    if (*reference == '/')
+        return joined((hafti_http_text_t){base, SCHEME + strcspn(base + SCHEME, "/?#")}, reference);
+    return beside(base, reference);
+}
