@@ -153,11 +153,13 @@ static ssize_t read_all_growing(hafti_http_message_t *message, char **body) {
 static ssize_t read_all_sized(hafti_http_message_t *message, char **body) {
     size_t size = (size_t)message->left, got = 0;
     ssize_t piece = 0;
-    if (message->left <= message->limit) {
-        *body = hafti_http_allocate(message, size + 1);
-        if (*body == NULL)
-            return -ENOMEM;
-    }
+    if (message->error != 0)
+        return message->error;
+    if (message->left + message->got > message->limit)
+        return fail(message, -EMSGSIZE);
+    *body = hafti_http_allocate(message, size + 1);
+    if (*body == NULL)
+        return -ENOMEM;
     do {
         piece = hafti_http_message_read(message, *body + got, size - got);
         got += piece > 0 ? (size_t)piece : 0;

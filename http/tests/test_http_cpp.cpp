@@ -71,6 +71,33 @@ static void add_routes(http::server &server) {
     });
 }
 
+static void ask_by_client(const std::string &base) {
+    http::client client;
+    CHECK(client.get(base + "/text").body() == "text");
+    CHECK(client.post(base + "/echo", "hello", "text/plain").body() == "hello");
+    http::reply whole = client.ask({.url = base + "/whole", .headers = {{"A", "b"}}});
+    CHECK(whole.status() == 201 && whole.header("x-a") == "b" && whole.body() == "{}");
+    int pieces = 3;
+    http::question question{.url = base + "/echo"};
+    question.produce = [&](std::span<char> into) -> std::size_t {
+        into[0] = 'x';
+        return pieces-- > 0 ? 1 : 0;
+    };
+    CHECK(client.ask(question).body() == "xxx");
+    question.produce = [](std::span<char>) -> std::size_t { throw std::runtime_error("empty"); };
+    try {
+        client.ask(question);
+        CHECK(false);
+    } catch (const std::runtime_error &) {
+    }
+    try {
+        client.get("https://here/");
+        CHECK(false);
+    } catch (const std::system_error &error) {
+        CHECK(error.code() == std::errc::protocol_not_supported);
+    }
+}
+
 static void talk(http::server &server, std::string &log) {
     io::spawn([&] { CHECK(server.serve(io::listener("127.0.0.1", 0))); });
     while (server.port() == 0)
@@ -95,6 +122,7 @@ static void talk(http::server &server, std::string &log) {
               "\r\n\r\nhi"));
     CHECK(has(ask(port, "POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\nh"),
               "400 Bad Request"));
+    ask_by_client("http://127.0.0.1:" + std::to_string(port));
     CHECK(has(get(port, "/stop"), "stopped"));
 }
 

@@ -347,6 +347,103 @@ class server {
     std::function<void(std::string_view)> log;
 };
 
+/* ---- The client ----------------------------------------------------------------------------- */
+
+/* What a server has answered. The connection is kept if the body is read to its end. */
+class reply {
+  public:
+    explicit reply(haft_http_reply_t *owned) : state(owned) {}
+
+    int status() const { return haft_http_reply_status(state.get()); }
+    std::optional<std::string_view> header(const char *name) const {
+        const char *text = haft_http_reply_header(state.get(), name);
+        return text != nullptr ? std::optional<std::string_view>(text) : std::nullopt;
+    }
+    /* How many bytes of the body were read; 0 at its end. */
+    std::size_t read(std::span<std::byte> into) {
+        return io::detail::counted(haft_http_reply_read(state.get(), into.data(), into.size()),
+                                   "read an answer");
+    }
+    /* All that is left of it; as long as the reply lives. */
+    std::string_view body() {
+        char *bytes = nullptr;
+        std::size_t size =
+            io::detail::counted(haft_http_reply_body(state.get(), &bytes), "read an answer");
+        return {bytes, size};
+    }
+
+  private:
+    struct free {
+        void operator()(haft_http_reply_t *owned) const { haft_http_reply_free(owned); }
+    };
+    std::unique_ptr<haft_http_reply_t, free> state;
+};
+
+struct question {
+    std::string url;
+    std::string method = {}; /* "": GET, or POST if there is a body */
+    std::optional<std::string> body = {};
+    std::string type = {}; /* of the body */
+    std::vector<std::pair<std::string, std::string>> headers = {};
+    /* In place of a body: fills a part of the span, and says how much; 0 at the end. */
+    std::function<std::size_t(std::span<char>)> produce = {};
+};
+
+struct client_options {
+    std::size_t kept = 0;
+    int redirects = 0;
+    std::uint64_t body = 0;
+};
+
+/* See haft/http_client.h. Errors are std::system_error; deadlines are those of the task (io::deadline, io::with_deadline). */
+class client {
+  public:
+    explicit client(const client_options &how = {}) {
+        haft_http_client_options_t options = {};
+        options.kept = how.kept;
+        options.redirects = how.redirects;
+        options.body = how.body;
+        state.reset(haft_http_client_new(&options));
+        if (state == nullptr)
+            throw std::bad_alloc();
+    }
+    reply get(const std::string &url) { return ask({.url = url}); }
+    reply post(const std::string &url, std::string body, const std::string &type) {
+        return ask({.url = url, .body = std::move(body), .type = type});
+    }
+    reply ask(const question &what) {
+        std::vector<haft_http_header_t> headers;
+        for (const auto &[name, value] : what.headers)
+            headers.push_back({name.c_str(), value.c_str()});
+        haft_http_question_t given = {};
+        given.url = what.url.c_str();
+        given.method = what.method.empty() ? nullptr : what.method.c_str();
+        given.headers = headers.data();
+        given.header_count = headers.size();
+        given.type = what.type.empty() ? nullptr : what.type.c_str();
+        given.body = what.body.has_value() ? what.body->data() : nullptr;
+        given.size = what.body.has_value() ? what.body->size() : 0;
+        if (what.produce) {
+            given.produce = &call_producer;
+            given.argument = const_cast<question *>(&what);
+        }
+        haft_http_reply_t *answer = nullptr;
+        io::detail::checked(haft_http_ask(state.get(), &given, &answer),
+                            [&] { return "ask " + what.url; });
+        return reply(answer);
+    }
+
+  private:
+    static ssize_t call_producer(void *asked, void *buffer, std::size_t size) {
+        const auto &produce = static_cast<const question *>(asked)->produce;
+        return static_cast<ssize_t>(produce(std::span(static_cast<char *>(buffer), size)));
+    }
+    struct free {
+        void operator()(haft_http_client_t *owned) const { haft_http_client_free(owned); }
+    };
+    std::unique_ptr<haft_http_client_t, free> state;
+};
+
 } // namespace haft::http
 
 #endif
