@@ -26,10 +26,13 @@ compile_c() {
     libraries="$io/posix/libhaft-posix.so $io/libhaft-io.so $HAFT_BUILD_DIR/core/libhaft.so"
     libraries="$libraries -Wl,-rpath,$io/posix:$io:$HAFT_BUILD_DIR/core"
   fi
+  if grep -q 'haft/http\.h' "$source"; then
+    libraries="$HAFT_HTTP_LIBRARIES $libraries"
+  fi
   # shellcheck disable=SC2086 # a command with arguments
   $compiler -Wall -Wextra -Werror -O1 -I"$HAFT_SOURCE_DIR/core/include" \
     -I"$HAFT_SOURCE_DIR/cpp/include" -I"$HAFT_SOURCE_DIR/compat" -I"$HAFT_SOURCE_DIR/io/include" \
-    -I"$HAFT_SOURCE_DIR/io/posix/include" "$source" $libraries -pthread -o "$work/program"
+    -I"$HAFT_SOURCE_DIR/io/posix/include" -I"$HAFT_SOURCE_DIR/http/include" "$source" $libraries -pthread -o "$work/program"
 }
 
 compile_ocaml() {
@@ -66,6 +69,11 @@ compile_ocaml() {
 HAFT_IO_LIBRARIES=$HAFT_BUILD_DIR/io/libhaft-io.a
 if grep -q '^Libs.private:.*-luring' "$HAFT_BUILD_DIR/io/haft-io.pc" 2>/dev/null; then
   HAFT_IO_LIBRARIES="$HAFT_IO_LIBRARIES -luring"
+fi
+
+HAFT_HTTP_LIBRARIES=$HAFT_BUILD_DIR/http/libhaft-http.a
+if grep -q '^Libs.private:.*-lllhttp' "$HAFT_BUILD_DIR/http/haft-http.pc" 2>/dev/null; then
+  HAFT_HTTP_LIBRARIES="$HAFT_HTTP_LIBRARIES -lllhttp"
 fi
 
 if [ "$language" = ocaml ]; then
