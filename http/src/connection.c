@@ -173,6 +173,8 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
     hafti_http_answer_t *answer = &request->answer;
     if (hafti_http_answer_complete(request) != 0)
         return false;
+    if (!request->message.is_complete && haft_http_flush(request) != 0)
+        return false; /* the client may wait for the answer before it sends the rest of its body */
     connection->lingers = !hafti_http_message_skip(&request->message, SKIPPED);
     if (!request->keeps || connection->lingers || stream->at != stream->end)
         return haft_http_flush(request) == 0 && request->keeps && !connection->lingers;

@@ -335,7 +335,40 @@ static void *wait_for_word(void *unused) {
     return unused;
 }
 
+/* The answer does not wait for a body that the handler has not read. */
+static void *answer_before_the_body(void *unused) {
+    start();
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
+        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    static const char head[] = "POST /nowhere" WITH("Content-Length: 5"),
+                      rest[] = "helloGET /a" END;
+    char heard[1000] = "";
+    haft_io_write_all(connection, head, sizeof head - 1);
+    CHECK(haft_io_read(connection, heard, sizeof heard - 1) > 0);
+    haft_io_write_all(connection, rest, sizeof rest - 1);
+    haft_io_shutdown(connection, SHUT_WR);
+    CHECK(haft_io_read_all(connection, heard, sizeof heard - 1) > 0);
+    CHECK(strstr(heard, "\r\n\r\na -") != NULL);
+    haft_http_stop(server);
+    return unused;
+}
+
 /* ---- The end ---- */
+
+static void *stop_idle(void *unused) {
+    start();
+    HAFT_IO_SCOPED_DESCRIPTOR int fresh = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    HAFT_IO_SCOPED_DESCRIPTOR int used = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    char heard[1000];
+    haft_io_write_all(used, "GET /a" END, strlen("GET /a" END));
+    CHECK(haft_io_read(used, heard, sizeof heard) > 0);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_http_stop(server);
+    while (haft_io_read(used, heard, sizeof heard) > 0)
+        continue;
+    CHECK(haft_io_read(fresh, heard, sizeof heard) == 0);
+    return unused;
+}
 
 static void *ask_slowly(void *path) {
     char says[100];
@@ -386,7 +419,8 @@ static void *stop_after_grace(void *unused) {
 }
 
 int main(void) {
-    void *(*const cases[])(void *) = {talk_all, wait_for_word, stop_gracefully, stop_after_grace,
+    void *(*const cases[])(void *) = {talk_all,      wait_for_word,   answer_before_the_body,
+                                      stop_idle,     stop_gracefully, stop_after_grace,
                                       meet_slow_ones};
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -397,9 +431,10 @@ int main(void) {
             CHECK(haft_io_simulate_with(&how, cases[i], NULL) == 0);
         }
     }
-    CHECK(haft_io_run(talk_all, NULL) == 0);
-    CHECK(haft_io_run(wait_for_word, NULL) == 0);
-    CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, talk_all, NULL) == 0);
+    for (size_t i = 0; i < 4; i++)
+        for (int threads = 1; threads <= 2; threads++)
+            CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
+                  0);
     haft_http_server_free(server);
     return 0;
 }
