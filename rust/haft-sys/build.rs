@@ -6,11 +6,16 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
-    let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo says for what it builds");
-    let system = env::var("CARGO_CFG_TARGET_OS").expect("cargo says for what it builds");
+    let of_target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
+    let architecture = of_target("ARCH");
+    let system = format!("{}-{}", of_target("OS"), of_target("ENV"));
     assert!(
-        system == "linux" && ["x86_64", "aarch64"].contains(&architecture.as_str()),
-        "Haft runs on x86-64 and AArch64 Linux, not on {architecture} {system}"
+        system == "linux-gnu" && ["x86_64", "aarch64"].contains(&architecture.as_str()),
+        "Haft for Rust runs on x86-64 and AArch64 Linux with glibc, not on {architecture} {system}"
+    );
+    assert!(
+        !of_target("FEATURE").contains("crt-static"),
+        "Haft for Rust stands before functions of the C library, which cannot be static"
     );
     let posix = env::var_os("CARGO_FEATURE_POSIX").is_some();
     if env::var_os("CARGO_FEATURE_SYSTEM").is_some() {

@@ -10,7 +10,7 @@ leave_out() {
 }
 command -v cargo >/dev/null || leave_out 'cargo is not here'
 
-CARGO_TARGET_DIR=$HAFT_BUILD_DIR/rust
+CARGO_TARGET_DIR=$HAFT_BUILD_DIR/cargo
 CARGO_TERM_COLOR=never
 export CARGO_TARGET_DIR CARGO_TERM_COLOR
 if command -v ccache >/dev/null; then
@@ -36,10 +36,10 @@ if cargo fmt --version >/dev/null 2>&1; then
   cargo fmt --check
 fi
 if cargo clippy --version >/dev/null 2>&1; then
-  # shellcheck disable=SC2086 # several options
-  cargo clippy --quiet --locked $offline $packages --all-targets -- -D warnings
+  # shellcheck disable=SC2086 # no option, or one
+  cargo clippy --quiet --locked $offline -p haft -p haft-sys --all-targets -- -D warnings
 fi
-# shellcheck disable=SC2086
+# shellcheck disable=SC2086 # several options
 cargo test --quiet --locked $offline $packages
 for example in haft/examples/*.rs; do
   name=$(basename "$example" .rs)

@@ -95,6 +95,7 @@ int haft_io_sleep_until(int64_t);
 int haft_io_dump(int);
 ssize_t haft_io_read(int, void *, size_t);
 ssize_t haft_io_write(int, const void *, size_t);
+ssize_t haft_io_send(int, const void *, size_t, int);
 int haft_io_close(int);
 int haft_io_wait_ready(int, short);
 int haft_io_accept(int);

@@ -161,6 +161,7 @@ unsafe extern "C" {
 
     pub fn haft_io_read(descriptor: c_int, buffer: *mut c_void, size: usize) -> isize;
     pub fn haft_io_write(descriptor: c_int, buffer: *const c_void, size: usize) -> isize;
+    pub fn haft_io_send(socket: c_int, buffer: *const c_void, size: usize, flags: c_int) -> isize;
     pub fn haft_io_close(descriptor: c_int) -> c_int;
     pub fn haft_io_wait_ready(descriptor: c_int, events: c_short) -> c_int;
     pub fn haft_io_accept(listener: c_int) -> c_int;

@@ -49,6 +49,7 @@
 mod effects;
 mod future;
 mod generator;
+pub mod net;
 mod scope;
 mod sync;
 mod task;

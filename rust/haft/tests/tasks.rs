@@ -439,3 +439,23 @@ fn a_cancel_drops_the_future() {
     });
     assert_eq!(drops.load(Ordering::Relaxed), 1);
 }
+
+#[test]
+fn a_cancel_unwinds_a_task_that_waits_for_a_connection_or_for_bytes() {
+    use haft::net::{TcpListener, TcpStream};
+    use std::io::{Read, Write};
+    haft::run(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let accepted = haft::timeout(SHORT, || listener.accept());
+        assert!(accepted.is_err());
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let read = haft::timeout(SHORT, || client.read(&mut [0; 8]));
+        assert!(read.is_err());
+        server.write_all(b"late").unwrap();
+        drop(server);
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "late");
+    });
+}
