@@ -993,10 +993,20 @@ static bool may_do_event(course_t *course, const step_t *step) {
     }
 }
 
+/* Behind urgent data MSG_WAITALL goes on (docs/limits.md). */
+static bool waits_for_all_behind_urgent_data(const plan_t *plan, const step_t *step) {
+    for (int i = 0; i < plan->count && (step->flags & MSG_WAITALL) != 0; i++)
+        if ((plan->steps[i].flags & MSG_OOB) != 0)
+            return true;
+    return false;
+}
+
 static bool may_do(course_t *course, const step_t *step) {
     enum kind kind = course->plan->kind;
     const side_t *side = &course->sides[step->side];
     uint64_t action = SET(step->action);
+    if (waits_for_all_behind_urgent_data(course->plan, step))
+        return false;
     if (kind == EVENT && (writes & action) != 0 && step->variant == 0)
         return false; /* fills it, or waits: nobody has counted that */
     if (step->side == NOBODY && (is_event(step) && step->action != CLOSE))
