@@ -257,8 +257,16 @@ static bool await_end(haft_io_task_t *task, haft_io_task_t *self) {
     return false;
 }
 
+static HAFTI_IO_COLD int join_none(void **result) {
+    if (result != NULL)
+        *result = NULL;
+    return -ENOMEM;
+}
+
 int haft_io_join(haft_io_task_t *task, void **result) {
     haft_io_task_t *self = hafti_io_this_task();
+    if (HAFTI_IO_UNLIKELY(task == NULL))
+        return join_none(result);
     hafti_io_cell_t *joiner = __atomic_load_n(&task->joiner, __ATOMIC_ACQUIRE);
     bool is_open = joiner == NULL || joiner == HAFTI_IO_ENDING || joiner == HAFTI_IO_HAS_ENDED;
     if (HAFTI_IO_UNLIKELY(self == NULL || self == task || hafti_io_state(task) == HAFTI_IO_FREE ||

@@ -64,6 +64,17 @@ static void *join_who_fails(void *unused) {
     haft_io_shield(join_it, haft_io_async(fail, NULL));
     return unused;
 }
+BODY(join_what_could_not_be_started) {
+    void *result = &result;
+    CHECK_EQUAL(haft_io_join(NULL, &result), -ENOMEM);
+    CHECK(result == NULL);
+    CHECK_EQUAL(haft_io_join(NULL, NULL), -ENOMEM);
+    return NULL;
+}
+static void a_join_of_none_says_that_there_was_no_memory(void) {
+    CHECK_RUNS(join_what_could_not_be_started);
+}
+
 BODY(join_without_a_result) {
     CHECK_EQUAL(haft_io_scope(join_who_fails, NULL, NULL), -EIO);
     return NULL;
@@ -866,6 +877,7 @@ int main(void) {
     RUN(who_waits_in_a_child_of_fork_and_leaves_leaves_nothing);
     RUN(tasks_start_in_the_order_of_spawning_and_the_run_waits_for_them);
     RUN(a_join_gives_the_result_whether_the_task_has_ended_or_not);
+    RUN(a_join_of_none_says_that_there_was_no_memory);
     RUN(who_has_failed_has_no_result);
     RUN(a_task_that_nobody_joins_is_released_with_its_scope);
     RUN(who_spawns_and_joins_for_ever_does_not_keep_older_tasks_waiting);

@@ -159,7 +159,8 @@ typedef struct haft_io_task_options {
 
 /*
  * Like haft_io_spawn, for a task whose result is wanted. Any task of the run may join it, once. The
- * handle is valid until the task has been joined, or until its scope ends. NULL: no memory.
+ * handle is valid until the task has been joined, or until its scope ends. NULL: no memory; a join
+ * of NULL returns the -ENOMEM that haft_io_spawn would have returned.
  */
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument);
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
