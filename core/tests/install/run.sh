@@ -77,7 +77,7 @@ strays=$(nm -D --defined-only "$library" | awk '{ print $NF }' | grep -Ev '^(haf
 [ -z "$strays" ] || { echo "libhaft.so exports: $strays"; exit 1; }
 
 step soname
-readelf -d "$library" | grep -q 'SONAME.*\[libhaft\.so\.0\.2\]'
+readelf -d "$library" | grep -q 'SONAME.*\[libhaft\.so\.0\.3\]'
 
 step a program of another ABI does not link
 sed 's/haft_abi_0_2/haft_abi_0_1/g' "$prefix/include/haft.h" >"$work/other.h"
