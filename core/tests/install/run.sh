@@ -39,7 +39,7 @@ step pkg-config, shared
 # shellcheck disable=SC2046,SC2086 # flags
 "$CC" -std=gnu11 $strict consumer.c -o "$work/shared" $(pkg-config --cflags --libs haft)
 expect_42 env LD_LIBRARY_PATH="$libraries" "$work/shared"
-readelf -d "$work/shared" | grep -q 'NEEDED.*libhaft\.so\.0\.2'
+readelf -d "$work/shared" | grep -q 'NEEDED.*libhaft\.so\.0\.3'
 
 step pkg-config, static
 # shellcheck disable=SC2046,SC2086
