@@ -199,7 +199,7 @@ static void fill_letters(void) {
     for (size_t i = 0; i < WRITTEN; i++)
         letters[i] = letter_at(i);
 }
-static volatile size_t written;
+static _Atomic size_t written;
 BODY(write_letters) {
     while (written < WRITTEN) {
         ssize_t done = haft_io_write(terminal[0], letters + written, WRITTEN - written);
