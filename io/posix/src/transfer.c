@@ -14,6 +14,7 @@
  */
 #include "internal.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -85,7 +86,10 @@ enum { LINE = 1024 };
 /* For a ready descriptor; the call may still block, on a terminal that has not room for all for
    example. */
 static ssize_t try_after_poll(const transfer_t *t) {
-    if (!hafti_io_blocks(t->descriptor))
+    int flags = fcntl(t->descriptor, F_GETFL);
+    bool is_refused = flags >= 0 && (flags & O_ACCMODE) == (t->outward ? O_RDONLY : O_WRONLY);
+    bool has_no_places = t->offset >= 0 && hafti_io_is_pipe(t->descriptor);
+    if (is_refused || has_no_places || !hafti_io_blocks(t->descriptor))
         return transfer_plainly(t);
     for (;;) {
         struct pollfd entry = {t->descriptor, t->outward ? POLLOUT : POLLIN, 0};
@@ -97,7 +101,9 @@ static ssize_t try_after_poll(const transfer_t *t) {
             haft_io_call_briefly(transfer_in_pool, &call);
         else
             code = haft_posix_call_for_a_moment(transfer_in_pool, &call);
-        if (code != 0)
+        if (code == -ECANCELED) /* What can be done at once is done, also in a cleanup. */
+            haft_io_call_briefly(transfer_in_pool, &call);
+        else if (code != 0)
             return code;
         if (call.done != -EAGAIN && call.done != -EINTR)
             return call.done;
