@@ -4,6 +4,7 @@
  * descriptor; if it has to wait, the back end waits until it may be tried again. What cannot be
  * tried is done by the pool.
  */
+#include "moment.h"
 #include "operations.h"
 
 #include <limits.h>
@@ -415,24 +416,14 @@ ssize_t hafti_io_operate_in_pool(hafti_io_runner_t *runner, hafti_io_operation_t
     return call.done == -EINTR || call.done == -EAGAIN ? HAFTI_IO_MAY_WAIT : call.done;
 }
 
-typedef struct moment {
-    void (*function)(void *);
-    void *argument;
-} moment_t;
-
-static void call_moment(void *argument) {
-    const moment_t *moment = argument;
-    haft_io_call_briefly(moment->function, moment->argument);
-}
-
 int hafti_io_call_for_a_moment(void (*function)(void *), void *argument) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL || task->worker->simulated != NULL || task->worker->forked) {
         function(argument);
         return 0;
     }
-    moment_t moment = {function, argument};
-    int code =
-        hafti_io_pool_call(task->runner, call_moment, &moment, NULL, kind_of_wait(task->runner));
+    hafti_io_moment_t moment = {function, argument};
+    int code = hafti_io_pool_call(task->runner, hafti_io_call_moment, &moment, NULL,
+                                  kind_of_wait(task->runner));
     return code != -ECANCELED ? code : haft_io_unwind_cancelled();
 }

@@ -89,7 +89,8 @@ static ssize_t try_after_poll(const transfer_t *t) {
     int flags = fcntl(t->descriptor, F_GETFL);
     bool is_refused = flags >= 0 && (flags & O_ACCMODE) == (t->outward ? O_RDONLY : O_WRONLY);
     bool has_no_places = t->offset >= 0 && hafti_io_is_pipe(t->descriptor);
-    if (is_refused || has_no_places || !hafti_io_blocks(t->descriptor))
+    bool blocks = flags >= 0 && (flags & O_NONBLOCK) == 0;
+    if (is_refused || has_no_places || !blocks)
         return transfer_plainly(t);
     for (;;) {
         struct pollfd entry = {t->descriptor, t->outward ? POLLOUT : POLLIN, 0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The system's own functions, errno, and waiting. */
 #include "internal.h"
+#include "../../src/moment.h"
 
 #include "haft/posix.h"
 
@@ -155,18 +156,8 @@ int haft_posix_call_blocking(void (*function)(void *), void *argument) {
     return 0;
 }
 
-typedef struct moment {
-    void (*function)(void *);
-    void *argument;
-} moment_t;
-
-static void call_moment(void *argument) {
-    const moment_t *moment = argument;
-    haft_io_call_briefly(moment->function, moment->argument);
-}
-
 int haft_posix_call_for_a_moment(void (*function)(void *), void *argument) {
-    return haft_posix_call_blocking(call_moment, &(moment_t){function, argument});
+    return haft_posix_call_blocking(hafti_io_call_moment, &(hafti_io_moment_t){function, argument});
 }
 
 typedef struct pooled {
