@@ -34,6 +34,16 @@ static inline size_t say_and_hear(uint16_t port, const char *bytes, size_t size,
     return got;
 }
 
+/* Under four seeds, with short counts in every second, and with switches between operations in the last two. */
+static inline void simulate_seeds(void *(*body)(void *)) {
+    haft_io_simulation_options_t how = {.network = true};
+    for (how.seed = 1; how.seed <= 4; how.seed++) {
+        how.short_counts = how.seed % 2 == 0;
+        how.switches_one_in = how.seed > 2 ? 3 : 0;
+        CHECK(haft_io_simulate_with(&how, body, NULL) == 0);
+    }
+}
+
 /* How often the word is in the text. */
 static inline int times_in(const char *text, const char *word) {
     int count = 0;

@@ -298,12 +298,7 @@ int main(void) {
     void *(*const cases[])(void *) = {hear_answers, ask_server};
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        haft_io_simulation_options_t how = {.network = true};
-        for (how.seed = 1; how.seed <= 4; how.seed++) {
-            how.short_counts = how.seed % 2 == 0;
-            how.switches_one_in = how.seed > 2 ? 3 : 0;
-            CHECK(haft_io_simulate_with(&how, cases[i], NULL) == 0);
-        }
+        simulate_seeds(cases[i]);
         CHECK(haft_io_run(cases[i], NULL) == 0);
     }
     haft_http_server_free(server);

@@ -423,14 +423,8 @@ int main(void) {
                                       stop_idle,     stop_gracefully, stop_after_grace,
                                       meet_slow_ones};
     make_server();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        haft_io_simulation_options_t how = {.network = true};
-        for (how.seed = 1; how.seed <= 4; how.seed++) {
-            how.short_counts = how.seed % 2 == 0;
-            how.switches_one_in = how.seed > 2 ? 3 : 0;
-            CHECK(haft_io_simulate_with(&how, cases[i], NULL) == 0);
-        }
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        simulate_seeds(cases[i]);
     for (size_t i = 0; i < 4; i++)
         for (int threads = 1; threads <= 2; threads++)
             CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
