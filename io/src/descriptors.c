@@ -131,7 +131,7 @@ static void unlock(hafti_io_descriptor_t *entry, bool shared) {
 
 bool hafti_io_is_stream(int descriptor) {
     if (hafti_io_is_simulated(descriptor))
-        return hafti_io_simulated()->system->network.is_stream(descriptor);
+        return hafti_io_simulated()->system->is_stream(descriptor);
     int type = hafti_io_socket_option(descriptor, SO_TYPE);
     return type < 0 || type == SOCK_STREAM;
 }

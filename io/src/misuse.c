@@ -12,10 +12,10 @@ void hafti_io_misuse(const char *format, ...) {
     va_start(arguments, format);
     int size = vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    const hafti_io_worker_t *worker = hafti_io_worker();
-    if (worker != NULL && worker->simulated != NULL && size >= 0 && size < (int)sizeof message)
+    const hafti_io_simulated_t *simulated = hafti_io_simulated();
+    if (simulated != NULL && size >= 0 && size < (int)sizeof message)
         snprintf(message + size, sizeof message - (size_t)size, " (The seed was %llu.)",
-                 (unsigned long long)worker->simulated->seed);
+                 (unsigned long long)simulated->seed);
     haft_misused(&(haft_error_t){.code = HAFT_ERROR_OF_LIBRARY, .message = message});
 }
 

@@ -85,6 +85,5 @@ const hafti_io_network_t hafti_io_real_network = {.pipe = real_pipe,
                                                   .listen = real_listen,
                                                   .port = real_port,
                                                   .shutdown = real_shutdown,
-                                                  .is_stream = hafti_io_is_stream,
                                                   .real_of = real_of_itself,
                                                   .host_of = host_itself};

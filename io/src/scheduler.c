@@ -62,7 +62,6 @@
 #include "valid.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     /* Upper limit while woken tasks are still queued; polling sooner would wake further tasks

@@ -130,9 +130,9 @@ static int done_by_other(const selection_t *s, uint32_t outcome) {
  */
 static size_t next_turn(size_t count) {
     static uint64_t multiple; /* without its whole part */
-    const hafti_io_worker_t *worker = hafti_io_worker();
-    if (worker != NULL && worker->simulated != NULL)
-        return hafti_io_random(worker->simulated, count);
+    hafti_io_simulated_t *simulated = hafti_io_simulated();
+    if (simulated != NULL)
+        return hafti_io_random(simulated, count);
     uint64_t turn = __atomic_fetch_add(&multiple, UINT64_C(0x9e3779b97f4a7c15), __ATOMIC_RELAXED);
     return (size_t)((turn >> 32) * count >> 32);
 }

@@ -7,7 +7,6 @@
 
 #include <poll.h>
 #include <stdlib.h>
-#include <time.h>
 
 static __attribute__((noinline)) int look(struct pollfd *entries, size_t count) {
     int ready;

@@ -23,7 +23,6 @@ typedef struct hafti_io_network {
                   int backlog); /* binds it first */
     int (*port)(int socket);
     int (*shutdown)(int socket, int how);
-    bool (*is_stream)(int descriptor); /* not a socket for messages; also what is no socket */
     /* For a child process: the system's descriptor of an end, which is closed with that. */
     int (*real_of)(int end);
     /* Under which name the resolver knows the host. */
@@ -46,6 +45,7 @@ typedef struct hafti_io_files {
 typedef struct hafti_io_system {
     hafti_io_network_t network;
     hafti_io_files_t files;
+    bool (*is_stream)(int descriptor); /* as hafti_io_is_stream */
 } hafti_io_system_t;
 
 extern const hafti_io_network_t hafti_io_real_network; /* network.c */

@@ -115,12 +115,13 @@ void hafti_io_uring_ask_back(state_t *state, void *data) {
     io_uring_sqe_set_data(entry, &ignored);
 }
 
-/* Either may be answered first: the task goes on for each, if it still waits for one. */
-static void wait_for_answer(const request_t *request, request_t *back, request_t *asked,
-                            haft_io_task_t *task, enum hafti_io_kind kind) {
+/* Until the kernel has answered the first; an answer to the second, which may be the same, wakes
+   the task, too. */
+static void wait_for_answer(request_t *request, request_t *other, haft_io_task_t *task,
+                            enum hafti_io_kind kind) {
     while (!request->done) {
         hafti_io_cell_t last = {HAFTI_IO_WAITING, task};
-        asked->waiter.cell = back->waiter.cell = &last;
+        request->waiter.cell = other->waiter.cell = &last;
         hafti_io_cell_wait(&last, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, hafti_io_kind_name(kind));
     }
 }
@@ -135,9 +136,9 @@ static HAFTI_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
         struct io_uring_sqe *entry = hafti_io_uring_entry(task->worker->backend_state);
         io_uring_prep_cancel(entry, request, 0);
         begin(task, entry, &back);
-        wait_for_answer(&back, &back, request, task, kind);
+        wait_for_answer(&back, request, task, kind);
     } while (!request->done && back.result == -ENOENT);
-    wait_for_answer(request, &back, request, task, kind);
+    wait_for_answer(request, &back, task, kind);
 }
 
 static HAFTI_IO_COLD void learn_nature(hafti_io_descriptor_t *entry, int descriptor) {
@@ -478,12 +479,7 @@ static void withdraw_polls(state_t *state, request_t *requests, size_t count,
             hafti_io_uring_ask_back(state, &requests[i]);
     }
     for (size_t i = 0; i < count; i++)
-        while (!requests[i].done) {
-            hafti_io_cell_t last = {HAFTI_IO_WAITING, task};
-            requests[i].waiter.cell = &last;
-            hafti_io_cell_wait(&last, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER,
-                               hafti_io_kind_name(HAFTI_IO_POLL));
-        }
+        wait_for_answer(&requests[i], &requests[i], task, HAFTI_IO_POLL);
 }
 
 static int await_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,

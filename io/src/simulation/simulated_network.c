@@ -14,10 +14,8 @@
 #include <sys/un.h>
 
 static hafti_io_simulated_state_t *network(void) {
-    const hafti_io_worker_t *worker = hafti_io_worker();
-    return worker != NULL && worker->simulated != NULL && worker->simulated->network
-               ? worker->backend_state
-               : NULL;
+    const hafti_io_simulated_t *simulated = hafti_io_simulated();
+    return simulated != NULL && simulated->network ? hafti_io_state_here() : NULL;
 }
 
 /* ---- Of the table system.h ---- */

@@ -567,6 +567,7 @@ static const hafti_io_backend_t simulation = {
 };
 
 static const hafti_io_system_t simulated_system = {
+    .is_stream = is_stream,
     .network = {.pipe = hafti_io_network_pipe,
                 .socket = hafti_io_network_socket,
                 .socket_pair = hafti_io_network_pair,
@@ -574,7 +575,6 @@ static const hafti_io_system_t simulated_system = {
                 .listen = hafti_io_network_listen,
                 .port = hafti_io_network_port,
                 .shutdown = shut_down,
-                .is_stream = is_stream,
                 .real_of = hafti_io_network_real_of,
                 .host_of = hafti_io_network_host_of},
     .files = {.open = hafti_io_files_open,
@@ -639,6 +639,6 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
 }
 
 uint64_t haft_io_seed(void) {
-    const hafti_io_worker_t *worker = hafti_io_worker();
-    return worker != NULL && worker->simulated != NULL ? worker->simulated->seed : 0;
+    const hafti_io_simulated_t *simulated = hafti_io_simulated();
+    return simulated != NULL ? simulated->seed : 0;
 }
