@@ -229,8 +229,8 @@ static ssize_t transfer_message(const hafti_io_operation_t *o, struct msghdr *me
 }
 
 static ssize_t transfer_parts_by_socket(const hafti_io_operation_t *o) {
-    if (o->size > IOV_MAX)
-        return -EINVAL;
+    if (o->size > IOV_MAX) /* where a message gets another error */
+        return transfer_parts_plainly(o);
     struct msghdr message = {.msg_iov = o->buffer, .msg_iovlen = o->size};
     return transfer_message(o, &message, o->kind == HAFTI_IO_WRITE_PARTS);
 }

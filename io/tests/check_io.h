@@ -118,9 +118,9 @@ static inline void check_seeds(void *(*body)(void *), int count, haft_io_simulat
         CHECK_EQUAL(check_simulate(body, (uint64_t)seed, how), 0);
 }
 
-/* How many seconds to go on with what can go on for as long as one likes: as many as the variable of the
-   environment says, or else as the campaign has it. */
-static inline double check_seconds(const char *variable, double in_short, double in_long) {
+/* For how many seconds, or over how many plans, to go on with what can go on for as long as one likes:
+   as the variable of the environment says, or else the campaign. */
+static inline double check_campaign(const char *variable, double in_short, double in_long) {
     const char *text = getenv(variable), *campaign = getenv("HAFT_CAMPAIGN");
     if (text != NULL)
         return strtod(text, NULL);

@@ -197,7 +197,7 @@ static void memory_and_descriptors_end_where_they_began(void) {
 }
 
 int main(void) {
-    seconds = check_seconds("HAFT_SOAK_SECONDS", 0.5, 3);
+    seconds = check_campaign("HAFT_SOAK_SECONDS", 0.5, 3);
     RUN(memory_and_descriptors_end_where_they_began);
     return check_end();
 }

@@ -252,7 +252,7 @@ BODY(move_a_stream) {
 
 static void every_byte_arrives_once_and_is_answered_for(void) {
     const char *given = getenv("HAFT_IO_SEED");
-    double seconds = check_seconds("HAFT_BYTES_SECONDS", 0.5, 1);
+    double seconds = check_campaign("HAFT_BYTES_SECONDS", 0.5, 1);
     seed = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     total = (size_t)check_times(300000);
     double end = (double)time(NULL) + seconds;

@@ -787,7 +787,7 @@ static void no_wake_up_is_lost(void) {
    wakes, cancels and ends. */
 int main(void) {
     check_backend();
-    double seconds = check_seconds("HAFT_STEALING_SECONDS", 0, CHECK_RACE_SECONDS);
+    double seconds = check_campaign("HAFT_STEALING_SECONDS", 0, CHECK_RACE_SECONDS);
     double begin = (double)time(NULL);
     do {
         RUN(idle_threads_take_what_a_busy_one_has_spawned);

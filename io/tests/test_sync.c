@@ -1089,7 +1089,7 @@ int main(void) {
     RUN(a_choice_without_a_channel_is_never_done);
     RUN(an_object_may_end_with_the_only_wait_for_it);
     RUN(a_promise_may_end_when_it_has_been_kept);
-    double seconds = check_seconds("HAFT_SYNC_SECONDS", 0, CHECK_RACE_SECONDS);
+    double seconds = check_campaign("HAFT_SYNC_SECONDS", 0, CHECK_RACE_SECONDS);
     double begin = (double)time(NULL);
     do {
         RUN(two_runs_and_two_threads_share_a_mutex);
