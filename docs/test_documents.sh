@@ -30,9 +30,7 @@ compile_c() {
     libraries="$HAFT_HTTP_LIBRARIES $libraries"
   fi
   # shellcheck disable=SC2086 # a command with arguments
-  $compiler -Wall -Wextra -Werror -O1 -I"$HAFT_SOURCE_DIR/core/include" \
-    -I"$HAFT_SOURCE_DIR/cpp/include" -I"$HAFT_SOURCE_DIR/compat" -I"$HAFT_SOURCE_DIR/io/include" \
-    -I"$HAFT_SOURCE_DIR/io/posix/include" -I"$HAFT_SOURCE_DIR/http/include" "$source" $libraries -pthread -o "$work/program"
+  $compiler $flags -I"$work/compiled" $includes "$source" $libraries -pthread -o "$work/program"
 }
 
 compile_ocaml() {
@@ -74,6 +72,19 @@ fi
 HAFT_HTTP_LIBRARIES=$HAFT_BUILD_DIR/http/libhaft-http.a
 if grep -q '^Libs.private:.*-lllhttp' "$HAFT_BUILD_DIR/http/haft-http.pc" 2>/dev/null; then
   HAFT_HTTP_LIBRARIES="$HAFT_HTTP_LIBRARIES -lllhttp"
+fi
+
+flags='-Wall -Wextra -Werror -O1'
+includes=
+for folder in core/include cpp/include compat io/include io/posix/include http/include; do
+  includes="$includes -I$HAFT_SOURCE_DIR/$folder"
+done
+# haft.hpp, compiled once for the programs that begin with it, of which there are many.
+mkdir "$work/compiled"
+if [ "$language" = c ]; then
+  # shellcheck disable=SC2086 # a command with arguments
+  $CXX -std=c++20 -Wno-missing-field-initializers $flags $includes -pthread -x c++-header \
+    "$HAFT_SOURCE_DIR/cpp/include/haft.hpp" -o "$work/compiled/haft.hpp.gch" || exit 1
 fi
 
 if [ "$language" = ocaml ]; then

@@ -23,13 +23,13 @@ full='gcc-release clang-debug clang-address gcc-thread valgrind gcc-debug clang-
 if [ "$(uname -m)" = x86_64 ]; then
   full="$full aarch64-release freestanding-aarch64-linux-gnu-gcc"
   # (npm gets the compiler's source. ocaml-4.14, without flambda, is run by hand.)
-  if [ -f "$root/compilers/ocaml-4.14-flambda/complete" ] || command -v npm >/dev/null; then
+  if [ -f "$(sh tools/with-ocaml.sh --folder 4.14-flambda)/complete" ] || command -v npm >/dev/null; then
     full="$full ocaml-4.14-flambda"
   elif [ "${CI:-}" = true ]; then
     echo 'ocaml-4.14-flambda is left out: there is no npm'
   fi
   # (apt-get gets the compiler.)
-  if [ -f "$root/compilers/ocaml-aarch64/complete" ] || command -v apt-get >/dev/null; then
+  if [ -f "$(sh tools/with-ocaml.sh --folder aarch64)/complete" ] || command -v apt-get >/dev/null; then
     full="$full ocaml-aarch64"
   elif [ "${CI:-}" = true ]; then
     echo 'ocaml-aarch64 is left out: there is no apt-get'

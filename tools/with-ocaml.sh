@@ -5,11 +5,18 @@
 # VERSION is 4.14; or 4.14-flambda: with the optimizer flambda, frame pointers, and a garbage collector
 # that accepts no addresses of other things than blocks; or 5.3, with which the benchmarks compare; or
 # aarch64: the distribution's, for AArch64, where qemu-user runs it and gcc for AArch64 assembles and links.
-# The compiler is made once, below $HAFT_BUILD_ROOT: built from the source in the npm registry's package
-# `ocaml`, in place of which ocaml-RELEASE.tgz may lie there already; that for AArch64, from the packages
-# of the machine's own distribution, which are unpacked there and not installed. With it go the machine's
-# ocamlfind and, where the machine has the sources of qcheck-core, that package.
+# with-ocaml.sh --folder VERSION: print where that compiler is, or will be; it is there if `complete` is.
+# The compiler is made once, below $HAFT_COMPILERS (an absolute name; ~/.cache/haft), for all copies of the repository whose
+# script is this one: built from the source in the npm registry's package `ocaml`, in place of which
+# ocaml-RELEASE.tgz may lie there already; that for AArch64, from the packages of the machine's own
+# distribution, which are unpacked there and not installed. With it go the machine's ocamlfind and, where
+# the machine has the sources of qcheck-core, that package.
 set -u
+wants_folder=
+if [ "${1:-}" = --folder ]; then
+  wants_folder=1
+  shift
+fi
 version=${1:?usage: with-ocaml.sh VERSION [COMMAND...]}
 shift
 unset MAKEFLAGS MFLAGS MAKELEVEL
@@ -35,14 +42,16 @@ aarch64) release=distribution ;;
   ;;
 esac
 
-root=$(
-  cd "$(dirname "$0")/.." &&
-    mkdir -p "${HAFT_BUILD_ROOT:-build}/compilers" && cd "${HAFT_BUILD_ROOT:-build}/compilers" && pwd
-) || exit 1
-compiler=$root/ocaml-$version
+root=${HAFT_COMPILERS:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/haft}
+compiler=$root/ocaml-$version-$(cksum <"$0" | cut -d ' ' -f 1)
+if [ -n "$wants_folder" ]; then
+  echo "$compiler"
+  exit
+fi
+mkdir -p "$root" || exit 1
 archive=$root/ocaml-$release.tgz
-source=$root/ocaml-$version-source
-log=$root/ocaml-$version.log
+source=$compiler-source
+log=$compiler.log
 packages=$compiler/packages
 library=$compiler/lib/ocaml
 
@@ -173,6 +182,9 @@ build_qcheck() (
   ocamlfind ocamlopt -w -a -g -package unix,bytes -a -o qcheck_core.cmxa $files
 )
 
+# (Two that need the same compiler wait for the one that makes it.)
+exec 9>"$root/lock"
+flock 9
 if [ ! -f "$compiler/complete" ]; then
   machine_ocamlfind=$(command -v ocamlfind) || fail 'there is no ocamlfind'
   machine_qcheck=$(ocamlfind query qcheck-core 2>/dev/null)
@@ -196,6 +208,7 @@ if [ ! -f "$compiler/complete" ]; then
   fi
   touch "$compiler/complete"
 fi
+exec 9>&-
 
 PATH=$compiler/bin:$PATH
 export PATH

@@ -43,8 +43,9 @@ static ssize_t transfer_plainly(hafti_io_operation_t *o) {
 }
 
 static ssize_t transfer_parts_plainly(const hafti_io_operation_t *o) {
-    ssize_t done = o->kind == HAFTI_IO_READ_PARTS ? readv(o->descriptor, o->buffer, (int)o->size)
-                                                  : writev(o->descriptor, o->buffer, (int)o->size);
+    int count = o->size <= IOV_MAX ? (int)o->size : IOV_MAX + 1;
+    ssize_t done = o->kind == HAFTI_IO_READ_PARTS ? readv(o->descriptor, o->buffer, count)
+                                                  : writev(o->descriptor, o->buffer, count);
     return done >= 0 ? done : -errno;
 }
 

@@ -976,7 +976,7 @@ static bool may_do_event(course_t *course, const step_t *step) {
         course->plan->interrupts |= course->waiting != 0;
         return side->open && step->side != NOBODY;
     case FILL:
-        course->plan->simulable &= kind != PIPE || course->sides[0].unread == 0; /* in pages */
+        course->plan->simulable &= kind != PIPE; /* which is full of pages */
         return side->open && !side->full && side->writer == NULL && side->poller == NULL &&
                course->sides[1 - step->side].poller == NULL && step->side != NOBODY &&
                (kind == EVENT || course->sides[1 - step->side].open) &&

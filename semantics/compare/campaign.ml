@@ -5,7 +5,7 @@
 let programs =
   match (Sys.getenv_opt "HAFT_SEMANTICS_PROGRAMS", Sys.getenv_opt "HAFT_CAMPAIGN") with
   | Some count, _ -> int_of_string count
-  | None, Some "long" -> 100_000
+  | None, Some "long" -> 30_000
   | None, _ -> 5_000
 
 (* HAFT_SEMANTICS_SEED repeats a run. *)

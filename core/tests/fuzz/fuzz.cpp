@@ -2,7 +2,7 @@
  * The fuzzer: bytes become a random program (random_program.h) or a race (races.h), and what is
  * observed of it on libhaft must be what the model predicts.
  *
- *     test_fuzz                       5 seconds; 60 with HAFT_CAMPAIGN=long
+ *     test_fuzz                       5 seconds; 30 with HAFT_CAMPAIGN=long
  *     test_fuzz --endless             until something fails
  *     test_fuzz --programs N          N programs, in the time that they take
  *     test_fuzz --seed SEED ...       from this seed on; else from a random one, which is printed, or
@@ -386,7 +386,7 @@ int main(int count, char **arguments) {
     const char *length = std::getenv("HAFT_CAMPAIGN");
     campaign campaign;
     if (length != nullptr && std::strcmp(length, "long") == 0)
-        campaign.seconds = 60;
+        campaign.seconds = 30;
     for (int i = 1; i < count; i++) {
         const std::string option = arguments[i];
         if (option == "--endless") {

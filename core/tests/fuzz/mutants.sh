@@ -4,34 +4,35 @@
 set -u
 [ "${HAFT_CAMPAIGN:-}" = long ] || exit 77
 source=$HAFT_SOURCE_DIR/core
-programs=${HAFT_MUTANT_PROGRAMS:-20000}
+programs=${HAFT_MUTANT_PROGRAMS:-4000}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 failed=0
 
-# Makes the objects that are not there yet.
-build() {
-  for file in "$1"/src/*.c "$1"/arch/"$(uname -m)"/*.S; do
+# Makes the objects that are not there yet. (In their folder, by relative names: what was compiled before
+# somewhere else, ccache need not compile again.)
+compiler=$CC
+command -v ccache >/dev/null && compiler="ccache $CC"
+build() (
+  cd "$1" || exit 1
+  compile="$compiler -std=gnu11 -O1 -fexceptions -Iinclude"
+  for file in src/*.c arch/"$(uname -m)"/*.S; do
     case $file in *morestack_wrap.S | *freestanding.c) continue ;; esac
-    object=$1/$(basename "$file").o
-    [ -f "$object" ] ||
-      "$CC" -std=gnu11 -O1 -fPIC -fexceptions -I"$1/include" -I"$1/src" -I"$1/arch/$(uname -m)" \
-        -c "$file" -o "$object" || return 1
+    object=$(basename "$file").o
+    [ -f "$object" ] || $compile -fPIC -Isrc -Iarch/"$(uname -m)" -c "$file" -o "$object" || exit 1
   done
   for file in interpreter effects races; do
-    [ -f "$1/$file.o" ] ||
-      "$CC" -std=gnu11 -O1 -fexceptions -I"$1/include" -c "$source/tests/fuzz/$file.c" \
-        -o "$1/$file.o" || return 1
+    [ -f "$file.o" ] || $compile -c "$source/tests/fuzz/$file.c" -o "$file.o" || exit 1
   done
   for file in exceptions model random_program fuzz; do
     if [ ! -f "$work/$file.o" ]; then
       "$CXX" -std=c++20 -O1 -I"$source/include" -c "$source/tests/fuzz/$file.cpp" \
-        -o "$work/$file.o" || return 1
+        -o "$work/$file.o" || exit 1
     fi
   done
-  "$CXX" "$1"/*.o "$work"/*.o -o "$1/fuzz" -Wl,--wrap=mmap -lpthread
-}
+  "$CXX" ./*.o "$work"/*.o -o fuzz -Wl,--wrap=mmap -lpthread
+)
 
 fresh_copy() {
   rm -rf "$1" && mkdir "$1"

@@ -3,12 +3,19 @@
 # what its line `// CASE name: words` says; the case `fine` must compile.
 set -u
 folder=$(dirname "$0")
-flags="-std=c++20 -fsyntax-only -I$HAFT_SOURCE_DIR/core/include -I$HAFT_SOURCE_DIR/cpp/include"
+here="-std=c++20 -I$HAFT_SOURCE_DIR/core/include -I$HAFT_SOURCE_DIR/cpp/include"
+flags="-fsyntax-only $here"
 failures=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+work=$(mktemp -d)
+log=$work/log
+trap 'rm -rf "$work"' EXIT
 
-if ! $CXX $flags -DCASE_fine "$folder/cases.cpp" >"$log" 2>&1; then
+# What the cases include, compiled once.
+first="-include $work/first.hpp"
+grep '^#include' "$folder/cases.cpp" >"$work/first.hpp"
+$CXX $here -x c++-header "$work/first.hpp" -o "$work/first.hpp.gch"
+
+if ! $CXX $flags $first -DCASE_fine "$folder/cases.cpp" >"$log" 2>&1; then
     echo "the case that is right does not compile:"
     head -20 "$log"
     failures=1
@@ -16,7 +23,7 @@ fi
 cases=$(sed -n 's|^#ifdef \(CASE_[a-z_]*\) *// *\(.*\)|\1 \2|p' "$folder/cases.cpp" | tr ' ' ',')
 for case in $cases; do
     name=${case%%,*}
-    if $CXX $flags -D"$name" "$folder/cases.cpp" >"$log" 2>&1; then
+    if $CXX $flags $first -D"$name" "$folder/cases.cpp" >"$log" 2>&1; then
         echo "$name compiles"
         failures=1
         continue
