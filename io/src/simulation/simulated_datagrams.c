@@ -232,11 +232,21 @@ static int datagram_of(const hafti_io_memory_t *memory, datagram_t **datagram) {
     return 0;
 }
 
+static void free_all(hafti_io_link_t *ring) {
+    while (!hafti_io_ring_empty(ring)) {
+        hafti_io_link_t *first = ring->next;
+        hafti_io_unlink(first);
+        free(HAFTI_IO_OWNER(first, datagram_t, link));
+    }
+}
+
 static ssize_t send_to_peer(state_t *state, object_t *end, const hafti_io_memory_t *memory) {
     if (end->peer == NULL)
         return -ENOTCONN;
-    if (!end->peer->open) {
+    if (!end->peer->open) { /* what has come is lost then, as the system has it */
         end->peer = NULL;
+        free_all(&end->arrived);
+        end->waiting = 0;
         return -ECONNREFUSED;
     }
     if (end->ended)
@@ -355,14 +365,6 @@ int hafti_io_simulated_datagrams_end_output(object_t *socket) {
         return -ENOTCONN;
     socket->ended = true;
     return 0;
-}
-
-static void free_all(hafti_io_link_t *ring) {
-    while (!hafti_io_ring_empty(ring)) {
-        hafti_io_link_t *first = ring->next;
-        hafti_io_unlink(first);
-        free(HAFTI_IO_OWNER(first, datagram_t, link));
-    }
 }
 
 void hafti_io_simulated_datagrams_close(state_t *state, object_t *socket) {
