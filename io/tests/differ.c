@@ -1012,7 +1012,7 @@ static bool is_known_to_differ(const course_t *course, const step_t *step) {
            (kind == UDP && is_urgent && (reads & action) != 0) ||
            (kind == UNIX_STREAM && is_urgent && course->sides[0].poller != NULL) ||
            (kind == UNIX_STREAM && is_urgent && course->sides[1].poller != NULL) ||
-           (kind == TCP && course->plan->lends && (writes & action) != 0 && step->side != NOBODY &&
+           (kind == TCP && course->plan->lends && (reads & action) == 0 && step->side != NOBODY &&
             !course->sides[1 - step->side].open);
 }
 
