@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a freestanding build that the hosted one has in thread.c, fibers.c and error.c: one
+ * The parts of a freestanding build that the hosted one has in thread.c, given_memory.c and error.c: one
  * thread, a list of the fibers without a lock, messages without libc.
  *
  * Invariant: stacks are small, those on which errors are reported too. Messages are therefore made
@@ -47,7 +47,7 @@ static bool lies_on(const void *address, const haft_fiber_t *fiber) {
     return (const char *)address >= fiber->low && (const char *)address < fiber->high;
 }
 
-/* As in fibers.c, as far as it can be told in one thread. */
+/* As in given_memory.c, as far as it can be told in one thread. */
 static bool in_its_frames(const haft_fiber_t *outer, const char *low, const char *high) {
     const char *here = __builtin_frame_address(0), *stopped = outer->context.sp;
     if (low < outer->low || high > outer->high)

@@ -5,7 +5,7 @@
 
 #include "kept.h"
 #include "pool.h"
-#include "segmented.h"
+#include "limit_words.h"
 #include "tools.h"
 #include "valid.h"
 
@@ -92,7 +92,7 @@ static inline void haft_set_finished(haft_fiber_t *fiber) {
     __atomic_store_n(&fiber->state, (uint32_t)HAFT_FIBER_FINISHED, __ATOMIC_RELEASE);
 }
 
-/* fibers.c: the fibers in memory of the caller, while they live. */
+/* given_memory.c: the fibers in memory of the caller, while they live. */
 /* Lists a fiber, and prepares it first if it is new; an error if its memory is another fiber's.
    False: there is no memory for the list. A fiber that is not new is then still finished when the
    error is reported. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Switches from and to code on segmented fibers. */
-#ifndef HAFT_SEGMENTED_H
-#define HAFT_SEGMENTED_H
+#ifndef HAFT_LIMIT_WORDS_H
+#define HAFT_LIMIT_WORDS_H
 
 #include "ground.h"
 
