@@ -6,7 +6,7 @@
  */
 #include "operations.h"
 
-static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+static ssize_t operate_in_child(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     ssize_t done = hafti_io_attempt(operation);
     if (done == HAFTI_IO_MAY_WAIT)
         return hafti_io_operate_blocking(operation);
@@ -20,8 +20,8 @@ static int close_here(hafti_io_worker_t *worker, int descriptor) {
     return hafti_io_close_file(descriptor);
 }
 
-static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
-                        int64_t deadline, unsigned turn) {
+static int poll_several_in_child(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
+                                 int64_t deadline, unsigned turn) {
     (void)turn;
     int ready = hafti_io_poll_blocking(entries, count, 0);
     if (ready == 0 && hafti_io_worker_now(runner->worker) < deadline)
@@ -40,9 +40,9 @@ static void do_nothing(hafti_io_worker_t *worker) {
 
 static const hafti_io_backend_t in_child = {.name = "a child of fork",
                                             .stop = do_nothing,
-                                            .operate = operate,
+                                            .operate = operate_in_child,
                                             .close = close_here,
-                                            .poll_several = poll_several,
+                                            .poll_several = poll_several_in_child,
                                             .poll = poll_for_tasks,
                                             .interrupt = do_nothing};
 

@@ -19,7 +19,7 @@ static bool may_go_on(hafti_io_worker_t *worker, size_t sent) {
            hafti_io_goes_on_after_others(HAFTI_IO_CANCELLABLE);
 }
 
-static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+static ssize_t operate_by_backend(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     bool sends = operation->kind == HAFTI_IO_WRITE || operation->kind == HAFTI_IO_SEND;
     if (!may_go_on(runner->worker, sends ? operation->size : 0))
         return -ECANCELED;
@@ -40,7 +40,7 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
     }                                                                                              \
     static result clause##_##name(void *runner, HAFT_PAYLOAD(haft_io_##name) * p) {                \
         hafti_io_operation_t operation = {__VA_ARGS__};                                            \
-        return (result)operate(runner, &operation);                                                \
+        return (result)operate_by_backend(runner, &operation);                                     \
     }
 
 OPERATION(read, clause, ssize_t, HAFTI_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)

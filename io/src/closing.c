@@ -156,7 +156,7 @@ typedef struct close_now {
 } close_now_t;
 
 /* Begins to look for runs that know the descriptor. */
-static close_now_t begin(int descriptor, bool asks) {
+static close_now_t begin_close(int descriptor, bool asks) {
     __atomic_fetch_add(&hafti_io_closing_count, 1, __ATOMIC_SEQ_CST);
     haft_io_task_t *task = hafti_io_this_task();
     return (close_now_t){.descriptor = descriptor,
@@ -229,7 +229,7 @@ static int close_in(known_t next, const close_now_t *now) {
 }
 
 static HAFTI_IO_COLD int close_in_next_run(int descriptor) {
-    close_now_t now = begin(descriptor, false);
+    close_now_t now = begin_close(descriptor, false);
     known_t next = next_run(&now);
     int code = next.crew != NULL ? close_in(next, &now) : hafti_io_close_file(descriptor);
     end(&now);
@@ -332,7 +332,7 @@ static void await_word(close_now_t *now) {
 
 static int close_by(int descriptor, int (*function)(void *), void *argument) {
     /* The function may throw. */
-    __attribute__((cleanup(end))) close_now_t now = begin(descriptor, true);
+    __attribute__((cleanup(end))) close_now_t now = begin_close(descriptor, true);
     for (known_t next; (next = next_run(&now)).crew != NULL;) {
         close_in(next, &now);
         await_word(&now);

@@ -56,7 +56,7 @@ static void time_has_come(hafti_io_timer_t *timer) {
     hafti_io_cell_cancel(runner, runner->worker->shared);
 }
 
-static void begin(hafti_io_limit_t *limit, hafti_io_runner_t *runner) {
+static void begin_limit(hafti_io_limit_t *limit, hafti_io_runner_t *runner) {
     *limit =
         (hafti_io_limit_t){.timer.fire = time_has_come, .outer = runner->limits, .runner = runner};
     runner->limits = limit;
@@ -77,7 +77,7 @@ void haft_io_deadline_set(haft_io_deadline_t *deadline, int64_t time) {
     if (task == NULL && limit->runner == NULL)
         return;
     if (limit->runner == NULL)
-        begin(limit, task->runner);
+        begin_limit(limit, task->runner);
     if (HAFTI_IO_UNLIKELY(task == NULL || limit->runner != task->runner))
         hafti_io_misuse("haft_io_deadline_set was given a deadline that another task has begun.");
     hafti_io_timers_t *timers = &task->worker->timers;

@@ -43,7 +43,8 @@ static void set_left(hafti_io_descriptor_t *entry, enum hafti_io_left left) {
 }
 
 /* 0; -EPERM for what epoll does not watch. */
-static int watch(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
+static int watch_descriptor(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
+                            int descriptor) {
     uint64_t bit = UINT64_C(1) << worker->index;
     if ((__atomic_load_n(&entry->registered, __ATOMIC_RELAXED) & bit) != 0)
         return 0;
@@ -76,7 +77,7 @@ static int watch_again(const hafti_io_worker_t *worker, hafti_io_descriptor_t *e
         return -errno;
     errno = saved;
     __atomic_fetch_and(&entry->registered, ~bit, __ATOMIC_RELAXED);
-    return watch(worker, entry, descriptor);
+    return watch_descriptor(worker, entry, descriptor);
 }
 
 /* ---- Waiting for an edge ---- */
@@ -84,7 +85,7 @@ static int watch_again(const hafti_io_worker_t *worker, hafti_io_descriptor_t *e
 int hafti_io_await_edge(hafti_io_runner_t *runner, hafti_io_descriptor_t *entry,
                         const hafti_io_operation_t *operation, unsigned turn) {
     int code = turn == 1 ? watch_again(runner->worker, entry, operation->descriptor)
-                         : watch(runner->worker, entry, operation->descriptor);
+                         : watch_descriptor(runner->worker, entry, operation->descriptor);
     if (code == -EPERM && operation->kind != HAFTI_IO_POLL)
         return HAFTI_IO_MAY_WAIT;
     /* A file that is not ready for the requested events never becomes so: only a cancel or a close
@@ -117,7 +118,7 @@ static bool is_left(const hafti_io_worker_t *worker, const hafti_io_descriptor_t
            __atomic_load_n(&entry->registered, __ATOMIC_RELAXED) == UINT64_C(1) << worker->index;
 }
 
-static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+static ssize_t operate_by_epoll(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     hafti_io_descriptor_t *entry =
         hafti_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
     if (HAFTI_IO_UNLIKELY(entry == NULL))
@@ -220,7 +221,7 @@ int hafti_io_await_edges(hafti_io_runner_t *runner, struct pollfd *entries, size
             hafti_io_descriptor(worker->crew->descriptors, entries[i].fd, true);
         int code = entry == NULL ? -ENOMEM
                    : turn <= 1   ? watch_again(worker, entry, entries[i].fd)
-                                 : watch(worker, entry, entries[i].fd);
+                                 : watch_descriptor(worker, entry, entries[i].fd);
         if (code == -EBADF) { /* It was closed after poll(2) had been asked. */
             entries[i].revents = POLLNVAL;
             return 1;
@@ -231,8 +232,8 @@ int hafti_io_await_edges(hafti_io_runner_t *runner, struct pollfd *entries, size
     return hafti_io_wait_on_several(find, runner, entries, count, deadline);
 }
 
-static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
-                        int64_t deadline, unsigned turn) {
+static int poll_several_by_epoll(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
+                                 int64_t deadline, unsigned turn) {
     return hafti_io_poll_by(hafti_io_await_edges, runner, entries, count, deadline, turn);
 }
 
@@ -299,7 +300,7 @@ HAFTI_IO_HOT void hafti_io_take_edges(hafti_io_worker_t *worker, int64_t nanosec
         happened(worker, &events[i]);
 }
 
-static void interrupt(hafti_io_worker_t *worker) {
+static void interrupt_epoll(hafti_io_worker_t *worker) {
     hafti_io_waker_wake(worker->waker);
 }
 
@@ -318,29 +319,29 @@ void hafti_io_close_edges(const hafti_io_worker_t *worker) {
         close(worker->waker);
 }
 
-static void stop(hafti_io_worker_t *worker) {
+static void stop_epoll(hafti_io_worker_t *worker) {
     hafti_io_close_edges(worker);
 }
 
-static int start(hafti_io_worker_t *worker) {
+static int start_epoll(hafti_io_worker_t *worker) {
     int code = hafti_io_open_edges(worker);
     if (code == 0)
         code = add(worker->epoll, worker->waker, 0, EPOLLIN);
     if (code != 0)
-        stop(worker);
+        stop_epoll(worker);
     return code;
 }
 
 const hafti_io_backend_t hafti_io_epoll = {
     .name = "epoll",
-    .start = start,
-    .stop = stop,
-    .operate = operate,
+    .start = start_epoll,
+    .stop = stop_epoll,
+    .operate = operate_by_epoll,
     .read_lent = read_lent,
     .exchange = exchange,
     .close = hafti_io_close_descriptor,
     .forget = hafti_io_forget_edges,
-    .poll_several = poll_several,
+    .poll_several = poll_several_by_epoll,
     .poll = hafti_io_take_edges,
-    .interrupt = interrupt,
+    .interrupt = interrupt_epoll,
 };

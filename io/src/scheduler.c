@@ -220,7 +220,7 @@ static haft_io_task_t *dequeue_shared(hafti_io_worker_t *worker) {
 
 /* ---- Runners ---- */
 
-static void begin(hafti_io_runner_t *runner, haft_io_task_t *task) {
+static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     task->runner = runner;
     task->worker = runner->worker;
     runner->scope = task->home;
@@ -235,7 +235,7 @@ static void begin(hafti_io_runner_t *runner, haft_io_task_t *task) {
 
 static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {
     haft_io_task_t *task = runner->task;
-    begin(runner, task);
+    begin_task(runner, task);
     HAFTI_IO_COUNT(runner->worker->counters.tasks);
     hafti_io_set_state(task, HAFTI_IO_RUNNING);
     runner->worker->operations = runner->worker->turn_begins;

@@ -51,14 +51,14 @@ static void terminated(void) {
     abort();
 }
 
-static void watch(void) {
+static void watch_terminations(void) {
     before = cxx_set_terminate(terminated);
 }
 
 void hafti_io_watch_terminate(void) {
     static pthread_once_t watched = PTHREAD_ONCE_INIT;
     if (cxx_set_terminate)
-        pthread_once(&watched, watch);
+        pthread_once(&watched, watch_terminations);
 }
 
 static __attribute__((destructor)) void watch_no_more(void) {

@@ -19,7 +19,7 @@ typedef struct start {
     sigset_t mask;
 } start_t;
 
-static void *start(void *argument) {
+static void *start_thread(void *argument) {
     start_t own = *(start_t *)argument;
     free(argument);
     programs_mask = &own.mask;
@@ -38,7 +38,7 @@ int hafti_io_start_thread(pthread_t *thread, void *(*function)(void *), void *ar
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         sigdelset(&others, faults[i]);
     pthread_sigmask(SIG_SETMASK, &others, &before);
-    int code = pthread_create(thread, NULL, start, own);
+    int code = pthread_create(thread, NULL, start_thread, own);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0)
         free(own);

@@ -101,7 +101,7 @@ struct io_uring_sqe *hafti_io_uring_next_entry(state_t *state) {
 }
 
 /* The kernel is asked for it with the next poll. Until it has answered, the task stays here. */
-static void begin(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *request) {
+static void begin_request(haft_io_task_t *task, struct io_uring_sqe *entry, request_t *request) {
     request->done = false;
     io_uring_sqe_set_data(entry, request);
     task->worker->waiting++;
@@ -135,7 +135,7 @@ static HAFTI_IO_COLD void withdraw(request_t *request, haft_io_task_t *task,
     do {
         struct io_uring_sqe *entry = hafti_io_uring_entry(task->worker->backend_state);
         io_uring_prep_cancel(entry, request, 0);
-        begin(task, entry, &back);
+        begin_request(task, entry, &back);
         wait_for_answer(&back, request, task, kind);
     } while (!request->done && back.result == -ENOENT);
     wait_for_answer(request, &back, task, kind);
@@ -239,7 +239,7 @@ static __attribute__((noinline)) int ask(hafti_io_runner_t *runner, hafti_io_des
     else
         io_uring_prep_poll_add(entry, operation->descriptor,
                                (unsigned)hafti_io_events_of(operation));
-    begin(runner->task, entry, &request);
+    begin_request(runner->task, entry, &request);
     hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER,
                        hafti_io_kind_name(operation->kind));
     hafti_io_delist(&request.waiter);
@@ -264,7 +264,7 @@ ssize_t hafti_io_uring_attempt(const hafti_io_descriptor_t *known, hafti_io_oper
 
 /* ---- Operations ---- */
 
-static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+static ssize_t operate_by_ring(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     hafti_io_descriptor_t *known =
         hafti_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
     if (known == NULL)
@@ -314,7 +314,7 @@ static __attribute__((noinline)) ssize_t write_otherwise(hafti_io_runner_t *runn
                                       .descriptor = descriptor,
                                       .buffer = (void *)(uintptr_t)buffer,
                                       .size = size};
-    return operate(runner, &operation);
+    return operate_by_ring(runner, &operation);
 }
 
 static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descriptor,
@@ -334,7 +334,7 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
     request.waiter.asks = true;
     struct io_uring_sqe *entry = hafti_io_uring_entry(runner->worker->backend_state);
     prepare_send(entry, descriptor, buffer, size);
-    begin(task, entry, &request);
+    begin_request(task, entry, &request);
     hafti_io_wait_here(&cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER, "write");
     hafti_io_delist_first(&request.waiter, HAFTI_IO_OUTWARD);
     int done = answer_of(&request, task, HAFTI_IO_WRITE, HAFTI_IO_SOCKET);
@@ -464,7 +464,7 @@ static int prepare_polls(const struct pollfd *entries, request_t *requests, size
         }
         struct io_uring_sqe *entry = hafti_io_uring_entry(worker->backend_state);
         io_uring_prep_poll_add(entry, entries[i].fd, (unsigned short)entries[i].events);
-        begin(cell->task, entry, &requests[i]);
+        begin_request(cell->task, entry, &requests[i]);
     }
     return code;
 }
@@ -506,8 +506,8 @@ static int await_several(hafti_io_runner_t *runner, struct pollfd *entries, size
     return closed != 0 ? closed : code;
 }
 
-static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
-                        int64_t deadline, unsigned turn) {
+static int poll_several_by_ring(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
+                                int64_t deadline, unsigned turn) {
     state_t *state = runner->worker->backend_state;
     hafti_io_descriptors_t *table = runner->worker->crew->descriptors;
     if (hafti_io_ring_empty(&state->accepts) && hafti_io_ring_empty(&state->receives))
@@ -529,7 +529,7 @@ static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_
     return ready;
 }
 
-static void watch(state_t *state, int descriptor, void *data) {
+static void watch_by_ring(state_t *state, int descriptor, void *data) {
     struct io_uring_sqe *entry = hafti_io_uring_entry(state);
     io_uring_prep_poll_add(entry, descriptor, POLLIN);
     io_uring_sqe_set_data(entry, data);
@@ -537,9 +537,9 @@ static void watch(state_t *state, int descriptor, void *data) {
 
 static HAFTI_IO_COLD void watch_for_both(state_t *state) {
     if (!state->watches_waker)
-        watch(state, state->worker->waker, &woken);
+        watch_by_ring(state, state->worker->waker, &woken);
     if (!state->watches_edges)
-        watch(state, state->worker->epoll, &edges);
+        watch_by_ring(state, state->worker->epoll, &edges);
     state->watches_waker = state->watches_edges = true;
 }
 
@@ -676,7 +676,7 @@ static int close_submitted(hafti_io_worker_t *worker, int descriptor) {
     return hafti_io_close_descriptor(worker, descriptor);
 }
 
-static void interrupt(hafti_io_worker_t *worker) {
+static void interrupt_ring(hafti_io_worker_t *worker) {
     hafti_io_waker_wake(worker->waker);
 }
 
@@ -765,7 +765,7 @@ static bool is_quiet(state_t *state) {
     return hafti_io_stop_providing(state);
 }
 
-static void stop(hafti_io_worker_t *worker) {
+static void stop_ring(hafti_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     hafti_io_end_all_arrivals(state);
     bool keeps = !has_number(&state->ring) && is_quiet(state);
@@ -803,7 +803,7 @@ static int make(state_t **made, bool keeps) {
     return code;
 }
 
-static int start(hafti_io_worker_t *worker) {
+static int start_ring(hafti_io_worker_t *worker) {
     bool keeps = worker->index == 0;
     state_t *state = keeps ? take_kept() : NULL;
     int code = state != NULL ? 0 : make(&state, keeps);
@@ -820,21 +820,21 @@ static int start(hafti_io_worker_t *worker) {
     hafti_io_ring(&state->receives);
     code = hafti_io_open_edges(worker);
     if (code != 0)
-        stop(worker);
+        stop_ring(worker);
     return code;
 }
 
 const hafti_io_backend_t hafti_io_uring = {
     .name = "io_uring",
-    .start = start,
-    .stop = stop,
-    .operate = operate,
+    .start = start_ring,
+    .stop = stop_ring,
+    .operate = operate_by_ring,
     .read_lent = hafti_io_uring_read_lent,
     .write = write_by_ring,
     .exchange = exchange,
     .close = close_submitted,
     .forget = hafti_io_forget_edges,
-    .poll_several = poll_several,
+    .poll_several = poll_several_by_ring,
     .poll = poll_completions,
-    .interrupt = interrupt,
+    .interrupt = interrupt_ring,
 };

@@ -139,7 +139,7 @@ static void look_at(hafti_io_watchdog_t *watchdog, const hafti_io_worker_t *work
     }
 }
 
-static void *watch(void *argument) {
+static void *watch_workers(void *argument) {
     hafti_io_watchdog_t *watchdog = argument;
     int64_t interval = watchdog->limit / 2 > 0 ? watchdog->limit / 2 : 1;
     for (int64_t now = hafti_io_clock();
@@ -160,7 +160,7 @@ bool hafti_io_watchdog_start(hafti_io_crew_t *crew, int64_t limit) {
     pthread_once(&catching, catch_signal);
     watchdog->crew = crew;
     watchdog->limit = limit;
-    bool started = hafti_io_start_thread(&watchdog->thread, watch, watchdog) == 0;
+    bool started = hafti_io_start_thread(&watchdog->thread, watch_workers, watchdog) == 0;
     if (started)
         crew->watchdog = watchdog;
     else

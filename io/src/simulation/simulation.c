@@ -273,7 +273,7 @@ static ssize_t attempt(hafti_io_worker_t *worker, object_t *object,
     }
 }
 
-static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+static ssize_t operate_simulated(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     if (operation->descriptor < FIRST)
         return hafti_io_operate_blocking(operation);
     state_t *state = runner->worker->backend_state;
@@ -361,8 +361,8 @@ static int poll_several_real(state_t *state, struct pollfd *entries, size_t coun
 }
 
 /* What its state does not tell changes with it: every turn is as the first. */
-static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
-                        int64_t deadline, unsigned turn) {
+static int poll_several_simulated(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
+                                  int64_t deadline, unsigned turn) {
     (void)turn;
     state_t *state = runner->worker->backend_state;
     for (;;) {
@@ -507,11 +507,11 @@ static void poll_time(hafti_io_worker_t *worker, int64_t nanoseconds) {
 
 /* ---- The table ---- */
 
-static void interrupt(hafti_io_worker_t *worker) {
+static void interrupt_simulation(hafti_io_worker_t *worker) {
     (void)worker;
 }
 
-static void stop(hafti_io_worker_t *worker) {
+static void stop_simulation(hafti_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     hafti_io_simulated_network_stop(state);
     hafti_io_simulated_datagrams_stop(state);
@@ -538,7 +538,7 @@ static void stop(hafti_io_worker_t *worker) {
     free(state);
 }
 
-static int start(hafti_io_worker_t *worker) {
+static int start_simulation(hafti_io_worker_t *worker) {
     state_t *state = calloc(1, sizeof *state);
     if (state == NULL)
         return -ENOMEM;
@@ -551,19 +551,19 @@ static int start(hafti_io_worker_t *worker) {
     worker->backend_state = state;
     int code = worker->simulated->files ? hafti_io_simulated_files_start(state) : 0;
     if (code != 0)
-        stop(worker);
+        stop_simulation(worker);
     return code;
 }
 
 static const hafti_io_backend_t simulation = {
     .name = "simulation",
-    .start = start,
-    .stop = stop,
-    .operate = operate,
+    .start = start_simulation,
+    .stop = stop_simulation,
+    .operate = operate_simulated,
     .close = close_number,
-    .poll_several = poll_several,
+    .poll_several = poll_several_simulated,
     .poll = poll_time,
-    .interrupt = interrupt,
+    .interrupt = interrupt_simulation,
 };
 
 static const hafti_io_system_t simulated_system = {
