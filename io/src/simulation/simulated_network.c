@@ -60,8 +60,12 @@ int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]) {
         return -EOPNOTSUPP;
     if (hafti_io_fault_is_drawn(network()->simulated))
         return -EMFILE;
-    return type == SOCK_STREAM ? hafti_io_object_pair(network(), HAFTI_IO_A_STREAM, ends)
-                               : hafti_io_simulated_datagrams_pair(network(), ends);
+    if (type == SOCK_DGRAM)
+        return hafti_io_simulated_datagrams_pair(network(), ends);
+    int code = hafti_io_object_pair(network(), HAFTI_IO_A_STREAM, ends);
+    for (int i = 0; i < 2 && code == 0; i++)
+        hafti_io_object_of(network(), ends[i])->place.family = AF_UNIX;
+    return code;
 }
 
 int hafti_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,

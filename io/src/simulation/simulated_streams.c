@@ -135,9 +135,8 @@ ssize_t hafti_io_simulated_end_reads(state_t *state, object_t *end, const hafti_
     if (size == 0)
         return 0;
     size_t run = run_of(end);
-    bool is_local = end->place.family != AF_INET && end->place.family != AF_INET6;
-    if ((flags & WHOLE_PEEK) == WHOLE_PEEK && !is_local && run < size && run == end->count &&
-        end->count < end->size && !end->finished)
+    if ((flags & WHOLE_PEEK) == WHOLE_PEEK && end->place.family != AF_UNIX && run < size &&
+        run == end->count && end->count < end->size && !end->finished)
         return -EAGAIN;
     size = size < run ? size : run;
     if ((flags & MSG_WAITALL) == 0)
