@@ -19,17 +19,8 @@
  * waiter from withdrawing it until the party has tried to win it: by the lock of the list that the
  * cell is in, or by being on the waiter's own thread.
  */
+#include "system_call.h"
 #include "waits.h"
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
-static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *until) {
-    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, until, NULL,
-                   FUTEX_BITSET_MATCH_ANY);
-}
 
 void hafti_io_cell_give_up(hafti_io_cell_t *cell) {
     if (!hafti_io_cell_claim(cell))
@@ -69,19 +60,16 @@ static void hide_from_cancels(hafti_io_runner_t *runner, hafti_io_cell_t *cell) 
 }
 
 static HAFTI_IO_COLD uint32_t wait_as_thread(hafti_io_cell_t *cell, int64_t deadline) {
-    int saved = errno;
     if (deadline < 0)
         deadline = 0;
     struct timespec until = {deadline / HAFT_IO_SECOND, deadline % HAFT_IO_SECOND};
     for (;;) {
         uint32_t word = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
-        if (word > HAFTI_IO_CLAIMED) {
-            errno = saved;
+        if (word > HAFTI_IO_CLAIMED)
             return word;
-        }
         bool for_ever = deadline == HAFT_IO_FOREVER || word == HAFTI_IO_CLAIMED;
-        long failed = futex(&cell->word, FUTEX_WAIT_BITSET, word, for_ever ? NULL : &until);
-        if (failed != 0 && errno == ETIMEDOUT)
+        const struct timespec *limit = for_ever ? NULL : &until;
+        if (hafti_io_futex(&cell->word, FUTEX_WAIT_BITSET, word, limit) == -ETIMEDOUT)
             hafti_io_cell_swap(cell, HAFTI_IO_TIMED_OUT);
     }
 }

@@ -5,12 +5,9 @@
  * outside of tasks.
  */
 #include "base.h"
+#include "system_call.h"
 
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 /* The releasing thread checks whether the lock is 2, and then makes it 0. A thread that writes 2
    in between is not woken: usually it finds 0 when it is about to sleep; if not, it sleeps for
@@ -25,14 +22,12 @@ void hafti_io_guard_contended(uint32_t *lock) {
                                         __ATOMIC_RELAXED))
             return;
     }
-    int saved = errno;
     while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE) != 0)
-        syscall(SYS_futex, lock, FUTEX_WAIT_PRIVATE, 2, &MOMENT, NULL, 0);
-    errno = saved;
+        hafti_io_futex(lock, FUTEX_WAIT, 2, &MOMENT);
 }
 
 void hafti_io_wake_guarded(uint32_t *lock) {
-    syscall(SYS_futex, lock, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    hafti_io_futex(lock, FUTEX_WAKE, 1, NULL);
 }
 
 void hafti_io_relax(unsigned *turns) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The calling thread's worker, its clock, and how it is woken: what all that lies above asks of the
    scheduler's state. */
+#include "system_call.h"
 #include "workers.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,5 +73,5 @@ void hafti_io_await_look(hafti_io_crew_t *crew) {
 
 /* The address may be another thing's by now; that has a needless look at itself then. */
 void hafti_io_wake_thread(hafti_io_cell_t *cell) {
-    syscall(SYS_futex, &cell->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    hafti_io_futex(&cell->word, FUTEX_WAKE, 1, NULL);
 }

@@ -209,6 +209,35 @@ void haft_posix_call_pooled(void (*function)(void *), void *argument);
 /* The same, but no cancel withdraws the call. */
 void haft_posix_call_to_the_end(void (*function)(void *), void *argument);
 
+/* ---- Waiters by address (waiters.c) ---- */
+
+/* What is at the address; a key is their sum. Addresses are divisible by four. */
+enum { HAFT_POSIX_CONDITION, HAFT_POSIX_FUTEX, HAFT_POSIX_SHARED_FUTEX };
+
+/* In the frame of the task that waits. */
+typedef struct haft_posix_waiter {
+    struct haft_posix_waiter *next, *previous;
+    uintptr_t key;
+    uint32_t bits; /* of a wake, one of which it waits for */
+    bool woken;
+    haft_io_event_t event;
+} haft_posix_waiter_t;
+
+/* Lists the task, which is about to wait. With a word: false if that is not of the value, as seen
+   before any wake that comes now. */
+bool haft_posix_list(haft_posix_waiter_t *waiter, const uint32_t *word, uint32_t value);
+/* For a task that is not to wait after all: whether it was woken before. */
+bool haft_posix_unlist(haft_posix_waiter_t *waiter);
+/* Waits, which no cancel ends. Whether the task was woken. */
+bool haft_posix_await(haft_posix_waiter_t *waiter, int64_t deadline);
+/* Wakes so many that wait for one of the bits, the first to come first. How many that were. Any
+   thread may call it. */
+int haft_posix_wake(uintptr_t key, int most, uint32_t bits);
+/* Calls the function, which does the same for threads, and then wakes and moves the rest of the
+   tasks to the other key. The sum, or the function's error. */
+long haft_posix_requeue(uintptr_t key, uintptr_t other, int most_woken, int most_moved,
+                        long (*of_threads)(const void *), const void *argument);
+
 /* Defines a system call for the pool: a struct with its arguments, a block of members, and its
    result, `done`; and a function that makes the call, in which `c` is that struct. */
 #define HAFT_POSIX_POOLED(name, type, arguments, ...)                                              \

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* Sleeping. A cancelled sleep ends early and returns the remaining time, as after a signal. */
+/*
+ * Sleeping. A cancelled sleep ends early, with ECANCELED. Where the caller asks what is left, it
+ * knows of one error, EINTR, after which it sleeps for the rest: it gets that, and nothing is left,
+ * so a loop ends. (sleep, which has no error, returns the remaining time.)
+ */
 #include "internal.h"
 
-/* Sleeps until the deadline. 0, or -ECANCELED with what is left. */
-static int sleep_until(int64_t deadline, struct timespec *left) {
-    int code = HAFT_PERFORM(haft_io_sleep_until, deadline);
-    if (code != 0 && left != NULL) {
-        int64_t nanoseconds = deadline - HAFT_PERFORM(haft_io_now);
-        nanoseconds = nanoseconds > 0 ? nanoseconds : 0;
-        *left = (struct timespec){nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
-    }
-    return code == 0 ? 0 : haft_posix_cancelled();
+/* 0, or -ECANCELED. */
+static int sleep_until(int64_t deadline) {
+    return HAFT_PERFORM(haft_io_sleep_until, deadline) == 0 ? 0 : haft_posix_cancelled();
 }
 
 static int sleep_for(const struct timespec *duration, struct timespec *left) {
     if (duration == NULL)
         return -EFAULT;
+    bool is_over = duration->tv_sec == 0 && duration->tv_nsec == 0;
     int64_t deadline = haft_posix_deadline(duration);
-    return deadline < 0 ? (int)deadline : sleep_until(deadline, left);
+    int code = deadline < 0 ? (int)deadline : sleep_until(deadline);
+    if (code != -ECANCELED)
+        return code;
+    if (left != NULL)
+        *left = (struct timespec){0, 0};
+    return is_over ? 0 : left != NULL ? -EINTR : code;
 }
 
 HAFT_POSIX_EXPORT int nanosleep(const struct timespec *duration, struct timespec *left) {
@@ -37,16 +41,18 @@ HAFT_POSIX_EXPORT int usleep(useconds_t microseconds) {
 HAFT_POSIX_EXPORT unsigned sleep(unsigned seconds) {
     if (!haft_posix_on_task())
         return SYSTEM(sleep)(seconds);
-    struct timespec left = {0, 0};
-    sleep_for(&(struct timespec){seconds, 0}, &left);
-    return (unsigned)(left.tv_sec + (left.tv_nsec != 0));
+    int64_t deadline = haft_posix_deadline(&(struct timespec){seconds, 0});
+    if (sleep_until(deadline) == 0)
+        return 0;
+    int64_t left = deadline - HAFT_PERFORM(haft_io_now);
+    return left > 0 ? (unsigned)((left + HAFT_IO_SECOND - 1) / HAFT_IO_SECOND) : 0;
 }
 
 HAFT_POSIX_EXPORT int thrd_sleep(const struct timespec *duration, struct timespec *left) {
     if (!haft_posix_on_task())
         return SYSTEM(thrd_sleep)(duration, left);
     int code = sleep_for(duration, left);
-    return code == 0 ? 0 : code == -ECANCELED ? -1 : -2;
+    return code == 0 ? 0 : code == -ECANCELED || code == -EINTR ? -1 : -2;
 }
 
 HAFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
@@ -58,7 +64,7 @@ HAFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct t
         return SYSTEM(clock_nanosleep)(clock, flags, time, left);
     if ((flags & TIMER_ABSTIME) == 0)
         return -sleep_for(time, left);
-    return -sleep_until(deadline, NULL);
+    return -sleep_until(deadline);
 }
 
 /* A loop that yields until another thread has done something may wait for a task. */

@@ -30,6 +30,8 @@
  *   pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait, pthread_cond_signal,
  *   pthread_cond_broadcast,
  *   mtx_lock, cnd_wait, cnd_timedwait, cnd_signal, cnd_broadcast, thrd_join,
+ *   syscall, of which only SYS_futex is answered, and of that FUTEX_WAIT, FUTEX_WAIT_BITSET,
+ *   FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_REQUEUE and FUTEX_CMP_REQUEUE,
  *   __cxa_guard_acquire, __cxa_guard_release, __cxa_guard_abort.
  *
  * On a task:
@@ -38,7 +40,8 @@
  *   written in full.
  * - A cancel does not unwind the frames of a library, which are not prepared for it. The call fails
  *   with ECANCELED (getaddrinfo: EAI_SYSTEM), and so does every later wait of the library, until
- *   the task comes to a wait of its own, which unwinds. Operations that can be done at once are
+ *   the task comes to a wait of its own, which unwinds. A sleep whose caller asks what is left
+ *   ends as by a signal (EINTR), and nothing is left: such callers know of no other error. Operations that can be done at once are
  *   done; work that the pool has begun is waited for.
  * - select and pselect with a count beyond FD_SETSIZE look, like the kernel, at no more members of
  *   the sets than the process's table of descriptors has room for (FDSize in /proc/self/status;
@@ -71,6 +74,14 @@
  * - A static local variable of C++ whose initialiser waits: another task that reaches it waits
  *   until it is initialised, even if both tasks are on one thread. No cancel ends that wait. An
  *   initialiser that reaches its own variable waits forever.
+ * - A futex that is waited for by syscall (the locks of Rust's std, std::atomic<T>::wait of C++)
+ *   suspends the task. Tasks and threads of the process wake each other through syscall; a wake
+ *   takes the tasks in their order, then threads. Results are the kernel's, without EINTR. No
+ *   cancel ends the wait, because its callers expect no such error. A limit by CLOCK_REALTIME is
+ *   that of the clock as it stands when the wait begins. Not seen are the wakes of other processes,
+ *   of the C library itself, of the kernel (for the end of a thread, and robust lists), of
+ *   FUTEX_WAKE_OP and of other system calls; nor that one word has two addresses. A word that
+ *   cannot be read is a fault. A signal handler must not wake a task in this way.
  * - res_query and res_search use the settings of the pool's thread, not what the caller has put
  *   into _res.
  * - errno is the task's. In a simulated run time is virtual, and read, pread, write, pwrite, recv,
@@ -87,7 +98,7 @@
  * - pause, vmsplice, epoll_pwait2, message queues, semaphores of System V, asynchronous I/O, users
  *   and groups (getpwnam);
  * - semaphores, which a signal handler or another process may post; conditions that processes
- *   share; barriers, pthread_once, locks with a time limit, and futexes. If only a task of the same
+ *   share; barriers, pthread_once and locks with a time limit. If only a task of the same
  *   thread could end such a wait, the wait lasts forever. If threads of a library's own end it,
  *   call the library in the pool, by haft_io_call_blocking.
  *

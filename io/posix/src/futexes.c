@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Futexes, which programs reach by the C library's `syscall`: the locks of Rust's std, C++'s
+ * std::atomic<T>::wait, and others. A task that waits is listed by the address (waiters.c); a
+ * thread that is no task waits in the kernel. A wake looks among the tasks first, and then asks
+ * the kernel for the rest of its count.
+ *
+ * Callers do not expect a cancel, so none ends the wait. What is wrong with the arguments the
+ * kernel says, and so it answers everything else: other operations of futexes, and all other system
+ * calls.
+ */
+#include "internal.h"
+#include "../../src/system_call.h"
+
+/* As the kernel has the arguments; `limit` is also a count. */
+typedef struct futex_call {
+    long word, operation, value, limit, other, third;
+} futex_call_t;
+
+static long ask_kernel(const void *argument) {
+    const futex_call_t *c = argument;
+    return hafti_io_system_call(SYS_futex, c->word, c->operation, c->value, c->limit, c->other,
+                                c->third);
+}
+
+static uintptr_t key_of(const futex_call_t *c, long word) {
+    return (uintptr_t)word +
+           ((c->operation & FUTEX_PRIVATE_FLAG) != 0 ? HAFT_POSIX_FUTEX : HAFT_POSIX_SHARED_FUTEX);
+}
+
+static void *let_others_go_first(void *unused) {
+    HAFT_PERFORM(haft_io_yield);
+    return unused;
+}
+
+/* As haft_posix_deadline. */
+static int64_t deadline_of(const futex_call_t *c, bool is_point_in_time) {
+    const struct timespec *limit = (const struct timespec *)c->limit;
+    if (limit == NULL || !is_point_in_time)
+        return haft_posix_deadline(limit);
+    bool is_real = (c->operation & FUTEX_CLOCK_REALTIME) != 0;
+    return haft_posix_deadline_at(is_real ? CLOCK_REALTIME : CLOCK_MONOTONIC, limit);
+}
+
+static bool is_word(long address) {
+    return address != 0 && address % (long)sizeof(uint32_t) == 0;
+}
+
+static long wait_on_task(const futex_call_t *c, int64_t deadline, uint32_t bits) {
+    haft_posix_waiter_t waiter = {.key = key_of(c, c->word), .bits = bits};
+    if (haft_posix_list(&waiter, (const uint32_t *)c->word, (uint32_t)c->value))
+        return haft_posix_await(&waiter, deadline) || deadline == HAFT_IO_FOREVER ? 0 : -ETIMEDOUT;
+    /* Two tasks that park their one thread change its word in turns, and neither waits: what they
+       wait for has to run. */
+    haft_io_shield(let_others_go_first, NULL);
+    return -EAGAIN;
+}
+
+static long wait_for_word(const futex_call_t *c, bool is_point_in_time, uint32_t bits) {
+    if (!haft_posix_on_task() || !is_word(c->word) || bits == 0)
+        return ask_kernel(c);
+    int before = haft_posix_error();
+    int64_t deadline = deadline_of(c, is_point_in_time);
+    long result = deadline < 0 ? ask_kernel(c) : wait_on_task(c, deadline, bits);
+    haft_posix_set_error(before);
+    return result;
+}
+
+/* The kernel wakes one where it is asked for none. */
+static long wake(const futex_call_t *c, uint32_t bits) {
+    int most = (int)c->value > 1 ? (int)c->value : 1;
+    int woken = haft_posix_wake(key_of(c, c->word), most, bits);
+    if (woken == most)
+        return woken;
+    futex_call_t rest = *c;
+    rest.value = most - woken;
+    long threads = ask_kernel(&rest);
+    return woken == 0 ? threads : woken + (threads > 0 ? threads : 0);
+}
+
+static long requeue(const futex_call_t *c) {
+    int most_woken = (int)c->value, most_moved = (int)c->limit;
+    if (most_woken < 0 || most_moved < 0)
+        return ask_kernel(c);
+    return haft_posix_requeue(key_of(c, c->word), key_of(c, c->other), most_woken, most_moved,
+                              ask_kernel, c);
+}
+
+static long futex(const futex_call_t *c) {
+    switch (c->operation & ~FUTEX_PRIVATE_FLAG) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT | FUTEX_CLOCK_REALTIME:
+        return wait_for_word(c, false, FUTEX_BITSET_MATCH_ANY);
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME:
+        return wait_for_word(c, true, (uint32_t)c->third);
+    case FUTEX_WAKE:
+        return wake(c, FUTEX_BITSET_MATCH_ANY);
+    case FUTEX_WAKE_BITSET:
+        return wake(c, (uint32_t)c->third);
+    case FUTEX_REQUEUE:
+    case FUTEX_CMP_REQUEUE:
+        return requeue(c);
+    default:
+        return ask_kernel(c);
+    }
+}
+
+/* The C library's `syscall`, whose arguments are in the same places as if there were always six. */
+long haft_posix_syscall(long number, long first, long second, long third, long fourth, long fifth,
+                        long sixth) __asm__("syscall");
+
+HAFT_POSIX_EXPORT long haft_posix_syscall(long number, long first, long second, long third,
+                                          long fourth, long fifth, long sixth) {
+    enum { LARGEST_ERROR = 4095 };
+    long result;
+    if (number == SYS_futex)
+        result = futex(&(futex_call_t){first, (int)second, third, fourth, fifth, sixth});
+    else
+        result = hafti_io_system_call(number, first, second, third, fourth, fifth, sixth);
+    if (result >= 0 || result < -LARGEST_ERROR)
+        return result;
+    haft_posix_set_error((int)-result);
+    return -1;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tasks that wait for something at an address, which knows nothing of tasks: a condition, a
+ * futex. They are listed here, in rows by the address, each row with a lock of its own. Whoever
+ * ends waits there looks here first.
+ *
+ * No wake is lost. A task counts itself in the row before it looks at the word on which it is
+ * about to wait; a waker looks at the count after it has changed the word. Both do so by a change
+ * of the count, so one of them comes first, and the other sees what that one has done before.
+ *
+ * The lock of a row is the kernel's futex, without the C library: its locks come back to this
+ * library. No holder waits for anything but another row.
+ */
+#include "internal.h"
+#include "../../src/system_call.h"
+
+#include <string.h>
+
+typedef struct row {
+    uint32_t lock; /* 0: free; 1: held; 2: held, and some thread may sleep for it */
+    int count;
+    haft_posix_waiter_t *first, *last;
+} __attribute__((aligned(64))) row_t;
+
+enum { ROW_BITS = 8 };
+static row_t rows[1 << ROW_BITS];
+
+/* In a child of fork no tasks can go on. */
+static void forget_waiters(void) {
+    memset(rows, 0, sizeof rows);
+}
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, forget_waiters);
+}
+
+static row_t *row_of(uintptr_t key) {
+    return &rows[(key >> 2) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ROW_BITS)];
+}
+
+static void lock_row(row_t *row) {
+    uint32_t is_free = 0;
+    if (__atomic_compare_exchange_n(&row->lock, &is_free, 1, false, __ATOMIC_ACQUIRE,
+                                    __ATOMIC_RELAXED))
+        return;
+    while (__atomic_exchange_n(&row->lock, 2, __ATOMIC_ACQUIRE) != 0)
+        hafti_io_futex(&row->lock, FUTEX_WAIT, 2, NULL);
+}
+static void unlock_row(row_t *row) {
+    if (__atomic_exchange_n(&row->lock, 0, __ATOMIC_RELEASE) == 2)
+        hafti_io_futex(&row->lock, FUTEX_WAKE, 1, NULL);
+}
+
+static uintptr_t key_of(const haft_posix_waiter_t *waiter) {
+    return __atomic_load_n(&waiter->key, __ATOMIC_RELAXED);
+}
+
+/* A requeue changes the waiter's row until one has the lock of both. */
+static row_t *lock_row_of(const haft_posix_waiter_t *waiter) {
+    for (;;) {
+        row_t *row = row_of(key_of(waiter));
+        lock_row(row);
+        if (row == row_of(key_of(waiter)))
+            return row;
+        unlock_row(row);
+    }
+}
+
+static void enter(row_t *row, haft_posix_waiter_t *waiter) {
+    waiter->next = NULL;
+    waiter->previous = row->last;
+    *(row->last != NULL ? &row->last->next : &row->first) = waiter;
+    row->last = waiter;
+    __atomic_fetch_add(&row->count, 1, __ATOMIC_SEQ_CST);
+}
+static void take_out(row_t *row, haft_posix_waiter_t *waiter) {
+    *(waiter->previous != NULL ? &waiter->previous->next : &row->first) = waiter->next;
+    *(waiter->next != NULL ? &waiter->next->previous : &row->last) = waiter->previous;
+    __atomic_fetch_sub(&row->count, 1, __ATOMIC_RELAXED);
+}
+
+bool haft_posix_list(haft_posix_waiter_t *waiter, const uint32_t *word, uint32_t value) {
+    row_t *row = row_of(waiter->key);
+    lock_row(row);
+    enter(row, waiter);
+    bool is_listed = word == NULL || __atomic_load_n(word, __ATOMIC_SEQ_CST) == value;
+    if (!is_listed)
+        take_out(row, waiter);
+    unlock_row(row);
+    return is_listed;
+}
+
+bool haft_posix_unlist(haft_posix_waiter_t *waiter) {
+    row_t *row = lock_row_of(waiter);
+    if (!waiter->woken)
+        take_out(row, waiter);
+    unlock_row(row);
+    return waiter->woken;
+}
+
+typedef struct timed_wait {
+    haft_io_event_t *event;
+    int64_t deadline;
+} timed_wait_t;
+
+static void *wait_until(void *argument) {
+    const timed_wait_t *wait = argument;
+    haft_io_event_wait_until(wait->event, wait->deadline);
+    return NULL;
+}
+
+bool haft_posix_await(haft_posix_waiter_t *waiter, int64_t deadline) {
+    if (deadline == HAFT_IO_FOREVER)
+        haft_io_event_wait_to_the_end(&waiter->event);
+    else
+        haft_io_shield(wait_until, &(timed_wait_t){&waiter->event, deadline});
+    return haft_posix_unlist(waiter); /* by the lock, which its waker may have */
+}
+
+/* ---- Waking ---- */
+
+static bool may_have_waiters(row_t *row) {
+    return __atomic_fetch_add(&row->count, 0, __ATOMIC_SEQ_CST) != 0;
+}
+
+/* The first of this key from there on. */
+static haft_posix_waiter_t *find(haft_posix_waiter_t *waiter, uintptr_t key, uint32_t bits) {
+    while (waiter != NULL && (key_of(waiter) != key || (waiter->bits & bits) == 0))
+        waiter = waiter->next;
+    return waiter;
+}
+
+static int wake_listed(row_t *row, uintptr_t key, int most, uint32_t bits) {
+    int count = 0;
+    haft_posix_waiter_t *next = row->first, *waiter;
+    while (count < most && (waiter = find(next, key, bits)) != NULL) {
+        next = waiter->next;
+        take_out(row, waiter);
+        waiter->woken = true;
+        haft_io_event_set(&waiter->event);
+        count++;
+    }
+    return count;
+}
+
+int haft_posix_wake(uintptr_t key, int most, uint32_t bits) {
+    row_t *row = row_of(key);
+    if (!may_have_waiters(row))
+        return 0;
+    lock_row(row);
+    int count = wake_listed(row, key, most, bits);
+    unlock_row(row);
+    return count;
+}
+
+static int move_listed(row_t *from, uintptr_t key, row_t *to, uintptr_t other, int most) {
+    int count = 0;
+    haft_posix_waiter_t *next = from->first, *waiter;
+    while (count < most && (waiter = find(next, key, UINT32_MAX)) != NULL) {
+        next = waiter->next;
+        count++;
+        if (key == other)
+            continue;
+        take_out(from, waiter);
+        __atomic_store_n(&waiter->key, other, __ATOMIC_RELAXED);
+        enter(to, waiter);
+    }
+    return count;
+}
+
+/* The threads come first, since their call compares the word; no task can begin to wait between
+   that and the moves. The system says how many it has woken and moved together. */
+long haft_posix_requeue(uintptr_t key, uintptr_t other, int most_woken, int most_moved,
+                        long (*of_threads)(const void *), const void *argument) {
+    row_t *from = row_of(key), *to = row_of(other);
+    if (!may_have_waiters(from))
+        return of_threads(argument);
+    lock_row(from < to ? from : to);
+    if (from != to)
+        lock_row(from < to ? to : from);
+    long count = of_threads(argument);
+    if (count >= 0) {
+        int woken = count < most_woken ? (int)count : most_woken;
+        most_moved -= (int)count - woken;
+        count += wake_listed(from, key, most_woken - woken, UINT32_MAX);
+        count += move_listed(from, key, to, other, most_moved);
+    }
+    if (from != to)
+        unlock_row(to);
+    unlock_row(from);
+    return count;
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+//! What std waits for by futexes, between tasks of one thread: nothing blocks that thread.
+#![cfg(feature = "posix")]
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, mpsc};
+use std::thread;
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_millis(1);
+const TASKS: usize = 100;
+
+#[test]
+fn a_mutex_that_a_task_holds_over_a_sleep_is_waited_for_by_tasks_and_threads() {
+    let count = Mutex::new(0);
+    haft::run(|| {
+        thread::scope(|threads| {
+            haft::scope(|s| {
+                let held = count.lock().unwrap();
+                for _ in 0..TASKS {
+                    s.spawn(|| {
+                        let mut count = count.lock().unwrap();
+                        *count += 1;
+                        if *count % 25 == 0 {
+                            thread::sleep(SHORT);
+                        }
+                    });
+                }
+                threads.spawn(|| *count.lock().unwrap() += 1);
+                thread::sleep(SHORT);
+                assert_eq!(*held, 0);
+                drop(held);
+            });
+        });
+    });
+    assert_eq!(count.into_inner().unwrap(), TASKS + 1);
+}
+
+#[test]
+fn a_condvar_wakes_tasks_and_has_limits() {
+    let queue = Mutex::new(VecDeque::new());
+    let changed = Condvar::new();
+    haft::run(|| {
+        haft::scope(|s| {
+            let takers: Vec<_> = (0..TASKS)
+                .map(|_| {
+                    s.spawn(|| {
+                        let queue = queue.lock().unwrap();
+                        let wait = changed.wait_while(queue, |queue| queue.is_empty());
+                        wait.unwrap().pop_front().unwrap()
+                    })
+                })
+                .collect();
+            haft::yield_now();
+            for number in 0..TASKS {
+                queue.lock().unwrap().push_back(number);
+                changed.notify_one();
+            }
+            let taken = takers.into_iter().map(|taker| taker.join().unwrap());
+            assert_eq!(taken.sum::<usize>(), TASKS * (TASKS - 1) / 2);
+        });
+        let queue = queue.lock().unwrap();
+        assert!(changed.wait_timeout(queue, SHORT).unwrap().1.timed_out());
+    });
+}
+
+#[test]
+fn a_rwlock_has_readers_together_and_writers_alone() {
+    let lock = RwLock::new(0);
+    let (readers, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    haft::run(|| {
+        haft::scope(|s| {
+            for number in 0..TASKS {
+                s.spawn(|| {
+                    let value = lock.read().unwrap();
+                    let others = readers.fetch_add(1, Ordering::Relaxed);
+                    most.fetch_max(others + 1, Ordering::Relaxed);
+                    let before = *value;
+                    thread::sleep(SHORT);
+                    assert_eq!(before, *value);
+                    readers.fetch_sub(1, Ordering::Relaxed);
+                });
+                if number % 10 == 0 {
+                    s.spawn(|| {
+                        let mut value = lock.write().unwrap();
+                        assert_eq!(readers.load(Ordering::Relaxed), 0);
+                        haft::yield_now();
+                        *value += 1;
+                    });
+                }
+            }
+        });
+    });
+    assert_eq!(lock.into_inner().unwrap(), TASKS / 10);
+    assert!(most.into_inner() > 1);
+}
+
+#[test]
+fn a_barrier_lets_tasks_through_together() {
+    let barrier = Barrier::new(TASKS);
+    let leaders = AtomicUsize::new(0);
+    haft::run(|| {
+        haft::scope(|s| {
+            for _ in 0..TASKS {
+                s.spawn(|| {
+                    for _ in 0..3 {
+                        let is_leader = barrier.wait().is_leader();
+                        leaders.fetch_add(usize::from(is_leader), Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+    });
+    assert_eq!(leaders.into_inner(), 3);
+}
+
+#[test]
+fn what_is_done_once_is_waited_for_by_other_tasks() {
+    static ONCE: Once = Once::new();
+    static CELL: OnceLock<usize> = OnceLock::new();
+    static LAZY: LazyLock<usize> = LazyLock::new(|| {
+        thread::sleep(SHORT);
+        7
+    });
+    let calls = AtomicUsize::new(0);
+    let call = || {
+        thread::sleep(SHORT);
+        calls.fetch_add(1, Ordering::Relaxed)
+    };
+    haft::run(|| {
+        haft::scope(|s| {
+            for _ in 0..TASKS {
+                s.spawn(|| {
+                    ONCE.call_once(|| assert_eq!(call(), 0));
+                    CELL.get_or_init(call);
+                    assert_eq!(*LAZY, 7);
+                });
+            }
+        });
+    });
+    assert_eq!(calls.into_inner(), 2);
+}
+
+#[test]
+fn a_task_parks_until_another_of_its_thread_unparks_it() {
+    haft::run(|| {
+        let this = thread::current();
+        let other = haft::spawn(move || {
+            thread::sleep(SHORT);
+            this.unpark();
+        });
+        thread::park();
+        other.join().unwrap();
+        thread::park_timeout(SHORT);
+    });
+}
+
+#[test]
+fn channels_of_std_are_between_tasks_and_other_threads() {
+    haft::run(|| {
+        let (numbers, receiver) = mpsc::sync_channel(1);
+        let (sender, answers) = mpsc::channel();
+        let doubles = thread::spawn(move || {
+            for number in receiver {
+                sender.send(2 * number).unwrap();
+            }
+        });
+        let turns = haft::spawn(|| (0..3).for_each(|_| haft::yield_now()));
+        for number in 0..10 {
+            numbers.send(number).unwrap();
+            assert_eq!(answers.recv(), Ok(2 * number));
+        }
+        drop(numbers);
+        doubles.join().unwrap();
+        turns.join().unwrap();
+        assert_eq!(answers.recv(), Err(mpsc::RecvError));
+    });
+}
+
+#[test]
+fn channels_of_std_between_tasks_of_one_thread_pass_what_is_there() {
+    haft::run(|| {
+        let (sender, receiver) = mpsc::channel();
+        let other = haft::spawn(move || {
+            for number in 0..10 {
+                sender.send(number).unwrap();
+                haft::yield_now();
+            }
+        });
+        // The sender wakes no receiver of its own thread; its end does.
+        assert_eq!(receiver.iter().sum::<i32>(), 45);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_sleep_of_std_that_is_cancelled_ends_and_then_the_task_is_unwound() {
+    let slept = Cell::new(false);
+    let outcome = haft::run(|| {
+        haft::timeout(SHORT, || {
+            thread::sleep(Duration::from_secs(3600));
+            slept.set(true);
+            haft::yield_now();
+            unreachable!("the wait unwinds");
+        })
+    });
+    assert_eq!(outcome, Err(haft::TimedOut));
+    assert!(slept.get());
+}
