@@ -66,6 +66,15 @@ FIELD(haft_io_semaphore_t, waiting, count)
 SIZE(haft_io_condition_t, 24)
 FIELD(haft_io_condition_t, waiting, lock)
 
+SIZE(haft_io_select_case_t, 56)
+FIELD(haft_io_select_case_t, send, channel)
+FIELD(haft_io_select_case_t, receive, send)
+FIELD(haft_io_select_case_t, code, receive)
+FIELD(haft_io_select_case_t, event, code)
+FIELD(haft_io_select_case_t, descriptor, event)
+FIELD(haft_io_select_case_t, events, descriptor)
+FIELD(haft_io_select_case_t, signals, events)
+
 const char *haft_version(void);
 void haft_fiber_drop(haft_fiber_t *);
 haft_rust_effect_t *haft_rust_effect_new(const char *, haft_rust_clause_t *, haft_rust_clause_t *);
@@ -114,6 +123,7 @@ int haft_io_channel_send(haft_io_channel_t *, const void *);
 int haft_io_channel_receive(haft_io_channel_t *, void *);
 int haft_io_channel_try_receive(haft_io_channel_t *, void *);
 void haft_io_channel_close(haft_io_channel_t *);
+int haft_io_select_until(haft_io_select_case_t *, size_t, int64_t);
 int haft_io_mutex_lock(haft_io_mutex_t *);
 bool haft_io_mutex_try_lock(haft_io_mutex_t *);
 void haft_io_mutex_unlock(haft_io_mutex_t *);

@@ -97,6 +97,17 @@ record! { haft_io_condition_t, 24 {
     waiting: haft_io_waiting_t,
 }}
 
+record! { haft_io_select_case_t, 56 {
+    channel: *mut haft_io_channel_t,
+    send: *const c_void,
+    receive: *mut c_void,
+    code: c_int,
+    event: *mut haft_io_event_t,
+    descriptor: c_int,
+    events: c_short,
+    signals: *const c_void,
+}}
+
 pub const HAFT_IO_FOREVER: i64 = i64::MAX;
 
 unsafe extern "C" {
@@ -184,6 +195,11 @@ unsafe extern "C" {
         value: *mut c_void,
     ) -> c_int;
     pub fn haft_io_channel_close(channel: *mut haft_io_channel_t);
+    pub fn haft_io_select_until(
+        choices: *mut haft_io_select_case_t,
+        count: usize,
+        deadline: i64,
+    ) -> c_int;
     pub fn haft_io_mutex_lock(mutex: *mut haft_io_mutex_t) -> c_int;
     pub fn haft_io_mutex_try_lock(mutex: *mut haft_io_mutex_t) -> bool;
     pub fn haft_io_mutex_unlock(mutex: *mut haft_io_mutex_t);

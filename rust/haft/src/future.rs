@@ -39,6 +39,6 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
             return output;
         }
         // (If the wait cannot be made, since the thread panics, the future is asked again.)
-        let _ = woken.0.wait();
+        woken.0.wait();
     }
 }

@@ -14,7 +14,8 @@
 //! assert_eq!(sum, 42);
 //! ```
 //!
-//! - **Tasks**: [`run`], [`spawn`], [`scope`], [`timeout`], [`all`], [`first`], [`shield`].
+//! - **Tasks**: [`run`], [`spawn`], [`scope`], [`timeout`], [`all`], [`first`], [`shield`],
+//!   [`channel`], [`select!`], [`sync`].
 //! - **Blocking code**: with the feature `posix`, which is on by default, what std does by blocking
 //!   calls of the C library (`std::net`, `std::thread::sleep`, `std::process`) suspends the task that does it,
 //!   and so do the crates that are built on std.
@@ -46,12 +47,16 @@
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+#[doc(hidden)]
+#[path = "select.rs"]
+pub mod __select;
 mod effects;
 mod future;
 mod generator;
+mod local;
 pub mod net;
 mod scope;
-mod sync;
+pub mod sync;
 mod task;
 mod wait;
 
@@ -60,12 +65,14 @@ pub use effects::{
 };
 pub use future::block_on;
 pub use generator::{Generator, Yielder};
+pub use local::LocalKey;
 pub use scope::{
     CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
     timeout,
 };
 pub use sync::{Receiver, RecvError, SendError, Sender, channel};
 pub use task::{
-    Cancelled, JoinHandle, Options, run, run_with, set_task_name, simulate, spawn, task_name,
+    Cancelled, JoinHandle, Options, dump, run, run_with, set_task_name, simulate, spawn,
+    spawn_named, task_name,
 };
 pub use wait::{sleep, yield_now};

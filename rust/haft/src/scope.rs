@@ -231,6 +231,9 @@ pub struct ScopedJoinHandle<'scope, T> {
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
+    pub(crate) fn packet(&self) -> &Packet<T> {
+        &self.packet
+    }
     /// Waits for the end of the task and returns what it returned. The error is the payload of its panic,
     /// which is [`Cancelled`] if it was cancelled; the scope does not panic by it then.
     ///

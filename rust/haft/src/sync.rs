@@ -1,18 +1,36 @@
 // SPDX-License-Identifier: MIT
-//! What tasks and threads wait for: events and channels.
+//! What tasks and threads wait for: events, mutexes, semaphores, channels.
+//!
+//! The locks of std suspend a task, too. A wait for one of these, other than for a lock of std, ends
+//! when its task is cancelled; and they serve the waiters in the order in which they came.
 
+use crate::scope::shield;
 use crate::wait::{Interrupted, wait};
 use haft_sys as sys;
 use std::cell::UnsafeCell;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::mem::size_of;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{fmt, ptr};
 
-/// Lies where it does not move while somebody waits.
-pub(crate) struct Event {
+/// Something that has happened, or not yet.
+///
+/// ```
+/// use haft::sync::Event;
+///
+/// let ready = Event::new();
+/// haft::run(|| {
+///     haft::scope(|s| {
+///         s.spawn(|| ready.set());
+///         ready.wait();
+///     });
+/// });
+/// assert!(ready.is_set());
+/// ```
+pub struct Event {
     inner: UnsafeCell<sys::haft_io_event_t>,
     is_set: AtomicBool,
 }
@@ -22,28 +40,238 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    pub(crate) fn new() -> Self {
+    /// Not set.
+    pub const fn new() -> Self {
         Event {
             inner: UnsafeCell::new(sys::haft_io_event_t::ZERO),
             is_set: AtomicBool::new(false),
         }
     }
-    pub(crate) fn set(&self) {
+    /// Ends all waits, those that begin later, too.
+    pub fn set(&self) {
         self.is_set.store(true, Ordering::Release);
         // SAFETY: it is not moved while `self` is borrowed, and the waiters borrow it, too.
         unsafe { sys::haft_io_event_set(self.inner.get()) };
     }
-    pub(crate) fn clear(&self) {
+    /// Lets waits that begin from now on wait for the next [`set`](Self::set).
+    pub fn clear(&self) {
         self.is_set.store(false, Ordering::Release);
         // SAFETY: as above.
         unsafe { sys::haft_io_event_clear(self.inner.get()) };
     }
-    pub(crate) fn is_set(&self) -> bool {
+    /// Whether it is set.
+    pub fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Acquire)
     }
-    pub(crate) fn wait(&self) -> Result<(), Interrupted> {
+    /// Waits until it is set.
+    pub fn wait(&self) {
+        let _ = self.try_wait();
+    }
+    pub(crate) fn try_wait(&self) -> Result<(), Interrupted> {
         // SAFETY: as in `set`; the wait has left the event when it returns.
         wait(|| unsafe { sys::haft_io_event_wait(self.inner.get()) } as isize).map(drop)
+    }
+    pub(crate) fn for_c(&self) -> *mut sys::haft_io_event_t {
+        self.inner.get()
+    }
+}
+
+impl Default for Event {
+    fn default() -> Self {
+        Event::new()
+    }
+}
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("is_set", &self.is_set())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A wait after which the caller has something, which it has to return: where a cancel would only end the wait,
+/// since the thread is panicking, the wait is made once more, and to its end.
+fn acquire(call: impl Fn() -> c_int) {
+    let once = || wait(|| call() as isize);
+    if once().is_err() {
+        assert!(
+            shield(once).is_ok(),
+            "a wait that no cancel reaches has failed"
+        );
+    }
+}
+
+// ---- Mutexes ----
+
+/// A value for one task at a time, which may wait meanwhile. A panic does not poison it.
+///
+/// ```
+/// use haft::sync::Mutex;
+///
+/// let log = Mutex::new(Vec::new());
+/// haft::run(|| {
+///     haft::all((0..3).map(|i| {
+///         let log = &log;
+///         move || {
+///             let mut log = log.lock();
+///             haft::yield_now(); // the others wait
+///             log.push(i);
+///         }
+///     }))
+/// });
+/// assert_eq!(log.into_inner(), [0, 1, 2]);
+/// ```
+pub struct Mutex<T: ?Sized> {
+    inner: UnsafeCell<sys::haft_io_mutex_t>,
+    value: UnsafeCell<T>,
+}
+// SAFETY: the C library's mutex lets one task at a time have the value, on any thread.
+unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
+
+impl<T> Mutex<T> {
+    /// With the value, and not locked.
+    pub const fn new(value: T) -> Self {
+        Mutex {
+            inner: UnsafeCell::new(sys::haft_io_mutex_t::ZERO),
+            value: UnsafeCell::new(value),
+        }
+    }
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits until nobody else has it.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        // SAFETY: it is not moved while `self` is borrowed, and the waiters borrow it, too.
+        acquire(|| unsafe { sys::haft_io_mutex_lock(self.inner.get()) });
+        self.guard()
+    }
+    /// Without a wait: `None` if somebody has it.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        // SAFETY: as above.
+        unsafe { sys::haft_io_mutex_try_lock(self.inner.get()) }.then(|| self.guard())
+    }
+    /// The value, which nobody else can have.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+    fn guard(&self) -> MutexGuard<'_, T> {
+        MutexGuard {
+            mutex: self,
+            value: PhantomData,
+        }
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mutex").finish_non_exhaustive()
+    }
+}
+
+/// The value of a [`Mutex`], until this is dropped.
+#[must_use = "the mutex is unlocked at once if its guard is dropped"]
+pub struct MutexGuard<'a, T: ?Sized> {
+    mutex: &'a Mutex<T>,
+    /// So it is `Sync` only where the value is.
+    value: PhantomData<&'a mut T>,
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: whoever has the guard has the mutex, and so the value.
+        unsafe { &*self.mutex.value.get() }
+    }
+}
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { &mut *self.mutex.value.get() }
+    }
+}
+impl<T: ?Sized> Drop for MutexGuard<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: it is locked, and any task or thread may unlock it.
+        unsafe { sys::haft_io_mutex_unlock(self.mutex.inner.get()) };
+    }
+}
+impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+// ---- Semaphores ----
+
+/// So many permits, for what only so many tasks may do at once.
+///
+/// ```
+/// use haft::sync::Semaphore;
+///
+/// let connections = Semaphore::new(2);
+/// haft::run(|| {
+///     let first = connections.acquire();
+///     let _second = connections.acquire();
+///     assert!(connections.try_acquire().is_none());
+///     drop(first);
+///     assert!(connections.try_acquire().is_some());
+/// });
+/// ```
+pub struct Semaphore {
+    inner: UnsafeCell<sys::haft_io_semaphore_t>,
+}
+// SAFETY: the C library locks it.
+unsafe impl Send for Semaphore {}
+// SAFETY: as above.
+unsafe impl Sync for Semaphore {}
+
+impl Semaphore {
+    /// With so many permits.
+    pub const fn new(permits: u32) -> Self {
+        Semaphore {
+            inner: UnsafeCell::new(sys::haft_io_semaphore_t {
+                count: permits as u64,
+                ..sys::haft_io_semaphore_t::ZERO
+            }),
+        }
+    }
+    /// Waits for a permit.
+    pub fn acquire(&self) -> Permit<'_> {
+        // SAFETY: it is not moved while `self` is borrowed, and the waiters borrow it, too.
+        acquire(|| unsafe { sys::haft_io_semaphore_acquire(self.inner.get()) });
+        Permit(self)
+    }
+    /// Without a wait: `None` if there is no permit.
+    pub fn try_acquire(&self) -> Option<Permit<'_>> {
+        // SAFETY: as above.
+        unsafe { sys::haft_io_semaphore_try_acquire(self.inner.get()) }.then(|| Permit(self))
+    }
+    /// One permit more.
+    pub fn release(&self) {
+        // SAFETY: as above.
+        unsafe { sys::haft_io_semaphore_release(self.inner.get()) };
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Semaphore").finish_non_exhaustive()
+    }
+}
+
+/// A permit of a [`Semaphore`], which is given back when this is dropped; by [`std::mem::forget`], never.
+#[must_use = "the permit is given back at once if this is dropped"]
+#[derive(Debug)]
+pub struct Permit<'a>(&'a Semaphore);
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.0.release();
     }
 }
 
@@ -151,6 +379,17 @@ pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 pub struct Sender<T>(Arc<Shared<T>>);
 /// The receiving end of a [`channel`]; each value is received once.
 pub struct Receiver<T>(Arc<Shared<T>>);
+
+impl<T> Sender<T> {
+    pub(crate) fn channel(&self) -> *mut sys::haft_io_channel_t {
+        self.0.channel
+    }
+}
+impl<T> Receiver<T> {
+    pub(crate) fn channel(&self) -> *mut sys::haft_io_channel_t {
+        self.0.channel
+    }
+}
 
 impl<T: Send> Sender<T> {
     /// Waits for room, and sends the value.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Runs and their tasks.
 
+use crate::local;
 use crate::sync::Event;
 use crate::wait::{Call, nanoseconds};
 use haft_sys as sys;
 use std::any::Any;
 use std::ffi::{CStr, c_int, c_void};
+use std::os::fd::{AsFd, AsRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -235,13 +237,16 @@ impl<T> Packet<T> {
     pub(crate) fn is_finished(&self) -> bool {
         self.done.is_set()
     }
+    pub(crate) fn end(&self) -> &Event {
+        &self.done
+    }
     /// `elsewhere` returns the payload of a task that left none here.
     pub(crate) fn join_or(
         &self,
         elsewhere: impl FnOnce() -> Option<Box<dyn Any + Send>>,
     ) -> thread::Result<T> {
         let _joining = Joining::begin(&self.has_joiner);
-        if self.done.wait().is_err() {
+        if self.done.try_wait().is_err() {
             return Err(Box::new(Cancelled(())));
         }
         let outcome = self.lock().take();
@@ -263,12 +268,20 @@ impl Drop for Joining<'_> {
     }
 }
 
+/// What a task begins with: its function, and its spawner's local values.
+struct Start<F>(F, Option<Arc<local::List>>);
+
 extern "C" fn enter<F: FnOnce()>(argument: *mut c_void) -> *mut c_void {
     // SAFETY: it comes from `start`, which made it of a box; a task's function is called once.
-    let function = unsafe { Box::from_raw(argument.cast::<F>()) };
+    let start = unsafe { Box::from_raw(argument.cast::<Start<F>>()) };
+    let Start(function, locals) = *start;
     // SAFETY: any thread may call it. Waits set it, too, but have less to do where it is set.
     unsafe { sys::haft_io_return_cancels(true) };
-    if catch_unwind(AssertUnwindSafe(*function)).is_err() {
+    let body = || {
+        let _entered = locals.map(local::Entered::new);
+        function();
+    };
+    if catch_unwind(AssertUnwindSafe(body)).is_err() {
         // What a task returned has panicked when it was dropped, and nobody is there to be told.
         std::process::abort();
     }
@@ -293,12 +306,12 @@ pub(crate) unsafe fn start<F: FnOnce()>(
         name: name.map_or(ptr::null(), CStr::as_ptr),
         ..sys::haft_io_task_options_t::ZERO
     };
-    let function = Box::into_raw(Box::new(function));
+    let start = Box::into_raw(Box::new(Start(function, local::current())));
     // SAFETY: `enter` takes the box back, and lets no panic out; the name is static.
-    let code = unsafe { sys::haft_io_spawn_with(&options, enter::<F>, function.cast()) };
+    let code = unsafe { sys::haft_io_spawn_with(&options, enter::<F>, start.cast()) };
     if code != 0 {
         // SAFETY: no task has got it.
-        drop(unsafe { Box::from_raw(function) });
+        drop(unsafe { Box::from_raw(start) });
         panic!("no memory for a task");
     }
 }
@@ -310,6 +323,9 @@ pub(crate) unsafe fn start<F: FnOnce()>(
 pub struct JoinHandle<T>(Arc<Packet<T>>);
 
 impl<T> JoinHandle<T> {
+    pub(crate) fn packet(&self) -> &Packet<T> {
+        &self.0
+    }
     /// Waits for the end of the task and returns what it returned. The error is the payload of its panic, which is
     /// [`Cancelled`] if it was cancelled. On a thread without tasks, blocks the thread.
     ///
@@ -357,11 +373,38 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
+    spawn_by(None, function)
+}
+
+/// As [`spawn`], for a task with a name of its own, by which dumps and messages call it.
+///
+/// ```
+/// haft::run(|| {
+///     let task = haft::spawn_named(c"cleaner", haft::task_name);
+///     assert_eq!(task.join().unwrap().unwrap(), "cleaner");
+/// });
+/// ```
+///
+/// # Panics
+/// As [`spawn`].
+pub fn spawn_named<F, T>(name: &'static CStr, function: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    spawn_by(Some(name), function)
+}
+
+fn spawn_by<F, T>(name: Option<&'static CStr>, function: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
     let packet = Packet::new();
     let mine = Arc::clone(&packet);
     let function = move || mine.finish(catch_unwind(AssertUnwindSafe(function)));
     // SAFETY: the function borrows nothing, and is `Send`.
-    unsafe { start(ptr::null_mut(), None, function) };
+    unsafe { start(ptr::null_mut(), name, function) };
     JoinHandle(packet)
 }
 
@@ -377,6 +420,27 @@ where
 pub fn set_task_name(name: &'static CStr) {
     // SAFETY: the name is static.
     unsafe { sys::haft_io_task_set_name(name.as_ptr()) };
+}
+
+/// Writes to a descriptor, such as `std::io::stderr()`, the scopes and tasks of the run: for each task its name,
+/// what it waits for, and for how long.
+///
+/// # Errors
+/// `ESRCH` outside of a run; the system's, where it cannot be written.
+///
+/// ```
+/// haft::run(|| {
+///     let file = std::fs::File::create("/dev/null").unwrap();
+///     haft::dump(&file).unwrap();
+/// });
+/// ```
+pub fn dump(descriptor: impl AsFd) -> io::Result<()> {
+    let descriptor = descriptor.as_fd();
+    // SAFETY: the descriptor is open as long as it is borrowed.
+    match unsafe { sys::haft_io_dump(descriptor.as_raw_fd()) } {
+        code if code < 0 => Err(io::Error::from_raw_os_error(-code)),
+        _ => Ok(()),
+    }
 }
 
 /// The name of the current task, `Some("")` if it has none; `None` outside of a run.

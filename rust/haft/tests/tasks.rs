@@ -459,3 +459,72 @@ fn a_cancel_unwinds_a_task_that_waits_for_a_connection_or_for_bytes() {
         assert_eq!(text, "late");
     });
 }
+
+haft::task_local! {
+    static USER: String;
+    static DEPTH: u32;
+}
+
+#[test]
+fn a_task_local_value_is_that_of_the_task_and_of_those_that_it_spawns() {
+    let user = || USER.get().map(|user| user.to_string());
+    haft::run(|| {
+        assert_eq!(user(), None);
+        let late = USER.set("ada".to_owned(), || {
+            let other = haft::spawn(move || {
+                haft::yield_now();
+                DEPTH.set(1, || (user(), DEPTH.with(|depth| *depth)))
+            });
+            USER.set("grace".to_owned(), || {
+                haft::yield_now();
+                assert_eq!(user().unwrap(), "grace");
+            });
+            assert_eq!(user().unwrap(), "ada");
+            assert!(DEPTH.get().is_none());
+            assert_eq!(other.join().unwrap(), (Some("ada".to_owned()), 1));
+            haft::spawn(user) // it outlives the call of `set`
+        });
+        assert_eq!(user(), None);
+        assert_eq!(late.join().unwrap().unwrap(), "ada");
+    });
+    assert_eq!(user(), None);
+}
+
+#[test]
+fn a_task_local_value_is_dropped_when_no_task_has_it_and_by_a_panic() {
+    haft::task_local! { static COUNTED: Dropped; }
+    let drops = Arc::new(AtomicUsize::new(0));
+    let count = || drops.load(Ordering::Relaxed);
+    haft::run(|| {
+        let task = COUNTED.set(Dropped(Arc::clone(&drops)), || {
+            haft::spawn(|| haft::sleep(SHORT))
+        });
+        assert_eq!(count(), 0);
+        task.join().unwrap();
+        haft::yield_now();
+        assert_eq!(count(), 1);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            COUNTED.set(Dropped(Arc::clone(&drops)), || {
+                resume_unwind(Box::new("no luck"))
+            })
+        }));
+        assert_eq!(message(panicked.unwrap_err()), "no luck");
+        assert_eq!(count(), 2);
+        assert!(COUNTED.get().is_none());
+    });
+}
+
+#[test]
+fn a_dump_names_tasks_and_what_they_wait_for() {
+    let path = std::env::temp_dir().join(format!("haft-dump-{}", std::process::id()));
+    haft::run(|| {
+        let task = haft::spawn_named(c"cleaner", || haft::sleep(SHORT));
+        haft::yield_now();
+        haft::dump(std::fs::File::create(&path).unwrap()).unwrap();
+        task.join().unwrap();
+    });
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(text.contains("task 'cleaner' waits for"), "{text}");
+    assert!(haft::dump(std::io::stderr()).is_err()); // outside of a run
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+//! What the macro [`select!`](crate::select!) is made of.
+
+use crate::scope::ScopedJoinHandle;
+use crate::sync::{Event, Receiver, RecvError, SendError, Sender};
+use crate::task::JoinHandle;
+use crate::wait::{Interrupted, from_now, wait};
+use haft_sys as sys;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::time::Duration;
+use std::{mem, ptr};
+
+/// Waits for the first of several things, and does it: at once if one can be done, and if several can,
+/// calls vary their choice.
+///
+/// - `recv(receiver) -> result`: a value of a [`channel`](crate::channel), as by [`Receiver::recv`].
+/// - `send(sender, value) -> result`: as by [`Sender::send`]. The value is dropped if another arm is chosen.
+/// - `set(event)`: an [`Event`](crate::sync::Event) is set.
+/// - `ended(handle)`: a task has ended, so that its join returns at once.
+/// - `default(duration)`: nothing of all that until so much time has passed. It comes last.
+///
+/// The bodies may use `?`, `break`, `continue` and `return` as around the macro.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// haft::run(|| {
+///     let (sender, numbers) = haft::channel(1);
+///     let stop = haft::sync::Event::new();
+///     let sum = haft::scope(|s| {
+///         s.spawn(|| {
+///             (1..=3).for_each(|i| sender.send(i).unwrap());
+///             haft::sleep(Duration::from_millis(1));
+///             stop.set();
+///         });
+///         let mut sum = 0;
+///         loop {
+///             haft::select! {
+///                 recv(numbers) -> number => sum += number.unwrap(),
+///                 set(stop) => break sum,
+///                 default(Duration::from_secs(60)) => panic!("nothing happens"),
+///             }
+///         }
+///     });
+///     assert_eq!(sum, 6);
+/// });
+/// ```
+///
+/// # Panics
+/// If there is no memory for more than 16 arms.
+#[macro_export]
+macro_rules! select {
+    // Each arm gets a variable of its own. (The names differ, since each comes from another expansion.)
+    (@arms [$($arms:tt)*] recv($receiver:expr) -> $result:pat => $body:expr $(, $($rest:tt)*)?) => {
+        match $crate::__select::Receives::new(&$receiver) {
+            mut arm => $crate::select!(@arms [$($arms)* (arm, $result, $body)] $($($rest)*)?),
+        }
+    };
+    (@arms [$($arms:tt)*] send($sender:expr, $value:expr) -> $result:pat => $body:expr $(, $($rest:tt)*)?) => {
+        match $crate::__select::Sends::new(&$sender, $value) {
+            mut arm => $crate::select!(@arms [$($arms)* (arm, $result, $body)] $($($rest)*)?),
+        }
+    };
+    (@arms [$($arms:tt)*] set($event:expr) => $body:expr $(, $($rest:tt)*)?) => {
+        match $crate::__select::IsSet(&$event) {
+            mut arm => $crate::select!(@arms [$($arms)* (arm, (), $body)] $($($rest)*)?),
+        }
+    };
+    (@arms [$($arms:tt)*] ended($handle:expr) => $body:expr $(, $($rest:tt)*)?) => {
+        match $crate::__select::IsSet($crate::__select::Ends::end(&$handle)) {
+            mut arm => $crate::select!(@arms [$($arms)* (arm, (), $body)] $($($rest)*)?),
+        }
+    };
+    (@arms [$(($arm:ident, $result:pat, $body:expr))+] default($time:expr) => $default:expr $(,)?) => {{
+        let limit = ::core::option::Option::Some($time);
+        let chosen = $crate::__select::wait_for(&mut [$(&mut $arm),+], limit);
+        $crate::select!(@match chosen [$(($arm, $result, $body))+] $default)
+    }};
+    (@arms [$(($arm:ident, $result:pat, $body:expr))+]) => {{
+        let limit = ::core::option::Option::None;
+        let chosen = $crate::__select::wait_for(&mut [$(&mut $arm),+], limit);
+        $crate::select!(@match chosen [$(($arm, $result, $body))+]
+            ::core::unreachable!("a wait without a limit has run out of time"))
+    }};
+    (@match $chosen:ident [] $default:expr) => { $default };
+    (@match $chosen:ident [($arm:ident, $result:pat, $body:expr) $($rest:tt)*] $default:expr) => {
+        match $chosen.checked_sub(1) {
+            ::core::option::Option::None => {
+                let $result = $arm.finish();
+                $body
+            }
+            ::core::option::Option::Some(chosen) => {
+                $crate::select!(@match chosen [$($rest)*] $default)
+            }
+        }
+    };
+    ($($arms:tt)+) => { $crate::select!(@arms [] $($arms)+) };
+}
+
+/// An arm of the macro.
+pub trait Arm {
+    /// What C is to wait for; valid while `self` is neither moved nor dropped.
+    fn case(&mut self) -> sys::haft_io_select_case_t;
+    /// C has done it, or it cannot be done.
+    fn is_chosen(&mut self, _done: bool) {}
+}
+
+/// A value that is in C's hands while it waits: boxed, since a channel carries words.
+struct Slot<T> {
+    /// Of a box, which this owns; null: none.
+    value: *mut c_void,
+    owns: PhantomData<T>,
+}
+impl<T> Slot<T> {
+    fn new(value: Option<T>) -> Self {
+        let value = value.map_or(ptr::null_mut(), |value| {
+            Box::into_raw(Box::new(value)).cast()
+        });
+        Slot {
+            value,
+            owns: PhantomData,
+        }
+    }
+    fn take(&mut self) -> Option<T> {
+        let value = mem::replace(&mut self.value, ptr::null_mut());
+        // SAFETY: it is of a box, which `self` does not have any more.
+        (!value.is_null()).then(|| *unsafe { Box::from_raw(value.cast::<T>()) })
+    }
+}
+impl<T> Drop for Slot<T> {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+/// `recv(receiver) -> result`.
+pub struct Receives<'a, T> {
+    receiver: &'a Receiver<T>,
+    slot: Slot<T>,
+}
+impl<'a, T: Send> Receives<'a, T> {
+    pub fn new(receiver: &'a Receiver<T>) -> Self {
+        let slot = Slot::new(None);
+        Receives { receiver, slot }
+    }
+    pub fn finish(&mut self) -> Result<T, RecvError> {
+        self.slot.take().ok_or(RecvError)
+    }
+}
+impl<T> Arm for Receives<'_, T> {
+    fn case(&mut self) -> sys::haft_io_select_case_t {
+        sys::haft_io_select_case_t {
+            channel: self.receiver.channel(),
+            receive: ptr::from_mut(&mut self.slot.value).cast(),
+            ..sys::haft_io_select_case_t::ZERO
+        }
+    }
+}
+
+/// `send(sender, value) -> result`.
+pub struct Sends<'a, T> {
+    sender: &'a Sender<T>,
+    slot: Slot<T>,
+}
+impl<'a, T: Send> Sends<'a, T> {
+    pub fn new(sender: &'a Sender<T>, value: T) -> Self {
+        let slot = Slot::new(Some(value));
+        Sends { sender, slot }
+    }
+    pub fn finish(&mut self) -> Result<(), SendError<T>> {
+        self.slot
+            .take()
+            .map_or(Ok(()), |value| Err(SendError(value)))
+    }
+}
+impl<T> Arm for Sends<'_, T> {
+    fn case(&mut self) -> sys::haft_io_select_case_t {
+        sys::haft_io_select_case_t {
+            channel: self.sender.channel(),
+            send: ptr::from_ref(&self.slot.value).cast(),
+            ..sys::haft_io_select_case_t::ZERO
+        }
+    }
+    fn is_chosen(&mut self, done: bool) {
+        if done {
+            self.slot.value = ptr::null_mut(); // the channel's now
+        }
+    }
+}
+
+/// `set(event)` and `ended(handle)`.
+pub struct IsSet<'a>(pub &'a Event);
+impl IsSet<'_> {
+    pub fn finish(&self) {}
+}
+impl Arm for IsSet<'_> {
+    fn case(&mut self) -> sys::haft_io_select_case_t {
+        sys::haft_io_select_case_t {
+            event: self.0.for_c(),
+            ..sys::haft_io_select_case_t::ZERO
+        }
+    }
+}
+
+/// What `ended` takes.
+pub trait Ends {
+    /// Is set at the end.
+    fn end(&self) -> &Event;
+}
+impl<T> Ends for JoinHandle<T> {
+    fn end(&self) -> &Event {
+        self.packet().end()
+    }
+}
+impl<T> Ends for ScopedJoinHandle<'_, T> {
+    fn end(&self) -> &Event {
+        self.packet().end()
+    }
+}
+
+/// The index of the arm that was done; their count: the time has run out. Where nothing can be raised, a cancel
+/// chooses the first, which has done nothing.
+pub fn wait_for(arms: &mut [&mut dyn Arm], limit: Option<Duration>) -> usize {
+    let mut cases: Vec<_> = arms.iter_mut().map(|arm| arm.case()).collect();
+    let deadline = limit.map_or(sys::HAFT_IO_FOREVER, from_now);
+    // SAFETY: what the cases point to is borrowed by the arms until this has returned.
+    let chosen = wait(|| unsafe {
+        sys::haft_io_select_until(cases.as_mut_ptr(), cases.len(), deadline) as isize
+    });
+    match chosen {
+        Ok(index) => {
+            arms[index].is_chosen(cases[index].code == 0);
+            index
+        }
+        Err(Interrupted::TimedOut) => arms.len(),
+        Err(Interrupted::Cancelled) => 0,
+        Err(Interrupted::Failed(number)) => {
+            panic!(
+                "haft::select!: {}",
+                std::io::Error::from_raw_os_error(number)
+            )
+        }
+    }
+}
