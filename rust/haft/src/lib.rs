@@ -50,6 +50,9 @@
 #[doc(hidden)]
 #[path = "select.rs"]
 pub mod __select;
+#[doc(hidden)]
+#[path = "test.rs"]
+pub mod __test;
 mod effects;
 mod future;
 mod generator;
@@ -65,6 +68,20 @@ pub use effects::{
 };
 pub use future::block_on;
 pub use generator::{Generator, Yielder};
+/// A test that runs in a simulation (see [`simulate`]), with the seeds 1 to 10, or to another number. The seed
+/// that it fails with is printed; with `HAFT_IO_SEED` in the environment it runs with that alone.
+///
+/// ```
+/// #[haft::test(seeds = 20)]
+/// fn the_first_answer_counts() -> std::io::Result<()> {
+///     let (first, ()) = haft::first([2, 1].map(|time| {
+///         move || haft::sleep(std::time::Duration::from_secs(time))
+///     }));
+///     assert_eq!(first, 1);
+///     Ok(())
+/// }
+/// ```
+pub use haft_macros::test;
 pub use local::LocalKey;
 pub use scope::{
     CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
