@@ -62,6 +62,34 @@ void haft_rust_handle(const haft_rust_effect_t *effect, void *state, void *(*bod
     (void)haft_handle(&effect->handler, state, body, argument);
 }
 
+/* How Rust handles an effect that C has declared. */
+typedef struct haft_rust_shared {
+    haft_clause_t in_place;
+    haft_handler_t handler;
+} haft_rust_shared_t;
+
+/* For the whole process. The clause has the effect's own type, and is called in place. NULL: the sizes are not
+   those of the effect, or there is no memory. */
+haft_rust_shared_t *haft_rust_shared_new(haft_effect_t *effect, const void *clause,
+                                         size_t payload_size, size_t result_size) {
+    if (effect->payload_size != payload_size || effect->result_size != result_size)
+        return NULL;
+    haft_rust_shared_t *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return NULL;
+    made->in_place = (haft_clause_t){effect, (haft_function_t *)(uintptr_t)clause, HAFT_CLAUSE_TAIL,
+                                     HAFTI_SHAPE(payload_size, result_size)};
+    made->handler =
+        (haft_handler_t){{1, 0, HAFTI_SET_UNNUMBERED, &made->in_place}, NULL, effect->name};
+    return made;
+}
+
+/* As haft_rust_handle. */
+void haft_rust_shared_handle(const haft_rust_shared_t *effect, void *state, void *(*body)(void *),
+                             void *argument) {
+    (void)haft_handle(&effect->handler, state, body, argument);
+}
+
 /* Starts or resumes a fiber; the slot of the effect that has suspended it, or NULL: it has ended. */
 void *haft_rust_resume(haft_fiber_t *fiber, const haft_rust_effect_t *effect) {
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, &effect->request);

@@ -18,7 +18,7 @@ macro_rules! opaque {
         }
     )*};
 }
-opaque! { haft_fiber_t haft_rust_effect_t haft_io_task_t haft_io_scope_t haft_io_channel_t }
+opaque! { haft_fiber_t haft_effect_t haft_rust_effect_t haft_rust_shared_t haft_io_task_t haft_io_scope_t haft_io_channel_t }
 
 pub type haft_body_t = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 pub type haft_rust_clause_t = unsafe extern "C" fn(*mut c_void, *mut c_void);
@@ -122,6 +122,25 @@ unsafe extern "C" {
     pub fn haft_rust_perform(effect: *mut haft_rust_effect_t, slot: *mut c_void);
     pub fn haft_rust_handle(
         effect: *const haft_rust_effect_t,
+        state: *mut c_void,
+        body: haft_body_t,
+        argument: *mut c_void,
+    );
+    pub fn haft_perform(
+        effect: *mut haft_effect_t,
+        payload: *mut c_void,
+        size: usize,
+        result: *mut c_void,
+        result_size: usize,
+    );
+    pub fn haft_rust_shared_new(
+        effect: *mut haft_effect_t,
+        clause: *const c_void,
+        payload_size: usize,
+        result_size: usize,
+    ) -> *mut haft_rust_shared_t;
+    pub fn haft_rust_shared_handle(
+        effect: *const haft_rust_shared_t,
         state: *mut c_void,
         body: haft_body_t,
         argument: *mut c_void,

@@ -69,11 +69,31 @@ struct Slot<E: Effect> {
 
 // ---- Descriptors ----
 
-/// One for each type, and for ever.
+/// What C has for a type of Rust: made once, and for ever.
 #[derive(Clone, Copy)]
-struct Descriptor(*mut sys::haft_rust_effect_t);
+struct Made(*mut c_void);
 // SAFETY: the C library's own, which any thread may use.
-unsafe impl Send for Descriptor {}
+unsafe impl Send for Made {}
+
+/// What `make` has made for the type, by this call or an earlier one.
+pub(crate) fn once_for(of: TypeId, make: fn() -> *mut c_void) -> *mut c_void {
+    static ALL: Mutex<Vec<(TypeId, Made)>> = Mutex::new(Vec::new());
+    thread_local! {
+        static KNOWN: RefCell<HashMap<TypeId, Made>> = RefCell::new(HashMap::new());
+    }
+    let look = || {
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().find(|(other, _)| *other == of);
+        if let Some((_, made)) = known {
+            return *made;
+        }
+        let made = Made(make());
+        all.push((of, made));
+        made
+    };
+    let found = KNOWN.try_with(|known| *known.borrow_mut().entry(of).or_insert_with(look));
+    found.unwrap_or_else(|_| look()).0
+}
 
 /// In place, where nobody handles the effect.
 unsafe extern "C" fn unhandled<E: Effect>(_: *mut c_void, payload: *mut c_void) {
@@ -95,30 +115,16 @@ unsafe extern "C" fn in_place<E: Effect>(state: *mut c_void, payload: *mut c_voi
     slot.answer = Some(clause.answer(slot.effect.take()));
 }
 
-fn make<E: Effect>() -> Descriptor {
-    static ALL: Mutex<Vec<(TypeId, Descriptor)>> = Mutex::new(Vec::new());
-    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = all.iter().find(|(of, _)| *of == TypeId::of::<E>());
-    if let Some((_, descriptor)) = known {
-        return *descriptor;
-    }
+fn make<E: Effect>() -> *mut c_void {
     let name = CString::new(type_name::<E>()).unwrap_or_default();
     // SAFETY: the name lives for ever, and the functions fit the effect's type.
     let made = unsafe { sys::haft_rust_effect_new(name.into_raw(), unhandled::<E>, in_place::<E>) };
     assert!(!made.is_null(), "no memory for an effect");
-    all.push((TypeId::of::<E>(), Descriptor(made)));
-    Descriptor(made)
+    made.cast()
 }
 
 fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
-    thread_local! {
-        static KNOWN: RefCell<HashMap<TypeId, Descriptor>> = RefCell::new(HashMap::new());
-    }
-    let found = KNOWN.try_with(|known| {
-        let mut known = known.borrow_mut();
-        *known.entry(TypeId::of::<E>()).or_insert_with(make::<E>)
-    });
-    found.unwrap_or_else(|_| make::<E>()).0
+    once_for(TypeId::of::<E>(), make::<E>).cast()
 }
 
 // ---- Performing ----

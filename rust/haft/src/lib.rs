@@ -20,7 +20,8 @@
 //!   calls of the C library (`std::net`, `std::thread::sleep`, `std::process`) suspends the task that does it,
 //!   and so do the crates that are built on std.
 //! - **Async code**: [`block_on`] suspends the task, not the thread.
-//! - **Effects**: [`perform`], [`handle`] and [`handle_general`], [`Computation`], [`Generator`].
+//! - **Effects**: [`perform`], [`handle`] and [`handle_general`], [`Computation`], [`Generator`];
+//!   those that C declares by [`shared_effect!`].
 //!
 //! # How unwinding is kept sound
 //!
@@ -59,6 +60,7 @@ mod generator;
 mod local;
 pub mod net;
 mod scope;
+mod shared;
 pub mod sync;
 mod task;
 mod wait;
@@ -87,9 +89,13 @@ pub use scope::{
     CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
     timeout,
 };
+pub use shared::{SharedEffect, handle_shared, perform_shared};
 pub use sync::{Receiver, RecvError, SendError, Sender, channel};
 pub use task::{
     Cancelled, JoinHandle, Options, dump, run, run_with, set_task_name, simulate, spawn,
     spawn_named, task_name,
 };
 pub use wait::{sleep, yield_now};
+
+#[doc(hidden)]
+pub use haft_sys as __sys;
