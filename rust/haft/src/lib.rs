@@ -59,6 +59,7 @@ mod future;
 mod generator;
 mod local;
 pub mod net;
+mod runtime;
 mod scope;
 mod shared;
 pub mod sync;
@@ -85,6 +86,7 @@ pub use generator::{Generator, Yielder};
 /// ```
 pub use haft_macros::test;
 pub use local::LocalKey;
+pub use runtime::Runtime;
 pub use scope::{
     CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
     timeout,

@@ -9,8 +9,10 @@ use std::any::Any;
 use std::ffi::{CStr, c_int, c_void};
 use std::os::fd::{AsFd, AsRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use std::{fmt, io, ptr, thread};
 
@@ -206,25 +208,39 @@ pub fn simulate<T>(seed: u64, main: impl FnOnce() -> T) -> T {
 
 /// What a task leaves to those who join it.
 pub(crate) struct Packet<T> {
-    outcome: Mutex<Option<thread::Result<T>>>,
+    left: Mutex<Left<T>>,
     done: Event,
     has_joiner: AtomicBool,
+}
+
+struct Left<T> {
+    outcome: Option<thread::Result<T>>,
+    waker: Option<Waker>,
 }
 
 impl<T> Packet<T> {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Packet {
-            outcome: Mutex::new(None),
+            left: Mutex::new(Left {
+                outcome: None,
+                waker: None,
+            }),
             done: Event::new(),
             has_joiner: AtomicBool::new(false),
         })
     }
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<thread::Result<T>>> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Left<T>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
     pub(crate) fn finish(&self, outcome: thread::Result<T>) {
-        *self.lock() = Some(outcome);
+        let mut left = self.lock();
+        left.outcome = Some(outcome);
+        let waker = left.waker.take();
+        drop(left);
         self.done.set();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
     /// Whether somebody has begun to join the task.
     pub(crate) fn has_joiner(&self) -> bool {
@@ -249,7 +265,7 @@ impl<T> Packet<T> {
         if self.done.try_wait().is_err() {
             return Err(Box::new(Cancelled(())));
         }
-        let outcome = self.lock().take();
+        let outcome = self.lock().outcome.take();
         outcome.unwrap_or_else(|| Err(elsewhere().unwrap_or_else(|| Box::new(Cancelled(())))))
     }
 }
@@ -318,11 +334,14 @@ pub(crate) unsafe fn start<F: FnOnce()>(
 
 /// A task whose end can be waited for, as [`std::thread::JoinHandle`] of a thread.
 ///
-/// If it is dropped, the task goes on.
+/// It is a future, too, for async code on other threads. If it is dropped, the task goes on.
 #[must_use = "a task whose handle is dropped goes on, and its panic is seen by nobody"]
 pub struct JoinHandle<T>(Arc<Packet<T>>);
 
 impl<T> JoinHandle<T> {
+    pub(crate) fn of(packet: Arc<Packet<T>>) -> Self {
+        JoinHandle(packet)
+    }
     pub(crate) fn packet(&self) -> &Packet<T> {
         &self.0
     }
@@ -345,6 +364,19 @@ impl<T> JoinHandle<T> {
     /// Whether the task has ended, so that a join returns at once.
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = thread::Result<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut left = self.0.lock();
+        if let Some(outcome) = left.outcome.take() {
+            return Poll::Ready(outcome);
+        }
+        left.waker = Some(context.waker().clone());
+        Poll::Pending
     }
 }
 
@@ -401,11 +433,18 @@ where
     T: Send + 'static,
 {
     let packet = Packet::new();
-    let mine = Arc::clone(&packet);
-    let function = move || mine.finish(catch_unwind(AssertUnwindSafe(function)));
+    spawn_for(Arc::clone(&packet), name, function);
+    JoinHandle(packet)
+}
+
+pub(crate) fn spawn_for<F, T>(packet: Arc<Packet<T>>, name: Option<&'static CStr>, function: F)
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let function = move || packet.finish(catch_unwind(AssertUnwindSafe(function)));
     // SAFETY: the function borrows nothing, and is `Send`.
     unsafe { start(ptr::null_mut(), name, function) };
-    JoinHandle(packet)
 }
 
 /// Names the current task, for dumps and messages. Tasks that it spawns inherit the name. Outside of

@@ -528,3 +528,53 @@ fn a_dump_names_tasks_and_what_they_wait_for() {
     assert!(text.contains("task 'cleaner' waits for"), "{text}");
     assert!(haft::dump(std::io::stderr()).is_err()); // outside of a run
 }
+
+#[test]
+fn a_task_of_another_thread_is_a_future() {
+    let runtime = haft::Runtime::new(haft::Options::new()).unwrap();
+    let event = Arc::new(haft::sync::Event::new());
+    let tasks: Vec<_> = (0..100)
+        .map(|number| {
+            let event = Arc::clone(&event);
+            runtime.spawn(move || {
+                event.wait();
+                number
+            })
+        })
+        .collect();
+    let panics = runtime.spawn(|| -> u32 { resume_unwind(Box::new("no luck")) });
+    let sum = haft::run(|| {
+        let event = haft::spawn(move || {
+            haft::sleep(SHORT);
+            event.set();
+        });
+        let sum = haft::block_on(async {
+            let mut sum = 0;
+            for task in tasks {
+                sum += task.await.unwrap();
+            }
+            sum
+        });
+        event.join().unwrap();
+        sum
+    });
+    assert_eq!(sum, 4950);
+    assert_eq!(message(haft::block_on(panics).unwrap_err()), "no luck");
+}
+
+#[test]
+fn a_runtime_waits_for_its_tasks_and_says_why_it_does_not_begin() {
+    let done = Arc::new(AtomicUsize::new(0));
+    let runtime = haft::Runtime::new(haft::Options::new().threads(2)).unwrap();
+    for _ in 0..10 {
+        let done = Arc::clone(&done);
+        drop(runtime.spawn(move || {
+            haft::sleep(SHORT);
+            done.fetch_add(1, Ordering::Relaxed);
+        }));
+    }
+    drop(runtime);
+    assert_eq!(done.load(Ordering::Relaxed), 10);
+    let refused = haft::Runtime::new(haft::Options::new().backend(c"none"));
+    assert!(refused.is_err());
+}
