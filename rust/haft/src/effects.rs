@@ -16,8 +16,8 @@
 use haft_sys as sys;
 use std::any::{Any, TypeId, type_name};
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::collections::HashMap;
 use std::ffi::{CString, c_void};
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -75,24 +75,56 @@ struct Made(*mut c_void);
 // SAFETY: the C library's own, which any thread may use.
 unsafe impl Send for Made {}
 
-/// What `make` has made for the type, by this call or an earlier one.
-pub(crate) fn once_for(of: TypeId, make: fn() -> *mut c_void) -> *mut c_void {
-    static ALL: Mutex<Vec<(TypeId, Made)>> = Mutex::new(Vec::new());
-    thread_local! {
-        static KNOWN: RefCell<HashMap<TypeId, Made>> = RefCell::new(HashMap::new());
-    }
-    let look = || {
-        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().find(|(other, _)| *other == of);
-        if let Some((_, made)) = known {
-            return *made;
+/// A hash of a type is a part of what the type is known by.
+struct OfType(u64);
+impl Hasher for OfType {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
         }
-        let made = Made(make());
-        all.push((of, made));
-        made
-    };
-    let found = KNOWN.try_with(|known| *known.borrow_mut().entry(of).or_insert_with(look));
-    found.unwrap_or_else(|_| look()).0
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// What `make` has made for the type, by this call or an earlier one. Each perform asks this.
+pub(crate) fn once_for(of: TypeId, make: fn() -> *mut c_void) -> *mut c_void {
+    const PLACES: usize = 32;
+    type Place = Cell<Option<(TypeId, Made)>>;
+    thread_local! {
+        /// By the type's hash; a type may push out another.
+        static KNOWN: [Place; PLACES] = const { [const { Cell::new(None) }; PLACES] };
+    }
+    let mut hash = OfType(0);
+    of.hash(&mut hash);
+    KNOWN.with(|known| {
+        let place = &known[hash.finish() as usize % PLACES];
+        match place.get() {
+            Some((other, made)) if other == of => made.0,
+            _ => {
+                let made = look_up(of, make);
+                place.set(Some((of, made)));
+                made.0
+            }
+        }
+    })
+}
+
+#[cold]
+fn look_up(of: TypeId, make: fn() -> *mut c_void) -> Made {
+    static ALL: Mutex<Vec<(TypeId, Made)>> = Mutex::new(Vec::new());
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = all.iter().find(|(other, _)| *other == of);
+    if let Some((_, made)) = known {
+        return *made;
+    }
+    let made = Made(make());
+    all.push((of, made));
+    made
 }
 
 /// In place, where nobody handles the effect.
@@ -420,8 +452,16 @@ fn thread_ends() -> bool {
 }
 
 /// Before the thread makes a computation.
-fn check_thread<E: Effect>() {
-    descriptor::<E>(); // has a destructor, so std has had an entry made
+fn check_thread() {
+    struct Watched;
+    impl Drop for Watched {
+        fn drop(&mut self) {}
+    }
+    thread_local! {
+        /// It has a destructor, so std has an entry made, which is seen.
+        static WATCHED: Watched = const { Watched };
+    }
+    let _ = WATCHED.try_with(|_| ());
     // SAFETY: any thread may call it.
     let watched = unsafe { sys::haft_rust_watches_thread() };
     assert!(watched, "this C library does not tell when a thread ends");
@@ -437,7 +477,7 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// # Panics
     /// If there is no memory for a stack.
     pub fn new(body: impl FnOnce() -> R + 'static) -> Self {
-        check_thread::<E>();
+        check_thread();
         Computation {
             // SAFETY: the body borrows nothing.
             fiber: ManuallyDrop::new(unsafe { Fiber::new(Box::new(body)) }),
