@@ -14,13 +14,13 @@
 
 #include <limits.h>
 
-static uintptr_t key_of(const pthread_cond_t *condition) {
+static uintptr_t key_of_condition(const pthread_cond_t *condition) {
     return (uintptr_t)condition + HAFT_POSIX_CONDITION;
 }
 
 static int wait_on_task(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t deadline) {
     int before = haft_posix_error();
-    haft_posix_waiter_t waiter = {.key = key_of(condition), .bits = UINT32_MAX};
+    haft_posix_waiter_t waiter = {.key = key_of_condition(condition), .bits = UINT32_MAX};
     haft_posix_list(&waiter, NULL, 0);
     int code = pthread_mutex_unlock(mutex);
     if (code != 0) {
@@ -68,12 +68,12 @@ HAFT_POSIX_EXPORT int pthread_cond_timedwait(pthread_cond_t *restrict condition,
 /* ---- Signalling ---- */
 
 HAFT_POSIX_EXPORT int pthread_cond_signal(pthread_cond_t *condition) {
-    if (haft_posix_wake(key_of(condition), 1, UINT32_MAX) != 0)
+    if (haft_posix_wake(key_of_condition(condition), 1, UINT32_MAX) != 0)
         return 0;
     return SYSTEM(pthread_cond_signal)(condition);
 }
 
 HAFT_POSIX_EXPORT int pthread_cond_broadcast(pthread_cond_t *condition) {
-    haft_posix_wake(key_of(condition), INT_MAX, UINT32_MAX);
+    haft_posix_wake(key_of_condition(condition), INT_MAX, UINT32_MAX);
     return SYSTEM(pthread_cond_broadcast)(condition);
 }

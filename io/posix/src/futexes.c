@@ -23,7 +23,7 @@ static long ask_kernel(const void *argument) {
                                 c->third);
 }
 
-static uintptr_t key_of(const futex_call_t *c, long word) {
+static uintptr_t key_at(const futex_call_t *c, long word) {
     return (uintptr_t)word +
            ((c->operation & FUTEX_PRIVATE_FLAG) != 0 ? HAFT_POSIX_FUTEX : HAFT_POSIX_SHARED_FUTEX);
 }
@@ -47,7 +47,7 @@ static bool is_word(long address) {
 }
 
 static long wait_on_task(const futex_call_t *c, int64_t deadline, uint32_t bits) {
-    haft_posix_waiter_t waiter = {.key = key_of(c, c->word), .bits = bits};
+    haft_posix_waiter_t waiter = {.key = key_at(c, c->word), .bits = bits};
     if (haft_posix_list(&waiter, (const uint32_t *)c->word, (uint32_t)c->value))
         return haft_posix_await(&waiter, deadline) || deadline == HAFT_IO_FOREVER ? 0 : -ETIMEDOUT;
     /* Two tasks that park their one thread change its word in turns, and neither waits: what they
@@ -69,7 +69,7 @@ static long wait_for_word(const futex_call_t *c, bool is_point_in_time, uint32_t
 /* The kernel wakes one where it is asked for none. */
 static long wake(const futex_call_t *c, uint32_t bits) {
     int most = (int)c->value > 1 ? (int)c->value : 1;
-    int woken = haft_posix_wake(key_of(c, c->word), most, bits);
+    int woken = haft_posix_wake(key_at(c, c->word), most, bits);
     if (woken == most)
         return woken;
     futex_call_t rest = *c;
@@ -82,7 +82,7 @@ static long requeue(const futex_call_t *c) {
     int most_woken = (int)c->value, most_moved = (int)c->limit;
     if (most_woken < 0 || most_moved < 0)
         return ask_kernel(c);
-    return haft_posix_requeue(key_of(c, c->word), key_of(c, c->other), most_woken, most_moved,
+    return haft_posix_requeue(key_at(c, c->word), key_at(c, c->other), most_woken, most_moved,
                               ask_kernel, c);
 }
 
