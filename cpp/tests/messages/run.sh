@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Each case of cases.cpp must not compile, and the first lines of the compiler's message must name
 # what its line `// CASE name: words` says; the case `fine` must compile.
 set -u
@@ -61,4 +62,3 @@ refuses "haft.hpp is C++20" -std=c++17
 refuses "haft.hpp needs exceptions" -fno-exceptions
 
 exit $failures
-# SPDX-License-Identifier: MIT

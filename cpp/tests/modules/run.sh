@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # haft.hpp in the global fragment of a C++20 module.
 set -eu
 folder=$(cd "$(dirname "$0")" && pwd)
@@ -16,4 +17,3 @@ else
 fi
 $CXX user.o effects.o "$HAFT_BUILD_DIR/core/libhaft.a" -pthread -o program
 ./program
-# SPDX-License-Identifier: MIT
