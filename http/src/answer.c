@@ -8,7 +8,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/uio.h>
 #include <time.h>
+
+enum { MOST_AT_ONCE = 1024 * 1024 }; /* bytes of a file, each with a deadline of its own */
 
 /* ---- Gathering ---- */
 
@@ -112,25 +115,17 @@ static const char *reason_of(int status) {
     return "";
 }
 
-enum { DATE_SIZE = 29 };
-
-/* 9110, 5.6.7. Each thread makes it once a second; nothing waits here, so the task does not leave the thread. */
+/* Each thread makes it once a second; nothing waits here, so the task does not leave the thread. */
 __attribute__((noinline)) static void put_date(char *into) {
     static _Thread_local time_t made_at;
-    static _Thread_local char date[80]; /* gcc does not know how small the numbers are */
+    static _Thread_local char date[HAFTI_HTTP_DATE + 1];
     struct timespec now;
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
     if (now.tv_sec != made_at) {
-        static const char days[] = "SunMonTueWedThuFriSat";
-        static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-        struct tm parts;
-        gmtime_r(&now.tv_sec, &parts);
-        snprintf(date, sizeof date, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
-                 days + 3 * parts.tm_wday, parts.tm_mday, months + 3 * parts.tm_mon,
-                 parts.tm_year + 1900, parts.tm_hour, parts.tm_min, parts.tm_sec);
+        hafti_http_put_date(now.tv_sec, date);
         made_at = now.tv_sec;
     }
-    memcpy(into, date, DATE_SIZE);
+    memcpy(into, date, HAFTI_HTTP_DATE);
 }
 
 static char *put(char *to, const char *text, size_t size) {
@@ -167,7 +162,7 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
     to = put_text(to, reason_of(answer->status));
     to = put_text(to, "\r\nDate: ");
     put_date(to);
-    to = put_text(to + DATE_SIZE, "\r\n");
+    to = put_text(to + HAFTI_HTTP_DATE, "\r\n");
     if (answer->chunked) {
         to = put_text(to, "Transfer-Encoding: chunked\r\n");
     } else if (size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304) {
@@ -339,6 +334,54 @@ int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size
     if (size == 0 || answer->without_body)
         return 0;
     return answer->chunked ? write_chunk(request, bytes, size) : gather(request, bytes, size);
+}
+
+/* What the kernel has in memory; -EAGAIN: it would have to read the disk. Here, so that errno is this thread's. */
+__attribute__((noinline)) static ssize_t read_cached(int file, void *into, size_t size,
+                                                     int64_t offset) {
+    struct iovec part = {into, size};
+    ssize_t got = preadv2(file, &part, 1, offset, RWF_NOWAIT);
+    return got >= 0 ? got : -EAGAIN;
+}
+
+static int gather_file(haft_http_request_t *request, int file, int64_t offset, size_t size) {
+    hafti_http_answer_t *answer = &request->answer;
+    while (size != 0) {
+        char *into = answer->block + answer->size;
+        ssize_t got = read_cached(file, into, size, offset);
+        if (got < 0)
+            got = haft_io_pread(file, into, size, offset);
+        if (got <= 0)
+            return fail(request, got == 0 ? -EIO : (int)got);
+        answer->size += (size_t)got;
+        offset += got;
+        size -= (size_t)got;
+    }
+    return 0;
+}
+
+static int send_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size) {
+    int code = send_gathered(request);
+    while (code == 0 && size != 0) {
+        size_t part = size < MOST_AT_ONCE ? (size_t)size : MOST_AT_ONCE;
+        ssize_t sent = hafti_http_stream_send_file(request->message.stream, file, &offset, part,
+                                                   write_deadline(request, part));
+        if (sent <= 0)
+            return fail(request, sent == 0 ? -EIO : (int)sent);
+        size -= (uint64_t)sent;
+    }
+    return code;
+}
+
+/* A file that has become shorter is an error, and no end of the answer. */
+int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size) {
+    hafti_http_answer_t *answer = &request->answer;
+    answer->left -= size;
+    if (answer->without_body || size == 0)
+        return 0;
+    return size <= HAFT_IO_LENT_SIZE - answer->size
+               ? gather_file(request, file, offset, (size_t)size)
+               : send_file(request, file, offset, size);
 }
 
 int haft_http_flush(haft_http_request_t *request) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of libhaft-http share. From below: stream.c (bytes of a connection), memory.c (what lives as long as a
- * message), message.c (a head, parsed and checked), body.c, text.c (decoding), routes.c, answer.c, request.c, connection.c (one
- * request after the other), server.c.
+ * message), message.c (a head, parsed and checked), body.c, text.c (decoding), routes.c, answer.c, request.c, conditions.c and
+ * files.c, connection.c (one request after the other), server.c.
  *
  * Memory of a connection. While it waits for a request it has its frame on the task's stack, and nothing else. A request
  * has a block of haft_io_lend for its head, what is left of which is its memory (memory.c); what it reads of the network
@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 enum {
     HAFTI_HTTP_FIELDS = 100,
@@ -48,6 +49,8 @@ typedef struct {
     int (*write_all)(hafti_http_stream_t *stream, const void *buffer, size_t size);
     int (*shutdown)(hafti_http_stream_t *stream, int how);
     void (*close)(hafti_http_stream_t *stream);
+    /* As haft_io_send_file; NULL: the bytes are read, and written. */
+    ssize_t (*send_file)(hafti_http_stream_t *stream, int file, int64_t *offset, size_t size);
 } hafti_http_stream_operations_t;
 
 struct hafti_http_stream {
@@ -66,6 +69,9 @@ ssize_t hafti_http_stream_exchange(hafti_http_stream_t *stream, const void *bloc
                                    int64_t deadline);
 int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size_t size,
                             int64_t deadline);
+/* Sends up to `size` bytes of a file, from `*offset` on: how many; 0 at its end. */
+ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, int file, int64_t *offset,
+                                    size_t size, int64_t deadline);
 
 /* ---- message.c, body.c, memory.c: a request, or the answer to one ---------------------------- */
 
@@ -163,6 +169,14 @@ ssize_t hafti_http_decode(const char *bytes, size_t size, bool plus, char *into)
 const char *hafti_http_parameter(hafti_http_message_t *message, const char *bytes, size_t size,
                                  const char *name);
 
+/* ---- date.c, types.c ------------------------------------------------------------------------ */
+
+enum { HAFTI_HTTP_DATE = 29 }; /* bytes */
+void hafti_http_put_date(time_t time, char into[HAFTI_HTTP_DATE + 1]);
+bool hafti_http_parse_date(const char *text, time_t *time);
+/* The media type for a file of this name. */
+const char *hafti_http_type_of(const char *name);
+
 /* ---- routes.c ------------------------------------------------------------------------------- */
 
 typedef struct hafti_http_node hafti_http_node_t;
@@ -231,6 +245,31 @@ int hafti_http_answer_complete(haft_http_request_t *request);
 int hafti_http_answer_status(haft_http_request_t *request, int status);
 int hafti_http_send_continue(haft_http_request_t *request);
 
+/* Bytes of a file, for an answer of just so many. */
+int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size);
+
+/* ---- conditions.c, files.c ------------------------------------------------------------------ */
+
+/* Which version of it a representation is. */
+typedef struct {
+    char tag[80]; /* with its quotes */
+    bool is_weak; /* the version may have had other bytes */
+    time_t modified;
+} hafti_http_version_t;
+
+typedef struct {
+    uint64_t first, count;
+} hafti_http_range_t;
+
+/* 0; or the status that the request gets instead: 304 or 412. */
+int hafti_http_precondition(haft_http_request_t *request, const hafti_http_version_t *version);
+/* 206; 200: all of it; 416: it has no such range. */
+int hafti_http_range(haft_http_request_t *request, const hafti_http_version_t *version,
+                     uint64_t size, hafti_http_range_t *range);
+
+typedef struct hafti_http_files hafti_http_files_t;
+void hafti_http_files_free(hafti_http_files_t *files);
+
 /* ---- connection.c, server.c ----------------------------------------------------------------- */
 
 /* A connection's place in its server's list. */
@@ -249,6 +288,7 @@ typedef struct hafti_http_around {
 struct haft_http_server {
     hafti_http_node_t *routes;
     hafti_http_around_t *around;
+    hafti_http_files_t *files;
     haft_http_limits_t limits;
     haft_http_log_t *log;
     void *log_argument;

@@ -32,6 +32,7 @@ void haft_http_server_free(haft_http_server_t *server) {
     if (server == NULL)
         return;
     hafti_http_routes_free(server->routes);
+    hafti_http_files_free(server->files);
     while (server->around != NULL) {
         hafti_http_around_t *around = server->around;
         server->around = around->inner;

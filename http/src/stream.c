@@ -2,6 +2,8 @@
 /* A connection as a stream: its operations over a socket, each with a limit of time, and what has been read of it. */
 #include "internal.h"
 
+#include <signal.h>
+
 static ssize_t socket_read_lent(hafti_http_stream_t *stream, const void **bytes) {
     return haft_io_read_lent(stream->descriptor, bytes);
 }
@@ -23,8 +25,29 @@ static void socket_close(hafti_http_stream_t *stream) {
     haft_io_close(stream->descriptor);
 }
 
+static void do_nothing(int signal) {
+    (void)signal;
+}
+
+/* sendfile(2) to a broken connection sends SIGPIPE, which no flag forbids. A handler ends with exec, so that processes
+   which this one starts have the default action again. */
+static void catch_broken_pipes(void) {
+    struct sigaction action;
+    if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL)
+        sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing, .sa_flags = SA_RESTART},
+                  NULL);
+}
+
+static ssize_t socket_send_file(hafti_http_stream_t *stream, int file, int64_t *offset,
+                                size_t size) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, catch_broken_pipes);
+    return haft_io_send_file(stream->descriptor, file, offset, size);
+}
+
 static const hafti_http_stream_operations_t socket_operations = {
-    socket_read_lent, socket_exchange, socket_write_all, socket_shutdown, socket_close,
+    socket_read_lent, socket_exchange, socket_write_all,
+    socket_shutdown,  socket_close,    socket_send_file,
 };
 
 void hafti_http_stream_open(hafti_http_stream_t *stream, int descriptor) {
@@ -62,4 +85,27 @@ int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, deadline);
     return stream->operations->write_all(stream, bytes, size);
+}
+
+/* Of a stream whose bytes are not the socket's. */
+static ssize_t copy_file(hafti_http_stream_t *stream, int file, int64_t *offset, size_t size) {
+    void *block = haft_io_lend();
+    HAFT_IO_SCOPED_LENT const void *const lent = block; /* also when the task is cancelled */
+    if (lent == NULL)
+        return -ENOMEM;
+    ssize_t got =
+        haft_io_pread(file, block, size < HAFT_IO_LENT_SIZE ? size : HAFT_IO_LENT_SIZE, *offset);
+    int code = got > 0 ? stream->operations->write_all(stream, block, (size_t)got) : 0;
+    if (code == 0 && got > 0)
+        *offset += got;
+    return code == 0 ? got : code;
+}
+
+ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, int file, int64_t *offset,
+                                    size_t size, int64_t deadline) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, deadline);
+    return stream->operations->send_file != NULL
+               ? stream->operations->send_file(stream, file, offset, size)
+               : copy_file(stream, file, offset, size);
 }

@@ -44,12 +44,36 @@ static inline void simulate_seeds(void *(*body)(void *)) {
     }
 }
 
+/* What a client says, what is in the answers that it hears, in this order, and how many there are. */
+typedef struct {
+    const char *says;
+    const char *hears[5];
+    int answers;
+} talk_t;
+
+#define END " HTTP/1.1\r\nHost: here\r\n\r\n"
+#define WITH(fields) " HTTP/1.1\r\nHost: here\r\n" fields "\r\n\r\n"
+
 /* How often the word is in the text. */
 static inline int times_in(const char *text, const char *word) {
     int count = 0;
     while ((text = strstr(text, word)) != NULL)
         count++, text++;
     return count;
+}
+
+/* What must not be heard is in `never`, which may be NULL. */
+static inline void run_talk(uint16_t port, const talk_t *talk, const char *never) {
+    static char heard[300000];
+    say_and_hear(port, talk->says, strlen(talk->says), false, heard, sizeof heard);
+    const char *at = heard;
+    for (size_t i = 0; i < 5 && talk->hears[i] != NULL && at != NULL; i++)
+        at = strstr(at, talk->hears[i]);
+    if (at == NULL || times_in(heard, "HTTP/1.1 ") != talk->answers ||
+        (never != NULL && strstr(heard, never) != NULL)) {
+        fprintf(stderr, "%s\ngot\n%.900s\n", talk->says, heard);
+        abort();
+    }
 }
 
 #endif

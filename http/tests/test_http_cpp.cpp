@@ -7,6 +7,9 @@
 
 #include "check_http.h"
 
+#include <filesystem>
+#include <fstream>
+
 namespace http = haft::http;
 namespace io = haft::io;
 
@@ -30,6 +33,18 @@ static std::string get(std::uint16_t port, const std::string &path,
 static bool has(const std::string &text, std::string_view part) {
     return text.find(part) != std::string::npos;
 }
+
+/* A folder with one file. */
+struct temporary_folder {
+    std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("haft_http_cpp_" + std::to_string(getpid()));
+    temporary_folder() {
+        std::filesystem::create_directory(path);
+        std::ofstream(path / "file.txt") << "from a file";
+    }
+    ~temporary_folder() { std::filesystem::remove_all(path); }
+};
+static const temporary_folder folder;
 
 static void add_routes(http::server &server) {
     server.get("/text", [](http::request &) { return "text"; });
@@ -63,6 +78,7 @@ static void add_routes(http::server &server) {
         server.stop();
         return "stopped";
     });
+    server.files("/files", folder.path, {.cache_control = "no-cache"});
     server.use([](http::request &in, const http::next &next) {
         auto user = in.header("X-User");
         if (in.target() == "/greet" && !user.has_value())
@@ -114,6 +130,8 @@ static void talk(http::server &server, std::string &log) {
           has(log, "GET /throws: std::runtime_error: no luck\n"));
     CHECK(has(get(port, "/throws/int"), "500 Internal") && has(log, "GET /throws/int: int\n"));
     CHECK(has(get(port, "/teapot"), "HTTP/1.1 418 \r\n") && !has(log, "teapot"));
+    std::string file = get(port, "/files/file.txt", "Range: bytes=5-\r\n");
+    CHECK(has(file, "Cache-Control: no-cache\r\n") && has(file, "\r\n\r\na file"));
     CHECK(has(get(port, "/split"), "500 Internal") && !has(get(port, "/split"), "Evil"));
     CHECK(has(get(port, "/nul"), "500 Internal"));
     CHECK(has(get(port, "/greet"), "401 Unauthorized"));

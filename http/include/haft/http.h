@@ -18,7 +18,7 @@
  * and the other connections go on. Effects that a handler performs are handled by what is around it.
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your own.
- * haft/http_client.h has the client.
+ * haft/http_client.h has the client, haft/http_files.h static files.
  *
  * Results: 0, or a count, or a negative error number, as in haft/io.h. Text that a function returns is a string that
  * lives as long as the request. Bytes of the network are checked before a handler sees them: what is not HTTP/1.1 as
@@ -267,5 +267,6 @@ int haft_http_serve(haft_http_server_t *server, int listener);
 #endif
 
 #include "http_client.h"
+#include "http_files.h"
 
 #endif

@@ -132,6 +132,10 @@ class request {
         io::detail::checked(haft_http_write(state, piece.data(), piece.size()), "write");
     }
     void flush() { io::detail::checked(haft_http_flush(state), "flush"); }
+    /* With an open file; see haft_http_answer_file. */
+    void answer_file(int file, const char *type) {
+        io::detail::checked(haft_http_answer_file(state, file, type), "answer_file");
+    }
     void set_trailer(const char *name, const std::string &value) {
         check_text(value);
         io::detail::checked(haft_http_set_trailer(state, name, value.c_str()), "set_trailer");
@@ -224,6 +228,13 @@ struct limits {
     std::chrono::nanoseconds grace = {};
 };
 
+struct files_options {
+    const char *index = nullptr; /* nullptr: "index.html"; "": none */
+    const char *cache_control = nullptr;
+    bool precompressed = false, dot_files = false;
+    const char *(*type_of)(const char *name) = nullptr;
+};
+
 struct run_options {
     const char *host = nullptr;
     std::uint16_t port = 0;
@@ -281,6 +292,20 @@ class server {
         auto kept = std::make_shared<F>(std::move(function));
         io::detail::checked(haft_http_use(state.get(), &call_around<F>, kept.get()), "use");
         functions.push_back(std::move(kept));
+    }
+
+    /* Static files: see haft_http_serve_files. */
+    void files(const std::string &prefix, const std::string &folder,
+               const files_options &how = {}) {
+        haft_http_files_options_t options = {};
+        options.index = how.index;
+        options.cache_control = how.cache_control;
+        options.precompressed = how.precompressed;
+        options.dot_files = how.dot_files;
+        options.type_of = how.type_of;
+        io::detail::checked(
+            haft_http_serve_files(state.get(), prefix.c_str(), folder.c_str(), &options),
+            [&] { return "serve files of " + folder; });
     }
 
     void set_limits(const limits &given) {

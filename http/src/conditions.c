@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a request asks of a representation that has a tag and a date: preconditions (RFC 9110, 13), and a range of its
+ * bytes (14). A field that cannot be read is as if it were not there.
+ */
+#include "internal.h"
+
+/* Whether a list of tags has ours, or is "*". A weak tag is never the same in the strong comparison (8.8.3.2). */
+static bool lists_tag(const char *list, const hafti_http_version_t *ours, bool strong) {
+    list += strspn(list, " \t,");
+    if (*list == '*')
+        return true;
+    for (size_t size = strlen(ours->tag); *list != '\0'; list += strspn(list, " \t,")) {
+        bool is_weak = strncmp(list, "W/", 2) == 0;
+        list += is_weak ? 2 : 0;
+        const char *end = *list == '"' ? strchr(list + 1, '"') : NULL;
+        if (end == NULL)
+            return false;
+        bool is_same = (size_t)(end + 1 - list) == size && memcmp(list, ours->tag, size) == 0;
+        if (is_same && !(strong && (is_weak || ours->is_weak)))
+            return true;
+        list = end + 1;
+    }
+    return false;
+}
+
+static bool has_date(haft_http_request_t *request, const char *name, time_t *date) {
+    const char *text = haft_http_header(request, name);
+    return text != NULL && hafti_http_parse_date(text, date);
+}
+
+static bool is_for_reading(const haft_http_request_t *request) {
+    return request->is_head || request->message.parser.method == HTTP_GET;
+}
+
+/* In the order of 13.2.2. */
+int hafti_http_precondition(haft_http_request_t *request, const hafti_http_version_t *version) {
+    time_t date;
+    const char *match = haft_http_header(request, "If-Match");
+    if (match != NULL ? !lists_tag(match, version, true)
+                      : has_date(request, "If-Unmodified-Since", &date) && version->modified > date)
+        return 412;
+    const char *none = haft_http_header(request, "If-None-Match");
+    if (none != NULL)
+        return !lists_tag(none, version, false) ? 0 : is_for_reading(request) ? 304 : 412;
+    bool is_old = is_for_reading(request) && has_date(request, "If-Modified-Since", &date) &&
+                  version->modified <= date;
+    return is_old ? 304 : 0;
+}
+
+/* 13.1.5: a date has to be the very same. */
+static bool holds_if_range(haft_http_request_t *request, const hafti_http_version_t *version) {
+    time_t date;
+    const char *text = haft_http_header(request, "If-Range");
+    if (text == NULL)
+        return true;
+    if (*text == '"' || strncmp(text, "W/", 2) == 0)
+        return lists_tag(text, version, true);
+    return hafti_http_parse_date(text, &date) && date == version->modified && !version->is_weak;
+}
+
+/* Digits; false: there are none. What is too large is as large as can be. */
+static bool take_number(const char **text, uint64_t *number) {
+    const char *at = *text;
+    for (*number = 0; *at >= '0' && *at <= '9'; at++) {
+        unsigned digit = (unsigned)(*at - '0');
+        *number = *number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : *number * 10 + digit;
+    }
+    bool has_some = at != *text;
+    *text = at;
+    return has_some;
+}
+
+/* first-last, first-, or -count (14.1.2). 0: that is none, or several; 206; 416: the file has no such bytes. */
+static int read_range(const char *text, uint64_t size, hafti_http_range_t *range) {
+    uint64_t first, last = UINT64_MAX;
+    bool has_first = take_number(&text, &first);
+    if (*text++ != '-')
+        return 0;
+    bool has_last = take_number(&text, &last);
+    if (!has_last)
+        last = UINT64_MAX;
+    if (*text != '\0' || (!has_first && !has_last) || (has_first && last < first))
+        return 0;
+    if (!has_first) {
+        if (last == 0)
+            return 416;
+        if (size == 0)
+            return 0; /* all of nothing, which no Content-Range can say */
+        first = last < size ? size - last : 0;
+        last = UINT64_MAX;
+    }
+    if (first >= size)
+        return 416;
+    *range = (hafti_http_range_t){first, (last < size ? last + 1 : size) - first};
+    return 206;
+}
+
+int hafti_http_range(haft_http_request_t *request, const hafti_http_version_t *version,
+                     uint64_t size, hafti_http_range_t *range) {
+    static const char unit[] = "bytes=";
+    *range = (hafti_http_range_t){0, size};
+    if (request->message.parser.method != HTTP_GET)
+        return 200;
+    const char *text = haft_http_header(request, "Range");
+    if (text == NULL || strncasecmp(text, unit, sizeof unit - 1) != 0 ||
+        !holds_if_range(request, version))
+        return 200;
+    int status = read_range(text + sizeof unit - 1, size, range);
+    return status != 0 ? status : 200;
+}
