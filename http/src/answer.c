@@ -344,6 +344,13 @@ __attribute__((noinline)) static ssize_t read_cached(int file, void *into, size_
     return got >= 0 ? got : -EAGAIN;
 }
 
+/* The file's fault, and not the client's. */
+static int fail_to_read(haft_http_request_t *request, int code) {
+    haft_http_note_failure(request,
+                           code == 0 ? "the file has become shorter" : haft_io_error_text(code));
+    return fail(request, code == 0 ? -EIO : code);
+}
+
 static int gather_file(haft_http_request_t *request, int file, int64_t offset, size_t size) {
     hafti_http_answer_t *answer = &request->answer;
     while (size != 0) {
@@ -352,7 +359,7 @@ static int gather_file(haft_http_request_t *request, int file, int64_t offset, s
         if (got < 0)
             got = haft_io_pread(file, into, size, offset);
         if (got <= 0)
-            return fail(request, got == 0 ? -EIO : (int)got);
+            return fail_to_read(request, (int)got);
         answer->size += (size_t)got;
         offset += got;
         size -= (size_t)got;
@@ -366,8 +373,10 @@ static int send_file(haft_http_request_t *request, int file, int64_t offset, uin
         size_t part = size < MOST_AT_ONCE ? (size_t)size : MOST_AT_ONCE;
         ssize_t sent = hafti_http_stream_send_file(request->message.stream, file, &offset, part,
                                                    write_deadline(request, part));
-        if (sent <= 0)
-            return fail(request, sent == 0 ? -EIO : (int)sent);
+        if (sent == 0)
+            return fail_to_read(request, 0);
+        if (sent < 0)
+            return fail(request, (int)sent);
         size -= (uint64_t)sent;
     }
     return code;

@@ -57,10 +57,12 @@ static void tell_failure(haft_http_request_t *request, const char *what) {
 static void judge(haft_http_request_t *request, int code) {
     hafti_http_message_t *message = &request->message;
     bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
-    if (code == 0 && has_begun)
+    bool is_lost =
+        request->answer.failed && request->failure == NULL; /* by the client, or the network */
+    if ((code == 0 && has_begun) || is_lost)
         return;
     bool is_of_body = code != 0 && code == message->error && message->status != 0;
-    if (code != 0 && request->failure == NULL && !request->answer.failed && !is_of_body)
+    if (code != 0 && request->failure == NULL && !is_of_body)
         request->failure = haft_io_error_text(code);
     if (code == 0)
         request->failure = "the handler has not answered";

@@ -2,7 +2,7 @@
 /*
  * What the files of libhaft-http share. From below: stream.c (bytes of a connection), memory.c (what lives as long as a
  * message), message.c (a head, parsed and checked), body.c, text.c (decoding), routes.c, answer.c, request.c, conditions.c and
- * files.c, connection.c (one request after the other), server.c.
+ * files.c, events.c, connection.c (one request after the other), server.c.
  *
  * Memory of a connection. While it waits for a request it has its frame on the task's stack, and nothing else. A request
  * has a block of haft_io_lend for its head, what is left of which is its memory (memory.c); what it reads of the network
@@ -221,6 +221,8 @@ typedef struct {
     bool chunked;
     bool without_body; /* what is written is not sent */
     bool failed;       /* the client has not got all of it, and never will */
+    bool has_events;   /* of which the last, or a comment, was sent at this time: */
+    int64_t last_event;
 } hafti_http_answer_t;
 
 struct haft_http_request {

@@ -117,5 +117,6 @@ const char *haft_http_trailer(haft_http_request_t *request, const char *name) {
 }
 
 void haft_http_note_failure(haft_http_request_t *request, const char *text) {
-    request->failure = hafti_http_copy(&request->message, text, strlen(text));
+    if (!request->answer.failed)
+        request->failure = hafti_http_copy(&request->message, text, strlen(text));
 }

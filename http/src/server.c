@@ -55,7 +55,8 @@ static void set_default_time(int64_t *limit, int64_t seconds) {
 int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits) {
     if (limits->head > HAFTI_HTTP_HEAD || limits->fields > HAFTI_HTTP_FIELDS ||
         limits->request_line > HAFTI_HTTP_HEAD || limits->idle_time < 0 || limits->head_time < 0 ||
-        limits->body_time < 0 || limits->write_time < 0 || limits->grace < 0)
+        limits->body_time < 0 || limits->write_time < 0 || limits->grace < 0 ||
+        limits->events_time < 0)
         return -EINVAL;
     haft_http_limits_t *set = &server->limits;
     *set = *limits;
@@ -72,6 +73,7 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
     set_default_time(&set->body_time, 10);
     set_default_time(&set->write_time, 30);
     set_default_time(&set->grace, 10);
+    set_default_time(&set->events_time, 15);
     return set->request_line <= set->head ? 0 : -EINVAL;
 }
 
@@ -219,6 +221,7 @@ static void *serve_until_stopped(void *argument) {
     serving->connections = haft_io_this_scope();
     haft_io_scope(accept_connections, serving, NULL);
     atomic_store(&server->stopping, true);
+    haft_io_event_set(&server->stop); /* also where it has not been told to */
     shut_idle_connections(server);
     int64_t deadline = haft_io_now() + server->limits.grace;
     while (atomic_load(&server->open) != 0) {

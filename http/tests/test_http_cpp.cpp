@@ -30,6 +30,21 @@ static std::string get(std::uint16_t port, const std::string &path,
     return ask(port, "GET " + path + " HTTP/1.1\r\nHost: here\r\n" + fields + "\r\n");
 }
 
+/* Clients that do not end their side. */
+static int open_and_ask(std::uint16_t port, const std::string &path) {
+    std::string says = "GET " + path + " HTTP/1.1\r\nHost: here\r\nLast-Event-ID: 6\r\n\r\n";
+    int connection = haft_io_connect_tcp("127.0.0.1", port);
+    CHECK(haft_io_write_all(connection, says.data(), says.size()) == 0);
+    return connection;
+}
+static std::string hear_until(std::uint16_t port, const std::string &path, std::string_view word) {
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = open_and_ask(port, path);
+    std::string heard;
+    for (char byte; heard.find(word) == std::string::npos; heard += byte)
+        CHECK(haft_io_read(connection, &byte, 1) == 1);
+    return heard;
+}
+
 static bool has(const std::string &text, std::string_view part) {
     return text.find(part) != std::string::npos;
 }
@@ -45,6 +60,8 @@ struct temporary_folder {
     ~temporary_folder() { std::filesystem::remove_all(path); }
 };
 static const temporary_folder folder;
+
+static io::channel<int> numbers;
 
 static void add_routes(http::server &server) {
     server.get("/text", [](http::request &) { return "text"; });
@@ -77,6 +94,15 @@ static void add_routes(http::server &server) {
     server.get("/stop", [&server](http::request &) {
         server.stop();
         return "stopped";
+    });
+    server.get("/events", [](http::request &in) {
+        in.begin_events();
+        in.send_event({.data = std::string(in.last_event_id().value_or("none"))});
+        while (std::optional<int> number = in.receive(numbers))
+            in.send_event({.data = "number " + std::to_string(*number), .type = "number"});
+    });
+    server.get("/wait", [](http::request &in) {
+        return in.sleep_for(std::chrono::milliseconds(1)) ? "to the end" : "in vain";
     });
     server.files("/files", folder.path, {.cache_control = "no-cache"});
     server.use([](http::request &in, const http::next &next) {
@@ -130,6 +156,9 @@ static void talk(http::server &server, std::string &log) {
           has(log, "GET /throws: std::runtime_error: no luck\n"));
     CHECK(has(get(port, "/throws/int"), "500 Internal") && has(log, "GET /throws/int: int\n"));
     CHECK(has(get(port, "/teapot"), "HTTP/1.1 418 \r\n") && !has(log, "teapot"));
+    io::spawn([] { numbers.send(7); });
+    CHECK(has(hear_until(port, "/events", "event: number\ndata: number 7\n\n"), "data: 6\n\n"));
+    hear_until(port, "/wait", "to the end");
     std::string file = get(port, "/files/file.txt", "Range: bytes=5-\r\n");
     CHECK(has(file, "Cache-Control: no-cache\r\n") && has(file, "\r\n\r\na file"));
     CHECK(has(get(port, "/split"), "500 Internal") && !has(get(port, "/split"), "Evil"));
@@ -144,11 +173,48 @@ static void talk(http::server &server, std::string &log) {
     CHECK(has(get(port, "/stop"), "stopped"));
 }
 
+/* A client that leaves cancels its handler, which waits in a scope of its own. */
+static void leave(http::server &server, bool &left) {
+    io::spawn([&] { CHECK(server.serve(io::listener("127.0.0.1", 0))); });
+    while (server.port() == 0)
+        io::sleep_for(std::chrono::milliseconds(1));
+    {
+        io::descriptor connection(open_and_ask(server.port(), "/leave"));
+        io::sleep_for(std::chrono::milliseconds(5));
+    }
+    while (!left)
+        io::sleep_for(std::chrono::milliseconds(1));
+    CHECK(has(get(server.port(), "/text"), "\r\n\r\ntext"));
+    server.stop();
+}
+
+static void test_leaving() {
+    bool left = false;
+    std::string log;
+    http::server server;
+    server.set_log([&](std::string_view line) { log.append(line) += '\n'; });
+    server.get("/text", [](http::request &) { return "text"; });
+    server.get("/leave", [&](http::request &) {
+        struct note_end {
+            bool &to;
+            ~note_end() { to = true; }
+        } note{left};
+        io::scope([] { io::sleep_for(std::chrono::hours(1)); });
+        return "too late";
+    });
+    server.cancel_with_client();
+    io::simulate({.seed = 1, .network = true}, [&] { leave(server, left); });
+    left = false;
+    io::run([&] { leave(server, left); });
+    CHECK(log.empty());
+}
+
 int main() {
     /* Its functions under handlers of the test. */
     CHECK(haft::handle(greet).with([](current_user) { return std::string("test"); }) ==
           "Hello, test");
 
+    test_leaving();
     http::server server;
     std::string log;
     server.set_log([&](std::string_view line) { log.append(line) += '\n'; });

@@ -18,7 +18,7 @@
  * and the other connections go on. Effects that a handler performs are handled by what is around it.
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your own.
- * haft/http_client.h has the client, haft/http_files.h static files.
+ * haft/http_client.h has the client, haft/http_files.h static files, haft/http_events.h server-sent events.
  *
  * Results: 0, or a count, or a negative error number, as in haft/io.h. Text that a function returns is a string that
  * lives as long as the request. Bytes of the network are checked before a handler sees them: what is not HTTP/1.1 as
@@ -75,6 +75,8 @@ typedef struct haft_http_limits {
     uint64_t least_rate; /* bytes a second of a body or an answer (1024) */
     int64_t
         grace; /* for requests that have come when the server is told to stop (10 s); then they are cut off */
+    int64_t
+        events_time; /* without an event (15 s); then a comment is sent, see haft_http_select_until */
 } haft_http_limits_t;
 
 /* Sets the limits; those that are 0 are the defaults. -EINVAL: one is negative, or beyond what it can be. Before the
@@ -249,7 +251,8 @@ int haft_http_flush(haft_http_request_t *request);
 /* Adds a field behind a body of unknown size. Errors as of haft_http_set_header; -ENOTSUP: the client cannot have any. */
 int haft_http_set_trailer(haft_http_request_t *request, const char *name, const char *value);
 
-/* For the log: notes why the handler is about to return an error. The text is copied. */
+/* For the log: notes why the handler is about to return an error. The text is copied. If that is only that the client has
+   gone, which the library has noticed before, nothing is noted. */
 void haft_http_note_failure(haft_http_request_t *request, const char *text);
 
 /* ---- Serving in a run of your own ----------------------------------------------------------- */
@@ -267,6 +270,7 @@ int haft_http_serve(haft_http_server_t *server, int listener);
 #endif
 
 #include "http_client.h"
+#include "http_events.h"
 #include "http_files.h"
 
 #endif

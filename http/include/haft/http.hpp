@@ -19,6 +19,7 @@
 #include <haft/http.h>
 #include <haft/io.hpp>
 
+#include <array>
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -57,6 +58,13 @@ struct cookie_options {
     std::chrono::seconds max_age = {}; /* negative: the cookie is removed */
     bool for_scripts = false, for_http = false;
     std::string same_site = "Lax";
+};
+
+/* A server-sent event; see haft_http_event_t. */
+struct event {
+    std::string data;
+    std::string type = {}, id = {};
+    std::chrono::milliseconds retry = {};
 };
 
 /* What a handler gets. It and what it returns by string_view live as long as the handler runs. */
@@ -141,11 +149,60 @@ class request {
         io::detail::checked(haft_http_set_trailer(state, name, value.c_str()), "set_trailer");
     }
 
+    /* Server-sent events. */
+    void begin_events() { io::detail::checked(haft_http_events_begin(state), "begin_events"); }
+    void send_event(const event &sent) {
+        for (const std::string *text : {&sent.data, &sent.type, &sent.id})
+            check_text(*text);
+        haft_http_event_t given = {};
+        given.data = sent.data.c_str();
+        given.type = sent.type.empty() ? nullptr : sent.type.c_str();
+        given.id = sent.id.empty() ? nullptr : sent.id.c_str();
+        given.retry = std::chrono::nanoseconds(sent.retry).count();
+        io::detail::checked(haft_http_events_send(state, &given), "send_event");
+    }
+    std::optional<std::string_view> last_event_id() {
+        return maybe(haft_http_events_last_id(state));
+    }
+
+    /* As io::select, until one of the cases is done; false: the client has gone, or the server is told to stop, so the
+       handler returns. See haft_http_select_until. */
+    template <typename... Cases>
+    bool select(Cases &&...cases) {
+        return select_until(io::forever, std::forward<Cases>(cases)...) == waited::for_a_case;
+    }
+    /* The next value of a channel; std::nullopt: it is closed, or the client has gone, or the server is told to stop. */
+    template <typename T>
+    std::optional<T> receive(io::channel<T> &from) {
+        std::optional<T> value;
+        select(io::on_receive(from, [&](std::optional<T> got) { value = std::move(got); }));
+        return value;
+    }
+    /* Waits for a while; false: the client has gone, or the server is told to stop. */
+    template <typename Rep, typename Period>
+    bool sleep_for(std::chrono::duration<Rep, Period> time) {
+        return select_until(io::from_now(time)) == waited::to_the_end;
+    }
+
     haft_http_request_t *get() const { return state; }
     /* The error that read() or body() has thrown, for whoever returns it to haft/http.h; 0: none. */
     int body_error() const { return failed; }
 
   private:
+    enum class waited { for_a_case, to_the_end, in_vain };
+    template <typename Time, typename... Cases>
+    waited select_until(Time time, Cases &&...cases) {
+        std::array<haft_io_select_case_t, sizeof...(Cases)> choices = {cases.choice()...};
+        int chosen = haft_http_select_until(state, choices.data(), choices.size(),
+                                            io::detail::deadline_of(time));
+        if (chosen == -ETIMEDOUT)
+            return waited::to_the_end;
+        if (chosen == -ECONNRESET || chosen == -ESHUTDOWN)
+            return waited::in_vain;
+        std::size_t index = io::detail::counted(chosen, "select"), at = 0;
+        ((at++ == index ? cases.done(choices[index].code) : void()), ...);
+        return waited::for_a_case;
+    }
     static std::optional<std::string_view> maybe(const char *text) {
         return text != nullptr ? std::optional<std::string_view>(text) : std::nullopt;
     }
@@ -191,8 +248,7 @@ int call(haft_http_request_t *state, F &&function) {
     try {
         function(in);
         return 0;
-    } catch (const io::cancelled &) {
-        throw;
+    } catch (const io::cancelled &) { /* goes on below, since no exception may leave the handler */
     } catch (const error &refused) {
         return haft_http_answer_text(state, refused.status(), refused.what());
     } catch (const std::exception &failure) {
@@ -207,6 +263,7 @@ int call(haft_http_request_t *state, F &&function) {
         haft_http_note_failure(state, io::detail::type_of_exception().c_str());
         return HAFT_IO_BY_EXCEPTION;
     }
+    return haft_io_unwind_cancelled();
 }
 
 } // namespace detail
@@ -225,7 +282,7 @@ struct limits {
     std::size_t connections = 0;
     std::chrono::nanoseconds idle_time = {}, head_time = {}, body_time = {}, write_time = {};
     std::uint64_t least_rate = 0;
-    std::chrono::nanoseconds grace = {};
+    std::chrono::nanoseconds grace = {}, events_time = {};
 };
 
 struct files_options {
@@ -294,6 +351,11 @@ class server {
         functions.push_back(std::move(kept));
     }
 
+    /* Middleware: a client that goes away cancels its handler; see haft_http_cancel_with_client. */
+    void cancel_with_client() {
+        io::detail::checked(haft_http_use(state.get(), &haft_http_cancel_with_client, nullptr),
+                            "use");
+    }
     /* Static files: see haft_http_serve_files. */
     void files(const std::string &prefix, const std::string &folder,
                const files_options &how = {}) {
@@ -321,6 +383,7 @@ class server {
         set.write_time = given.write_time.count();
         set.least_rate = given.least_rate;
         set.grace = given.grace.count();
+        set.events_time = given.events_time.count();
         io::detail::checked(haft_http_set_limits(state.get(), &set), "set_limits");
     }
     /* Gets each line of the log; must not wait, nor throw. */

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* What services use beside routes and answers: server-sent events, handlers that end with their client. Each case runs over the
+   simulated network, whose time is virtual, and where it needs no virtual time, over sockets. */
+#include "check_http.h"
+
+#include <poll.h>
+
+static haft_http_server_t *server;
+static char log_lines[4096];
+
+static void note(void *unused, const char *line) {
+    (void)unused;
+    strncat(log_lines, line, sizeof log_lines - strlen(log_lines) - 2);
+    strcat(log_lines, "\n");
+}
+
+static void *serve(void *unused) {
+    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
+    return unused;
+}
+
+static uint16_t start(void) {
+    log_lines[0] = '\0';
+    haft_io_spawn(serve, NULL);
+    while (haft_http_port(server) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    return haft_http_port(server);
+}
+
+static int ask(uint16_t port, const char *says) {
+    int connection = haft_io_connect_tcp("127.0.0.1", port);
+    CHECK(connection >= 0 && haft_io_write_all(connection, says, strlen(says)) == 0);
+    return connection;
+}
+
+/* Reads until the word has come: all that has. */
+static const char *hear_until(int connection, const char *word) {
+    static char heard[100000];
+    size_t size = 0;
+    do {
+        ssize_t got = haft_io_read(connection, heard + size, sizeof heard - 1 - size);
+        if (got <= 0) {
+            fprintf(stderr, "no %s in\n%.900s\n", word, heard);
+            abort();
+        }
+        heard[size += (size_t)got] = '\0';
+    } while (strstr(heard, word) == NULL);
+    return heard;
+}
+
+static void hear_end(int connection) {
+    char more[1000];
+    ssize_t got;
+    while ((got = haft_io_read(connection, more, sizeof more)) > 0)
+        continue;
+    CHECK(got == 0);
+}
+
+/* ---- Server-sent events ---- */
+
+static haft_io_channel_t *news;
+static int news_ended; /* what the wait of the last handler has returned */
+
+static int send_news(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    char line[20];
+    const char *last = haft_http_events_last_id(request);
+    int code = haft_http_events_begin(request), ended = 0;
+    CHECK(haft_http_events_send(request, &(haft_http_event_t){.id = "a\rb"}) == -EINVAL);
+    if (code == 0 && last != NULL)
+        code = haft_http_events_send(request, &(haft_http_event_t){.data = last, .type = "again"});
+    while (code == 0 && (ended = haft_http_events_receive(request, news, line)) == 0)
+        code = haft_http_events_send(request, &(haft_http_event_t){.data = line, .id = "7"});
+    news_ended = ended;
+    return code;
+}
+
+static int send_shapes(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    static const haft_http_event_t events[] = {
+        {.data = "one\ntwo\r\nthree\rfour"},
+        {.data = "", .type = "empty"},
+        {.id = "5", .retry = 3 * HAFT_IO_SECOND},
+        {.data = "\n"},
+    };
+    int code = haft_http_events_begin(request);
+    for (size_t i = 0; i < sizeof events / sizeof *events && code == 0; i++)
+        code = haft_http_events_send(request, &events[i]);
+    return code;
+}
+
+static const talk_t shapes[] = {
+    {"GET /shapes" END "GET /shapes HTTP/1.0\r\n\r\n",
+     {"Cache-Control: no-store\r\n", "Content-Type: text/event-stream\r\n",
+      "data: one\ndata: two\ndata: three\ndata: four\n\n", "event: empty\ndata: \n\n",
+      "id: 5\nretry: 3000\n\n"},
+     2},
+    {"GET /shapes HTTP/1.0\r\n\r\n",
+     {"Connection: close\r\n",
+      "\r\n\r\ndata: one\ndata: two\ndata: three\ndata: four\n\nevent: empty\ndata: \n\nid: 5\n"
+      "retry: 3000\n\ndata: \ndata: \n\n"},
+     1},
+    {"HEAD /shapes" END "HEAD /news" END "GET /shapes" END, {"200 OK", "200 OK", "data: one"}, 3},
+};
+
+static void *hear_events(void *unused) {
+    uint16_t port = start();
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        run_talk(port, &shapes[i], NULL);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = ask(port, "GET /news" WITH("Last-Event-ID: 6"));
+    hear_until(connection, "event: again\ndata: 6\n\n");
+    haft_io_channel_send(news, "hello\0..............");
+    hear_until(connection, "id: 7\ndata: hello\n\n");
+    haft_http_stop(server);
+    hear_until(connection, "0\r\n\r\n");
+    hear_end(connection);
+    CHECK(news_ended == -ESHUTDOWN && strcmp(log_lines, "") == 0);
+    return unused;
+}
+
+static void *leave_events(void *unused) {
+    uint16_t port = start();
+    int connection = ask(port, "GET /news" END);
+    hear_until(connection, "no-store");
+    news_ended = 0;
+    haft_io_close(connection);
+    while (news_ended == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK(news_ended == -ECONNRESET);
+    haft_http_stop(server);
+    return unused;
+}
+
+static void *keep_events_alive(void *unused) {
+    uint16_t port = start();
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = ask(port, "GET /news" END);
+    int64_t begun = haft_io_now();
+    for (int i = 1; i <= 4; i++)
+        hear_until(connection, ":\n\n");
+    CHECK(haft_io_now() - begun >= 60 * HAFT_IO_SECOND);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- Handlers that end with their client ---- */
+
+static int has_ended, has_finished;
+
+static void note_end(int *unused) {
+    (void)unused;
+    has_ended++;
+}
+
+static void *finish(void *unused) {
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    has_finished++;
+    return unused;
+}
+
+static int sleep_long(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    __attribute__((cleanup(note_end))) int ends = 0;
+    haft_io_shield(finish, NULL);
+    haft_io_sleep(1000 * HAFT_IO_SECOND);
+    return haft_http_answer_format(request, 200, "slept %d", ends);
+}
+
+static int poll_long(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    int code = haft_http_select_until(request, NULL, 0, haft_io_now() + HAFT_IO_MILLISECOND);
+    return code == -ETIMEDOUT ? haft_http_answer_text(request, 200, "nothing new") : code;
+}
+
+static int say_short(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return haft_http_answer_text(request, 200, "short");
+}
+
+static int fail_hard(haft_http_request_t *request, void *unused) {
+    (void)request;
+    (void)unused;
+    haft_io_fail(-EIO, "the disk is gone");
+}
+
+static int return_error(haft_http_request_t *request, void *unused) {
+    (void)request;
+    (void)unused;
+    return -EIO;
+}
+
+static const talk_t watched[] = {
+    {"GET /short" END "GET /short" END "GET /short" WITH("Connection: close"),
+     {"short", "short", "short"},
+     3},
+    {"GET /fail" END "GET /short" END, {"500 Internal", "short"}, 2},
+    {"GET /error" END "GET /short" END, {"500 Internal", "short"}, 2},
+    {"GET /none" END "GET /short" END, {"404", "short"}, 2},
+};
+
+/* These clients wait with their side open. */
+static void *answer_watched(void *unused) {
+    uint16_t port = start();
+    for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
+        HAFT_IO_SCOPED_DESCRIPTOR int connection = ask(port, watched[i].says);
+        const char *last = NULL;
+        for (int answer = 0; answer < watched[i].answers; answer++)
+            last = watched[i].hears[answer];
+        hear_until(connection, last);
+    }
+    CHECK(strstr(log_lines, "GET /fail: the disk is gone\n") != NULL);
+    CHECK(strstr(log_lines, "GET /error: Input/output error\n") != NULL);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = ask(port, "GET /poll" END);
+    hear_until(connection, "nothing new");
+    haft_http_stop(server);
+    return unused;
+}
+
+/* By a close, by a reset, and by the end of what it sends. */
+static void *cancel_watched(void *unused) {
+    uint16_t port = start();
+    for (int way = 0; way < 3; way++) {
+        has_ended = has_finished = 0;
+        int connection = ask(port, "GET /sleep" END "GET /short" END);
+        while (has_finished == 0)
+            haft_io_sleep(HAFT_IO_MILLISECOND);
+        if (way == 1)
+            setsockopt(connection, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0},
+                       sizeof(struct linger));
+        if (way == 2)
+            haft_io_shutdown(connection, SHUT_WR);
+        else
+            haft_io_close(connection);
+        while (has_ended == 0)
+            haft_io_sleep(HAFT_IO_MILLISECOND);
+        if (way == 2)
+            haft_io_close(connection);
+    }
+    CHECK(strcmp(log_lines, "") == 0);
+    haft_http_stop(server);
+    return unused;
+}
+
+static void add_routes(void) {
+    haft_http_set_log(server, note, NULL);
+    haft_http_get(server, "/news", send_news, NULL);
+    haft_http_get(server, "/shapes", send_shapes, NULL);
+    haft_http_get(server, "/sleep", sleep_long, NULL);
+    haft_http_get(server, "/poll", poll_long, NULL);
+    haft_http_get(server, "/short", say_short, NULL);
+    haft_http_get(server, "/fail", fail_hard, NULL);
+    haft_http_get(server, "/error", return_error, NULL);
+}
+
+/* With virtual time, and without. */
+static void run_cases(void *(*const cases[])(void *), size_t count, size_t virtual_ones) {
+    for (size_t i = 0; i < count; i++)
+        simulate_seeds(cases[i]);
+    for (size_t i = virtual_ones; i < count; i++)
+        for (int threads = 1; threads <= 2; threads++)
+            CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
+                  0);
+}
+
+int main(void) {
+    void *(*const plain[])(void *) = {keep_events_alive, hear_events, leave_events};
+    void *(*const with_client[])(void *) = {answer_watched, cancel_watched};
+    news = haft_io_channel_new(20, 0);
+    server = haft_http_server_new();
+    add_routes();
+    run_cases(plain, 3, 1);
+    haft_http_use(server, haft_http_cancel_with_client, NULL);
+    run_cases(with_client, 2, 0);
+    haft_http_server_free(server);
+    haft_io_channel_free(news);
+    return 0;
+}
