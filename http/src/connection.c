@@ -9,18 +9,35 @@ enum { SKIPPED = 65536 }; /* bytes of a body that nobody has read */
 
 /* ---- Handlers ---- */
 
+/* What is left to be called: of the middleware of a server or group from `around` on, then that of the groups between
+   there and the route, then its handler. */
 typedef struct {
     haft_http_next_t next;
+    const haft_http_server_t *level;
     const hafti_http_around_t *around;
     const hafti_http_entry_t *entry;
 } next_t;
 
+/* Of the groups around `owner`, or itself, that which is in `level`. */
+static const haft_http_server_t *group_in(const haft_http_server_t *level,
+                                          const haft_http_server_t *owner) {
+    while (owner->parent != level)
+        owner = owner->parent;
+    return owner;
+}
+
 static int call_next(haft_http_next_t *self, haft_http_request_t *request) {
     const next_t *here = (const next_t *)self;
-    if (here->around == NULL)
+    const haft_http_server_t *level = here->level;
+    const hafti_http_around_t *around = here->around;
+    while (around == NULL && level != here->entry->owner) {
+        level = group_in(level, here->entry->owner);
+        around = level->around;
+    }
+    if (around == NULL)
         return here->entry->handler(request, here->entry->argument);
-    next_t inner = {{call_next}, here->around->inner, here->entry};
-    return here->around->function(request, &inner.next, here->around->argument);
+    next_t inner = {{call_next}, level, around->inner, here->entry};
+    return around->function(request, &inner.next, around->argument);
 }
 
 static int answer_with_methods(haft_http_request_t *request, int status) {
@@ -45,7 +62,7 @@ static int answer_with_methods(haft_http_request_t *request, int status) {
 }
 
 static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
-    next_t first = {{call_next}, request->server->around, entry};
+    next_t first = {{call_next}, request->server, request->server->around, entry};
     return call_next(&first.next, request);
 }
 

@@ -182,9 +182,10 @@ const char *hafti_http_type_of(const char *name);
 typedef struct hafti_http_node hafti_http_node_t;
 typedef struct hafti_http_entry {
     struct hafti_http_entry *next;
-    char *method;
+    const char *method;
     haft_http_handler_t *handler;
     void *argument;
+    const haft_http_server_t *owner; /* a server, or a group of its routes */
 } hafti_http_entry_t;
 
 typedef struct {
@@ -196,8 +197,9 @@ typedef struct {
     } captures[HAFTI_HTTP_CAPTURES];
 } hafti_http_match_t;
 
-int hafti_http_routes_add(hafti_http_node_t **routes, const char *method, const char *path,
-                          haft_http_handler_t *handler, void *argument);
+/* Takes method, handler, argument and owner of `entry`. */
+int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
+                          const hafti_http_entry_t *entry);
 void hafti_http_routes_free(hafti_http_node_t *routes);
 /* 0, or -EINVAL: that is no path; -EMSGSIZE: it has too many parts; -ENOMEM. */
 int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,
@@ -287,10 +289,14 @@ typedef struct hafti_http_around {
     void *argument;
 } hafti_http_around_t;
 
+/* A group of routes is one, too, of which only what stands before the routes is used. */
 struct haft_http_server {
-    hafti_http_node_t *routes;
+    haft_http_server_t *parent;           /* of a group; NULL: it is none */
+    haft_http_server_t *groups, *sibling; /* its groups; the next one of its parent's */
+    char *prefix;                         /* of a group, with those of the groups around it */
     hafti_http_around_t *around;
     hafti_http_files_t *files;
+    hafti_http_node_t *routes;
     haft_http_limits_t limits;
     haft_http_log_t *log;
     void *log_argument;

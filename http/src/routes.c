@@ -87,29 +87,29 @@ static bool is_pattern(hafti_http_text_t path) {
     return parts <= HAFTI_HTTP_PARTS && captures <= HAFTI_HTTP_CAPTURES;
 }
 
-static int add_entry(hafti_http_node_t *node, const char *method, haft_http_handler_t *handler,
-                     void *argument) {
+static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added) {
     hafti_http_entry_t **last = &node->entries;
     for (; *last != NULL; last = &(*last)->next)
-        if (strcmp((*last)->method, method) == 0)
+        if (strcmp((*last)->method, added->method) == 0)
             return -EEXIST;
-    hafti_http_entry_t *entry = calloc(1, sizeof *entry);
-    char *copy = strdup(method);
-    if (entry == NULL || copy == NULL) {
+    hafti_http_entry_t *entry = malloc(sizeof *entry);
+    char *method = strdup(added->method);
+    if (entry == NULL || method == NULL) {
         free(entry);
-        free(copy);
+        free(method);
         return -ENOMEM;
     }
-    *entry = (hafti_http_entry_t){.method = copy, .handler = handler, .argument = argument};
+    *entry = *added;
+    entry->method = method;
     *last = entry;
     return 0;
 }
 
-int hafti_http_routes_add(hafti_http_node_t **routes, const char *method, const char *path,
-                          haft_http_handler_t *handler, void *argument) {
+int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
+                          const hafti_http_entry_t *entry) {
     hafti_http_text_t rest = {path + 1, *path != '\0' ? strlen(path) - 1 : 0}, part;
-    if (*path != '/' || !is_pattern(rest) || !hafti_http_is_token(method, strlen(method)) ||
-        handler == NULL)
+    if (*path != '/' || !is_pattern(rest) ||
+        !hafti_http_is_token(entry->method, strlen(entry->method)) || entry->handler == NULL)
         return -EINVAL;
     if (*routes == NULL && (*routes = node_new("", 0)) == NULL)
         return -ENOMEM;
@@ -117,13 +117,13 @@ int hafti_http_routes_add(hafti_http_node_t **routes, const char *method, const 
     while (next_of_path(&rest, &part))
         if ((node = child_for(node, part)) == NULL)
             return -ENOMEM;
-    return add_entry(node, method, handler, argument);
+    return add_entry(node, entry);
 }
 
 static void free_entries(hafti_http_entry_t *entry) {
     while (entry != NULL) {
         hafti_http_entry_t *next = entry->next;
-        free(entry->method);
+        free((char *)entry->method);
         free(entry);
         entry = next;
     }

@@ -28,16 +28,27 @@ haft_http_server_t *haft_http_server_new(void) {
     return server;
 }
 
-void haft_http_server_free(haft_http_server_t *server) {
-    if (server == NULL)
-        return;
-    hafti_http_routes_free(server->routes);
+static void free_routes(haft_http_server_t *server) {
     hafti_http_files_free(server->files);
     while (server->around != NULL) {
         hafti_http_around_t *around = server->around;
         server->around = around->inner;
         free(around);
     }
+    while (server->groups != NULL) {
+        haft_http_server_t *group = server->groups;
+        server->groups = group->sibling;
+        free_routes(group);
+        free(group->prefix);
+        free(group);
+    }
+}
+
+void haft_http_server_free(haft_http_server_t *server) {
+    if (server == NULL)
+        return;
+    hafti_http_routes_free(server->routes);
+    free_routes(server);
     pthread_mutex_destroy(&server->mutex);
     free(server);
 }
@@ -97,9 +108,31 @@ void hafti_http_log(const haft_http_server_t *server, const char *format, ...) {
     server->log(server->log_argument, line);
 }
 
+/* ---- Routes ---- */
+
+static haft_http_server_t *root_of(haft_http_server_t *server) {
+    while (server->parent != NULL)
+        server = server->parent;
+    return server;
+}
+
+static char *joined(const char *prefix, const char *path) {
+    char *text = NULL;
+    return asprintf(&text, "%s%s", prefix != NULL ? prefix : "", path) >= 0 ? text : NULL;
+}
+
 int haft_http_route(haft_http_server_t *server, const char *method, const char *path,
                     haft_http_handler_t *handler, void *argument) {
-    return hafti_http_routes_add(&server->routes, method, path, handler, argument);
+    hafti_http_entry_t entry = {
+        .method = method, .handler = handler, .argument = argument, .owner = server};
+    if (*path != '/' && !(*path == '\0' && server->parent != NULL))
+        return -EINVAL;
+    char *whole = joined(server->prefix, path);
+    if (whole == NULL)
+        return -ENOMEM;
+    int code = hafti_http_routes_add(&root_of(server)->routes, whole, &entry);
+    free(whole);
+    return code;
 }
 
 int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
@@ -109,6 +142,19 @@ int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void
     *around = (hafti_http_around_t){server->around, function, argument};
     server->around = around;
     return 0;
+}
+
+haft_http_server_t *haft_http_group(haft_http_server_t *server, const char *prefix) {
+    haft_http_server_t *group = calloc(1, sizeof *group);
+    char *whole = joined(server->prefix, prefix);
+    if (group == NULL || whole == NULL) {
+        free(group);
+        free(whole);
+        return NULL;
+    }
+    *group = (haft_http_server_t){.parent = server, .sibling = server->groups, .prefix = whole};
+    server->groups = group;
+    return group;
 }
 
 /* ---- The connections ---- */
@@ -253,6 +299,10 @@ static void forget(haft_http_server_t *const *server) {
 }
 
 int haft_http_serve(haft_http_server_t *given, int listener) {
+    if (given->parent != NULL) {
+        haft_io_close(listener);
+        return -EINVAL;
+    }
     __attribute__((cleanup(forget))) haft_http_server_t *server = given;
     serving_t serving = {{log_failure}, server, listener, NULL, 0};
     haft_io_scope_options_t options = {.name = "HTTP server", .on_failure = &serving.on_failure};

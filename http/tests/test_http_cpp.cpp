@@ -104,6 +104,13 @@ static void add_routes(http::server &server) {
     server.get("/wait", [](http::request &in) {
         return in.sleep_for(std::chrono::milliseconds(1)) ? "to the end" : "in vain";
     });
+    http::route_group api = server.group("/api");
+    api.get("/greet", [](http::request &) { return greet(); });
+    http::route_group v1 = api.group("/v1");
+    v1.get("/greet", [](http::request &) { return greet(); });
+    v1.use([](http::request &, const http::next &next) {
+        haft::handle(next).with([](current_user) { return std::string("v1"); });
+    });
     server.files("/files", folder.path, {.cache_control = "no-cache"});
     server.use([](http::request &in, const http::next &next) {
         auto user = in.header("X-User");
@@ -159,6 +166,8 @@ static void talk(http::server &server, std::string &log) {
     io::spawn([] { numbers.send(7); });
     CHECK(has(hear_until(port, "/events", "event: number\ndata: number 7\n\n"), "data: 6\n\n"));
     hear_until(port, "/wait", "to the end");
+    CHECK(has(get(port, "/api/greet", "X-User: Ada\r\n"), "Hello, Ada"));
+    CHECK(has(get(port, "/api/v1/greet", "X-User: Ada\r\n"), "Hello, v1"));
     std::string file = get(port, "/files/file.txt", "Range: bytes=5-\r\n");
     CHECK(has(file, "Cache-Control: no-cache\r\n") && has(file, "\r\n\r\na file"));
     CHECK(has(get(port, "/split"), "500 Internal") && !has(get(port, "/split"), "Evil"));

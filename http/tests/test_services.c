@@ -240,6 +240,50 @@ static void *cancel_watched(void *unused) {
     return unused;
 }
 
+/* ---- Groups ---- */
+
+/* Adds its word to a field, which says who was around whom. */
+static int mark(haft_http_request_t *request, haft_http_next_t *next, void *word) {
+    int code = haft_http_set_header(request, "X-Around", word);
+    return code == 0 ? next->call(next, request) : code;
+}
+
+static const talk_t grouped[] = {
+    {"GET /plain" END, {"X-Around: server\r\n\r\n"}, 1},
+    {"GET /api" END, {"X-Around: server\r\nX-Around: outer\r\nX-Around: inner\r\n\r\n"}, 1},
+    {"GET /api/plain" END, {"X-Around: server\r\nX-Around: outer\r\nX-Around: inner\r\n\r\n"}, 1},
+    {"GET /api/v1/bare" END, {"inner\r\n\r\n"}, 1},
+    {"GET /api/v2/deep/a" END, {"inner\r\nX-Around: v2\r\nX-Around: deep\r\n\r\n"}, 1},
+    {"GET /v2/deep" END "GET /api/none" END, {"404", "404"}, 2},
+};
+
+static void *ask_groups(void *unused) {
+    uint16_t port = start();
+    for (size_t i = 0; i < sizeof grouped / sizeof *grouped; i++)
+        run_talk(port, &grouped[i], NULL);
+    haft_http_stop(server);
+    return unused;
+}
+
+static void add_groups(void) {
+    haft_http_server_t *api = haft_http_group(server, "/api"), *v1 = haft_http_group(api, "/v1"),
+                       *v2 = haft_http_group(api, "/v2"), *deep = haft_http_group(v2, "/deep");
+    haft_http_get(server, "/plain", say_short, NULL);
+    haft_http_get(api, "", say_short, NULL);
+    haft_http_get(api, "/plain", say_short, NULL);
+    haft_http_get(v1, "/bare", say_short, NULL);
+    haft_http_get(deep, "/{name}", say_short, NULL);
+    haft_http_use(deep, mark, "deep");
+    haft_http_use(v2, mark, "v2");
+    haft_http_use(api, mark, "inner");
+    haft_http_use(api, mark, "outer");
+    haft_http_use(server, mark, "server");
+    CHECK(haft_http_get(api, "/plain", say_short, NULL) == -EEXIST);
+    CHECK(haft_http_get(api, "plain", say_short, NULL) == -EINVAL);
+    CHECK(haft_http_get(haft_http_group(server, "bad"), "/a", say_short, NULL) == -EINVAL);
+    CHECK(haft_http_run(api, NULL) == -EINVAL);
+}
+
 static void add_routes(void) {
     haft_http_set_log(server, note, NULL);
     haft_http_get(server, "/news", send_news, NULL);
@@ -270,6 +314,8 @@ int main(void) {
     run_cases(plain, 3, 1);
     haft_http_use(server, haft_http_cancel_with_client, NULL);
     run_cases(with_client, 2, 0);
+    add_groups();
+    run_cases((void *(*const[])(void *)){ask_groups}, 1, 0);
     haft_http_server_free(server);
     haft_io_channel_free(news);
     return 0;

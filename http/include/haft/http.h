@@ -167,6 +167,17 @@ typedef int haft_http_around_t(haft_http_request_t *request, haft_http_next_t *n
                                void *argument);
 int haft_http_use(haft_http_server_t *server, haft_http_around_t *around, void *argument);
 
+/*
+ * A group: routes that share the begin of their paths, and middleware of their own, which is called inside of the
+ * server's. It is used as a server by haft_http_route and its kin, haft_http_use, haft_http_serve_files and this function, and
+ * by nothing else. In a group "" is the path of the prefix itself. It is freed with the server. NULL: no memory.
+ *
+ *     haft_http_server_t *api = haft_http_group(server, "/api");
+ *     haft_http_use(api, with_user, NULL);
+ *     haft_http_get(api, "/todo", list, NULL);
+ */
+haft_http_server_t *haft_http_group(haft_http_server_t *server, const char *prefix);
+
 /* ---- What a request says -------------------------------------------------------------------- */
 
 const char *haft_http_method(const haft_http_request_t *request); /* "GET" */

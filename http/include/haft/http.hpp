@@ -266,6 +266,19 @@ int call(haft_http_request_t *state, F &&function) {
     return haft_io_unwind_cancelled();
 }
 
+/* What a server owns; it outlives the routes. */
+struct server_state {
+    server_state() : state(haft_http_server_new()) {
+        if (state == nullptr)
+            throw std::bad_alloc();
+    }
+    struct free {
+        void operator()(haft_http_server_t *owned) const { haft_http_server_free(owned); }
+    };
+    std::unique_ptr<haft_http_server_t, free> state;
+    std::vector<std::shared_ptr<void>> functions;
+};
+
 } // namespace detail
 
 /* What a handler is: a function of the request, that returns an answer, or nothing. */
@@ -300,22 +313,21 @@ struct run_options {
     const char *backend = nullptr;
 };
 
-class server {
+class route_group;
+
+/* What has routes: a server, or a group of its routes. */
+class routes {
   public:
-    server() : state(haft_http_server_new()) {
-        if (state == nullptr)
-            throw std::bad_alloc();
-    }
-    server(const server &) = delete;
-    server &operator=(const server &) = delete;
+    routes(const routes &) = delete;
+    routes &operator=(const routes &) = delete;
 
     template <handler F>
     void route(const char *method, const std::string &path, F function) {
         auto kept = std::make_shared<F>(std::move(function));
         io::detail::checked(
-            haft_http_route(state.get(), method, path.c_str(), &call_handler<F>, kept.get()),
+            haft_http_route(own, method, path.c_str(), &call_handler<F>, kept.get()),
             [&] { return std::string("route ") + method + " " + path; });
-        functions.push_back(std::move(kept));
+        kept_functions.push_back(std::move(kept));
     }
     template <handler F>
     void get(const std::string &path, F function) {
@@ -347,14 +359,13 @@ class server {
     template <std::invocable<request &, const next &> F>
     void use(F function) {
         auto kept = std::make_shared<F>(std::move(function));
-        io::detail::checked(haft_http_use(state.get(), &call_around<F>, kept.get()), "use");
-        functions.push_back(std::move(kept));
+        io::detail::checked(haft_http_use(own, &call_around<F>, kept.get()), "use");
+        kept_functions.push_back(std::move(kept));
     }
 
     /* Middleware: a client that goes away cancels its handler; see haft_http_cancel_with_client. */
     void cancel_with_client() {
-        io::detail::checked(haft_http_use(state.get(), &haft_http_cancel_with_client, nullptr),
-                            "use");
+        io::detail::checked(haft_http_use(own, &haft_http_cancel_with_client, nullptr), "use");
     }
     /* Static files: see haft_http_serve_files. */
     void files(const std::string &prefix, const std::string &folder,
@@ -365,10 +376,55 @@ class server {
         options.precompressed = how.precompressed;
         options.dot_files = how.dot_files;
         options.type_of = how.type_of;
-        io::detail::checked(
-            haft_http_serve_files(state.get(), prefix.c_str(), folder.c_str(), &options),
-            [&] { return "serve files of " + folder; });
+        io::detail::checked(haft_http_serve_files(own, prefix.c_str(), folder.c_str(), &options),
+                            [&] { return "serve files of " + folder; });
     }
+
+    /* Routes whose paths begin with the prefix, with middleware of their own, inside of this one's. The group lives as long
+       as the server, and is used before that serves. See haft_http_group. */
+    inline route_group group(const std::string &prefix);
+
+  protected:
+    routes(haft_http_server_t *server_or_group, std::vector<std::shared_ptr<void>> &all)
+        : own(server_or_group), kept_functions(all) {}
+
+  private:
+    template <typename F>
+    static int call_handler(haft_http_request_t *wrapped, void *function) {
+        return detail::call(wrapped, [&](request &in) {
+            detail::answer_with(in, io::detail::call(*static_cast<F *>(function), in));
+        });
+    }
+    template <typename F>
+    static int call_around(haft_http_request_t *wrapped, haft_http_next_t *inner, void *function) {
+        int code = 0;
+        int thrown = detail::call(wrapped, [&](request &in) {
+            (*static_cast<F *>(function))(in, next([&] { code = inner->call(inner, wrapped); }));
+        });
+        return thrown != 0 ? thrown : code;
+    }
+
+    haft_http_server_t *own;
+    std::vector<std::shared_ptr<void>> &kept_functions; /* all of the server's */
+};
+
+class route_group : public routes {
+  private:
+    friend class routes;
+    route_group(haft_http_server_t *made, std::vector<std::shared_ptr<void>> &all)
+        : routes(made, all) {}
+};
+
+inline route_group routes::group(const std::string &prefix) {
+    haft_http_server_t *made = haft_http_group(own, prefix.c_str());
+    if (made == nullptr)
+        throw std::bad_alloc();
+    return route_group(made, kept_functions);
+}
+
+class server : private detail::server_state, public routes {
+  public:
+    server() : routes(state.get(), functions) {}
 
     void set_limits(const limits &given) {
         haft_http_limits_t set = {};
@@ -412,26 +468,6 @@ class server {
     std::uint16_t port() const { return haft_http_port(state.get()); }
 
   private:
-    template <typename F>
-    static int call_handler(haft_http_request_t *wrapped, void *function) {
-        return detail::call(wrapped, [&](request &in) {
-            detail::answer_with(in, io::detail::call(*static_cast<F *>(function), in));
-        });
-    }
-    template <typename F>
-    static int call_around(haft_http_request_t *wrapped, haft_http_next_t *inner, void *function) {
-        int code = 0;
-        int own = detail::call(wrapped, [&](request &in) {
-            (*static_cast<F *>(function))(in, next([&] { code = inner->call(inner, wrapped); }));
-        });
-        return own != 0 ? own : code;
-    }
-
-    struct free {
-        void operator()(haft_http_server_t *owned) const { haft_http_server_free(owned); }
-    };
-    std::unique_ptr<haft_http_server_t, free> state;
-    std::vector<std::shared_ptr<void>> functions;
     std::function<void(std::string_view)> log;
 };
 
