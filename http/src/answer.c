@@ -331,6 +331,7 @@ int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size
             return -EMSGSIZE;
         answer->left -= size;
     }
+    answer->written += size;
     if (size == 0 || answer->without_body)
         return 0;
     return answer->chunked ? write_chunk(request, bytes, size) : gather(request, bytes, size);
@@ -386,6 +387,7 @@ static int send_file(haft_http_request_t *request, int file, int64_t offset, uin
 int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size) {
     hafti_http_answer_t *answer = &request->answer;
     answer->left -= size;
+    answer->written += size;
     if (answer->without_body || size == 0)
         return 0;
     return size <= HAFT_IO_LENT_SIZE - answer->size

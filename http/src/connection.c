@@ -150,8 +150,11 @@ static void unwind_request(haft_http_request_t *request) {
 }
 
 static void end_request(haft_http_request_t *request) {
-    if (request->is_running)
+    if (request->is_running) {
         unwind_request(request);
+        if (request->server->notes_requests)
+            hafti_http_note_request(request);
+    }
     hafti_http_answer_end(request);
     hafti_http_message_end(&request->message);
 }
@@ -169,10 +172,17 @@ static void begin_request(haft_http_request_t *request, connection_t *connection
 
 /* An answer without a handler to what was no request. */
 static void answer_refused(haft_http_request_t *request) {
+    hafti_http_message_t *message = &request->message;
     request->method = "?";
+    message->target = message->head; /* an empty one */
+    message->target_size = 0;
+    message->block[message->head] = '\0';
+    message->memory = message->head + 1;
+    if (request->server->notes_requests)
+        hafti_http_begin_to_note(request);
     request->keeps = false;
-    request->message.parser.http_minor = 1;
-    hafti_http_answer_status(request, request->message.status);
+    message->parser.http_minor = 1;
+    hafti_http_answer_status(request, message->status);
 }
 
 static void answer_request(haft_http_request_t *request) {
@@ -181,6 +191,8 @@ static void answer_request(haft_http_request_t *request) {
     request->method = llhttp_method_name((llhttp_method_t)message->parser.method);
     request->is_head = message->parser.method == HTTP_HEAD;
     request->keeps = hafti_http_message_is_kept(message);
+    if (request->server->notes_requests)
+        hafti_http_begin_to_note(request);
     request->is_running = true;
     dispatch(request);
     request->is_running = false;
@@ -190,7 +202,10 @@ static void answer_request(haft_http_request_t *request) {
 static bool finish(haft_http_request_t *request, connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     hafti_http_answer_t *answer = &request->answer;
-    if (hafti_http_answer_complete(request) != 0)
+    int code = hafti_http_answer_complete(request);
+    if (request->server->notes_requests)
+        hafti_http_note_request(request);
+    if (code != 0)
         return false;
     if (!request->message.is_complete && haft_http_flush(request) != 0)
         return false; /* the client may wait for the answer before it sends the rest of its body */

@@ -21,12 +21,14 @@
 #include <string.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     HAFTI_HTTP_FIELDS = 100,
     HAFTI_HTTP_HEAD = 16384,
     HAFTI_HTTP_CAPTURES = 16,
-    HAFTI_HTTP_PARTS = 64, /* of a path */
+    HAFTI_HTTP_PARTS = 64,   /* of a path */
+    HAFTI_HTTP_ADDRESS = 46, /* of a peer, as text */
 };
 _Static_assert(HAFTI_HTTP_HEAD < (int)HAFT_IO_LENT_SIZE && HAFTI_HTTP_HEAD <= UINT16_MAX,
                "a head fits in a block, and has offsets of 16 bits");
@@ -58,6 +60,8 @@ struct hafti_http_stream {
     int descriptor;
     const void *lent; /* has the bytes from `at` to `end`, which nobody has taken yet */
     const char *at, *end;
+    bool knows_peer;
+    char peer[HAFTI_HTTP_ADDRESS]; /* where it is known; "": it has no address */
 };
 
 void hafti_http_stream_open(hafti_http_stream_t *stream, int descriptor);
@@ -217,7 +221,8 @@ typedef struct {
     size_t fields_size, fields_room;
     char *trailers;
     size_t trailers_size, trailers_room;
-    uint64_t left; /* bytes of a body whose size is known */
+    uint64_t left;    /* bytes of a body whose size is known */
+    uint64_t written; /* bytes of the body */
     int status;
     hafti_http_progress_t progress;
     bool chunked;
@@ -231,7 +236,9 @@ struct haft_http_request {
     haft_http_server_t *server;
     const char *method;
     bool is_head;
-    bool keeps;      /* the connection, after this request */
+    bool keeps; /* the connection, after this request */
+    int64_t begun,
+        begun_at; /* by the clock on the wall, and by haft_io_now(); if the server notes requests */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
     hafti_http_answer_t answer;
     hafti_http_match_t match;
@@ -274,6 +281,25 @@ int hafti_http_range(haft_http_request_t *request, const hafti_http_version_t *v
 typedef struct hafti_http_files hafti_http_files_t;
 void hafti_http_files_free(hafti_http_files_t *files);
 
+/* ---- peer.c, access.c, counters.c ----------------------------------------------------------- */
+
+void hafti_http_address_of(int descriptor, char into[HAFTI_HTTP_ADDRESS]);
+
+typedef struct {
+    haft_http_log_format_t format;
+    haft_http_log_t *function;
+    void *argument;
+} hafti_http_access_log_t;
+
+typedef struct {
+    _Atomic uint64_t accepted, requests[6], bytes, duration, durations[HAFT_HTTP_DURATIONS];
+} hafti_http_counts_t;
+
+void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_access_t *access);
+/* Of a server with notes_requests: when the head has come, and when the answer is written or broken off. */
+void hafti_http_begin_to_note(haft_http_request_t *request);
+void hafti_http_note_request(haft_http_request_t *request);
+
 /* ---- connection.c, server.c ----------------------------------------------------------------- */
 
 /* A connection's place in its server's list. */
@@ -300,6 +326,12 @@ struct haft_http_server {
     haft_http_limits_t limits;
     haft_http_log_t *log;
     void *log_argument;
+    bool notes_requests; /* for the hook, or the counters */
+    bool counts;
+    haft_http_access_hook_t *access_hook;
+    void *access_argument;
+    hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
+    hafti_http_counts_t counters;
     atomic_bool stopping; /* connections end after their request */
     atomic_bool cutting;  /* and now */
     atomic_int port;
@@ -312,6 +344,8 @@ struct haft_http_server {
 
 /* Serves what comes on a connection until its end, and closes it. */
 void hafti_http_connection_serve(haft_http_server_t *server, int descriptor);
+/* The server of a group. */
+haft_http_server_t *hafti_http_root_of(haft_http_server_t *server);
 void hafti_http_server_enter(haft_http_server_t *server, hafti_http_link_t *link);
 void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link);
 __attribute__((format(printf, 2, 3))) void hafti_http_log(const haft_http_server_t *server,

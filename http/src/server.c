@@ -110,7 +110,7 @@ void hafti_http_log(const haft_http_server_t *server, const char *format, ...) {
 
 /* ---- Routes ---- */
 
-static haft_http_server_t *root_of(haft_http_server_t *server) {
+haft_http_server_t *hafti_http_root_of(haft_http_server_t *server) {
     while (server->parent != NULL)
         server = server->parent;
     return server;
@@ -130,7 +130,7 @@ int haft_http_route(haft_http_server_t *server, const char *method, const char *
     char *whole = joined(server->prefix, path);
     if (whole == NULL)
         return -ENOMEM;
-    int code = hafti_http_routes_add(&root_of(server)->routes, whole, &entry);
+    int code = hafti_http_routes_add(&hafti_http_root_of(server)->routes, whole, &entry);
     free(whole);
     return code;
 }
@@ -254,6 +254,8 @@ static void *accept_connections(void *argument) {
             break;
         }
         atomic_fetch_add(&server->open, 1);
+        if (server->counts)
+            atomic_fetch_add_explicit(&server->counters.accepted, 1, memory_order_relaxed);
         if (descriptor < 0 || spawn_connection(serving, descriptor) != 0)
             leave_place(&server);
     }
@@ -265,7 +267,8 @@ static void *serve_until_stopped(void *argument) {
     serving_t *serving = argument;
     haft_http_server_t *server = serving->server;
     serving->connections = haft_io_this_scope();
-    haft_io_scope(accept_connections, serving, NULL);
+    haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP listener"}, accept_connections,
+                       serving, NULL);
     atomic_store(&server->stopping, true);
     haft_io_event_set(&server->stop); /* also where it has not been told to */
     shut_idle_connections(server);

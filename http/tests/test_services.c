@@ -240,6 +240,130 @@ static void *cancel_watched(void *unused) {
     return unused;
 }
 
+/* ---- To see inside ---- */
+
+static char access_lines[4096];
+
+static void note_access(void *unused, const char *line) {
+    (void)unused;
+    strncat(access_lines, line, sizeof access_lines - strlen(access_lines) - 2);
+    strcat(access_lines, "\n");
+}
+
+static void note_by_hook(void *unused, haft_http_request_t *request,
+                         const haft_http_access_t *access) {
+    CHECK(access->begun > 0 && access->duration >= 0);
+    char line[100];
+    snprintf(line, sizeof line, "%s [%s] %d %llu %d", haft_http_method(request),
+             haft_http_target(request), access->status, (unsigned long long)access->size,
+             access->is_refused);
+    note_access(unused, line);
+}
+
+static const char noted[] =
+    "GET /short?a=b" WITH("User-Agent: a\"b\\\r\nReferer: caf\xe9") "HEAD /short" END
+                                                                    "GET /none" END "GET /fail" END;
+static const char refused[] = "GET /short" END "GET / X\r\n\r\n";
+
+typedef struct {
+    void (*set)(void);
+    const char *lines[5]; /* each is in the log, in this order */
+} logged_t;
+
+static void set_common(void) {
+    haft_http_set_access_log(server, HAFT_HTTP_LOG_COMMON, note_access, NULL);
+}
+static void set_combined(void) {
+    haft_http_set_access_log(server, HAFT_HTTP_LOG_COMBINED, note_access, NULL);
+}
+static void set_json(void) {
+    haft_http_set_access_log(server, HAFT_HTTP_LOG_JSON, note_access, NULL);
+}
+static void set_hook(void) {
+    haft_http_set_access_hook(server, note_by_hook, NULL);
+}
+
+static const logged_t logged[] = {
+    {set_common,
+     {" - - [", "] \"GET /short?a=b HTTP/1.1\" 200 5\n", "\"HEAD /short HTTP/1.1\" 200 0\n",
+      "\"GET /none HTTP/1.1\" 404 14\n", "\"GET /fail HTTP/1.1\" 500 26\n"}},
+    {set_common, {"\"GET /short HTTP/1.1\" 200 5\n", "\"-\" 400 16\n"}},
+    {set_combined,
+     {"\"GET /short?a=b HTTP/1.1\" 200 5 \"caf\\xe9\" \"a\\x22b\\x5c\"\n", "\"-\" \"-\"\n"}},
+    {set_json,
+     {"{\"time\":\"20", "\"method\":\"GET\",\"target\":\"/short?a=b\",\"version\":\"HTTP/1.1\",",
+      "\"status\":200,\"size\":5,\"seconds\":", "\"referer\":\"caf\\u00e9\"",
+      "\"user_agent\":\"a\\u0022b\\u005c\"}\n"}},
+    {set_hook,
+     {"GET [/short?a=b] 200 5 0\n", "HEAD [/short] 200 0 0\n", "GET [/none] 404 14 0\n",
+      "GET [/fail] 500 26 0\n"}},
+    {set_hook, {"GET [/short] 200 5 0\n", "? [] 400 16 1\n"}},
+};
+
+static void *log_accesses(void *unused) {
+    for (size_t i = 0; i < sizeof logged / sizeof *logged; i++) {
+        bool is_of_refused = strstr(logged[i].lines[1], " 400 ") != NULL;
+        const char *says = is_of_refused ? refused : noted;
+        char heard[4000];
+        logged[i].set();
+        access_lines[0] = '\0';
+        uint16_t port = start();
+        say_and_hear(port, says, strlen(says), false, heard, sizeof heard);
+        haft_http_stop(server);
+        while (haft_http_port(server) != 0)
+            haft_io_sleep(HAFT_IO_MILLISECOND);
+        const char *at = access_lines;
+        for (size_t line = 0; line < 5 && logged[i].lines[line] != NULL && at != NULL; line++)
+            at = strstr(at, logged[i].lines[line]);
+        if (at == NULL) {
+            fprintf(stderr, "log %zu\n%s", i, access_lines);
+            abort();
+        }
+    }
+    haft_http_set_access_hook(server, NULL, NULL);
+    return unused;
+}
+
+static const talk_t pages[] = {
+    {"GET /debug/" END, {"200 OK", "<a href=tasks>"}, 1},
+    {"GET /debug/tasks" END,
+     {"Cache-Control: no-store", "scope 'HTTP server'", "scope 'HTTP listener'",
+      "waits for: accept"},
+     1},
+    {"GET /debug/counters" END,
+     {"text/plain; version=0.0.4",
+      "\n# TYPE haft_http_connections gauge\nhaft_http_connections 1\n",
+      "\nhaft_http_requests_total{status=\"2xx\"} ", "_bucket{le=\"+Inf\"} ",
+      "haft_io_tasks_total "},
+     1},
+};
+
+static void *count_requests(void *unused) {
+    uint16_t port = start();
+    haft_http_counters_t before, after;
+    haft_http_read_counters(server, &before);
+    char heard[4000];
+    say_and_hear(port, noted, strlen(noted), false, heard, sizeof heard);
+    haft_http_read_counters(server, &after);
+    CHECK(after.requests[2] - before.requests[2] == 2);
+    CHECK(after.requests[4] - before.requests[4] == 1);
+    CHECK(after.requests[5] - before.requests[5] == 1);
+    CHECK(after.bytes - before.bytes == 5 + 14 + 26);
+    CHECK(after.connections_accepted - before.connections_accepted == 1);
+    uint64_t sum_before = 0, sum_after = 0;
+    for (size_t i = 0; i < HAFT_HTTP_DURATIONS; i++) {
+        sum_before += before.durations[i];
+        sum_after += after.durations[i];
+    }
+    CHECK(sum_after - sum_before == 4);
+    while (haft_http_read_counters(server, &after), after.connections != 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+        run_talk(port, &pages[i], NULL);
+    haft_http_stop(server);
+    return unused;
+}
+
 /* ---- Groups ---- */
 
 /* Adds its word to a field, which says who was around whom. */
@@ -312,6 +436,9 @@ int main(void) {
     server = haft_http_server_new();
     add_routes();
     run_cases(plain, 3, 1);
+    run_cases((void *(*const[])(void *)){log_accesses}, 1, 0);
+    CHECK(haft_http_debug_pages(server, "/debug") == 0);
+    run_cases((void *(*const[])(void *)){count_requests}, 1, 0);
     haft_http_use(server, haft_http_cancel_with_client, NULL);
     run_cases(with_client, 2, 0);
     add_groups();

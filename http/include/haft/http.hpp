@@ -75,6 +75,7 @@ class request {
     request &operator=(const request &) = delete;
 
     std::string_view method() const { return haft_http_method(state); }
+    std::string_view peer() { return haft_http_peer(state); } /* an address, or "" */
     std::string_view target() const { return haft_http_target(state); }
     /* What {name} of the route has taken; "" where the route has no such part. */
     std::string path(const char *name) const { return text_of(haft_http_path(state, name)); }
@@ -380,6 +381,15 @@ class routes {
                             [&] { return "serve files of " + folder; });
     }
 
+    /* Counts requests, and shows the counters: see haft_http_serve_counters. */
+    void serve_counters(const std::string &path) {
+        io::detail::checked(haft_http_serve_counters(own, path.c_str()), "serve_counters");
+    }
+    /* Pages for the operator, with the tree of tasks and the counters: see haft_http_debug_pages. */
+    void debug_pages(const std::string &prefix) {
+        io::detail::checked(haft_http_debug_pages(own, prefix.c_str()), "debug_pages");
+    }
+
     /* Routes whose paths begin with the prefix, with middleware of their own, inside of this one's. The group lives as long
        as the server, and is used before that serves. See haft_http_group. */
     inline route_group group(const std::string &prefix);
@@ -450,6 +460,24 @@ class server : private detail::server_state, public routes {
             [](void *self, const char *line) { static_cast<server *>(self)->log(line); }, this);
     }
 
+    /* See haft_http_set_access_log. */
+    void set_access_log(haft_http_log_format_t format) {
+        haft_http_set_access_log(state.get(), format, nullptr, nullptr);
+    }
+    void set_access_log(haft_http_log_format_t format,
+                        std::function<void(std::string_view)> function) {
+        access_log = std::move(function);
+        haft_http_set_access_log(
+            state.get(), format,
+            [](void *self, const char *line) { static_cast<server *>(self)->access_log(line); },
+            this);
+    }
+    haft_http_counters_t counters() const {
+        haft_http_counters_t read = {};
+        haft_http_read_counters(state.get(), &read);
+        return read;
+    }
+
     /* Serves until a signal or stop(). What main() may return: 0, or 1 after an error, which was logged. */
     int run(const run_options &how = {}) {
         haft_http_run_options_t options = {};
@@ -468,7 +496,7 @@ class server : private detail::server_state, public routes {
     std::uint16_t port() const { return haft_http_port(state.get()); }
 
   private:
-    std::function<void(std::string_view)> log;
+    std::function<void(std::string_view)> log, access_log;
 };
 
 /* ---- The client ----------------------------------------------------------------------------- */
