@@ -27,9 +27,10 @@ static int fail(haft_http_request_t *request, int code) {
     return code;
 }
 
-static int send_bytes(haft_http_request_t *request, const void *bytes, size_t size) {
+int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size) {
     if (request->answer.failed)
         return -EPIPE;
+    request->answer.is_sent = true;
     int code = hafti_http_stream_write(request->message.stream, bytes, size,
                                        write_deadline(request, size));
     return code == 0 ? 0 : fail(request, code);
@@ -39,7 +40,7 @@ static int send_gathered(haft_http_request_t *request) {
     hafti_http_answer_t *answer = &request->answer;
     size_t size = answer->size;
     answer->size = 0;
-    return size != 0 ? send_bytes(request, answer->block, size) : 0;
+    return size != 0 ? hafti_http_answer_send(request, answer->block, size) : 0;
 }
 
 static int gather(haft_http_request_t *request, const void *bytes, size_t size) {
@@ -55,7 +56,7 @@ static int gather(haft_http_request_t *request, const void *bytes, size_t size) 
         if (code != 0)
             return code;
         if (size > HAFT_IO_LENT_SIZE)
-            return send_bytes(request, bytes, size);
+            return hafti_http_answer_send(request, bytes, size);
     }
     memcpy(answer->block + answer->size, bytes, size);
     answer->size += size;
@@ -429,6 +430,19 @@ int haft_http_answer_format(haft_http_request_t *request, int status, const char
     return haft_http_answer(request, status, plain_text, all, (size_t)size);
 }
 
+int hafti_http_answer_stream(haft_http_request_t *request, int status, const char *line,
+                             const char *protocol) {
+    hafti_http_answer_t *answer = &request->answer;
+    answer->progress = HAFTI_HTTP_BEGUN;
+    answer->status = status;
+    int code = gather_text(request, line);
+    code = code == 0 ? gather_text(request, protocol) : code;
+    code = code == 0 ? gather_text(request, "\r\n") : code;
+    code = code == 0 ? gather(request, answer->fields, answer->fields_size) : code;
+    code = code == 0 ? gather_text(request, "\r\n") : code;
+    return code == 0 ? send_gathered(request) : code;
+}
+
 int hafti_http_answer_status(haft_http_request_t *request, int status) {
     return haft_http_answer_format(request, status, "%d %s\n", status, reason_of(status));
 }
@@ -448,15 +462,17 @@ int hafti_http_answer_complete(haft_http_request_t *request) {
     return 0;
 }
 
-/* Once, before the first read of a body whose sender waits for it; not where it has begun to send already. */
+/* Once, before the first read of a body whose sender waits for it; not where it has begun to send already, or may have
+   seen the begin of the answer. */
 int hafti_http_send_continue(haft_http_request_t *request) {
     hafti_http_message_t *message = &request->message;
     static const char word[] = "HTTP/1.1 100 Continue\r\n\r\n";
     if (!message->waits_for_word)
         return 0;
     message->waits_for_word = false;
-    bool is_late = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
-    if (is_late || message->stream->at != message->stream->end)
+    if (request->answer.is_sent || message->stream->at != message->stream->end)
         return 0;
-    return send_bytes(request, word, sizeof word - 1);
+    int code = hafti_http_answer_send(request, word, sizeof word - 1);
+    request->answer.is_sent = false;
+    return code;
 }

@@ -104,6 +104,10 @@ static void dispatch(haft_http_request_t *request) {
         haft_http_answer(request, 204, NULL, "", 0);
         return;
     }
+    if (message->parser.method == HTTP_CONNECT) {
+        judge(request, call_handler(request, &request->server->connect));
+        return;
+    }
     int code = hafti_http_routes_find(request->server->routes, message, path, &request->match);
     if (code != 0) {
         request->keeps = false;
@@ -168,6 +172,7 @@ static void begin_request(haft_http_request_t *request, connection_t *connection
     request->failure = NULL;
     hafti_http_message_begin(&request->message, &connection->stream, &connection->server->limits,
                              HTTP_REQUEST);
+    request->message.takes_connect = connection->server->connect.handler != NULL;
 }
 
 /* An answer without a handler to what was no request. */

@@ -107,6 +107,7 @@ typedef struct {
 
     hafti_http_body_kind_t body;
     bool answers_head;   /* so it has no body; set before it is read */
+    bool takes_connect;  /* a request may be CONNECT; set before it is read */
     bool waits_for_word; /* before it sends the body */
     bool is_complete;    /* the body has come to its end */
     bool in_trailers;    /* the last chunk has come */
@@ -228,6 +229,8 @@ typedef struct {
     bool chunked;
     bool without_body; /* what is written is not sent */
     bool failed;       /* the client has not got all of it, and never will */
+    bool is_sent;      /* the client may have seen some of it */
+    bool is_stream;    /* what the connection has become */
     bool has_events;   /* of which the last, or a comment, was sent at this time: */
     int64_t last_event;
 } hafti_http_answer_t;
@@ -255,6 +258,11 @@ int hafti_http_answer_complete(haft_http_request_t *request);
 /* Answers without a handler: a line that says what is wrong. */
 int hafti_http_answer_status(haft_http_request_t *request, int status);
 int hafti_http_send_continue(haft_http_request_t *request);
+/* Sends the begin of a head, which ends with `protocol`, the fields, and nothing more. */
+int hafti_http_answer_stream(haft_http_request_t *request, int status, const char *line,
+                             const char *protocol);
+/* Sends bytes at once, within the time of a write. */
+int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
 
 /* Bytes of a file, for an answer of just so many. */
 int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size);
@@ -323,6 +331,7 @@ struct haft_http_server {
     hafti_http_around_t *around;
     hafti_http_files_t *files;
     hafti_http_node_t *routes;
+    hafti_http_entry_t connect; /* its handler may be NULL */
     haft_http_limits_t limits;
     haft_http_log_t *log;
     void *log_argument;

@@ -212,13 +212,24 @@ static int check_absolute_target(hafti_http_message_t *message, hafti_http_text_
     return 0;
 }
 
+/* The authority form is that of CONNECT: a host and a port (9112, 3.2.3). */
+static int check_authority_target(hafti_http_message_t *message, hafti_http_text_t target) {
+    size_t size = target.size;
+    while (size != 0 && target.bytes[size - 1] >= '0' && target.bytes[size - 1] <= '9')
+        size--;
+    bool has_port = size > 1 && size < target.size && target.bytes[size - 1] == ':';
+    return has_port && hafti_http_is_authority(target) ? 0 : refuse(message, 400);
+}
+
 /* 9112, 3.2. */
 static int check_target(hafti_http_message_t *message) {
     hafti_http_text_t target = {message->block + message->target, message->target_size};
     if (!hafti_http_is_target(target))
         return refuse(message, 400);
-    if (message->parser.method == HTTP_CONNECT)
+    if (message->parser.method == HTTP_CONNECT && !message->takes_connect)
         return refuse(message, 501);
+    if (message->parser.method == HTTP_CONNECT)
+        return check_authority_target(message, target);
     if (target.size != 0 && *target.bytes == '/')
         return 0;
     if (message->parser.method == HTTP_OPTIONS && target.size == 1 && *target.bytes == '*')
@@ -288,6 +299,8 @@ static int check_request(hafti_http_message_t *message) {
         code = check_host(message);
     if (code == 0)
         code = check_length(message);
+    if (code == 0 && message->parser.method == HTTP_CONNECT && message->body != HAFTI_HTTP_NO_BODY)
+        code = refuse(message, 400); /* its bytes are the tunnel's (9110, 9.3.6) */
     if (code == 0)
         code = check_expectation(message);
     message->is_complete = message->body == HAFTI_HTTP_NO_BODY;

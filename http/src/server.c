@@ -135,6 +135,14 @@ int haft_http_route(haft_http_server_t *server, const char *method, const char *
     return code;
 }
 
+int haft_http_on_connect(haft_http_server_t *server, haft_http_handler_t *handler, void *argument) {
+    if (server->connect.handler != NULL)
+        return -EEXIST;
+    server->connect = (hafti_http_entry_t){
+        .method = "CONNECT", .handler = handler, .argument = argument, .owner = server};
+    return 0;
+}
+
 int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
     hafti_http_around_t *around = malloc(sizeof *around);
     if (around == NULL)

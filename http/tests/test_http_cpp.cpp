@@ -104,6 +104,21 @@ static void add_routes(http::server &server) {
     server.get("/wait", [](http::request &in) {
         return in.sleep_for(std::chrono::milliseconds(1)) ? "to the end" : "in vain";
     });
+    auto echo = [](http::request &in) {
+        std::byte bytes[10];
+        while (std::size_t size = in.stream_read(bytes))
+            in.stream_write({reinterpret_cast<const char *>(bytes), size});
+        in.stream_shutdown();
+    };
+    server.on_connect([echo](http::request &in) {
+        if (in.tunnel())
+            echo(in);
+    });
+    server.get("/upgrade", [echo](http::request &in) {
+        if (!in.upgrade("echo"))
+            throw http::error(426);
+        echo(in);
+    });
     http::route_group api = server.group("/api");
     api.get("/greet", [](http::request &) { return greet(); });
     http::route_group v1 = api.group("/v1");
@@ -166,6 +181,11 @@ static void talk(http::server &server, std::string &log) {
     io::spawn([] { numbers.send(7); });
     CHECK(has(hear_until(port, "/events", "event: number\ndata: number 7\n\n"), "data: 6\n\n"));
     hear_until(port, "/wait", "to the end");
+    CHECK(has(get(port, "/upgrade"), "426"));
+    CHECK(has(ask(port, "GET /upgrade HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\nUpgrade: "
+                        "echo\r\n\r\nhello over there"),
+              "\r\n\r\nhello over there"));
+    CHECK(has(ask(port, "CONNECT here:1 HTTP/1.1\r\nHost: here:1\r\n\r\nhello"), "\r\n\r\nhello"));
     CHECK(has(get(port, "/api/greet", "X-User: Ada\r\n"), "Hello, Ada"));
     CHECK(has(get(port, "/api/v1/greet", "X-User: Ada\r\n"), "Hello, v1"));
     std::string file = get(port, "/files/file.txt", "Range: bytes=5-\r\n");

@@ -295,19 +295,24 @@ static void *meet_slow_ones(void *unused) {
     return unused;
 }
 
-static void *wait_for_word(void *unused) {
-    start();
+static void hear_word(const char *head, const char *then) {
     HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
-    static const char head[] = "POST /echo" WITH("Content-Length: 5\r\nExpect: 100-continue");
     char heard[1000] = "";
-    haft_io_write_all(connection, head, sizeof head - 1);
+    haft_io_write_all(connection, head, strlen(head));
     haft_io_read_all(connection, heard, 25);
     CHECK(strcmp(heard, "HTTP/1.1 100 Continue\r\n\r\n") == 0);
     haft_io_write_all(connection, "hello", 5);
     haft_io_shutdown(connection, SHUT_WR);
     CHECK(haft_io_read_all(connection, heard, sizeof heard - 1) > 0);
-    CHECK(strstr(heard, "\r\n\r\nhello") != NULL);
+    CHECK(strstr(heard, then) != NULL);
+}
+
+/* Also where the handler begins its answer before it reads the body. */
+static void *wait_for_word(void *unused) {
+    start();
+    hear_word("POST /echo" WITH("Content-Length: 5\r\nExpect: 100-continue"), "\r\n\r\nhello");
+    hear_word("POST /stream" WITH("Content-Length: 5\r\nExpect: 100-continue"), "X-End: yes\r\n");
     haft_http_stop(server);
     return unused;
 }

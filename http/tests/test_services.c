@@ -364,6 +364,55 @@ static void *count_requests(void *unused) {
     return unused;
 }
 
+/* ---- Streams ---- */
+
+static int echo_stream(haft_http_request_t *request, void *tunnel) {
+    char bytes[100];
+    ssize_t size;
+    CHECK(haft_http_stream_read(request, bytes, sizeof bytes) == -EINVAL);
+    CHECK(haft_http_stream_write(request, "", 0) == -EINVAL);
+    haft_http_set_header(request, "X-A", "b");
+    int code = tunnel != NULL ? haft_http_tunnel(request) : haft_http_upgrade(request, "echo/1");
+    if (code == -ENOTSUP)
+        return haft_http_answer_text(request, 426, "only echoes");
+    CHECK(haft_http_answer_text(request, 200, "") == -EALREADY);
+    while (code == 0 && (size = haft_http_stream_read(request, bytes, sizeof bytes)) > 0)
+        code = haft_http_stream_write(request, bytes, (size_t)size);
+    CHECK(haft_http_stream_shutdown(request) == 0);
+    return code;
+}
+
+#define UPGRADE "Connection: keep-alive, Upgrade\r\nUpgrade: other, echo/1"
+
+static const talk_t streams[] = {
+    {"GET /echo" WITH(UPGRADE) "hello" END,
+     {"101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo/1\r\nX-A: b\r\n\r\nhello",
+      END},
+     1},
+    {"GET /echo" END "GET /echo" END, {"426", "426"}, 2},
+    {"GET /echo" WITH("Upgrade: echo/1") "GET /echo" END, {"426", "426"}, 2},
+    {"GET /echo" WITH("Connection: Upgrade\r\nUpgrade: other"), {"426"}, 1},
+    {"GET /echo HTTP/1.0\r\n" UPGRADE "\r\n\r\n", {"426"}, 1},
+    {"GET /echo" WITH(UPGRADE "\r\nContent-Length: 2") "hi", {"426"}, 1},
+    {"GET /short" WITH(UPGRADE) "GET /short" END, {"short", "short"}, 2},
+    {"CONNECT here:443" WITH("A: b") "hello", {"200 Connected\r\nX-A: b\r\n\r\nhello"}, 1},
+    {"CONNECT [::1]:443" END, {"200 Connected"}, 1},
+    {"CONNECT here" END, {"400"}, 1},
+    {"CONNECT here:" END, {"400"}, 1},
+    {"CONNECT :443" END, {"400"}, 1},
+    {"CONNECT /short" END, {"400"}, 1},
+    {"CONNECT a/b:443" END, {"400"}, 1},
+    {"CONNECT here:443" WITH("Content-Length: 2") "hi", {"400"}, 1},
+};
+
+static void *talk_streams(void *unused) {
+    uint16_t port = start();
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
+        run_talk(port, &streams[i], NULL);
+    haft_http_stop(server);
+    return unused;
+}
+
 /* ---- Groups ---- */
 
 /* Adds its word to a field, which says who was around whom. */
@@ -439,6 +488,10 @@ int main(void) {
     run_cases((void *(*const[])(void *)){log_accesses}, 1, 0);
     CHECK(haft_http_debug_pages(server, "/debug") == 0);
     run_cases((void *(*const[])(void *)){count_requests}, 1, 0);
+    haft_http_get(server, "/echo", echo_stream, NULL);
+    CHECK(haft_http_on_connect(server, echo_stream, "tunnel") == 0);
+    CHECK(haft_http_on_connect(server, echo_stream, "tunnel") == -EEXIST);
+    run_cases((void *(*const[])(void *)){talk_streams}, 1, 0);
     haft_http_use(server, haft_http_cancel_with_client, NULL);
     run_cases(with_client, 2, 0);
     add_groups();

@@ -19,7 +19,7 @@
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your own.
  * haft/http_client.h has the client, haft/http_files.h static files, haft/http_events.h server-sent
- * events, haft/http_inside.h the access log and counters.
+ * events, haft/http_inside.h the access log and counters, haft/http_stream.h upgrades and CONNECT.
  *
  * Results: 0, or a count, or a negative error number, as in haft/io.h. Text that a function returns is a string that
  * lives as long as the request. Bytes of the network are checked before a handler sees them: what is not HTTP/1.1 as
@@ -285,5 +285,6 @@ int haft_http_serve(haft_http_server_t *server, int listener);
 #include "http_events.h"
 #include "http_files.h"
 #include "http_inside.h"
+#include "http_stream.h"
 
 #endif

@@ -185,6 +185,21 @@ class request {
         return select_until(io::from_now(time)) == waited::to_the_end;
     }
 
+    /* The connection as a stream: see haft/http_stream.h. False: the client has not asked for it. */
+    bool upgrade(const char *protocol) { return is_supported(haft_http_upgrade(state, protocol)); }
+    bool tunnel() { return is_supported(haft_http_tunnel(state)); }
+    std::size_t stream_read(std::span<std::byte> into) {
+        return io::detail::counted(haft_http_stream_read(state, into.data(), into.size()),
+                                   "stream_read");
+    }
+    void stream_write(std::string_view bytes) {
+        io::detail::checked(haft_http_stream_write(state, bytes.data(), bytes.size()),
+                            "stream_write");
+    }
+    void stream_shutdown() {
+        io::detail::checked(haft_http_stream_shutdown(state), "stream_shutdown");
+    }
+
     haft_http_request_t *get() const { return state; }
     /* The error that read() or body() has thrown, for whoever returns it to haft/http.h; 0: none. */
     int body_error() const { return failed; }
@@ -206,6 +221,9 @@ class request {
     }
     static std::optional<std::string_view> maybe(const char *text) {
         return text != nullptr ? std::optional<std::string_view>(text) : std::nullopt;
+    }
+    static bool is_supported(int code) {
+        return code != -ENOTSUP && io::detail::checked(code, "begin a stream") == 0;
     }
     static std::string text_of(const char *text) { return text != nullptr ? text : ""; }
     /* A '\0' would end it for haft/http.h. */
@@ -398,13 +416,14 @@ class routes {
     routes(haft_http_server_t *server_or_group, std::vector<std::shared_ptr<void>> &all)
         : own(server_or_group), kept_functions(all) {}
 
-  private:
     template <typename F>
     static int call_handler(haft_http_request_t *wrapped, void *function) {
         return detail::call(wrapped, [&](request &in) {
             detail::answer_with(in, io::detail::call(*static_cast<F *>(function), in));
         });
     }
+
+  private:
     template <typename F>
     static int call_around(haft_http_request_t *wrapped, haft_http_next_t *inner, void *function) {
         int code = 0;
@@ -436,6 +455,14 @@ class server : private detail::server_state, public routes {
   public:
     server() : routes(state.get(), functions) {}
 
+    /* For CONNECT; see haft_http_on_connect. */
+    template <handler F>
+    void on_connect(F function) {
+        auto kept = std::make_shared<F>(std::move(function));
+        io::detail::checked(haft_http_on_connect(state.get(), &routes::call_handler<F>, kept.get()),
+                            "on_connect");
+        functions.push_back(std::move(kept));
+    }
     void set_limits(const limits &given) {
         haft_http_limits_t set = {};
         set.request_line = given.request_line;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Connections that go on as streams of bytes. What was read behind the head is the first of them. */
+#include "internal.h"
+
+/* Whether the request lists the word in fields of this name. */
+static bool lists(const haft_http_request_t *request, const char *name, const char *word) {
+    hafti_http_text_t list, item;
+    size_t from = 0;
+    while (hafti_http_message_field(&request->message, name, &from, &list))
+        while (hafti_http_next_part(&list, ',', &item))
+            if (hafti_http_same(item.bytes, item.size, word))
+                return true;
+    return false;
+}
+
+static int begin_stream(haft_http_request_t *request, int status, const char *line,
+                        const char *protocol) {
+    if (request->answer.progress != HAFTI_HTTP_NOT_BEGUN)
+        return -EALREADY;
+    int code = hafti_http_answer_stream(request, status, line, protocol);
+    request->keeps = false;
+    request->answer.is_stream = code == 0;
+    return code;
+}
+
+int haft_http_upgrade(haft_http_request_t *request, const char *protocol) {
+    const hafti_http_message_t *message = &request->message;
+    bool is_asked = message->parser.http_minor == 1 && message->is_complete &&
+                    lists(request, "Connection", "upgrade") && lists(request, "Upgrade", protocol);
+    if (!is_asked || !hafti_http_is_value(protocol, strlen(protocol)))
+        return -ENOTSUP;
+    return begin_stream(
+        request, 101,
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ", protocol);
+}
+
+int haft_http_tunnel(haft_http_request_t *request) {
+    if (request->message.parser.method != HTTP_CONNECT)
+        return -ENOTSUP;
+    return begin_stream(request, 200, "HTTP/1.1 200 Connected", "");
+}
+
+ssize_t haft_http_stream_read(haft_http_request_t *request, void *buffer, size_t size) {
+    hafti_http_stream_t *stream = request->message.stream;
+    if (!request->answer.is_stream)
+        return -EINVAL;
+    if (stream->at == stream->end) {
+        ssize_t got = hafti_http_stream_fill(stream, HAFT_IO_FOREVER);
+        if (got <= 0)
+            return got;
+    }
+    size_t there = (size_t)(stream->end - stream->at);
+    size = size < there ? size : there;
+    memcpy(buffer, stream->at, size);
+    stream->at += size;
+    return (ssize_t)size;
+}
+
+int haft_http_stream_write(haft_http_request_t *request, const void *bytes, size_t size) {
+    return request->answer.is_stream ? hafti_http_answer_send(request, bytes, size) : -EINVAL;
+}
+
+int haft_http_stream_shutdown(haft_http_request_t *request) {
+    hafti_http_stream_t *stream = request->message.stream;
+    return request->answer.is_stream ? stream->operations->shutdown(stream, SHUT_WR) : -EINVAL;
+}
