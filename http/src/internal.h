@@ -289,6 +289,22 @@ int hafti_http_range(haft_http_request_t *request, const hafti_http_version_t *v
 typedef struct hafti_http_files hafti_http_files_t;
 void hafti_http_files_free(hafti_http_files_t *files);
 
+/* ---- listen.c ------------------------------------------------------------------------------- */
+
+enum { HAFTI_HTTP_LISTENERS = 64 };
+typedef struct {
+    size_t count;
+    int descriptors[HAFTI_HTTP_LISTENERS];
+    char *paths; /* of Unix sockets, to be removed, each with its '\0' */
+    size_t paths_size;
+} hafti_http_listeners_t;
+
+/* Listens where the options say. 0, or an error, which it has logged. */
+int hafti_http_listen(const haft_http_server_t *server, const haft_http_run_options_t *options,
+                      hafti_http_listeners_t *listeners);
+/* Closes them, and removes the paths. */
+void hafti_http_forget_listeners(hafti_http_listeners_t *listeners);
+
 /* ---- peer.c, access.c, counters.c ----------------------------------------------------------- */
 
 void hafti_http_address_of(int descriptor, char into[HAFTI_HTTP_ADDRESS]);

@@ -197,10 +197,17 @@ static void shut_idle_connections(haft_http_server_t *server) {
 typedef struct {
     haft_io_on_failure_t on_failure; /* the first, for who gets its address */
     haft_http_server_t *server;
-    int listener;
+    const int *listeners;
+    size_t count; /* 0: they have been closed */
     haft_io_scope_t *connections;
     int code;
 } serving_t;
+
+/* Accepts from one listener. */
+typedef struct {
+    serving_t *serving;
+    size_t number;
+} accepting_t;
 
 typedef struct {
     haft_http_server_t *server;
@@ -249,14 +256,14 @@ static bool is_of_connection(int code) {
            code == -EHOSTUNREACH || code == -ENETUNREACH || code == -EPERM;
 }
 
+/* Until the scope is cancelled, or the listener fails; then the others end, too. */
 static void *accept_connections(void *argument) {
-    serving_t *serving = argument;
+    const accepting_t *accepting = argument;
+    serving_t *serving = accepting->serving;
     haft_http_server_t *server = serving->server;
-    HAFT_IO_SCOPED_DESCRIPTOR int listener = serving->listener;
-    haft_io_spawn(cancel_when_stopped, server);
     for (;;) {
         haft_io_semaphore_acquire(&server->places);
-        int descriptor = haft_io_accept(listener);
+        int descriptor = haft_io_accept(serving->listeners[accepting->number]);
         if (descriptor < 0 && !is_of_connection(descriptor)) {
             serving->code = descriptor;
             break;
@@ -271,12 +278,39 @@ static void *accept_connections(void *argument) {
     return NULL;
 }
 
+static void *accept_from_all(void *argument) {
+    accepting_t *first = argument;
+    serving_t *serving = first->serving;
+    int code = haft_io_spawn(cancel_when_stopped, serving->server);
+    for (size_t i = 1; i < serving->count && code == 0; i++) {
+        first[i] = (accepting_t){serving, i};
+        code = haft_io_spawn(accept_connections, &first[i]);
+    }
+    if (code == 0)
+        return accept_connections(first);
+    serving->code = code;
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+static void close_listeners(serving_t *serving) {
+    while (serving->count != 0)
+        haft_io_close(serving->listeners[--serving->count]);
+}
+
+static void accept_until_stopped(serving_t *serving) {
+    accepting_t accepting[serving->count];
+    accepting[0] = (accepting_t){serving, 0};
+    haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP listeners"}, accept_from_all,
+                       accepting, NULL);
+    close_listeners(serving);
+}
+
 static void *serve_until_stopped(void *argument) {
     serving_t *serving = argument;
     haft_http_server_t *server = serving->server;
     serving->connections = haft_io_this_scope();
-    haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP listener"}, accept_connections,
-                       serving, NULL);
+    accept_until_stopped(serving);
     atomic_store(&server->stopping, true);
     haft_io_event_set(&server->stop); /* also where it has not been told to */
     shut_idle_connections(server);
@@ -309,19 +343,29 @@ static void forget(haft_http_server_t *const *server) {
     haft_io_event_clear(&(*server)->stop);
 }
 
-int haft_http_serve(haft_http_server_t *given, int listener) {
-    if (given->parent != NULL) {
-        haft_io_close(listener);
+/* The first port that there is. */
+static int port_of(const serving_t *serving) {
+    int port = 0;
+    for (size_t i = 0; i < serving->count && port <= 0; i++)
+        port = haft_io_port(serving->listeners[i]);
+    return port > 0 ? port : 0;
+}
+
+int haft_http_serve_all(haft_http_server_t *given, const int *listeners, size_t count) {
+    __attribute__((cleanup(close_listeners)))
+    serving_t serving = {{log_failure}, given, listeners, count, NULL, 0};
+    if (given->parent != NULL || count == 0)
         return -EINVAL;
-    }
     __attribute__((cleanup(forget))) haft_http_server_t *server = given;
-    serving_t serving = {{log_failure}, server, listener, NULL, 0};
     haft_io_scope_options_t options = {.name = "HTTP server", .on_failure = &serving.on_failure};
-    int port = haft_io_port(listener);
-    atomic_store(&server->port, port > 0 ? port : 0);
+    atomic_store(&server->port, port_of(&serving));
     server->places = (haft_io_semaphore_t){.count = server->limits.connections};
     int code = haft_io_scope_with(&options, serve_until_stopped, &serving, NULL);
     return serving.code != 0 ? serving.code : code;
+}
+
+int haft_http_serve(haft_http_server_t *server, int listener) {
+    return haft_http_serve_all(server, &listener, 1);
 }
 
 /* ---- In a run of its own ---- */
@@ -356,17 +400,14 @@ static void *stop_on_signal(void *argument) {
 
 static void *listen_and_serve(void *argument) {
     running_t *running = argument;
-    const haft_http_run_options_t *options = running->options;
-    const char *host = options->host != NULL ? options->host : "::";
-    int listener = haft_io_listen_tcp(host, options->port, options->backlog);
-    if (listener < 0) {
-        hafti_http_log(running->server, "cannot listen at %s, port %d: %s", host, options->port,
-                       haft_io_error_text(listener));
-        running->code = listener;
+    __attribute__((cleanup(hafti_http_forget_listeners))) hafti_http_listeners_t listeners = {0};
+    running->code = hafti_http_listen(running->server, running->options, &listeners);
+    if (running->code != 0)
         return NULL;
-    }
+    size_t count = listeners.count;
+    listeners.count = 0; /* they are the server's */
     haft_io_spawn(stop_on_signal, running);
-    running->code = haft_http_serve(running->server, listener);
+    running->code = haft_http_serve_all(running->server, listeners.descriptors, count);
     haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }

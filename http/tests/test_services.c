@@ -3,7 +3,10 @@
    simulated network, whose time is virtual, and where it needs no virtual time, over sockets. */
 #include "check_http.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
 
 static haft_http_server_t *server;
 static char log_lines[4096];
@@ -327,7 +330,7 @@ static void *log_accesses(void *unused) {
 static const talk_t pages[] = {
     {"GET /debug/" END, {"200 OK", "<a href=tasks>"}, 1},
     {"GET /debug/tasks" END,
-     {"Cache-Control: no-store", "scope 'HTTP server'", "scope 'HTTP listener'",
+     {"Cache-Control: no-store", "scope 'HTTP server'", "scope 'HTTP listeners'",
       "waits for: accept"},
      1},
     {"GET /debug/counters" END,
@@ -413,6 +416,80 @@ static void *talk_streams(void *unused) {
     return unused;
 }
 
+/* ---- Listeners ---- */
+
+static char path[] = "/tmp/haft_services_XXXXXX/socket";
+static haft_http_run_options_t listens = {.listen = NULL};
+static int run_code;
+
+static void *run_server(void *unused) {
+    run_code = haft_http_run(server, &listens);
+    return unused;
+}
+
+static void *ask_unix(void *unused) {
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = -1;
+    while ((connection = haft_io_connect_unix(path)) < 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK(haft_io_write_all(connection, "GET /short" END, strlen("GET /short" END)) == 0);
+    hear_until(connection, "short");
+    return unused;
+}
+
+static void *ask_port(void *unused) {
+    while (haft_http_port(server) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    run_talk(haft_http_port(server), &(talk_t){"GET /short" END, {"short"}, 1}, NULL);
+    return unused;
+}
+
+/* Served by another thread, and asked by this one. */
+static void listen_and_ask(const char *where, int code) {
+    pthread_t thread;
+    listens.listen = where;
+    CHECK(pthread_create(&thread, NULL, run_server, NULL) == 0);
+    if (code == 0) {
+        ask_port(NULL);
+        if (strstr(where, "unix:") != NULL)
+            ask_unix(NULL);
+        haft_http_stop(server);
+    }
+    pthread_join(thread, NULL);
+    CHECK(run_code == code);
+}
+
+static void listen_everywhere(void) {
+    char where[100], *slash = strrchr(path, '/');
+    *slash = '\0';
+    CHECK(mkdtemp(path) != NULL);
+    *slash = '/';
+    snprintf(where, sizeof where, "127.0.0.1:0 unix:%s  localhost:0", path);
+    listen_and_ask(where, 0);
+    CHECK(access(path, F_OK) != 0);
+    int left = haft_io_listen_unix(path, 0); /* as by a process that has ended */
+    close(left);
+    listen_and_ask(where, 0);
+    listens.reuse_port = true;
+    listen_and_ask("127.0.0.1:0", 0);
+    listens.reuse_port = false;
+    static const char *const wrong[] = {
+        "", "here", "127.0.0.1:", "127.0.0.1:x", ":70000", "127.0.0.1:0 127.0.0.1:-1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        listen_and_ask(wrong[i], -EINVAL);
+    listen_and_ask("systemd", -ENOTCONN);
+    int socket = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    if (socket != 3 && fcntl(3, F_GETFD) < 0)
+        socket = dup2(socket, 3);
+    char pid[20];
+    snprintf(pid, sizeof pid, "%d", getpid());
+    setenv("LISTEN_PID", pid, 1);
+    setenv("LISTEN_FDS", "1", 1);
+    if (socket == 3)
+        listen_and_ask("systemd", 0);
+    *slash = '\0';
+    CHECK(rmdir(path) == 0);
+}
+
 /* ---- Groups ---- */
 
 /* Adds its word to a field, which says who was around whom. */
@@ -492,6 +569,7 @@ int main(void) {
     CHECK(haft_http_on_connect(server, echo_stream, "tunnel") == 0);
     CHECK(haft_http_on_connect(server, echo_stream, "tunnel") == -EEXIST);
     run_cases((void *(*const[])(void *)){talk_streams}, 1, 0);
+    listen_everywhere();
     haft_http_use(server, haft_http_cancel_with_client, NULL);
     run_cases(with_client, 2, 0);
     add_groups();

@@ -96,6 +96,14 @@ typedef struct haft_http_run_options {
     const char *host; /* NULL: "::", all addresses of this machine. See haft_io_listen_tcp */
     uint16_t port;    /* 0: the system chooses; see haft_http_port */
     int backlog;      /* 0: the system's maximum */
+    /*
+     * Instead of `host` and `port`, where to listen, with spaces between: "[::1]:8080", "localhost:8080", ":8080" for
+     * all addresses, "unix:/run/service.sock", and "systemd" for the sockets that a socket unit has passed
+     * (LISTEN_FDS). A Unix socket that nobody listens at any more is replaced, and removed at the end.
+     */
+    const char *listen;
+    bool
+        reuse_port; /* TCP: other processes listen at the same port, too, and the kernel divides connections (SO_REUSEPORT) */
     /* On which handlers run; 0: one, so no two run at the same time, and they share data without locks. */
     int threads;
     const char *backend; /* of haft_io_run_options_t */
@@ -275,6 +283,8 @@ void haft_http_note_failure(haft_http_request_t *request, const char *text);
  * an error of haft_io_accept. One call at a time serves a server, which may be served again afterwards.
  */
 int haft_http_serve(haft_http_server_t *server, int listener);
+/* The same, from several listeners, all of which are closed; -EINVAL: there is none. */
+int haft_http_serve_all(haft_http_server_t *server, const int *listeners, size_t count);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -330,6 +330,8 @@ struct run_options {
     int backlog = 0;
     int threads = 0; /* 0: one; HAFT_HTTP_EACH_PROCESSOR */
     const char *backend = nullptr;
+    const char *listen = nullptr; /* instead of host and port: see haft_http_run_options_t */
+    bool reuse_port = false;
 };
 
 class route_group;
@@ -513,6 +515,8 @@ class server : private detail::server_state, public routes {
         options.backlog = how.backlog;
         options.threads = how.threads;
         options.backend = how.backend;
+        options.listen = how.listen;
+        options.reuse_port = how.reuse_port;
         return haft_http_run(state.get(), &options) == 0 ? 0 : 1;
     }
     /* In a task of a run, or of a simulation, of your own. False: requests were cut off at its end. */

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a server listens: by TCP, at Unix sockets, and with what systemd has passed. */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FIRST_PASSED = 3 }; /* SD_LISTEN_FDS_START */
+
+static int add(hafti_http_listeners_t *listeners, int descriptor) {
+    if (descriptor < 0)
+        return descriptor;
+    if (listeners->count == HAFTI_HTTP_LISTENERS) {
+        haft_io_close(descriptor);
+        return -E2BIG;
+    }
+    listeners->descriptors[listeners->count++] = descriptor;
+    return 0;
+}
+
+void hafti_http_forget_listeners(hafti_http_listeners_t *listeners) {
+    while (listeners->count != 0)
+        haft_io_close(listeners->descriptors[--listeners->count]);
+    for (size_t at = 0; at < listeners->paths_size; at += strlen(listeners->paths + at) + 1)
+        unlink(listeners->paths + at);
+    free(listeners->paths);
+}
+
+/* ---- TCP ---- */
+
+static void set_option(int socket, int level, int option, int value) {
+    setsockopt(socket, level, option, &value, sizeof value);
+}
+
+static int listen_at(const struct addrinfo *address, int backlog) {
+    int made = haft_io_socket(address->ai_family, SOCK_STREAM, 0);
+    if (made < 0)
+        return made;
+    set_option(made, SOL_SOCKET, SO_REUSEADDR, 1);
+    set_option(made, SOL_SOCKET, SO_REUSEPORT, 1);
+    if (address->ai_family == AF_INET6)
+        set_option(made, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    if (bind(made, address->ai_addr, address->ai_addrlen) == 0 &&
+        listen(made, backlog != 0 ? backlog : SOMAXCONN) == 0)
+        return made;
+    int code = -errno;
+    haft_io_close(made);
+    return code;
+}
+
+/* As haft_io_listen_tcp, beside other processes that listen at the port. */
+static int listen_beside(const char *host, const char *port, int backlog) {
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *addresses;
+    int code = haft_io_resolve(host, port, &hints, &addresses);
+    if (code != 0)
+        return code;
+    code = -EADDRNOTAVAIL;
+    for (const struct addrinfo *address = addresses; address != NULL && code < 0;
+         address = address->ai_next)
+        code = listen_at(address, backlog);
+    freeaddrinfo(addresses);
+    return code;
+}
+
+static int listen_tcp(const haft_http_run_options_t *options, const char *host, uint16_t port) {
+    char number[8];
+    snprintf(number, sizeof number, "%d", port);
+    return options->reuse_port ? listen_beside(host, number, options->backlog)
+                               : haft_io_listen_tcp(host, port, options->backlog);
+}
+
+/* "host:port", "[address]:port", ":port". */
+static int listen_by_name(const haft_http_run_options_t *options, char *name) {
+    char *colon = strrchr(name, ':'), *end;
+    if (colon == NULL)
+        return -EINVAL;
+    unsigned long port = strtoul(colon + 1, &end, 10);
+    if (colon[1] < '0' || colon[1] > '9' || *end != '\0' || port > UINT16_MAX)
+        return -EINVAL;
+    *colon = '\0';
+    bool is_address = *name == '[' && colon[-1] == ']';
+    if (is_address)
+        colon[-1] = '\0';
+    const char *host = is_address ? name + 1 : *name != '\0' ? name : "::";
+    return listen_tcp(options, host, (uint16_t)port);
+}
+
+/* ---- Unix sockets ---- */
+
+/* Whether a socket was left by a process that has ended. */
+static bool is_left(const char *path) {
+    struct stat status;
+    if (lstat(path, &status) != 0 || !S_ISSOCK(status.st_mode))
+        return false;
+    int connection = haft_io_connect_unix(path);
+    if (connection >= 0)
+        haft_io_close(connection);
+    return connection == -ECONNREFUSED;
+}
+
+static int listen_unix(hafti_http_listeners_t *listeners, const char *path, int backlog) {
+    size_t size = strlen(path) + 1;
+    char *paths = realloc(listeners->paths, listeners->paths_size + size);
+    if (paths == NULL)
+        return -ENOMEM;
+    listeners->paths = paths;
+    int descriptor = haft_io_listen_unix(path, backlog);
+    if (descriptor == -EADDRINUSE && is_left(path) && unlink(path) == 0)
+        descriptor = haft_io_listen_unix(path, backlog);
+    if (descriptor >= 0) {
+        memcpy(paths + listeners->paths_size, path, size);
+        listeners->paths_size += size;
+    }
+    return descriptor;
+}
+
+/* ---- systemd ---- */
+
+static unsigned long number_in(const char *variable) {
+    const char *text = getenv(variable);
+    return text != NULL ? strtoul(text, NULL, 10) : 0;
+}
+
+/* sd_listen_fds(3): the sockets are this process's if it is the one that was started. */
+static int take_passed(hafti_http_listeners_t *listeners) {
+    unsigned long count = number_in("LISTEN_FDS");
+    if (number_in("LISTEN_PID") != (unsigned long)getpid() || count == 0)
+        return -ENOTCONN;
+    for (int descriptor = FIRST_PASSED; descriptor < FIRST_PASSED + (int)count; descriptor++) {
+        int flags = fcntl(descriptor, F_GETFL);
+        if (flags < 0 || fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) != 0 ||
+            fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
+            return -errno;
+        set_option(descriptor, IPPROTO_TCP, TCP_NODELAY,
+                   1); /* fails, and no matter, for Unix sockets */
+        int code = add(listeners, descriptor);
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
+/* ---- */
+
+static int listen_where(const haft_http_run_options_t *options, char *where,
+                        hafti_http_listeners_t *listeners) {
+    static const char unix_sockets[] = "unix:";
+    if (strcmp(where, "systemd") == 0)
+        return take_passed(listeners);
+    if (strncmp(where, unix_sockets, sizeof unix_sockets - 1) == 0)
+        return add(listeners,
+                   listen_unix(listeners, where + sizeof unix_sockets - 1, options->backlog));
+    return add(listeners, listen_by_name(options, where));
+}
+
+static int listen_at_all(const haft_http_server_t *server, const haft_http_run_options_t *options,
+                         hafti_http_listeners_t *listeners) {
+    hafti_http_text_t all = {options->listen, strlen(options->listen)}, part;
+    while (hafti_http_next_part(&all, ' ', &part)) {
+        char *where = strndup(part.bytes, part.size);
+        int code = where == NULL    ? -ENOMEM
+                   : *where != '\0' ? listen_where(options, where, listeners)
+                                    : 0;
+        free(where);
+        if (code == 0)
+            continue;
+        hafti_http_log(server, "cannot listen at %.*s: %s", (int)part.size, part.bytes,
+                       code == -ENOTCONN ? "systemd has passed no sockets"
+                                         : haft_io_error_text(code));
+        return code;
+    }
+    return listeners->count != 0 ? 0 : -EINVAL;
+}
+
+int hafti_http_listen(const haft_http_server_t *server, const haft_http_run_options_t *options,
+                      hafti_http_listeners_t *listeners) {
+    if (options->listen != NULL)
+        return listen_at_all(server, options, listeners);
+    const char *host = options->host != NULL ? options->host : "::";
+    int code = add(listeners, listen_tcp(options, host, options->port));
+    if (code != 0)
+        hafti_http_log(server, "cannot listen at %s, port %d: %s", host, options->port,
+                       haft_io_error_text(code));
+    return code;
+}
