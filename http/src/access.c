@@ -57,7 +57,7 @@ static const char *version_of(const haft_http_request_t *request) {
 
 static void put_common(line_t *line, haft_http_request_t *request,
                        const haft_http_access_t *access) {
-    const char *peer = haft_http_peer(request);
+    const char *peer = haft_http_client_address(request);
     char date[HAFTI_HTTP_DATE + 1]; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
     hafti_http_put_date((time_t)(access->begun / HAFT_IO_SECOND), date);
     print(line, "%s - - [%.2s/%.3s/%.4s:%.8s +0000] \"", *peer != '\0' ? peer : "-", date + 5,
@@ -89,7 +89,7 @@ static void put_json(line_t *line, haft_http_request_t *request, const haft_http
     print(line, "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.%06dZ\",\"client\":\"%s\"",
           parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
           parts.tm_sec, (int)(access->begun % HAFT_IO_SECOND / HAFT_IO_MICROSECOND),
-          haft_http_peer(request));
+          haft_http_client_address(request));
     if (!access->is_refused) {
         print(line, ",\"method\":\"%s\",\"target\":\"", request->method);
         put_escaped(line, haft_http_target(request), 300);

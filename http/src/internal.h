@@ -16,6 +16,7 @@
 
 #include <llhttp.h>
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -305,9 +306,21 @@ int hafti_http_listen(const haft_http_server_t *server, const haft_http_run_opti
 /* Closes them, and removes the paths. */
 void hafti_http_forget_listeners(hafti_http_listeners_t *listeners);
 
-/* ---- peer.c, access.c, counters.c ----------------------------------------------------------- */
+/* ---- peer.c, clients.c, access.c, counters.c ------------------------------------------------ */
 
-void hafti_http_address_of(int descriptor, char into[HAFTI_HTTP_ADDRESS]);
+/* As one of IPv6, which it may not be; false: the peer has no address. */
+bool hafti_http_peer_of(int descriptor, struct in6_addr *address);
+
+typedef struct hafti_http_proxies hafti_http_proxies_t;
+void hafti_http_proxies_free(hafti_http_proxies_t *proxies);
+bool hafti_http_is_proxy(const hafti_http_proxies_t *proxies, const struct in6_addr *address);
+
+typedef struct hafti_http_clients hafti_http_clients_t;
+typedef struct hafti_http_client hafti_http_client_t;
+/* Counts a connection: `*client` is for hafti_http_clients_leave; NULL: not counted. False: its client has enough. */
+bool hafti_http_clients_enter(haft_http_server_t *server, int descriptor,
+                              hafti_http_client_t **client);
+void hafti_http_clients_leave(haft_http_server_t *server, hafti_http_client_t *client);
 
 typedef struct {
     haft_http_log_format_t format;
@@ -351,7 +364,9 @@ struct haft_http_server {
     haft_http_limits_t limits;
     haft_http_log_t *log;
     void *log_argument;
-    bool notes_requests; /* for the hook, or the counters */
+    bool limits_loopback;          /* its connections, too */
+    hafti_http_proxies_t *proxies; /* that are trusted; may be NULL */
+    bool notes_requests;           /* for the hook, or the counters */
     bool counts;
     haft_http_access_hook_t *access_hook;
     void *access_argument;
@@ -363,7 +378,8 @@ struct haft_http_server {
     haft_io_event_t stop, ended; /* ended: the last open connection has */
     haft_io_semaphore_t places;  /* for further connections */
     atomic_size_t open;
-    pthread_mutex_t mutex; /* of the list; never held over a wait */
+    pthread_mutex_t mutex; /* of what follows; never held over a wait */
+    hafti_http_clients_t *clients;
     hafti_http_link_t *connections;
 };
 

@@ -49,6 +49,8 @@ void haft_http_server_free(haft_http_server_t *server) {
         return;
     hafti_http_routes_free(server->routes);
     free_routes(server);
+    hafti_http_proxies_free(server->proxies);
+    free(server->clients);
     pthread_mutex_destroy(&server->mutex);
     free(server);
 }
@@ -75,6 +77,8 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
     set_default_size(&set->request_line, set->head < 8192 ? set->head : 8192);
     set_default_size(&set->fields, HAFTI_HTTP_FIELDS);
     set_default_size(&set->connections, 10000);
+    server->limits_loopback = limits->connections_of_client != 0;
+    set_default_size(&set->connections_of_client, 1000);
     if (set->body == 0)
         set->body = 1024 * 1024;
     if (set->least_rate == 0)
@@ -211,36 +215,50 @@ typedef struct {
 
 typedef struct {
     haft_http_server_t *server;
+    hafti_http_client_t *client;
     int descriptor;
 } accepted_t;
 
-static void leave_place(haft_http_server_t *const *server) {
-    if (atomic_fetch_sub(&(*server)->open, 1) == 1)
-        haft_io_event_set(&(*server)->ended);
-    haft_io_semaphore_release(&(*server)->places);
+static void leave_place(const accepted_t *accepted) {
+    haft_http_server_t *server = accepted->server;
+    hafti_http_clients_leave(server, accepted->client);
+    if (atomic_fetch_sub(&server->open, 1) == 1)
+        haft_io_event_set(&server->ended);
+    haft_io_semaphore_release(&server->places);
 }
 
 static void *serve_connection(void *argument) {
-    accepted_t accepted = *(accepted_t *)argument;
+    __attribute__((cleanup(leave_place))) accepted_t accepted = *(accepted_t *)argument;
     free(argument);
-    __attribute__((cleanup(leave_place))) haft_http_server_t *server = accepted.server;
-    hafti_http_connection_serve(server, accepted.descriptor);
+    hafti_http_connection_serve(accepted.server, accepted.descriptor);
     return NULL;
 }
 
-static int spawn_connection(const serving_t *serving, int descriptor) {
+static int spawn_connection(const serving_t *serving, const accepted_t *accepted) {
     haft_io_task_options_t options = {.scope = serving->connections, .name = "HTTP connection"};
-    accepted_t *accepted = malloc(sizeof *accepted);
-    int code = -ENOMEM;
-    if (accepted != NULL) {
-        *accepted = (accepted_t){serving->server, descriptor};
-        code = haft_io_spawn_with(&options, serve_connection, accepted);
-    }
-    if (code != 0) {
-        free(accepted);
-        haft_io_close(descriptor);
-    }
+    accepted_t *copy = malloc(sizeof *copy);
+    if (copy == NULL)
+        return -ENOMEM;
+    *copy = *accepted;
+    int code = haft_io_spawn_with(&options, serve_connection, copy);
+    if (code != 0)
+        free(copy);
     return code;
+}
+
+/* The place of a connection that has come is left when it ends, or here. */
+static void take(const serving_t *serving, int descriptor) {
+    haft_http_server_t *server = serving->server;
+    accepted_t accepted = {server, NULL, descriptor};
+    atomic_fetch_add(&server->open, 1);
+    if (server->counts && descriptor >= 0)
+        atomic_fetch_add_explicit(&server->counters.accepted, 1, memory_order_relaxed);
+    if (descriptor >= 0 && hafti_http_clients_enter(server, descriptor, &accepted.client) &&
+        spawn_connection(serving, &accepted) == 0)
+        return;
+    if (descriptor >= 0)
+        haft_io_close(descriptor);
+    leave_place(&accepted);
 }
 
 static void *cancel_when_stopped(void *argument) {
@@ -268,11 +286,7 @@ static void *accept_connections(void *argument) {
             serving->code = descriptor;
             break;
         }
-        atomic_fetch_add(&server->open, 1);
-        if (server->counts)
-            atomic_fetch_add_explicit(&server->counters.accepted, 1, memory_order_relaxed);
-        if (descriptor < 0 || spawn_connection(serving, descriptor) != 0)
-            leave_place(&server);
+        take(serving, descriptor);
     }
     haft_io_scope_cancel(haft_io_this_scope());
     return NULL;

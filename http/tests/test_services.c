@@ -490,6 +490,107 @@ static void listen_everywhere(void) {
     CHECK(rmdir(path) == 0);
 }
 
+/* ---- Clients ---- */
+
+static int say_client(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return haft_http_answer_format(request, 200, "[%s] [%s]", haft_http_peer(request),
+                                   haft_http_client_address(request));
+}
+
+#define FOR(list) "GET /client" WITH("X-Forwarded-For: " list)
+#define FORWARDED(list) "GET /client" WITH("Forwarded: " list)
+
+/* What a client says, and who it is for a server that trusts 127.0.0.0/8 and 10.1.0.0/16. */
+static const talk_t by_x_forwarded_for[] = {
+    {"GET /client" END, {"[127.0.0.1] [127.0.0.1]"}, 1},
+    {FOR("192.0.2.1"), {"[127.0.0.1] [192.0.2.1]"}, 1},
+    {FOR("192.0.2.1, 192.0.2.2"), {"[192.0.2.2]"}, 1}, /* the first may be a lie */
+    {FOR("192.0.2.1, 10.1.2.3"), {"[192.0.2.1]"}, 1},
+    {FOR("192.0.2.1, 10.2.2.3"), {"[10.2.2.3]"}, 1},
+    {FOR("10.1.0.1, 10.1.2.3"), {"[10.1.0.1]"}, 1},
+    {FOR("192.0.2.1") "GET /client" WITH(
+         "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2"),
+     {"[192.0.2.1]", "[192.0.2.2]"},
+     2},
+    {FOR("2001:db8:0::1"), {"[2001:db8::1]"}, 1},
+    {FOR("192.0.2.1:80"), {"[192.0.2.1]"}, 1},
+    {FOR("unknown"), {"[127.0.0.1] [127.0.0.1]"}, 1},
+    {FOR(""), {"[127.0.0.1] [127.0.0.1]"}, 1},
+    {FOR(", ,"), {"[127.0.0.1] [127.0.0.1]"}, 1},
+    {FOR("192.0.2.1, <script>, 10.1.2.3"), {"[10.1.2.3]"}, 1},
+    {FORWARDED("for=192.0.2.1"), {"[127.0.0.1] [127.0.0.1]"}, 1},
+};
+static const talk_t by_forwarded[] = {
+    {FORWARDED("for=192.0.2.1"), {"[127.0.0.1] [192.0.2.1]"}, 1},
+    {FORWARDED("proto=http;For=192.0.2.1:7;by=1.2.3.4, for=\"10.1.2.3\""), {"[192.0.2.1]"}, 1},
+    {FORWARDED("for=\"[2001:db8::1]:80\""), {"[2001:db8::1]"}, 1},
+    {FORWARDED("for=_hidden, for=10.1.2.3"), {"[10.1.2.3]"}, 1},
+    {FORWARDED("by=192.0.2.1"), {"[127.0.0.1] [127.0.0.1]"}, 1},
+    {FOR("192.0.2.1"), {"[127.0.0.1] [127.0.0.1]"}, 1},
+};
+static const talk_t by_nobody[] = {{FOR("192.0.2.1"), {"[127.0.0.1] [127.0.0.1]"}, 1}};
+
+static const talk_t *client_talks;
+static size_t client_talk_count;
+
+static void *talk_of_clients(void *unused) {
+    uint16_t port = start();
+    for (size_t i = 0; i < client_talk_count; i++)
+        run_talk(port, &client_talks[i], NULL);
+    haft_http_stop(server);
+    return unused;
+}
+
+static void talk_to(const char *networks, const char *field, const talk_t *asked, size_t count) {
+    client_talks = asked;
+    client_talk_count = count;
+    CHECK(haft_http_trust_proxies(server, networks, field) == 0);
+    CHECK(haft_io_run(talk_of_clients, NULL) == 0);
+}
+
+static void know_clients(void) {
+    haft_http_get(server, "/client", say_client, NULL);
+    talk_to("10.9.0.0/16", "X-Forwarded-For", by_nobody, 1);
+    talk_to("127.0.0.0/8, 10.1.0.0/16", "X-Forwarded-For", by_x_forwarded_for,
+            sizeof by_x_forwarded_for / sizeof *by_x_forwarded_for);
+    talk_to("127.0.0.1 unix 10.1.0.0/16 ::1 2001:db8::/33", "forwarded", by_forwarded,
+            sizeof by_forwarded / sizeof *by_forwarded);
+    static const char *const wrong[] = {"here", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1",
+                                        "::/129"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK(haft_http_trust_proxies(server, wrong[i], "Forwarded") == -EINVAL);
+    CHECK(haft_http_trust_proxies(server, "", "Forwarded") == 0);
+}
+
+/* Two connections of a client are served, the third is closed, and one that comes when there is room is served. */
+static void *limit_connections(void *unused) {
+    uint16_t port = start();
+    int first = ask(port, "GET /short" END), second = ask(port, "GET /short" END);
+    hear_until(first, "short");
+    hear_until(second, "short");
+    HAFT_IO_SCOPED_DESCRIPTOR int third = haft_io_connect_tcp("127.0.0.1", port);
+    char byte;
+    CHECK(haft_io_read(third, &byte, 1) <= 0);
+    haft_io_close(first);
+    haft_io_close(second);
+    haft_http_counters_t counters;
+    while (haft_http_read_counters(server, &counters), counters.connections != 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    HAFT_IO_SCOPED_DESCRIPTOR int fourth = ask(port, "GET /short" END);
+    hear_until(fourth, "short");
+    haft_http_stop(server);
+    return unused;
+}
+
+static void limit_clients(void) {
+    haft_http_set_limits(server, &(haft_http_limits_t){.connections_of_client = 2});
+    for (int threads = 1; threads <= 2; threads++)
+        CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, limit_connections,
+                               NULL) == 0);
+    haft_http_set_limits(server, &(haft_http_limits_t){0});
+}
+
 /* ---- Groups ---- */
 
 /* Adds its word to a field, which says who was around whom. */
@@ -569,6 +670,8 @@ int main(void) {
     CHECK(haft_http_on_connect(server, echo_stream, "tunnel") == 0);
     CHECK(haft_http_on_connect(server, echo_stream, "tunnel") == -EEXIST);
     run_cases((void *(*const[])(void *)){talk_streams}, 1, 0);
+    know_clients();
+    limit_clients();
     listen_everywhere();
     haft_http_use(server, haft_http_cancel_with_client, NULL);
     run_cases(with_client, 2, 0);

@@ -78,11 +78,22 @@ typedef struct haft_http_limits {
         grace; /* for requests that have come when the server is told to stop (10 s); then they are cut off */
     int64_t
         events_time; /* without an event (15 s); then a comment is sent, see haft_http_select_until */
+    /* of an address at a time, or of 64 bits of IPv6 (1000, without a limit for this machine's own); further ones are
+       closed at once. Proxies that are trusted have no limit */
+    size_t connections_of_client;
 } haft_http_limits_t;
 
 /* Sets the limits; those that are 0 are the defaults. -EINVAL: one is negative, or beyond what it can be. Before the
    server serves. */
 int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits);
+
+/*
+ * Trusts proxies at these addresses and networks ("10.0.0.0/8, 2001:db8::1 unix", where "unix" is a peer without an
+ * address): they say in `field` ("X-Forwarded-For", or "Forwarded" of RFC 7239) for whom they ask, and add to what is
+ * there. Others may say what they like, so name the field that your proxy writes, and no other. -EINVAL: that is no list of networks; -ENOMEM. Before the
+ * server serves.
+ */
+int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, const char *field);
 
 /* Called for each line of the log, without a newline: a handler that has failed, a server that stops. It must not wait. */
 typedef void haft_http_log_t(void *argument, const char *line);
@@ -205,7 +216,11 @@ bool haft_http_header_at(haft_http_request_t *request, size_t number, const char
 const char *haft_http_cookie(haft_http_request_t *request, const char *name);
 /* Memory that lives as long as the request; NULL: there is none. */
 void *haft_http_allocate(haft_http_request_t *request, size_t size);
-/* The socket, for what needs its addresses, as getpeername(2). */
+/* The address of the peer as text, without a port; "" where it has none, such as over a Unix socket. */
+const char *haft_http_peer(haft_http_request_t *request);
+/* The address of the client: the peer, unless that is a proxy that is trusted (haft_http_trust_proxies). */
+const char *haft_http_client_address(haft_http_request_t *request);
+/* The socket, for what needs more of it, as getsockname(2). */
 int haft_http_descriptor(const haft_http_request_t *request);
 
 /* ---- Its body ------------------------------------------------------------------------------- */

@@ -75,7 +75,9 @@ class request {
     request &operator=(const request &) = delete;
 
     std::string_view method() const { return haft_http_method(state); }
-    std::string_view peer() { return haft_http_peer(state); } /* an address, or "" */
+    /* Addresses, or "": see haft_http_client_address. */
+    std::string_view peer() { return haft_http_peer(state); }
+    std::string_view client_address() { return haft_http_client_address(state); }
     std::string_view target() const { return haft_http_target(state); }
     /* What {name} of the route has taken; "" where the route has no such part. */
     std::string path(const char *name) const { return text_of(haft_http_path(state, name)); }
@@ -311,7 +313,7 @@ using next = std::function<void()>;
 struct limits {
     std::size_t request_line = 0, head = 0, fields = 0;
     std::uint64_t body = 0;
-    std::size_t connections = 0;
+    std::size_t connections = 0, connections_of_client = 0;
     std::chrono::nanoseconds idle_time = {}, head_time = {}, body_time = {}, write_time = {};
     std::uint64_t least_rate = 0;
     std::chrono::nanoseconds grace = {}, events_time = {};
@@ -457,6 +459,11 @@ class server : private detail::server_state, public routes {
   public:
     server() : routes(state.get(), functions) {}
 
+    /* See haft_http_trust_proxies. */
+    void trust_proxies(const std::string &networks, const char *field = "X-Forwarded-For") {
+        io::detail::checked(haft_http_trust_proxies(state.get(), networks.c_str(), field),
+                            [&] { return "trust proxies at " + networks; });
+    }
     /* For CONNECT; see haft_http_on_connect. */
     template <handler F>
     void on_connect(F function) {
@@ -472,6 +479,7 @@ class server : private detail::server_state, public routes {
         set.fields = given.fields;
         set.body = given.body;
         set.connections = given.connections;
+        set.connections_of_client = given.connections_of_client;
         set.idle_time = given.idle_time.count();
         set.head_time = given.head_time.count();
         set.body_time = given.body_time.count();

@@ -10,14 +10,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* ---- The client's address ------------------------------------------------------------------- */
-
-/* The address of the peer as text, without a port; "" where it has none, such as over a Unix socket. */
-const char *haft_http_peer(haft_http_request_t *request);
-
 /* ---- The access log ------------------------------------------------------------------------- */
 
-/* What a request has become. The request itself can be asked for its method, target and fields, and its peer. */
+/* What a request has become. The request itself can be asked for its method, target and fields, and its client. */
 typedef struct haft_http_access {
     int status;    /* 0: the connection was broken off before the answer began */
     uint64_t size; /* bytes of the answer's body */
