@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What the text and the tables of docs/io.md call haft_io_... or io::... is declared in the headers.
+# What the text and the tables of docs/io.md and docs/http.md call haft_io_..., haft_http_..., io::... or http::... is
+# declared in the headers.
 set -u
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -20,7 +21,7 @@ awk '
           names = names " " start cut
         print names
       } else
-        for (rest = spans[i]; match(rest, /(haft_io_|HAFT_IO_|io::)[A-Za-z_]*[A-Za-z]/);
+        for (rest = spans[i]; match(rest, /(haft_io_|HAFT_IO_|io::|haft_http_|HAFT_HTTP_|http::)[A-Za-z_]*[A-Za-z]/);
              rest = substr(rest, RSTART + RLENGTH)) {
           name = substr(rest, RSTART, RLENGTH)
           before = RSTART > 1 ? substr(rest, RSTART - 1, 1) : ""
@@ -28,9 +29,9 @@ awk '
             continue
           print last = name
         }
-  }' "$HAFT_SOURCE_DIR/docs/io.md" | sort -u >"$work/names"
+  }' "$HAFT_SOURCE_DIR/docs/io.md" "$HAFT_SOURCE_DIR/docs/http.md" | sort -u >"$work/names"
 
-cat "$HAFT_SOURCE_DIR"/io/include/haft/*.h "$HAFT_SOURCE_DIR"/io/src/*.h >"$work/headers"
+cat "$HAFT_SOURCE_DIR"/io/include/haft/*.h "$HAFT_SOURCE_DIR"/io/src/*.h "$HAFT_SOURCE_DIR"/http/include/haft/*.h >"$work/headers"
 is_declared() {
   for name in "$@"; do
     if grep -qw "$name" "$work/headers"; then
@@ -39,11 +40,11 @@ is_declared() {
   done
   return 1
 }
-grep -v 'io::' "$work/names" >"$work/names.c"
+grep -v '::' "$work/names" >"$work/names.c"
 while read -r names; do
   # shellcheck disable=SC2086 # several names
   if ! is_declared $names; then
-    echo "docs/io.md: nothing is called $names"
+    echo "docs/io.md, docs/http.md: nothing is called $names"
     failed=1
   fi
 done <"$work/names.c"
@@ -51,12 +52,13 @@ done <"$work/names.c"
 {
   echo '#include <haft/io.hpp>'
   echo '#include <haft/io_threads.hpp>'
+  echo '#include <haft/http.hpp>'
   echo 'namespace here {'
-  sed -n 's/.*io::.*/using haft::&;/p' "$work/names"
+  sed -n 's/.*::.*/using haft::&;/p' "$work/names"
   echo '}'
 } >"$work/names.cpp"
 if ! "$CXX" -std=c++20 -fsyntax-only -I"$HAFT_SOURCE_DIR/core/include" -I"$HAFT_SOURCE_DIR/cpp/include" \
-  -I"$HAFT_SOURCE_DIR/io/include" "$work/names.cpp"; then
+  -I"$HAFT_SOURCE_DIR/io/include" -I"$HAFT_SOURCE_DIR/http/include" "$work/names.cpp"; then
   failed=1
 fi
 count=$(wc -l <"$work/names")
