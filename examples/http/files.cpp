@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Static files: `files FOLDER`, then look at http://localhost:8080/. Its second argument is another port. */
+/* Static files: `files FOLDER`, then look at http://localhost:8080/. Its second argument is
+   another port. */
 #include <haft/http.hpp>
 
 #include <cstdlib>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of each request: the access log, as lines in one of the usual forms, or by a hook. */
+/* What becomes of each request: the access log, as lines in one of the usual forms, or by a
+   hook. */
 #include "internal.h"
 
 #include <stdarg.h>

@@ -338,7 +338,8 @@ int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size
     return answer->chunked ? write_chunk(request, bytes, size) : gather(request, bytes, size);
 }
 
-/* What the kernel has in memory; -EAGAIN: it would have to read the disk. Here, so that errno is this thread's. */
+/* What the kernel has in memory; -EAGAIN: it would have to read the disk. Here, so that errno is
+   this thread's. */
 __attribute__((noinline)) static ssize_t read_cached(int file, void *into, size_t size,
                                                      int64_t offset) {
     struct iovec part = {into, size};
@@ -462,8 +463,8 @@ int hafti_http_answer_complete(haft_http_request_t *request) {
     return 0;
 }
 
-/* Once, before the first read of a body whose sender waits for it; not where it has begun to send already, or may have
-   seen the begin of the answer. */
+/* Once, before the first read of a body whose sender waits for it; not where it has begun to
+   send already, or may have seen the begin of the answer. */
 int hafti_http_send_continue(haft_http_request_t *request) {
     hafti_http_message_t *message = &request->message;
     static const char word[] = "HTTP/1.1 100 Continue\r\n\r\n";

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How many connections each client has: a table by address, of IPv6 by its first 64 bits, which one client may have all of. */
+/* How many connections each client has: a table by address, of IPv6 by its first 64 bits, which
+   one client may have all of. */
 #include "internal.h"
 
 #include <netinet/in.h>

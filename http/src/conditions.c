@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request asks of a representation that has a tag and a date: preconditions (RFC 9110, 13), and a range of its
- * bytes (14). A field that cannot be read is as if it were not there.
+ * What a request asks of a representation that has a tag and a date: preconditions (RFC 9110, 13),
+ * and a range of its bytes (14). A field that cannot be read is as if it were not there.
  */
 #include "internal.h"
 
-/* Whether a list of tags has ours, or is "*". A weak tag is never the same in the strong comparison (8.8.3.2). */
+/* Whether a list of tags has ours, or is "*". A weak tag is never the same in the strong
+   comparison (8.8.3.2). */
 static bool lists_tag(const char *list, const hafti_http_version_t *ours, bool strong) {
     list += strspn(list, " \t,");
     if (*list == '*')
@@ -71,7 +72,8 @@ static bool take_number(const char **text, uint64_t *number) {
     return has_some;
 }
 
-/* first-last, first-, or -count (14.1.2). 0: that is none, or several; 206; 416: the file has no such bytes. */
+/* first-last, first-, or -count (14.1.2). 0: that is none, or several; 206; 416: the file has no
+   such bytes. */
 static int read_range(const char *text, uint64_t size, hafti_http_range_t *range) {
     uint64_t first, last = UINT64_MAX;
     bool has_first = take_number(&text, &first);

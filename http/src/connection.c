@@ -9,8 +9,8 @@ enum { SKIPPED = 65536 }; /* bytes of a body that nobody has read */
 
 /* ---- Handlers ---- */
 
-/* What is left to be called: of the middleware of a server or group from `around` on, then that of the groups between
-   there and the route, then its handler. */
+/* What is left to be called: of the middleware of a server or group from `around` on, then that
+   of the groups between there and the route, then its handler. */
 typedef struct {
     haft_http_next_t next;
     const haft_http_server_t *level;

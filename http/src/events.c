@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers that wait for long: they notice the end of their client and of the server. Server-sent events, as the HTML
-   standard has them (9.2). */
+/* Handlers that wait for long: they notice the end of their client and of the server.
+   Server-sent events, as the HTML standard has them (9.2). */
 #include "internal.h"
 
 #include <poll.h>
@@ -22,7 +22,8 @@ const char *haft_http_events_last_id(haft_http_request_t *request) {
     return haft_http_header(request, "Last-Event-ID");
 }
 
-/* Up to the end of a line, which is CR, LF, or both; and the begin of the next, NULL where there is none. */
+/* Up to the end of a line, which is CR, LF, or both; and the begin of the next, NULL where there
+   is none. */
 static size_t line_of(const char *text, const char **next) {
     size_t size = strcspn(text, "\r\n");
     const char *end = text + size;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static files. A path becomes a name below the folder: its parts are decoded and checked one by one, so none of them is
- * "..", or has a slash. The kernel looks that name up, and is told not to leave the folder. It is asked first for what
- * it knows without a look at the disk; only where it must look, a thread of the pool asks once more.
+ * Static files. A path becomes a name below the folder: its parts are decoded and checked one by
+ * one, so none of them is "..", or has a slash. The kernel looks that name up, and is told not to
+ * leave the folder. It is asked first for what it knows without a look at the disk; only where it
+ * must look, a thread of the pool asks once more.
  */
 #include "internal.h"
 
@@ -191,7 +192,8 @@ static void read_accepted(haft_http_request_t *request, bool accepts[ENCODINGS])
 
 /* ---- Answers ---- */
 
-/* A file that was changed within the last second may be changed again without a new time: its tag is weak (8.8.2.2). */
+/* A file that was changed within the last second may be changed again without a new time: its
+   tag is weak (8.8.2.2). */
 static void read_version(const struct stat *status, const char *encoding,
                          hafti_http_version_t *version) {
     struct timespec now;

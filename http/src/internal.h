@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-http share. From below: stream.c (bytes of a connection), memory.c (what lives as long as a
- * message), message.c (a head, parsed and checked), body.c, text.c (decoding), routes.c, answer.c, request.c, conditions.c and
- * files.c, events.c, connection.c (one request after the other), server.c.
+ * What the files of libhaft-http share. From below: stream.c (bytes of a connection), memory.c
+ * (what lives as long as a message), message.c (a head, parsed and checked), body.c, text.c
+ * (decoding), routes.c, answer.c, request.c, conditions.c and files.c, events.c, connection.c (one
+ * request after the other), server.c.
  *
- * Memory of a connection. While it waits for a request it has its frame on the task's stack, and nothing else. A request
- * has a block of haft_io_lend for its head, what is left of which is its memory (memory.c); what it reads of the network
- * is lent by haft_io_read_lent; what it answers is gathered in a block of haft_io_lend, which haft_io_exchange
- * gives back. Blocks are recycled by libhaft-io, so no request of usual size allocates.
+ * Memory of a connection. While it waits for a request it has its frame on the task's stack, and
+ * nothing else. A request has a block of haft_io_lend for its head, what is left of which is its
+ * memory (memory.c); what it reads of the network is lent by haft_io_read_lent; what it answers is
+ * gathered in a block of haft_io_lend, which haft_io_exchange gives back. Blocks are recycled by
+ * libhaft-io, so no request of usual size allocates.
  */
 #ifndef HAFT_HTTP_INTERNAL_H
 #define HAFT_HTTP_INTERNAL_H
@@ -317,7 +319,8 @@ bool hafti_http_is_proxy(const hafti_http_proxies_t *proxies, const struct in6_a
 
 typedef struct hafti_http_clients hafti_http_clients_t;
 typedef struct hafti_http_client hafti_http_client_t;
-/* Counts a connection: `*client` is for hafti_http_clients_leave; NULL: not counted. False: its client has enough. */
+/* Counts a connection: `*client` is for hafti_http_clients_leave; NULL: not counted. False: its
+   client has enough. */
 bool hafti_http_clients_enter(haft_http_server_t *server, int descriptor,
                               hafti_http_client_t **client);
 void hafti_http_clients_leave(haft_http_server_t *server, hafti_http_client_t *client);
@@ -333,7 +336,8 @@ typedef struct {
 } hafti_http_counts_t;
 
 void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_access_t *access);
-/* Of a server with notes_requests: when the head has come, and when the answer is written or broken off. */
+/* Of a server with notes_requests: when the head has come, and when the answer is written or
+   broken off. */
 void hafti_http_begin_to_note(haft_http_request_t *request);
 void hafti_http_note_request(haft_http_request_t *request);
 

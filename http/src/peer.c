@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Clients by their addresses: the peer of a connection, or whom a proxy that is trusted speaks for. */
+/* Clients by their addresses: the peer of a connection, or whom a proxy that is trusted speaks
+   for. */
 #include "internal.h"
 
 #include <arpa/inet.h>
@@ -140,7 +141,8 @@ int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, co
     return 0;
 }
 
-/* The address in an element of the field (RFC 7239, 4 and 6), without its port: "for=\"[2001:db8::1]:80\"", or "192.0.2.1". */
+/* The address in an element of the field (RFC 7239, 4 and 6), without its port:
+   "for=\"[2001:db8::1]:80\"", or "192.0.2.1". */
 static bool read_element(hafti_http_text_t element, bool has_parameters,
                          char into[HAFTI_HTTP_ADDRESS]) {
     hafti_http_text_t part = element;
@@ -183,8 +185,8 @@ static hafti_http_text_t take_last(hafti_http_text_t *list) {
     return last;
 }
 
-/* Each proxy adds, at the end, the address from which it was asked. So from the end on, as long as the one before is
-   trusted, the addresses are true. */
+/* Each proxy adds, at the end, the address from which it was asked. So from the end on, as long
+   as the one before is trusted, the addresses are true. */
 const char *haft_http_client_address(haft_http_request_t *request) {
     const hafti_http_proxies_t *proxies = request->server->proxies;
     const char *known = haft_http_peer(request), *text;

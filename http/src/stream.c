@@ -29,8 +29,8 @@ static void do_nothing(int signal) {
     (void)signal;
 }
 
-/* sendfile(2) to a broken connection sends SIGPIPE, which no flag forbids. A handler ends with exec, so that processes
-   which this one starts have the default action again. */
+/* sendfile(2) to a broken connection sends SIGPIPE, which no flag forbids. A handler ends with
+   exec, so that processes which this one starts have the default action again. */
 static void catch_broken_pipes(void) {
     struct sigaction action;
     if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL)

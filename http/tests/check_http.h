@@ -44,7 +44,8 @@ static inline void simulate_seeds(void *(*body)(void *)) {
     }
 }
 
-/* What a client says, what is in the answers that it hears, in this order, and how many there are. */
+/* What a client says, what is in the answers that it hears, in this order, and how many there
+   are. */
 typedef struct {
     const char *says;
     const char *hears[5];

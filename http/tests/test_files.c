@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Static files: ranges, preconditions, types, encodings, folders, and paths that would leave the folder. Each case runs
-   over the simulated network, over sockets, and once more where the system refuses openat2(2). */
+/* Static files: ranges, preconditions, types, encodings, folders, and paths that would leave the
+   folder. Each case runs over the simulated network, over sockets, and once more where the
+   system refuses openat2(2). */
 #include "check_http.h"
 
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What services use beside routes and answers: server-sent events, handlers that end with their client. Each case runs over the
-   simulated network, whose time is virtual, and where it needs no virtual time, over sockets. */
+/* What services use beside routes and answers: server-sent events, handlers that end with their
+   client. Each case runs over the simulated network, whose time is virtual, and where it needs
+   no virtual time, over sockets. */
 #include "check_http.h"
 
 #include <fcntl.h>
@@ -563,7 +564,8 @@ static void know_clients(void) {
     CHECK(haft_http_trust_proxies(server, "", "Forwarded") == 0);
 }
 
-/* Two connections of a client are served, the third is closed, and one that comes when there is room is served. */
+/* Two connections of a client are served, the third is closed, and one that comes when there is
+   room is served. */
 static void *limit_connections(void *unused) {
     uint16_t port = start();
     int first = ask(port, "GET /short" END), second = ask(port, "GET /short" END);

@@ -168,13 +168,14 @@ class request {
         return maybe(haft_http_events_last_id(state));
     }
 
-    /* As io::select, until one of the cases is done; false: the client has gone, or the server is told to stop, so the
-       handler returns. See haft_http_select_until. */
+    /* As io::select, until one of the cases is done; false: the client has gone, or the server
+       is told to stop, so the handler returns. See haft_http_select_until. */
     template <typename... Cases>
     bool select(Cases &&...cases) {
         return select_until(io::forever, std::forward<Cases>(cases)...) == waited::for_a_case;
     }
-    /* The next value of a channel; std::nullopt: it is closed, or the client has gone, or the server is told to stop. */
+    /* The next value of a channel; std::nullopt: it is closed, or the client has gone, or the
+       server is told to stop. */
     template <typename T>
     std::optional<T> receive(io::channel<T> &from) {
         std::optional<T> value;
@@ -187,7 +188,8 @@ class request {
         return select_until(io::from_now(time)) == waited::to_the_end;
     }
 
-    /* The connection as a stream: see haft/http_stream.h. False: the client has not asked for it. */
+    /* The connection as a stream: see haft/http_stream.h. False: the client has not asked for
+       it. */
     bool upgrade(const char *protocol) { return is_supported(haft_http_upgrade(state, protocol)); }
     bool tunnel() { return is_supported(haft_http_tunnel(state)); }
     std::size_t stream_read(std::span<std::byte> into) {
@@ -203,7 +205,7 @@ class request {
     }
 
     haft_http_request_t *get() const { return state; }
-    /* The error that read() or body() has thrown, for whoever returns it to haft/http.h; 0: none. */
+    /* The error that read() or body() has thrown, as haft/http.h has it; 0: none. */
     int body_error() const { return failed; }
 
   private:
@@ -407,13 +409,15 @@ class routes {
     void serve_counters(const std::string &path) {
         io::detail::checked(haft_http_serve_counters(own, path.c_str()), "serve_counters");
     }
-    /* Pages for the operator, with the tree of tasks and the counters: see haft_http_debug_pages. */
+    /* Pages for the operator, with the tree of tasks and the counters: see
+       haft_http_debug_pages. */
     void debug_pages(const std::string &prefix) {
         io::detail::checked(haft_http_debug_pages(own, prefix.c_str()), "debug_pages");
     }
 
-    /* Routes whose paths begin with the prefix, with middleware of their own, inside of this one's. The group lives as long
-       as the server, and is used before that serves. See haft_http_group. */
+    /* Routes whose paths begin with the prefix, with middleware of their own, inside of this
+       one's. The group lives as long as the server, and is used before that serves. See
+       haft_http_group. */
     inline route_group group(const std::string &prefix);
 
   protected:

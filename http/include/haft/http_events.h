@@ -21,42 +21,47 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 typedef struct haft_http_event {
-    const char *
-        data; /* text of one line or of several; NULL: none, so a browser tells nobody of the event */
+    const char *data; /* one line or several; NULL: a browser does not report the event */
     const char *type; /* NULL: "message" */
-    const char *id;   /* a client that comes again names the last one that it has got; NULL: none */
-    int64_t
-        retry; /* nanoseconds after which a client whose connection is lost comes again; 0: not said */
+    const char *id; /* what the client sends as Last-Event-ID when it connects again; NULL: none */
+    int64_t retry; /* nanoseconds until the client connects again after a loss; 0: its own choice */
 } haft_http_event_t;
 
-/* Begins an answer of the type text/event-stream. Errors are those of haft_http_begin. */
+/* Begins an answer of the type text/event-stream, and sends its head. Errors are those of
+   haft_http_begin. */
 int haft_http_events_begin(haft_http_request_t *request);
-/* Sends an event, and does not gather it with later ones. -EINVAL: `type` or `id` has more than one line; -ENOMEM; errors
+/* Sends an event at once. -EINVAL: `type` or `id` has more than one line; -ENOMEM; or an error
    of haft_http_write. */
 int haft_http_events_send(haft_http_request_t *request, const haft_http_event_t *event);
-/* The id of the last event that the client has got from an earlier answer; NULL: it comes for the first time. */
+/* The id of the last event that the client has got from an earlier answer; NULL: it comes for
+   the first time. */
 const char *haft_http_events_last_id(haft_http_request_t *request);
 
 /*
- * As haft_io_select_until, for a handler: the wait also ends when the client has gone (-ECONNRESET), and when the
- * server is told to stop (-ESHUTDOWN; for HEAD, whose answer has no events, at once). A handler returns then; that its client has gone is no
- * failure, and not logged. A client that has closed its side for writing counts as gone, since nobody can tell it from one that has
- * closed both. While the answer consists of events, the wait sends a comment each
- * haft_http_limits_t.events_time, so nothing between client and server takes the connection for dead. `count` may be 0, for a wait
- * until the deadline, -ETIMEDOUT.
+ * As haft_io_select_until, for handlers that wait for long. The wait also ends when the client has
+ * gone (-ECONNRESET), and when the server is told to stop (-ESHUTDOWN). The handler should return
+ * then; that its client has gone is not logged as a failure. For HEAD, whose answer has no body,
+ * this returns -ESHUTDOWN at once. In an answer of events the wait sends a comment after each
+ * haft_http_limits_t.events_time without an event, so that proxies keep the connection. With a
+ * `count` of 0 it waits until the deadline: -ETIMEDOUT.
+ *
+ * A client that has only closed its side for writing counts as gone, too: before an answer is
+ * written, the two cannot be told apart.
  */
 int haft_http_select_until(haft_http_request_t *request, haft_io_select_case_t *choices,
                            size_t count, int64_t deadline);
-/* The next value of a channel, by such a wait: 0; -EPIPE: the channel is closed; or an error as above. */
+/* Waits in this way for the next value of a channel. Returns 0, -EPIPE if the channel is closed,
+   or an error as above. */
 int haft_http_events_receive(haft_http_request_t *request, haft_io_channel_t *channel, void *value);
 
 /*
- * Middleware, for haft_http_use: a client that goes away cancels its handler, which is unwound where it waits, or
- * where it waits next. What is to be finished nevertheless is called by haft_io_shield. Without this middleware a handler
- * goes on, until it fails to write. A client that has closed its side for writing counts as gone, see above.
+ * Middleware, for haft_http_use: when the client goes away, its handler is cancelled, so it is
+ * unwound at its current or next wait. To finish something nevertheless, call it by haft_io_shield.
+ * Without this middleware a handler goes on until it fails to write. What counts as gone is said
+ * above.
  *
- * The handler runs in a scope of its own, beside a task that watches the connection. So tasks that the handler spawns are cancelled
- * with it, and waited for.
+ * The handler runs in a scope, in which another task watches the connection. Tasks that the handler
+ * spawns are cancelled with it, and have ended when it has.
  */
 int haft_http_cancel_with_client(haft_http_request_t *request, haft_http_next_t *next,
                                  void *unused);

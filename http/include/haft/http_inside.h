@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* To see what a server does: access log, counters, pages for its operator. Part of haft/http.h, which includes it. */
+/* To see what a server does: access log, counters, pages for its operator. Part of haft/http.h,
+   which includes it. */
 #ifndef HAFT_HTTP_INSIDE_H
 #define HAFT_HTTP_INSIDE_H
 
@@ -12,21 +13,24 @@ extern "C" {
 
 /* ---- The access log ------------------------------------------------------------------------- */
 
-/* What a request has become. The request itself can be asked for its method, target and fields, and its client. */
+/* What a request has become. The request itself can be asked for its method, target and fields,
+   and its client. */
 typedef struct haft_http_access {
     int status;    /* 0: the connection was broken off before the answer began */
     uint64_t size; /* bytes of the answer's body */
     int64_t begun; /* nanoseconds since 1970, when the head had come */
-    int64_t
-        duration; /* nanoseconds from then on, until the answer was written, up to what is sent with the wait for the
-                         next request */
+    /* Nanoseconds from then on until the answer was written. What is left in the buffer is sent
+       together with the wait for the next request, and does not count. */
+    int64_t duration;
     bool is_refused; /* the message was no request: its method is "?", and its target "" */
 } haft_http_access_t;
 
-/* Called for each request, when it has been answered, on the thread of its handler. It must not wait. */
+/* Called for each request, when it has been answered, on the thread of its handler. It must not
+   wait. */
 typedef void haft_http_access_hook_t(void *argument, haft_http_request_t *request,
                                      const haft_http_access_t *access);
-/* NULL: none, which is the default. It takes the place of an access log. Before the server serves. */
+/* NULL: none, which is the default. It takes the place of an access log. Before the server
+   serves. */
 void haft_http_set_access_hook(haft_http_server_t *server, haft_http_access_hook_t *hook,
                                void *argument);
 
@@ -35,8 +39,8 @@ typedef enum haft_http_log_format {
     HAFT_HTTP_LOG_COMBINED, /* and the fields Referer and User-Agent */
     HAFT_HTTP_LOG_JSON,     /* an object a line, with the duration in seconds */
 } haft_http_log_format_t;
-/* Has `log` called with a line for each request. NULL: the line is written to standard output. Quotes, controls and bytes
-   beyond ASCII are escaped. The same time and thread as for a hook. */
+/* Has `log` called with a line for each request. NULL: the line is written to standard output.
+   Quotes, controls and bytes beyond ASCII are escaped. The same time and thread as for a hook. */
 void haft_http_set_access_log(haft_http_server_t *server, haft_http_log_format_t format,
                               haft_http_log_t *log, void *argument);
 
@@ -49,28 +53,30 @@ extern const double haft_http_duration_limits[HAFT_HTTP_DURATIONS];
 typedef struct haft_http_counters {
     uint64_t connections_accepted;
     uint64_t connections; /* open now */
-    uint64_t requests
-        [6];        /* by the first digit of their status; [0]: broken off before an answer began */
-    uint64_t bytes; /* of answers' bodies */
+    /* By the first digit of their status; [0]: broken off before an answer began. */
+    uint64_t requests[6];
+    uint64_t bytes;    /* of answers' bodies */
     uint64_t duration; /* nanoseconds, of all requests */
-    uint64_t durations
-        [HAFT_HTTP_DURATIONS]; /* how many requests took at most the limit, and more than the one before */
+    /* Number of requests that took longer than the limit before, and at most this limit. */
+    uint64_t durations[HAFT_HTTP_DURATIONS];
 } haft_http_counters_t;
 
-/* Counts from this call on, at some 60 ns a request. Before the server serves. */
+/* Counts from this call on, for a few readings of the clock and additions a request. Before the
+   server serves. */
 void haft_http_count(haft_http_server_t *server);
 /* What was counted. On any thread; numbers of one moment may not add up. */
 void haft_http_read_counters(const haft_http_server_t *server, haft_http_counters_t *counters);
-/* Counts, and answers GET for the path with the counters in the text format of Prometheus, those of libhaft-io
-   (haft_io_count), too. Errors are those of haft_http_route. */
+/* Counts, and answers GET for the path with the counters in the text format of Prometheus, those
+   of libhaft-io (haft_io_count), too. Errors are those of haft_http_route. */
 int haft_http_serve_counters(haft_http_server_t *server, const char *path);
 
 /* ---- Pages for the operator ----------------------------------------------------------------- */
 
 /*
- * Below the prefix: "/tasks", the tree of scopes and tasks of the run with what each waits for and its backtrace (haft_io_dump_with), and "/counters".
- * They tell much about the service, and a dump stops nobody but costs time: so mount them in a
- * group whose middleware asks who wants to know. Errors are those of haft_http_route.
+ * Below the prefix: "/tasks", the tree of scopes and tasks of the run with what each waits for and
+ * its backtrace (haft_io_dump_with), and "/counters". They show much of the service to everybody,
+ * so mount them in a group whose middleware asks for a password. Errors are those of
+ * haft_http_route.
  */
 int haft_http_debug_pages(haft_http_server_t *server, const char *prefix);
 
