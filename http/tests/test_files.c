@@ -195,7 +195,7 @@ static const talk_t talks[] = {
     {"GET /packed/..." END, {"404"}, 1},
 };
 
-static bool follows_links = true; /* those that stay in the folder */
+static bool follows_links; /* those that stay in the folder */
 
 static void *serve(void *unused) {
     CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
@@ -268,7 +268,8 @@ static void make_server(void) {
     haft_http_post(server, "/handler", answer_by_handler, NULL);
 }
 
-static void refuse_openat2(void) {
+/* False: the system takes no filter, or Valgrind does not. */
+static bool refuse_openat2(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 437, 0, 1),
@@ -276,8 +277,16 @@ static void refuse_openat2(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-    CHECK(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0);
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+}
+
+static bool has_openat2(void) {
+    uint64_t how[3] = {O_RDONLY | O_CLOEXEC, 0, 0};
+    long file = syscall(437, AT_FDCWD, folder, how, sizeof how);
+    if (file >= 0)
+        close((int)file);
+    return file >= 0;
 }
 
 static void run_all(void) {
@@ -292,10 +301,12 @@ static void run_all(void) {
 int main(void) {
     make_folder();
     make_server();
+    follows_links = has_openat2();
     run_all();
-    refuse_openat2();
-    follows_links = false;
-    run_all();
+    if (follows_links && refuse_openat2()) {
+        follows_links = false;
+        run_all();
+    }
     haft_http_server_free(server);
     remove_folder();
     return 0;
