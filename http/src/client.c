@@ -7,6 +7,7 @@
 
 struct haft_http_client {
     hafti_http_pool_t *pool;
+    hafti_http_secure_t secure;
     haft_http_limits_t limits;
     int redirects;
 };
@@ -28,6 +29,7 @@ haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *optio
     if (client == NULL)
         return NULL;
     client->pool = hafti_http_pool_new(options->kept != 0 ? options->kept : 8);
+    client->secure.given = options->tls;
     client->redirects = options->redirects != 0 ? options->redirects : 10;
     client->limits = (haft_http_limits_t){
         .request_line = 8192,
@@ -49,6 +51,7 @@ void haft_http_client_free(haft_http_client_t *client) {
     if (client == NULL)
         return;
     hafti_http_pool_free(client->pool);
+    hafti_http_secure_end(&client->secure);
     free(client);
 }
 
@@ -217,7 +220,8 @@ static void end_stream(haft_http_reply_t *reply) {
     }
     haft_io_give_back(stream->lent);
     reply->is_open = false;
-    hafti_http_pool_give(reply->client->pool, reply->url.host, reply->url.port, stream->descriptor);
+    stream->lent = NULL;
+    hafti_http_pool_give(reply->client->pool, &reply->url, stream);
 }
 
 void haft_http_reply_free(haft_http_reply_t *reply) {
@@ -228,18 +232,30 @@ void haft_http_reply_free(haft_http_reply_t *reply) {
     free(reply);
 }
 
-static int open_stream(haft_http_reply_t *reply, bool anew) {
-    hafti_http_pool_t *pool = reply->client->pool;
-    int descriptor = anew ? -1 : hafti_http_pool_take(pool, reply->url.host, reply->url.port);
-    reply->was_kept = descriptor >= 0;
-    if (descriptor < 0)
-        descriptor = haft_io_connect_tcp(reply->url.host, reply->url.port);
+static int connect_stream(haft_http_reply_t *reply) {
+    const hafti_http_url_t *url = &reply->url;
+    haft_tls_context_t *tls = NULL;
+    int code = url->is_secure ? hafti_http_secure_get(&reply->client->secure, &tls) : 0;
+    if (code != 0)
+        return code;
+    int descriptor = haft_io_connect_tcp(url->host, url->port);
     if (descriptor < 0)
         return descriptor;
     hafti_http_stream_open(&reply->stream, descriptor);
     reply->is_open = true;
+    if (!url->is_secure)
+        return 0;
+    hafti_http_stream_secure(&reply->stream, tls, url->host);
+    return hafti_http_stream_agree(&reply->stream, HAFT_IO_FOREVER);
+}
+
+static int open_stream(haft_http_reply_t *reply, bool anew) {
+    hafti_http_stream_t *stream = &reply->stream;
     reply->message.is_complete = false; /* that of an answer before */
-    return 0;
+    reply->was_kept = !anew && hafti_http_pool_take(reply->client->pool, &reply->url, stream);
+    int code = reply->was_kept ? 0 : connect_stream(reply);
+    reply->is_open = code == 0 || reply->is_open;
+    return code;
 }
 
 /* Those of status 1xx come before the answer (9110, 15.2). */
@@ -325,8 +341,7 @@ static int go_to(asking_t *asking, haft_http_reply_t *reply, const char *locatio
     free(asking->text);
     asking->text = text;
     int code = hafti_http_url_parse(text, &reply->url);
-    if (code == 0 &&
-        (before.port != reply->url.port || strcasecmp(before.host, reply->url.host) != 0))
+    if (code == 0 && !hafti_http_same_origin(&before, &reply->url))
         asking->is_elsewhere = true;
     return code;
 }
@@ -344,6 +359,13 @@ static int follow(asking_t *asking, haft_http_reply_t *reply) {
         if (code != 0)
             return code;
     }
+}
+
+static void tell_failure(const haft_http_reply_t *reply, const haft_http_question_t *question,
+                         int code) {
+    if (question->failure != NULL)
+        snprintf(question->failure, question->failure_size, "%s",
+                 hafti_http_stream_failure(&reply->stream, code));
 }
 
 static void free_text(const asking_t *asking) {
@@ -371,6 +393,7 @@ int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *questi
     if (code == 0)
         code = follow(&asking, reply);
     if (code != 0) {
+        tell_failure(reply, question, code);
         close_stream(reply);
         return code;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the client share: url.c, pool.c, client.c. */
+/* What the files of the client share: url.c, pool.c, secure.c, client.c. */
 #ifndef HAFT_HTTP_CLIENT_INTERNAL_H
 #define HAFT_HTTP_CLIENT_INTERNAL_H
 
@@ -11,9 +11,11 @@ typedef struct {
     hafti_http_text_t authority, target; /* in the text; a target that is empty means "/" */
     char host[HAFTI_HTTP_HOST];
     uint16_t port;
+    bool is_secure;
 } hafti_http_url_t;
 
-/* 0; -EPROTONOSUPPORT: another scheme than http; -EINVAL. */
+bool hafti_http_same_origin(const hafti_http_url_t *one, const hafti_http_url_t *other);
+/* 0; -EPROTONOSUPPORT: another scheme than http and https; -EINVAL. */
 int hafti_http_url_parse(const char *text, hafti_http_url_t *url);
 /* What a reference on the page `base` means, to be freed; NULL: no memory. */
 char *hafti_http_url_resolve(const char *base, const char *reference);
@@ -24,9 +26,22 @@ typedef struct hafti_http_pool hafti_http_pool_t;
 
 hafti_http_pool_t *hafti_http_pool_new(size_t kept);
 void hafti_http_pool_free(hafti_http_pool_t *pool);
-/* One that was used last and is still open, or -1. */
-int hafti_http_pool_take(hafti_http_pool_t *pool, const char *host, uint16_t port);
-/* Keeps it, or closes it where enough are kept. */
-void hafti_http_pool_give(hafti_http_pool_t *pool, const char *host, uint16_t port, int descriptor);
+/* One of the URL's origin that was used last and is still open: whether there is one. */
+bool hafti_http_pool_take(hafti_http_pool_t *pool, const hafti_http_url_t *url,
+                          hafti_http_stream_t *stream);
+/* Keeps it, or closes it where enough are kept. All that it has read has been taken. */
+void hafti_http_pool_give(hafti_http_pool_t *pool, const hafti_http_url_t *url,
+                          const hafti_http_stream_t *stream);
+
+/* ---- secure.c: a client's context of TLS ------------------------------------------------------ */
+
+/* Made by the first use, where none was given. */
+typedef struct {
+    haft_tls_context_t *given, *made;
+    haft_io_once_t once;
+} hafti_http_secure_t;
+
+int hafti_http_secure_get(hafti_http_secure_t *secure, haft_tls_context_t **context);
+void hafti_http_secure_end(hafti_http_secure_t *secure);
 
 #endif

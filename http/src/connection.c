@@ -132,6 +132,7 @@ typedef struct {
     hafti_http_stream_t stream;
     hafti_http_link_t link;
     bool lingers; /* when it is closed, the client may still be sending */
+    bool is_over; /* the client has all that it gets */
 } connection_t;
 
 static void *send_last_words(void *argument) {
@@ -203,6 +204,11 @@ static void answer_request(haft_http_request_t *request) {
     request->is_running = false;
 }
 
+static bool flush_last(haft_http_request_t *request, connection_t *connection) {
+    connection->is_over = haft_http_flush(request) == 0;
+    return connection->is_over;
+}
+
 /* Sends what is left of the answer. Where the connection goes on, waits for the next request: whether one has come. */
 static bool finish(haft_http_request_t *request, connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
@@ -216,7 +222,7 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
         return false; /* the client may wait for the answer before it sends the rest of its body */
     connection->lingers = !hafti_http_message_skip(&request->message, SKIPPED);
     if (!request->keeps || connection->lingers || stream->at != stream->end)
-        return haft_http_flush(request) == 0 && request->keeps && !connection->lingers;
+        return flush_last(request, connection) && request->keeps && !connection->lingers;
     atomic_store(&connection->link.idle, true);
     if (atomic_load(&connection->server->stopping)) {
         haft_http_flush(request);
@@ -266,13 +272,26 @@ static bool wait_for_first(connection_t *connection) {
     atomic_store(&connection->link.idle, true);
     if (atomic_load(&connection->server->stopping))
         return false;
-    int64_t deadline = haft_io_now() + connection->server->limits.idle_time;
+    const haft_http_limits_t *limits = &connection->server->limits;
+    if (connection->server->tls != NULL &&
+        hafti_http_stream_agree(&connection->stream, haft_io_now() + limits->head_time) != 0)
+        return false;
+    int64_t deadline = haft_io_now() + limits->idle_time;
     return hafti_http_stream_fill(&connection->stream, deadline) > 0;
+}
+
+/* Over TLS, clients are told that nothing is missing. */
+static void say_end(hafti_http_stream_t *stream) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_SECOND);
+    stream->operations->shutdown(stream, SHUT_WR);
 }
 
 void hafti_http_connection_serve(haft_http_server_t *server, int descriptor) {
     __attribute__((cleanup(close_connection))) connection_t connection = {.server = server};
     hafti_http_stream_open(&connection.stream, descriptor);
+    if (server->tls != NULL)
+        hafti_http_stream_secure(&connection.stream, server->tls, NULL);
     connection.link.stream = &connection.stream;
     hafti_http_server_enter(server, &connection.link);
     bool has_come = wait_for_first(&connection);
@@ -282,4 +301,6 @@ void hafti_http_connection_serve(haft_http_server_t *server, int descriptor) {
     }
     if (connection.lingers)
         linger(&connection);
+    else if (connection.is_over && connection.stream.tls != NULL)
+        say_end(&connection.stream);
 }

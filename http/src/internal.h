@@ -45,7 +45,7 @@ typedef struct {
 
 typedef struct hafti_http_stream hafti_http_stream_t;
 
-/* How bytes come and go: TCP now, TLS later. They return as the functions of haft/io.h do. */
+/* How bytes come and go: over TCP, or TLS. They return as the functions of haft/io.h do. */
 typedef struct {
     ssize_t (*read_lent)(hafti_http_stream_t *stream, const void **bytes);
     /* Writes all of the buffer, and then is read_lent; `*bytes` may be the buffer. */
@@ -61,6 +61,7 @@ typedef struct {
 struct hafti_http_stream {
     const hafti_http_stream_operations_t *operations;
     int descriptor;
+    haft_tls_t *tls;  /* NULL: without */
     const void *lent; /* has the bytes from `at` to `end`, which nobody has taken yet */
     const char *at, *end;
     bool knows_peer;
@@ -79,6 +80,16 @@ int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size
 /* Sends up to `size` bytes of a file, from `*offset` on: how many; 0 at its end. */
 ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, int file, int64_t *offset,
                                     size_t size, int64_t deadline);
+
+/* ---- secure.c: TLS ---------------------------------------------------------------------------- */
+
+/* Makes a stream that nobody has used yet one over TLS; `host` is the server's, NULL of a server. */
+void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *context,
+                              const char *host);
+/* The handshake. */
+int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline);
+/* Why the last operation has failed with this code. */
+const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int code);
 
 /* ---- message.c, body.c, memory.c: a request, or the answer to one ---------------------------- */
 
@@ -376,8 +387,9 @@ struct haft_http_server {
     void *access_argument;
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
     hafti_http_counts_t counters;
-    atomic_bool stopping; /* connections end after their request */
-    atomic_bool cutting;  /* and now */
+    haft_tls_context_t *tls; /* NULL: without */
+    atomic_bool stopping;    /* connections end after their request */
+    atomic_bool cutting;     /* and now */
     atomic_int port;
     haft_io_event_t stop, ended; /* ended: the last open connection has */
     haft_io_semaphore_t places;  /* for further connections */

@@ -6,9 +6,8 @@
 
 typedef struct kept {
     struct kept *next;
-    char host[HAFTI_HTTP_HOST];
-    uint16_t port;
-    int descriptor;
+    hafti_http_url_t url; /* the origin's; its texts are gone */
+    hafti_http_stream_t stream;
 } kept_t;
 
 struct hafti_http_pool {
@@ -27,7 +26,7 @@ hafti_http_pool_t *hafti_http_pool_new(size_t most) {
 }
 
 static void drop(kept_t *kept) {
-    haft_io_close(kept->descriptor);
+    hafti_http_stream_close(&kept->stream);
     free(kept);
 }
 
@@ -43,14 +42,10 @@ void hafti_http_pool_free(hafti_http_pool_t *pool) {
     free(pool);
 }
 
-static bool is_of(const kept_t *kept, const char *host, uint16_t port) {
-    return kept->port == port && strcasecmp(kept->host, host) == 0;
-}
-
-static kept_t *unlink_first(hafti_http_pool_t *pool, const char *host, uint16_t port) {
+static kept_t *unlink_first(hafti_http_pool_t *pool, const hafti_http_url_t *url) {
     pthread_mutex_lock(&pool->mutex);
     kept_t **at = &pool->first, *kept;
-    while (*at != NULL && !is_of(*at, host, port))
+    while (*at != NULL && !hafti_http_same_origin(&(*at)->url, url))
         at = &(*at)->next;
     kept = *at;
     if (kept != NULL)
@@ -65,14 +60,15 @@ static bool is_quiet(int descriptor) {
     return haft_io_receive(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -EAGAIN;
 }
 
-int hafti_http_pool_take(hafti_http_pool_t *pool, const char *host, uint16_t port) {
-    for (kept_t *kept; (kept = unlink_first(pool, host, port)) != NULL; drop(kept))
-        if (is_quiet(kept->descriptor)) {
-            int descriptor = kept->descriptor;
+bool hafti_http_pool_take(hafti_http_pool_t *pool, const hafti_http_url_t *url,
+                          hafti_http_stream_t *stream) {
+    for (kept_t *kept; (kept = unlink_first(pool, url)) != NULL; drop(kept))
+        if (is_quiet(kept->stream.descriptor)) {
+            *stream = kept->stream;
             free(kept);
-            return descriptor;
+            return true;
         }
-    return -1;
+    return false;
 }
 
 /* Adds it, if there is room: the one that has waited longest goes, which is the origin's last in the list. */
@@ -83,7 +79,7 @@ static kept_t *link_first(hafti_http_pool_t *pool, kept_t *kept) {
     kept->next = pool->first;
     pool->first = kept;
     for (kept_t **at = &pool->first; *at != NULL; at = &(*at)->next)
-        if (is_of(*at, kept->host, kept->port) && ++count > pool->most) {
+        if (hafti_http_same_origin(&(*at)->url, &kept->url) && ++count > pool->most) {
             dropped = *at;
             *at = dropped->next;
             break;
@@ -92,16 +88,15 @@ static kept_t *link_first(hafti_http_pool_t *pool, kept_t *kept) {
     return dropped;
 }
 
-void hafti_http_pool_give(hafti_http_pool_t *pool, const char *host, uint16_t port,
-                          int descriptor) {
+void hafti_http_pool_give(hafti_http_pool_t *pool, const hafti_http_url_t *url,
+                          const hafti_http_stream_t *stream) {
     kept_t *kept = malloc(sizeof *kept);
     if (kept == NULL) {
-        haft_io_close(descriptor);
+        stream->operations->close((hafti_http_stream_t *)stream);
         return;
     }
-    kept->port = port;
-    kept->descriptor = descriptor;
-    strcpy(kept->host, host);
+    kept->url = *url;
+    kept->stream = *stream;
     kept_t *dropped = link_first(pool, kept);
     if (dropped != NULL)
         drop(dropped);

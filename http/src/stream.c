@@ -57,6 +57,7 @@ void hafti_http_stream_open(hafti_http_stream_t *stream, int descriptor) {
 void hafti_http_stream_close(hafti_http_stream_t *stream) {
     haft_io_give_back(stream->lent);
     stream->operations->close(stream);
+    stream->tls = NULL;
 }
 
 static ssize_t take(hafti_http_stream_t *stream, ssize_t size) {

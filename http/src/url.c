@@ -4,21 +4,23 @@
 
 #include <stdio.h>
 
-static const char scheme[] = "http://";
-enum { SCHEME = sizeof scheme - 1 };
+/* The scheme with its slashes: how many letters; 0: it is none that the client speaks. */
+static size_t scheme_of(const char *text) {
+    return strncasecmp(text, "http://", 7) == 0 ? 7 : strncasecmp(text, "https://", 8) == 0 ? 8 : 0;
+}
 
 static bool has_scheme(const char *text) {
     const char *colon = strchr(text, ':');
     return colon != NULL && (size_t)(colon - text) < strcspn(text, "/?#");
 }
 
-/* The number behind the last colon that is not in an address of IPv6; 80 without one; -EINVAL. */
-static int port_of(hafti_http_text_t *authority) {
+/* The number behind the last colon that is not in an address of IPv6; -EINVAL. */
+static int port_of(hafti_http_text_t *authority, int without) {
     size_t size = authority->size, number = 0;
     while (size != 0 && authority->bytes[size - 1] >= '0' && authority->bytes[size - 1] <= '9')
         size--;
     if (size == 0 || authority->bytes[size - 1] != ':')
-        return 80;
+        return without;
     for (size_t i = size; i < authority->size && number <= UINT16_MAX; i++)
         number = number * 10 + (size_t)(authority->bytes[i] - '0');
     authority->size = size - 1;
@@ -37,15 +39,22 @@ static int copy_host(hafti_http_text_t host, hafti_http_url_t *url) {
     return 0;
 }
 
+bool hafti_http_same_origin(const hafti_http_url_t *one, const hafti_http_url_t *other) {
+    return one->is_secure == other->is_secure && one->port == other->port &&
+           strcasecmp(one->host, other->host) == 0;
+}
+
 int hafti_http_url_parse(const char *text, hafti_http_url_t *url) {
-    if (strncasecmp(text, scheme, SCHEME) != 0)
+    size_t scheme = scheme_of(text);
+    if (scheme == 0)
         return has_scheme(text) ? -EPROTONOSUPPORT : -EINVAL;
-    const char *start = text + SCHEME;
+    url->is_secure = text[4] != ':';
+    const char *start = text + scheme;
     url->authority = (hafti_http_text_t){start, strcspn(start, "/?#")};
     url->target =
         (hafti_http_text_t){start + url->authority.size, strcspn(start + url->authority.size, "#")};
     hafti_http_text_t host = url->authority;
-    int port = port_of(&host);
+    int port = port_of(&host, url->is_secure ? 443 : 80);
     if (port < 0 || !hafti_http_is_authority(url->authority) || !hafti_http_is_target(url->target))
         return -EINVAL;
     url->port = (uint16_t)port;
@@ -60,7 +69,7 @@ static char *joined(hafti_http_text_t one, const char *other) {
 /* The base up to the last slash of its path, or up to its query; dots are the server's matter. */
 static char *beside(const char *base, const char *relative) {
     size_t size = strcspn(base, "?#");
-    size_t path = SCHEME + strcspn(base + SCHEME, "/?#");
+    size_t scheme = scheme_of(base), path = scheme + strcspn(base + scheme, "/?#");
     while (*relative != '?' && size > path && base[size - 1] != '/')
         size--;
     bool lacks_slash = size == path && *relative != '?';
@@ -72,9 +81,10 @@ static char *beside(const char *base, const char *relative) {
 char *hafti_http_url_resolve(const char *base, const char *reference) {
     if (has_scheme(reference))
         return strdup(reference);
+    size_t scheme = scheme_of(base);
     if (strncmp(reference, "//", 2) == 0)
-        return joined((hafti_http_text_t){"http:", 5}, reference);
+        return joined((hafti_http_text_t){base, scheme - 2}, reference);
     if (*reference == '/')
-        return joined((hafti_http_text_t){base, SCHEME + strcspn(base + SCHEME, "/?#")}, reference);
+        return joined((hafti_http_text_t){base, scheme + strcspn(base + scheme, "/?#")}, reference);
     return beside(base, reference);
 }

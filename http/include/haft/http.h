@@ -51,6 +51,8 @@ extern "C" {
 
 typedef struct haft_http_server haft_http_server_t;
 typedef struct haft_http_request haft_http_request_t;
+typedef struct haft_tls_context haft_tls_context_t; /* of haft/tls.h */
+typedef struct haft_tls haft_tls_t;
 
 /*
  * Answers a request: calls haft_http_answer or a similar function, and returns 0. If a handler
@@ -89,6 +91,14 @@ typedef struct haft_http_limits {
 /* Sets all limits; 0 means the default. Call this before the server serves. -EINVAL: a limit is
    negative, or beyond its maximum. */
 int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits);
+
+/*
+ * Serves over TLS, with the certificates of this context (haft_tls_server_context), which must live as long as the server;
+ * NULL: without TLS. haft_tls_reload then reads certificates again, while the server serves. Clients have `head_time` for
+ * the handshake. The protocols of the context become those that the server speaks. -EPROTONOSUPPORT: the library was
+ * built without OpenSSL; -ENOMEM. Before the server serves.
+ */
+int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context);
 
 /*
  * Trusts the proxies at these addresses and networks, such as "10.0.0.0/8, 2001:db8::1 unix";
@@ -242,6 +252,8 @@ const char *haft_http_peer(haft_http_request_t *request);
 const char *haft_http_client_address(haft_http_request_t *request);
 /* The socket, for what needs more of it, as getsockname(2). */
 int haft_http_descriptor(const haft_http_request_t *request);
+/* The stream, for what was agreed on, such as haft_tls_peer; NULL: it is not over TLS. */
+haft_tls_t *haft_http_tls(const haft_http_request_t *request);
 
 /* ---- Its body ------------------------------------------------------------------------------- */
 

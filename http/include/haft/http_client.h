@@ -29,6 +29,9 @@ typedef struct haft_http_client_options {
     size_t kept;   /* connections of an origin that wait for a question; 0: 8 */
     int redirects; /* that are followed in a row; 0: 10; negative: none */
     uint64_t body; /* bytes that haft_http_reply_body takes; 0: 16 MiB */
+    /* Of haft_tls_client_context, for https; it must live as long as the client. NULL: one that trusts whom the system
+       trusts. */
+    haft_tls_context_t *tls;
 } haft_http_client_options_t;
 
 /* `options` NULL: zeroed ones. NULL: no memory. */
@@ -42,7 +45,8 @@ typedef struct haft_http_header {
 
 typedef struct haft_http_question {
     const char *method; /* NULL: GET, or POST if there is a body */
-    const char *url; /* http://host:port/path?query, with what is special in it %-encoded already */
+    const char
+        *url; /* http[s]://host:port/path?query, with what is special in it %-encoded already */
     const haft_http_header_t *headers;
     size_t header_count;
     const char *type; /* Content-Type of the body; NULL: none */
@@ -52,12 +56,15 @@ typedef struct haft_http_question {
        with which the call ends. It is sent in chunks, and once: so a redirect that wants it again is not followed. */
     ssize_t (*produce)(void *argument, void *buffer, size_t size);
     void *argument;
+    char *failure; /* NULL, or where words are put that say why there is no answer */
+    size_t failure_size;
 } haft_http_question_t;
 
 /*
  * Asks, and reads the head of the answer. How long this may take is the task's to say (haft_io_deadline_set, or the
  * deadline of a scope). 0, and `*reply` is to be freed; or an error: those of haft_io_connect_tcp, haft_io_write and
- * haft_io_read; -EINVAL: the URL, the method or a header is none; -EPROTONOSUPPORT: another scheme than http; -EMSGSIZE: the
+ * haft_io_read; -EINVAL: the URL, the method or a header is none; -EPROTONOSUPPORT: another scheme than http and
+ * https, or the library was built without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the
  * question's head is larger than 16 KiB; -EBADMSG: what came is no answer; -EPIPE: the server has closed the connection;
  * -ELOOP: too many redirects. A question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`)
  * is asked again over a new connection if the server has closed a kept one meanwhile. What a redirect to another origin

@@ -99,7 +99,7 @@ static size_t output_of(haft_tls_t *stream, const char **start) {
     const hafti_tls_bytes_t *bytes = &stream->bytes;
     pthread_mutex_lock(&stream->calling);
     size_t size = bytes->stop - bytes->start;
-    *start = bytes->output + bytes->start;
+    *start = size != 0 ? bytes->output + bytes->start : NULL;
     pthread_mutex_unlock(&stream->calling);
     return size;
 }

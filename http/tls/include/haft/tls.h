@@ -60,7 +60,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-typedef struct haft_tls_context haft_tls_context_t;
+typedef struct haft_tls_context haft_tls_context_t; /* also in haft/http.h */
 typedef struct haft_tls haft_tls_t;
 
 /* ---- Contexts ------------------------------------------------------------------------------- */

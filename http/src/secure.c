@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* Streams over TLS, by libhaft-tls. Where the library was built without that, there are none. */
+#include "client.h"
+
+#include <stdio.h>
+
+#ifdef HAFT_HTTP_TLS
+#    include <haft/tls.h>
+
+static ssize_t tls_read_lent(hafti_http_stream_t *stream, const void **bytes) {
+    return haft_tls_read_lent(stream->tls, bytes);
+}
+
+static ssize_t tls_exchange(hafti_http_stream_t *stream, const void *buffer, size_t size,
+                            const void **bytes) {
+    return haft_tls_exchange(stream->tls, buffer, size, bytes);
+}
+
+static int tls_write_all(hafti_http_stream_t *stream, const void *buffer, size_t size) {
+    return haft_tls_write_all(stream->tls, buffer, size);
+}
+
+/* Another task may shut what this one waits to read. */
+static int tls_shutdown(hafti_http_stream_t *stream, int how) {
+    int code = how == SHUT_WR ? haft_tls_shutdown(stream->tls) : 0;
+    return code == 0 ? haft_io_shutdown(stream->descriptor, how) : code;
+}
+
+static void tls_close(hafti_http_stream_t *stream) {
+    haft_tls_close(stream->tls);
+}
+
+static const hafti_http_stream_operations_t tls_operations = {
+    .read_lent = tls_read_lent,
+    .exchange = tls_exchange,
+    .write_all = tls_write_all,
+    .shutdown = tls_shutdown,
+    .close = tls_close,
+};
+
+void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *context,
+                              const char *host) {
+    stream->operations = &tls_operations;
+    stream->tls = haft_tls_new(context, stream->descriptor, host);
+}
+
+int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, deadline);
+    return haft_tls_handshake(stream->tls);
+}
+
+const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int code) {
+    const char *said = stream->tls != NULL ? haft_tls_failure(stream->tls) : "";
+    return *said != '\0' ? said : haft_tls_error_text(code);
+}
+
+static const char *const protocols[] = {"http/1.1"};
+
+int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
+    int code = context != NULL ? haft_tls_set_protocols(context, protocols, 1) : 0;
+    if (code == 0)
+        server->tls = context;
+    return code;
+}
+
+static void make_context(void *argument) {
+    haft_tls_context_t **context = argument;
+    haft_tls_context_t *made = haft_tls_client_context();
+    if (made == NULL || haft_tls_set_protocols(made, protocols, 1) == 0)
+        *context = made;
+    else
+        haft_tls_context_free(made);
+}
+
+int hafti_http_secure_get(hafti_http_secure_t *secure, haft_tls_context_t **context) {
+    int code =
+        secure->given == NULL ? haft_io_once_call(&secure->once, make_context, &secure->made) : 0;
+    *context = secure->given != NULL ? secure->given : secure->made;
+    return code == 0 && *context == NULL ? -ENOMEM : code;
+}
+
+void hafti_http_secure_end(hafti_http_secure_t *secure) {
+    haft_tls_context_free(secure->made);
+}
+
+#else
+
+void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *context,
+                              const char *host) {
+    (void)stream, (void)context, (void)host;
+}
+
+int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline) {
+    (void)stream, (void)deadline;
+    return -EPROTONOSUPPORT;
+}
+
+const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int code) {
+    (void)stream;
+    return code == -EPROTONOSUPPORT ? "this library was built without OpenSSL, which https needs"
+                                    : haft_io_error_text(code);
+}
+
+int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
+    (void)server;
+    return context != NULL ? -EPROTONOSUPPORT : 0;
+}
+
+int hafti_http_secure_get(hafti_http_secure_t *secure, haft_tls_context_t **context) {
+    (void)secure;
+    *context = NULL;
+    return -EPROTONOSUPPORT;
+}
+
+void hafti_http_secure_end(hafti_http_secure_t *secure) {
+    (void)secure;
+}
+
+#endif
+
+haft_tls_t *haft_http_tls(const haft_http_request_t *request) {
+    return request->message.stream->tls;
+}

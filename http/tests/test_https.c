@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* Server and client over TLS: in simulations, and over sockets. */
+#define _GNU_SOURCE
+#include "../tls/tests/check_tls.h"
+
+#include <haft/http.h>
+
+static issued_t authority, certificate, person;
+static haft_tls_context_t *tls, *trusting, *known;
+static haft_http_server_t *server;
+static haft_http_client_t *client;
+static uint16_t port;
+
+/* ---- The server ---- */
+
+static int say_peer(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    const char *peer = haft_tls_peer(haft_http_tls(request));
+    return haft_http_answer_format(request, 200, "%s %s", haft_tls_version(haft_http_tls(request)),
+                                   peer != NULL ? peer : "nobody");
+}
+
+static int echo(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    char *body;
+    haft_http_limit_body(request, 10000000);
+    ssize_t size = haft_http_body(request, &body);
+    return size < 0 ? (int)size : haft_http_answer(request, 200, NULL, body, (size_t)size);
+}
+
+static int say_pieces(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    int code = haft_http_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    for (int i = 0; i < 3 && code == 0; i++)
+        if ((code = haft_http_write(request, "piece ", 6)) == 0)
+            code = haft_http_flush(request);
+    return haft_http_query(request, "fails") != NULL ? -EIO : code;
+}
+
+static void no_line(void *unused, const char *line) {
+    (void)unused, (void)line;
+}
+
+static void make_server(void) {
+    server = haft_http_server_new();
+    haft_http_set_log(server, no_line, NULL);
+    haft_http_get(server, "/peer", say_peer, NULL);
+    haft_http_post(server, "/echo", echo, NULL);
+    haft_http_get(server, "/pieces", say_pieces, NULL);
+    CHECK_EQUAL(haft_http_set_tls(server, tls), 0);
+}
+
+static haft_tls_context_t *client_context(void) {
+    haft_tls_context_t *context = haft_tls_client_context();
+    CHECK_EQUAL(haft_tls_trust_nobody(context), 0);
+    CHECK_EQUAL(haft_tls_trust(context, authority.chain_file), 0);
+    return context;
+}
+
+/* ---- The client ---- */
+
+/* `body` has room for what the test expects. */
+static int ask(haft_http_client_t *asking, const char *host, const char *path, const char *post,
+               size_t size, char *body, char failure[300]) {
+    char url[200];
+    snprintf(url, sizeof url, "https://%s:%d%s", host, port, path);
+    haft_http_question_t question = {
+        .url = url, .body = post, .size = size, .failure = failure, .failure_size = 300};
+    HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
+    int code = haft_http_ask(asking, &question, &reply);
+    if (code != 0)
+        return code;
+    CHECK_EQUAL(haft_http_reply_status(reply), 200);
+    char *bytes;
+    ssize_t got = haft_http_reply_body(reply, &bytes);
+    if (got >= 0)
+        memcpy(body, bytes, (size_t)got);
+    if (got >= 0)
+        body[got] = '\0';
+    return got < 0 ? (int)got : 0;
+}
+
+static void check_answers(void) {
+    char body[100], failure[300];
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(ask(client, "localhost", "/peer", NULL, 0, body, failure), 0);
+        CHECK(strcmp(body, "TLSv1.3 nobody") == 0);
+    }
+    CHECK_EQUAL(ask(client, "localhost", "/pieces", NULL, 0, body, failure), 0);
+    CHECK(strcmp(body, "piece piece piece ") == 0);
+    CHECK(ask(client, "localhost", "/pieces?fails=1", NULL, 0, body, failure) < 0);
+    enum { LARGE = 300000 };
+    char *large = malloc(LARGE), *back = malloc(LARGE + 1);
+    for (int i = 0; i < LARGE; i++)
+        large[i] = (char)(i * 7 + i / 300);
+    CHECK_EQUAL(ask(client, "localhost", "/echo", large, LARGE, back, failure), 0);
+    CHECK(memcmp(large, back, LARGE) == 0);
+    free(large);
+    free(back);
+}
+
+static void check_refusals(void) {
+    char body[100], failure[300];
+    CHECK_EQUAL(ask(client, "127.0.0.1", "/peer", NULL, 0, body, failure),
+                HAFT_TLS_ERROR_OF_CERTIFICATE - X509_V_ERR_IP_ADDRESS_MISMATCH);
+    CHECK(strcmp(failure, "the certificate 'CN=server' is for localhost, not for the host "
+                          "127.0.0.1") == 0);
+    haft_http_client_t *distrusting = haft_http_client_new(NULL);
+    int code = ask(distrusting, "localhost", "/peer", NULL, 0, body, failure);
+    CHECK(code < HAFT_TLS_ERROR_OF_CERTIFICATE && code > HAFT_TLS_ERROR_OF_ALERT);
+    CHECK(strstr(failure, "not trusted") != NULL);
+    haft_http_client_free(distrusting);
+}
+
+static void check_clients_certificate(void) {
+    char body[100], failure[300];
+    haft_http_client_t *asking = haft_http_client_new(&(haft_http_client_options_t){.tls = known});
+    CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure), 0);
+    CHECK(strcmp(body, "TLSv1.3 CN=person") == 0);
+    haft_http_client_free(asking);
+}
+
+/* Says it over TLS: what comes up to the end, and how the end is. */
+static ssize_t hear(const char *said, char *heard, size_t room) {
+    HAFT_TLS_SCOPED haft_tls_t *stream = NULL;
+    int descriptor = haft_io_connect_tcp("localhost", port);
+    stream = haft_tls_new(trusting, descriptor, "localhost");
+    CHECK_EQUAL(haft_tls_write_all(stream, said, strlen(said)), 0);
+    size_t size = 0;
+    ssize_t got;
+    while ((got = haft_tls_read(stream, heard + size, room - 1 - size)) > 0)
+        size += (size_t)got;
+    heard[size] = '\0';
+    return got;
+}
+
+/* A body that ends with the connection is whole only if the server says so. */
+static void check_ends(void) {
+    char heard[1000];
+    CHECK_EQUAL(hear("GET /pieces HTTP/1.0\r\n\r\n", heard, sizeof heard), 0);
+    CHECK(strstr(heard, "piece piece piece ") != NULL);
+    CHECK_EQUAL(hear("GET /pieces?fails=1 HTTP/1.0\r\n\r\n", heard, sizeof heard), -ECONNRESET);
+    CHECK_EQUAL(
+        hear("GET /peer HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", heard, sizeof heard), 0);
+    CHECK_EQUAL(hear("what?\r\n\r\n", heard, sizeof heard), 0);
+    CHECK(strncmp(heard, "HTTP/1.1 400 ", 13) == 0);
+    /* Without TLS. */
+    HAFT_IO_SCOPED_DESCRIPTOR int plain = haft_io_connect_tcp("localhost", port);
+    haft_io_write_all(plain, "GET / HTTP/1.1\r\n\r\n", 18);
+    ssize_t got = haft_io_read_all(plain, heard, sizeof heard);
+    CHECK(got < 0 || memmem(heard, (size_t)got, "HTTP", 4) == NULL);
+}
+
+static void check_reload(void) {
+    char body[100], failure[300];
+    issued_t other = issue(
+        (issue_t){.name = "server", .hosts = "DNS:localhost,IP:127.0.0.1", .issuer = &authority});
+    CHECK_EQUAL(haft_tls_reload(tls), 0);
+    CHECK_EQUAL(ask(client, "127.0.0.1", "/peer", NULL, 0, body, failure), 0);
+    X509_free(certificate.certificate);
+    EVP_PKEY_free(certificate.key);
+    certificate =
+        issue((issue_t){.name = "server", .hosts = "DNS:localhost", .issuer = &authority});
+    CHECK_EQUAL(haft_tls_reload(tls), 0);
+    X509_free(other.certificate);
+    EVP_PKEY_free(other.key);
+}
+
+static void *serve(void *argument) {
+    CHECK_EQUAL(haft_http_serve(server, *(int *)argument), 0);
+    return NULL;
+}
+
+BODY(serve_and_ask) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    port = (uint16_t)haft_io_port(listener);
+    haft_io_task_t *serving = haft_io_async(serve, &listener);
+    trusting = client_context();
+    client = haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
+    check_answers();
+    check_refusals();
+    check_clients_certificate();
+    check_ends();
+    check_reload();
+    /* One that does not even begin the handshake does not hold up the end. */
+    HAFT_IO_SCOPED_DESCRIPTOR int silent = haft_io_connect_tcp("localhost", port);
+    haft_http_client_free(client);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_http_stop(server);
+    haft_io_join(serving, NULL);
+    haft_tls_context_free(trusting);
+    return NULL;
+}
+
+/* ---- All ---- */
+
+static void on_a_back_end(const haft_io_run_options_t *options) {
+    check_running = options->backend;
+    CHECK_EQUAL(haft_io_run_with(options, serve_and_ask, NULL), 0);
+}
+
+int main(void) {
+    CHECK(mkdtemp(folder) != NULL);
+    authority = issue((issue_t){.name = "authority"});
+    certificate =
+        issue((issue_t){.name = "server", .hosts = "DNS:localhost", .issuer = &authority});
+    person = issue((issue_t){.name = "person", .hosts = "DNS:person", .issuer = &authority});
+    known = client_context();
+    CHECK_EQUAL(haft_tls_add_certificate(known, person.chain_file, person.key_file), 0);
+    tls = haft_tls_server_context();
+    CHECK_EQUAL(haft_tls_add_certificate(tls, certificate.chain_file, certificate.key_file), 0);
+    CHECK_EQUAL(haft_tls_trust(tls, authority.chain_file), 0);
+    CHECK_EQUAL(haft_tls_set_verify(tls, HAFT_TLS_IF_GIVEN), 0);
+    make_server();
+    check_running = "simulation";
+    for (int switches = 0; switches < 4; switches += 3)
+        check_seeds(
+            serve_and_ask, 2,
+            (haft_io_simulation_options_t){.network = true, .switches_one_in = (unsigned)switches});
+    check_everywhere(on_a_back_end);
+    haft_http_server_free(server);
+    haft_tls_context_free(tls);
+    haft_tls_context_free(known);
+    forget(&authority);
+    forget(&certificate);
+    forget(&person);
+    rmdir(folder);
+    return check_end();
+}
