@@ -20,7 +20,7 @@ typedef struct issued {
     char chain_file[100], key_file[100];
 } issued_t;
 
-typedef struct issue {
+typedef struct request_for {
     const char *name;       /* of the files, and the common name */
     const char *hosts;      /* "DNS:a,IP:127.0.0.1"; NULL: an authority */
     const issued_t *issuer; /* NULL: itself */
