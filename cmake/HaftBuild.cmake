@@ -176,16 +176,19 @@ function(haft_tests_in_folder)
   endforeach()
 endfunction()
 
-# haft_examples_in_folder(LANGUAGE PATTERN [LIBS target...] [OPTIONS flag...] [NOT_IN configuration...]):
-# every matching file is a whole program, built as NAME beside its siblings. Where NAME.expected exists,
+# haft_examples_in_folder(LANGUAGE PATTERN [LIBS target...] [OPTIONS flag...] [NOT_IN configuration...] [EXCEPT regex]):
+# every matching file, but for those whose paths match EXCEPT, is a whole program, built as NAME beside its siblings. Where NAME.expected exists,
 # ctest holds its output to it. NOT_IN is as for haft_test.
 function(haft_examples_in_folder language pattern)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LIBS;OPTIONS;NOT_IN")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "EXCEPT" "LIBS;OPTIONS;NOT_IN")
   haft_is_in(left_out "${arg_NOT_IN}")
   if(left_out)
     return()
   endif()
   haft_glob(files "${pattern}")
+  if(arg_EXCEPT)
+    list(FILTER files EXCLUDE REGEX "${arg_EXCEPT}")
+  endif()
   foreach(file IN LISTS files)
     get_filename_component(name "${file}" NAME_WE)
     set(target example_${language}_${name})

@@ -22,7 +22,7 @@ clang_runtime() {
 
 packages() {
   build='gcc g++ libc6-dev cmake liburing-dev?'
-  parser='libllhttp-dev|node-llhttp?'
+  parser='libllhttp-dev|node-llhttp? libssl-dev?' # of libhaft-http, and its TLS
   ocaml='ocaml|ocaml-nox? ocaml-findlib? ocaml-compiler-libs|libcompiler-libs-ocaml-dev?'
   test="$build ninja-build ccache? binutils gdb pkgconf|pkg-config python3 $ocaml libqcheck-core-ocaml-dev?"
   test="$test libalcotest-ocaml-dev? $parser"
@@ -35,7 +35,7 @@ packages() {
   ci)
     echo "$test clang $(clang_runtime) libc6-dbg? valgrind libboost-context-dev clang-format"
     echo 'ocaml-dune? libppxlib-ocaml-dev? liblwt-ocaml-dev? libppx-deriving-ocaml-dev? libppx-import-ocaml-dev? opam?'
-    echo 'libcurl4-openssl-dev|libcurl4-gnutls-dev? libpq-dev? postgresql? libhiredis-dev? redis-server? libssl-dev?'
+    echo 'libcurl4-openssl-dev|libcurl4-gnutls-dev? libpq-dev? postgresql? libhiredis-dev? redis-server? openssl?'
     echo 'libhttp-parser-dev?'
     if [ "$(uname -m)" = x86_64 ]; then
       echo 'qemu-user|qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu'

@@ -283,7 +283,7 @@ static void *accept_connections(void *argument) {
         haft_io_semaphore_acquire(&server->places);
         int descriptor = haft_io_accept(serving->listeners[accepting->number]);
         if (descriptor < 0 && !is_of_connection(descriptor)) {
-            serving->code = descriptor;
+            serving->code = descriptor == -ECANCELED ? 0 : descriptor; /* told to stop */
             break;
         }
         take(serving, descriptor);

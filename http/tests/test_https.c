@@ -166,7 +166,9 @@ static void check_reload(void) {
     EVP_PKEY_free(other.key);
 }
 
+/* Also where waits return cancels, as in C++. */
 static void *serve(void *argument) {
+    haft_io_return_cancels(true);
     CHECK_EQUAL(haft_http_serve(server, *(int *)argument), 0);
     return NULL;
 }

@@ -501,6 +501,10 @@ class server : private detail::server_state, public routes {
             [](void *self, const char *line) { static_cast<server *>(self)->log(line); }, this);
     }
 
+    /* Over TLS, with a context of haft/tls.hpp or haft/tls.h, which outlives the server; see haft_http_set_tls. */
+    void set_tls(haft_tls_context_t *context) {
+        io::detail::checked(haft_http_set_tls(state.get(), context), "set_tls");
+    }
     /* See haft_http_set_access_log. */
     void set_access_log(haft_http_log_format_t format) {
         haft_http_set_access_log(state.get(), format, nullptr, nullptr);
@@ -588,9 +592,10 @@ struct client_options {
     std::size_t kept = 0;
     int redirects = 0;
     std::uint64_t body = 0;
+    haft_tls_context_t *tls = nullptr; /* for https; nullptr: one that trusts whom the system trusts */
 };
 
-/* See haft/http_client.h. Errors are std::system_error; deadlines are those of the task (io::deadline, io::with_deadline). */
+/* See haft/http_client.h. Errors are std::system_error, those of TLS std::errc::protocol_error; deadlines are those of the task (io::deadline, io::with_deadline). */
 class client {
   public:
     explicit client(const client_options &how = {}) {
@@ -598,6 +603,7 @@ class client {
         options.kept = how.kept;
         options.redirects = how.redirects;
         options.body = how.body;
+        options.tls = how.tls;
         state.reset(haft_http_client_new(&options));
         if (state == nullptr)
             throw std::bad_alloc();
@@ -622,13 +628,19 @@ class client {
             given.produce = &call_producer;
             given.argument = const_cast<question *>(&what);
         }
+        std::array<char, 512> failure = {};
+        given.failure = failure.data();
+        given.failure_size = failure.size();
         haft_http_reply_t *answer = nullptr;
-        io::detail::checked(haft_http_ask(state.get(), &given, &answer),
-                            [&] { return "ask " + what.url; });
+        int code = haft_http_ask(state.get(), &given, &answer);
+        if (code <= of_tls && code > HAFT_IO_ERROR_OF_RESOLVER)
+            code = -EPROTO;
+        io::detail::checked(code, [&] { return "ask " + what.url + ": " + failure.data(); });
         return reply(answer);
     }
 
   private:
+    static constexpr int of_tls = -20000; /* HAFT_TLS_ERROR_OF_CERTIFICATE */
     static ssize_t call_producer(void *asked, void *buffer, std::size_t size) {
         const auto &produce = static_cast<const question *>(asked)->produce;
         return static_cast<ssize_t>(produce(std::span(static_cast<char *>(buffer), size)));
