@@ -73,6 +73,9 @@ HAFT_HTTP_LIBRARIES=$HAFT_BUILD_DIR/http/libhaft-http.a
 if grep -q '^Libs.private:.*-lllhttp' "$HAFT_BUILD_DIR/http/haft-http.pc" 2>/dev/null; then
   HAFT_HTTP_LIBRARIES="$HAFT_HTTP_LIBRARIES -lllhttp"
 fi
+if grep -q '^Requires:.*haft-tls' "$HAFT_BUILD_DIR/http/haft-http.pc" 2>/dev/null; then
+  HAFT_HTTP_LIBRARIES="$HAFT_HTTP_LIBRARIES $HAFT_BUILD_DIR/http/tls/libhaft-tls.a -lssl -lcrypto"
+fi
 
 flags='-Wall -Wextra -Werror -O1'
 includes=

@@ -185,7 +185,8 @@ BODY(serve_and_ask) {
     check_ends();
     check_reload();
     /* One that does not even begin the handshake does not hold up the end. */
-    HAFT_IO_SCOPED_DESCRIPTOR int silent = haft_io_connect_tcp("localhost", port);
+    HAFT_IO_SCOPED_DESCRIPTOR __attribute__((unused)) int silent =
+        haft_io_connect_tcp("localhost", port);
     haft_http_client_free(client);
     haft_io_sleep(HAFT_IO_MILLISECOND);
     haft_http_stop(server);

@@ -187,7 +187,7 @@ bool haft_tls_resumed(const haft_tls_t *stream);
 
 int haft_tls_descriptor(const haft_tls_t *stream);
 /* OpenSSL's own object (SSL *), for what this header lacks. Nothing may be read or written by it,
-   and OpenSSL's functions need 16 KiB of stack and more. */
+   and OpenSSL's functions need 8 KiB of stack and more. */
 struct ssl_st *haft_tls_ssl(const haft_tls_t *stream);
 
 /* ---- Errors --------------------------------------------------------------------------------- */
