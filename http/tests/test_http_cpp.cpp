@@ -155,7 +155,7 @@ static void ask_by_client(const std::string &base) {
     } catch (const std::runtime_error &) {
     }
     try {
-        client.get("https://here/");
+        client.get("ftp://here/");
         CHECK(false);
     } catch (const std::system_error &error) {
         CHECK(error.code() == std::errc::protocol_not_supported);

@@ -592,7 +592,8 @@ struct client_options {
     std::size_t kept = 0;
     int redirects = 0;
     std::uint64_t body = 0;
-    haft_tls_context_t *tls = nullptr; /* for https; nullptr: one that trusts whom the system trusts */
+    haft_tls_context_t *tls =
+        nullptr; /* for https; nullptr: one that trusts whom the system trusts */
 };
 
 /* See haft/http_client.h. Errors are std::system_error, those of TLS std::errc::protocol_error; deadlines are those of the task (io::deadline, io::with_deadline). */
