@@ -13,7 +13,9 @@ enum { RECORD = 16384 }; /* bytes, at most */
 /* ---- Errors ---- */
 
 static int fail(haft_tls_t *stream, int code, const char *text) {
+    pthread_mutex_lock(&stream->calling);
     snprintf(stream->failure, HAFTI_TLS_TEXT, "%s", text);
+    pthread_mutex_unlock(&stream->calling);
     return code;
 }
 
@@ -28,15 +30,15 @@ static int fail_for_good(haft_tls_t *stream, int code, const char *text) {
     return fail(stream, code, text);
 }
 
-/* What OpenSSL says: hafti_tls_verified has described what is wrong with a certificate. */
+/* What OpenSSL says, by the task that has `calling`: hafti_tls_verified has described what is wrong with a
+   certificate. */
 static int fail_as_openssl(haft_tls_t *stream) {
-    char text[HAFTI_TLS_TEXT];
     unsigned long error = ERR_peek_error();
     long verified = SSL_get_verify_result(stream->openssl);
-    int code = hafti_tls_openssl_error(text);
-    if (ERR_GET_REASON(error) != SSL_R_CERTIFICATE_VERIFY_FAILED || verified == X509_V_OK)
-        return fail_for_good(stream, code, text);
-    code = HAFT_TLS_ERROR_OF_CERTIFICATE - (int)verified;
+    bool is_of_certificate =
+        ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK;
+    int code = is_of_certificate ? HAFT_TLS_ERROR_OF_CERTIFICATE - (int)verified
+                                 : hafti_tls_openssl_error(stream->failure);
     atomic_store(&stream->code, code);
     return code;
 }
@@ -464,26 +466,44 @@ static bool has_unread(haft_tls_t *stream) {
     return has;
 }
 
+/* Makes the output the block that haft_io_exchange gives back when it has been sent, so that none is held until the
+   answer comes. Its bytes. */
+static size_t hand_over_output(haft_tls_t *stream, const char **start) {
+    hafti_tls_bytes_t *bytes = &stream->bytes;
+    size_t size = output_of(stream, start);
+    pthread_mutex_lock(&stream->calling);
+    haft_io_give_back(bytes->input);
+    bytes->input = bytes->output;
+    bytes->output = NULL;
+    bytes->start = bytes->stop = 0;
+    bytes->at = bytes->end = NULL;
+    pthread_mutex_unlock(&stream->calling);
+    return size;
+}
+
 /* By the task that has `sending`: sends the output, and receives, as one wait. */
 static int send_and_receive(haft_tls_t *stream) {
     if (has_unread(stream))
         return send_output(stream);
     const char *start;
-    size_t size = output_of(stream, &start);
+    size_t size = hand_over_output(stream, &start);
     atomic_store(&stream->code, -ECANCELED); /* where this is unwound, nobody knows what was sent */
     ssize_t got = haft_io_exchange(stream->descriptor, start, size, &stream->bytes.input);
     if (got < 0)
         return fail_for_good(stream, (int)got, haft_io_error_text((int)got));
     atomic_store(&stream->code, 0);
-    take_as_sent(stream, size);
     return take_input(stream, got);
 }
 
-static int write_and_receive(haft_tls_t *stream, const void *buffer, size_t size) {
+/* All of the buffer, which may be `*bytes`, is in the output or sent before that is given back. */
+static int write_and_receive(haft_tls_t *stream, const void *buffer, size_t size,
+                             const void **bytes) {
     SCOPED_LOCK sending = NULL;
     int code = begin_writing(stream, &sending);
     if (code == 0)
         code = write_records(stream, buffer, size);
+    haft_io_give_back(*bytes);
+    *bytes = NULL;
     return code == 0 ? send_and_receive(stream) : code;
 }
 
@@ -491,10 +511,12 @@ ssize_t haft_tls_exchange(haft_tls_t *stream, const void *buffer, size_t size, c
     SCOPED_READING reading = NULL;
     int code = begin_reading(stream, &reading);
     if (code == 0)
-        code = write_and_receive(stream, buffer, size);
+        code = write_and_receive(stream, buffer, size, bytes);
+    if (code == 0)
+        return read_lent(stream, bytes);
     haft_io_give_back(*bytes);
     *bytes = NULL;
-    return code == 0 ? read_lent(stream, bytes) : code;
+    return code;
 }
 
 static int shut(call_t *call) {

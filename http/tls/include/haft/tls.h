@@ -163,7 +163,8 @@ ssize_t haft_tls_read_lent(haft_tls_t *stream, const void **bytes);
 /* Writes everything, or fails. Returns 0 or an error. After an error it is unknown how much was
    written. Tasks that write at once take turns. */
 int haft_tls_write_all(haft_tls_t *stream, const void *buffer, size_t size);
-/* Writes everything, and then reads, as haft_io_exchange. */
+/* Writes everything, and then reads, as haft_io_exchange. A task that writes meanwhile waits until this has read. An
+   error or a cancel during the wait ends the stream. */
 ssize_t haft_tls_exchange(haft_tls_t *stream, const void *buffer, size_t size, const void **bytes);
 /* Tells the peer that nothing more is written (close_notify). It may still write. Returns 0 or an
    error. */
