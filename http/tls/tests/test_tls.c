@@ -30,6 +30,7 @@ typedef struct pair {
     void *(*serve)(void *pair), *(*ask)(void *pair);
     haft_tls_t *server, *client;
     int server_code, client_code; /* of the handshakes */
+    haft_io_event_t is_refused;   /* the server's writes were */
 } pair_t;
 
 static void *serve_pair(void *argument) {
@@ -614,7 +615,7 @@ static void *ask_impatiently(void *argument) {
         if (got < 0 && got != -ETIMEDOUT)
             break;
     }
-    CHECK(patience != 0);
+    CHECK(patience != 0 || haft_io_seed() == 0); /* time is what it seems in simulations only */
     CHECK_EQUAL(at, sizeof text);
     CHECK(memcmp(text, "latelatelate", sizeof text) == 0);
     return NULL;
@@ -640,13 +641,14 @@ static void *write_against_a_wall(void *argument) {
         CHECK(code == 0 || code == -ETIMEDOUT);
         refused += code != 0;
     }
+    haft_io_event_set(&pair->is_refused);
     return NULL;
 }
 static void *read_all_of_it(void *argument) {
     pair_t *pair = argument;
     char block[5000];
     ssize_t got;
-    haft_io_sleep(10 * HAFT_IO_MILLISECOND);
+    haft_io_event_wait(&pair->is_refused);
     while ((got = haft_tls_read(pair->client, block, sizeof block)) > 0)
         for (ssize_t i = 0; i < got; i++)
             CHECK(block[i] == 'w');
