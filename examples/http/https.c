@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTPS. `https chain.pem key.pem`, then: curl --cacert chain.pem https://localhost:8443/. A third argument is another
- * port. On SIGHUP the server reads the certificate again, for connections that come then; it ends on SIGTERM.
+ * HTTPS. `https chain.pem key.pem`, then: curl --cacert chain.pem https://localhost:8443/.
+ * A third argument is another port. On SIGHUP the server reads the certificate again, for
+ * connections that come then; it ends on SIGTERM.
  */
 #include <haft/http.h>
 #include <haft/tls.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * HTTPS. `https_cpp chain.pem key.pem`, then: curl --cacert chain.pem https://localhost:8443/. A third argument is another
- * port. On SIGHUP the server reads the certificate again, for connections that come then; it ends on SIGTERM.
+ * HTTPS. `https_cpp chain.pem key.pem`, then: curl --cacert chain.pem https://localhost:8443/.
+ * A third argument is another port. On SIGHUP the server reads the certificate again, for
+ * connections that come then; it ends on SIGTERM.
  */
 #include <haft/http.hpp>
 #include <haft/tls.hpp>

@@ -83,7 +83,8 @@ ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, int file, int64
 
 /* ---- secure.c: TLS ---------------------------------------------------------------------------- */
 
-/* Makes a stream that nobody has used yet one over TLS; `host` is the server's, NULL of a server. */
+/* Makes a stream that nobody has used yet one over TLS; a client gives the server's
+   `host`, a server NULL. */
 void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *context,
                               const char *host);
 /* The handshake. */

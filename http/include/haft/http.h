@@ -93,10 +93,11 @@ typedef struct haft_http_limits {
 int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits);
 
 /*
- * Serves over TLS, with the certificates of this context (haft_tls_server_context), which must live as long as the server;
- * NULL: without TLS. haft_tls_reload then reads certificates again, while the server serves. Clients have `head_time` for
- * the handshake. The protocols of the context become those that the server speaks. -EPROTONOSUPPORT: the library was
- * built without OpenSSL; -ENOMEM. Before the server serves.
+ * Serves over TLS, with the certificates of this context (haft_tls_server_context), which must live
+ * as long as the server; NULL: without TLS. haft_tls_reload then reads certificates again, while
+ * the server serves. Clients have `head_time` for the handshake. The protocols of the context
+ * become those that the server speaks. Call this before the server serves. -EPROTONOSUPPORT: the
+ * library was built without OpenSSL; -ENOMEM.
  */
 int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context);
 

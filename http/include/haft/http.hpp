@@ -501,7 +501,8 @@ class server : private detail::server_state, public routes {
             [](void *self, const char *line) { static_cast<server *>(self)->log(line); }, this);
     }
 
-    /* Over TLS, with a context of haft/tls.hpp or haft/tls.h, which outlives the server; see haft_http_set_tls. */
+    /* Over TLS, with a context of haft/tls.hpp or haft/tls.h, which outlives the server; see
+       haft_http_set_tls. */
     void set_tls(haft_tls_context_t *context) {
         io::detail::checked(haft_http_set_tls(state.get(), context), "set_tls");
     }
@@ -596,7 +597,8 @@ struct client_options {
         nullptr; /* for https; nullptr: one that trusts whom the system trusts */
 };
 
-/* See haft/http_client.h. Errors are std::system_error, those of TLS std::errc::protocol_error; deadlines are those of the task (io::deadline, io::with_deadline). */
+/* See haft/http_client.h. Errors are std::system_error, those of TLS std::errc::protocol_error;
+   deadlines are those of the task (io::deadline, io::with_deadline). */
 class client {
   public:
     explicit client(const client_options &how = {}) {

@@ -29,8 +29,8 @@ typedef struct haft_http_client_options {
     size_t kept;   /* connections of an origin that wait for a question; 0: 8 */
     int redirects; /* that are followed in a row; 0: 10; negative: none */
     uint64_t body; /* bytes that haft_http_reply_body takes; 0: 16 MiB */
-    /* Of haft_tls_client_context, for https; it must live as long as the client. NULL: one that trusts whom the system
-       trusts. */
+    /* Of haft_tls_client_context, for https; it must live as long as the client. NULL: one that
+       trusts whom the system trusts. */
     haft_tls_context_t *tls;
 } haft_http_client_options_t;
 

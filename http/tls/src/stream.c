@@ -30,8 +30,8 @@ static int fail_for_good(haft_tls_t *stream, int code, const char *text) {
     return fail(stream, code, text);
 }
 
-/* What OpenSSL says, by the task that has `calling`: hafti_tls_verified has described what is wrong with a
-   certificate. */
+/* What OpenSSL says, by the task that has `calling`: hafti_tls_verified has described what is wrong
+   with a certificate. */
 static int fail_as_openssl(haft_tls_t *stream) {
     unsigned long error = ERR_peek_error();
     long verified = SSL_get_verify_result(stream->openssl);
@@ -130,8 +130,8 @@ static int lock_and_send(haft_tls_t *stream) {
     return code == 0 ? send_output(stream) : code;
 }
 
-/* What a task that reads has to send, unless another sends. A peer that has closed does not get it, and what it has said
-   before can still be read. */
+/* What a task that reads has to send, unless another sends. A peer that has closed does not get it,
+   and what it has said before can still be read. */
 static int try_to_send(haft_tls_t *stream) {
     bool locks = haft_io_mutex_try_lock(&stream->sending);
     SCOPED_LOCK sending = locks ? &stream->sending : NULL;
@@ -228,8 +228,8 @@ void haft_tls_close(haft_tls_t *stream) {
     free_stream(stream);
 }
 
-/* Without the dot at the end, which certificates do not have. An empty name, or one that begins with a dot, would be
-   taken for any. */
+/* Without the dot at the end, which certificates do not have. An empty name, or one that begins
+   with a dot, would be taken for any. */
 static char *copy_host(const char *host) {
     size_t size = host != NULL ? strlen(host) : 0;
     size -= size != 0 && host[size - 1] == '.';
@@ -433,8 +433,8 @@ static int begin_writing(haft_tls_t *stream, haft_io_mutex_t **sending) {
     return code == 0 ? send_output(stream) : code;
 }
 
-/* Leaves the last record in the output. A record that a lack of room has cut in two would have to be
-   completed by the next call, with the same bytes: it ends the stream if it cannot be sent. */
+/* Leaves the last record in the output. A record that a lack of room has cut in two would have to
+   be completed by the next call, with the same bytes: it ends the stream if it cannot be sent. */
 static int write_records(haft_tls_t *stream, const void *buffer, size_t size) {
     call_t call = {
         .stream = stream, .function = write_bytes, .bytes = (void *)buffer, .is_sender = true};
@@ -466,8 +466,8 @@ static bool has_unread(haft_tls_t *stream) {
     return has;
 }
 
-/* Makes the output the block that haft_io_exchange gives back when it has been sent, so that none is held until the
-   answer comes. Its bytes. */
+/* Makes the output the block that haft_io_exchange gives back when it has been sent, so that none
+   is held until the answer comes. Its bytes. */
 static size_t hand_over_output(haft_tls_t *stream, const char **start) {
     hafti_tls_bytes_t *bytes = &stream->bytes;
     size_t size = output_of(stream, start);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the peer's certificate is good: OpenSSL decides, and this says which one is not, and why. */
+/* Whether the peer's certificate is good: OpenSSL decides; this says which is not, and why. */
 #include "internal.h"
 
 #include <arpa/inet.h>
