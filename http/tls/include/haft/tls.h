@@ -194,8 +194,7 @@ struct ssl_st *haft_tls_ssl(const haft_tls_t *stream);
 /* ---- Errors --------------------------------------------------------------------------------- */
 
 /* The peer's certificate is refused: this number minus the X509_V_ERR_ code of openssl/x509_vfy.h,
-   which is positive. HAFT_TLS_ERROR_OF_CERTIFICATE - X509_V_ERR_CERT_HAS_EXPIRED: it has expired.
-   */
+   which is positive. HAFT_TLS_ERROR_OF_CERTIFICATE - X509_V_ERR_CERT_HAS_EXPIRED: expired. */
 #define HAFT_TLS_ERROR_OF_CERTIFICATE (-20000)
 /* The peer has refused to go on: this number minus the alert's (RFC 8446, 6.2), 0 to 255. */
 #define HAFT_TLS_ERROR_OF_ALERT (-21000)
@@ -211,8 +210,8 @@ struct ssl_st *haft_tls_ssl(const haft_tls_t *stream);
 const char *haft_tls_error_text(int code);
 /* Describes why the last call on the stream has failed, and names what was wrong: "the certificate
    'CN=old.example' has expired on Jan  1 00:00:00 2020 GMT", "the certificate 'CN=b' is for b, c,
-   not for the host a". "" if no call has failed; "no memory" for NULL. Valid until the next call.
-   */
+   not for the host a". "" if no call has failed; "no memory" for NULL. Valid until the next
+   call. */
 const char *haft_tls_failure(const haft_tls_t *stream);
 
 #pragma GCC visibility pop
