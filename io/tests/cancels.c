@@ -376,7 +376,7 @@ int main(void) {
     seconds =
         check_campaign("HAFT_CANCEL_SECONDS", check_bare() ? -1 : 0.1, check_bare() ? -1 : 0.3);
     /* The thread sanitizer's long campaign does this for a minute: what the threads do meanwhile differs. */
-    double until = now() + check_campaign("HAFT_CANCELS_FOR", 0, CHECK_THREAD_SANITIZER ? 60 : 0);
+    double until = now() + check_campaign("HAFT_CANCELS_FOR", 0, CHECK_THREAD_SANITIZER ? 30 : 0);
     do {
         RUN(nothing_is_left_by_a_cancel_or_deadline_at_any_wait_of_a_simulation);
         RUN(nothing_is_left_by_a_cancel_or_deadline_at_any_wait);

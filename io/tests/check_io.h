@@ -127,9 +127,9 @@ static inline double check_campaign(const char *variable, double in_short, doubl
     return campaign != NULL && strcmp(campaign, "long") == 0 ? in_long : in_short;
 }
 
-/* Of the minute that the thread sanitizer's long campaign gives to work stealing and to channels, the part of one of
+/* Of the half a minute that the thread sanitizer's long campaign gives to work stealing and to channels, the part of one of
    the four runs of such a test: by default, on each back end, and with tasks that move. */
-enum { CHECK_RACE_SECONDS = CHECK_THREAD_SANITIZER ? 15 : 0 };
+enum { CHECK_RACE_SECONDS = CHECK_THREAD_SANITIZER ? 8 : 0 };
 
 /* How many this process has. */
 static inline int check_descriptors(void) {

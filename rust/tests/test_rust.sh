@@ -20,13 +20,15 @@ if command -v ccache >/dev/null; then
   export CC CCACHE_BASEDIR CCACHE_NOHASHDIR
 fi
 
-# The library needs one crate to be built (cc), the tests more.
+# The library needs one crate to be built (cc), the tests with other crates more: they are for a long campaign.
 offline=
-packages=--workspace
+own='-p haft -p haft-macros -p haft-sys'
+packages=$own
+[ "${HAFT_CAMPAIGN:-}" != long ] || packages=--workspace
 machine=$(rustc -vV | sed -n 's/^host: //p')
 if ! timeout 100 cargo fetch --quiet --locked --target "$machine" 2>/dev/null; then
   offline=--offline
-  packages='-p haft -p haft-macros -p haft-sys'
+  packages=$own
   cargo check --quiet --locked --offline -p haft 2>/dev/null ||
     leave_out 'crates.io cannot be reached, and the crate cc is not in the cache'
   echo 'crates.io cannot be reached: the tests with other crates (rust/tests) are left out'
@@ -37,7 +39,7 @@ if cargo fmt --version >/dev/null 2>&1; then
 fi
 if cargo clippy --version >/dev/null 2>&1; then
   # shellcheck disable=SC2086 # no option, or one
-  cargo clippy --quiet --locked $offline -p haft -p haft-macros -p haft-sys --all-targets -- -D warnings
+  cargo clippy --quiet --locked $offline $own --all-targets -- -D warnings
 fi
 # shellcheck disable=SC2086 # several options
 cargo test --quiet --locked $offline $packages
