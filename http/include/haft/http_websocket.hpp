@@ -33,7 +33,7 @@ struct websocket_message {
 class websocket {
   public:
     /* If the client may not have it, it has been answered with an error: then the first receive
-       returns nothing, and a send throws. */
+       returns nothing. */
     static websocket accept(request &from, const websocket_options &how = {}) {
         haft_http_websocket_options_t options = {};
         options.origins = how.origins.empty() ? nullptr : how.origins.c_str();
@@ -59,7 +59,7 @@ class websocket {
         io::detail::checked(code, "receive a message");
         return websocket_message{{message.bytes, message.size}, message.kind == HAFT_HTTP_TEXT};
     }
-    /* False: the connection is closed, or the client has gone. */
+    /* False: the connection is closed, or the client has gone. A text that is not UTF-8 throws. */
     bool send(const websocket_message &message) {
         haft_http_message_kind_t kind = message.is_text ? HAFT_HTTP_TEXT : HAFT_HTTP_BINARY;
         int code = state == nullptr ? -EPIPE
