@@ -166,7 +166,7 @@ static int hear(int from, char *into, size_t *size) {
 }
 
 static void expect(int from, int first, const char *bytes, size_t size) {
-    static _Thread_local char heard[MIB + 1];
+    static char heard[MIB + 1];
     size_t got;
     CHECK(hear(from, heard, &got) == first);
     CHECK(got == size && memcmp(heard, bytes, size) == 0);
@@ -475,22 +475,26 @@ static void *talk_awhile(void *unused) {
     char bytes[1000] = {0};
     haft_io_write_all(socket, head, sizeof head - 1);
     haft_io_read(socket, bytes, sizeof bytes);
-    say(socket, 0x02, bytes, 500);
-    say(socket, 0x89, "", 0);
-    say(socket, 0x80, bytes, 1000);
-    haft_io_read(socket, bytes, sizeof bytes);
+    for (int i = 0; i < 10; i++) {
+        say(socket, 0x02, bytes, 500);
+        say(socket, 0x89, "", 0);
+        say(socket, 0x80, bytes, 1000);
+        haft_io_read(socket, bytes, sizeof bytes); /* less than what comes: the server will wait */
+    }
     say(socket, 0x88, "\x03\xe8", 2);
     while (haft_io_read(socket, bytes, sizeof bytes) > 0)
         continue;
     return unused;
 }
 
-/* The server is cancelled after so many turns of its own and of its client. */
+/* The server and its client are cancelled after so many turns; in real time, of 20 us. */
 static void *cancel_after(void *turns) {
     haft_io_spawn(serve, NULL);
     while (haft_http_port(server) == 0)
         haft_io_yield();
     haft_io_spawn(talk_awhile, NULL);
+    if (haft_io_seed() == 0)
+        haft_io_sleep(*(int *)turns * (20 * HAFT_IO_MICROSECOND));
     for (int i = 0; i < *(int *)turns; i++)
         haft_io_yield();
     haft_io_scope_cancel(haft_io_this_scope());
@@ -498,7 +502,7 @@ static void *cancel_after(void *turns) {
 }
 
 static void *cancel_everywhere(void *unused) {
-    for (int turns = 0; turns < 60; turns++) {
+    for (int turns = 0; turns < 150; turns++) {
         CHECK(haft_io_scope_with(NULL, cancel_after, &turns, NULL) == -ECANCELED);
         CHECK(open_sockets == 0);
     }
