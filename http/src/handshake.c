@@ -130,7 +130,11 @@ static int answer_accepted(haft_http_request_t *request, const char *protocol) {
     int code = haft_http_set_header(request, "Sec-WebSocket-Accept", accepted);
     if (code == 0 && protocol != NULL)
         code = haft_http_set_header(request, "Sec-WebSocket-Protocol", protocol);
-    return code == 0 ? haft_http_upgrade(request, "websocket") : code;
+    code = code == 0 ? haft_http_upgrade(request, "websocket") : code;
+    haft_io_give_back(request->answer.block); /* frames have one while they are written */
+    request->answer.block = NULL;
+    request->answer.size = 0;
+    return code;
 }
 
 haft_http_websocket_t *haft_http_websocket_accept(haft_http_request_t *request,

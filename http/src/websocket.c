@@ -4,9 +4,9 @@
  * waits: here is what waits for bytes. What frames mean is checked here, too, so that a message
  * lies in one buffer, which grows with what has come and not with what a head promises.
  *
- * One task receives; `mutex` orders those that send, and the pongs and pings of the one that
- * receives. A write that was cut off in the middle of a frame leaves nothing that could follow, so
- * the connection is shut.
+ * `reading` is locked by the task that receives, or that closes where none receives; `writing` for
+ * each frame, since other tasks send, and the one that receives sends pongs and pings. A write that
+ * was cut off in the middle of a frame leaves nothing that could follow, so the connection is shut.
  *
  * The functions that read return 0, an error, or the code (1002, ...) with which this side now has
  * to close the connection.
@@ -28,7 +28,8 @@ struct haft_http_websocket {
     const char *protocol;
     wslay_frame_context_ptr frames;
 
-    /* What is received. */
+    /* What is received, by the task that has locked `reading`. */
+    haft_io_mutex_t reading;
     struct wslay_frame_iocb piece; /* of a frame */
     uint64_t frame_left;           /* bytes of the frame behind the piece */
     bool in_frame, in_message, is_whole;
@@ -41,10 +42,9 @@ struct haft_http_websocket {
     int64_t heard;   /* when the client was heard last */
     int64_t pinged;  /* and was sent a ping since; 0: was not */
     int64_t closing; /* until then its end is waited for; 0: it is open */
-    atomic_bool is_receiving;
 
     /* What is sent. */
-    haft_io_mutex_t mutex;
+    haft_io_mutex_t writing;
     bool is_writing; /* a frame, of which a part may have been written */
     char *block;     /* lent, for the begin of a frame */
     size_t block_size, unsent;
@@ -105,7 +105,7 @@ static void end_writing(haft_http_websocket_t *const *given) {
         socket->request->answer.failed = true;
         stream->operations->shutdown(stream, SHUT_RDWR);
     }
-    haft_io_mutex_unlock(&socket->mutex);
+    haft_io_mutex_unlock(&socket->writing);
 }
 
 static int write_frame(haft_http_websocket_t *socket, int opcode, const char *bytes, size_t size) {
@@ -129,7 +129,7 @@ static int write_frame(haft_http_websocket_t *socket, int opcode, const char *by
 }
 
 static int send_frame(haft_http_websocket_t *given, int opcode, const char *bytes, size_t size) {
-    int code = haft_io_mutex_lock(&given->mutex);
+    int code = haft_io_mutex_lock(&given->writing);
     if (code != 0)
         return code;
     __attribute__((cleanup(end_writing))) haft_http_websocket_t *socket = given;
@@ -408,26 +408,27 @@ static int close_with(haft_http_websocket_t *socket, int code, const char *reaso
     return result > 0 ? fail_with(socket, result) : result;
 }
 
-int haft_http_websocket_close(haft_http_websocket_t *socket, int code, const char *reason) {
+static void stop_reading(haft_http_websocket_t *const *socket) {
+    haft_io_mutex_unlock(&(*socket)->reading);
+}
+
+int haft_http_websocket_close(haft_http_websocket_t *given, int code, const char *reason) {
     const char *why = reason != NULL ? reason : "";
     size_t size = strlen(why);
     if (!is_code(code) || size > MOST_OF_CONTROL - 2 || !is_utf8(why, size))
         return -EINVAL;
+    if (!haft_io_mutex_try_lock(&given->reading)) {
+        note_code(given, code);
+        return send_close(given, code, why);
+    }
+    __attribute__((cleanup(stop_reading))) haft_http_websocket_t *socket = given;
     if (socket->is_over || atomic_load(&socket->has_closed))
         return -EPIPE;
-    if (atomic_load(&socket->is_receiving)) {
-        note_code(socket, code);
-        return send_close(socket, code, why);
-    }
     int result = close_with(socket, code, why);
     return result == -EPIPE ? 0 : result;
 }
 
 /* ---- Receiving ---- */
-
-static void stop_receiving(haft_http_websocket_t *const *socket) {
-    atomic_store(&(*socket)->is_receiving, false);
-}
 
 /* A large message is not kept while its client is idle. */
 static void begin_message(haft_http_websocket_t *socket) {
@@ -443,10 +444,11 @@ static void begin_message(haft_http_websocket_t *socket) {
 }
 
 int haft_http_websocket_receive(haft_http_websocket_t *given, haft_http_message_t *message) {
-    __attribute__((cleanup(stop_receiving))) haft_http_websocket_t *socket = given;
-    atomic_store(&socket->is_receiving, true);
+    int code = haft_io_mutex_lock(&given->reading);
+    if (code != 0)
+        return code;
+    __attribute__((cleanup(stop_reading))) haft_http_websocket_t *socket = given;
     begin_message(socket);
-    int code = 0;
     while (code == 0 && !socket->is_whole)
         code = socket->is_over ? -EPIPE : read_on(socket);
     if (code > 0)

@@ -99,6 +99,26 @@ static int send_from_tasks(haft_http_request_t *request, void *unused) {
     return haft_io_scope_with(NULL, send_and_receive, socket, NULL);
 }
 
+static void *close_it(void *socket) {
+    CHECK(haft_http_websocket_close(socket, 4001, NULL) == 0);
+    return NULL;
+}
+
+static void *be_closed(void *socket) {
+    haft_http_message_t message;
+    CHECK(haft_io_spawn(close_it, socket) == 0);
+    while (haft_http_websocket_receive(socket, &message) == 0) /* unless the other one drops it */
+        CHECK(message.size == 4);
+    last_code = haft_http_websocket_close_code(socket);
+    return NULL;
+}
+
+static int close_from_task(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+    return haft_io_scope_with(NULL, be_closed, socket, NULL);
+}
+
 /* ---- A client ---- */
 
 #define HANDSHAKE                                                                                  \
@@ -352,6 +372,13 @@ static void *close_from_server(void *unused) {
         haft_io_shutdown(socket, SHUT_WR);
         expect_close(socket, ends[i].code);
     }
+    socket = connect_to(port, "/closed");
+    expect(socket, 0x88, "\x0f\xa1", 2);
+    say(socket, 0x81, "last", 4);
+    say(socket, 0x88, "", 0);
+    CHECK(haft_io_read(socket, &byte, 1) == 0);
+    CHECK(last_code == 4001);
+    haft_io_close(socket);
     socket = connect_to(port, "/impatient");
     expect(socket, 0x81, "late", 4);
     say(socket, 0x88, "", 0);
@@ -523,6 +550,7 @@ static void add_routes(void) {
     haft_http_get(server, "/close", close_first, NULL);
     haft_http_get(server, "/return", return_at_once, &returned);
     haft_http_get(server, "/error", return_at_once, &error);
+    haft_http_get(server, "/closed", close_from_task, NULL);
     haft_http_get(server, "/impatient", be_impatient, NULL);
     haft_http_get(server, "/tasks", send_from_tasks, NULL);
 }
