@@ -247,7 +247,7 @@ struct haft_http_request {
         begun_at; /* by the clock on the wall, and by haft_io_now(); if the server notes requests */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
     hafti_http_answer_t answer;
-    haft_http_websocket_t *websocket; /* what the connection has become; NULL: it has not */
+    struct hafti_http_protocol *protocol; /* that the library speaks after an upgrade, or NULL */
     hafti_http_match_t match;
     char *form; /* the body */
     size_t form_size;
@@ -275,10 +275,16 @@ int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset
 
 /* Whether the client asks for this protocol. */
 bool hafti_http_asks_to_upgrade(const haft_http_request_t *request, const char *protocol);
-/* When its handler has returned this code: closes it. The code that counts. */
-int hafti_http_websocket_finish(haft_http_websocket_t *socket, int code);
-/* Does nothing for NULL. */
-void hafti_http_websocket_end(haft_http_websocket_t *socket);
+/*
+ * A protocol that the connection has been upgraded to, as its connection sees it. These are
+ * pointers, so that a static program without WebSocket needs no wslay: Debian has it as a shared
+ * library only.
+ */
+typedef struct hafti_http_protocol {
+    /* When the handler has returned this code: ends what is left. The code that counts. */
+    int (*finish)(struct hafti_http_protocol *self, int code);
+    void (*free)(struct hafti_http_protocol *self); /* also where the stack is unwound */
+} hafti_http_protocol_t;
 
 /* ---- conditions.c, files.c ------------------------------------------------------------------ */
 

@@ -23,9 +23,10 @@ const bool hafti_http_has_websocket = true;
 enum { MOST_OF_CONTROL = 125, FIRST_ROOM = 512, MOST_ROOM_KEPT = 16384 };
 
 struct haft_http_websocket {
+    hafti_http_protocol_t self;
     haft_http_request_t *request;
     haft_http_websocket_options_t options; /* without zeros */
-    const char *protocol;
+    const char *subprotocol;
     wslay_frame_context_ptr frames;
 
     /* What is received, by the task that has locked `reading`. */
@@ -466,29 +467,8 @@ static void set_default(int64_t *time, int64_t seconds) {
         *time = seconds * HAFT_IO_SECOND;
 }
 
-haft_http_websocket_t *hafti_http_websocket_new(haft_http_request_t *request,
-                                                const haft_http_websocket_options_t *options,
-                                                const char *protocol) {
-    static const struct wslay_frame_callbacks callbacks = {put, take, NULL};
-    haft_http_websocket_t *socket = calloc(1, sizeof *socket);
-    if (socket == NULL || wslay_frame_context_init(&socket->frames, &callbacks, socket) != 0) {
-        free(socket);
-        return NULL;
-    }
-    socket->request = request;
-    socket->options = *options;
-    socket->protocol = protocol;
-    socket->heard = haft_io_now();
-    if (socket->options.message_size == 0)
-        socket->options.message_size = 1024 * 1024;
-    set_default(&socket->options.ping_time, 30);
-    set_default(&socket->options.pong_time, 10);
-    set_default(&socket->options.close_time, 5);
-    request->websocket = socket;
-    return socket;
-}
-
-int hafti_http_websocket_finish(haft_http_websocket_t *socket, int code) {
+static int finish_socket(hafti_http_protocol_t *self, int code) {
+    haft_http_websocket_t *socket = (haft_http_websocket_t *)self;
     haft_http_request_t *request = socket->request;
     bool is_stopping = atomic_load(&request->server->stopping);
     if (!socket->is_over && !request->answer.failed)
@@ -498,16 +478,38 @@ int hafti_http_websocket_finish(haft_http_websocket_t *socket, int code) {
     return code == -EPIPE ? 0 : code;
 }
 
-void hafti_http_websocket_end(haft_http_websocket_t *socket) {
-    if (socket == NULL)
-        return;
+static void free_socket(hafti_http_protocol_t *self) {
+    haft_http_websocket_t *socket = (haft_http_websocket_t *)self;
     wslay_frame_context_free(socket->frames);
     free(socket->message);
     free(socket);
 }
 
+haft_http_websocket_t *hafti_http_websocket_new(haft_http_request_t *request,
+                                                const haft_http_websocket_options_t *options,
+                                                const char *protocol) {
+    static const struct wslay_frame_callbacks callbacks = {put, take, NULL};
+    haft_http_websocket_t *socket = calloc(1, sizeof *socket);
+    if (socket == NULL || wslay_frame_context_init(&socket->frames, &callbacks, socket) != 0) {
+        free(socket);
+        return NULL;
+    }
+    socket->self = (hafti_http_protocol_t){finish_socket, free_socket};
+    socket->request = request;
+    socket->options = *options;
+    socket->subprotocol = protocol;
+    socket->heard = haft_io_now();
+    if (socket->options.message_size == 0)
+        socket->options.message_size = 1024 * 1024;
+    set_default(&socket->options.ping_time, 30);
+    set_default(&socket->options.pong_time, 10);
+    set_default(&socket->options.close_time, 5);
+    request->protocol = &socket->self;
+    return socket;
+}
+
 const char *haft_http_websocket_protocol(const haft_http_websocket_t *socket) {
-    return socket->protocol;
+    return socket->subprotocol;
 }
 
 int haft_http_websocket_close_code(const haft_http_websocket_t *socket) {

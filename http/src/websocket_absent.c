@@ -12,15 +12,6 @@ haft_http_websocket_t *hafti_http_websocket_new(haft_http_request_t *request,
     return NULL;
 }
 
-int hafti_http_websocket_finish(haft_http_websocket_t *socket, int code) {
-    (void)socket;
-    return code;
-}
-
-void hafti_http_websocket_end(haft_http_websocket_t *socket) {
-    (void)socket;
-}
-
 const char *haft_http_websocket_protocol(const haft_http_websocket_t *socket) {
     (void)socket;
     return NULL;
