@@ -3,9 +3,12 @@
    byte, so that it can break every rule. */
 #include "check_http.h"
 
+#include <pthread.h>
+
 enum { MIB = 1024 * 1024, NO_CODE = 1005, LOST = 1006 };
 
 static haft_http_server_t *server;
+static pthread_mutex_t noting = PTHREAD_MUTEX_INITIALIZER;
 static int last_code; /* with which the last WebSocket was closed */
 static char last_reason[124];
 static int last_result; /* of its handler's last receive */
@@ -32,9 +35,11 @@ static int echo_with(haft_http_request_t *request, const haft_http_websocket_opt
         CHECK(message.bytes[message.size] == '\0');
         code = haft_http_websocket_send(socket, message.kind, message.bytes, message.size);
     }
+    pthread_mutex_lock(&noting);
     last_code = haft_http_websocket_close_code(socket);
     snprintf(last_reason, sizeof last_reason, "%s", haft_http_websocket_close_reason(socket));
     last_result = code;
+    pthread_mutex_unlock(&noting);
     return code;
 }
 
