@@ -22,13 +22,13 @@ clang_runtime() {
 
 packages() {
   build='gcc g++ libc6-dev cmake liburing-dev?'
-  parser='libllhttp-dev|node-llhttp? libssl-dev?' # of libhaft-http, and its TLS
+  http='libllhttp-dev|node-llhttp? libssl-dev? libwslay-dev?' # the parser of libhaft-http, its TLS and WebSocket
   ocaml='ocaml|ocaml-nox? ocaml-findlib? ocaml-compiler-libs|libcompiler-libs-ocaml-dev?'
   test="$build ninja-build ccache? binutils gdb pkgconf|pkg-config python3 $ocaml libqcheck-core-ocaml-dev?"
-  test="$test libalcotest-ocaml-dev? $parser"
+  test="$test libalcotest-ocaml-dev? $http"
   case $1 in
   build) echo "$build" ;;
-  demo) echo "$build $parser wordnet-base $ocaml" ;;
+  demo) echo "$build $http wordnet-base $ocaml" ;;
   bench) echo "$build libboost-context-dev libboost-coroutine-dev? libboost-fiber-dev? python3 $ocaml liblwt-ocaml-dev? binutils golang-go? cargo? libuv1-dev?" ;;
   format) echo clang-format ;;
   test) echo "$test" ;;

@@ -101,6 +101,7 @@ static const char *reason_of(int status) {
         {416, "Range Not Satisfiable"},
         {417, "Expectation Failed"},
         {422, "Unprocessable Content"},
+        {426, "Upgrade Required"},
         {429, "Too Many Requests"},
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"},
@@ -187,8 +188,7 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
 
 static bool is_ours(const char *name) {
     static const char *const ours[] = {
-        "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Upgrade",
-        "Date",           "Trailer",           "TE"};
+        "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Date", "Trailer", "TE"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (strcasecmp(ours[i], name) == 0)
             return true;

@@ -63,7 +63,9 @@ static int answer_with_methods(haft_http_request_t *request, int status) {
 
 static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
     next_t first = {{call_next}, request->server, request->server->around, entry};
-    return call_next(&first.next, request);
+    int code = call_next(&first.next, request);
+    hafti_http_protocol_t *protocol = request->protocol;
+    return protocol != NULL ? protocol->finish(protocol, code) : code;
 }
 
 static void tell_failure(haft_http_request_t *request, const char *what) {
@@ -160,6 +162,8 @@ static void end_request(haft_http_request_t *request) {
         if (request->server->notes_requests)
             hafti_http_note_request(request);
     }
+    if (request->protocol != NULL)
+        request->protocol->free(request->protocol);
     hafti_http_answer_end(request);
     hafti_http_message_end(&request->message);
 }

@@ -2,8 +2,8 @@
 /*
  * What the files of libhaft-http share. From below: stream.c (bytes of a connection), memory.c
  * (what lives as long as a message), message.c (a head, parsed and checked), body.c, text.c
- * (decoding), routes.c, answer.c, request.c, conditions.c and files.c, events.c, connection.c (one
- * request after the other), server.c.
+ * (decoding), routes.c, answer.c, request.c, conditions.c and files.c, events.c, handshake.c and
+ * websocket.c, connection.c (one request after the other), server.c.
  *
  * Memory of a connection. While it waits for a request it has its frame on the task's stack, and
  * nothing else. A request has a block of haft_io_lend for its head, what is left of which is its
@@ -259,6 +259,7 @@ struct haft_http_request {
         begun_at; /* by the clock on the wall, and by haft_io_now(); if the server notes requests */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
     hafti_http_answer_t answer;
+    struct hafti_http_protocol *protocol; /* that the library speaks after an upgrade, or NULL */
     hafti_http_match_t match;
     char *form; /* the body */
     size_t form_size;
@@ -281,6 +282,21 @@ int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size
 
 /* Bytes of a file, for an answer of just so many. */
 int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size);
+
+/* ---- upgrade.c, handshake.c, websocket.c ----------------------------------------------------- */
+
+/* Whether the client asks for this protocol. */
+bool hafti_http_asks_to_upgrade(const haft_http_request_t *request, const char *protocol);
+/*
+ * A protocol that the connection has been upgraded to, as its connection sees it. These are
+ * pointers, so that a static program without WebSocket needs no wslay: Debian has it as a shared
+ * library only.
+ */
+typedef struct hafti_http_protocol {
+    /* When the handler has returned this code: ends what is left. The code that counts. */
+    int (*finish)(struct hafti_http_protocol *self, int code);
+    void (*free)(struct hafti_http_protocol *self); /* also where the stack is unwound */
+} hafti_http_protocol_t;
 
 /* ---- conditions.c, files.c ------------------------------------------------------------------ */
 

@@ -24,11 +24,15 @@ static int begin_stream(haft_http_request_t *request, int status, const char *li
     return code;
 }
 
-int haft_http_upgrade(haft_http_request_t *request, const char *protocol) {
+bool hafti_http_asks_to_upgrade(const haft_http_request_t *request, const char *protocol) {
     const hafti_http_message_t *message = &request->message;
-    bool is_asked = message->parser.http_minor == 1 && message->is_complete &&
-                    lists(request, "Connection", "upgrade") && lists(request, "Upgrade", protocol);
-    if (!is_asked || !hafti_http_is_value(protocol, strlen(protocol)))
+    return message->parser.http_minor == 1 && message->is_complete &&
+           lists(request, "Connection", "upgrade") && lists(request, "Upgrade", protocol);
+}
+
+int haft_http_upgrade(haft_http_request_t *request, const char *protocol) {
+    if (!hafti_http_asks_to_upgrade(request, protocol) ||
+        !hafti_http_is_value(protocol, strlen(protocol)))
         return -ENOTSUP;
     return begin_stream(
         request, 101,

@@ -5,7 +5,7 @@ set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 - "$HAFT_BUILD_DIR/examples/http" "$work" <<'END'
-import os, socket, subprocess, sys, time
+import base64, os, socket, struct, subprocess, sys, time
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -52,14 +52,62 @@ def ask_events(url):
     assert [streams[1].readline() for _ in range(2)] == [b'\n', b'data: other\n']
 
 
+class WebSocket:
+    def __init__(self, url):
+        host, port = url.removeprefix('http://').split(':')
+        self.connection = socket.create_connection((host, int(port)))
+        self.file = self.connection.makefile('rb')
+        key = base64.b64encode(bytes(16)).decode()
+        self.connection.sendall((f'GET /chat HTTP/1.1\r\nHost: {host}:{port}\r\nOrigin: {url}\r\n'
+                                 'Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n'
+                                 f'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n').encode())
+        self.status = self.file.readline().split()[1]
+        while self.file.readline() != b'\r\n':
+            pass
+
+    def say(self, opcode, data):
+        self.connection.sendall(bytes([0x80 | opcode, 0x80 | len(data), 0, 0, 0, 0]) + data)
+
+    def hear(self):
+        first, size = struct.unpack('BB', self.file.read(2))
+        return first & 15, self.file.read(size)
+
+
+def ask_chat(url):
+    assert b'WebSocket' in urlopen(url).read()
+    guests = [WebSocket(url) for _ in range(3)]
+    if guests[0].status == b'501':
+        return  # built without WebSocket
+    for guest in guests:  # each has joined when its first text has come back
+        guest.say(1, b'here')
+        while guest.hear() != (1, b'here'):
+            pass
+    guests[0].say(1, 'one thing €'.encode())
+    for guest in guests:
+        while (heard := guest.hear()) != (1, 'one thing €'.encode()):
+            assert heard == (1, b'here'), heard
+    guests[0].say(8, b'')
+    assert guests[0].hear() == (8, b'')
+    guests[1].connection.close()
+    guests[2].say(1, b'other')
+    assert guests[2].hear() == (1, b'other')
+
+    def hear_end():
+        assert guests[2].hear() == (8, struct.pack('!H', 1001))
+        guests[2].say(8, b'')
+    return hear_end
+
+
 with open(work + '/a.txt', 'w') as file:
     file.write('from a file\n')
 for kind in ['', '_cpp']:
-    for name, arguments, ask in [('files', [work], ask_files), ('events', [], ask_events)]:
+    for name, arguments, ask in [('files', [work], ask_files), ('events', [], ask_events), ('chat', [], ask_chat)]:
         program = f'{examples}/{name}{kind}'
         if kind == '' or os.path.exists(program):
             server, url = start(program, *arguments)
-            ask(url)
+            hear_end = ask(url)
             server.terminate()
+            if hear_end is not None:
+                hear_end()
             assert server.wait() == 0
 END

@@ -119,6 +119,13 @@ static void add_routes(http::server &server) {
             throw http::error(426);
         echo(in);
     });
+    server.get("/socket", [](http::request &in) {
+        auto socket = http::websocket::accept(in, {.protocols = "a, b"});
+        while (auto message = socket.receive())
+            CHECK(socket.send(*message) && socket.send(socket.protocol()));
+        CHECK(!socket.send("too late") && !socket.close());
+        CHECK(!socket || (socket.close_code() == 1000 && socket.close_reason() == "bye"));
+    });
     http::route_group api = server.group("/api");
     api.get("/greet", [](http::request &) { return greet(); });
     http::route_group v1 = api.group("/v1");
@@ -185,6 +192,17 @@ static void talk(http::server &server, std::string &log) {
     CHECK(has(ask(port, "GET /upgrade HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\nUpgrade: "
                         "echo\r\n\r\nhello over there"),
               "\r\n\r\nhello over there"));
+    std::string frames("\x81\x82\0\0\0\0hi\x88\x85\0\0\0\0\x03\xe8"
+                       "bye",
+                       19);
+    std::string socket =
+        ask(port, "GET /socket HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\nUpgrade: "
+                  "websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: b, a\r\n"
+                  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n" +
+                      frames);
+    CHECK(has(socket, "501 Not") || has(socket, "\r\n\r\n\x81\x02hi\x81\x01"
+                                                "a\x88\x02\x03\xe8"));
+    CHECK(has(get(port, "/socket"), "426 Upgrade") || has(socket, "501 Not"));
     CHECK(has(ask(port, "CONNECT here:1 HTTP/1.1\r\nHost: here:1\r\n\r\nhello"), "\r\n\r\nhello"));
     CHECK(has(get(port, "/api/greet", "X-User: Ada\r\n"), "Hello, Ada"));
     CHECK(has(get(port, "/api/v1/greet", "X-User: Ada\r\n"), "Hello, v1"));

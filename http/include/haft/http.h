@@ -21,8 +21,8 @@
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
  * own. Headers that this one includes: haft/http_client.h, the client; haft/http_files.h, static
  * files; haft/http_events.h, server-sent events and handlers that wait for long;
- * haft/http_stream.h, upgrades and CONNECT; haft/http_inside.h, the access log, counters and pages
- * for the operator.
+ * haft/http_stream.h, upgrades and CONNECT; haft/http_websocket.h, WebSocket; haft/http_inside.h,
+ * the access log, counters and pages for the operator.
  *
  * Results: 0, or a count, or a negative error number, as in haft/io.h. A text that a function
  * returns is a string that lives as long as the request. The library checks each message before a
@@ -354,5 +354,6 @@ int haft_http_serve_all(haft_http_server_t *server, const int *listeners, size_t
 #include "http_files.h"
 #include "http_inside.h"
 #include "http_stream.h"
+#include "http_websocket.h"
 
 #endif

@@ -656,4 +656,6 @@ class client {
 
 } // namespace haft::http
 
+#include <haft/http_websocket.hpp>
+
 #endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * WebSocket (RFC 6455), the server's side. Part of haft/http.h, which includes it.
+ *
+ *     static int echo(haft_http_request_t *request, void *unused) {
+ *         haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+ *         haft_http_message_t message;
+ *         int code = 0;
+ *         while (socket != NULL && code == 0 &&
+ *                (code = haft_http_websocket_receive(socket, &message)) == 0)
+ *             code = haft_http_websocket_send(socket, message.kind, message.bytes, message.size);
+ *         return code;
+ *     }
+ */
+#ifndef HAFT_HTTP_WEBSOCKET_H
+#define HAFT_HTTP_WEBSOCKET_H
+
+#include "http.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+typedef struct haft_http_websocket haft_http_websocket_t;
+
+/* 0 means the default, which is in brackets. Times are in nanoseconds. */
+typedef struct haft_http_websocket_options {
+    /* The origins whose pages may connect, with commas between: "https://a.org, http://b.org:81";
+       "*": all. NULL: only pages of the host that the request names. Clients that send no Origin,
+       which are no browsers, are not held to this. */
+    const char *origins;
+    /* Subprotocols, with commas between, the preferred one first. The first one that the client
+       has, too, is chosen. */
+    const char *protocols;
+    size_t message_size; /* bytes of a message that is received (1 MiB); more: 1009 */
+    int64_t ping_time;   /* without a byte from the client (30 s); then it gets a ping */
+    int64_t pong_time;   /* for its answer (10 s); then the connection counts as lost: 1006 */
+    int64_t close_time;  /* for the end of a connection that is being closed (5 s) */
+} haft_http_websocket_options_t;
+
+/*
+ * Accepts the WebSocket that the request asks for, until the handler returns: that closes it, with
+ * code 1000, with 1011 if the handler returns an error, or with 1001 if the server stops. NULL:
+ * the library has answered the request with an error, and the handler should return 0. The request
+ * was no handshake of version 13 (426, 400), its origin is not allowed (403), there is no memory
+ * (500), or the library was built without WebSocket (501). `options` may be NULL, and is copied but
+ * for `protocols`, which must live as long as the request.
+ */
+haft_http_websocket_t *haft_http_websocket_accept(haft_http_request_t *request,
+                                                  const haft_http_websocket_options_t *options);
+/* The subprotocol that was chosen; NULL: none. */
+const char *haft_http_websocket_protocol(const haft_http_websocket_t *socket);
+
+typedef enum {
+    HAFT_HTTP_TEXT = 1, /* UTF-8, which the library has checked */
+    HAFT_HTTP_BINARY = 2,
+} haft_http_message_kind_t;
+
+typedef struct haft_http_message {
+    haft_http_message_kind_t kind;
+    const char *bytes; /* valid until the next receive; a '\0' stands behind them */
+    size_t size;
+} haft_http_message_t;
+
+/*
+ * Receives the next message, whole. It also answers pings, sends them to a client that is silent,
+ * and closes the connection when the server is told to stop, so a task should be here most of the
+ * time; one at a time. A client that takes longer for a message than
+ * haft_http_limits_t.body_time and `least_rate` allow gets code 1008.
+ *
+ * Returns 0; -EPIPE: the connection is closed, in whatever way: haft_http_websocket_close_code says
+ * why; a handler may return this, and it is not logged. -ETIMEDOUT: a deadline of the task has
+ * passed, after which it may receive again; -ENOMEM.
+ */
+int haft_http_websocket_receive(haft_http_websocket_t *socket, haft_http_message_t *message);
+/*
+ * Sends a message, within haft_http_limits_t.write_time. Any task of the run may do so, while
+ * another one receives, or sends: messages go out one after the other. All must have ended when the
+ * handler returns. -EINVAL: a text is not UTF-8; -EPIPE: the connection is closed, or broken by an
+ * earlier error; -ENOMEM; or an error of haft_io_write.
+ */
+int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_message_kind_t kind,
+                             const void *bytes, size_t size);
+/*
+ * Closes the connection with a code, 1000 or another one of RFC 6455, 7.4, and a reason of at most
+ * 123 bytes in UTF-8, which may be NULL. It waits for the client's answer, for `close_time`, and
+ * drops messages that come meanwhile. If another task receives, this does not wait; that task gets
+ * these messages, and -EPIPE when the answer has come. Returns 0; -EINVAL: no such code or reason
+ * may be sent; -EPIPE: the connection was closed before.
+ */
+int haft_http_websocket_close(haft_http_websocket_t *socket, int code, const char *reason);
+/*
+ * Why the connection is closed, 0 while it is open: the code of the client, 1005 if that has sent
+ * none, or of this side, if it was the first to close: 1001, the server stops; 1002, the client has
+ * broken the protocol; 1007, a text was not UTF-8; 1008, a message took too long; 1009, it was too
+ * large; 1011, there was no memory. 1006: the connection was lost.
+ */
+int haft_http_websocket_close_code(const haft_http_websocket_t *socket);
+/* The client's reason, "" if there is none. */
+const char *haft_http_websocket_close_reason(const haft_http_websocket_t *socket);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

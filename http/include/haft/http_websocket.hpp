@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+/*
+ * WebSocket for C++20: haft/http_websocket.h with values and exceptions. Part of haft/http.hpp, which includes it.
+ *
+ *     server.get("/echo", [](haft::http::request &request) {
+ *         auto socket = haft::http::websocket::accept(request);
+ *         while (auto message = socket.receive())
+ *             socket.send(*message);
+ *     });
+ */
+#ifndef HAFT_HTTP_WEBSOCKET_HPP
+#define HAFT_HTTP_WEBSOCKET_HPP
+
+#include <haft/http.hpp>
+
+namespace haft::http {
+
+/* 0, and "", mean the default: see haft_http_websocket_options_t. */
+struct websocket_options {
+    std::string origins = {}, protocols = {};
+    std::size_t message_size = 0;
+    std::chrono::nanoseconds ping_time = {}, pong_time = {}, close_time = {};
+};
+
+/* A message. Its bytes are valid until the next receive. */
+struct websocket_message {
+    std::string_view bytes;
+    bool is_text = true;
+};
+
+/* An open WebSocket, which the return of the handler closes. It may be copied into tasks that send, as long as these end
+   before the handler does. */
+class websocket {
+  public:
+    /* If the client may not have it, it has been answered with an error: then the first receive
+       returns nothing. */
+    static websocket accept(request &from, const websocket_options &how = {}) {
+        haft_http_websocket_options_t options = {};
+        options.origins = how.origins.empty() ? nullptr : how.origins.c_str();
+        options.protocols = how.protocols.empty() ? nullptr : how.protocols.c_str();
+        options.message_size = how.message_size;
+        options.ping_time = how.ping_time.count();
+        options.pong_time = how.pong_time.count();
+        options.close_time = how.close_time.count();
+        return websocket(haft_http_websocket_accept(from.get(), &options));
+    }
+    explicit operator bool() const { return state != nullptr; }
+    /* The subprotocol that was chosen; "": none. */
+    std::string_view protocol() const {
+        const char *name = state != nullptr ? haft_http_websocket_protocol(state) : nullptr;
+        return name != nullptr ? name : "";
+    }
+    /* The next message; nothing if the connection is closed. */
+    std::optional<websocket_message> receive() {
+        haft_http_message_t message;
+        int code = state != nullptr ? haft_http_websocket_receive(state, &message) : -EPIPE;
+        if (code == -EPIPE)
+            return std::nullopt;
+        io::detail::checked(code, "receive a message");
+        return websocket_message{{message.bytes, message.size}, message.kind == HAFT_HTTP_TEXT};
+    }
+    /* False: the connection is closed, or the client has gone. A text that is not UTF-8 throws. */
+    bool send(const websocket_message &message) {
+        haft_http_message_kind_t kind = message.is_text ? HAFT_HTTP_TEXT : HAFT_HTTP_BINARY;
+        int code = state == nullptr ? -EPIPE
+                                    : haft_http_websocket_send(state, kind, message.bytes.data(),
+                                                               message.bytes.size());
+        return is_open(code, "send a message");
+    }
+    bool send(std::string_view text) { return send(websocket_message{text, true}); }
+    /* False: it was closed before. */
+    bool close(int code = 1000, const std::string &reason = "") {
+        int result =
+            state == nullptr ? -EPIPE : haft_http_websocket_close(state, code, reason.c_str());
+        return is_open(result, "close a WebSocket");
+    }
+    int close_code() const { return state != nullptr ? haft_http_websocket_close_code(state) : 0; }
+    std::string_view close_reason() const {
+        return state != nullptr ? haft_http_websocket_close_reason(state) : "";
+    }
+
+  private:
+    explicit websocket(haft_http_websocket_t *wrapped) : state(wrapped) {}
+    static bool is_open(int code, const char *what) {
+        return code != -EPIPE && code != -ECONNRESET && io::detail::checked(code, what) == 0;
+    }
+    haft_http_websocket_t *state;
+};
+
+} // namespace haft::http
+
+#endif

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An open WebSocket (RFC 6455). wslay reads and writes the heads of frames, and unmasks; it never
+ * waits: here is what waits for bytes. What frames mean is checked here, too, so that a message
+ * lies in one buffer, which grows with what has come and not with what a head promises.
+ *
+ * `reading` is locked by the task that receives, or that closes where none receives; `writing` for
+ * each frame, since other tasks send, and the one that receives sends pongs and pings. A write that
+ * was cut off in the middle of a frame leaves nothing that could follow, so the connection is shut.
+ *
+ * The functions that read return 0, an error, or the code (1002, ...) with which this side now has
+ * to close the connection.
+ */
+#include "websocket.h"
+
+#include <wslay/wslay.h>
+
+#include <poll.h>
+#include <stdlib.h>
+
+const bool hafti_http_has_websocket = true;
+
+enum { MOST_OF_CONTROL = 125, FIRST_ROOM = 512, MOST_ROOM_KEPT = 16384 };
+
+struct haft_http_websocket {
+    hafti_http_protocol_t self;
+    haft_http_request_t *request;
+    haft_http_websocket_options_t options; /* without zeros */
+    const char *subprotocol;
+    wslay_frame_context_ptr frames;
+
+    /* What is received, by the task that has locked `reading`. */
+    haft_io_mutex_t reading;
+    struct wslay_frame_iocb piece; /* of a frame */
+    uint64_t frame_left;           /* bytes of the frame behind the piece */
+    bool in_frame, in_message, is_whole;
+    int kind;      /* of the message */
+    char *message; /* has `room` bytes, one of which is for a '\0' */
+    size_t size, room;
+    int64_t begun; /* the message, at this time */
+    char control[MOST_OF_CONTROL + 1];
+    size_t control_size;
+    int64_t heard;   /* when the client was heard last */
+    int64_t pinged;  /* and was sent a ping since; 0: was not */
+    int64_t closing; /* until then its end is waited for; 0: it is open */
+
+    /* What is sent. */
+    haft_io_mutex_t writing;
+    bool is_writing; /* a frame, of which a part may have been written */
+    char *block;     /* lent, for the begin of a frame */
+    size_t block_size, unsent;
+
+    atomic_bool has_closed; /* a close frame was sent */
+    bool is_over, is_lost;  /* nothing more is received */
+    const char *reason;     /* of the client; NULL: none */
+    atomic_int close_code;
+};
+
+/* ---- UTF-8 (RFC 3629, 4) ---- */
+
+/* How many bytes the first character has; 0: it is none. */
+static size_t character_of(const unsigned char *bytes, size_t size) {
+    unsigned char first = bytes[0];
+    size_t count = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (first > 0xf4 || count > size)
+        return 0;
+    for (size_t i = 1; i < count; i++, least = 0x80, most = 0xbf)
+        if (bytes[i] < least || bytes[i] > most)
+            return 0;
+    return count;
+}
+
+static bool is_utf8(const char *text, size_t size) {
+    const unsigned char *bytes = (const unsigned char *)text;
+    while (size != 0) {
+        size_t count = character_of(bytes, size);
+        if (count == 0)
+            return false;
+        bytes += count;
+        size -= count;
+    }
+    return true;
+}
+
+/* ---- Sending ---- */
+
+/* Of wslay: takes all, and keeps what there is room for. */
+static ssize_t put(const uint8_t *bytes, size_t size, int flags, void *argument) {
+    (void)flags;
+    haft_http_websocket_t *socket = argument;
+    size_t room = HAFT_IO_LENT_SIZE - socket->block_size, taken = size < room ? size : room;
+    memcpy(socket->block + socket->block_size, bytes, taken);
+    socket->block_size += taken;
+    socket->unsent += size - taken;
+    return (ssize_t)size;
+}
+
+static void end_writing(haft_http_websocket_t *const *given) {
+    haft_http_websocket_t *socket = *given;
+    hafti_http_stream_t *stream = socket->request->message.stream;
+    haft_io_give_back(socket->block);
+    socket->block = NULL;
+    if (socket->is_writing) { /* so the task that receives ends, too */
+        socket->request->answer.failed = true;
+        stream->operations->shutdown(stream, SHUT_RDWR);
+    }
+    haft_io_mutex_unlock(&socket->writing);
+}
+
+static int write_frame(haft_http_websocket_t *socket, int opcode, const char *bytes, size_t size) {
+    struct wslay_frame_iocb frame = {.fin = 1,
+                                     .opcode = (uint8_t)opcode,
+                                     .payload_length = size,
+                                     .data = (const uint8_t *)bytes,
+                                     .data_length = size};
+    socket->block = haft_io_lend();
+    if (socket->block == NULL)
+        return -ENOMEM;
+    socket->block_size = socket->unsent = 0;
+    wslay_frame_send(socket->frames, &frame);
+    socket->is_writing = true;
+    int code = hafti_http_answer_send(socket->request, socket->block, socket->block_size);
+    if (code == 0 && socket->unsent != 0)
+        code =
+            hafti_http_answer_send(socket->request, bytes + size - socket->unsent, socket->unsent);
+    socket->is_writing = code != 0;
+    return code;
+}
+
+static int send_frame(haft_http_websocket_t *given, int opcode, const char *bytes, size_t size) {
+    int code = haft_io_mutex_lock(&given->writing);
+    if (code != 0)
+        return code;
+    __attribute__((cleanup(end_writing))) haft_http_websocket_t *socket = given;
+    if (atomic_load(&socket->has_closed))
+        return -EPIPE;
+    if (opcode == WSLAY_CONNECTION_CLOSE)
+        atomic_store(&socket->has_closed, true);
+    return write_frame(socket, opcode, bytes, size);
+}
+
+int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_message_kind_t kind,
+                             const void *bytes, size_t size) {
+    bool is_text = kind == HAFT_HTTP_TEXT;
+    if ((!is_text && kind != HAFT_HTTP_BINARY) || (is_text && !is_utf8(bytes, size)))
+        return -EINVAL;
+    return send_frame(socket, (int)kind, bytes, size);
+}
+
+/* With the code, unless that stands for none. */
+static int send_close(haft_http_websocket_t *socket, int code, const char *reason) {
+    char bytes[MOST_OF_CONTROL] = {(char)(code >> 8), (char)code};
+    size_t size = strlen(reason);
+    memcpy(bytes + 2, reason, size);
+    return send_frame(socket, WSLAY_CONNECTION_CLOSE, bytes, code == 1005 ? 0 : 2 + size);
+}
+
+/* ---- Waiting for bytes ---- */
+
+/* The first reason counts. */
+static void note_code(haft_http_websocket_t *socket, int code) {
+    int none = 0;
+    atomic_compare_exchange_strong(&socket->close_code, &none, code);
+}
+
+/* Tasks that send to the client end, too. */
+static int lose(haft_http_websocket_t *socket) {
+    hafti_http_stream_t *stream = socket->request->message.stream;
+    note_code(socket, 1006);
+    socket->is_over = socket->is_lost = true;
+    stream->operations->shutdown(stream, SHUT_RDWR);
+    return -EPIPE;
+}
+
+static int64_t message_deadline(const haft_http_websocket_t *socket) {
+    const haft_http_limits_t *limits = socket->request->message.limits;
+    int64_t granted = (int64_t)(socket->size / limits->least_rate) * HAFT_IO_SECOND;
+    return socket->in_message ? hafti_http_deadline(socket->begun + granted, limits->body_time)
+                              : HAFT_IO_FOREVER;
+}
+
+static int64_t silence_deadline(const haft_http_websocket_t *socket) {
+    const haft_http_websocket_options_t *options = &socket->options;
+    return socket->pinged != 0 ? hafti_http_deadline(socket->pinged, options->pong_time)
+                               : hafti_http_deadline(socket->heard, options->ping_time);
+}
+
+/* The client has been silent. */
+static int ping(haft_http_websocket_t *socket) {
+    if (socket->pinged != 0 || atomic_load(&socket->has_closed))
+        return lose(socket);
+    socket->pinged = haft_io_now();
+    return send_frame(socket, WSLAY_PING, "", 0);
+}
+
+/* Waits until there may be bytes, or something else has to be done. */
+static int wait_awhile(haft_http_websocket_t *socket) {
+    haft_http_request_t *request = socket->request;
+    haft_io_select_case_t choices[] = {
+        {.event = &request->server->stop},
+        {.descriptor = haft_http_descriptor(request), .events = POLLIN}};
+    int64_t message = message_deadline(socket), silence = silence_deadline(socket);
+    int64_t until = message < silence ? message : silence;
+    int chosen = haft_io_select_until(choices, 2, until);
+    if (chosen >= 0)
+        return chosen == 0 ? 1001 : 0;
+    if (chosen != -ETIMEDOUT || haft_io_now() < until)
+        return chosen; /* such as a deadline of the task's own */
+    return message <= silence ? 1008 : ping(socket);
+}
+
+/* Reads what has come. While the WebSocket is open, the attempt does not wait: its deadline has
+   passed. It comes first, as a stream may have read ahead of what the descriptor tells. */
+static int fill(haft_http_websocket_t *socket) {
+    hafti_http_stream_t *stream = socket->request->message.stream;
+    for (;;) {
+        ssize_t got = hafti_http_stream_fill(stream, socket->closing);
+        if (got > 0) {
+            socket->heard = haft_io_now();
+            socket->pinged = 0;
+            return 0;
+        }
+        if (got == -ENOMEM || got == -ECANCELED)
+            return (int)got;
+        if (got != -ETIMEDOUT || socket->closing != 0)
+            return lose(socket);
+        int code = wait_awhile(socket);
+        if (code != 0)
+            return code;
+    }
+}
+
+/* ---- Frames ---- */
+
+/* Of wslay. */
+static ssize_t take(uint8_t *into, size_t size, int flags, void *argument) {
+    (void)flags;
+    haft_http_websocket_t *socket = argument;
+    hafti_http_stream_t *stream = socket->request->message.stream;
+    size_t there = (size_t)(stream->end - stream->at);
+    size = size < there ? size : there;
+    if (size == 0)
+        return -1;
+    memcpy(into, stream->at, size);
+    stream->at += size;
+    return (ssize_t)size;
+}
+
+static int read_piece(haft_http_websocket_t *socket) {
+    const hafti_http_stream_t *stream = socket->request->message.stream;
+    for (;;) {
+        ssize_t got = wslay_frame_recv(socket->frames, &socket->piece);
+        if (got >= 0)
+            return 0;
+        if (got != WSLAY_ERR_WANT_READ)
+            return 1002;
+        int code = stream->at == stream->end ? fill(socket) : 0;
+        if (code != 0)
+            return code;
+    }
+}
+
+static bool is_control(const haft_http_websocket_t *socket) {
+    return wslay_is_ctrl_frame(socket->piece.opcode) != 0;
+}
+
+static int begin_frame(haft_http_websocket_t *socket) {
+    const struct wslay_frame_iocb *frame = &socket->piece;
+    int opcode = frame->opcode;
+    socket->in_frame = true;
+    socket->frame_left = frame->payload_length;
+    if (frame->rsv != 0 || !frame->mask || opcode > WSLAY_PONG ||
+        (opcode > WSLAY_BINARY_FRAME && opcode < WSLAY_CONNECTION_CLOSE))
+        return 1002;
+    socket->control_size = 0;
+    if (is_control(socket))
+        return 0;
+    if ((opcode == WSLAY_CONTINUATION_FRAME) != socket->in_message)
+        return 1002;
+    if (!socket->in_message) {
+        socket->in_message = true;
+        socket->kind = opcode;
+        socket->begun = haft_io_now();
+    }
+    bool is_dropped = socket->closing != 0;
+    return !is_dropped && frame->payload_length > socket->options.message_size - socket->size ? 1009
+                                                                                              : 0;
+}
+
+static bool make_room(haft_http_websocket_t *socket, size_t needed) {
+    size_t room = socket->room != 0 ? socket->room : FIRST_ROOM;
+    while (room < needed)
+        room = room < SIZE_MAX / 2 ? 2 * room : needed;
+    if (room == socket->room)
+        return true;
+    char *message = realloc(socket->message, room);
+    if (message == NULL)
+        return false;
+    socket->message = message;
+    socket->room = room;
+    return true;
+}
+
+static int take_piece(haft_http_websocket_t *socket) {
+    const char *bytes = (const char *)socket->piece.data;
+    size_t size = socket->piece.data_length;
+    socket->frame_left -= size;
+    if (is_control(socket)) {
+        memcpy(socket->control + socket->control_size, bytes, size);
+        socket->control_size += size;
+    } else if (socket->closing == 0) {
+        if (!make_room(socket, socket->size + size + 1))
+            return 1011;
+        memcpy(socket->message + socket->size, bytes, size);
+        socket->size += size;
+        socket->message[socket->size] = '\0';
+    }
+    return 0;
+}
+
+/* Whether an endpoint may send it (7.4, and the registry). */
+static bool is_code(int code) {
+    return (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) ||
+           (code >= 3000 && code <= 4999);
+}
+
+/* The client closes the connection, or has answered that this side does. */
+static int take_close(haft_http_websocket_t *socket) {
+    int code = 1005;
+    if (socket->control_size == 1)
+        return 1002;
+    socket->control[socket->control_size] = '\0';
+    if (socket->control_size >= 2) {
+        code = (unsigned char)socket->control[0] << 8 | (unsigned char)socket->control[1];
+        if (!is_code(code))
+            return 1002;
+        if (!is_utf8(socket->control + 2, socket->control_size - 2))
+            return 1007;
+    }
+    note_code(socket, code);
+    send_close(socket, code, "");
+    socket->is_over = true;
+    socket->reason = socket->control_size > 2 ? socket->control + 2 : NULL;
+    return -EPIPE;
+}
+
+static int end_frame(haft_http_websocket_t *socket) {
+    socket->in_frame = false;
+    switch (socket->piece.opcode) {
+    case WSLAY_CONNECTION_CLOSE:
+        return take_close(socket);
+    case WSLAY_PING: {
+        int code = send_frame(socket, WSLAY_PONG, socket->control, socket->control_size);
+        return code == -EPIPE ? 0 : code; /* this side has closed; the client's answer comes */
+    }
+    case WSLAY_PONG:
+        return 0;
+    default:
+        if (!socket->piece.fin)
+            return 0;
+        socket->in_message = false;
+        socket->is_whole = true;
+        return socket->kind == HAFT_HTTP_TEXT && socket->closing == 0 &&
+                       !is_utf8(socket->message, socket->size)
+                   ? 1007
+                   : 0;
+    }
+}
+
+static int read_on(haft_http_websocket_t *socket) {
+    int code = read_piece(socket);
+    if (code == 0 && !socket->in_frame)
+        code = begin_frame(socket);
+    if (code == 0)
+        code = take_piece(socket);
+    return code == 0 && socket->frame_left == 0 ? end_frame(socket) : code;
+}
+
+/* ---- Closing ---- */
+
+static void begin_to_close(haft_http_websocket_t *socket, int code, const char *reason) {
+    note_code(socket, code);
+    socket->closing = hafti_http_deadline(haft_io_now(), socket->options.close_time);
+    if (!atomic_load(&socket->has_closed) && send_close(socket, code, reason) != 0)
+        lose(socket);
+}
+
+/* Whatever comes is no frame any more: reads it nevertheless, since the kernel would reset the
+   connection otherwise, and the client might not see why it is closed. */
+static int fail_with(haft_http_websocket_t *socket, int code) {
+    hafti_http_stream_t *stream = socket->request->message.stream;
+    begin_to_close(socket, code, "");
+    if (!socket->is_over && stream->operations->shutdown(stream, SHUT_WR) == 0)
+        while (hafti_http_stream_fill(stream, socket->closing) > 0)
+            continue;
+    socket->is_over = true;
+    stream->at = stream->end;
+    return code == 1011 ? -ENOMEM : -EPIPE;
+}
+
+/* As the standard has it: both have said that they close. */
+static int close_with(haft_http_websocket_t *socket, int code, const char *reason) {
+    begin_to_close(socket, code, reason);
+    int result = 0;
+    while (result == 0 && !socket->is_over)
+        result = read_on(socket);
+    return result > 0 ? fail_with(socket, result) : result;
+}
+
+static void stop_reading(haft_http_websocket_t *const *socket) {
+    haft_io_mutex_unlock(&(*socket)->reading);
+}
+
+int haft_http_websocket_close(haft_http_websocket_t *given, int code, const char *reason) {
+    const char *why = reason != NULL ? reason : "";
+    size_t size = strlen(why);
+    if (!is_code(code) || size > MOST_OF_CONTROL - 2 || !is_utf8(why, size))
+        return -EINVAL;
+    if (!haft_io_mutex_try_lock(&given->reading)) {
+        note_code(given, code);
+        return send_close(given, code, why);
+    }
+    __attribute__((cleanup(stop_reading))) haft_http_websocket_t *socket = given;
+    if (socket->is_over || atomic_load(&socket->has_closed))
+        return -EPIPE;
+    int result = close_with(socket, code, why);
+    return result == -EPIPE ? 0 : result;
+}
+
+/* ---- Receiving ---- */
+
+/* A large message is not kept while its client is idle. */
+static void begin_message(haft_http_websocket_t *socket) {
+    if (!socket->is_whole)
+        return;
+    socket->is_whole = false;
+    socket->size = 0;
+    if (socket->room > MOST_ROOM_KEPT) {
+        free(socket->message);
+        socket->message = NULL;
+        socket->room = 0;
+    }
+}
+
+int haft_http_websocket_receive(haft_http_websocket_t *given, haft_http_message_t *message) {
+    int code = haft_io_mutex_lock(&given->reading);
+    if (code != 0)
+        return code;
+    __attribute__((cleanup(stop_reading))) haft_http_websocket_t *socket = given;
+    begin_message(socket);
+    while (code == 0 && !socket->is_whole)
+        code = socket->is_over ? -EPIPE : read_on(socket);
+    if (code > 0)
+        return code == 1001 ? close_with(socket, code, "") : fail_with(socket, code);
+    if (code == 0)
+        *message = (haft_http_message_t){(haft_http_message_kind_t)socket->kind, socket->message,
+                                         socket->size};
+    return code;
+}
+
+/* ---- Begin and end ---- */
+
+static void set_default(int64_t *time, int64_t seconds) {
+    if (*time <= 0)
+        *time = seconds * HAFT_IO_SECOND;
+}
+
+static int finish_socket(hafti_http_protocol_t *self, int code) {
+    haft_http_websocket_t *socket = (haft_http_websocket_t *)self;
+    haft_http_request_t *request = socket->request;
+    bool is_stopping = atomic_load(&request->server->stopping);
+    if (!socket->is_over && !request->answer.failed)
+        close_with(socket, code != 0 ? 1011 : is_stopping ? 1001 : 1000, "");
+    if (socket->is_lost)
+        request->answer.failed = true; /* the client has not heard all, and nobody is to blame */
+    return code == -EPIPE ? 0 : code;
+}
+
+static void free_socket(hafti_http_protocol_t *self) {
+    haft_http_websocket_t *socket = (haft_http_websocket_t *)self;
+    wslay_frame_context_free(socket->frames);
+    free(socket->message);
+    free(socket);
+}
+
+haft_http_websocket_t *hafti_http_websocket_new(haft_http_request_t *request,
+                                                const haft_http_websocket_options_t *options,
+                                                const char *protocol) {
+    static const struct wslay_frame_callbacks callbacks = {put, take, NULL};
+    haft_http_websocket_t *socket = calloc(1, sizeof *socket);
+    if (socket == NULL || wslay_frame_context_init(&socket->frames, &callbacks, socket) != 0) {
+        free(socket);
+        return NULL;
+    }
+    socket->self = (hafti_http_protocol_t){finish_socket, free_socket};
+    socket->request = request;
+    socket->options = *options;
+    socket->subprotocol = protocol;
+    socket->heard = haft_io_now();
+    if (socket->options.message_size == 0)
+        socket->options.message_size = 1024 * 1024;
+    set_default(&socket->options.ping_time, 30);
+    set_default(&socket->options.pong_time, 10);
+    set_default(&socket->options.close_time, 5);
+    request->protocol = &socket->self;
+    return socket;
+}
+
+const char *haft_http_websocket_protocol(const haft_http_websocket_t *socket) {
+    return socket->subprotocol;
+}
+
+int haft_http_websocket_close_code(const haft_http_websocket_t *socket) {
+    return atomic_load(&socket->close_code);
+}
+
+const char *haft_http_websocket_close_reason(const haft_http_websocket_t *socket) {
+    return socket->reason != NULL ? socket->reason : "";
+}

@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: MIT */
+/* WebSocket: messages, frames, closes, limits of time and size, and who may connect. The client says its frames byte by
+   byte, so that it can break every rule. */
+#include "check_http.h"
+
+#include <pthread.h>
+
+enum { MIB = 1024 * 1024, NO_CODE = 1005, LOST = 1006 };
+
+static haft_http_server_t *server;
+static pthread_mutex_t noting = PTHREAD_MUTEX_INITIALIZER;
+static int last_code; /* with which the last WebSocket was closed */
+static char last_reason[124];
+static int last_result; /* of its handler's last receive */
+static int open_sockets;
+
+/* ---- Handlers ---- */
+
+static void count_out(const int *unused) {
+    (void)unused;
+    __atomic_fetch_sub(&open_sockets, 1, __ATOMIC_SEQ_CST);
+}
+
+/* What it notes is looked at when no socket is open any more. */
+static int echo_with(haft_http_request_t *request, const haft_http_websocket_options_t *options) {
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request, options);
+    haft_http_message_t message;
+    if (socket == NULL)
+        return 0;
+    __attribute__((cleanup(count_out))) int counted =
+        __atomic_add_fetch(&open_sockets, 1, __ATOMIC_SEQ_CST);
+    CHECK(counted > 0 && haft_http_websocket_close_code(socket) == 0);
+    int code = 0;
+    while (code == 0 && (code = haft_http_websocket_receive(socket, &message)) == 0) {
+        CHECK(message.bytes[message.size] == '\0');
+        code = haft_http_websocket_send(socket, message.kind, message.bytes, message.size);
+    }
+    pthread_mutex_lock(&noting);
+    last_code = haft_http_websocket_close_code(socket);
+    snprintf(last_reason, sizeof last_reason, "%s", haft_http_websocket_close_reason(socket));
+    last_result = code;
+    pthread_mutex_unlock(&noting);
+    return code;
+}
+
+static int echo(haft_http_request_t *request, void *options) {
+    return echo_with(request, options);
+}
+
+static int close_first(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+    CHECK(socket != NULL && haft_http_websocket_protocol(socket) == NULL);
+    CHECK(haft_http_websocket_close(socket, 1005, NULL) == -EINVAL);
+    CHECK(haft_http_websocket_close(socket, 999, NULL) == -EINVAL);
+    CHECK(haft_http_websocket_close(socket, 4000, "\xff") == -EINVAL);
+    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_TEXT, "\xc0\x80", 2) == -EINVAL);
+    CHECK(haft_http_websocket_close(socket, 4000, "enough") == 0);
+    CHECK(haft_http_websocket_close(socket, 4000, NULL) == -EPIPE);
+    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_TEXT, "a", 1) == -EPIPE);
+    last_code = haft_http_websocket_close_code(socket);
+    return 0;
+}
+
+static int return_at_once(haft_http_request_t *request, void *code) {
+    CHECK(haft_http_websocket_accept(request, NULL) != NULL);
+    return *(int *)code;
+}
+
+/* Has a deadline of its own, and goes on afterwards. */
+static int be_impatient(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+    haft_http_message_t message;
+    {
+        HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+        haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_MILLISECOND);
+        CHECK(haft_http_websocket_receive(socket, &message) == -ETIMEDOUT);
+    }
+    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_TEXT, "late", 4) == 0);
+    return haft_http_websocket_receive(socket, &message);
+}
+
+/* Sends from two other tasks while it receives. */
+enum { OF_EACH = 20, SIZE_OF_EACH = 20000 };
+static void *send_many(void *socket) {
+    static char bytes[SIZE_OF_EACH];
+    for (int i = 0; i < OF_EACH; i++)
+        CHECK(haft_http_websocket_send(socket, HAFT_HTTP_BINARY, bytes, sizeof bytes) == 0);
+    return NULL;
+}
+
+static void *send_and_receive(void *socket) {
+    haft_http_message_t message;
+    CHECK(haft_io_spawn(send_many, socket) == 0 && haft_io_spawn(send_many, socket) == 0);
+    while (haft_http_websocket_receive(socket, &message) == 0)
+        continue;
+    return NULL;
+}
+
+static int send_from_tasks(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+    return haft_io_scope_with(NULL, send_and_receive, socket, NULL);
+}
+
+static void *close_it(void *socket) {
+    CHECK(haft_http_websocket_close(socket, 4001, NULL) == 0);
+    return NULL;
+}
+
+static void *be_closed(void *socket) {
+    haft_http_message_t message;
+    CHECK(haft_io_spawn(close_it, socket) == 0);
+    while (haft_http_websocket_receive(socket, &message) == 0) /* unless the other one drops it */
+        CHECK(message.size == 4);
+    last_code = haft_http_websocket_close_code(socket);
+    return NULL;
+}
+
+static int close_from_task(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+    return haft_io_scope_with(NULL, be_closed, socket, NULL);
+}
+
+/* ---- A client ---- */
+
+#define HANDSHAKE                                                                                  \
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"                   \
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+
+static void read_all(int from, void *into, size_t size) {
+    for (size_t got = 0; got < size;) {
+        ssize_t piece = haft_io_read(from, (char *)into + got, size - got);
+        CHECK(piece > 0);
+        got += (size_t)piece;
+    }
+}
+
+static int connect_to(uint16_t port, const char *path) {
+    char head[1000];
+    size_t size = 0;
+    int to = haft_io_connect_tcp("127.0.0.1", port);
+    CHECK(to >= 0);
+    snprintf(head, sizeof head, "GET %s" WITH(HANDSHAKE), path);
+    CHECK(haft_io_write_all(to, head, strlen(head)) == 0);
+    do
+        read_all(to, head + size, 1);
+    while (++size < 4 || memcmp(head + size - 4, "\r\n\r\n", 4) != 0);
+    head[size] = '\0';
+    CHECK(strstr(head, "HTTP/1.1 101 ") == head);
+    CHECK(strstr(head, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n") != NULL);
+    return to;
+}
+
+static void free_frame(unsigned char *const *frame) {
+    free(*frame);
+}
+
+/* A masked frame whose first byte this is. */
+static void say(int to, int first, const char *bytes, size_t size) {
+    static const unsigned char mask[4] = {1, 2, 0x80, 0xff};
+    __attribute__((cleanup(free_frame))) unsigned char *frame = malloc(size + 14);
+    size_t at = 2, lengths = size < 126 ? 0 : size < 65536 ? 2 : 8;
+    frame[0] = (unsigned char)first;
+    frame[1] = (unsigned char)(0x80 | (lengths == 0 ? size : lengths == 2 ? 126 : 127));
+    for (size_t i = lengths; i-- > 0;)
+        frame[at++] = (unsigned char)(size >> 8 * i);
+    memcpy(frame + at, mask, 4);
+    at += 4;
+    for (size_t i = 0; i < size; i++)
+        frame[at + i] = (unsigned char)bytes[i] ^ mask[i % 4];
+    haft_io_write_all(to, frame, at + size); /* the server may have closed it */
+}
+
+/* A frame: its first byte, and what is in it, with a '\0' behind. */
+static int hear(int from, char *into, size_t *size) {
+    unsigned char head[10];
+    read_all(from, head, 2);
+    CHECK(head[1] < 128);
+    *size = head[1];
+    size_t lengths = *size < 126 ? 0 : *size == 126 ? 2 : 8;
+    read_all(from, head + 2, lengths);
+    for (size_t i = 0; i < lengths; i++)
+        *size = (i == 0 ? 0 : *size << 8) | head[2 + i];
+    CHECK(*size <= MIB);
+    read_all(from, into, *size);
+    into[*size] = '\0';
+    return head[0];
+}
+
+static void expect(int from, int first, const char *bytes, size_t size) {
+    static char heard[MIB + 1];
+    size_t got;
+    CHECK(hear(from, heard, &got) == first);
+    CHECK(got == size && memcmp(heard, bytes, size) == 0);
+}
+
+/* The server closes, and then ends the connection. */
+static void expect_close(int from, int code) {
+    char bytes[2] = {(char)(code >> 8), (char)code}, byte;
+    expect(from, 0x88, bytes, code == NO_CODE ? 0 : 2);
+    while (haft_io_read(from, &byte, 1) > 0)
+        continue;
+    haft_io_close(from);
+}
+
+static void wait_for_end(void) {
+    while (__atomic_load_n(&open_sockets, __ATOMIC_SEQ_CST) != 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+}
+
+static void *serve(void *unused) {
+    haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0));
+    return unused;
+}
+
+static uint16_t start(void) {
+    CHECK(haft_io_spawn(serve, NULL) == 0);
+    while (haft_http_port(server) == 0)
+        haft_io_yield();
+    return haft_http_port(server);
+}
+
+/* ---- Cases ---- */
+
+static void *echo_sizes(void *unused) {
+    static const size_t sizes[] = {0, 1, 125, 126, 65535, 65536, MIB};
+    char *bytes = calloc(MIB + 1, 1);
+    int socket = connect_to(start(), "/echo");
+    for (size_t i = 0; i < MIB; i++)
+        bytes[i] = (char)(i * 7 % 251);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        say(socket, 0x82, bytes, sizes[i]);
+        expect(socket, 0x82, bytes, sizes[i]);
+    }
+    say(socket, 0x81, "J\xc3\xb6rg \xe2\x82\xac \xf0\x9f\x98\x80", 14);
+    expect(socket, 0x81, "J\xc3\xb6rg \xe2\x82\xac \xf0\x9f\x98\x80", 14);
+    say(socket, 0x82, bytes, MIB + 1);
+    expect_close(socket, 1009);
+    wait_for_end();
+    CHECK(last_code == 1009 && last_result == -EPIPE);
+    free(bytes);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* Pings come between fragments, and a character may be divided. */
+static void *join_fragments(void *unused) {
+    int socket = connect_to(start(), "/echo");
+    say(socket, 0x01, "a\xc3", 2);
+    say(socket, 0x89, "there?", 6);
+    expect(socket, 0x8a, "there?", 6);
+    say(socket, 0x00, "", 0);
+    say(socket, 0x8a, "nobody has asked", 16);
+    say(socket, 0x80, "\xb6z", 2);
+    expect(socket, 0x81, "a\xc3\xb6z", 4);
+    say(socket, 0x89, "", 0);
+    expect(socket, 0x8a, "", 0);
+    say(socket, 0x88,
+        "\x0f\xa0"
+        "bye",
+        5);
+    expect_close(socket, 4000);
+    wait_for_end();
+    CHECK(last_code == 4000 && strcmp(last_reason, "bye") == 0);
+    haft_http_stop(server);
+    return unused;
+}
+
+typedef struct {
+    const char *bytes;
+    size_t size;
+    int code; /* with which the server closes */
+} wrong_t;
+#define BYTES(text) text, sizeof text - 1
+#define MASK "\0\0\0\0"
+
+static const wrong_t wrong[] = {
+    {BYTES("\xc1\x81" MASK "a"), 1002}, /* reserved bits */
+    {BYTES("\xa1\x81" MASK "a"), 1002},
+    {BYTES("\x91\x81" MASK "a"), 1002},
+    {BYTES("\x83\x80" MASK), 1002}, /* opcodes that are none */
+    {BYTES("\x87\x80" MASK), 1002},
+    {BYTES("\x8b\x80" MASK), 1002},
+    {BYTES("\x8f\x80" MASK), 1002},
+    {BYTES("\x81\x01"
+           "a"),
+     1002}, /* not masked */
+    {BYTES("\x81\x00"), 1002},
+    {BYTES("\x89\x00"), 1002},
+    {BYTES("\x80\x81" MASK "a"), 1002}, /* goes on with nothing */
+    {BYTES("\x01\x81" MASK "a"
+           "\x81\x81" MASK "b"),
+     1002},                                 /* begins in another message */
+    {BYTES("\x09\x80" MASK), 1002},         /* a fragment of a ping */
+    {BYTES("\x89\xfe\x00\x7e" MASK), 1002}, /* a long ping */
+    {BYTES("\x81\xfe\x00\x7d" MASK), 1002}, /* a length that has a shorter form */
+    {BYTES("\x81\xff\0\0\0\0\0\0\xff\xff" MASK), 1002},
+    {BYTES("\x81\xff\x80\0\0\0\0\0\0\0" MASK), 1002},
+    {BYTES("\x82\xff\x7f\xff\xff\xff\xff\xff\xff\xff" MASK "a"), 1009},
+    {BYTES("\x81\x82" MASK "\xc0\x80"), 1007}, /* no UTF-8 */
+    {BYTES("\x81\x83" MASK "\xed\xa0\x80"), 1007},
+    {BYTES("\x81\x84" MASK "\xf4\x90\x80\x80"), 1007},
+    {BYTES("\x81\x81" MASK "\xc3"), 1007},
+    {BYTES("\x01\x81" MASK "\xe2"
+           "\x80\x81" MASK "\x82"),
+     1007},
+    {BYTES("\x88\x81" MASK "\x03"), 1002},     /* half a code */
+    {BYTES("\x88\x82" MASK "\x03\xe7"), 1002}, /* 999, 1004, 1005, 1006, 1015, 2000, 5000 */
+    {BYTES("\x88\x82" MASK "\x03\xec"), 1002},
+    {BYTES("\x88\x82" MASK "\x03\xed"), 1002},
+    {BYTES("\x88\x82" MASK "\x03\xee"), 1002},
+    {BYTES("\x88\x82" MASK "\x03\xf7"), 1002},
+    {BYTES("\x88\x82" MASK "\x07\xd0"), 1002},
+    {BYTES("\x88\x82" MASK "\x13\x88"), 1002},
+    {BYTES("\x88\x83" MASK "\x03\xe8\xff"), 1007}, /* a reason that is no UTF-8 */
+    {BYTES("\x88\x80" MASK), NO_CODE},             /* these are closes */
+    {BYTES("\x88\x82" MASK "\x03\xe8"), 1000},
+    {BYTES("\x88\x82" MASK "\x0b\xb8"), 3000},
+    {BYTES("\x88\x82" MASK "\x13\x87"), 4999},
+};
+
+static void *break_rules(void *unused) {
+    uint16_t port = start();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        int socket = connect_to(port, "/echo");
+        CHECK(haft_io_write_all(socket, wrong[i].bytes, wrong[i].size) == 0);
+        haft_io_shutdown(socket, SHUT_WR);
+        expect_close(socket, wrong[i].code);
+        wait_for_end();
+        CHECK(last_code == wrong[i].code && last_result == -EPIPE);
+    }
+    haft_http_stop(server);
+    return unused;
+}
+
+/* What comes byte by byte is the same. */
+static void *trickle(void *unused) {
+    int socket = connect_to(start(), "/echo");
+    static const char frame[] = "\x81\xfe\x00\x7e" MASK;
+    static const char text[126] = {0};
+    for (size_t i = 0; i < sizeof frame - 1; i++) {
+        CHECK(haft_io_write_all(socket, &frame[i], 1) == 0);
+        haft_io_yield();
+    }
+    for (size_t i = 0; i < sizeof text; i++)
+        CHECK(haft_io_write_all(socket, &text[i], 1) == 0);
+    expect(socket, 0x81, text, sizeof text);
+    haft_io_close(socket);
+    wait_for_end();
+    CHECK(last_code == LOST && last_result == -EPIPE);
+    haft_http_stop(server);
+    return unused;
+}
+
+static void *close_from_server(void *unused) {
+    uint16_t port = start();
+    int socket = connect_to(port, "/close");
+    expect(socket, 0x88,
+           "\x0f\xa0"
+           "enough",
+           8);
+    say(socket, 0x81, "too late", 8);
+    say(socket, 0x88, "\x0f\xa0", 2);
+    char byte;
+    CHECK(haft_io_read(socket, &byte, 1) == 0);
+    haft_io_close(socket);
+    CHECK(last_code == 4000);
+    static const struct {
+        const char *path;
+        int code;
+    } ends[] = {{"/return", 1000}, {"/error", 1011}};
+    for (int i = 0; i < 2; i++) {
+        socket = connect_to(port, ends[i].path);
+        haft_io_shutdown(socket, SHUT_WR);
+        expect_close(socket, ends[i].code);
+    }
+    socket = connect_to(port, "/closed");
+    expect(socket, 0x88, "\x0f\xa1", 2);
+    say(socket, 0x81, "last", 4);
+    say(socket, 0x88, "", 0);
+    CHECK(haft_io_read(socket, &byte, 1) == 0);
+    CHECK(last_code == 4001);
+    haft_io_close(socket);
+    socket = connect_to(port, "/impatient");
+    expect(socket, 0x81, "late", 4);
+    say(socket, 0x88, "", 0);
+    expect_close(socket, NO_CODE);
+    haft_http_stop(server);
+    return unused;
+}
+
+static void *hear_from_tasks(void *unused) {
+    static const char bytes[SIZE_OF_EACH] = {0};
+    int socket = connect_to(start(), "/tasks");
+    for (int i = 0; i < 2 * OF_EACH; i++) {
+        if (i % 4 == 0)
+            say(socket, 0x81, "meanwhile", 9);
+        expect(socket, 0x82, bytes, sizeof bytes);
+    }
+    say(socket, 0x88, "\x03\xe8", 2);
+    expect_close(socket, 1000);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* A server that stops says so, and waits for the client's answer. */
+static void *stop_server(void *unused) {
+    uint16_t port = start();
+    int first = connect_to(port, "/echo"), second = connect_to(port, "/echo");
+    say(first, 0x81, "a", 1);
+    expect(first, 0x81, "a", 1);
+    haft_http_stop(server);
+    expect(first, 0x88, "\x03\xe9", 2);
+    say(first, 0x88, "\x03\xe9", 2);
+    expect(second, 0x88, "\x03\xe9", 2);
+    haft_io_close(second); /* without an answer */
+    char byte;
+    CHECK(haft_io_read(first, &byte, 1) == 0);
+    haft_io_close(first);
+    wait_for_end();
+    CHECK(last_code == 1001);
+    return unused;
+}
+
+/* With virtual time: a ping after each silence; without a pong the connection is lost. */
+static void *be_silent(void *unused) {
+    int socket = connect_to(start(), "/echo");
+    int64_t begun = haft_io_now();
+    for (int i = 0; i < 3; i++) {
+        expect(socket, 0x89, "", 0);
+        say(socket, 0x8a, "", 0);
+    }
+    CHECK(haft_io_now() - begun >= 90 * HAFT_IO_SECOND);
+    expect(socket, 0x89, "", 0);
+    char byte;
+    CHECK(haft_io_read(socket, &byte, 1) <= 0);
+    wait_for_end();
+    CHECK(haft_io_now() - begun >= 130 * HAFT_IO_SECOND && last_code == LOST);
+    haft_io_close(socket);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* With virtual time: a message that takes too long; a close that is not answered. */
+static void *be_slow(void *unused) {
+    uint16_t port = start();
+    int socket = connect_to(port, "/echo");
+    say(socket, 0x01, "begin", 5);
+    for (int i = 0; i < 4; i++) {
+        haft_io_sleep(4 * HAFT_IO_SECOND);
+        say(socket, 0x00, "on", 2);
+    }
+    expect_close(socket, 1008);
+    socket = connect_to(port, "/close");
+    int64_t begun = haft_io_now();
+    expect(socket, 0x88,
+           "\x0f\xa0"
+           "enough",
+           8);
+    char byte;
+    CHECK(haft_io_read(socket, &byte, 1) <= 0);
+    CHECK(haft_io_now() - begun >= 5 * HAFT_IO_SECOND);
+    haft_io_close(socket);
+    haft_http_stop(server);
+    return unused;
+}
+
+#define KEY "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+#define UPGRADE "Connection: Upgrade\r\nUpgrade: websocket\r\n"
+#define VERSION "Sec-WebSocket-Version: 13\r\n"
+
+static const talk_t handshakes[] = {
+    {"GET /echo" END, {"426", "Upgrade: websocket", "Sec-WebSocket-Version: 13"}, 1},
+    {"GET /echo" WITH(KEY UPGRADE "Sec-WebSocket-Version: 8"), {"426"}, 1},
+    {"GET /echo" WITH(VERSION UPGRADE "A: b"), {"400"}, 1},
+    {"GET /echo" WITH(VERSION UPGRADE "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ"), {"400"}, 1},
+    {"GET /echo" WITH(VERSION UPGRADE "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ===="), {"400"}, 1},
+    {"POST /echo" WITH(HANDSHAKE), {"400"}, 1},
+    {"GET /echo" WITH(HANDSHAKE "\r\nOrigin: http://other"), {"403"}, 1},
+    {"GET /echo" WITH(HANDSHAKE "\r\nOrigin: null"), {"403"}, 1},
+    {"GET /echo" WITH(HANDSHAKE "\r\nOrigin: https://here"), {"101"}, 1},
+    {"GET /some" WITH(HANDSHAKE "\r\nOrigin: https://here"), {"403"}, 1},
+    {"GET /some" WITH(HANDSHAKE "\r\nOrigin: https://a.org"), {"101"}, 1},
+    {"GET /any" WITH(HANDSHAKE "\r\nOrigin: http://other"), {"101"}, 1},
+    {"GET /any" WITH(HANDSHAKE "\r\nSec-WebSocket-Protocol: x, two, one"),
+     {"101", "Sec-WebSocket-Protocol: one\r\n"},
+     1},
+    {"GET /any" WITH(HANDSHAKE "\r\nSec-WebSocket-Protocol: One"), {"101"}, 1},
+};
+
+static void *shake_hands(void *unused) {
+    uint16_t port = start();
+    for (size_t i = 0; i < sizeof handshakes / sizeof *handshakes; i++)
+        run_talk(port, &handshakes[i], "Protocol: One");
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- Cancels ---- */
+
+static void *talk_awhile(void *unused) {
+    HAFT_IO_SCOPED_DESCRIPTOR int socket = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    static const char head[] = "GET /echo" WITH(HANDSHAKE);
+    char bytes[1000] = {0};
+    haft_io_write_all(socket, head, sizeof head - 1);
+    haft_io_read(socket, bytes, sizeof bytes);
+    for (int i = 0; i < 10; i++) {
+        say(socket, 0x02, bytes, 500);
+        say(socket, 0x89, "", 0);
+        say(socket, 0x80, bytes, 1000);
+        haft_io_read(socket, bytes, sizeof bytes); /* less than what comes: the server will wait */
+    }
+    say(socket, 0x88, "\x03\xe8", 2);
+    while (haft_io_read(socket, bytes, sizeof bytes) > 0)
+        continue;
+    return unused;
+}
+
+/* The server and its client are cancelled after so many turns; in real time, of 20 us. */
+static void *cancel_after(void *turns) {
+    haft_io_spawn(serve, NULL);
+    while (haft_http_port(server) == 0)
+        haft_io_yield();
+    haft_io_spawn(talk_awhile, NULL);
+    if (haft_io_seed() == 0)
+        haft_io_sleep(*(int *)turns * (20 * HAFT_IO_MICROSECOND));
+    for (int i = 0; i < *(int *)turns; i++)
+        haft_io_yield();
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+static void *cancel_everywhere(void *unused) {
+    for (int turns = 0; turns < 150; turns++) {
+        CHECK(haft_io_scope_with(NULL, cancel_after, &turns, NULL) == -ECANCELED);
+        CHECK(open_sockets == 0);
+    }
+    return unused;
+}
+
+/* ---- All of it ---- */
+
+static void add_routes(void) {
+    static haft_http_websocket_options_t some = {.origins = "http://b.org:81, https://a.org"},
+                                         any = {.origins = "*", .protocols = "one, two"};
+    static int returned = 0, error = -EIO;
+    haft_http_set_log(server, NULL, NULL);
+    haft_http_get(server, "/echo", echo, NULL);
+    haft_http_post(server, "/echo", echo, NULL);
+    haft_http_get(server, "/some", echo, &some);
+    haft_http_get(server, "/any", echo, &any);
+    haft_http_get(server, "/close", close_first, NULL);
+    haft_http_get(server, "/return", return_at_once, &returned);
+    haft_http_get(server, "/error", return_at_once, &error);
+    haft_http_get(server, "/closed", close_from_task, NULL);
+    haft_http_get(server, "/impatient", be_impatient, NULL);
+    haft_http_get(server, "/tasks", send_from_tasks, NULL);
+}
+
+int main(void) {
+    void *(*const cases[])(void *) = {be_silent,   be_slow,     echo_sizes,        join_fragments,
+                                      break_rules, trickle,     close_from_server, hear_from_tasks,
+                                      stop_server, shake_hands, cancel_everywhere};
+    enum { CASES = sizeof cases / sizeof *cases, VIRTUAL = 2 };
+    server = haft_http_server_new();
+    add_routes();
+    for (size_t i = 0; i < CASES; i++)
+        simulate_seeds(cases[i]);
+    for (size_t i = VIRTUAL; i < CASES; i++)
+        for (int threads = 1; threads <= 2; threads++)
+            CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
+                  0);
+    haft_http_server_free(server);
+    return 0;
+}
