@@ -1,5 +1,5 @@
-/* A program that has all its declarations, but printf's, from seff.h, and wraps functions that nobody
-   has declared. */
+/* A program that has all its declarations, but printf's, from seff.h, and wraps functions that
+   nobody has declared. */
 #include <seff.h>
 #include <stdio.h>
 

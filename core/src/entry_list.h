@@ -4,9 +4,10 @@
  * by their names and gets arch/x86_64/entries.S, which makes room if it must and goes on to the
  * function itself; that is compiled as NAME_entry, which calls within the library use directly.
  *
- * The list, for entries.h and entries.S: HAFT_ENTRY_FOREIGN(NAME) does not switch and runs on the thread's
- * foreign stack; HAFT_ENTRY_STAYS(NAME, ROOM) stays on the fiber, as a frame between the one that it
- * resumes, or suspends, and its code, and has ROOM bytes for itself and what it calls in the system.
+ * The list, for entries.h and entries.S: HAFT_ENTRY_FOREIGN(NAME) does not switch and runs on the
+ * thread's foreign stack; HAFT_ENTRY_STAYS(NAME, ROOM) stays on the fiber, as a frame between the
+ * one that it resumes, or suspends, and its code, and has ROOM bytes for itself and what it calls
+ * in the system.
  */
 #define HAFT_ENTRY_ROOM 6144
 
@@ -57,8 +58,8 @@ HAFT_ENTRY_STAYS(haft_unwind_to, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_misused, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_language_leave, HAFT_ENTRY_ROOM)
 
-/* They leave it at what a segment promises, where the compiler makes their frames small: a fiber that waits
-   on its first segment shall not need a second one for that. */
+/* They leave it at what a segment promises, where the compiler makes their frames small: a fiber
+   that waits on its first segment shall not need a second one for that. */
 #ifndef __OPTIMIZE__
 HAFT_ENTRY_STAYS(hafti_suspend_slow, 1536)
 #endif

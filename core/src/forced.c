@@ -58,8 +58,8 @@ static void watch_terminate(void) {
         terminate_before = cxx_set_terminate(terminated);
 }
 
-/* std::uncaught_exceptions() is to see it, so that guards that commit or roll back at the end of a scope
-   roll back. */
+/* std::uncaught_exceptions() is to see it, so that guards that commit or roll back at the end of a
+   scope roll back. */
 static void unwinding_starts(void) {
     static pthread_once_t watched = PTHREAD_ONCE_INIT;
     hafti_thread_t *thread = hafti_thread();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a freestanding build that the hosted one has in thread.c, given_memory.c and error.c: one
- * thread, a list of the fibers without a lock, messages without libc.
+ * The parts of a freestanding build that the hosted one has in thread.c, given_memory.c and
+ * error.c: one thread, a list of the fibers without a lock, messages without libc.
  *
  * Invariant: stacks are small, those on which errors are reported too. Messages are therefore made
  * in static memory, without recursion.

@@ -230,9 +230,10 @@ HAFTI_INLINE bool is_unhandled(hafti_found_t found, const haft_effect_t *effect)
 }
 
 /*
- * A walk that has gone far leaves what it found in every eighth scope that it went past, if that has a place to spare:
- * so when computations nested deep end one after the other, and each performs the effect in its cleanups, each walk is
- * short. If no scope on the way has the switch made out of line, none does for those further out.
+ * A walk that has gone far leaves what it found in every eighth scope that it went past, if that
+ * has a place to spare: so when computations nested deep end one after the other, and each performs
+ * the effect in its cleanups, each walk is short. If no scope on the way has the switch made out of
+ * line, none does for those further out.
  */
 enum { STRIDE = 8 };
 
@@ -265,8 +266,8 @@ static __attribute__((noinline)) hafti_found_t find(hafti_thread_t *thread, haft
     return found;
 }
 
-/* A later perform of the effect under such a set need not search: hafti_is_requested. It is not to look there first
-   where a clause takes the effect. */
+/* A later perform of the effect under such a set need not search: hafti_is_requested. It is not to
+   look there first where a clause takes the effect. */
 static void remember_request(const hafti_scope_t *current, haft_effect_t *effect,
                              hafti_found_t found) {
     uint16_t number = __atomic_load_n(&current->handles->number, __ATOMIC_RELAXED);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Performing, yielding and throwing by functions, for effects whose types the caller does not know. */
+/* Performing, yielding and throwing by functions, for effects whose types the caller does not
+   know. */
 #include "resuming.h"
 
 static unsigned slot_of(const haft_effect_t *effect) {

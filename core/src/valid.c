@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariants that debug builds check: see valid.h. Not instrumented: in a child of fork the thread
-   sanitizer takes fibers that do not run for threads that do, whose memory is read here. */
+/* The invariants that debug builds check: see valid.h. Not instrumented: in a child of fork the
+   thread sanitizer takes fibers that do not run for threads that do, whose memory is read here. */
 #include "stacks.h"
 
 #if !defined(NDEBUG) && !defined(HAFT_FREESTANDING)
@@ -67,7 +67,8 @@ HAFT_UNINSTRUMENTED const char *haft_invalid_chain(const hafti_thread_t *thread)
         if (invalid != NULL)
             return invalid;
         const haft_fiber_t *fiber = hafti_fiber_of((hafti_scope_t *)(uintptr_t)scope);
-        /* (One that is just being left for good has another state: a handler of signals may look then.) */
+        /* (One that is just being left for good has another state: a handler of signals may look
+           then.) */
         if (scope->kind == HAFTI_SCOPE_FIBER && fiber->language == NULL &&
             (fiber->state < HAFT_FIBER_RUNNING || fiber->context.gate != HAFTI_GATE_CLOSED))
             return "the fibers around the running code are running";

@@ -66,7 +66,8 @@ static void a_child_of_fork_goes_on_whatever_other_threads_did(void) {
 }
 
 int main(void) {
-    /* The one starts no threads in a child of fork, the other finds lost there what other threads had. */
+    /* The one starts no threads in a child of fork, the other finds lost there what other threads
+       had. */
     if (!CHECK_THREAD_SANITIZER && !RUNNING_ON_VALGRIND)
         RUN(a_child_of_fork_goes_on_whatever_other_threads_did);
     return check_end();

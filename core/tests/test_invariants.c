@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What debug builds check of the library's own structures: a broken one is reported where it is used. */
+/* What debug builds check of the library's own structures: a broken one is reported where it is
+   used. */
 #include <haft.h>
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Errors for want of memory. The linker leads the library's calls of malloc and the like to this file. */
+/* Errors for want of memory. The linker leads the library's calls of malloc and the like to this
+   file. */
 #define _GNU_SOURCE
 #include <haft.h>
 
@@ -113,7 +114,8 @@ static void a_throw_of_a_word_needs_no_memory(void) {
     CHECK_EQUAL(cleaned, 4);
 }
 
-/* The cleanup's throw takes the place of the first. (C compiled by clang cannot be unwound a second time.) */
+/* The cleanup's throw takes the place of the first. (C compiled by clang cannot be unwound a second
+   time.) */
 #ifndef __clang__
 static void throw_again(int **cleaned) {
     ++**cleaned;

@@ -178,8 +178,8 @@ static void a_throw_from_a_clause_in_place_unwinds_performer_and_handler(void) {
     CHECK_EQUAL(haft_pool_report().stacks, before);
 }
 
-/* A stack with nothing to clean up is left at once, handlers in place and all: what is performed afterwards
-   goes to the handlers around it, not to those that were on it. */
+/* A stack with nothing to clean up is left at once, handlers in place and all: what is performed
+   afterwards goes to the handlers around it, not to those that were on it. */
 static void *throw_under_adding(void *state) {
     (void)state;
     HAFT_THROW(leave, 7);

@@ -283,8 +283,8 @@ static void a_thread_that_frees_what_another_resumes_is_caught(void) {
     run_race(two_threads_free, check_times(100), 100000);
 }
 
-/* Threads that do what they like with each other's fibers, and an error handler that leaves: whoever
-   gets an error has changed nothing, so nobody ever runs where another one does. */
+/* Threads that do what they like with each other's fibers, and an error handler that leaves:
+   whoever gets an error has changed nothing, so nobody ever runs where another one does. */
 enum { ROGUES = 4, PREY = 4 };
 static haft_fiber_t *prey[PREY];
 static int inside[PREY];
@@ -438,8 +438,8 @@ static void two_threads_that_free_one_finished_fiber_are_always_caught(void) {
     }
 }
 
-/* The same fibers in memory of the caller, which both would have run again: that of whom one has reset can be
-   dropped afterwards, and its memory used again. */
+/* The same fibers in memory of the caller, which both would have run again: that of whom one has
+   reset can be dropped afterwards, and its memory used again. */
 static char *memories[FINISHED];
 static void go_on_after_error(const haft_error_t *error) {
     CHECK(error->code == HAFT_ERROR_IN_USE || error->code == HAFT_ERROR_BAD_ARGUMENT);
@@ -487,8 +487,9 @@ static void memory_of_a_fiber_that_two_threads_have_reset_can_be_used_again(void
 
 /* ---- Whose a fiber is while its stack is looked at ---- */
 
-/* In memory of the caller the low end of a stack is read when the fiber has been suspended. Here that
-   faults, and the handler of the fault sees whether other threads may have the fiber already. */
+/* In memory of the caller the low end of a stack is read when the fiber has been suspended. Here
+   that faults, and the handler of the fault sees whether other threads may have the fiber
+   already. */
 enum { MEMORY = 256 * 1024, LOW_END = 64 * 1024 };
 static haft_fiber_t *looked_at;
 static char *low_end;

@@ -11,7 +11,8 @@
 
 value example_sorted_indices(value count, value compare);
 
-/* `compare` points to a local root: the collector may move the closure while the comparison waits. */
+/* `compare` points to a local root: the collector may move the closure while the comparison
+   waits. */
 static int compare_indices(const void *a, const void *b, void *compare) {
     return (int)Long_val(caml_callback2(*(value *)compare, *(const value *)a, *(const value *)b));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A call for a thread of the pool that is to wait for a moment only (haft_io_call_briefly). libhaft-posix includes this
-   header, too. */
+/* A call for a thread of the pool that is to wait for a moment only (haft_io_call_briefly).
+   libhaft-posix includes this header, too. */
 #ifndef HAFTI_IO_MOMENT_H
 #define HAFTI_IO_MOMENT_H
 

@@ -2,7 +2,8 @@
 /* The operations: the functions of io.h, which perform effects. */
 #include "operations.h"
 
-/* The functions come with the defaults of their effects, also out of an archive: this is a use of clauses.c. */
+/* The functions come with the defaults of their effects, also out of an archive: this is a use of
+   clauses.c. */
 __attribute__((used)) static const haft_handler_t *const *const with_defaults =
     &hafti_io_operations;
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cancel, or a deadline that passes, at each wait of programs that use everything, and at each two of their waits: of
- * the scope of the whole, or of the innermost around the wait; before the back end knows of the wait, when others have
- * run, when the thread has polled. Afterwards no descriptor, stack, memory, timer, waiter or registered operation is
- * left, and the scope says -ETIMEDOUT if its deadline has cut something short, and only then.
+ * A cancel, or a deadline that passes, at each wait of programs that use everything, and at each
+ * two of their waits: of the scope of the whole, or of the innermost around the wait; before the
+ * back end knows of the wait, when others have run, when the thread has polled. Afterwards no
+ * descriptor, stack, memory, timer, waiter or registered operation is left, and the scope says
+ * -ETIMEDOUT if its deadline has cut something short, and only then.
  *
- * The linker puts functions of this file (__wrap_) in the way of the library's waits and allocations, and of what it
- * does at a cancelled wait, and at the end of a scope.
+ * The linker puts functions of this file (__wrap_) in the way of the library's waits and
+ * allocations, and of what it does at a cancelled wait, and at the end of a scope.
  */
 #include "../src/simulation/simulation.h"
 #include "sample.h"
@@ -43,7 +44,8 @@ static struct late {
 } late[2];
 static void (*time_out)(hafti_io_timer_t *timer); /* the library's, of scopes */
 
-/* The scope's thread looks at its timers at this moment, or finds that the time has come when it looks next. */
+/* The scope's thread looks at its timers at this moment, or finds that the time has come when it
+   looks next. */
 static void pass_deadline(haft_io_scope_t *scope, hafti_io_worker_t *worker, int number) {
     enum moment moment = injections[number].moment;
     bool is_here = scope->worker == worker;
@@ -88,7 +90,8 @@ static void *cancel_soon(void *moment) {
     return NULL;
 }
 
-/* Not by haft_io_spawn, since a wait may be in a clause of the handler that this asks for the task. */
+/* Not by haft_io_spawn, since a wait may be in a clause of the handler that this asks for the
+   task. */
 static void start_cancel(hafti_io_worker_t *worker, enum moment moment) {
     haft_io_task_t *task = hafti_io_task_new(worker, root, cancel_soon, check_number(moment));
     CHECK(task != NULL);
@@ -176,7 +179,8 @@ void __wrap_haft_throw(haft_effect_t *effect, const void *payload, size_t size) 
     __real_haft_throw(effect, payload, size);
 }
 
-/* Nobody is in it any more. A failure or a cancel may have ended it before the deadline cut anything short. */
+/* Nobody is in it any more. A failure or a cancel may have ended it before the deadline cut
+   anything short. */
 static void scope_ends(struct late *of) {
     int code = of->scope->code;
     if (code == 0 || code == -ETIMEDOUT)
@@ -248,7 +252,8 @@ BODY(run_and_look) {
 
 static long runs; /* -1: the first in each way, of which the libraries keep something */
 
-/* What a library keeps of a way that a run is the first to take is kept once: another such run keeps no more. */
+/* What a library keeps of a way that a run is the first to take is kept once: another such run
+   keeps no more. */
 static bool runs_again;
 
 /* True: all injections have come. */
@@ -318,8 +323,8 @@ static bool drawn(void) {
     return rand() % 2 != 0;
 }
 
-/* The second is of the innermost scope: that of a cleanup, or of what goes on after the first. Whether they are cancels
-   or deadlines is drawn. */
+/* The second is of the innermost scope: that of a cleanup, or of what goes on after the first.
+   Whether they are cancels or deadlines is drawn. */
 static void cut_at_each_two_waits(void) {
     double until = now() + seconds;
     for (int way = 0; way < 2; way++)
@@ -375,7 +380,8 @@ int main(void) {
     sample_begin();
     seconds =
         check_campaign("HAFT_CANCEL_SECONDS", check_bare() ? -1 : 0.1, check_bare() ? -1 : 0.3);
-    /* The thread sanitizer's long campaign does this for a minute: what the threads do meanwhile differs. */
+    /* The thread sanitizer's long campaign does this for a minute: what the threads do meanwhile
+       differs. */
     double until = now() + check_campaign("HAFT_CANCELS_FOR", 0, CHECK_THREAD_SANITIZER ? 30 : 0);
     do {
         RUN(nothing_is_left_by_a_cancel_or_deadline_at_any_wait_of_a_simulation);

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random operations of haft/io.h, and what they answer on each back end, on one thread and on two, without a scheduler,
- * and in a simulation: compared with what the system's own calls answer in an ordinary thread.
+ * Random operations of haft/io.h, and what they answer on each back end, on one thread and on two,
+ * without a scheduler, and in a simulation: compared with what the system's own calls answer in an
+ * ordinary thread.
  *
- * A plan is a pair of descriptors of some kind and a list of steps, drawn from a seed. First it is recorded: each step
- * is done by a thread of its own, with the system's call. The thread ends, or is seen to sleep in the call: then the
- * operation waits, and a later step ends it, or a cancel at the end of the plan. Then the plan is replayed elsewhere.
- * What waited must wait there, too, as a task; what ended must end at the same step, with the same result, bytes,
- * addresses and events. A step that could not be compared is passed over when it is recorded: two readers of a stream,
- * or a write of which only a part would fit.
+ * A plan is a pair of descriptors of some kind and a list of steps, drawn from a seed. First it is
+ * recorded: each step is done by a thread of its own, with the system's call. The thread ends, or
+ * is seen to sleep in the call: then the operation waits, and a later step ends it, or a cancel at
+ * the end of the plan. Then the plan is replayed elsewhere. What waited must wait there, too, as a
+ * task; what ended must end at the same step, with the same result, bytes, addresses and events. A
+ * step that could not be compared is passed over when it is recorded: two readers of a stream, or a
+ * write of which only a part would fit.
  *
  *   recorded      | replayed on the back ends, in a simulation     | without a scheduler
  *   a thread      | a task in a scope                              | a thread
  *   sleeps        | the task has not ended                         | sleeps
  *   a signal      | a cancel of the scope; or haft_io_close        | (such plans are left out)
  *
- * A difference counts when three recordings in a row have it. The plan is made smaller, and printed with its seed.
- * HAFT_DIFFER_PLANS is how many, HAFT_IO_SEED the first seed, HAFT_DIFFER_KIND one kind of descriptors.
+ * A difference counts when three recordings in a row have it. The plan is made smaller, and printed
+ * with its seed. HAFT_DIFFER_PLANS is how many, HAFT_IO_SEED the first seed, HAFT_DIFFER_KIND one
+ * kind of descriptors.
  */
 #define _GNU_SOURCE
 #include "differ_calls.h"
@@ -812,8 +815,8 @@ static int arm(const stage_t *stage) {
     return HAFTI_IO_RESULT(timerfd_settime(stage->sides[0], 0, &soon, NULL));
 }
 
-/* What the kernel does after the call of the system has returned: until there is something to read, or the `reader` has
-   got it. */
+/* What the kernel does after the call of the system has returned: until there is something to read,
+   or the `reader` has got it. */
 static void settle(const stage_t *stage, const step_t *step, job_t *reader) {
     enum kind kind = stage->plan->kind;
     bool writes_now = (writes & SET(step->action)) != 0 && step->answer.code > 0;

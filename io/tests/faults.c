@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The system fails at each of its calls in turn, while programs that use everything run: out of memory, of
- * descriptors or of threads, interrupted, not ready after all, with less than was asked for, with a broken
- * connection. The program sees an error, or the call is made again; nothing is left, and nobody waits for
- * ever. What the system may always do (interrupt, give less, not be ready) no program sees.
+ * The system fails at each of its calls in turn, while programs that use everything run: out of
+ * memory, of descriptors or of threads, interrupted, not ready after all, with less than was asked
+ * for, with a broken connection. The program sees an error, or the call is made again; nothing is
+ * left, and nobody waits for ever. What the system may always do (interrupt, give less, not be
+ * ready) no program sees.
  *
- * The linker puts functions of this file (__wrap_) in the way of the library's calls. A request of io_uring
- * fails by being another one, which does nothing, until its completion.
+ * The linker puts functions of this file (__wrap_) in the way of the library's calls. A request of
+ * io_uring fails by being another one, which does nothing, until its completion.
  */
 #include "../src/operations.h"
 #include "sample.h"
@@ -54,7 +55,8 @@ static bool concerns(int traits) {
         return (traits & ALLOCATES) == 0;
     }
 }
-/* A thread that starts: libhaft ends the process, with a message, if there is no memory for its state. */
+/* A thread that starts: libhaft ends the process, with a message, if there is no memory for its
+   state. */
 static __thread bool starts;
 static bool strikes(const char *name, int traits) {
     if (!__atomic_load_n(&armed, __ATOMIC_RELAXED) || starts || !concerns(traits) ||
@@ -432,7 +434,8 @@ static bool run_once(int wanted, long call) {
     return struck != NULL;
 }
 
-/* Threads that have ended may leave some memory for the next ones; what is lost is lost every time. */
+/* Threads that have ended may leave some memory for the next ones; what is lost is lost every
+   time. */
 static bool run_with(int wanted, long call) {
     enum { TIMES = 6 };
     for (int i = 0;; i++) {

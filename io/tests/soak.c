@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections come and go, by the hundred thousand if there is time: answered, half closed, reset, given up
- * in the middle. In the end the process has the memory and the descriptors that it had in the beginning.
+ * Connections come and go, by the hundred thousand if there is time: answered, half closed, reset,
+ * given up in the middle. In the end the process has the memory and the descriptors that it had in
+ * the beginning.
  *
  * HAFT_SOAK_SECONDS=600 for ten minutes on each back end, on one thread and on two.
  */
@@ -186,7 +187,8 @@ static void soak(const haft_io_run_options_t *options) {
     CHECK(connections > 0);
     CHECK(last.descriptors <= first.descriptors);
     if (check_bare()) {
-        /* Records of more tasks at once are kept: less than a block of memory that each connection forgets. */
+        /* Records of more tasks at once are kept: less than a block of memory that each connection
+           forgets. */
         CHECK(last.heap <= first.heap + 64 + (size_t)connections * 4 / 1024);
         CHECK(last.resident <= first.resident + 4096);
     }

@@ -113,7 +113,8 @@ static void a_call_that_has_not_begun_is_freed_at_once(void) {
     CHECK_EQUAL(freed, 9);
 }
 
-/* One thread at a time works for those who wait; what was left is not counted, whether the next call comes then or waits. */
+/* One thread at a time works for those who wait; what was left is not counted, whether the next
+   call comes then or waits. */
 BODY(call_beside_the_left) {
     CHECK_EQUAL(haft_io_scope(cancel_what_has_begun, NULL, NULL), -ECANCELED);
     call_at_once(NULL);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams of numbered bytes, whose operations are cancelled and meet deadlines at random moments: the answer
- * of each says exactly how many bytes it has moved, so that nothing is lost, moved twice, or out of order.
+ * Streams of numbered bytes, whose operations are cancelled and meet deadlines at random moments:
+ * the answer of each says exactly how many bytes it has moved, so that nothing is lost, moved
+ * twice, or out of order.
  *
- * A test that fails prints its seed; HAFT_IO_SEED=... begins with that one. The moments are the system's, so
- * the same seed need not fail again. HAFT_BYTES_SECONDS=60 goes on for a minute.
+ * A test that fails prints its seed; HAFT_IO_SEED=... begins with that one. The moments are the
+ * system's, so the same seed need not fail again. HAFT_BYTES_SECONDS=60 goes on for a minute.
  */
 #define _GNU_SOURCE
 #include "check_io.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who closes a descriptor that a task waits on, or gives its number to another file: an ordinary thread, the pool, a
- * task of another run. The task gets -EBADF, wherever it waits, and never the data of a file that has the number then.
+ * Who closes a descriptor that a task waits on, or gives its number to another file: an ordinary
+ * thread, the pool, a task of another run. The task gets -EBADF, wherever it waits, and never the
+ * data of a file that has the number then.
  */
 #include "check_io.h"
 
@@ -286,8 +287,8 @@ static void a_close_ends_the_waits_of_all_runs(void) {
 
 /* ---- By a function of the program's ---- */
 
-/* A reader does not miss that the number is another file's, however often it is, nor who replaces it that the reader
-   has gone: one of them would wait for ever. */
+/* A reader does not miss that the number is another file's, however often it is, nor who replaces
+   it that the reader has gone: one of them would wait for ever. */
 enum { REPLACEMENTS = 200 };
 static bool both_ways;
 static int
@@ -355,7 +356,8 @@ static void a_number_that_is_replaced_again_and_again_is_missed_by_nobody(void) 
     check_everywhere(replace_beside);
 }
 
-/* The close may be under way, by the thread of the reader's run, when the number is replaced; it must not come after. */
+/* The close may be under way, by the thread of the reader's run, when the number is replaced; it
+   must not come after. */
 static void *close_and_replace(void *yields) {
     haft_io_event_wait(&waiting);
     CHECK_EQUAL(haft_io_close(ends[0]), 0);
@@ -522,7 +524,8 @@ static void a_child_of_fork_replaces_its_own_number(void) {
     CHECK_RUNS(replace_in_child);
 }
 
-/* However much the function does, no other task of its thread goes on before it returns, which would wait for that. */
+/* However much the function does, no other task of its thread goes on before it returns, which
+   would wait for that. */
 enum { MUCH = 1000 };
 static bool has_replaced;
 static int do_much_and_replace(void *by) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closing a descriptor beside operations on it: one that begins while another thread is in the system's close,
- * one that was woken and has not run yet. The linker puts functions of this file in the way, which take their
- * time.
+ * Closing a descriptor beside operations on it: one that begins while another thread is in the
+ * system's close, one that was woken and has not run yet. The linker puts functions of this file in
+ * the way, which take their time.
  */
 #define _GNU_SOURCE
 #include "check_io.h"
@@ -32,7 +32,8 @@ int __wrap_close(int descriptor) {
         while (!atomic_load(&begins))
             continue;
         usleep(MICROSECONDS); /* The reader may have begun to wait by then. */
-        /* Not by the function: the thread sanitizer would take for a mistake what is tested here. */
+        /* Not by the function: the thread sanitizer would take for a mistake what is tested
+           here. */
         return (int)syscall(SYS_close, descriptor);
     }
     return __real_close(descriptor);
@@ -104,7 +105,8 @@ static ssize_t poll_both(void) {
     int ready = haft_io_poll(entries, 2, HAFT_IO_FOREVER);
     return ready == 1 && entries[1].revents == POLLNVAL ? -EBADF : ready;
 }
-/* While others ask the kernel for something, io_uring is asked to send, too; of a descriptor whose kind is known. */
+/* While others ask the kernel for something, io_uring is asked to send, too; of a descriptor whose
+   kind is known. */
 static void make_pair(void) {
     CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 }
@@ -342,8 +344,8 @@ static void a_number_is_one_files_while_an_operation_asks_in_steps(void) {
 
 /* ---- A close that is put off ---- */
 
-/* While a task sends a file, who closes the connection leaves that to the task. What others begin before it goes on
-   ends with an error, and the connection ends. */
+/* While a task sends a file, who closes the connection leaves that to the task. What others begin
+   before it goes on ends with an error, and the connection ends. */
 static int file;
 static atomic_bool is_put_off;
 static void await_close(void) { /* Another thread may have taken the task before. */

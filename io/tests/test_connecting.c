@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Connecting to a name of several addresses: which of them is connected to, and that nothing of the others is left. */
+/* Connecting to a name of several addresses: which of them is connected to, and that nothing of the
+   others is left. */
 #define _GNU_SOURCE
 #include "check_io.h"
 
@@ -151,7 +152,8 @@ static void the_first_ones_error_is_returned_if_all_fail(void) {
     CHECK_EQUAL(check_descriptors(), before);
 }
 
-/* Accepts all that has filled its queue. The kernel asks again, within a second, for who waits to connect. */
+/* Accepts all that has filled its queue. The kernel asks again, within a second, for who waits to
+   connect. */
 BODY(answer_at_last) {
     haft_io_sleep(400 * HAFT_IO_MILLISECOND);
     for (;;) {
@@ -177,7 +179,8 @@ static void who_was_tried_first_may_answer_late(void) {
     listen_silently(&silent);
 }
 
-/* Is cancelled after so many steps and such a time: before it connects, while it does, or when it has. */
+/* Is cancelled after so many steps and such a time: before it connects, while it does, or when it
+   has. */
 static int steps;
 static int64_t pause_before;
 BODY(connect_and_close) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Deadlines of blocks: what a task waits for ends in time, without a scope. And scopes that go on when a task fails. */
+/* Deadlines of blocks: what a task waits for ends in time, without a scope. And scopes that go on
+   when a task fails. */
 #include "check_io.h"
 
 #include <poll.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scopes that are left while tasks of theirs have started on other threads, which they may have to stay on. */
+/* Scopes that are left while tasks of theirs have started on other threads, which they may have to
+   stay on. */
 #include "check_io.h"
 
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An operation that succeeds leaves errno alone: on a task, on each back end, and without a scheduler; and a run leaves
-   its thread as it was. */
+/* An operation that succeeds leaves errno alone: on a task, on each back end, and without a
+   scheduler; and a run leaves its thread as it was. */
 #include "check_io.h"
 
 #include <dirent.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * haft_io_exchange: the same as a write of all and then a read into lent memory. io_uring makes one wait of the two for
- * tasks that the same poll has woken: so there are many here, each with a connection of its own.
+ * haft_io_exchange: the same as a write of all and then a read into lent memory. io_uring makes one
+ * wait of the two for tasks that the same poll has woken: so there are many here, each with a
+ * connection of its own.
  */
 #include "check_io.h"
 
@@ -68,7 +69,8 @@ static void await_all(const int *counter) {
         haft_io_sleep(HAFT_IO_MILLISECOND);
 }
 
-/* Each waits for a first byte before it does what is to be tested, so that one poll wakes them all. */
+/* Each waits for a first byte before it does what is to be tested, so that one poll wakes them
+   all. */
 static void (*each)(int pair, const void **bytes);
 static void *serve(void *pair) {
     int i = (int)(intptr_t)pair;
@@ -279,8 +281,8 @@ BODY(cancel_and_close_before) {
 
 /* ---- What has come before the send is asked for ---- */
 
-/* io_uring has given it by then. All go on at the same time, so that one poll wakes them, in a run of one thread; in
-   others the scope or the number may be gone. */
+/* io_uring has given it by then. All go on at the same time, so that one poll wakes them, in a run
+   of one thread; in others the scope or the number may be gone. */
 static bool alone;
 static int64_t together;
 static void cancel_the_one_before_late(int pair, const void **bytes) {
@@ -337,7 +339,8 @@ BODY(close_when_the_end_has_come) {
 
 /* ---- Others that use the connection ---- */
 
-/* Who polls for it takes it from the kernel that gives by itself; then the kernel is asked again. */
+/* Who polls for it takes it from the kernel that gives by itself; then the kernel is asked
+   again. */
 BODY(poll_meanwhile) {
     begin(serve, exchange_text);
     for (int i = 0; i < PAIRS; i++) {
@@ -355,7 +358,8 @@ BODY(read_meanwhile) {
     return NULL;
 }
 
-/* What the answer's task waits for is the next message: another may write meanwhile, and wait for that, too. */
+/* What the answer's task waits for is the next message: another may write meanwhile, and wait for
+   that, too. */
 static void *get_load(void *unused) {
     receive_much(0, LOAD);
     return unused;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Very many connections at once whose tasks answer by haft_io_exchange, and whose peers do what they like: they send a
- * message in pieces, or more than one block of lent memory holds, close halfway, reset, never read, or say nothing.
- * Each task comes to its end, with the end of the stream or an error of the connection; who reads gets his own bytes back.
+ * Very many connections at once whose tasks answer by haft_io_exchange, and whose peers do what
+ * they like: they send a message in pieces, or more than one block of lent memory holds, close
+ * halfway, reset, never read, or say nothing. Each task comes to its end, with the end of the
+ * stream or an error of the connection; who reads gets his own bytes back.
  *
- * A process may have too few descriptors for both sides. So the peers are a child of fork; under tools, where the
- * connections are few, they are another thread.
+ * A process may have too few descriptors for both sides. So the peers are a child of fork; under
+ * tools, where the connections are few, they are another thread.
  */
 #include "check_io.h"
 

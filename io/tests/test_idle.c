@@ -34,7 +34,8 @@ static int ends[2];
 static haft_io_event_t seen;
 static long waits, waits_later;
 
-/* Looks until nothing has happened between two looks: who is woken regularly never comes to that. */
+/* Looks until nothing has happened between two looks: who is woken regularly never comes to
+   that. */
 static void *observe(void *unused) {
     for (int look = 0; look < 30; look++) {
         waits = count_waits();

@@ -306,8 +306,9 @@ static void collect_standard_error(void) {
     FILE *file = tmpfile();
     dup2(fileno(file), STDERR_FILENO);
 }
-/* Valgrind takes the stack of another thread for the current one when that has run while this was in a signal
-   handler, and then reports the next frame as no memory (mostly with alternate stacks). So it has none of these. */
+/* Valgrind takes the stack of another thread for the current one when that has run while this was
+   in a signal handler, and then reports the next frame as no memory (mostly with alternate stacks).
+   So it has none of these. */
 static int most_threads(void) {
     return RUNNING_ON_VALGRIND ? 0 : 3;
 }
@@ -342,7 +343,8 @@ static void a_signal_writes_the_dump(void) {
         -EINVAL);
 }
 
-/* A child is forked while another thread is in the handler of the signal, which then wakes a thread by a write. */
+/* A child is forked while another thread is in the handler of the signal, which then wakes a thread
+   by a write. */
 static atomic_bool holds_write, is_held;
 ssize_t __real_write(int file, const void *buffer, size_t size);
 ssize_t __wrap_write(int file, const void *buffer, size_t size);

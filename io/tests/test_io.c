@@ -412,7 +412,8 @@ static void a_second_reader_of_a_stream_is_refused(void) {
     CHECK_RUNS(read_by_two);
 }
 
-/* Cancelled reads, and bytes that are sent meanwhile: each is read once, by this read or the next. */
+/* Cancelled reads, and bytes that are sent meanwhile: each is read once, by this read or the
+   next. */
 static size_t counted;
 BODY(count_bytes) {
     char buffer[3];

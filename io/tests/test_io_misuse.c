@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Arguments that cannot be, and calls in the wrong place: an error, or a message that names the mistake. What an
-   object is read from or written to may not be NULL: as for any function of C, that is a fault. */
+/* Arguments that cannot be, and calls in the wrong place: an error, or a message that names the
+   mistake. What an object is read from or written to may not be NULL: as for any function of C,
+   that is a fault. */
 #include "check_io.h"
 
 #include <dirent.h>

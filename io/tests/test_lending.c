@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading into memory that is lent, also where the kernel receives more than was asked for (io_uring): no byte is
-   lost or changes its place, no memory stays with the library. Streams at random are in test_bytes.c. */
+/* Reading into memory that is lent, also where the kernel receives more than was asked for
+   (io_uring): no byte is lost or changes its place, no memory stays with the library. Streams at
+   random are in test_bytes.c. */
 #define _GNU_SOURCE
 #include "check_io.h"
 
@@ -688,7 +689,8 @@ BODY(let_very_much_wait) {
         haft_io_sleep(HAFT_IO_MILLISECOND);
     for (int i = 0; i < PIECES; i++)
         send_to_all((char)('a' + i));
-    /* The blocks that the kernel and the thread keep for what comes, and a little for each connection. */
+    /* The blocks that the kernel and the thread keep for what comes, and a little for each
+       connection. */
     long most = (256 + 64) * 18 * 1024L + CONNECTIONS * 2048L;
     for (int i = 0; i < 200 && allocated() - before > most; i++)
         haft_io_sleep(50 * HAFT_IO_MILLISECOND);

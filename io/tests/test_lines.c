@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader of lines: of every size, from whatever can be read, and nothing is lost where a wait ends early. */
+/* The reader of lines: of every size, from whatever can be read, and nothing is lost where a wait
+   ends early. */
 #include "check_io.h"
 
 #include <stdlib.h>
@@ -260,7 +261,8 @@ static void a_deadline_loses_nothing(void) {
     check_seeds(cut_lines_short, 10, (haft_io_simulation_options_t){.network = true});
 }
 
-/* The writer does not wait for the reader: deadlines pass before bytes come, after, and when they do. */
+/* The writer does not wait for the reader: deadlines pass before bytes come, after, and when they
+   do. */
 BODY(write_slowly) {
     for (int i = 0; i < 500; i++) {
         haft_io_write_all(ends[1], i % 5 < 4 ? "x" : "\n", 1);

@@ -1,7 +1,7 @@
 /*
- * The synchronisation objects and streams against what must hold of them, in many simulated runs: tasks
- * that take, give up at deadlines, are cancelled, yield and sleep as the seed has it. A run that fails
- * prints its seed; HAFT_IO_SEED=... repeats that one.
+ * The synchronisation objects and streams against what must hold of them, in many simulated runs:
+ * tasks that take, give up at deadlines, are cancelled, yield and sleep as the seed has it. A run
+ * that fails prints its seed; HAFT_IO_SEED=... repeats that one.
  */
 #include "check_io.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Accepting, where the kernel may accept more than it was asked for by the task (io_uring): nobody is lost,
-   nothing is left open. The other back ends have the same behaviour anyhow. */
+/* Accepting, where the kernel may accept more than it was asked for by the task (io_uring): nobody
+   is lost, nothing is left open. The other back ends have the same behaviour anyhow. */
 #include "check_io.h"
 
 #include <netinet/in.h>

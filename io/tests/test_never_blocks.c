@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* No thread of a run stands in a system call, whatever the mode of the descriptor, and whoever else uses it. */
+/* No thread of a run stands in a system call, whatever the mode of the descriptor, and whoever else
+   uses it. */
 #define _GNU_SOURCE /* posix_openpt */
 #include "check_io.h"
 
@@ -17,7 +18,8 @@
 
 /* ---- In the way of the library's calls ---- */
 
-/* The next time that the descriptor is ready another takes what there is, before the library does. */
+/* The next time that the descriptor is ready another takes what there is, before the library
+   does. */
 static atomic_int contested = -1;
 static void (*take_from)(int descriptor);
 static atomic_int taken;

@@ -267,7 +267,8 @@ static void a_thread_knows_whether_it_runs_tasks(void) {
 #ifdef WITH_URING
 #    include <liburing.h>
 
-/* The next submission finds its kernel busy, after that has taken all: what it was asked for is ready. */
+/* The next submission finds its kernel busy, after that has taken all: what it was asked for is
+   ready. */
 static int submitted_late = -1;
 
 int __real_io_uring_submit(struct io_uring *ring);

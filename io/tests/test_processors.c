@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How many threads a run has whose options leave that open: what control groups leave to the process. */
+/* How many threads a run has whose options leave that open: what control groups leave to the
+   process. */
 #define _GNU_SOURCE
 #include "check_io.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queue that is stolen from and the parking of threads, in every order of their steps: the code itself
- * (queue.h, parking.h), whose threads are fibers here that perform `step` before each access to what they
- * share. The handler chooses who goes on, and begins anew for each other choice.
+ * The queue that is stolen from and the parking of threads, in every order of their steps: the code
+ * itself (queue.h, parking.h), whose threads are fibers here that perform `step` before each access
+ * to what they share. The handler chooses who goes on, and begins anew for each other choice.
  *
- * A state that was seen before is not gone on from: what is shared, and for each thread what it has read at
- * its steps, since nothing else tells it what to do. Orders of memory that are weaker than sequential
- * consistency are not tried.
+ * A state that was seen before is not gone on from: what is shared, and for each thread what it has
+ * read at its steps, since nothing else tells it what to do. Orders of memory that are weaker than
+ * sequential consistency are not tried.
  */
 #include "check_io.h"
 
@@ -14,7 +14,8 @@ HAFT_EFFECT(step, void, {
     const void *object;
     size_t size;
 });
-/* Nothing but this number tells the thread what to do from here on: what it has read before is forgotten. */
+/* Nothing but this number tells the thread what to do from here on: what it has read before is
+   forgotten. */
 HAFT_EFFECT(begin_anew, void, { uint64_t state; });
 /* Goes on when the word is 0. */
 HAFT_EFFECT(await_zero, void, { const int *word; });
@@ -105,7 +106,8 @@ static void go_on(thread_t *thread) {
         thread->ended = true;
 }
 
-/* One run, along the choices up to `depth`; the depth at which it ended. False: the model does not hold. */
+/* One run, along the choices up to `depth`; the depth at which it ended. False: the model does not
+   hold. */
 static bool run_once(const model_t *model, int *depth) {
     thread_t threads[THREADS];
     memset(&shared, 0, sizeof shared);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The queue that is stolen from, over more tasks than its numbers tell apart: test_protocols has every order of
-   a few steps. */
+/* The queue that is stolen from, over more tasks than its numbers tell apart: test_protocols has
+   every order of a few steps. */
 #include "check_io.h"
 
 #include "../src/queue.h"
 
 static hafti_io_queue_t queue;
 
-/* Who has read a slot and then sleeps for so long that both ends are again what they were must notice it. */
+/* Who has read a slot and then sleeps for so long that both ends are again what they were must
+   notice it. */
 static void check_differs(void *(*take)(void)) {
     static int first, other;
     hafti_io_queue_put(&queue, &first);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls that a filter refuses, as containers' filters do that do not know them, and memory that an ordinary user
-   may not lock: what they are used for goes on without. */
+/* System calls that a filter refuses, as containers' filters do that do not know them, and memory
+   that an ordinary user may not lock: what they are used for goes on without. */
 #define _GNU_SOURCE
 #include "check_io.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tasks send that one poll has woken: io_uring may take it from all of them at once, after each has begun to
- * wait. Nobody can tell but by the time that it takes.
+ * What tasks send that one poll has woken: io_uring may take it from all of them at once, after
+ * each has begun to wait. Nobody can tell but by the time that it takes.
  */
 #include "check_io.h"
 
@@ -92,7 +92,8 @@ BODY(send_all) {
     return NULL;
 }
 
-/* By tasks of all threads, in many rounds, each of which is over before there is no room in the stream. */
+/* By tasks of all threads, in many rounds, each of which is over before there is no room in the
+   stream. */
 static int one_of_all[2];
 static void *answer_to_one(void *pair) {
     int i = (int)(intptr_t)pair;

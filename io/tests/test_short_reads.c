@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads that get fewer bytes than they ask for. After one of a TCP connection the back end on epoll waits for the next
- * bytes without trying, since none are left: nothing that comes afterwards, or was behind, is missed.
+ * Reads that get fewer bytes than they ask for. After one of a TCP connection the back end on epoll
+ * waits for the next bytes without trying, since none are left: nothing that comes afterwards, or
+ * was behind, is missed.
  */
 #include "check_io.h"
 

@@ -380,8 +380,8 @@ static void a_crash_needs_files(void) {
 
 /* ---- Any changes ---- */
 
-/* Files that say who they are, and are synced, in directories that are. What there is after a crash is what there was
-   at some time, and each of them once. */
+/* Files that say who they are, and are synced, in directories that are. What there is after a crash
+   is what there was at some time, and each of them once. */
 enum { STEPS = 150, PLACES = 3, NAMES = 4, MOST_FILES = STEPS + 1 };
 static uint64_t state_of_chance;
 static unsigned below(unsigned bound) {

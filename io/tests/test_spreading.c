@@ -172,7 +172,8 @@ static void *accept_and_leave(void *unused) {
     haft_io_scope_cancel(haft_io_this_scope());
     return unused;
 }
-/* Only the first task after an accept is spread, joined or not, and one that was cancelled before it started ends. */
+/* Only the first task after an accept is spread, joined or not, and one that was cancelled before
+   it started ends. */
 BODY(in_other_ways) {
     begin();
     int before = check_descriptors();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of several threads: stealing, joins, scopes, cancels, channels and descriptors between tasks of
-   different threads. */
+/* Runs of several threads: stealing, joins, scopes, cancels, channels and descriptors between tasks
+   of different threads. */
 #include "check_io.h"
 
 #include <netinet/in.h>
@@ -231,8 +231,8 @@ static void what_ended_on_one_thread_is_joined_on_another(void) {
     CHECK_RUNS_ON(4, end_here_and_join_there);
 }
 
-/* All are woken by one poll, and only the first of them has gone on when the cancel comes. (Relaxed, so that what the
-   threads do here puts nothing of the library in order.) */
+/* All are woken by one poll, and only the first of them has gone on when the cancel comes.
+   (Relaxed, so that what the threads do here puts nothing of the library in order.) */
 enum { WOKEN_AT_ONCE = 8 };
 static int pipe_of_woken[2];
 static atomic_int come, gone_on, all_cancelled;
@@ -405,8 +405,9 @@ static void who_yields_lets_all_go_first_that_a_poll_has_woken(void) {
     CHECK_RUNS_ON(2, yield_until_all_have_gone_on);
 }
 
-/* A thread that searches gets mail whenever it gives way to others, which the linker puts in the way; so never has it
-   looked often between two of them. It comes from a thread that has no tasks. */
+/* A thread that searches gets mail whenever it gives way to others, which the linker puts in the
+   way; so never has it looked often between two of them. It comes from a thread that has no
+   tasks. */
 enum { MOST_DISTURBED = 1000 };
 static haft_io_semaphore_t letters;
 static pthread_t disturbed_thread;
@@ -783,8 +784,8 @@ static void no_wake_up_is_lost(void) {
         CHECK_RUNS_ON(2, play);
 }
 
-/* HAFT_STEALING_SECONDS=60 goes on for a minute: in so many short runs each of these meets many orders of steals,
-   wakes, cancels and ends. */
+/* HAFT_STEALING_SECONDS=60 goes on for a minute: in so many short runs each of these meets many
+   orders of steals, wakes, cancels and ends. */
 int main(void) {
     check_backend();
     double seconds = check_campaign("HAFT_STEALING_SECONDS", 0, CHECK_RACE_SECONDS);

@@ -743,7 +743,8 @@ static void who_locks_again_and_again_passes_over_who_waits_256_times(void) {
     CHECK_RUNS(lock_until_others_have_gone_on);
 }
 
-/* Who waits for the mutex is called on another thread, which is busy until the mutex has been taken many times. */
+/* Who waits for the mutex is called on another thread, which is busy until the mutex has been taken
+   many times. */
 static int busy;
 static void *be_busy(void *unused) {
     __atomic_store_n(&busy, true, __ATOMIC_SEQ_CST);
@@ -802,8 +803,8 @@ static void a_mutex_that_is_free_is_not_waited_for(void) {
 /* ---- Turns ---- */
 
 /*
- * What can be done at once, again and again: each of these goes on until another task of the thread, which waits for a
- * time, has gone on.
+ * What can be done at once, again and again: each of these goes on until another task of the
+ * thread, which waits for a time, has gone on.
  */
 static haft_io_semaphore_t supply;
 static haft_io_rwlock_t readers_and_writer;
@@ -968,8 +969,8 @@ static void whatever_a_task_does_at_once_again_and_again_others_go_on(void) {
     haft_io_channel_free(other);
 }
 
-/* The wait for a value ends by a cancel while another thread tries to end it by a value. (What is wrong here the
-   thread sanitizer sees.) */
+/* The wait for a value ends by a cancel while another thread tries to end it by a value. (What is
+   wrong here the thread sanitizer sees.) */
 static void *try_to_send_until_closed(void *to) {
     while (haft_io_channel_try_send(to, &(int){1}) != -EPIPE)
         sched_yield();

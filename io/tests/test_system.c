@@ -1,5 +1,5 @@
-/* Parts and messages, descriptors that are passed, bytes that go past the program, signals, processes,
-   directories: on tasks, and the same calls with no scheduler. */
+/* Parts and messages, descriptors that are passed, bytes that go past the program, signals,
+   processes, directories: on tasks, and the same calls with no scheduler. */
 #include "check_io.h"
 
 #include <dirent.h>

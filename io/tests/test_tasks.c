@@ -455,7 +455,8 @@ static void run_read_in_child(void) {
     haft_io_run(read_in_child, NULL);
 }
 
-/* What is done at once, and closes, in a child: nothing of it happens to who waits in the parent. */
+/* What is done at once, and closes, in a child: nothing of it happens to who waits in the
+   parent. */
 static int between[2];
 static void *read_a_byte(void *unused) {
     char byte = 0;
@@ -602,7 +603,8 @@ static void mistakes_go_to_the_error_handler_which_may_leave(void) {
     haft_set_error_handler(NULL);
 }
 
-/* Whoever waits in a child of fork leaves nothing where he would have waited: the frame that it lies in is gone. */
+/* Whoever waits in a child of fork leaves nothing where he would have waited: the frame that it
+   lies in is gone. */
 static struct {
     haft_io_mutex_t mutex;
     haft_io_semaphore_t semaphore;
@@ -870,7 +872,8 @@ static void a_stack_that_is_too_large_fails_the_scope(void) {
 
 int main(void) {
     check_backend();
-    /* Valgrind looks for leaks in each child, for minutes where the others have used much memory. */
+    /* Valgrind looks for leaks in each child, for minutes where the others have used much
+       memory. */
     RUN(mistakes_are_named);
     RUN(a_child_of_fork_does_nothing_to_waits_of_its_parent);
     RUN(a_child_of_fork_leaves_the_run_that_has_done_blocking_work);
@@ -885,7 +888,8 @@ int main(void) {
     RUN(tasks_that_yield_take_turns);
     RUN(sleepers_wake_in_the_order_of_their_times);
     RUN(nobody_wakes_early_with_a_scheduler_or_without);
-    /* (Before the many: on a kernel that has no other, guards take mappings, of which a process has only so many.) */
+    /* (Before the many: on a kernel that has no other, guards take mappings, of which a process has
+       only so many.) */
     RUN(an_overflow_of_a_stack_of_its_own_names_its_size);
     RUN(very_many_sleepers_wake_in_time_or_are_cancelled);
     RUN(a_time_that_has_passed_is_not_waited_for);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The flags of haft_io_receive, haft_io_receive_from and haft_io_receive_message: MSG_WAITALL, and every combination of
-   flags and kinds of socket against the system's own call; on all back ends, and without a scheduler. */
+/* The flags of haft_io_receive, haft_io_receive_from and haft_io_receive_message: MSG_WAITALL, and
+   every combination of flags and kinds of socket against the system's own call; on all back ends,
+   and without a scheduler. */
 #include "check_io.h"
 
 #include <netinet/in.h>
@@ -169,7 +170,8 @@ static void a_datagram_is_whole(void) {
 typedef enum kind { TCP, UNIX_STREAM, UDP, UNIX_DATAGRAMS, PACKETS, KINDS } kind_t;
 typedef enum way { RECEIVE, RECEIVE_FROM, RECEIVE_MESSAGE, WAYS } way_t;
 
-/* What can be seen of a call that receives: what it says, what it has written, and what it has left in the socket. */
+/* What can be seen of a call that receives: what it says, what it has written, and what it has left
+   in the socket. */
 typedef struct seen {
     ssize_t done;
     int message_flags;

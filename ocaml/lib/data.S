@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the assembly of every architecture has in static memory: the frames that the garbage collector meets, the
-   states of a continuation's stack, closures. */
+/* What the assembly of every architecture has in static memory: the frames that the garbage
+   collector meets, the states of a continuation's stack, closures. */
 #include "layout.h"
 
         .data
@@ -43,11 +43,11 @@ haft_ocaml_frametable:
         .p2align 3
 
 /*
- * The states of a continuation's stack (layout.h), as values: black arrays of floating-point numbers. Where
- * Hashtbl.hash comes to one, it counts each of its elements, and has seen as many as it looks at. All elements
- * are the same number, a header: so each state lies within those before it, they take the same part in a
- * hash, and each is almost as long as the page. It is registered (fiber.c): otherwise the runtime would take
- * the states for addresses of code.
+ * The states of a continuation's stack (layout.h), as values: black arrays of floating-point
+ * numbers. Where Hashtbl.hash comes to one, it counts each of its elements, and has seen as many as
+ * it looks at. All elements are the same number, a header: so each state lies within those before
+ * it, they take the same part in a hash, and each is almost as long as the page. It is registered
+ * (fiber.c): otherwise the runtime would take the states for addresses of code.
  */
 #define STATE_PAGE 4096
 #define STATE_ELEMENTS (STATE_PAGE / 8 - 5)

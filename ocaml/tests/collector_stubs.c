@@ -44,8 +44,8 @@ static haft_answer_t on_pause(void *state, HAFT_PAYLOAD(collector_pause) * paylo
 }
 HAFT_HANDLER(pausing, NULL, HAFT_GENERAL(collector_pause, on_pause));
 
-/* The same on a fiber of C, which collects when the code on it asks for a pause. Where there is no memory
-   for it: Out_of_memory. */
+/* The same on a fiber of C, which collects when the code on it asks for a pause. Where there is no
+   memory for it: Out_of_memory. */
 value collector_call_on_fiber(value function, value argument) {
     CAMLparam2(function, argument);
     CAMLlocalN(application, 2);

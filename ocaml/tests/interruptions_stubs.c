@@ -50,8 +50,9 @@ value interruptions_pause(value unit) {
 void haft_ocaml_escape(void);
 static long signals;
 
-/* On the stack that it interrupts, where it writes over what lies below. The red zone is spared; but where
-   an exception has just arrived there is none on AArch64, and nobody has written to it. */
+/* On the stack that it interrupts, where it writes over what lies below. The red zone is spared;
+   but where an exception has just arrived there is none on AArch64, and nobody has written to
+   it. */
 static void on_signal(int number, siginfo_t *information, void *context) {
     char below[4096];
     (void)number, (void)information, (void)context;
@@ -69,7 +70,8 @@ static void set_timer(suseconds_t period) {
     setitimer(ITIMER_REAL, &(struct itimerval){{0, period}, {0, period}}, NULL);
 }
 
-/* From now on there is a signal after every instruction, where the processor does that, or often. */
+/* From now on there is a signal after every instruction, where the processor does that, or
+   often. */
 value interruptions_begin(value unit) {
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     signals = 0;

@@ -29,7 +29,8 @@ value nests_call(value function, value argument) {
     return result;
 }
 
-/* From now on the kernel does not know MADV_GUARD_INSTALL (6.13). False: there are no filters here. */
+/* From now on the kernel does not know MADV_GUARD_INSTALL (6.13). False: there are no filters
+   here. */
 value nests_be_an_old_kernel(value unit) {
     enum { GUARD_INSTALL = 102 };
     struct sock_filter code[] = {
@@ -73,7 +74,8 @@ value nests_frames(value unit) {
 }
 /* SPDX-License-Identifier: MIT */
 
-/* How many fibers around the caller have stacks of their own: the others have no pool (ocaml/lib/nests.c). */
+/* How many fibers around the caller have stacks of their own: the others have no pool
+   (ocaml/lib/nests.c). */
 value nests_stacks_around(value unit) {
     long stacks = 0;
     (void)unit;

@@ -10,17 +10,18 @@
  *         |   context: fp, pc, sp, base    | <- sp
  *         | haft_fiber_run ...             |    which saves x29 and the return address into this frame
  *
- * While the fiber runs, `resumer` is the context of its parent. The unwind information below finds the
- * parent there, and so does a walk along frame pointers, because a context begins like a frame record.
+ * While the fiber runs, `resumer` is the context of its parent. The unwind information below finds
+ * the parent there, and so does a walk along frame pointers, because a context begins like a frame
+ * record.
  *
- * The call and its return address lie under the local symbol __morestack: debuggers accept that the stack goes on
- * at a lower address past a frame of that name (they know it from split stacks).
+ * The call and its return address lie under the local symbol __morestack: debuggers accept that the
+ * stack goes on at a lower address past a frame of that name (they know it from split stacks).
  *
  * The personality routine catches exceptions that leave the fiber's function; they arrive at
  * haft_fiber_caught with the exception in x0.
  *
- * Wherever a branch through a register may arrive stands `bti j` (hint 36) or `bti c` (hint 34): no-ops
- * to processors without branch target identification.
+ * Wherever a branch through a register may arrive stands `bti j` (hint 36) or `bti c` (hint 34):
+ * no-ops to processors without branch target identification.
  */
     .text
     .p2align 4
@@ -101,8 +102,8 @@ haft_base_personality_reference:
     .xword haft_base_personality
 
 #ifdef __ARM_FEATURE_BTI_DEFAULT
-/* This file keeps to branch target identification: without the note the linker would turn it off for
-   the whole program. */
+/* This file keeps to branch target identification: without the note the linker would turn it off
+   for the whole program. */
     .section .note.gnu.property,"a",%note
     .p2align 3
     .word 4, 16, 5 /* sizes of name and contents; NT_GNU_PROPERTY_TYPE_0 */

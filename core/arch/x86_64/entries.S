@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where programs enter the library's larger functions (src/entry_list.h): on a segmented fiber there may be
- * next to no stack left. A limit word of 0, which means that there is no segment, passes every test.
+ * Where programs enter the library's larger functions (src/entry_list.h): on a segmented fiber
+ * there may be next to no stack left. A limit word of 0, which means that there is no segment,
+ * passes every test.
  */
 #include "haft/inner/segments.h"
 
@@ -24,8 +25,8 @@
         .size   \name, . - \name
         .endm
 
-/* Goes to the function itself, on the next segment if this one has less than `room` left: what the prologue
-   of -fsplit-stack code does. */
+/* Goes to the function itself, on the next segment if this one has less than `room` left: what the
+   prologue of -fsplit-stack code does. */
         .macro  with_room name, room
         .hidden \name\()_entry
         .globl  \name

@@ -11,8 +11,9 @@
  *         | return address into this frame |
  *         | haft_fiber_run ...             |
  *
- * While the fiber runs, `resumer` is the context of its parent. The unwind information below finds the
- * parent there, and so does a walk along frame pointers, because a context begins like a frame record.
+ * While the fiber runs, `resumer` is the context of its parent. The unwind information below finds
+ * the parent there, and so does a walk along frame pointers, because a context begins like a frame
+ * record.
  *
  * The call lies under the local symbol __morestack: debuggers accept that the stack goes on
  * at a lower address past a frame of that name (they know it from split stacks).

@@ -1,6 +1,6 @@
 /*
- * libhaft without libc: the same interface, fibers in static memory and on stacks of other fibers. SIZE
- * bytes are to be enough for a fiber: a kibibyte if program and library are optimised.
+ * libhaft without libc: the same interface, fibers in static memory and on stacks of other fibers.
+ * SIZE bytes are to be enough for a fiber: a kibibyte if program and library are optimised.
  */
 #include <haft.h>
 

@@ -145,8 +145,8 @@ static void *run_shared(void *argument) {
 
 /* ---- Refusals ---- */
 
-/* Where the error handler jumps to, or NULL: it throws. It also throws on another stack than that (a visit
-   can be refused on the fiber's). Of threads, read on stacks that stay on them. */
+/* Where the error handler jumps to, or NULL: it throws. It also throws on another stack than that
+   (a visit can be refused on the fiber's). Of threads, read on stacks that stay on them. */
 static __thread jmp_buf *refuge;
 static __thread const haft_fiber_t *refuge_on;
 static __thread int refused;

@@ -1,5 +1,5 @@
-/* The calls of the C library, on tasks: what would block the thread lets the other tasks run. Each test is a
-   run in which somebody else on the same thread does what the call waits for. */
+/* The calls of the C library, on tasks: what would block the thread lets the other tasks run. Each
+   test is a run in which somebody else on the same thread does what the call waits for. */
 #include "check_posix.h"
 
 #include <fcntl.h>
@@ -118,7 +118,8 @@ static void waitall_waits_for_all(void) {
     CHECK_RUNS(receive_all);
 }
 
-/* The first wait is ended by a part, the second by the limit of the socket: both by the same time. */
+/* The first wait is ended by a part, the second by the limit of the socket: both by the same
+   time. */
 static int64_t limits[2];
 static size_t waits;
 static int wait_until_limit(void *outward, HAFT_PAYLOAD(haft_io_poll) * payload) {
@@ -218,7 +219,8 @@ static void a_descriptor_is_passed_once(void) {
     CHECK_RUNS(pass_a_descriptor);
 }
 
-/* One that comes along with a later piece, and one without room for it, both end what is received in full. */
+/* One that comes along with a later piece, and one without room for it, both end what is received
+   in full. */
 static void send_with(const char *text, int passed) {
     char control[CMSG_SPACE(sizeof(int))] = "";
     struct msghdr message = {.msg_iov = &(struct iovec){(void *)(uintptr_t)text, strlen(text)},
@@ -628,8 +630,9 @@ static void select_looks_at_no_more_than_there_can_be_descriptors(void) {
 }
 
 /* A set for more descriptors than an fd_set has room for. */
-/* Of those that are no descriptors the kernel only sees such as its table of them has room for; here the program
-   has few, and the last member of a set is beyond. What a task gets, is what an ordinary thread gets. */
+/* Of those that are no descriptors the kernel only sees such as its table of them has room for;
+   here the program has few, and the last member of a set is beyond. What a task gets, is what an
+   ordinary thread gets. */
 typedef struct selected {
     fd_set readable;
     int members, error;
@@ -1256,7 +1259,8 @@ static void the_fortified_names_are_answered(void) {
 
 /* ---- Arguments that cannot be ---- */
 
-/* Each on a pair of sockets with nothing to read, a pipe, a listener whom nobody asks, an epoll with nothing. */
+/* Each on a pair of sockets with nothing to read, a pipe, a listener whom nobody asks, an epoll
+   with nothing. */
 static struct { int pair[2], pipe[2], listener, epoll; } idle;
 
 static const struct timespec no_time = {0, 1000000000};

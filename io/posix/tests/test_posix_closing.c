@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that close a number, or give it to another file, while tasks wait on it: these get EBADF, and never wait for
-   what the number was, nor have data of what it is. Each call is made by a task and by an ordinary thread. */
+/* Calls that close a number, or give it to another file, while tasks wait on it: these get EBADF,
+   and never wait for what the number was, nor have data of what it is. Each call is made by a task
+   and by an ordinary thread. */
 #include "../../tests/check_io.h"
 
 #include <haft/posix.h>

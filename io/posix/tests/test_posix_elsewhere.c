@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that wait for what is not a descriptor of the task's own: the other end of a FIFO, a lock, a signal, a child, a
-   command, the end of a thread; and those that move bytes from one descriptor to another. Each test is a run of
-   one thread in which another task does what the call waits for. */
+/* Calls that wait for what is not a descriptor of the task's own: the other end of a FIFO, a lock,
+   a signal, a child, a command, the end of a thread; and those that move bytes from one descriptor
+   to another. Each test is a run of one thread in which another task does what the call waits
+   for. */
 #include "check_posix.h"
 
 #include <arpa/nameser.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Mutexes, read-write locks and conditions of threads, between tasks of one thread, of several, and threads. */
+/* Mutexes, read-write locks and conditions of threads, between tasks of one thread, of several, and
+   threads. */
 #include "../../tests/check_io.h"
 
 #include <haft/posix.h>
@@ -81,7 +82,8 @@ static void a_task_waits_for_a_mutex_that_another_holds_while_it_waits(void) {
 
 /* ---- Conditions ---- */
 
-/* A queue as libraries have it: with room for one, and the same condition for who puts and who takes. */
+/* A queue as libraries have it: with room for one, and the same condition for who puts and who
+   takes. */
 enum { PUTTERS = 4, EACH = 500 };
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int queued, put, taken;

@@ -133,7 +133,8 @@ static void a_socket_that_connects_stays_as_it_is(const haft_io_run_options_t *o
     close(listener);
 }
 
-/* Tasks and a thread that has none take connections from one listener; then the tasks are cancelled. */
+/* Tasks and a thread that has none take connections from one listener; then the tasks are
+   cancelled. */
 enum { ACCEPTORS = 4, CONNECTIONS = 4, CONNECTED_BY_ONE = 10 };
 static atomic_int accepted, thread_ends;
 static void *accept_on_a_thread(void *argument) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Of the C library's calls on tasks: a wait takes no processor time, whatever the state of the descriptor, and ends when
-   it should. (The table of io/tests/test_waits_sleep.c.) */
+/* Of the C library's calls on tasks: a wait takes no processor time, whatever the state of the
+   descriptor, and ends when it should. (The table of io/tests/test_waits_sleep.c.) */
 #include "../../tests/waits.h"
 
 #include <haft/posix.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Fibers of Haft and of corosensei in turns: the processor time of an operation, medians of many rounds.
+//! Fibers of Haft and of corosensei in turns: the processor time of an operation, medians of many
+//! rounds.
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 const TASKS: usize = 100;
 
-/// (tiny_http has threads of its own, sometimes fewer than connections: so it answers each request as it comes.)
+/// (tiny_http has threads of its own, sometimes fewer than connections: so it answers each request
+/// as it comes.)
 #[test]
 fn ureq_asks_a_tiny_http_whose_requests_a_task_takes() {
     let answers = haft::run(|| {

@@ -3,8 +3,8 @@
  * What Rust needs of the headers and cannot call: functions that are inlined, and effects that are
  * made while the program runs.
  *
- * An effect of Rust has as payload one word, the address of an object in the performer's frame, into
- * which the handler also writes the answer; so its result is nothing. Nothing is ever unwound
+ * An effect of Rust has as payload one word, the address of an object in the performer's frame,
+ * into which the handler also writes the answer; so its result is nothing. Nothing is ever unwound
  * through the frames of C here: what Rust gives to C catches its panics.
  */
 #include <haft/io.h>
@@ -68,8 +68,8 @@ typedef struct haft_rust_shared {
     haft_handler_t handler;
 } haft_rust_shared_t;
 
-/* For the whole process. The clause has the effect's own type, and is called in place. NULL: the sizes are not
-   those of the effect, or there is no memory. */
+/* For the whole process. The clause has the effect's own type, and is called in place. NULL: the
+   sizes are not those of the effect, or there is no memory. */
 haft_rust_shared_t *haft_rust_shared_new(haft_effect_t *effect, const void *clause,
                                          size_t payload_size, size_t result_size) {
     if (effect->payload_size != payload_size || effect->result_size != result_size)
@@ -90,7 +90,8 @@ void haft_rust_shared_handle(const haft_rust_shared_t *effect, void *state, void
     (void)haft_handle(&effect->handler, state, body, argument);
 }
 
-/* Starts or resumes a fiber; the slot of the effect that has suspended it, or NULL: it has ended. */
+/* Starts or resumes a fiber; the slot of the effect that has suspended it, or NULL: it has
+   ended. */
 void *haft_rust_resume(haft_fiber_t *fiber, const haft_rust_effect_t *effect) {
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, &effect->request);
     return haft_finished(request) ? NULL : *(void **)request.payload;
@@ -112,9 +113,9 @@ haft_io_task_t *haft_rust_self(void) {
 /* ---- The end of a thread ---- */
 
 /*
- * Whether the destructors of the thread's thread-local variables have begun to run. They are in one list, of which
- * the last is run first; so behind each entry stands one that notes it. This stands before the C library's function,
- * which std calls for each variable.
+ * Whether the destructors of the thread's thread-local variables have begun to run. They are in one
+ * list, of which the last is run first; so behind each entry stands one that notes it. This stands
+ * before the C library's function, which std calls for each variable.
  */
 typedef int atexit_t(void (*function)(void *), void *argument, void *library);
 static __thread bool watched, ends;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! An echo server and its clients, written with std::net as for threads: all are tasks of one thread.
+//! An echo server and its clients, written with std::net as for threads: all are tasks of one
+//! thread.
 
 use std::io::{BufRead, BufReader, Result, Write};
 use std::net::{TcpListener, TcpStream};
@@ -31,7 +32,8 @@ fn main() -> Result<()> {
                 loop {
                     match listener.accept() {
                         Ok((connection, _)) => drop(s.spawn(|| serve(connection))),
-                        // A cancel is an error of std's call; the task is unwound by its next wait here.
+                        // A cancel is an error of std's call; the task is unwound by its next wait
+                        // here.
                         Err(_) => haft::yield_now(),
                     }
                 }

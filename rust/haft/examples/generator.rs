@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The values of a tree in order, by a recursive generator: no stack of iterators, no state machine.
+//! The values of a tree in order, by a recursive generator: no stack of iterators, no state
+//! machine.
 
 use haft::{Generator, Yielder};
 

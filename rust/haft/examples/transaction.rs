@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A transaction by effects: the transfer reads and writes accounts, and does not know that its writes
-//! are kept apart until it commits, nor how it is rolled back.
+//! A transaction by effects: the transfer reads and writes accounts, and does not know that its
+//! writes are kept apart until it commits, nor how it is rolled back.
 
 use haft::{Effect, handle, handle_general, perform};
 use std::cell::RefCell;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Effects and their handlers.
 //!
-//! All effects of Rust have the same payload in C: the address of a [`Slot`] in the performer's frame, with
-//! the effect and, later, the answer. C knows an effect by a descriptor, one for each type in the
-//! process; a handler handles the effects of one type, so it knows of what type a slot is.
+//! All effects of Rust have the same payload in C: the address of a [`Slot`] in the performer's
+//! frame, with the effect and, later, the answer. C knows an effect by a descriptor, one for each
+//! type in the process; a handler handles the effects of one type, so it knows of what type a slot
+//! is.
 //!
 //! ```text
 //!   perform(e)          Slot { effect, answer }   on the performer's stack, which does not move
@@ -24,7 +25,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, ptr, thread};
 
-/// An operation whose meaning the handlers around it decide: a type, and what performing it returns.
+/// An operation whose meaning the handlers around it decide: a type, and what performing it
+/// returns.
 ///
 /// ```
 /// struct Ask {
@@ -129,8 +131,8 @@ fn look_up(of: TypeId, make: fn() -> *mut c_void) -> Made {
 
 /// In place, where nobody handles the effect.
 unsafe extern "C" fn unhandled<E: Effect>(_: *mut c_void, payload: *mut c_void) {
-    // SAFETY: the payload of an effect of this descriptor is the address of a slot of this type, in the frame of
-    // the performer, who waits.
+    // SAFETY: the payload of an effect of this descriptor is the address of a slot of this type, in
+    // the frame of the performer, who waits.
     let slot = unsafe { &mut **payload.cast::<*mut Slot<E>>() };
     slot.answer = Some(Answer::Unhandled);
 }
@@ -164,15 +166,15 @@ fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
 /// Performs an effect: returns what its innermost handler answers. May suspend the computation.
 ///
 /// # Panics
-/// If nobody handles the effect, or the clause panics; with [`Discontinued`], if the handler drops the
-/// computation.
+/// If nobody handles the effect, or the clause panics; with [`Discontinued`], if the handler drops
+/// the computation.
 pub fn perform<E: Effect>(effect: E) -> E::Output {
     let slot = UnsafeCell::new(Slot {
         effect: Some(effect),
         answer: None,
     });
-    // SAFETY: the slot lies in this frame until the call returns, and the handler of this effect's descriptor
-    // knows its type. Nothing is unwound through C.
+    // SAFETY: the slot lies in this frame until the call returns, and the handler of this effect's
+    // descriptor knows its type. Nothing is unwound through C.
     unsafe { sys::haft_rust_perform(descriptor::<E>(), slot.get().cast()) };
     match slot.into_inner().answer {
         Some(Answer::Value(value)) => value,
@@ -221,9 +223,9 @@ impl<F: FnOnce() -> R, R> Body<F, R> {
     }
 }
 
-/// Calls the body, whose effects of type `E` are answered by the clause: at once, without a switch, on
-/// the performer's stack. What the clause performs itself goes to the handlers further out; its panic goes on
-/// where the effect was performed.
+/// Calls the body, whose effects of type `E` are answered by the clause: at once, without a switch,
+/// on the performer's stack. What the clause performs itself goes to the handlers further out; its
+/// panic goes on where the effect was performed.
 ///
 /// ```
 /// struct Next;
@@ -253,8 +255,8 @@ pub fn handle<E: Effect, R>(mut clause: impl FnMut(E) -> E::Output, body: impl F
         outcome: None,
     };
     let function = body_of(&body);
-    // SAFETY: the state and the body live in this frame until the call returns; the descriptor's clause knows
-    // the state's type. The body lets no panic out.
+    // SAFETY: the state and the body live in this frame until the call returns; the descriptor's
+    // clause knows the state's type. The body lets no panic out.
     unsafe {
         sys::haft_rust_handle(
             descriptor::<E>(),
@@ -278,9 +280,11 @@ enum State {
     Finished,
 }
 
-/// A fiber whose function is a closure of Rust. Dropped, it unwinds what it does; forgotten, it leaks.
+/// A fiber whose function is a closure of Rust. Dropped, it unwinds what it does; forgotten, it
+/// leaks.
 ///
-/// The body lies in a box of its own, `outcome` is written by the fiber when the body has ended, and
+/// The body lies in a box of its own, `outcome` is written by the fiber when the body has ended,
+/// and
 /// `slot` is that in which the fiber waits, null before it has begun.
 struct Fiber<E: Effect, R> {
     fiber: *mut sys::haft_fiber_t,
@@ -308,8 +312,8 @@ unsafe extern "C" fn run_body<R>(argument: *mut c_void) -> *mut c_void {
 
 impl<E: Effect, R> Fiber<E, R> {
     /// # Safety
-    /// The fiber is dropped, or finished, before what the body borrows ends; or it is leaked, and the body borrows
-    /// nothing.
+    /// The fiber is dropped, or finished, before what the body borrows ends; or it is leaked, and
+    /// the body borrows nothing.
     unsafe fn new<'a>(body: Box<dyn FnOnce() -> R + 'a>) -> Self {
         // SAFETY: the caller keeps to the lifetime.
         let body: Box<dyn FnOnce() -> R> = unsafe { std::mem::transmute(body) };
@@ -353,7 +357,8 @@ impl<E: Effect, R> Fiber<E, R> {
             unsafe { (*self.slot.get()).answer = answer };
         }
         self.state.set(State::Running);
-        // SAFETY: the fiber is suspended, on this thread, since it is not `Send`. Its body lets no panic out.
+        // SAFETY: the fiber is suspended, on this thread, since it is not `Send`. Its body lets no
+        // panic out.
         let slot = unsafe { sys::haft_rust_resume(self.fiber, descriptor::<E>()) };
         self.slot.set(slot.cast());
         if slot.is_null() {
@@ -366,7 +371,8 @@ impl<E: Effect, R> Fiber<E, R> {
             });
         }
         self.state.set(State::Suspended);
-        // SAFETY: the fiber waits in a perform of the effect that it is resumed to handle: a slot of this type.
+        // SAFETY: the fiber waits in a perform of the effect that it is resumed to handle: a slot
+        // of this type.
         let effect = unsafe { (*self.slot.get()).effect.take() };
         Step::Performed(effect.expect("an effect is handled once"))
     }
@@ -378,8 +384,8 @@ impl<E: Effect, R> Fiber<E, R> {
         }
         while self.state.get() == State::Suspended {
             let raise = Answer::Raise(Box::new(Discontinued(())));
-            // What ends the body is nobody's any more; a panic has been reported by the panic hook. If the body
-            // performs the effect again while it is unwound, that raises, too.
+            // What ends the body is nobody's any more; a panic has been reported by the panic hook.
+            // If the body performs the effect again while it is unwound, that raises, too.
             drop(catch_unwind(AssertUnwindSafe(|| {
                 drop(self.resume(Some(raise)))
             })));
@@ -413,10 +419,10 @@ pub enum Step<E, R> {
 
 /// A function on a stack of its own, which is suspended whenever it performs an effect of type `E`.
 ///
-/// It is handled by requests, as in "High-level effect handlers in C": each step returns
-/// what the computation has performed, and the next gives the answer. Dropping it unwinds it, so its destructors
-/// run. The body is `'static`, since a computation may be leaked; for one that borrows there is
-/// [`handle_general`].
+/// It is handled by requests, as in "High-level effect handlers in C": each step returns what the
+/// computation has performed, and the next gives the answer. Dropping it unwinds it, so its
+/// destructors run. The body is `'static`, since a computation may be leaked; for one that borrows
+/// there is [`handle_general`].
 ///
 /// ```
 /// use haft::{perform, Computation, Effect, Step};
@@ -551,8 +557,8 @@ impl<E: Effect, R> fmt::Debug for Computation<E, R> {
 
 // ---- Deep handling ----
 
-/// A computation that waits in a perform, as the clause of [`handle_general`] gets it: it is resumed, discontinued
-/// or dropped, once. Dropping it unwinds the computation.
+/// A computation that waits in a perform, as the clause of [`handle_general`] gets it: it is
+/// resumed, discontinued or dropped, once. Dropping it unwinds the computation.
 pub struct Resumption<'k, E: Effect, R> {
     handler: &'k dyn Handler<E, R>,
     fiber: &'k Fiber<E, R>,
@@ -589,7 +595,8 @@ fn drive<E: Effect, R>(
 }
 
 impl<E: Effect, R> Resumption<'_, E, R> {
-    /// Answers the effect. Returns what the computation returns, or what the clause does for its next effect.
+    /// Answers the effect. Returns what the computation returns, or what the clause does for its
+    /// next effect.
     pub fn resume(self, answer: E::Output) -> R {
         self.go_on(Answer::Value(answer))
     }
@@ -616,13 +623,13 @@ impl<E: Effect, R> fmt::Debug for Resumption<'_, E, R> {
     }
 }
 
-/// Calls the body on a stack of its own. When it performs an effect of type `E` it is suspended, and the clause
-/// gets the effect and the computation, as a [`Resumption`]; what the clause returns is the result, of this call
-/// or of the [`Resumption::resume`] that let the computation run. When this returns the computation has ended: one that the
-/// clause has not resumed has been unwound.
+/// Calls the body on a stack of its own. When it performs an effect of type `E` it is suspended,
+/// and the clause gets the effect and the computation, as a [`Resumption`]; what the clause returns
+/// is the result, of this call or of the [`Resumption::resume`] that let the computation run. When
+/// this returns the computation has ended: one that the clause has not resumed has been unwound.
 ///
-/// Each resume is a call inside the clause, so the caller's stack grows with the number of effects; where the clause only
-/// answers, [`handle`] does so in constant space and faster.
+/// Each resume is a call inside the clause, so the caller's stack grows with the number of effects;
+/// where the clause only answers, [`handle`] does so in constant space and faster.
 ///
 /// ```
 /// use haft::{handle_general, perform, Effect};
@@ -649,8 +656,8 @@ pub fn handle_general<E: Effect, R>(
     body: impl FnOnce() -> R,
 ) -> R {
     let clause = Clause(clause);
-    // SAFETY: the fiber is dropped at the end of this call, also when it is left by a panic: it is a
-    // local variable that is lent to nobody for longer.
+    // SAFETY: the fiber is dropped at the end of this call, also when it is left by a panic: it is
+    // a local variable that is lent to nobody for longer.
     let fiber = unsafe { Fiber::new(Box::new(body)) };
     drive(&clause, &fiber, None)
 }

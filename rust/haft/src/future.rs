@@ -17,8 +17,8 @@ impl Wake for Woken {
     }
 }
 
-/// Waits for a future: the task is suspended, not the thread, while the future is pending. It may be woken
-/// from any thread. On a thread without tasks, blocks the thread.
+/// Waits for a future: the task is suspended, not the thread, while the future is pending. It may
+/// be woken from any thread. On a thread without tasks, blocks the thread.
 ///
 /// A cancel that reaches the task here drops the future.
 ///

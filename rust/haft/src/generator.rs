@@ -12,12 +12,14 @@ impl<T: 'static> Effect for Give<T> {
     type Output = ();
 }
 
-/// By which the function of a [`Generator`] hands out its elements, also from functions that it calls.
+/// By which the function of a [`Generator`] hands out its elements, also from functions that it
+/// calls.
 pub struct Yielder<T>(PhantomData<fn(T)>);
 
 impl<T: 'static> Yielder<T> {
-    /// Hands an element to whoever iterates, and goes on when the next is wanted. It may be called in
-    /// functions that the generator calls, however deep: a recursive generator needs no nested iterators.
+    /// Hands an element to whoever iterates, and goes on when the next is wanted. It may be called
+    /// in functions that the generator calls, however deep: a recursive generator needs no nested
+    /// iterators.
     ///
     /// # Panics
     /// Outside of a generator of this type; and where the generator is dropped.
@@ -37,7 +39,8 @@ impl<T> fmt::Debug for Yielder<T> {
     }
 }
 
-/// An iterator over what a function [gives](Yielder::give). Dropped before its end it unwinds the function.
+/// An iterator over what a function [gives](Yielder::give). Dropped before its end it unwinds the
+/// function.
 ///
 /// ```
 /// use haft::{Generator, Yielder};

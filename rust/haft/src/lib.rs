@@ -71,8 +71,9 @@ pub use effects::{
 };
 pub use future::block_on;
 pub use generator::{Generator, Yielder};
-/// A test that runs in a simulation (see [`simulate`]), with the seeds 1 to 10, or to another number. The seed
-/// that it fails with is printed; with `HAFT_IO_SEED` in the environment it runs with that alone.
+/// A test that runs in a simulation (see [`simulate`]), with the seeds 1 to 10, or to another
+/// number. The seed that it fails with is printed; with `HAFT_IO_SEED` in the environment it runs
+/// with that alone.
 ///
 /// ```
 /// #[haft::test(seeds = 20)]

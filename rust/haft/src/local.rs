@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Task-local values.
 //!
-//! A task has a list of values, which those that it spawns share. C keeps for each task one word, and copies it to
-//! the tasks that it spawns, also to those of C, which own nothing. So the word is no address but a number, under
-//! which [`LISTS`] has the list as long as the task, or the call of [`LocalKey::set`], goes on.
+//! A task has a list of values, which those that it spawns share. C keeps for each task one word,
+//! and copies it to the tasks that it spawns, also to those of C, which own nothing. So the word is
+//! no address but a number, under which [`LISTS`] has the list as long as the task, or the call of
+//! [`LocalKey::set`], goes on.
 
 use haft_sys as sys;
 use std::any::Any;
@@ -120,7 +121,8 @@ impl<T: Send + Sync + 'static> LocalKey<T> {
         ptr::from_ref(self) as usize
     }
 
-    /// Calls the body, in which the current task has the value, and every task that it spawns there, to that task's end.
+    /// Calls the body, in which the current task has the value, and every task that it spawns
+    /// there, to that task's end.
     ///
     /// # Panics
     /// Outside of a run.

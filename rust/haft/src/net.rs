@@ -91,8 +91,8 @@ impl Read for &TcpStream {
 impl Write for &TcpStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let descriptor = self.0.as_raw_fd();
-        // SAFETY: the descriptor is open, and the bytes lent, until the wait has ended. (A send to a broken
-        // connection sends no signal.)
+        // SAFETY: the descriptor is open, and the bytes lent, until the wait has ended. (A send to
+        // a broken connection sends no signal.)
         wait(|| unsafe { sys::haft_io_send(descriptor, bytes.as_ptr().cast(), bytes.len(), 0) })
             .map_err(error_of)
     }

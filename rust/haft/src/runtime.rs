@@ -7,8 +7,9 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::{fmt, io, thread};
 
-/// A run on threads of its own, to which any thread gives tasks, also the tasks of an async runtime: a [`JoinHandle`]
-/// is a future, too. So an async program calls blocking code, thousands of calls at once, without a pool of threads.
+/// A run on threads of its own, to which any thread gives tasks, also the tasks of an async
+/// runtime: a [`JoinHandle`] is a future, too. So an async program calls blocking code, thousands
+/// of calls at once, without a pool of threads.
 ///
 /// When it is dropped, it waits for its tasks.
 ///

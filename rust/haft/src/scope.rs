@@ -47,7 +47,8 @@ fn value_of<T>(outcome: thread::Result<T>) -> T {
 
 /// A scope in which tasks are spawned that borrow from around it. See [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
-    /// Valid from the beginning of the body to the end of the scope, and so as long as anybody has a `&'scope Scope`.
+    /// Valid from the beginning of the body to the end of the scope, and so as long as anybody has
+    /// a `&'scope Scope`.
     inner: AtomicPtr<sys::haft_io_scope_t>,
     run: usize,
     spawned: AtomicUsize,
@@ -57,11 +58,12 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Calls the body with a scope, and returns what it returns when all tasks that were spawned in the scope
-/// have ended. The tasks may borrow what lives outside of the call, as with [`std::thread::scope`].
+/// Calls the body with a scope, and returns what it returns when all tasks that were spawned in the
+/// scope have ended. The tasks may borrow what lives outside of the call, as with
+/// [`std::thread::scope`].
 ///
-/// A panic of a task that nobody is joining then cancels the body and the other tasks, and goes on here
-/// when all have ended. A cancel of the caller cancels the scope.
+/// A panic of a task that nobody is joining then cancels the body and the other tasks, and goes on
+/// here when all have ended. A cancel of the caller cancels the scope.
 ///
 /// # Panics
 /// Outside of [`run`](crate::run); if the body or a task panics.
@@ -173,8 +175,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
             outcome => mine.finish(outcome),
         };
-        // SAFETY: the scope is open, as somebody has a `&'scope` of it; it ends after the task, before what the
-        // task borrows. The function is `Send`.
+        // SAFETY: the scope is open, as somebody has a `&'scope` of it; it ends after the task,
+        // before what the task borrows. The function is `Send`.
         unsafe { start(self.inner.load(Ordering::Relaxed), name, function) };
         ScopedJoinHandle {
             panics: &self.panics,
@@ -183,8 +185,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
-    /// Cancels the body and the tasks of the scope: their next waits unwind them. A body that has returned is not
-    /// unwound, so a scope may end with this.
+    /// Cancels the body and the tasks of the scope: their next waits unwind them. A body that has
+    /// returned is not unwound, so a scope may end with this.
     ///
     /// ```
     /// let answer = haft::run(|| {
@@ -203,7 +205,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// If the caller is no task of the run in which the scope was opened.
     pub fn cancel(&'scope self) {
         self.check_run();
-        // SAFETY: the scope is open, as somebody has a `&'scope` of it, and this is a task of its run.
+        // SAFETY: the scope is open, as somebody has a `&'scope` of it, and this is a task of its
+        // run.
         unsafe { sys::haft_io_scope_cancel(self.inner.load(Ordering::Relaxed)) };
     }
 
@@ -234,8 +237,8 @@ impl<T> ScopedJoinHandle<'_, T> {
     pub(crate) fn packet(&self) -> &Packet<T> {
         &self.packet
     }
-    /// Waits for the end of the task and returns what it returned. The error is the payload of its panic,
-    /// which is [`Cancelled`] if it was cancelled; the scope does not panic by it then.
+    /// Waits for the end of the task and returns what it returned. The error is the payload of its
+    /// panic, which is [`Cancelled`] if it was cancelled; the scope does not panic by it then.
     ///
     /// # Errors
     /// The task has panicked, or was cancelled.
@@ -280,7 +283,8 @@ impl From<TimedOut> for std::io::Error {
     }
 }
 
-/// Calls the body, which is cancelled when the time has run out, with the tasks that it has spawned.
+/// Calls the body, which is cancelled when the time has run out, with the tasks that it has
+/// spawned.
 ///
 /// # Errors
 /// The deadline has cut short the body or a task.
@@ -336,8 +340,8 @@ struct ScopePointer(*mut sys::haft_io_scope_t);
 unsafe impl Send for ScopePointer {}
 
 impl CancelHandle {
-    /// The body is unwound by its next wait, and the tasks that it has spawned by theirs. If it has ended, or was cancelled before,
-    /// nothing.
+    /// The body is unwound by its next wait, and the tasks that it has spawned by theirs. If it has
+    /// ended, or was cancelled before, nothing.
     ///
     /// # Panics
     /// If the caller is no task of the run.
@@ -348,8 +352,8 @@ impl CancelHandle {
         );
         let mut scope = self.lock();
         if !scope.0.is_null() {
-            // SAFETY: the scope is open as long as this is not null, which changes under the lock; and this is a
-            // task of its run.
+            // SAFETY: the scope is open as long as this is not null, which changes under the lock;
+            // and this is a task of its run.
             unsafe { sys::haft_io_scope_cancel(scope.0) };
             scope.0 = ptr::null_mut();
         }
@@ -422,8 +426,9 @@ where
     results.into_iter().map(result_of).collect()
 }
 
-/// Calls the functions as tasks of a new scope, and returns the number and the result of the one that returned
-/// first. The others have been cancelled, and have ended. A panic of any goes on here.
+/// Calls the functions as tasks of a new scope, and returns the number and the result of the one
+/// that returned first. The others have been cancelled, and have ended. A panic of any goes on
+/// here.
 ///
 /// # Panics
 /// If there is no function.

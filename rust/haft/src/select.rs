@@ -11,8 +11,8 @@ use std::marker::PhantomData;
 use std::time::Duration;
 use std::{mem, ptr};
 
-/// Waits for the first of several things, and does it: at once if one can be done, and if several can,
-/// calls vary their choice.
+/// Waits for the first of several things, and does it: at once if one can be done, and if several
+/// can, calls vary their choice.
 ///
 /// - `recv(receiver) -> result`: a value of a [`channel`](crate::channel), as by [`Receiver::recv`].
 /// - `send(sender, value) -> result`: as by [`Sender::send`]. The value is dropped if another arm is chosen.
@@ -51,7 +51,8 @@ use std::{mem, ptr};
 /// If there is no memory for more than 16 arms.
 #[macro_export]
 macro_rules! select {
-    // Each arm gets a variable of its own. (The names differ, since each comes from another expansion.)
+    // Each arm gets a variable of its own. (The names differ, since each comes from another
+    // expansion.)
     (@arms [$($arms:tt)*] recv($receiver:expr) -> $result:pat => $body:expr $(, $($rest:tt)*)?) => {
         match $crate::__select::Receives::new(&$receiver) {
             mut arm => $crate::select!(@arms [$($arms)* (arm, $result, $body)] $($($rest)*)?),
@@ -219,8 +220,8 @@ impl<T> Ends for ScopedJoinHandle<'_, T> {
     }
 }
 
-/// The index of the arm that was done; their count: the time has run out. Where nothing can be raised, a cancel
-/// chooses the first, which has done nothing.
+/// The index of the arm that was done; their count: the time has run out. Where nothing can be
+/// raised, a cancel chooses the first, which has done nothing.
 pub fn wait_for(arms: &mut [&mut dyn Arm], limit: Option<Duration>) -> usize {
     let mut cases: Vec<_> = arms.iter_mut().map(|arm| arm.case()).collect();
     let deadline = limit.map_or(sys::HAFT_IO_FOREVER, from_now);

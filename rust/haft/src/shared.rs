@@ -16,7 +16,8 @@ use std::ptr;
 ///
 /// # Safety
 /// `descriptor` returns the descriptor of an effect whose payload is laid out as this type, and whose
-/// result as `Output`. No handler drops a computation that has frames of Rust, nor resumes it on another thread.
+/// result as `Output`. No handler drops a computation that has frames of Rust, nor resumes it on
+/// another thread.
 pub unsafe trait SharedEffect: Copy + 'static {
     /// What a handler answers.
     type Output: Copy + 'static;
@@ -24,8 +25,8 @@ pub unsafe trait SharedEffect: Copy + 'static {
     fn descriptor() -> *mut sys::haft_effect_t;
 }
 
-/// Names effects that headers of C declare, with the same fields. The sizes are compared with those of C
-/// when an effect is used first.
+/// Names effects that headers of C declare, with the same fields. The sizes are compared with those
+/// of C when an effect is used first.
 ///
 /// ```
 /// use haft::{handle_shared, perform_shared};
@@ -67,7 +68,8 @@ struct Shared<E>(PhantomData<E>);
 
 fn make<E: SharedEffect>() -> *mut c_void {
     let clause: unsafe extern "C" fn(*mut c_void, *mut E) -> E::Output = in_place::<E>;
-    // SAFETY: the descriptor is valid, and the clause has the type that C calls it with, once the sizes are right.
+    // SAFETY: the descriptor is valid, and the clause has the type that C calls it with, once the
+    // sizes are right.
     let made = unsafe {
         sys::haft_rust_shared_new(
             E::descriptor(),
@@ -94,23 +96,24 @@ struct State<'a, E: SharedEffect> {
 
 /// A panic of the clause ends the process here, as C calls this.
 unsafe extern "C" fn in_place<E: SharedEffect>(state: *mut c_void, payload: *mut E) -> E::Output {
-    // SAFETY: the state is that of `handle_shared`, whose frame is around the performer's; the payload is the
-    // performer's, who waits.
+    // SAFETY: the state is that of `handle_shared`, whose frame is around the performer's; the
+    // payload is the performer's, who waits.
     let (state, effect) = unsafe { (&*state.cast::<State<'_, E>>(), *payload) };
     // (The clause is outside of its handler, so it does not come here from inside.)
     (state.clause.borrow_mut())(effect)
 }
 
-/// Performs an effect of C: returns what its innermost handler answers, in C or in Rust; without one the default
-/// of C does, or reports the mistake.
+/// Performs an effect of C: returns what its innermost handler answers, in C or in Rust; without
+/// one the default of C does, or reports the mistake.
 ///
 /// # Panics
 /// If the effect has other sizes in C.
 pub fn perform_shared<E: SharedEffect>(mut effect: E) -> E::Output {
     handler::<E>(); // which has compared the sizes
     let mut answer = MaybeUninit::<E::Output>::uninit();
-    // SAFETY: the payload and the answer are of the effect's sizes. Nothing is unwound through this, as the
-    // implementation of the trait promises, and when the call returns, a handler has answered.
+    // SAFETY: the payload and the answer are of the effect's sizes. Nothing is unwound through
+    // this, as the implementation of the trait promises, and when the call returns, a handler has
+    // answered.
     unsafe {
         sys::haft_perform(
             E::descriptor(),
@@ -123,8 +126,8 @@ pub fn perform_shared<E: SharedEffect>(mut effect: E) -> E::Output {
     }
 }
 
-/// As [`handle`](crate::handle), for an effect of C: the clause answers what Rust or C performs in the body, at
-/// once, on the performer's stack. A panic of the clause ends the process.
+/// As [`handle`](crate::handle), for an effect of C: the clause answers what Rust or C performs in
+/// the body, at once, on the performer's stack. A panic of the clause ends the process.
 ///
 /// # Panics
 /// If the body panics, or the effect has other sizes in C.
@@ -137,8 +140,8 @@ pub fn handle_shared<E: SharedEffect, R>(
     };
     let mut body = Call::new(body);
     let (function, argument) = (body.body(), body.argument());
-    // SAFETY: the state and the body live in this frame until the call returns; the handler's clause knows the
-    // state's type. The body lets no panic out.
+    // SAFETY: the state and the body live in this frame until the call returns; the handler's
+    // clause knows the state's type. The body lets no panic out.
     unsafe {
         let state = ptr::from_ref(&state).cast_mut().cast();
         sys::haft_rust_shared_handle(handler::<E>(), state, function, argument);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! What tasks and threads wait for: events, mutexes, semaphores, channels.
 //!
-//! The locks of std suspend a task, too. A wait for one of these, other than for a lock of std, ends
-//! when its task is cancelled; and they serve the waiters in the order in which they came.
+//! The locks of std suspend a task, too. A wait for one of these, other than for a lock of std,
+//! ends when its task is cancelled; and they serve the waiters in the order in which they came.
 
 use crate::scope::shield;
 use crate::wait::{Interrupted, wait};
@@ -89,8 +89,8 @@ impl fmt::Debug for Event {
     }
 }
 
-/// A wait after which the caller has something, which it has to return: where a cancel would only end the wait,
-/// since the thread is panicking, the wait is made once more, and to its end.
+/// A wait after which the caller has something, which it has to return: where a cancel would only
+/// end the wait, since the thread is panicking, the wait is made once more, and to its end.
 fn acquire(call: impl Fn() -> c_int) {
     let once = || wait(|| call() as isize);
     if once().is_err() {
@@ -265,7 +265,8 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// A permit of a [`Semaphore`], which is given back when this is dropped; by [`std::mem::forget`], never.
+/// A permit of a [`Semaphore`], which is given back when this is dropped; by [`std::mem::forget`],
+/// never.
 #[must_use = "the permit is given back at once if this is dropped"]
 #[derive(Debug)]
 pub struct Permit<'a>(&'a Semaphore);

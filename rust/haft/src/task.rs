@@ -63,8 +63,8 @@ impl Options {
             ..Options::default()
         }
     }
-    /// On how many threads tasks run; 0 means one per processor that the process may use. A task stays on the
-    /// thread on which it began.
+    /// On how many threads tasks run; 0 means one per processor that the process may use. A task
+    /// stays on the thread on which it began.
     pub fn threads(mut self, threads: u16) -> Self {
         self.threads = Some(threads);
         self
@@ -148,8 +148,8 @@ fn run_by<T>(
 /// ```
 pub fn run<T>(main: impl FnOnce() -> T) -> T {
     let options = Options::new().for_c();
-    // SAFETY: the body and its argument live until the call returns, and the body lets no panic out.
-    // With one thread, all runs on this one: so nothing has to be `Send`.
+    // SAFETY: the body and its argument live until the call returns, and the body lets no panic
+    // out. With one thread, all runs on this one: so nothing has to be `Send`.
     run_by(main, |body, argument| unsafe {
         sys::haft_io_run_with(&options, body, argument)
     })
@@ -179,8 +179,9 @@ pub fn run_with<T: Send>(options: Options, main: impl FnOnce() -> T + Send) -> i
 
 /// Runs `main` as [`run`] does, for tests: the same way for the same seed.
 ///
-/// The seed decides which of the tasks that can go on does; time stands still while one can, and then jumps
-/// to the next timer. Seed 0 draws a seed, unless the environment has one in `HAFT_IO_SEED`.
+/// The seed decides which of the tasks that can go on does; time stands still while one can, and
+/// then jumps to the next timer. Seed 0 draws a seed, unless the environment has one in
+/// `HAFT_IO_SEED`.
 ///
 /// # Panics
 /// If `main` panics, or no task will ever go on. The seed is printed then.
@@ -307,8 +308,8 @@ extern "C" fn enter<F: FnOnce()>(argument: *mut c_void) -> *mut c_void {
 /// Starts a task of the scope; null: the current one.
 ///
 /// # Safety
-/// The function, and what it borrows, is valid until the scope has ended; and if the run has several
-/// threads, it may be sent to another one.
+/// The function, and what it borrows, is valid until the scope has ended; and if the run has
+/// several threads, it may be sent to another one.
 pub(crate) unsafe fn start<F: FnOnce()>(
     scope: *mut sys::haft_io_scope_t,
     name: Option<&'static CStr>,
@@ -345,8 +346,9 @@ impl<T> JoinHandle<T> {
     pub(crate) fn packet(&self) -> &Packet<T> {
         &self.0
     }
-    /// Waits for the end of the task and returns what it returned. The error is the payload of its panic, which is
-    /// [`Cancelled`] if it was cancelled. On a thread without tasks, blocks the thread.
+    /// Waits for the end of the task and returns what it returned. The error is the payload of its
+    /// panic, which is [`Cancelled`] if it was cancelled. On a thread without tasks, blocks the
+    /// thread.
     ///
     /// # Errors
     /// The task has panicked, or was cancelled.
@@ -447,8 +449,8 @@ where
     unsafe { start(ptr::null_mut(), name, function) };
 }
 
-/// Names the current task, for dumps and messages. Tasks that it spawns inherit the name. Outside of
-/// a run, nothing.
+/// Names the current task, for dumps and messages. Tasks that it spawns inherit the name. Outside
+/// of a run, nothing.
 ///
 /// ```
 /// haft::run(|| {
@@ -461,8 +463,8 @@ pub fn set_task_name(name: &'static CStr) {
     unsafe { sys::haft_io_task_set_name(name.as_ptr()) };
 }
 
-/// Writes to a descriptor, such as `std::io::stderr()`, the scopes and tasks of the run: for each task its name,
-/// what it waits for, and for how long.
+/// Writes to a descriptor, such as `std::io::stderr()`, the scopes and tasks of the run: for each
+/// task its name, what it waits for, and for how long.
 ///
 /// # Errors
 /// `ESRCH` outside of a run; the system's, where it cannot be written.

@@ -27,8 +27,8 @@ fn given_seed() -> Option<u64> {
     std::env::var("HAFT_IO_SEED").ok()?.parse().ok()
 }
 
-/// Runs the test in simulations, with the seeds from 1 on, up to the first in which it fails; or with that of the
-/// environment alone.
+/// Runs the test in simulations, with the seeds from 1 on, up to the first in which it fails; or
+/// with that of the environment alone.
 pub fn run<T: Outcome>(name: &str, seeds: u64, test: fn() -> T) -> T {
     let seeds = given_seed().map_or(1..=seeds.max(1), |seed| seed..=seed);
     let mut outcome = None;

@@ -33,8 +33,8 @@ pub(crate) fn returning_cancels<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Makes a call of the C library that may suspend the task and returns 0, a count, or a negative error
-/// number. Raises [`Cancelled`] if the task has been cancelled.
+/// Makes a call of the C library that may suspend the task and returns 0, a count, or a negative
+/// error number. Raises [`Cancelled`] if the task has been cancelled.
 pub(crate) fn wait(call: impl FnOnce() -> isize) -> Result<usize, Interrupted> {
     let code = returning_cancels(call);
     if let Ok(count) = usize::try_from(code) {
@@ -50,13 +50,14 @@ pub(crate) fn wait(call: impl FnOnce() -> isize) -> Result<usize, Interrupted> {
     }
 }
 
-/// Unwinds the task, unless the thread is panicking: a second panic in a destructor would end the process.
+/// Unwinds the task, unless the thread is panicking: a second panic in a destructor would end the
+/// process.
 pub(crate) fn raise_cancelled() {
     if !std::thread::panicking() {
         resume_unwind(Box::new(Cancelled(())));
     }
-    // The panic may be that of another task, which waits in a destructor. It has to go on, or a loop
-    // of cancelled waits here would keep it from that for ever.
+    // The panic may be that of another task, which waits in a destructor. It has to go on, or a
+    // loop of cancelled waits here would keep it from that for ever.
     extern "C" fn let_others_go_on(_: *mut c_void) -> *mut c_void {
         // SAFETY: an ordinary call; cancels are returned here, and nothing is unwound.
         unsafe { sys::haft_rust_yield() };
@@ -96,7 +97,8 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
     }
 
     /// # Safety
-    /// The argument is what [`Call::argument`] returned of a call that lives, and that nobody else uses meanwhile.
+    /// The argument is what [`Call::argument`] returned of a call that lives, and that nobody else
+    /// uses meanwhile.
     unsafe extern "C" fn enter(argument: *mut c_void) -> *mut c_void {
         // SAFETY: the caller says so.
         let call = unsafe { &mut *argument.cast::<Self>() };

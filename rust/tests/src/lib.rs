@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The programs of the guide and of the README are doc tests of this crate; other tests are in `tests/`.
+//! The programs of the guide and of the README are doc tests of this crate; other tests are in
+//! `tests/`.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]

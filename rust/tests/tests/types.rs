@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What the types promise: the programs in `fail/` do not compile, for the reason that their last line names.
+//! What the types promise: the programs in `fail/` do not compile, for the reason that their last
+//! line names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-/* A user's program, which names nothing of libhaft-posix: one task sleeps until another has woken it through
-   a pipe. Prints 42, or 0 where a call has blocked the thread. */
+/* A user's program, which names nothing of libhaft-posix: one task sleeps until another has woken
+   it through a pipe. Prints 42, or 0 where a call has blocked the thread. */
 #include <haft/io.h>
 #include <poll.h>
 #include <stdio.h>

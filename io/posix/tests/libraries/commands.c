@@ -1,6 +1,5 @@
-/* A hundred clients of Redis at once, on one thread, with hiredis as it is: each waits for a list that has no
-   element before the last client has come.
-   Usage: commands SOCKET */
+/* A hundred clients of Redis at once, on one thread, with hiredis as it is: each waits for a list
+   that has no element before the last client has come. Usage: commands SOCKET */
 #include "../../../tests/check_io.h"
 
 #include <haft/posix.h>

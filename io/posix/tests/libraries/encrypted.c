@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A hundred encrypted connections at once, server and clients in one process, with OpenSSL as it is. */
+/* A hundred encrypted connections at once, server and clients in one process, with OpenSSL as it
+   is. */
 #include "../../../tests/check_io.h"
 
 #include <arpa/inet.h>

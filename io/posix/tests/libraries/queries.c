@@ -1,6 +1,5 @@
-/* A hundred queries at once, on one thread, with libpq as it is. Each waits in the server until all have come:
-   none would end if the first blocked the thread.
-   Usage: queries CONNECTION */
+/* A hundred queries at once, on one thread, with libpq as it is. Each waits in the server until all
+   have come: none would end if the first blocked the thread. Usage: queries CONNECTION */
 #include "../../../tests/check_io.h"
 
 #include <haft/posix.h>

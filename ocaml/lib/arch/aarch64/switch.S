@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Switches between the fibers of OCaml, AArch64, in the calling convention of OCaml 4: arguments in x0, x1,
- * x2, x3; the result in x0; x26 is the exception pointer, x27 the allocation pointer, x28 the runtime's
- * state, all live throughout; nothing else is preserved by callees. OCaml code calls these as closures, so
- * that calls in tail position are jumps, which the compiler never makes of externals.
+ * Switches between the fibers of OCaml, AArch64, in the calling convention of OCaml 4: arguments in
+ * x0, x1, x2, x3; the result in x0; x26 is the exception pointer, x27 the allocation pointer, x28
+ * the runtime's state, all live throughout; nothing else is preserved by callees. OCaml code calls
+ * these as closures, so that calls in tail position are jumps, which the compiler never makes of
+ * externals.
  *
- * The layouts of fibers and continuations are drawn in layout.h. Throughout: x20 is the fiber that is
- * entered or left, x21 libhaft's state of the thread; functions of C preserve both.
+ * The layouts of fibers and continuations are drawn in layout.h. Throughout: x20 is the fiber that
+ * is entered or left, x21 libhaft's state of the thread; functions of C preserve both.
  *
- * A switch saves sp, the return address, the exception pointer and the local roots of C. Everything else
- * that the runtime keeps for the running code is dead at a call of OCaml code.
+ * A switch saves sp, the return address, the exception pointer and the local roots of C. Everything
+ * else that the runtime keeps for the running code is dead at a call of OCaml code.
  *
- * The same functions in the same order as for x86-64. What differs: a function is entered with its return
- * address in x30 rather than on the stack, where the code that reads suspended stacks expects it. So code that
- * leaves a stack first puts two words on it, the exception pointer (or anything) and the return address.
- * (One instruction moves sp and writes them: below sp a signal may write at any time.)
+ * The same functions in the same order as for x86-64. What differs: a function is entered with its
+ * return address in x30 rather than on the stack, where the code that reads suspended stacks
+ * expects it. So code that leaves a stack first puts two words on it, the exception pointer (or
+ * anything) and the return address. (One instruction moves sp and writes them: below sp a signal
+ * may write at any time.)
  */
 #include "layout.h"
 
@@ -97,7 +99,8 @@
         .cfi_restore x30
         .endm
 
-/* Whether the fiber in x20 may be suspended here, which the function of C says: the flags tell. Keeps x0. */
+/* Whether the fiber in x20 may be suspended here, which the function of C says: the flags tell.
+   Keeps x0. */
         .macro  ask_may_suspend function
         leave_stack
         mov     x3, sp
@@ -107,8 +110,9 @@
         tst     w9, #255
         .endm
 
-/* Back to the parent of the fiber in x20, without its local roots: its registers, its place in the chain. (The
-   return address is the one on its stack: nests.c may have changed where a fiber ends.) */
+/* Back to the parent of the fiber in x20, without its local roots: its registers, its place in the
+   chain. (The return address is the one on its stack: nests.c may have changed where a fiber
+   ends.) */
         .macro  to_parent
         ldr     x9, [x20, #FIBER_OUTER]
         ldr     x26, [x20, #FIBER_PARENT_EXCEPTION]
@@ -123,8 +127,8 @@
         str     x9, STATE(local_roots)
         .endm
 
-/* The caller becomes the parent of the fiber, which has x4 for a continuation from now on; not yet its local
-   roots, which are in x11 then. */
+/* The caller becomes the parent of the fiber, which has x4 for a continuation from now on; not yet
+   its local roots, which are in x11 then. */
         .macro  attach fiber
         leave_stack
         add     x10, sp, #16
@@ -137,8 +141,8 @@
         str     x4, [\fiber, #FIBER_CONTINUATION]
         .endm
 
-/* The innermost fiber of OCaml around the caller, in x20; goes to `far` if other handlers come first. The
-   innermost scope is in x4. */
+/* The innermost fiber of OCaml around the caller, in x20; goes to `far` if other handlers come
+   first. The innermost scope is in x4. */
         .macro  find_fiber far
         load_thread
         ldr     x4, [x21, #THREAD_CURRENT]
@@ -155,8 +159,8 @@
         cmp     x26, x10
         .endm
 
-/* Goes to `callback` if code that C has called back stands between here and the base of the fiber: then
-   one of the traps on the way is that of caml_start_program. */
+/* Goes to `callback` if code that C has called back stands between here and the base of the fiber:
+   then one of the traps on the way is that of caml_start_program. */
         .macro  find_callbacks callback
         load    x11, haft_ocaml_callback_trap
         mov     x9, x26
@@ -168,8 +172,9 @@
         b.ne    1b
         .endm
 
-/* The fiber in x20, which is suspended otherwise, gets the continuation in x0, whose code is `continue`. On to
-   its parent, with the effect in x0, the handler's function for effects in x1, the continuation in x2. */
+/* The fiber in x20, which is suspended otherwise, gets the continuation in x0, whose code is
+   `continue`. On to its parent, with the effect in x0, the handler's function for effects in x1,
+   the continuation in x2. */
         .macro  capture continue
         mov     x2, x0
         ldr     x0, [x2, #CONTINUATION_EFFECT]
@@ -177,7 +182,8 @@
         to_parent
         .endm
 
-/* The fiber gets the continuation in x2, whose state is written; the handler's function for effects in x1. */
+/* The fiber gets the continuation in x2, whose state is written; the handler's function for effects
+   in x1. */
         .macro  capture_in continue
         ldr     x1, [x20, #FIBER_HANDLER]
         address x9, \continue
@@ -216,8 +222,8 @@
         mov     x0, x22
         .endm
 
-/* There is no memory for a stack: gives back those that nothing refers to any more. Keeps the values in
-   the first `used` of x0 to x3. */
+/* There is no memory for a stack: gives back those that nothing refers to any more. Keeps the
+   values in the first `used` of x0 to x3. */
         .macro  collect used
         .if     \used < 4
         mov     x3, #1
@@ -240,8 +246,8 @@
         .cfi_def_cfa sp, 0
         .endm
 
-/* What the caller does in tail position starts a nested fiber. The gaps that it would return to go: otherwise
-   each such fiber would leave one behind. Keeps x0, x1 and x2. */
+/* What the caller does in tail position starts a nested fiber. The gaps that it would return to go:
+   otherwise each such fiber would leave one behind. Keeps x0, x1 and x2. */
         .macro  pop_gaps
 10:     address x9, haft_ocaml_gap_returned
         cmp     x30, x9
@@ -262,8 +268,8 @@
 14:
         .endm
 
-/* Whether what the caller starts may be nested in the fiber that it runs on (nests.c): goes to `no`, or has the
-   scope of that in x4. x5: the caller's stack pointer. */
+/* Whether what the caller starts may be nested in the fiber that it runs on (nests.c): goes to
+   `no`, or has the scope of that in x4. x5: the caller's stack pointer. */
         .macro  may_nest no
         ldr     x9, [x21, #THREAD_STAMP]
         cbz     x9, \no
@@ -290,16 +296,16 @@
 8:
         .endm
 
-/* The place of a nested fiber, where a line of the caches begins: x20, below the caller's stack pointer in x5 and
-   the words that are put there. */
+/* The place of a nested fiber, where a line of the caches begins: x20, below the caller's stack
+   pointer in x5 and the words that are put there. */
         .macro  place_below
         sub     x20, x5, #FIBER_ROOM + 16
         and     x20, x20, #-64
         .endm
 
-/* The header of a nested fiber at x20, without its handler. Its parent's scope is in x4, the parent's stack
-   pointer in x5, its return address in x6. The exception pointer is still the parent's, sp is the nested
-   fiber's. */
+/* The header of a nested fiber at x20, without its handler. Its parent's scope is in x4, the
+   parent's stack pointer in x5, its return address in x6. The exception pointer is still the
+   parent's, sp is the nested fiber's. */
         .macro  nest
         stp     x26, x6, [x5, #-16]
         stp     x5, x6, [x20, #FIBER_PARENT]
@@ -384,8 +390,8 @@
 haft_ocaml_code_begin:
 
 /*
- * runstack f x handler: runs f x on a new fiber under the handler, then handler.retc or handler.exnc in
- * the caller's place.
+ * runstack f x handler: runs f x on a new fiber under the handler, then handler.retc or
+ * handler.exnc in the caller's place.
  *   in: x0 f, x1 x, x2 handler
  *
  * The call is made under the local symbol __morestack: debuggers accept that the stack goes on at
@@ -569,12 +575,12 @@ haft_ocaml_nested_returned:
         end_function haft_ocaml_nested_raised
 
 /*
- * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. What is not
- * the common case, or is no mere switch, is left to perform_rarely (effect.ml).
+ * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. What
+ * is not the common case, or is no mere switch, is left to perform_rarely (effect.ml).
  *   in: x0 effect
  *
- * A continuation that is made here knows that its fiber has nothing inside, and that there are no local roots
- * (haft_ocaml_continue_alone).
+ * A continuation that is made here knows that its fiber has nothing inside, and that there are no
+ * local roots (haft_ocaml_continue_alone).
  */
         .macro  begin_capture stack
         sub     x9, x27, #8*(CONTINUATION_FIELDS + 1)
@@ -590,8 +596,8 @@ haft_ocaml_nested_returned:
         str     x9, [x2, #CONTINUATION_STATE]
         .endm
 
-/* Goes to `no` unless the nested fiber in x20, whose stack was left, may be placed: it would have room on a shelf,
-   and what has been nested and placed below it is not too much. */
+/* Goes to `no` unless the nested fiber in x20, whose stack was left, may be placed: it would have
+   room on a shelf, and what has been nested and placed below it is not too much. */
         .macro  may_place no
         mov     x9, sp
         sub     x9, x20, x9
@@ -612,7 +618,8 @@ haft_ocaml_nested_returned:
 8:
         .endm
 
-/* Goes to `no` unless sp is the gap of the fiber that was placed last, and this one, which has the continuation. */
+/* Goes to `no` unless sp is the gap of the fiber that was placed last, and this one, which has the
+   continuation. */
         .macro  at_gap_of fiber, continuation, no
         load    x9, haft_ocaml_placed
         mov     x10, sp
@@ -650,8 +657,9 @@ haft_ocaml_nested_returned:
         capture_in haft_ocaml_continue_alone
         to_parent
         parent_in_registers
-/* Jumps to the clause for the effect in x0, by the handler's function in x1: in x2 the continuation. A function
-   of two arguments is the clauses itself, or ends with haft_ocaml_pass. Any other is asked for the clause. */
+/* Jumps to the clause for the effect in x0, by the handler's function in x1: in x2 the
+   continuation. A function of two arguments is the clauses itself, or ends with haft_ocaml_pass.
+   Any other is asked for the clause. */
 .Lask_handler:
         ldrb    w9, [x1, #CLOSURE_ARITY]
         cmp     w9, #2
@@ -687,9 +695,10 @@ haft_ocaml_asked:
         end_function haft_ocaml_perform
 
 /*
- * pass effect continuation: a handler has no clause for the effect: the fiber in which it was asked is
- * suspended, too, with the other one inside, and its handler is asked. If that is a mere switch, the continuation
- * becomes that of the outer fiber. Called like perform, in tail position of a handler's function.
+ * pass effect continuation: a handler has no clause for the effect: the fiber in which it was asked
+ * is suspended, too, with the other one inside, and its handler is asked. If that is a mere switch,
+ * the continuation becomes that of the outer fiber. Called like perform, in tail position of a
+ * handler's function.
  *   in: x0 effect, x1 continuation
  */
         function haft_ocaml_pass
@@ -747,8 +756,9 @@ haft_ocaml_asked:
         load    x9, haft_ocaml_decline
         br      x9
 
-/* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when a collection
-   has found the continuation, is left to haft_ocaml_release, as is all that is rare. */
+/* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when
+   a collection has found the continuation, is left to haft_ocaml_release, as is all that is
+   rare. */
 .Ldecline_placed:
         address x9, haft_ocaml_stack_placed
         cmp     x9, x10
@@ -767,7 +777,8 @@ haft_ocaml_asked:
         b.ne    .Ldecline
         ldr     x9, [x20, #FIBER_SERIAL]
         cbnz    x9, .Ldecline
-/* The parent in x20, which is nested, is placed around the fiber in x3, which is: the gap becomes its own. */
+/* The parent in x20, which is nested, is placed around the fiber in x3, which is: the gap becomes
+   its own. */
 .Lpass_placed:
         ldr     x9, [x3, #FIBER_SP]
         ldr     x10, [x3, #FIBER_TOP]
@@ -794,8 +805,8 @@ haft_ocaml_asked:
 
         end_function haft_ocaml_pass
 
-/* The same, where code of the program's has run since the perform: the continuation may have been declined in a copy
-   of that code. */
+/* The same, where code of the program's has run since the perform: the continuation may have been
+   declined in a copy of that code. */
         function haft_ocaml_pass_after_guards
         load    x9, haft_ocaml_decline_after_guards
         br      x9
@@ -808,8 +819,9 @@ haft_ocaml_asked:
         .cfi_remember_state
         begin_capture haft_ocaml_stack_placed
         may_place .Lperform_leaves_nest
-/* The fiber in x20 is placed: it stays where it is, and its handler is asked below it, beyond a gap. x0: the
-   effect; x2: the continuation; sp: where the gap ends, the fiber's stack pointer if nothing is inside. */
+/* The fiber in x20 is placed: it stays where it is, and its handler is asked below it, beyond a
+   gap. x0: the effect; x2: the continuation; sp: where the gap ends, the fiber's stack pointer if
+   nothing is inside. */
 .Lplace:
         .cfi_remember_state
         sub     sp, sp, #GAP_ROOM
@@ -885,11 +897,11 @@ haft_ocaml_asked:
  * The same as a call, from a fiber with FIBER_CALLS.
  *
  * A processor predicts that the next return is to the place behind the last call. A clause that
- * continues at once does return there, to the perform; but one that returns to the code which resumed the
- * fiber does not, and after that wrong guess all that was remembered of the stack is off by one. Such
- * clauses are called from here, and the way on is a jump; so is that of `continue` into the fiber. Which
- * of the two a fiber needs is told by where it is continued from: in a clause, `continue` would return to
- * haft_ocaml_clause_returned.
+ * continues at once does return there, to the perform; but one that returns to the code which
+ * resumed the fiber does not, and after that wrong guess all that was remembered of the stack is
+ * off by one. Such clauses are called from here, and the way on is a jump; so is that of `continue`
+ * into the fiber. Which of the two a fiber needs is told by where it is continued from: in a
+ * clause, `continue` would return to haft_ocaml_clause_returned.
  *
  * Where a clause in tail position already runs under such a call, the frame is used again.
  */
@@ -930,8 +942,8 @@ haft_ocaml_clause_returned:
         b       .Lcall_clause
         end_function haft_ocaml_perform_by_call
 
-/* The same, from a nested fiber, which is placed, or goes to a shelf or a stack of its own. x1: the fiber of
-   OCaml inside, or 0. */
+/* The same, from a nested fiber, which is placed, or goes to a shelf or a stack of its own. x1: the
+   fiber of OCaml inside, or 0. */
         function haft_ocaml_perform_nested
         .cfi_adjust_cfa_offset 16
 .Lcapture_nested:
@@ -1021,10 +1033,10 @@ haft_ocaml_clause_returned:
         end_function haft_ocaml_perform_slow
 
 /*
- * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too, and the
- * handler of that one is asked. Called like perform, with a continuation that is YOUNG and in tail
- * position: the inner fiber goes on in the place of the caller's caller. Or with one that is PLACED, which
- * haft_ocaml_release has said may be passed.
+ * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too,
+ * and the handler of that one is asked. Called like perform, with a continuation that is YOUNG and
+ * in tail position: the inner fiber goes on in the place of the caller's caller. Or with one that
+ * is PLACED, which haft_ocaml_release has said may be passed.
  */
         function haft_ocaml_reperform
         address x9, haft_ocaml_stack_placed
@@ -1113,8 +1125,8 @@ haft_ocaml_clause_returned:
         end_function haft_ocaml_reperform
 
 /*
- * A gap (layout.h). A clause that runs in place has returned, or raised an exception: its fiber, if it is
- * still there, goes to a shelf.
+ * A gap (layout.h). A clause that runs in place has returned, or raised an exception: its fiber, if
+ * it is still there, goes to a shelf.
  *   in: x0 the result; sp the gap
  */
         function haft_ocaml_gap
@@ -1172,8 +1184,8 @@ haft_ocaml_gap_returned:
         to_child_stack
         .endm
 
-/* Enters the suspended fiber in x20, which has x4 for a continuation from now on, with whatever is in
-   x0, x1 and x2. Goes to `slow` if that takes more than a switch. */
+/* Enters the suspended fiber in x20, which has x4 for a continuation from now on, with whatever is
+   in x0, x1 and x2. Goes to `slow` if that takes more than a switch. */
         .macro  enter slow
         ldr     x9, [x20, #FIBER_SERIAL]
         cbnz    x9, \slow
@@ -1249,7 +1261,8 @@ haft_ocaml_gap_returned:
         b.lo    .Lalready
         .endm
 
-/* The stack pointer and the return address of the code that continues, behind the frame of a clause that was called. */
+/* The stack pointer and the return address of the code that continues, behind the frame of a clause
+   that was called. */
         .macro  callers_place
         mov     x5, sp
         mov     x6, x30
@@ -1339,8 +1352,8 @@ haft_ocaml_gap_returned:
         b.eq    .Lno_memory
 1:      load_thread
 .Lcontinue_elsewhere:
-        /* By a clause that was called, and ends with this? Then its frame goes, and the next one need not be
-           called. By any other code: clauses of this fiber seem to return. */
+        /* By a clause that was called, and ends with this? Then its frame goes, and the next one
+           need not be called. By any other code: clauses of this fiber seem to return. */
         mov     x4, #FIBER_CALLS
         address x9, haft_ocaml_clause_returned
         cmp     x30, x9
@@ -1418,7 +1431,8 @@ haft_ocaml_gap_returned:
         end_function haft_ocaml_continue_placed
 
 /*
- * resume_with continuation argument function: function argument, called where the fiber was suspended.
+ * resume_with continuation argument function: function argument, called where the fiber was
+ * suspended.
  *   in: x0 continuation, x1 argument, x2 closure
  */
         function haft_ocaml_resume_with
@@ -1469,7 +1483,8 @@ haft_ocaml_gap_returned:
         mov     x0, #1
         call_closure br, x1
 
-/* The fiber in x20 was looked through, or the thread is new to libhaft, or the caller has local roots. */
+/* The fiber in x20 was looked through, or the thread is new to libhaft, or the caller has local
+   roots. */
 .Lenter_slow:
         call_c  haft_ocaml_prepare
         load_thread
@@ -1484,7 +1499,8 @@ haft_ocaml_gap_returned:
         call_closure br, x1
         end_function haft_ocaml_resume_with
 
-/* resume_under continuation argument function handler: the same, with another handler from now on. */
+/* resume_under continuation argument function handler: the same, with another handler from now
+   on. */
         function haft_ocaml_resume_under
         b       .Lresume
         end_function haft_ocaml_resume_under
@@ -1528,8 +1544,8 @@ haft_ocaml_collected:
         end_function haft_ocaml_overflowed
 
 /*
- * An exception has left a fiber of C: sp is past the trap in its `struct crossing`, on the stack of its
- * resumer, which must not be written to. Goes on on the fiber's own.
+ * An exception has left a fiber of C: sp is past the trap in its `struct crossing`, on the stack of
+ * its resumer, which must not be written to. Goes on on the fiber's own.
  *   in: x0 exception
  */
         function haft_ocaml_escape

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Switches between the fibers of OCaml, x86-64, in the calling convention of OCaml 4: arguments in rax,
- * rbx, rdi, rsi; the result in rax; r14 is the runtime's state, r15 the allocation pointer, both live
- * throughout; nothing else is preserved by callees. OCaml code calls these as closures, so that calls in
- * tail position are jumps, which the compiler never makes of externals.
+ * Switches between the fibers of OCaml, x86-64, in the calling convention of OCaml 4: arguments in
+ * rax, rbx, rdi, rsi; the result in rax; r14 is the runtime's state, r15 the allocation pointer,
+ * both live throughout; nothing else is preserved by callees. OCaml code calls these as closures,
+ * so that calls in tail position are jumps, which the compiler never makes of externals.
  *
- * The layouts of fibers and continuations are drawn in layout.h. Throughout: rcx is the fiber that is
- * entered or left, r11 the offset of libhaft's state in thread-local storage.
+ * The layouts of fibers and continuations are drawn in layout.h. Throughout: rcx is the fiber that
+ * is entered or left, r11 the offset of libhaft's state in thread-local storage.
  *
- * A switch saves rsp, the exception pointer and the local roots of C. Everything else that the runtime
- * keeps for the running code is dead at a call of OCaml code.
+ * A switch saves rsp, the exception pointer and the local roots of C. Everything else that the
+ * runtime keeps for the running code is dead at a call of OCaml code.
  */
 #include "layout.h"
 
@@ -59,7 +59,8 @@
         movq    hafti_thread_state@gottpoff(%rip), %r11
         .endm
 
-/* Back to the parent of the fiber in rcx, without its local roots: its registers, its place in the chain. */
+/* Back to the parent of the fiber in rcx, without its local roots: its registers, its place in the
+   chain. */
         .macro  to_parent
         movq    FIBER_OUTER(%rcx), %r8
         movq    FIBER_PARENT_EXCEPTION(%rcx), %r9
@@ -90,7 +91,8 @@
         movq    %rdx, FIBER_CONTINUATION-\tag(\fiber)
         .endm
 
-/* The innermost fiber of OCaml around the caller, in rcx; goes to `far` if other handlers come first. */
+/* The innermost fiber of OCaml around the caller, in rcx; goes to `far` if other handlers come
+   first. */
         .macro  find_fiber far
         load_thread
         movq    %fs:THREAD_CURRENT(%r11), %rdx
@@ -107,8 +109,8 @@
         cmpq    %r9, %r8
         .endm
 
-/* Goes to `callback` if code that C has called back stands between here and the base of the fiber: then
-   one of the traps on the way is that of caml_start_program. */
+/* Goes to `callback` if code that C has called back stands between here and the base of the fiber:
+   then one of the traps on the way is that of caml_start_program. */
         .macro  find_callbacks callback
         movq    haft_ocaml_callback_trap(%rip), %r10
 1:      cmpq    8(%r8), %r10
@@ -118,9 +120,9 @@
         jne     1b
         .endm
 
-/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is `continue`.
-   On to its parent, with the effect in rax, the handler's function for effects in rbx, the continuation in
-   rdi. */
+/* The fiber in rcx, which is suspended otherwise, gets the continuation in rax, whose code is
+   `continue`. On to its parent, with the effect in rax, the handler's function for effects in rbx,
+   the continuation in rdi. */
         .macro  capture continue
         movq    %rax, %rdi
         movq    CONTINUATION_EFFECT(%rdi), %rax
@@ -128,7 +130,8 @@
         to_parent
         .endm
 
-/* The fiber gets the continuation in rdi, whose state is written; the handler's function for effects in rbx. */
+/* The fiber gets the continuation in rdi, whose state is written; the handler's function for
+   effects in rbx. */
         .macro  capture_in continue
         movq    FIBER_HANDLER(%rcx), %rbx
         leaq    \continue(%rip), %r8
@@ -141,7 +144,8 @@
         movq    %rdi, FIBER_CONTINUATION(%rcx)
         .endm
 
-/* Calls a function of C that keeps rax, rcx and rdx for us; the flags tell whether its result is 0. */
+/* Calls a function of C that keeps rax, rcx and rdx for us; the flags tell whether its result is
+   0. */
         .macro  call_test function
         save    %rax
         save    %rcx
@@ -173,8 +177,8 @@
         load_thread
         .endm
 
-/* There is no memory for a stack: gives back those that nothing refers to any more. Keeps the values in
-   the first `used` of rax, rbx, rdi and rsi. */
+/* There is no memory for a stack: gives back those that nothing refers to any more. Keeps the
+   values in the first `used` of rax, rbx, rdi and rsi. */
         .macro  collect used
         .if     \used < 4
         movl    $1, %esi
@@ -187,8 +191,8 @@
 7:
         .endm
 
-/* What the caller does in tail position starts a nested fiber. The gaps that it would return to go: otherwise
-   each such fiber would leave one behind. Keeps rax, rbx and rdi. */
+/* What the caller does in tail position starts a nested fiber. The gaps that it would return to go:
+   otherwise each such fiber would leave one behind. Keeps rax, rbx and rdi. */
         .macro  pop_gaps
 10:     leaq    haft_ocaml_gap_returned(%rip), %r8
         cmpq    %r8, (%rsp)
@@ -216,8 +220,8 @@
 14:
         .endm
 
-/* Whether what the caller starts may be nested in the fiber that it runs on (nests.c): goes to `no`, or has the
-   scope of that in rdx. rsi: the caller's stack pointer. */
+/* Whether what the caller starts may be nested in the fiber that it runs on (nests.c): goes to
+   `no`, or has the scope of that in rdx. rsi: the caller's stack pointer. */
         .macro  may_nest no
         cmpq    $0, %fs:THREAD_STAMP(%r11)
         je      \no
@@ -244,8 +248,9 @@
 8:
         .endm
 
-/* The header of a nested fiber at rcx, where a line of the caches begins, without its handler. Its parent's scope
-   is in rdx, the parent's stack pointer in rsi; both stay. The exception pointer is still the parent's. */
+/* The header of a nested fiber at rcx, where a line of the caches begins, without its handler. Its
+   parent's scope is in rdx, the parent's stack pointer in rsi; both stay. The exception pointer is
+   still the parent's. */
         .macro  nest
         movq    (%rsi), %r8
         leaq    8(%rsi), %r9
@@ -303,8 +308,8 @@
 haft_ocaml_code_begin:
 
 /*
- * runstack f x handler: runs f x on a new fiber under the handler, then handler.retc or handler.exnc in
- * the caller's place.
+ * runstack f x handler: runs f x on a new fiber under the handler, then handler.retc or
+ * handler.exnc in the caller's place.
  *   in: rax f, rbx x, rdi handler
  *
  * The call is made under the local symbol __morestack: debuggers accept that the stack goes on at
@@ -520,13 +525,13 @@ haft_ocaml_nested_returned:
         end_function haft_ocaml_nested_raised
 
 /*
- * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. What is not
- * the common case, or is no mere switch, is left to perform_rarely (effect.ml).
+ * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. What
+ * is not the common case, or is no mere switch, is left to perform_rarely (effect.ml).
  *   in: rax effect
  *
- * A continuation that is made here knows that its fiber has nothing inside, and that there are no local roots
- * (haft_ocaml_continue_alone). (Loads and comparisons are cheap; but no more than a store or two retires
- * in a cycle.)
+ * A continuation that is made here knows that its fiber has nothing inside, and that there are no
+ * local roots (haft_ocaml_continue_alone). (Loads and comparisons are cheap; but no more than a
+ * store or two retires in a cycle.)
  */
         .macro  begin_capture stack
         leaq    -8*(CONTINUATION_FIELDS + 1)(%r15), %rdi
@@ -541,8 +546,8 @@ haft_ocaml_nested_returned:
         movq    %r9, CONTINUATION_STATE(%rdi)
         .endm
 
-/* Goes to `no` unless the nested fiber in rcx may be placed: it would have room on a shelf, and what has been
-   nested and placed below it is not too much. r8: the exception pointer; it stays. */
+/* Goes to `no` unless the nested fiber in rcx may be placed: it would have room on a shelf, and
+   what has been nested and placed below it is not too much. r8: the exception pointer; it stays. */
         .macro  may_place no
         movq    %rcx, %r9
         subq    %rsp, %r9
@@ -560,8 +565,8 @@ haft_ocaml_nested_returned:
 8:
         .endm
 
-/* Goes to `no` unless the gap in r9 is that of the fiber that was placed last, and this one, which has the
-   continuation. */
+/* Goes to `no` unless the gap in r9 is that of the fiber that was placed last, and this one, which
+   has the continuation. */
         .macro  at_gap_of fiber, continuation, no
         cmpq    haft_ocaml_placed(%rip), %r9
         jne     \no
@@ -592,8 +597,9 @@ haft_ocaml_nested_returned:
         begin_capture haft_ocaml_stack_young
         capture_in haft_ocaml_continue_alone
         to_parent
-/* Jumps to the clause for the effect in rax, by the handler's function in rbx: in rdi the continuation. A function
-   of two arguments is the clauses itself, or ends with haft_ocaml_pass. Any other is asked for the clause. */
+/* Jumps to the clause for the effect in rax, by the handler's function in rbx: in rdi the
+   continuation. A function of two arguments is the clauses itself, or ends with haft_ocaml_pass.
+   Any other is asked for the clause. */
 .Lask_handler:
         cmpb    $2, CLOSURE_ARITY(%rbx)
         jne     .Lask_function
@@ -625,10 +631,11 @@ haft_ocaml_asked:
         end_function haft_ocaml_perform
 
 /*
- * pass effect continuation: a handler has no clause for the effect: the fiber in which it was asked is
- * suspended, too, with the other one inside, and its handler is asked. If that is a mere switch, the continuation
- * becomes that of the outer fiber. Called like perform, in tail position of a handler's function. (Few branches
- * tell: a processor foresees at which handler this ends as long as it remembers the branches on the way there.)
+ * pass effect continuation: a handler has no clause for the effect: the fiber in which it was asked
+ * is suspended, too, with the other one inside, and its handler is asked. If that is a mere switch,
+ * the continuation becomes that of the outer fiber. Called like perform, in tail position of a
+ * handler's function. (Few branches tell: a processor foresees at which handler this ends as long
+ * as it remembers the branches on the way there.)
  *   in: rax effect, rbx continuation
  */
         function haft_ocaml_pass
@@ -675,8 +682,9 @@ haft_ocaml_asked:
         movq    %rdi, %rbx
         jmp     *haft_ocaml_decline(%rip)
 
-/* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when a collection
-   has found the continuation, is left to haft_ocaml_release, as is all that is rare. */
+/* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when
+   a collection has found the continuation, is left to haft_ocaml_release, as is all that is
+   rare. */
 .Ldecline_placed:
         leaq    haft_ocaml_stack_placed(%rip), %r8
         cmpq    %r8, CONTINUATION_STATE(%rdi)
@@ -693,7 +701,8 @@ haft_ocaml_asked:
         jne     .Ldecline
         cmpq    $0, FIBER_SERIAL(%rcx)
         jne     .Ldecline
-/* The parent in rcx, which is nested, is placed around the fiber in rsi, which is: the gap in r9 becomes its own. */
+/* The parent in rcx, which is nested, is placed around the fiber in rsi, which is: the gap in r9
+   becomes its own. */
 .Lpass_placed:
         movq    FIBER_SP(%rsi), %r8
         movq    FIBER_TOP(%rsi), %r10
@@ -721,8 +730,8 @@ haft_ocaml_asked:
 
         end_function haft_ocaml_pass
 
-/* The same, where code of the program's has run since the perform: the continuation may have been declined in a copy
-   of that code. */
+/* The same, where code of the program's has run since the perform: the continuation may have been
+   declined in a copy of that code. */
         function haft_ocaml_pass_after_guards
         jmp     *haft_ocaml_decline_after_guards(%rip)
         end_function haft_ocaml_pass_after_guards
@@ -734,8 +743,9 @@ haft_ocaml_asked:
         movq    STATE(exception_pointer), %r8
         may_place .Lperform_leaves_nest
         begin_capture haft_ocaml_stack_placed
-/* The fiber in rcx is placed: it stays where it is, and its handler is asked below it, beyond a gap. rax: the
-   effect; rdi: the continuation; r10: where the gap ends, the fiber's stack pointer if nothing is inside. */
+/* The fiber in rcx is placed: it stays where it is, and its handler is asked below it, beyond a
+   gap. rax: the effect; rdi: the continuation; r10: where the gap ends, the fiber's stack pointer
+   if nothing is inside. */
 .Lplace:
         movq    FIBER_PARENT_EXCEPTION(%rcx), %r8
         leaq    haft_ocaml_gap_raised(%rip), %r9
@@ -808,11 +818,11 @@ haft_ocaml_asked:
  * The same as a call, from a fiber with FIBER_CALLS.
  *
  * A processor predicts that the next return is to the place behind the last call. A clause that
- * continues at once does return there, to the perform; but one that returns to the code which resumed the
- * fiber does not, and after that wrong guess all that was remembered of the stack is off by one. Such
- * clauses are called from here, and the way on is a jump; so is that of `continue` into the fiber. Which
- * of the two a fiber needs is told by where it is continued from: in a clause, `continue` would return to
- * haft_ocaml_clause_returned.
+ * continues at once does return there, to the perform; but one that returns to the code which
+ * resumed the fiber does not, and after that wrong guess all that was remembered of the stack is
+ * off by one. Such clauses are called from here, and the way on is a jump; so is that of `continue`
+ * into the fiber. Which of the two a fiber needs is told by where it is continued from: in a
+ * clause, `continue` would return to haft_ocaml_clause_returned.
  *
  * Where a clause in tail position already runs under such a call, the frame is used again.
  */
@@ -856,8 +866,8 @@ haft_ocaml_clause_returned:
         jmp     .Lcall_clause
         end_function haft_ocaml_perform_by_call
 
-/* The same, from a nested fiber, which is placed, or goes to a shelf or a stack of its own. rsi: the fiber of
-   OCaml inside, or 0. */
+/* The same, from a nested fiber, which is placed, or goes to a shelf or a stack of its own. rsi:
+   the fiber of OCaml inside, or 0. */
         function haft_ocaml_perform_nested
 .Lcapture_nested:
         leaq    FIBER_SCOPE(%rcx), %r8
@@ -953,10 +963,10 @@ haft_ocaml_clause_returned:
         end_function haft_ocaml_perform_slow
 
 /*
- * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too, and the
- * handler of that one is asked. Called like perform, with a continuation that is YOUNG and in tail
- * position: the inner fiber goes on in the place of the caller's caller. Or with one that is PLACED, which
- * haft_ocaml_release has said may be passed.
+ * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too,
+ * and the handler of that one is asked. Called like perform, with a continuation that is YOUNG and
+ * in tail position: the inner fiber goes on in the place of the caller's caller. Or with one that
+ * is PLACED, which haft_ocaml_release has said may be passed.
  */
         function haft_ocaml_reperform
         leaq    haft_ocaml_stack_placed(%rip), %r8
@@ -1049,8 +1059,8 @@ haft_ocaml_clause_returned:
         end_function haft_ocaml_reperform
 
 /*
- * A gap (layout.h). A clause that runs in place has returned, or raised an exception: its fiber, if it is
- * still there, goes to a shelf.
+ * A gap (layout.h). A clause that runs in place has returned, or raised an exception: its fiber, if
+ * it is still there, goes to a shelf.
  *   in: rax the result; rsp the gap
  */
         function haft_ocaml_gap
@@ -1111,8 +1121,8 @@ haft_ocaml_gap_returned:
         to_child_stack
         .endm
 
-/* Enters the suspended fiber in rcx, which has rdx for a continuation from now on, with whatever is in
-   rax, rbx and rdi. Goes to `slow` if that takes more than a switch. */
+/* Enters the suspended fiber in rcx, which has rdx for a continuation from now on, with whatever is
+   in rax, rbx and rdi. Goes to `slow` if that takes more than a switch. */
         .macro  enter slow
         cmpq    $0, FIBER_SERIAL(%rcx)
         jne     \slow
@@ -1265,8 +1275,8 @@ haft_ocaml_gap_returned:
         je      .Lno_memory
 1:      load_thread
 .Lcontinue_elsewhere:
-        /* By a clause that was called, and ends with this? Then its frame goes, and the next one need not be
-           called. By any other code: clauses of this fiber seem to return. */
+        /* By a clause that was called, and ends with this? Then its frame goes, and the next one
+           need not be called. By any other code: clauses of this fiber seem to return. */
         movl    $FIBER_CALLS, %edx
         leaq    haft_ocaml_clause_returned(%rip), %r8
         cmpq    %r8, (%rsp)
@@ -1349,7 +1359,8 @@ haft_ocaml_gap_returned:
         end_function haft_ocaml_continue_placed
 
 /*
- * resume_with continuation argument function: function argument, called where the fiber was suspended.
+ * resume_with continuation argument function: function argument, called where the fiber was
+ * suspended.
  *   in: rax continuation, rbx argument, rdi closure
  */
         function haft_ocaml_resume_with
@@ -1408,7 +1419,8 @@ haft_ocaml_gap_returned:
         movl    $1, %eax
         jmp     *(%rbx)
 
-/* The fiber in rcx was looked through, or the thread is new to libhaft, or the caller has local roots. */
+/* The fiber in rcx was looked through, or the thread is new to libhaft, or the caller has local
+   roots. */
 .Lenter_slow:
         save    %rbx
         save    %rcx
@@ -1439,7 +1451,8 @@ haft_ocaml_gap_returned:
         jmp     *(%rbx)
         end_function haft_ocaml_resume_with
 
-/* resume_under continuation argument function handler: the same, with another handler from now on. */
+/* resume_under continuation argument function handler: the same, with another handler from now
+   on. */
         function haft_ocaml_resume_under
         jmp     .Lresume
         end_function haft_ocaml_resume_under
@@ -1484,8 +1497,8 @@ haft_ocaml_collected:
         end_function haft_ocaml_overflowed
 
 /*
- * An exception has left a fiber of C: rsp is past the trap in its `struct crossing`, on the stack of its
- * resumer, which must not be written to. Goes on on the fiber's own.
+ * An exception has left a fiber of C: rsp is past the trap in its `struct crossing`, on the stack
+ * of its resumer, which must not be written to. Goes on on the fiber's own.
  *   in: rax exception
  */
         function haft_ocaml_escape
