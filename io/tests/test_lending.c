@@ -18,6 +18,7 @@ static const haft_io_run_options_t *options;
 /* ---- A connection, whose other end writes at once ---- */
 
 static int ends[2]; /* [0] is read */
+static _Atomic int putting;
 
 static void connect_ends(void) {
     int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
@@ -27,6 +28,8 @@ static void connect_ends(void) {
     haft_io_close(listener);
 }
 static void close_ends(void) {
+    while (putting != 0)
+        haft_io_yield();
     for (int i = 0; i < 2; i++)
         CHECK_EQUAL(haft_io_close(ends[i]), 0);
 }
@@ -41,12 +44,17 @@ static void check_lent(const void **bytes, const char *text) {
 static void *put_later(void *text) {
     haft_io_sleep(HAFT_IO_MILLISECOND);
     put(text);
+    putting--;
     return NULL;
+}
+static void put_soon(const char *text) {
+    putting++;
+    haft_io_spawn(put_later, (void *)(uintptr_t)text);
 }
 /* From now on the kernel gives what comes by itself, if it can. */
 static void read_first(void) {
     const void *bytes = NULL;
-    haft_io_spawn(put_later, "first");
+    put_soon("first");
     check_lent(&bytes, "first");
     haft_io_give_back(bytes);
 }
@@ -66,9 +74,9 @@ BODY(read_until_end) {
     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     put("one");
     check_lent(&bytes, "one");
-    haft_io_spawn(put_later, "two");
+    put_soon("two");
     check_lent(&bytes, "two");
-    haft_io_spawn(put_later, "three");
+    put_soon("three");
     check_lent(&bytes, "three");
     shutdown(ends[1], SHUT_WR);
     for (int i = 0; i < 3; i++) {
@@ -156,7 +164,7 @@ BODY(read_in_other_ways) {
 
     read_first();
     let_arrive("ghi");
-    haft_io_spawn(put_later, "jk");
+    put_soon("jk");
     CHECK_EQUAL(haft_io_receive(ends[0], buffer, 5, MSG_WAITALL), 5);
     CHECK(memcmp(buffer, "ghijk", 5) == 0);
 
@@ -186,7 +194,7 @@ BODY(poll_before_reading) {
             CHECK_EQUAL(haft_io_poll(&entry, 1, HAFT_IO_FOREVER), 1);
         CHECK_EQUAL(haft_io_read(ends[0], &byte, 1), 1);
         CHECK_EQUAL(haft_io_poll(&entry, 1, 0), 0);
-        haft_io_spawn(put_later, "y");
+        put_soon("y");
         CHECK_EQUAL(haft_io_poll(&entry, 1, HAFT_IO_FOREVER), 1);
         CHECK_EQUAL(haft_io_read(ends[0], &byte, 1), 1);
         CHECK_EQUAL(byte, 'y');
@@ -229,13 +237,13 @@ BODY(read_beside_a_watcher) {
     char buffer[8];
     connect_ends();
     read_first();
-    haft_io_spawn(put_later, "one");
+    put_soon("one");
     haft_io_task_t *watcher = haft_io_async(wait_for_the_end, NULL);
     check_lent(&bytes, "one");
     let_arrive("two");
     CHECK_EQUAL(haft_io_read(ends[0], buffer, sizeof buffer), 3);
     CHECK(memcmp(buffer, "two", 3) == 0);
-    haft_io_spawn(put_later, "three");
+    put_soon("three");
     check_lent(&bytes, "three");
     shutdown(ends[1], SHUT_WR);
     CHECK_EQUAL(haft_io_join(watcher, &events), 0);
@@ -541,7 +549,7 @@ BODY(read_other_descriptors) {
     check_lent(&bytes, "pipe");
     close_ends();
     CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    haft_io_spawn(put_later, "local");
+    put_soon("local");
     check_lent(&bytes, "local");
     /* Nothing is read ahead that may come with a descriptor. */
     CHECK_EQUAL(haft_io_send_descriptor(ends[1], ends[1]), 0);
