@@ -24,8 +24,7 @@ typedef enum seff_coroutine_state {
     RUNNING             /* runs, or waits for a coroutine that it resumed */
 } seff_coroutine_state_t;
 
-/* May be a local variable; must not be copied while in use. Only `state` is for programs to
-   read. */
+/* May be a local variable; must not be copied while in use. Only `state` is for programs to read. */
 typedef struct seff_coroutine {
     struct haft_fiber *fiber; /* NULL: finished, or released */
     effect_set handled;       /* the set that the fiber handles, while the coroutine can be resumed;

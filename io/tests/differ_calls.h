@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of haft/io.h that differ.c compares, as a table, and what each promises to be, by
- * the system's own calls in an ordinary thread. EINTR ends one of these, so that a signal can stand
- * for a cancel.
+ * The functions of haft/io.h that differ.c compares, as a table, and what each promises to be, by the system's own calls
+ * in an ordinary thread. EINTR ends one of these, so that a signal can stand for a cancel.
  */
 #ifndef HAFT_IO_TESTS_DIFFER_CALLS_H
 #define HAFT_IO_TESTS_DIFFER_CALLS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The effects of programs on libhaft: for each of them the calls that a C program would write by
-   hand, and the clauses of handlers. */
+/* The effects of programs on libhaft: for each of them the calls that a C program would write by hand, and
+   the clauses of handlers. */
 #ifndef HAFT_FUZZ_EFFECTS_H
 #define HAFT_FUZZ_EFFECTS_H
 

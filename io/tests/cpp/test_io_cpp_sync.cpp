@@ -322,8 +322,7 @@ static void what_is_not_sent_is_the_callers_still() {
     });
 }
 
-/* What a destructor can do at once no cancel keeps it from, however much that is: as a cleanup of
-   C. */
+/* What a destructor can do at once no cancel keeps it from, however much that is: as a cleanup of C. */
 static void a_destructor_does_at_once_what_it_can_however_much_that_is() {
     enum { VERY_MANY = 200 };
     std::thread another([] {}); /* While there is one, no channel is simple. */

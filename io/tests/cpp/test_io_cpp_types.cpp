@@ -10,8 +10,7 @@
 namespace io = haft::io;
 using namespace std::chrono_literals;
 
-/* Templates that take anything, with the names of the library's, found for the types of this
-   namespace. */
+/* Templates that take anything, with the names of the library's, found for the types of this namespace. */
 namespace app {
 #define TAKES_ANYTHING(name)                                                                       \
     template <typename... Any>                                                                     \

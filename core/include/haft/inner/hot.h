@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hot paths: finding a handler, suspending a fiber, resuming one. Everything here is inlined
- * into the caller; for what is rare, the caller calls a function of the library that is marked
- * cold.
+ * The hot paths: finding a handler, suspending a fiber, resuming one. Everything here is inlined into
+ * the caller; for what is rare, the caller calls a function of the library that is marked cold.
  *
  * Invariants
  * - The thread is looked up afresh after every switch: a fiber may wake up on another thread, so no
  *   address derived from the thread pointer survives a switch (hafti_thread is volatile assembly).
  * - The resumer opens `gate` when it has arrived back; the fiber does not open it on its way out,
  *   because its context is not complete before.
- * - Two threads that resume one fiber at once cannot both get in. The hot path, which only the
- *   scope named by `owner` can take, closes the gate and then reads `owner` again. A resume from
- *   another scope writes `owner`, makes the first thread's stores visible (membarrier, on the slow
- *   path only), and then exchanges the gate. So one of the two threads sees the other. With three
+ * - Two threads that resume one fiber at once cannot both get in. The hot path, which only the scope
+ *   named by `owner` can take, closes the gate and then reads `owner` again. A resume from another
+ *   scope writes `owner`, makes the first thread's stores visible (membarrier, on the slow path
+ *   only), and then exchanges the gate. So one of the two threads sees the other. With three
  *   threads, the second may have overwritten what the third wrote into `owner`: so a resume from
  *   another scope reads `owner` once more, before it changes anything else.
  */
@@ -232,9 +231,8 @@ HAFTI_INLINE bool hafti_is_on(const haft_fiber_t *fiber) {
 
 /*
  * Whether the effect is a request to the current scope, which then is a fiber's: if the set of that
- * has the number of one in which the effect was found to be a request. Neither the cache of the
- * scope is touched, which lies on further lines of the fiber's header, nor has a new fiber to look
- * first.
+ * has the number of one in which the effect was found to be a request. Neither the cache of the scope
+ * is touched, which lies on further lines of the fiber's header, nor has a new fiber to look first.
  */
 HAFTI_INLINE bool hafti_is_requested(hafti_here_t here, const haft_effect_t *effect) {
     uint32_t requested = __atomic_load_n(&effect->requested, __ATOMIC_RELAXED);
@@ -327,8 +325,8 @@ HAFTI_INLINE void *hafti_perform_found(hafti_here_t here, hafti_found_t found,
                                        haft_effect_t *effect, void *payload, size_t result_size) {
     if (HAFTI_UNLIKELY((found.with & HAFTI_CLAUSE_MARK) != 0 || hafti_exceptions_pending(here)))
         return hafti_suspend_slow(found, effect, payload);
-    /* Mostly it is the innermost handler's. A predicted branch then stands in for a load, on which
-       the address of the whole switch would wait. */
+    /* Mostly it is the innermost handler's. A predicted branch then stands in for a load, on which the
+       address of the whole switch would wait. */
     hafti_scope_t *scope = found.scope;
     if (HAFTI_LIKELY(scope == here.current)) {
         scope = here.current;

@@ -98,8 +98,7 @@ struct haft_effect {
        (lookup.c). */
     uint32_t place;
     bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
-    /* The number of a set in which it is a request; 0: none is known, or a clause was found
-       since. */
+    /* The number of a set in which it is a request; 0: none is known, or a clause was found since. */
     uint32_t requested;
 };
 

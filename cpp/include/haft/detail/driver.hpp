@@ -143,8 +143,7 @@ struct driver {
             place, [&]() -> Answer { return static_cast<Answer>(handler(std::move(payload))); });
     }
 
-    /* The computation has returned, or a clause in place has thrown and its performer is
-       unwound. */
+    /* The computation has returned, or a clause in place has thrown and its performer is unwound. */
     template <typename Holder>
     static __attribute__((noinline)) ending finish(computation *task, haft_request_t request,
                                                    void *place) {

@@ -40,9 +40,9 @@
  *   written in full.
  * - A cancel does not unwind the frames of a library, which are not prepared for it. The call fails
  *   with ECANCELED (getaddrinfo: EAI_SYSTEM), and so does every later wait of the library, until
- *   the task comes to a wait of its own, which unwinds. A sleep whose caller asks what is left ends
- *   as by a signal (EINTR), and nothing is left: such callers know of no other error. Operations
- *   that can be done at once are done; work that the pool has begun is waited for.
+ *   the task comes to a wait of its own, which unwinds. A sleep whose caller asks what is left
+ *   ends as by a signal (EINTR), and nothing is left: such callers know of no other error. Operations that can be done at once are
+ *   done; work that the pool has begun is waited for.
  * - select and pselect with a count beyond FD_SETSIZE look, like the kernel, at no more members of
  *   the sets than the process's table of descriptors has room for (FDSize in /proc/self/status;
  *   FD_SETSIZE if that cannot be read).
