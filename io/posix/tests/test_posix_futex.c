@@ -189,7 +189,7 @@ static void wake_six(bool are_threads, bool is_private) {
     CHECK_EQUAL(futex_with(&first, FUTEX_WAKE_BITSET | flag, INT_MAX, NULL, NULL, 8), 0);
     CHECK_EQUAL(futex_with(&first, FUTEX_WAKE_BITSET | flag, 1, NULL, NULL, 4), 1);
     await_woken(&six, 1);
-    CHECK_EQUAL(six.waiters[2].woken + six.waiters[5].woken, 1);
+    CHECK_EQUAL(load(&six.waiters[2].woken) + load(&six.waiters[5].woken), 1);
     CHECK_EQUAL(futex_with(&first, FUTEX_WAKE_BITSET | flag, INT_MAX, NULL, NULL, 6), 3);
     await_woken(&six, 4);
     CHECK_EQUAL(futex(&first, FUTEX_WAKE | flag, 0), 1);
