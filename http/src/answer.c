@@ -43,23 +43,28 @@ static int send_gathered(haft_http_request_t *request) {
     return size != 0 ? hafti_http_answer_send(request, answer->block, size) : 0;
 }
 
-static int gather(haft_http_request_t *request, const void *bytes, size_t size) {
+/* Where the block has room for `size` bytes, or else NULL. A block has HAFT_IO_LENT_SIZE; for more, what it has is sent. */
+static char *room_for(haft_http_request_t *request, size_t size, int *code) {
     hafti_http_answer_t *answer = &request->answer;
-    if (answer->failed)
-        return -EPIPE;
+    *code = answer->failed ? -EPIPE : 0;
+    if (*code == 0 && answer->block == NULL && (answer->block = haft_io_lend()) == NULL)
+        *code = fail(request, -ENOMEM);
+    if (*code == 0 && size > HAFT_IO_LENT_SIZE - answer->size)
+        *code = send_gathered(request);
+    return *code == 0 ? answer->block + answer->size : NULL;
+}
+
+static int gather(haft_http_request_t *request, const void *bytes, size_t size) {
+    int code;
     if (size == 0)
         return 0;
-    if (answer->block == NULL && (answer->block = haft_io_lend()) == NULL)
-        return fail(request, -ENOMEM);
-    if (size > HAFT_IO_LENT_SIZE - answer->size) {
-        int code = send_gathered(request);
-        if (code != 0)
-            return code;
-        if (size > HAFT_IO_LENT_SIZE)
-            return hafti_http_answer_send(request, bytes, size);
-    }
-    memcpy(answer->block + answer->size, bytes, size);
-    answer->size += size;
+    char *to = room_for(request, size, &code);
+    if (to == NULL)
+        return code;
+    if (size > HAFT_IO_LENT_SIZE)
+        return hafti_http_answer_send(request, bytes, size);
+    memcpy(to, bytes, size);
+    request->answer.size += size;
     return 0;
 }
 
@@ -156,9 +161,15 @@ static char *put_connection(char *to, const haft_http_request_t *request) {
 }
 
 static int gather_head(haft_http_request_t *request, const char *type, uint64_t size) {
-    const hafti_http_answer_t *answer = &request->answer;
-    char line[320];
-    char *to = put_text(line, "HTTP/1.1 ");
+    enum {
+        MOST = 320
+    }; /* bytes of what is neither the type nor a field that the handler has set */
+    hafti_http_answer_t *answer = &request->answer;
+    int code;
+    char *begin = room_for(request, MOST, &code);
+    if (begin == NULL)
+        return code;
+    char *to = put_text(begin, "HTTP/1.1 ");
     to = put_number(to, (uint64_t)answer->status, 10);
     *to++ = ' ';
     to = put_text(to, reason_of(answer->status));
@@ -173,10 +184,11 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
         to = put_text(to, "\r\n");
     }
     to = put_connection(to, request);
-    int code = gather(request, line, (size_t)(to - line));
-    if (code == 0 && type != NULL) {
-        code = gather_text(request, "Content-Type: ");
-        code = code == 0 ? gather_text(request, type) : code;
+    if (type != NULL)
+        to = put_text(to, "Content-Type: ");
+    answer->size += (size_t)(to - begin);
+    if (type != NULL) {
+        code = gather_text(request, type);
         code = code == 0 ? gather_text(request, "\r\n") : code;
     }
     if (code == 0)

@@ -160,9 +160,6 @@ bool hafti_http_message_field(const hafti_http_message_t *message, const char *n
 bool hafti_http_message_is_kept(const hafti_http_message_t *message);
 /* All fields of a name, as haft_http_header. */
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
-/* Whether bytes can stand in a target, and in what is before it: a host, with or without a port. */
-bool hafti_http_is_target(hafti_http_text_t text);
-bool hafti_http_is_authority(hafti_http_text_t text);
 /* Gives a chunked body's bytes, or trailers, to the parser. */
 llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const char *bytes,
                                         size_t size);
@@ -178,8 +175,14 @@ static inline int64_t hafti_http_deadline(int64_t now, int64_t time) {
 /* ---- text.c --------------------------------------------------------------------------------- */
 
 bool hafti_http_is_token(const char *text, size_t size);
-bool hafti_http_is_value(const char *text, size_t size);               /* of a field */
-bool hafti_http_same(const char *text, size_t size, const char *word); /* ignoring case */
+bool hafti_http_is_value(const char *text, size_t size); /* of a field */
+bool hafti_http_is_target(hafti_http_text_t text);
+/* A host, with or without a port (RFC 3986, 3.2.2): whether its bytes are of those. */
+bool hafti_http_is_authority(hafti_http_text_t text);
+/* Ignoring case. */
+static inline bool hafti_http_same(const char *text, size_t size, const char *word) {
+    return strlen(word) == size && strncasecmp(text, word, size) == 0;
+}
 /* The next part of a list that a comma, or another byte, divides, without spaces around it; false at the end. */
 bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text_t *part);
 /* Decodes %XX, and with `plus` '+' as a space, to `into`, which has room for `size` bytes: how many there are, or

@@ -113,9 +113,11 @@ static int refuse(hafti_http_message_t *message, int status) {
 
 bool hafti_http_message_field(const hafti_http_message_t *message, const char *name, size_t *from,
                               hafti_http_text_t *value) {
+    size_t size = strlen(name);
     while (*from < message->field_count) {
         const hafti_http_field_t *field = &message->fields[(*from)++];
-        if (hafti_http_same(message->block + field->name, field->name_size, name)) {
+        if (field->name_size == size &&
+            strncasecmp(message->block + field->name, name, size) == 0) {
             *value = (hafti_http_text_t){message->block + field->value, field->value_size};
             return true;
         }
@@ -163,34 +165,12 @@ static bool is_http_1_1(const hafti_http_message_t *message) {
     return message->parser.http_minor == 1;
 }
 
-/* A host, with or without a port (RFC 3986, 3.2.2): what is after its bytes is for who asks for them. */
-bool hafti_http_is_authority(hafti_http_text_t text) {
-    static const char marks[] = "-._~%!$&'()*+,;=:[]";
-    for (size_t i = 0; i < text.size; i++) {
-        char byte = text.bytes[i];
-        bool is_alphanumeric =
-            (byte >= '0' && byte <= '9') || ((byte | 32) >= 'a' && (byte | 32) <= 'z');
-        if (!is_alphanumeric && (byte == '\0' || strchr(marks, byte) == NULL))
-            return false;
-    }
-    return true;
-}
-
 /* 9112, 3.2: none is an error but in HTTP/1.0, and so are two. */
 static int check_host(hafti_http_message_t *message) {
     hafti_http_text_t host = {NULL, 0};
     size_t count = count_fields(message, "Host", &host);
     bool is_good = count == 1 ? hafti_http_is_authority(host) : count == 0 && !is_http_1_1(message);
     return is_good ? 0 : refuse(message, 400);
-}
-
-bool hafti_http_is_target(hafti_http_text_t target) {
-    for (size_t i = 0; i < target.size; i++) {
-        char byte = target.bytes[i];
-        if (byte <= ' ' || byte == 127 || strchr("\"#<>\\", byte) != NULL)
-            return false;
-    }
-    return true;
 }
 
 /* The absolute form is that of a proxy's client, and a server takes it, too (9112, 3.2.2): from here on the target is

@@ -145,7 +145,9 @@ void hafti_http_routes_free(hafti_http_node_t *node) {
 /* A path that has come: its parts as they came, and decoded. */
 typedef struct {
     size_t count;
-    hafti_http_text_t raw[HAFTI_HTTP_PARTS], parts[HAFTI_HTTP_PARTS];
+    struct {
+        hafti_http_text_t raw, decoded;
+    } parts[HAFTI_HTTP_PARTS];
     const char *end;
 } path_t;
 
@@ -167,8 +169,8 @@ static int split(hafti_http_message_t *message, hafti_http_text_t text, path_t *
     for (hafti_http_text_t part; next_of_path(&text, &part); path->count++) {
         if (path->count == HAFTI_HTTP_PARTS)
             return -EMSGSIZE;
-        path->raw[path->count] = path->parts[path->count] = part;
-        int code = decode_part(message, &path->parts[path->count]);
+        path->parts[path->count].raw = path->parts[path->count].decoded = part;
+        int code = decode_part(message, &path->parts[path->count].decoded);
         if (code != 0)
             return code;
     }
@@ -193,7 +195,7 @@ static bool find_capture(const hafti_http_node_t *node, const path_t *path, size
                          hafti_http_match_t *match) {
     size_t count = match->count;
     for (; node != NULL; node = node->sibling, match->count = count) {
-        capture(node, match, path->raw[at]);
+        capture(node, match, path->parts[at].raw);
         if (find(node, path, at + 1, match))
             return true;
     }
@@ -204,7 +206,7 @@ static bool find_rest(const hafti_http_node_t *node, const path_t *path, size_t 
                       hafti_http_match_t *match) {
     if (node == NULL)
         return false;
-    const char *start = path->raw[at].bytes;
+    const char *start = path->parts[at].raw.bytes;
     capture(node, match, (hafti_http_text_t){start, (size_t)(path->end - start)});
     return found(node, match);
 }
@@ -213,7 +215,7 @@ static bool find(const hafti_http_node_t *node, const path_t *path, size_t at,
                  hafti_http_match_t *match) {
     if (at == path->count)
         return found(node, match);
-    hafti_http_text_t part = path->parts[at];
+    hafti_http_text_t part = path->parts[at].decoded;
     const hafti_http_node_t *child = child_with_text(node->texts, part.bytes, part.size);
     return (child != NULL && find(child, path, at + 1, match)) ||
            (part.size != 0 && find_capture(node->capture, path, at, match)) ||

@@ -4,31 +4,52 @@
 
 #include <strings.h>
 
-static const char token_marks[] = "!#$%&'*+-.^_`|~";
+/* What a byte may be a part of. */
+enum { TOKEN = 1, TARGET = 2, AUTHORITY = 4, VALUE = 8 };
 
-static bool is_token_byte(unsigned char byte) {
-    return (byte >= '0' && byte <= '9') || ((byte | 32) >= 'a' && (byte | 32) <= 'z') ||
-           (byte != '\0' && strchr(token_marks, byte) != NULL);
+/* A row has 16 bytes; those of ASCII begin with the third. */
+/* clang-format off */
+static const unsigned char parts_of[256] = {
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    8, 15, 8, 9, 15, 15, 15, 15, 14, 14, 15, 15, 14, 15, 15, 10,
+    15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 14, 14, 8, 14, 8, 10,
+    10, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15,
+    15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 14, 8, 14, 11, 15,
+    11, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15,
+    15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 10, 11, 10, 15, 0,
+    8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
+    8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
+    8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
+    8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
+    8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
+    8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
+    8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
+    8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
+};
+/* clang-format on */
+
+static bool are_all(const char *bytes, size_t size, unsigned part) {
+    unsigned common = part;
+    for (size_t i = 0; i < size; i++)
+        common &= parts_of[(unsigned char)bytes[i]];
+    return common != 0;
 }
 
 bool hafti_http_is_token(const char *text, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        if (!is_token_byte((unsigned char)text[i]))
-            return false;
-    return size != 0;
+    return size != 0 && are_all(text, size, TOKEN);
 }
 
 bool hafti_http_is_value(const char *text, size_t size) {
-    for (size_t i = 0; i < size; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        if ((byte < ' ' && byte != '\t') || byte == 127)
-            return false;
-    }
-    return true;
+    return are_all(text, size, VALUE);
 }
 
-bool hafti_http_same(const char *text, size_t size, const char *word) {
-    return strncasecmp(text, word, size) == 0 && word[size] == '\0';
+bool hafti_http_is_target(hafti_http_text_t text) {
+    return are_all(text.bytes, text.size, TARGET);
+}
+
+bool hafti_http_is_authority(hafti_http_text_t text) {
+    return are_all(text.bytes, text.size, AUTHORITY);
 }
 
 static bool is_space(char byte) {
