@@ -184,6 +184,7 @@ static void begin_request(haft_http_request_t *request, connection_t *connection
 static void answer_refused(haft_http_request_t *request) {
     hafti_http_message_t *message = &request->message;
     request->method = "?";
+    message->field_count = 0;        /* it has no memory for them, or for too few */
     message->target = message->head; /* an empty one */
     message->target_size = 0;
     message->block[message->head] = '\0';

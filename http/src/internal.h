@@ -7,7 +7,8 @@
  *
  * Memory of a connection. While it waits for a request it has its frame on the task's stack, and
  * nothing else. A request has a block of haft_io_lend for its head, what is left of which is its
- * memory (memory.c); what it reads of the network is lent by haft_io_read_lent; what it answers is
+ * memory (memory.c), for the table of its fields and the parts of its path, too: blocks that
+ * connections use by turns stay in the processor's cache, their stacks do not; what it reads of the network is lent by haft_io_read_lent; what it answers is
  * gathered in a block of haft_io_lend, which haft_io_exchange gives back. Blocks are recycled by
  * libhaft-io, so no request of usual size allocates.
  */
@@ -116,7 +117,7 @@ typedef struct {
 
     size_t target, target_size;
     size_t field_count;
-    hafti_http_field_t fields[HAFTI_HTTP_FIELDS];
+    hafti_http_field_t *fields; /* room for as many as the limit says, once the head has come */
     bool too_many_fields;
     int status; /* with which a message that is not good is answered */
 

@@ -332,6 +332,10 @@ static int parse(hafti_http_message_t *message) {
     int refused = is_request ? check_request_line(message) : check_status_line(message);
     if (refused != 0)
         return refused;
+    message->fields =
+        hafti_http_allocate(message, message->limits->fields * sizeof *message->fields);
+    if (message->fields == NULL)
+        return -ENOMEM;
     llhttp_errno_t code = hafti_http_message_parse(message, message->block, message->head);
     if (code == HPE_PAUSED && message->parser.error_pos == message->block + message->head)
         return is_request ? check_request(message) : check_answer(message);
@@ -344,9 +348,7 @@ static int parse(hafti_http_message_t *message) {
 
 void hafti_http_message_begin(hafti_http_message_t *message, hafti_http_stream_t *stream,
                               const haft_http_limits_t *limits, llhttp_type_t type) {
-    memset(message, 0, offsetof(hafti_http_message_t, fields));
-    memset(&message->too_many_fields, 0,
-           sizeof *message - offsetof(hafti_http_message_t, too_many_fields));
+    memset(message, 0, sizeof *message);
     message->stream = stream;
     message->limits = limits;
     message->limit = limits->body;

@@ -144,10 +144,11 @@ void hafti_http_routes_free(hafti_http_node_t *node) {
 
 /* A path that has come: its parts as they came, and decoded. */
 typedef struct {
+    hafti_http_text_t raw, decoded;
+} part_t;
+typedef struct {
     size_t count;
-    struct {
-        hafti_http_text_t raw, decoded;
-    } parts[HAFTI_HTTP_PARTS];
+    part_t *parts;
     const char *end;
 } path_t;
 
@@ -162,19 +163,26 @@ static int decode_part(hafti_http_message_t *message, hafti_http_text_t *part) {
     return 0;
 }
 
+static size_t count_parts(hafti_http_text_t path) {
+    size_t count = 0;
+    for (hafti_http_text_t part; next_of_path(&path, &part);)
+        count++;
+    return count;
+}
+
 static int split(hafti_http_message_t *message, hafti_http_text_t text, path_t *path) {
-    path->count = 0;
     path->end = text.bytes + text.size;
     text = (hafti_http_text_t){text.bytes + 1, text.size - 1};
-    for (hafti_http_text_t part; next_of_path(&text, &part); path->count++) {
-        if (path->count == HAFTI_HTTP_PARTS)
-            return -EMSGSIZE;
-        path->parts[path->count].raw = path->parts[path->count].decoded = part;
-        int code = decode_part(message, &path->parts[path->count].decoded);
-        if (code != 0)
-            return code;
+    path->count = count_parts(text);
+    if (path->count > HAFTI_HTTP_PARTS)
+        return -EMSGSIZE;
+    path->parts = hafti_http_allocate(message, path->count * sizeof *path->parts);
+    int code = path->parts != NULL ? 0 : -ENOMEM;
+    for (part_t *part = path->parts; code == 0 && next_of_path(&text, &part->raw); part++) {
+        part->decoded = part->raw;
+        code = decode_part(message, &part->decoded);
     }
-    return 0;
+    return code;
 }
 
 static bool find(const hafti_http_node_t *node, const path_t *path, size_t at,
