@@ -151,14 +151,31 @@ const char *hafti_http_message_header(hafti_http_message_t *message, const char 
     return all;
 }
 
-/* How many fields have the name; `*value` is the first one's. */
-static size_t count_fields(const hafti_http_message_t *message, const char *name,
-                           hafti_http_text_t *value) {
-    size_t count = 0, from = 0;
-    for (hafti_http_text_t each; hafti_http_message_field(message, name, &from, &each); count++)
-        if (count == 0)
-            *value = each;
-    return count;
+/* The fields that say how a message is to be read. */
+enum { HOST, CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT, KNOWN };
+
+/* How many fields have a name, and what the first of them says. */
+typedef struct {
+    size_t count;
+    hafti_http_text_t first;
+} known_t;
+
+static void find_known(const hafti_http_message_t *message, known_t known[KNOWN]) {
+    static const hafti_http_text_t names[KNOWN] = {
+        [HOST] = {"Host", 4},
+        [CONTENT_LENGTH] = {"Content-Length", 14},
+        [TRANSFER_ENCODING] = {"Transfer-Encoding", 17},
+        [EXPECT] = {"Expect", 6},
+    };
+    memset(known, 0, KNOWN * sizeof *known);
+    for (size_t i = 0; i < message->field_count; i++) {
+        const hafti_http_field_t *field = &message->fields[i];
+        const char *name = message->block + field->name, *value = message->block + field->value;
+        for (size_t j = 0; j < KNOWN; j++)
+            if (field->name_size == names[j].size &&
+                strncasecmp(name, names[j].bytes, names[j].size) == 0 && known[j].count++ == 0)
+                known[j].first = (hafti_http_text_t){value, field->value_size};
+    }
 }
 
 static bool is_http_1_1(const hafti_http_message_t *message) {
@@ -166,10 +183,9 @@ static bool is_http_1_1(const hafti_http_message_t *message) {
 }
 
 /* 9112, 3.2: none is an error but in HTTP/1.0, and so are two. */
-static int check_host(hafti_http_message_t *message) {
-    hafti_http_text_t host = {NULL, 0};
-    size_t count = count_fields(message, "Host", &host);
-    bool is_good = count == 1 ? hafti_http_is_authority(host) : count == 0 && !is_http_1_1(message);
+static int check_host(hafti_http_message_t *message, const known_t *host) {
+    bool is_good = host->count == 1 ? hafti_http_is_authority(host->first)
+                                    : host->count == 0 && !is_http_1_1(message);
     return is_good ? 0 : refuse(message, 400);
 }
 
@@ -251,38 +267,37 @@ static int read_coding(hafti_http_message_t *message, hafti_http_text_t text) {
 }
 
 /* How long the body is. 9112, 6.3: a length and a coding at once is what a smuggler sends. */
-static int check_length(hafti_http_message_t *message) {
-    hafti_http_text_t length = {NULL, 0}, coding = {NULL, 0};
-    size_t lengths = count_fields(message, "Content-Length", &length);
-    size_t codings = count_fields(message, "Transfer-Encoding", &coding);
-    if (lengths + codings > 1)
+static int check_length(hafti_http_message_t *message, const known_t *length,
+                        const known_t *coding) {
+    if (length->count + coding->count > 1)
         return refuse(message, 400);
-    if (codings == 1)
-        return read_coding(message, coding);
-    return lengths == 1 ? read_length(message, length) : 0;
+    if (coding->count == 1)
+        return read_coding(message, coding->first);
+    return length->count == 1 ? read_length(message, length->first) : 0;
 }
 
 /* 9110, 10.1.1. */
-static int check_expectation(hafti_http_message_t *message) {
-    hafti_http_text_t expected = {NULL, 0};
-    if (count_fields(message, "Expect", &expected) == 0)
+static int check_expectation(hafti_http_message_t *message, const known_t *expected) {
+    if (expected->count == 0)
         return 0;
-    if (!hafti_http_same(expected.bytes, expected.size, "100-continue"))
+    if (!hafti_http_same(expected->first.bytes, expected->first.size, "100-continue"))
         return refuse(message, 417);
     message->waits_for_word = is_http_1_1(message) && message->body != HAFTI_HTTP_NO_BODY;
     return 0;
 }
 
 static int check_request(hafti_http_message_t *message) {
+    known_t known[KNOWN];
+    find_known(message, known);
     int code = check_target(message);
     if (code == 0)
-        code = check_host(message);
+        code = check_host(message, &known[HOST]);
     if (code == 0)
-        code = check_length(message);
+        code = check_length(message, &known[CONTENT_LENGTH], &known[TRANSFER_ENCODING]);
     if (code == 0 && message->parser.method == HTTP_CONNECT && message->body != HAFTI_HTTP_NO_BODY)
         code = refuse(message, 400); /* its bytes are the tunnel's (9110, 9.3.6) */
     if (code == 0)
-        code = check_expectation(message);
+        code = check_expectation(message, &known[EXPECT]);
     message->is_complete = message->body == HAFTI_HTTP_NO_BODY;
     return code;
 }
@@ -319,8 +334,10 @@ static int check_status_line(hafti_http_message_t *message) {
 /* How long the body of an answer is (9112, 6.3). */
 static int check_answer(hafti_http_message_t *message) {
     unsigned status = message->parser.status_code;
+    known_t known[KNOWN];
+    find_known(message, known);
     message->body = HAFTI_HTTP_UNTIL_CLOSE;
-    int code = check_length(message);
+    int code = check_length(message, &known[CONTENT_LENGTH], &known[TRANSFER_ENCODING]);
     if (status < 200 || status == 204 || status == 304 || message->answers_head)
         message->body = HAFTI_HTTP_NO_BODY;
     message->is_complete = message->body == HAFTI_HTTP_NO_BODY;
