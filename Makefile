@@ -28,6 +28,7 @@ bench:
 	$(call build,bench)
 	@python3 bench/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
 	@python3 bench/io/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
+	@python3 bench/http/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
 
 # DESTDIR is honoured, and no package is fetched or installed for the build, as packagers expect.
 install:

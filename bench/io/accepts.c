@@ -12,6 +12,8 @@
 #define _GNU_SOURCE
 #include <haft/io.h>
 
+#include "../server.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -25,13 +27,6 @@
 #include <unistd.h>
 
 static int listener;
-
-static void pin(int processor) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
 
 /* Without the state of TIME_WAIT, of which there would be too many. */
 static void end_connection(int connection) {

@@ -15,38 +15,18 @@
 #define _GNU_SOURCE
 #include <haft/io.h>
 
+#include "../server.h"
+
 #include <fcntl.h>
-#include <linux/perf_event.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { LARGEST = 16384, EVENTS = 128 };
 
 static int listener, port;
-
-static void pin(int processor) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
-
-static void no_delay(int connection) {
-    setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-}
 
 /* ---- Tasks ---- */
 
@@ -206,11 +186,6 @@ static void ring_loop(void) {
 
 /* ---- The load ---- */
 
-static void give_up(const char *doing) {
-    perror(doing);
-    exit(1);
-}
-
 /* Several addresses: each has some 28,000 ports to connect from, and the kernel finds the last half slowly. */
 static int connect_as(int number) {
     enum { PORTS = 10000 };
@@ -223,18 +198,6 @@ static int connect_as(int number) {
         give_up("connect");
     no_delay(connection);
     return connection;
-}
-
-static double kibibytes_of(pid_t process) {
-    char path[64], line[128];
-    snprintf(path, sizeof path, "/proc/%d/status", process);
-    FILE *status = fopen(path, "r");
-    double all = 0, one;
-    while (fgets(line, sizeof line, status) != NULL)
-        if (sscanf(line, "VmRSS: %lf", &one) == 1 || sscanf(line, "VmPTE: %lf", &one) == 1)
-            all += one;
-    fclose(status);
-    return all;
 }
 
 static char bytes_sent[LARGEST], bytes_got[LARGEST];
@@ -258,48 +221,6 @@ static double memory_each(pid_t server, int connections, size_t size) {
     for (int i = 0; i < connections; i++)
         exchange_one(connect_as(i), size);
     return (kibibytes_of(server) - before) / connections;
-}
-
-/* Linux's clock of another process: what clock_getcpuclockid(3) makes is the last kind of three. */
-enum { TICKS, USER_TICKS, ALL };
-static double clock_of(pid_t process, int kind) {
-    struct timespec time;
-    if (clock_gettime((clockid_t)(~(unsigned)process << 3 | (unsigned)kind), &time) != 0)
-        give_up("the server's clock");
-    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
-}
-
-/* Samples of a process in user mode, taken by the kernel every tenth of a millisecond of its time on that
-   processor; NULL where the kernel refuses. */
-enum { SAMPLE_MICROSECONDS = 100, SAMPLE_PAGES = 64 };
-static struct perf_event_mmap_page *sample(pid_t process, int processor) {
-    struct perf_event_attr event = {.type = PERF_TYPE_SOFTWARE,
-                                    .size = sizeof event,
-                                    .config = PERF_COUNT_SW_CPU_CLOCK,
-                                    .sample_period = SAMPLE_MICROSECONDS * 1000,
-                                    .inherit = 1,
-                                    .exclude_kernel = 1,
-                                    .exclude_hv = 1};
-    int descriptor =
-        (int)syscall(SYS_perf_event_open, &event, process, processor, -1, PERF_FLAG_FD_CLOEXEC);
-    void *pages = MAP_FAILED;
-    if (descriptor >= 0)
-        pages = mmap(NULL, (size_t)(1 + SAMPLE_PAGES) * (size_t)sysconf(_SC_PAGESIZE),
-                     PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    return pages == MAP_FAILED ? NULL : pages;
-}
-
-/* Microseconds of processor time, as the scheduler counts it. The share of user mode is known by samples, or
-   else by the ticks of a clock, most of them too few. */
-typedef struct {
-    double all, ticks, user_ticks;
-    uint64_t samples;
-} used_t;
-
-static used_t used_by(pid_t process, const struct perf_event_mmap_page *samples) {
-    uint64_t bytes = samples == NULL ? 0 : __atomic_load_n(&samples->data_head, __ATOMIC_ACQUIRE);
-    return (used_t){clock_of(process, ALL), clock_of(process, TICKS), clock_of(process, USER_TICKS),
-                    bytes / sizeof(struct perf_event_header)};
 }
 
 /* Every connection exchanges a message before anything is counted, so that neither the server's start nor its
@@ -336,9 +257,7 @@ static uint64_t exchange(pid_t server, const struct perf_event_mmap_page *sample
             send_one(events[i].data.fd, (size_t)got);
         }
     }
-    used_t after = used_by(server, samples);
-    *used = (used_t){after.all - before.all, after.ticks - before.ticks,
-                     after.user_ticks - before.user_ticks, after.samples - before.samples};
+    *used = used_between(before, used_by(server, samples));
     return bytes / size;
 }
 
@@ -361,13 +280,7 @@ int main(int count, char **arguments) {
     bool sampled = count > 5 && strcmp(arguments[5], "samples") == 0;
     listener = haft_io_listen_tcp("0.0.0.0", 0, 0);
     port = haft_io_port(listener);
-    struct rlimit most;
-    getrlimit(RLIMIT_NOFILE, &most);
-    if (most.rlim_max < (rlim_t)connections + 100)
-        most.rlim_max = (rlim_t)connections + 100;
-    most.rlim_cur = most.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &most) != 0)
-        give_up("the limit of descriptors");
+    allow_connections(connections);
     int start[2];
     if (pipe(start) != 0)
         give_up("pipe");
@@ -414,17 +327,7 @@ int main(int count, char **arguments) {
                used.all / (double)messages);
         return 0;
     }
-    if (samples == NULL) {
-        struct timespec tick;
-        clock_getres(CLOCK_REALTIME_COARSE, &tick);
-        double microseconds = (double)tick.tv_nsec / 1e3;
-        double share = used.ticks > 0 ? used.user_ticks / used.ticks : 0;
-        printf("%.4f us a message in user mode by %.0f ticks\n",
-               used.all * share / (double)messages, used.user_ticks / microseconds);
-    } else {
-        printf("%.4f us a message in user mode by %ju samples\n",
-               (double)used.samples * SAMPLE_MICROSECONDS / (double)messages,
-               (uintmax_t)used.samples);
-    }
+    printf("%.4f us a message in user mode\n",
+           user_mode_of(used, samples != NULL) / (double)messages);
     return 0;
 }

@@ -13,6 +13,8 @@
 #define _GNU_SOURCE
 #include <haft/io.h>
 
+#include "../server.h"
+
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -32,18 +34,6 @@ enum { QUIET = 1000, FLOODS = 4, LARGE = 16384, SMALL = 64, MOST_SAMPLES = 10000
 
 static int port;
 
-static void give_up(const char *doing) {
-    perror(doing);
-    exit(1);
-}
-
-static void pin(int processor) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    sched_setaffinity(0, sizeof set, &set);
-}
-
 static int connect_to_server(void) {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
@@ -51,7 +41,7 @@ static int connect_to_server(void) {
     int connection = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0)
         give_up("connect");
-    setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    no_delay(connection);
     return connection;
 }
 

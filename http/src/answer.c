@@ -43,7 +43,8 @@ static int send_gathered(haft_http_request_t *request) {
     return size != 0 ? hafti_http_answer_send(request, answer->block, size) : 0;
 }
 
-/* Where the block has room for `size` bytes, or else NULL. A block has HAFT_IO_LENT_SIZE; for more, what it has is sent. */
+/* Where the block has room for `size` bytes, or else NULL. A block has HAFT_IO_LENT_SIZE; for more,
+   what it has is sent. */
 static char *room_for(haft_http_request_t *request, size_t size, int *code) {
     hafti_http_answer_t *answer = &request->answer;
     *code = answer->failed ? -EPIPE : 0;

@@ -7,10 +7,11 @@
  *
  * Memory of a connection. While it waits for a request it has its frame on the task's stack, and
  * nothing else. A request has a block of haft_io_lend for its head, what is left of which is its
- * memory (memory.c), for the table of its fields and the parts of its path, too: blocks that
- * connections use by turns stay in the processor's cache, their stacks do not; what it reads of the network is lent by haft_io_read_lent; what it answers is
- * gathered in a block of haft_io_lend, which haft_io_exchange gives back. Blocks are recycled by
- * libhaft-io, so no request of usual size allocates.
+ * memory (memory.c), also for the table of its fields and the parts of its path: blocks that
+ * connections use by turns stay in the processor's cache, and their stacks do not. What a
+ * connection reads of the network is lent by haft_io_read_lent; what it answers is gathered in a
+ * block of haft_io_lend, which haft_io_exchange gives back. Blocks are recycled by libhaft-io, so
+ * no request of usual size allocates.
  */
 #ifndef HAFT_HTTP_INTERNAL_H
 #define HAFT_HTTP_INTERNAL_H

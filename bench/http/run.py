@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs the web server of libhaft-http and its peers, in turn, and writes the report.
+
+    bench/http/run.py [--build DIR] [--repeats N]   all figures: results.json, and report.md made of it
+    bench/http/run.py --only WORK...                some of them; the others stay as they were
+    bench/http/run.py --pages                       report.md alone
+    bench/http/run.py --check                       whether report.md is what results.json makes
+    bench/http/run.py --quick                       little of everything once, without peers that are built
+                                                    here; writes nothing
+
+Go's and Rust's servers are built here from their sources, in DIR/http/peers, Boost.Beast's with the benchmarks; nginx is
+the system's, or the program that HAFT_NGINX names. One that is missing is left out. One server at a time, on the second
+processor; the load is on the first.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+WORKS = ["load", "latency", "idle", "middleware"]
+LOOP = "epoll loop"
+CONNECTIONS = [64, 1000]
+IDLE = [1000, 10000]
+MOST_IDLE = 5  # KiB
+MOST_MIDDLEWARE = 100  # ns
+# Of which figure (1: microseconds a request; 2: of these in user mode) the better of Haft's two back ends may be how many
+# times a peer's, with 64 connections and with 1,000.
+LIMITS = [(LOOP, 1, 1.2, 1.1), ("may_minihttp", 1, 0.93, 0.93), ("may_minihttp", 2, 1.0, 1.0),
+          ("hyper", 1, 0.83, 0.9), ("hyper", 2, 0.6, 0.6), ("nginx", 1, 0.55, 0.55), ("Go", 1, 0.45, 0.45)]
+HAFT = ("Haft, epoll", "Haft, io_uring")
+
+
+def module_of(path):
+    specification = importlib.util.spec_from_file_location(path.parent.name + "_" + path.stem, path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+IO = module_of(ROOT / "bench" / "io" / "run.py")  # measures and tables are made as there
+
+
+# ---- Servers ----
+
+
+def nginx_command(nginx, folder):
+    """Makes its configuration for a port, which is then its command."""
+    def command(port):
+        folder.mkdir(parents=True, exist_ok=True)
+        text = (HERE / "nginx.conf").read_text(encoding="utf-8")
+        for name, value in (("PORT", port), ("FOLDER", folder), ("BODY", "x" * 1024)):
+            text = text.replace(name, str(value))
+        (folder / "nginx.conf").write_text(text, encoding="utf-8")
+        return [nginx, "-p", folder, "-c", folder / "nginx.conf"]
+    return command
+
+
+def program(path):
+    return lambda port: [path, port]
+
+
+def servers(build, builds=IO.builds):
+    """Each server's command for a port, and its environment; `builds` makes those that are built here."""
+    here, peers = build / "http", build / "http" / "peers"
+    found = {LOOP: (lambda port: [], {})}
+    if (here / "haft").exists():
+        found["Haft, epoll"] = (program(here / "haft"), {"HAFT_IO_BACKEND": "epoll"})
+        found["Haft, io_uring"] = (program(here / "haft"), {"HAFT_IO_BACKEND": "io_uring"})
+        found["Haft C++, io_uring"] = (program(here / "haft_cpp"), {"HAFT_IO_BACKEND": "io_uring"})
+    environment = {"CARGO_TARGET_DIR": str(peers / "rust")}
+    if builds(["cargo", "build", "--release", "--quiet"], HERE / "rust", environment):
+        found["may_minihttp"] = (program(peers / "rust" / "release" / "may"), {})
+        found["hyper"] = (program(peers / "rust" / "release" / "hyper"), {})
+    if (here / "beast").exists():
+        found["Boost.Beast"] = (program(here / "beast"), {})
+    nginx = os.environ.get("HAFT_NGINX") or shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+    if nginx:
+        found["nginx"] = (nginx_command(nginx, peers / "nginx"), {})
+    if builds(["go", "build", "-o", peers / "go" / "server", "."], HERE / "go"):
+        found["Go"] = (program(peers / "go" / "server"), {})
+    return found
+
+
+def versions(found):
+    """Of what the figures depend on."""
+    manifest = (HERE / "rust" / "Cargo.toml").read_text(encoding="utf-8")
+    crate = {name: re.search(rf'^{name} = .*?"=([^"]*)"', manifest, re.MULTILINE)[1]
+             for name in ("hyper", "tokio", "may", "may_minihttp")}
+    header = pathlib.Path("/usr/include/boost/version.hpp")
+    boost = re.search(r'BOOST_LIB_VERSION "(.*)"', header.read_text(encoding="utf-8")) if header.exists() else None
+    nginx = os.environ.get("HAFT_NGINX") or shutil.which("nginx") or "/usr/sbin/nginx"
+    said = subprocess.run([nginx, "-v"], stderr=subprocess.PIPE, text=True).stderr if "nginx" in found else ""
+    known = {"may_minihttp": f"{crate['may_minihttp']} on may {crate['may']}",
+             "hyper": f"{crate['hyper']} on Tokio {crate['tokio']}",
+             "Boost.Beast": f"of Boost {boost[1].replace('_', '.')}" if boost else "",
+             "nginx": said.strip().rpartition("/")[2],
+             "Go": IO.first_line("go", "version").removeprefix("go version go").split(" ")[0]}
+    parts = [f"{name} {version}" if name in found else f"{name} is missing" for name, version in known.items()]
+    return ", ".join([f"{platform.system()} {platform.release().split('-')[0]}", IO.first_line("cc", "--version"), *parts])
+
+
+# ---- Measuring ----
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def loaded(build, server, mode, connections, seconds):
+    """What load prints; None if it fails."""
+    command, environment = server
+    port = free_port()
+    text = IO.measured([build / "http" / "load", mode, port, connections, seconds, *command(port)], os.cpu_count(), environment)
+    return None if text is None else [float(word) for word in text.split()]
+
+
+def measure_load(build, found, repeats, seconds):
+    """Requests a second, microseconds a request, and of these in user mode, which has a run of its own."""
+    def run(server, connections):
+        whole = loaded(build, server, "full", connections, seconds)
+        in_user_mode = loaded(build, server, "samples", connections, seconds)
+        return None if whole is None or in_user_mode is None else [*whole[:2], in_user_mode[0]]
+    return {str(connections): IO.series({name: lambda server=server, connections=connections: run(server, connections)
+                                         for name, server in found.items()}, repeats)
+            for connections in CONNECTIONS}
+
+
+def measure_latency(build, found, repeats, seconds):
+    """At two thirds of what the server answered before: requests a second, and three percentiles in microseconds."""
+    def run(server):
+        most = loaded(build, server, "full", 64, seconds)
+        return None if most is None else loaded(build, server, most[0] * 2 / 3, 64, seconds)
+    return IO.series({name: lambda server=server: run(server) for name, server in found.items()}, repeats)
+
+
+def measure_idle(build, found, counts):
+    return {str(count): {name: loaded(build, server, "idle", count, 0) or [] for name, server in found.items() if name != LOOP}
+            for count in counts}
+
+
+def measure_middleware(build, repeats, requests):
+    """A pair of figures each time: nothing is performed; each effect is."""
+    path = build / "http" / "middleware"
+    texts = [IO.measured([path, requests], 1) for _ in range(repeats if path.exists() else 0)]
+    return [[float(word) for word in text.split()] for text in texts if text is not None]
+
+
+# ---- The page ----
+
+
+def median(figures, name, index):
+    values = figures.get(name)
+    return statistics.median(IO.column(values, index)) if values else None
+
+
+def ratio(figures, peer, index):
+    ours = [value for value in (median(figures, name, index) for name in HAFT) if value is not None]
+    theirs = median(figures, peer, index)
+    return min(ours) / theirs if ours and theirs else None
+
+
+def with_spread(figures, name, index):
+    values = figures.get(name)
+    return IO.figure(IO.column(values, index)) if values else "-"
+
+
+def load_tables(load):
+    names = list(next(iter(load.values())))
+    figures_rows = [[f"{name}, {int(connections):,} connections", with_spread(figures, name, 1), with_spread(figures, name, 2),
+                     with_spread(figures, name, 0)] for connections, figures in load.items() for name in names]
+    ratio_rows = []
+    for peer, index, *limits in LIMITS:
+        row = [f"{peer}, {'in all' if index == 1 else 'in user mode'}"]
+        for connections, limit in zip(load, limits):
+            measure = ratio(load[connections], peer, index)
+            row += ["-" if measure is None else f"{measure:.2f}", str(limit), IO.verdict(measure, limit)]
+        ratio_rows.append(row)
+    head = [part for connections in load for part in (f"{int(connections):,} connections", "at most", "met")]
+    return (IO.table(["the server's processor time a request, us", "in all", "in user mode", "requests a second"], figures_rows) +
+            "\n" + IO.table(["the better of Haft's back ends, to", *head], ratio_rows))
+
+
+def latency_table(latency):
+    rows = [[name, *(with_spread(latency, name, index) for index in range(4))] for name in latency]
+    ours = [value for value in (median(latency, name, 2) for name in HAFT) if value is not None]
+    others = [value for value in (median(latency, name, 2) for name in latency if not name.startswith(("Haft", LOOP)))
+              if value is not None]
+    met = IO.verdict(min(ours), min(others)) if ours and others else "-"
+    return (IO.table(["us", "requests a second", "p50", "p99", "p99.9"], rows) +
+            f"\nHaft's p99, with the better back end, is to be no worse than the best peer's: {met}.\n")
+
+
+def idle_table(idle):
+    names = list(next(iter(idle.values())))
+    rows = []
+    for count, figures in idle.items():
+        ours = [figures[name][0] for name in HAFT if figures.get(name)]
+        go = figures.get("Go")
+        measure = min(ours) if ours else None
+        rows.append([f"{int(count):,} connections", *(IO.figure(figures.get(name)) for name in names),
+                     IO.verdict(measure, MOST_IDLE), IO.verdict(measure, go[0]) if go else ""])
+    return IO.table(["KiB", *names, f"at most {MOST_IDLE}", "less than Go's"], rows)
+
+
+def middleware_table(pairs):
+    if not pairs:
+        return "Missing.\n"
+    first = statistics.median(IO.column(pairs, 0))
+    return IO.table(["ten handlers, ns a request", "Haft C++", "at most", "met"],
+                    [["around a handler that performs nothing", IO.figure(IO.column(pairs, 0)), str(MOST_MIDDLEWARE),
+                      IO.verdict(first, MOST_MIDDLEWARE)],
+                     ["around one that performs each effect once", IO.figure(IO.column(pairs, 1)), "", ""]])
+
+
+def report(results):
+    return f"""# Benchmarks of libhaft-http
+
+Written by `bench/http/run.py`. {results['machine']}, {results['date']}; {results['versions']}. Medians of {results['repeats']} runs that take turns [least to most]; compare figures of one table only. The peers: {results['peers']}.
+
+HTTP/1.1 without TLS. Each connection is kept and has one request at a time, with three fields; the answer has 1 KiB. The server has one thread and one processor, the load the other.
+
+## Load
+
+From when each connection has had one answer; each run takes half a second. Time in user mode is from a run of its own, by samples of the kernel every tenth of a millisecond. Haft has all its default limits on.
+
+{load_tables(results['load'])}
+## Latency
+
+64 connections, at two thirds of the requests a second that the server answered just before. A client's wait begins when its request was due, whether a connection was free or not.
+
+{latency_table(results['latency'])}
+## Memory
+
+Resident memory of the server, page tables included, for each connection that has had one answer and is idle.
+
+{idle_table(results['idle'])}
+## Middleware
+
+Ten functions around a request, each of which handles an effect: how much longer it then takes from before the outermost to the handler of the route and back.
+
+{middleware_table(results['middleware'])}"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(), default=ROOT / "build" / "bench" / "bench")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", action="append", choices=WORKS)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--pages", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    kept, page = HERE / "results.json", HERE / "report.md"
+    results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    if arguments.check:
+        stale = page.read_text(encoding="utf-8") != report(results)
+        if stale:
+            print("report.md is not what results.json makes: bench/http/run.py --pages", file=sys.stderr)
+        return 1 if stale else 0
+    if not arguments.pages:
+        quick, build = arguments.quick, arguments.build
+        repeats, seconds = (1, 0.1) if quick else (arguments.repeats, 0.5)
+        found = servers(build, (lambda *_: False) if quick else IO.builds)
+        for name in arguments.only or WORKS:
+            print(f"  {name}", file=sys.stderr)
+            if name == "load":
+                results[name] = measure_load(build, found, repeats, seconds)
+            elif name == "latency":
+                results[name] = measure_latency(build, found, repeats, seconds)
+            elif name == "idle":
+                results[name] = measure_idle(build, found, [100] if quick else IDLE)
+            else:
+                results[name] = measure_middleware(build, repeats, 1000 if quick else 50000)
+        results.update({
+            "versions": versions(found),
+            "machine": f"{IO.processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
+            "date": time.strftime("%Y-%m-%d"), "repeats": repeats,
+            "peers": "a loop on epoll by hand that does not parse and sends the same bytes each time; may_minihttp on one "
+                     "worker; hyper on Tokio's runtime of one thread, both built with optimisation; Boost.Beast in "
+                     "callbacks, with Asio's hint that there is one thread, without limits of time; nginx, one process that "
+                     "returns a text of its configuration, without an access log; Go's net/http with GOMAXPROCS=1"})
+        if quick:
+            report(results)
+            return 0
+        kept.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    page.write_text(report(results), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
