@@ -230,7 +230,7 @@ def middleware_table(pairs):
 def report(results):
     return f"""# Benchmarks of libhaft-http
 
-Written by `bench/http/run.py`. {results['machine']}, {results['date']}; {results['versions']}. Medians of {results['repeats']} runs that take turns [least to most]; compare figures of one table only. The peers: {results['peers']}.
+Written by `bench/http/run.py`. {results['machine']}, {results['date']}; {results['versions']}. Medians of {results['repeats']} runs that take turns [least to most]; compare figures of one table only. The load average was {results['load_average']} when they began: the more that is, the less the figures say. The peers: {results['peers']}.
 
 HTTP/1.1 without TLS. Each connection is kept and has one request at a time, with three fields; the answer has 1 KiB. The server has one thread and one processor, the load the other.
 
@@ -275,6 +275,7 @@ def main():
     if not arguments.pages:
         quick, build = arguments.quick, arguments.build
         repeats, seconds = (1, 0.1) if quick else (arguments.repeats, 0.5)
+        load_average = os.getloadavg()[0]
         found = servers(build, (lambda *_: False) if quick else IO.builds)
         for name in arguments.only or WORKS:
             print(f"  {name}", file=sys.stderr)
@@ -289,7 +290,7 @@ def main():
         results.update({
             "versions": versions(found),
             "machine": f"{IO.processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
-            "date": time.strftime("%Y-%m-%d"), "repeats": repeats,
+            "date": time.strftime("%Y-%m-%d"), "repeats": repeats, "load_average": round(load_average, 1),
             "peers": "a loop on epoll by hand that does not parse and sends the same bytes each time; may_minihttp on one "
                      "worker; hyper on Tokio's runtime of one thread, both built with optimisation; Boost.Beast in "
                      "callbacks, with Asio's hint that there is one thread, without limits of time; nginx, one process that "
