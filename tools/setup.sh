@@ -29,7 +29,7 @@ packages() {
   case $1 in
   build) echo "$build" ;;
   demo) echo "$build $http wordnet-base $ocaml" ;;
-  bench) echo "$build libboost-context-dev libboost-coroutine-dev? libboost-fiber-dev? python3 $ocaml liblwt-ocaml-dev? binutils golang-go? cargo? libuv1-dev?" ;;
+  bench) echo "$build $http libboost-context-dev libboost-coroutine-dev? libboost-fiber-dev? python3 $ocaml liblwt-ocaml-dev? binutils golang-go? cargo? libuv1-dev?" ;;
   format) echo clang-format ;;
   test) echo "$test" ;;
   ci)

@@ -436,7 +436,8 @@ class routes {
     static int call_around(haft_http_request_t *wrapped, haft_http_next_t *inner, void *function) {
         int code = 0;
         int thrown = detail::call(wrapped, [&](request &in) {
-            (*static_cast<F *>(function))(in, next([&] { code = inner->call(inner, wrapped); }));
+            auto go_on = [&] { code = inner->call(inner, wrapped); };
+            (*static_cast<F *>(function))(in, next(std::ref(go_on))); /* which allocates nothing */
         });
         return thrown != 0 ? thrown : code;
     }
