@@ -58,6 +58,8 @@ FILE_CALL(call_write_at, pwrite(call->descriptor, call->buffer, call->size, call
 FILE_CALL(call_sync, fsync(call->descriptor))
 
 static int real_open(const char *path, int flags, mode_t mode) {
+    if (path == NULL)
+        return -EFAULT;
     file_call_t call = {.path = path, .flags = flags, .mode = mode};
     int file = (int)finish_file_call(call_open, &call);
     return call.is_fifo ? haft_io_open_fifo(AT_FDCWD, path, flags, mode) : file;
@@ -110,6 +112,8 @@ NAME_CALL(call_rename, rename(call->path, call->to))
 NAME_CALL(call_status, stat(call->path, call->status))
 
 static int finish_name_call(void (*function)(void *), name_call_t *call) {
+    if (call->path == NULL || (function == call_rename && call->to == NULL))
+        return -EFAULT;
     int code = haft_io_call_blocking(function, call);
     return code == 0 ? call->done : code;
 }

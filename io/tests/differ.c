@@ -949,7 +949,7 @@ static bool fits(course_t *course, const step_t *step) {
     int peer = course->stage.sides[1 - step->side];
     if (peer >= 0)
         ioctl(peer, FIONREAD, &held);
-    if (kind == UNIX_STREAM && held + step->size > 4096)
+    if (kind == UNIX_STREAM && held + step->size >= 4096)
         course->plan->simulable = false;
     return held + step->size <= (kind == TERMINAL ? 2000 : 20000) &&
            (kind != PIPE || step->size <= 4096);
@@ -1010,9 +1010,13 @@ static bool waits_for_all_behind_urgent_data(const plan_t *plan, const step_t *s
 static bool is_known_to_differ(const course_t *course, const step_t *step) {
     enum kind kind = course->plan->kind;
     uint64_t action = SET(step->action);
+    enum { WHOLE_PEEK = MSG_PEEK | MSG_WAITALL };
     bool is_urgent = (step->flags & MSG_OOB) != 0;
     return waits_for_all_behind_urgent_data(course->plan, step) ||
            (kind == UDP && is_urgent && (reads & action) != 0) ||
+           (kind == TCP && (step->flags & WHOLE_PEEK) == WHOLE_PEEK) ||
+           (step->action == RENAME &&
+            paths[step->other_path] == NULL) || /* two mistakes at times */
            (kind == UNIX_STREAM && is_urgent && course->sides[0].poller != NULL) ||
            (kind == UNIX_STREAM && is_urgent && course->sides[1].poller != NULL) ||
            (kind == TCP && course->plan->lends && (reads & action) == 0 && step->side != NOBODY &&

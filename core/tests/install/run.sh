@@ -60,7 +60,7 @@ mkdir "$work/nonsense"
 printf 'cmake_minimum_required(VERSION 3.21)\nproject(nonsense C)\nfind_package(haft REQUIRED COMPONENTS nonsense)\n' \
   >"$work/nonsense/CMakeLists.txt"
 ! cmake -S "$work/nonsense" -B "$work/nonsense/build" -DCMAKE_PREFIX_PATH="$prefix" >"$work/log" 2>&1
-tr -s '\n ' ' ' <"$work/log" | grep -q 'no component nonsense: there are io, posix and http'
+tr -s '\n ' ' ' <"$work/log" | grep -q 'no component nonsense: there are io, posix, tls and http'
 
 step libraries find each other
 for file in "$libraries"/libhaft*.so; do
