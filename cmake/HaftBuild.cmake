@@ -204,3 +204,64 @@ function(haft_examples_in_folder language pattern)
     endif()
   endforeach()
 endfunction()
+
+# ---- The libraries above libhaft, each of which is a component of find_package(haft) ----
+
+# From the folder of .pc files to the prefix.
+file(RELATIVE_PATH HAFT_PREFIX_FROM_PKGCONFIG
+  "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" HAFT_PREFIX_FROM_PKGCONFIG "${HAFT_PREFIX_FROM_PKGCONFIG}")
+
+# haft_objects(NAME file...): haft_NAME_objects, for the library and the archive.
+function(haft_objects name)
+  set(objects haft_${name}_objects)
+  add_library(${objects} OBJECT ${ARGN})
+  set_target_properties(${objects} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON
+    C_VISIBILITY_PRESET hidden)
+  target_compile_options(${objects} PRIVATE -fno-plt)
+  target_compile_definitions(${objects} PRIVATE _GNU_SOURCE)
+  target_include_directories(${objects}
+    PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/io/include"
+      "${PROJECT_SOURCE_DIR}/core/include"
+    PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
+  target_link_libraries(${objects} PRIVATE Threads::Threads)
+endfunction()
+
+# haft_libraries(NAME ON target... [LIBS library...]): haft_NAME and haft_NAME_static, of haft_NAME_objects,
+# on other libraries of Haft (the archive on their archives) and on the system's.
+function(haft_libraries name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ON;LIBS")
+  set(library haft_${name})
+  set(archives ${arg_ON})
+  list(TRANSFORM archives APPEND _static)
+  add_library(${library} SHARED $<TARGET_OBJECTS:${library}_objects>)
+  set_target_properties(${library} PROPERTIES VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_link_libraries(${library} PUBLIC ${arg_ON})
+  # Nobody resolves a symbol of the library on a small stack.
+  target_link_options(${library} PRIVATE -Wl,-z,now)
+  add_library(${library}_static STATIC $<TARGET_OBJECTS:${library}_objects>)
+  target_link_libraries(${library}_static PUBLIC ${archives})
+  foreach(target ${library} ${library}_static)
+    add_library(haft::${target} ALIAS ${target})
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME haft-${name})
+    target_link_libraries(${target} PRIVATE Threads::Threads ${arg_LIBS})
+    target_include_directories(${target} INTERFACE
+      $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
+      $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  endforeach()
+endfunction()
+
+# haft_install_component(NAME target...): what find_package(haft COMPONENTS NAME) and pkg-config find. Its .pc
+# file is made of haft-NAME.pc.in, by the variables of the caller.
+function(haft_install_component name)
+  install(TARGETS ${ARGN} EXPORT haft_${name} COMPONENT ${name})
+  install(EXPORT haft_${name} NAMESPACE haft:: FILE haft-${name}-targets.cmake
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/haft" COMPONENT ${name})
+  install(DIRECTORY include/ DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT ${name}
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+  configure_file(haft-${name}.pc.in haft-${name}.pc @ONLY)
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/haft-${name}.pc"
+    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT ${name})
+endfunction()

@@ -12,9 +12,6 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/haft-config-version.cmak
 install(FILES "${PROJECT_BINARY_DIR}/haft-config.cmake"
   "${PROJECT_BINARY_DIR}/haft-config-version.cmake" DESTINATION "${package_folder}")
 
-file(RELATIVE_PATH HAFT_PREFIX_FROM_PKGCONFIG
-  "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
-string(REGEX REPLACE "/$" "" HAFT_PREFIX_FROM_PKGCONFIG "${HAFT_PREFIX_FROM_PKGCONFIG}")
 # The clang of Debian 12 has no probes there, and warns that it ignores the option.
 set(HAFT_PROBING_FLAGS "")
 if(HAFT_ARCH STREQUAL "aarch64")

@@ -9,16 +9,20 @@
 
 /* ---- Addresses ---- */
 
-/* All as those of IPv6; one of IPv4 is mapped. */
+/* All are addresses of IPv6; one of IPv4 is mapped. */
+static void map_address(const struct in_addr *four, struct in6_addr *address) {
+    memset(address, 0, sizeof *address);
+    memset(&address->s6_addr[10], 0xff, 2);
+    memcpy(&address->s6_addr[12], four, sizeof *four);
+}
+
 static bool read_address(const char *text, struct in6_addr *address) {
     struct in_addr four;
     if (inet_pton(AF_INET6, text, address) == 1)
         return true;
     if (inet_pton(AF_INET, text, &four) != 1)
         return false;
-    memset(address, 0, sizeof *address);
-    memset(&address->s6_addr[10], 0xff, 2);
-    memcpy(&address->s6_addr[12], &four, sizeof four);
+    map_address(&four, address);
     return true;
 }
 
@@ -36,16 +40,14 @@ bool hafti_http_peer_of(int descriptor, struct in6_addr *address) {
         struct sockaddr_in6 six;
     } peer;
     socklen_t size = sizeof peer;
-    char text[HAFTI_HTTP_ADDRESS];
     if (getpeername(descriptor, &peer.any, &size) != 0 ||
         (peer.any.sa_family != AF_INET && peer.any.sa_family != AF_INET6))
         return false;
-    if (peer.any.sa_family == AF_INET6) {
+    if (peer.any.sa_family == AF_INET6)
         *address = peer.six.sin6_addr;
-        return true;
-    }
-    return inet_ntop(AF_INET, &peer.four.sin_addr, text, sizeof text) != NULL &&
-           read_address(text, address);
+    else
+        map_address(&peer.four.sin_addr, address);
+    return true;
 }
 
 /* The kernel is asked once a connection. */

@@ -5,6 +5,7 @@
 
 #include <haft/http.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,13 @@ static inline size_t say_and_hear(uint16_t port, const char *bytes, size_t size,
         got += (size_t)piece;
     heard[got] = '\0';
     return got;
+}
+
+/* A handler that fails. */
+static inline int fail_hard(haft_http_request_t *request, void *unused) {
+    (void)request;
+    (void)unused;
+    haft_io_fail(-EIO, "the disk is gone");
 }
 
 /* Under four seeds, with short counts in every second, and with switches between operations in the last two. */

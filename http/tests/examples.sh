@@ -4,27 +4,14 @@
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-python3 - "$HAFT_BUILD_DIR/examples/http" "$work" <<'END'
-import base64, os, socket, struct, subprocess, sys, time
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$HAFT_SOURCE_DIR/http/tests python3 - "$HAFT_BUILD_DIR/examples/http" "$work" <<'END'
+import base64, os, socket, struct, sys
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from serving import start
+
 examples, work = sys.argv[1:]
-
-
-def start(*command):
-    for attempt in range(5):
-        with socket.socket() as free:
-            free.bind(('localhost', 0))
-            port = free.getsockname()[1]
-        server = subprocess.Popen([*command, str(port)])
-        while server.poll() is None:
-            try:
-                socket.create_connection(('localhost', port)).close()
-                return server, f'http://localhost:{port}'
-            except OSError:
-                time.sleep(0.02)
-    sys.exit(f'{command} does not listen')
 
 
 def ask_files(url):

@@ -6,9 +6,11 @@ set -eu
 command -v openssl >/dev/null && command -v python3 >/dev/null || exit 77
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-python3 - "$HAFT_BUILD_DIR/examples/http" "$work" <<'END'
-import os, signal, socket, ssl, subprocess, sys, time
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$HAFT_SOURCE_DIR/http/tests python3 - "$HAFT_BUILD_DIR/examples/http" "$work" <<'END'
+import os, signal, ssl, subprocess, sys
 from urllib.request import urlopen
+
+from serving import start
 
 examples, work = sys.argv[1:]
 chain, key = work + '/chain.pem', work + '/key.pem'
@@ -21,27 +23,12 @@ def make(name):
     return ssl.create_default_context(cafile=chain)
 
 
-def start(program):
-    for attempt in range(5):
-        with socket.socket() as free:
-            free.bind(('localhost', 0))
-            port = free.getsockname()[1]
-        server = subprocess.Popen([program, chain, key, str(port)], stderr=subprocess.PIPE)
-        while server.poll() is None:
-            try:
-                socket.create_connection(('localhost', port)).close()
-                return server, f'https://localhost:{port}/'
-            except OSError:
-                time.sleep(0.02)
-    sys.exit(f'{program} does not listen')
-
-
 for name in ['https', 'https_cpp']:
     program = f'{examples}/{name}'
     if not os.path.exists(program):
         continue
     first = make('first')
-    server, url = start(program)
+    server, url = start(program, chain, key, scheme='https', stderr=subprocess.PIPE)
     assert urlopen(url, context=first).read() == b'Hello over TLSv1.3\n'
     second = make('second')
     server.send_signal(signal.SIGHUP)

@@ -73,12 +73,6 @@ static int say_much(haft_http_request_t *request, void *size) {
     return code;
 }
 
-static int fail_hard(haft_http_request_t *request, void *unused) {
-    (void)request;
-    (void)unused;
-    haft_io_fail(-EIO, "the disk is gone");
-}
-
 static int return_error(haft_http_request_t *request, void *unused) {
     (void)unused;
     CHECK(haft_http_set_header(request, "X-Evil", "left over") == 0);

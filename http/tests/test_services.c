@@ -180,12 +180,6 @@ static int say_short(haft_http_request_t *request, void *unused) {
     return haft_http_answer_text(request, 200, "short");
 }
 
-static int fail_hard(haft_http_request_t *request, void *unused) {
-    (void)request;
-    (void)unused;
-    haft_io_fail(-EIO, "the disk is gone");
-}
-
 static int return_error(haft_http_request_t *request, void *unused) {
     (void)request;
     (void)unused;

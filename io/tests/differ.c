@@ -1017,8 +1017,8 @@ static bool is_known_to_differ(const course_t *course, const step_t *step) {
            (kind == TCP && (step->flags & WHOLE_PEEK) == WHOLE_PEEK) ||
            (step->action == RENAME &&
             paths[step->other_path] == NULL) || /* two mistakes at times */
-           (kind == UNIX_STREAM && is_urgent && course->sides[0].poller != NULL) ||
-           (kind == UNIX_STREAM && is_urgent && course->sides[1].poller != NULL) ||
+           (kind == UNIX_STREAM && is_urgent &&
+            (course->sides[0].poller != NULL || course->sides[1].poller != NULL)) ||
            (kind == TCP && course->plan->lends && (reads & action) == 0 && step->side != NOBODY &&
             !course->sides[1 - step->side].open);
 }
