@@ -22,7 +22,7 @@ clang_runtime() {
 
 packages() {
   build='gcc g++ libc6-dev cmake liburing-dev?'
-  http='libllhttp-dev|node-llhttp? libssl-dev? libwslay-dev?' # the parser of libhaft-http, its TLS and WebSocket
+  http='libllhttp-dev|node-llhttp? libssl-dev? libwslay-dev? zlib1g-dev? libzstd-dev? libbrotli-dev?' # the parser of libhaft-http, its TLS, WebSocket, compression
   ocaml='ocaml|ocaml-nox? ocaml-findlib? ocaml-compiler-libs|libcompiler-libs-ocaml-dev?'
   test="$build ninja-build ccache? binutils gdb pkgconf|pkg-config python3 $ocaml libqcheck-core-ocaml-dev?"
   test="$test libalcotest-ocaml-dev? $http"

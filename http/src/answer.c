@@ -4,7 +4,7 @@
  * together with the wait for its next request. What a user gives for the head is checked, so that no value
  * begins another line, or another answer.
  */
-#include "internal.h"
+#include "codings.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -306,6 +306,7 @@ void hafti_http_answer_begin(haft_http_request_t *request) {
 }
 
 void hafti_http_answer_end(haft_http_request_t *request) {
+    hafti_http_encoder_free(request->answer.encoder);
     haft_io_give_back(request->answer.block);
 }
 
@@ -316,16 +317,20 @@ int haft_http_begin(haft_http_request_t *request, int status, const char *type, 
     if (status < 200 || status > 599 || (type != NULL && !hafti_http_is_value(type, strlen(type))))
         return -EINVAL;
     bool is_1_0 = request->message.parser.http_minor == 0;
+    uint64_t sent = size;
+    int code = hafti_http_choose_encoding(request, status, type, &sent);
+    if (code != 0)
+        return code;
     answer->progress = HAFTI_HTTP_BEGUN;
     answer->status = status;
     answer->without_body = request->is_head || status == 204 || status == 304;
     answer->left = size;
-    answer->chunked = size == HAFT_HTTP_UNKNOWN_SIZE && !is_1_0 && status != 204 && status != 304;
+    answer->chunked = sent == HAFT_HTTP_UNKNOWN_SIZE && !is_1_0 && status != 204 && status != 304;
     if ((size == HAFT_HTTP_UNKNOWN_SIZE && is_1_0 && !answer->without_body) ||
         request->message.waits_for_word || request->message.error != 0 ||
         atomic_load(&request->server->stopping))
         request->keeps = false;
-    return gather_head(request, type, size);
+    return gather_head(request, type, sent);
 }
 
 static int write_chunk(haft_http_request_t *request, const void *bytes, size_t size) {
@@ -334,6 +339,11 @@ static int write_chunk(haft_http_request_t *request, const void *bytes, size_t s
     int code = gather(request, line, (size_t)(end - line));
     code = code == 0 ? gather(request, bytes, size) : code;
     return code == 0 ? gather(request, "\r\n", 2) : code;
+}
+
+int hafti_http_answer_put(haft_http_request_t *request, const void *bytes, size_t size) {
+    return request->answer.chunked ? write_chunk(request, bytes, size)
+                                   : gather(request, bytes, size);
 }
 
 int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size) {
@@ -345,10 +355,10 @@ int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size
             return -EMSGSIZE;
         answer->left -= size;
     }
+    if (size != 0 && answer->encoder != NULL)
+        return hafti_http_encode(request, bytes, size, HAFTI_HTTP_MORE);
     answer->written += size;
-    if (size == 0 || answer->without_body)
-        return 0;
-    return answer->chunked ? write_chunk(request, bytes, size) : gather(request, bytes, size);
+    return size != 0 && !answer->without_body ? hafti_http_answer_put(request, bytes, size) : 0;
 }
 
 /* What the kernel has in memory; -EAGAIN: it would have to read the disk. Here, so that errno is
@@ -411,7 +421,9 @@ int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset
 }
 
 int haft_http_flush(haft_http_request_t *request) {
-    return send_gathered(request);
+    int code =
+        request->answer.encoder != NULL ? hafti_http_encode(request, "", 0, HAFTI_HTTP_FLUSH) : 0;
+    return code == 0 ? send_gathered(request) : code;
 }
 
 int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
@@ -461,19 +473,33 @@ int hafti_http_answer_status(haft_http_request_t *request, int status) {
     return haft_http_answer_format(request, status, "%d %s\n", status, reason_of(status));
 }
 
+static int end_encoding(haft_http_request_t *request) {
+    hafti_http_answer_t *answer = &request->answer;
+    if (answer->encoder == NULL)
+        return 0;
+    int code = hafti_http_encode(request, "", 0, HAFTI_HTTP_FINISH);
+    hafti_http_encoder_free(answer->encoder);
+    answer->encoder = NULL;
+    return code != 0 ? fail(request, code) : 0;
+}
+
+/* The last chunk. */
+static int gather_end(haft_http_request_t *request) {
+    const hafti_http_answer_t *answer = &request->answer;
+    int code = gather_text(request, "0\r\n");
+    code = code == 0 ? gather(request, answer->trailers, answer->trailers_size) : code;
+    return code == 0 ? gather_text(request, "\r\n") : code;
+}
+
 int hafti_http_answer_complete(haft_http_request_t *request) {
     hafti_http_answer_t *answer = &request->answer;
     answer->progress = HAFTI_HTTP_ENDED;
     if (answer->failed)
         return -EPIPE;
-    if (answer->chunked && !answer->without_body) {
-        int code = gather_text(request, "0\r\n");
-        code = code == 0 ? gather(request, answer->trailers, answer->trailers_size) : code;
-        return code == 0 ? gather_text(request, "\r\n") : code;
-    }
     if (answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body)
         return fail(request, -EMSGSIZE);
-    return 0;
+    int code = end_encoding(request);
+    return code == 0 && answer->chunked && !answer->without_body ? gather_end(request) : code;
 }
 
 /* Once, before the first read of a body whose sender waits for it; not where it has begun to

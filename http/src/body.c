@@ -104,7 +104,7 @@ static ssize_t read_chunked(hafti_http_message_t *message, char *buffer, size_t 
     return (ssize_t)message->into_size;
 }
 
-ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, size_t size) {
+ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffer, size_t size) {
     if (message->error != 0)
         return message->error;
     if (message->is_complete || size == 0)
@@ -116,6 +116,11 @@ ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, siz
     if (message->left + message->got > message->limit)
         return fail(message, -EMSGSIZE);
     return read_sized(message, buffer, size);
+}
+
+ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, size_t size) {
+    return message->decoder != NULL ? hafti_http_message_decode(message, buffer, size)
+                                    : hafti_http_message_read_plain(message, buffer, size);
 }
 
 /* What was read grows by malloc(3), and is copied to the message's memory when its size is known. */
@@ -173,7 +178,8 @@ static ssize_t read_all_sized(hafti_http_message_t *message, char **body) {
 ssize_t hafti_http_message_read_all(hafti_http_message_t *message, char **body) {
     *body = NULL;
     bool is_known = message->body == HAFTI_HTTP_SIZED || message->body == HAFTI_HTTP_NO_BODY;
-    return is_known ? read_all_sized(message, body) : read_all_growing(message, body);
+    return is_known && message->decoder == NULL ? read_all_sized(message, body)
+                                                : read_all_growing(message, body);
 }
 
 /* Apart, so that a request without a body needs no room for it on the stack. */
@@ -184,7 +190,7 @@ __attribute__((noinline)) static bool skip_body(hafti_http_message_t *message, u
     if (message->limit > message->got + most)
         message->limit = message->got + most;
     while (!message->is_complete)
-        if (hafti_http_message_read(message, bytes, sizeof bytes) <= 0)
+        if (hafti_http_message_read_plain(message, bytes, sizeof bytes) <= 0)
             return message->is_complete;
     return true;
 }

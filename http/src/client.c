@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The client: a question is written, the head of its answer read; redirects are questions again. */
 #include "client.h"
+#include "codings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@ struct haft_http_client {
     hafti_http_secure_t secure;
     haft_http_limits_t limits;
     int redirects;
+    bool is_plain;         /* it asks for no codings */
+    uint64_t decompressed; /* the most that a body may become */
 };
 
 struct haft_http_reply {
@@ -31,6 +34,9 @@ haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *optio
     client->pool = hafti_http_pool_new(options->kept != 0 ? options->kept : 8);
     client->secure.given = options->tls;
     client->redirects = options->redirects != 0 ? options->redirects : 10;
+    client->is_plain = options->uncompressed;
+    client->decompressed =
+        options->decompressed != 0 ? options->decompressed : (uint64_t)256 * 1024 * 1024;
     client->limits = (haft_http_limits_t){
         .request_line = 8192,
         .head = HAFTI_HTTP_HEAD,
@@ -87,6 +93,7 @@ typedef struct {
     char *text;        /* the URL */
     bool is_elsewhere; /* another origin than the one that was asked first */
     bool without_body;
+    bool decodes; /* what comes in one of the codings that the library knows */
 } asking_t;
 
 static bool is_private(const char *name) {
@@ -125,6 +132,28 @@ static int put_fields(head_t *head, const asking_t *asking) {
     return code;
 }
 
+/* Whether the library decodes is the library's to ask for; a part of what is coded it could not. */
+static bool asks_for_codings(const haft_http_client_t *client,
+                             const haft_http_question_t *question) {
+    if (client->is_plain || *hafti_http_codings == NULL)
+        return false;
+    for (size_t i = 0; i < question->header_count; i++)
+        if (strcasecmp(question->headers[i].name, "Accept-Encoding") == 0 ||
+            strcasecmp(question->headers[i].name, "Range") == 0)
+            return false;
+    return true;
+}
+
+static void put_codings(head_t *head) {
+    const char *before = "Accept-Encoding: ";
+    for (const hafti_http_coding_t *const *coding = hafti_http_codings; *coding != NULL; coding++) {
+        put_text(head, before);
+        put_text(head, (*coding)->name);
+        before = ", ";
+    }
+    put_text(head, "\r\n");
+}
+
 /* 9110, 8.6: methods that mean a body say so where there is none. */
 static bool means_body(const char *method) {
     return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
@@ -153,6 +182,8 @@ static int put_head(head_t *head, const asking_t *asking, const hafti_http_url_t
     put_text(head, " HTTP/1.1\r\nHost: ");
     put(head, url->authority.bytes, url->authority.size);
     put_text(head, "\r\n");
+    if (asking->decodes)
+        put_codings(head);
     int code = put_fields(head, asking);
     if (code == 0)
         code = put_body_fields(head, asking);
@@ -384,6 +415,7 @@ int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *questi
     asking_t asking = {.question = question,
                        .method = method_of(question),
                        .text = strdup(question->url),
+                       .decodes = asks_for_codings(client, question),
                        .without_body = question->body == NULL && question->produce == NULL};
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = calloc(1, sizeof *reply);
     if (reply == NULL || asking.text == NULL)
@@ -392,6 +424,8 @@ int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *questi
     int code = hafti_http_url_parse(asking.text, &reply->url);
     if (code == 0)
         code = follow(&asking, reply);
+    if (code == 0 && asking.decodes && reply->message.body != HAFTI_HTTP_NO_BODY)
+        code = hafti_http_decoder_begin(&reply->message, client->decompressed);
     if (code != 0) {
         tell_failure(reply, question, code);
         close_stream(reply);
@@ -407,6 +441,9 @@ int haft_http_reply_status(const haft_http_reply_t *reply) {
 }
 
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name) {
+    if (reply->message.decoder != NULL &&
+        (strcasecmp(name, "Content-Encoding") == 0 || strcasecmp(name, "Content-Length") == 0))
+        return NULL;
     return hafti_http_message_header(&reply->message, name);
 }
 
@@ -416,5 +453,7 @@ ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size
 
 ssize_t haft_http_reply_body(haft_http_reply_t *reply, char **body) {
     reply->message.limit = reply->message.got + reply->client->limits.body;
+    if (reply->message.decoder != NULL)
+        hafti_http_decoder_limit(&reply->message, reply->client->limits.body);
     return hafti_http_message_read_all(&reply->message, body);
 }

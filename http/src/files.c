@@ -32,8 +32,8 @@ enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
 
 /* What the names of encoded files end in, the best encoding first. */
 static const struct {
-    const char *name, *other_name, *ending;
-} encodings[] = {{"br", "br", ".br"}, {"zstd", "zstd", ".zst"}, {"gzip", "x-gzip", ".gz"}};
+    const char *name, *ending;
+} encodings[] = {{"br", ".br"}, {"zstd", ".zst"}, {"gzip", ".gz"}};
 enum { ENCODINGS = sizeof encodings / sizeof *encodings, ENDING = 4 };
 
 typedef struct {
@@ -158,36 +158,11 @@ static ssize_t name_of(const hafti_http_files_t *files, hafti_http_text_t path, 
     return to - into;
 }
 
-/* Whether the weight in "gzip; q=0.5" is not zero (RFC 9110, 12.4.2). */
-static bool is_wanted(hafti_http_text_t parameters) {
-    hafti_http_text_t part;
-    while (hafti_http_next_part(&parameters, ';', &part))
-        if (part.size > 2 && (*part.bytes | 32) == 'q' && part.bytes[1] == '=') {
-            for (size_t i = 2; i < part.size; i++)
-                if (part.bytes[i] >= '1' && part.bytes[i] <= '9')
-                    return true;
-            return false;
-        }
-    return true;
-}
-
-/* RFC 9110, 12.5.3. What the list names counts more than its "*". */
+/* RFC 9110, 12.5.3. */
 static void read_accepted(haft_http_request_t *request, bool accepts[ENCODINGS]) {
-    const char *text = haft_http_header(request, "Accept-Encoding");
-    bool is_named[ENCODINGS] = {false};
-    hafti_http_text_t list = {text, text != NULL ? strlen(text) : 0}, item, name;
-    while (hafti_http_next_part(&list, ',', &item)) {
-        hafti_http_next_part(&item, ';', &name);
-        bool wanted = item.bytes == NULL || is_wanted(item);
-        bool is_any = name.size == 1 && *name.bytes == '*';
-        for (int i = 0; i < ENCODINGS; i++) {
-            bool is_this = hafti_http_same(name.bytes, name.size, encodings[i].name) ||
-                           hafti_http_same(name.bytes, name.size, encodings[i].other_name);
-            if (is_this || (is_any && !is_named[i]))
-                accepts[i] = wanted;
-            is_named[i] |= is_this;
-        }
-    }
+    const char *accepted = haft_http_header(request, "Accept-Encoding");
+    for (int i = 0; i < ENCODINGS && accepted != NULL; i++)
+        accepts[i] = hafti_http_weight_in(accepted, encodings[i].name) > 0;
 }
 
 /* ---- Answers ---- */
@@ -230,6 +205,7 @@ static int answer_file(haft_http_request_t *request, int file, const struct stat
     uint64_t size = (uint64_t)status->st_size;
     hafti_http_version_t version;
     hafti_http_range_t range;
+    request->answer.is_plain = true;
     read_version(status, encoding, &version);
     int answered = hafti_http_precondition(request, &version);
     if (answered == 412)
@@ -251,6 +227,7 @@ static int answer_file(haft_http_request_t *request, int file, const struct stat
                      : code;
 }
 
+/* A file is sent as it is: what is compressed lies beside it. */
 int haft_http_answer_file(haft_http_request_t *request, int file, const char *type) {
     struct stat status;
     if (fstat(file, &status) != 0)

@@ -2,8 +2,9 @@
 /*
  * What the files of libhaft-http share. From below: stream.c (bytes of a connection), memory.c
  * (what lives as long as a message), message.c (a head, parsed and checked), body.c, text.c
- * (decoding), routes.c, answer.c, request.c, conditions.c and files.c, events.c, handshake.c and
- * websocket.c, connection.c (one request after the other), server.c.
+ * (decoding), accept.c (what a client wants), routes.c, compress.c and decompress.c, answer.c,
+ * request.c, conditions.c and files.c, events.c, handshake.c and websocket.c, connection.c (one
+ * request after the other), server.c.
  *
  * Memory of a connection. While it waits for a request it has its frame on the task's stack, and
  * nothing else. A request has a block of haft_io_lend for its head, what is left of which is its
@@ -107,6 +108,8 @@ typedef enum {
     HAFTI_HTTP_UNTIL_CLOSE, /* of an answer */
 } hafti_http_body_kind_t;
 
+typedef struct hafti_http_decoder hafti_http_decoder_t;
+
 typedef struct {
     hafti_http_stream_t *stream;
     const haft_http_limits_t *limits;
@@ -139,6 +142,7 @@ typedef struct {
     size_t into_size;
     char *trailers; /* name, '\0', value, '\0', and so on */
     size_t trailers_size;
+    hafti_http_decoder_t *decoder; /* of the body; NULL: it is read as it came */
 } hafti_http_message_t;
 
 /* Begins a message. Afterwards, and at the end of what it began, hafti_http_message_end. */
@@ -151,6 +155,10 @@ void hafti_http_message_end(hafti_http_message_t *message);
  */
 int hafti_http_message_read_head(hafti_http_message_t *message);
 ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, size_t size);
+/* The same, as it came, and through its decoder. */
+ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffer, size_t size);
+ssize_t hafti_http_message_decode(hafti_http_message_t *message, void *buffer, size_t size);
+void hafti_http_decoder_free(hafti_http_decoder_t *decoder);
 /* As haft_http_body. */
 ssize_t hafti_http_message_read_all(hafti_http_message_t *message, char **body);
 /* Reads up to `most` bytes that are left of the body, so that the next message can be read: whether it can. */
@@ -194,6 +202,11 @@ ssize_t hafti_http_decode(const char *bytes, size_t size, bool plus, char *into)
 const char *hafti_http_parameter(hafti_http_message_t *message, const char *bytes, size_t size,
                                  const char *name);
 
+/* ---- accept.c ------------------------------------------------------------------------------- */
+
+/* The weight that a list of what a client accepts gives to the name, in thousandths; -1: none. */
+int hafti_http_weight_in(const char *accepted, const char *name);
+
 /* ---- date.c, types.c ------------------------------------------------------------------------ */
 
 enum { HAFTI_HTTP_DATE = 29 }; /* bytes */
@@ -233,6 +246,7 @@ const hafti_http_entry_t *hafti_http_entry_of(const hafti_http_match_t *match, c
 
 /* ---- answer.c ------------------------------------------------------------------------------- */
 
+typedef struct hafti_http_encoder hafti_http_encoder_t;
 typedef enum { HAFTI_HTTP_NOT_BEGUN, HAFTI_HTTP_BEGUN, HAFTI_HTTP_ENDED } hafti_http_progress_t;
 
 typedef struct {
@@ -242,10 +256,12 @@ typedef struct {
     size_t fields_size, fields_room;
     char *trailers;
     size_t trailers_size, trailers_room;
-    uint64_t left;    /* bytes of a body whose size is known */
-    uint64_t written; /* bytes of the body */
+    hafti_http_encoder_t *encoder; /* of what the handler writes; NULL: it is sent as it is */
+    uint64_t left;                 /* bytes of a body whose size is known */
+    uint64_t written;              /* bytes of the body, as they are sent */
     int status;
     hafti_http_progress_t progress;
+    bool is_plain; /* it is not to be compressed */
     bool chunked;
     bool without_body; /* what is written is not sent */
     bool failed;       /* the client has not got all of it, and never will */
@@ -284,6 +300,14 @@ int hafti_http_answer_stream(haft_http_request_t *request, int status, const cha
                              const char *protocol);
 /* Sends bytes at once, within the time of a write. */
 int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
+
+/* Gathers bytes of the body, as they are. */
+int hafti_http_answer_put(haft_http_request_t *request, const void *bytes, size_t size);
+/* Whether an answer that is about to begin is compressed: then its head says so, and `*size` is not
+   known any more. 0, or an error. */
+int hafti_http_choose_encoding(haft_http_request_t *request, int status, const char *type,
+                               uint64_t *size);
+void hafti_http_encoder_free(hafti_http_encoder_t *encoder);
 
 /* Bytes of a file, for an answer of just so many. */
 int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size);
@@ -399,6 +423,7 @@ struct haft_http_server {
     hafti_http_node_t *routes;
     hafti_http_entry_t connect; /* its handler may be NULL */
     haft_http_limits_t limits;
+    haft_http_compression_t compression;
     haft_http_log_t *log;
     void *log_argument;
     bool limits_loopback;          /* its connections, too */

@@ -125,7 +125,7 @@ static void *hear_events(void *unused) {
 static void *leave_events(void *unused) {
     uint16_t port = start();
     int connection = ask(port, "GET /news" END);
-    hear_until(connection, "no-store");
+    hear_until(connection, "\r\n\r\n");
     news_ended = 0;
     haft_io_close(connection);
     while (news_ended == 0)

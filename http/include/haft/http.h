@@ -20,7 +20,8 @@
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
  * own. Headers that this one includes: haft/http_client.h, the client; haft/http_files.h, static
- * files; haft/http_events.h, server-sent events and handlers that wait for long;
+ * files; haft/http_compression.h, compressed answers, and what clients accept;
+ * haft/http_events.h, server-sent events and handlers that wait for long;
  * haft/http_stream.h, upgrades and CONNECT; haft/http_websocket.h, WebSocket; haft/http_inside.h,
  * the access log, counters and pages for the operator.
  *
@@ -350,6 +351,7 @@ int haft_http_serve_all(haft_http_server_t *server, const int *listeners, size_t
 #endif
 
 #include "http_client.h"
+#include "http_compression.h"
 #include "http_events.h"
 #include "http_files.h"
 #include "http_inside.h"

@@ -24,6 +24,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -143,6 +144,13 @@ class request {
         io::detail::checked(haft_http_write(state, piece.data(), piece.size()), "write");
     }
     void flush() { io::detail::checked(haft_http_flush(state), "flush"); }
+    /* Of this answer; see haft/http_compression.h. */
+    void do_not_compress() { haft_http_do_not_compress(state); }
+    /* The number of the media type that the client wants most; std::nullopt: it wants none. */
+    std::optional<std::size_t> accepts(std::initializer_list<const char *> types) {
+        int chosen = haft_http_accepts(state, types.begin(), types.size());
+        return chosen >= 0 ? std::optional<std::size_t>(chosen) : std::nullopt;
+    }
     /* With an open file; see haft_http_answer_file. */
     void answer_file(int file, const char *type) {
         io::detail::checked(haft_http_answer_file(state, file, type), "answer_file");
@@ -494,6 +502,9 @@ class server : private detail::server_state, public routes {
         set.events_time = given.events_time.count();
         io::detail::checked(haft_http_set_limits(state.get(), &set), "set_limits");
     }
+    void set_compression(const haft_http_compression_t &options) {
+        haft_http_set_compression(state.get(), &options);
+    }
     /* Gets each line of the log; must not wait, nor throw. */
     void set_log(std::function<void(std::string_view)> function) {
         log = std::move(function);
@@ -595,7 +606,9 @@ struct client_options {
     int redirects = 0;
     std::uint64_t body = 0;
     haft_tls_context_t *tls =
-        nullptr; /* for https; nullptr: one that trusts whom the system trusts */
+        nullptr;               /* for https; nullptr: one that trusts whom the system trusts */
+    bool uncompressed = false; /* see haft_http_client_options_t */
+    std::uint64_t decompressed = 0;
 };
 
 /* See haft/http_client.h. Errors are std::system_error, those of TLS std::errc::protocol_error;
@@ -608,6 +621,8 @@ class client {
         options.redirects = how.redirects;
         options.body = how.body;
         options.tls = how.tls;
+        options.uncompressed = how.uncompressed;
+        options.decompressed = how.decompressed;
         state.reset(haft_http_client_new(&options));
         if (state == nullptr)
             throw std::bad_alloc();

@@ -32,6 +32,10 @@ typedef struct haft_http_client_options {
     /* Of haft_tls_client_context, for https; it must live as long as the client. NULL: one that
        trusts whom the system trusts. */
     haft_tls_context_t *tls;
+    /* Without this, the client asks for compressed answers (Accept-Encoding), unless a question has
+       that field itself, or Range, and decodes them. */
+    bool uncompressed;
+    uint64_t decompressed; /* bytes that a compressed body may become (256 MiB); more: -EFBIG */
 } haft_http_client_options_t;
 
 /* `options` NULL: zeroed ones. NULL: no memory. */
@@ -74,9 +78,12 @@ int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *questi
                   haft_http_reply_t **reply);
 
 int haft_http_reply_status(const haft_http_reply_t *reply);
-/* As haft_http_header; lives as long as the reply. */
+/* As haft_http_header; lives as long as the reply. Of a body that the client decodes, the fields
+   Content-Encoding and Content-Length are hidden. */
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name);
-/* As haft_http_read and haft_http_body; time limits are the task's. */
+/* As haft_http_read and haft_http_body; time limits are the task's. A body that is compressed is
+   decoded; -EFBIG: it becomes larger than `decompressed`, or, for haft_http_reply_body, than
+   `body`; -EBADMSG: it is damaged, or was cut off. */
 ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size);
 ssize_t haft_http_reply_body(haft_http_reply_t *reply, char **body);
 /* The connection is kept if the body has been read to its end, and closed if not. NULL: nothing. */

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Compression of what handlers write. It is decided when the head is made, stands above the version
+ * of HTTP (answer.c gets what is sent), and holds its state only while an answer is written.
+ */
+#include "codings.h"
+
+#include <stdlib.h>
+
+enum { LEAST_SIZE = 1400 /* smaller answers fit in a packet as they are */, PIECE = 8192 };
+
+struct hafti_http_encoder {
+    const hafti_http_coding_t *coding;
+    void *state;
+    bool holds; /* bytes that were not sent yet */
+    char out[PIECE];
+};
+
+const hafti_http_coding_t *const hafti_http_codings[] = {
+#ifdef HAFT_HTTP_ZSTD
+    &hafti_http_zstd,
+#endif
+#ifdef HAFT_HTTP_BROTLI
+    &hafti_http_brotli,
+#endif
+#ifdef HAFT_HTTP_ZLIB
+    &hafti_http_gzip,
+#endif
+    NULL,
+};
+
+void haft_http_set_compression(haft_http_server_t *server, const haft_http_compression_t *options) {
+    server->compression = *options;
+}
+
+void haft_http_do_not_compress(haft_http_request_t *request) {
+    request->answer.is_plain = true;
+}
+
+/* ---- Which coding ---- */
+
+static bool ends_in(const char *text, size_t size, const char *end) {
+    size_t length = strlen(end);
+    return size > length && strncasecmp(text + size - length, end, length) == 0;
+}
+
+/* Types that are texts, or as redundant. */
+static bool is_text(const char *type) {
+    static const char *const types[] = {"application/json",
+                                        "application/javascript",
+                                        "application/x-ndjson",
+                                        "application/xml",
+                                        "application/wasm",
+                                        "application/yaml",
+                                        "application/manifest+json",
+                                        "image/bmp",
+                                        "font/ttf",
+                                        "font/otf"};
+    hafti_http_text_t list = {type, strlen(type)}, name;
+    hafti_http_next_part(&list, ';', &name);
+    if (name.size > 5 && strncasecmp(name.bytes, "text/", 5) == 0)
+        return true;
+    if (ends_in(name.bytes, name.size, "+json") || ends_in(name.bytes, name.size, "+xml"))
+        return true;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (hafti_http_same(name.bytes, name.size, types[i]))
+            return true;
+    return false;
+}
+
+/* The next line of the fields from `*at` on, whose name is `name`; its value. */
+static bool next_field(const hafti_http_answer_t *answer, size_t *at, const char *name,
+                       hafti_http_text_t *value) {
+    size_t size = strlen(name);
+    while (*at < answer->fields_size) {
+        const char *line = answer->fields + *at;
+        size_t length =
+            (size_t)((const char *)memchr(line, '\n', answer->fields_size - *at) - line);
+        *at += length + 1;
+        if (length > size + 2 && line[size] == ':' && strncasecmp(line, name, size) == 0) {
+            *value = (hafti_http_text_t){line + size + 2, length - size - 3};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the handler forbids it: it has encoded the body, or its cache directives say so. */
+static bool is_forbidden(const hafti_http_answer_t *answer) {
+    hafti_http_text_t value, part;
+    size_t at = 0;
+    if (next_field(answer, &at, "Content-Encoding", &value))
+        return true;
+    at = 0;
+    if (next_field(answer, &at, "Content-Range", &value))
+        return true;
+    for (at = 0; next_field(answer, &at, "Cache-Control", &value);)
+        while (hafti_http_next_part(&value, ',', &part))
+            if (hafti_http_same(part.bytes, part.size, "no-transform"))
+                return true;
+    return false;
+}
+
+static bool may_compress(haft_http_request_t *request, int status, const char *type,
+                         uint64_t size) {
+    const haft_http_compression_t *options = &request->server->compression;
+    size_t least = options->least_size != 0 ? options->least_size : LEAST_SIZE;
+    if (options->off || request->answer.is_plain || type == NULL || size < least)
+        return false;
+    if (status == 204 || status == 206 || status == 304 || request->message.parser.http_minor == 0)
+        return false; /* for HTTP/1.0, a size that is not known would end the connection */
+    bool is_worth = options->is_worth != NULL ? options->is_worth(type) : is_text(type);
+    return is_worth && !is_forbidden(&request->answer);
+}
+
+/* The coding that the client wants most; NULL: it wants the body as it is. */
+static const hafti_http_coding_t *choose(haft_http_request_t *request, bool is_small) {
+    const char *accepted = haft_http_header(request, "Accept-Encoding");
+    const hafti_http_coding_t *best = NULL;
+    if (accepted == NULL)
+        return NULL;
+    int most = 0, plain = hafti_http_weight_in(accepted, "identity");
+    for (const hafti_http_coding_t *const *coding = hafti_http_codings; *coding != NULL; coding++) {
+        int weight = hafti_http_weight_in(accepted, (*coding)->name);
+        if (weight > most && (!is_small || (*coding)->is_small)) {
+            most = weight;
+            best = *coding;
+        }
+    }
+    return plain > most ? NULL : best;
+}
+
+/* ---- The head ---- */
+
+/* The same version has other bytes in each coding (9110, 8.8.3.3). */
+static int weaken_tag(haft_http_request_t *request) {
+    hafti_http_answer_t *answer = &request->answer;
+    hafti_http_text_t value;
+    size_t begin = 0, end = 0;
+    bool is_there = next_field(answer, &end, "ETag", &value);
+    if (!is_there || value.size == 0 || *value.bytes != '"')
+        return 0;
+    char *weak = hafti_http_allocate(&request->message, value.size + 3);
+    if (weak == NULL)
+        return -ENOMEM;
+    memcpy(weak, "W/", 2);
+    memcpy(weak + 2, value.bytes, value.size);
+    weak[value.size + 2] = '\0';
+    begin = (size_t)(value.bytes - answer->fields) - strlen("ETag: ");
+    memmove(answer->fields + begin, answer->fields + end, answer->fields_size - end);
+    answer->fields_size -= end - begin;
+    return haft_http_set_header(request, "ETag", weak);
+}
+
+static hafti_http_encoder_t *encoder_of(const hafti_http_coding_t *coding, uint64_t size,
+                                        bool is_small) {
+    hafti_http_encoder_t *encoder = malloc(sizeof *encoder);
+    if (encoder == NULL)
+        return NULL;
+    encoder->coding = coding;
+    encoder->holds = false;
+    encoder->state = coding->begin_encoding(size, is_small);
+    if (encoder->state != NULL)
+        return encoder;
+    free(encoder);
+    return NULL;
+}
+
+int hafti_http_choose_encoding(haft_http_request_t *request, int status, const char *type,
+                               uint64_t *size) {
+    if (!may_compress(request, status, type, *size))
+        return 0;
+    bool is_small = strncasecmp(type, "text/event-stream", 17) == 0;
+    const hafti_http_coding_t *coding = choose(request, is_small);
+    int code = haft_http_set_header(request, "Vary", "Accept-Encoding");
+    if (code != 0 || coding == NULL)
+        return code;
+    code = haft_http_set_header(request, "Content-Encoding", coding->name);
+    code = code == 0 ? weaken_tag(request) : code;
+    if (code == 0 && !request->is_head) {
+        request->answer.encoder = encoder_of(coding, *size, is_small);
+        code = request->answer.encoder != NULL ? 0 : -ENOMEM;
+    }
+    *size = HAFT_HTTP_UNKNOWN_SIZE;
+    return code;
+}
+
+/* ---- The body ---- */
+
+int hafti_http_encode(haft_http_request_t *request, const void *bytes, size_t size,
+                      hafti_http_step_t step) {
+    hafti_http_encoder_t *encoder = request->answer.encoder;
+    hafti_http_pieces_t pieces = {.in = bytes, .in_size = size};
+    int code = 1;
+    if (step == HAFTI_HTTP_FLUSH && !encoder->holds)
+        return 0;
+    while (code == 1) {
+        pieces.out = encoder->out;
+        pieces.room = PIECE;
+        code = encoder->coding->encode(encoder->state, &pieces, step);
+        size_t made = (size_t)(pieces.out - encoder->out);
+        request->answer.written += made;
+        int sent = code >= 0 && made != 0 ? hafti_http_answer_put(request, encoder->out, made) : 0;
+        code = sent != 0 ? sent : code;
+    }
+    encoder->holds = step == HAFTI_HTTP_MORE;
+    return code;
+}
+
+void hafti_http_encoder_free(hafti_http_encoder_t *encoder) {
+    if (encoder == NULL)
+        return;
+    encoder->coding->end_encoding(encoder->state);
+    free(encoder);
+}
