@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-static int fail(hafti_http_message_t *message, int code) {
+int hafti_http_message_fail(hafti_http_message_t *message, int code) {
     static const struct {
         int code, status;
     } statuses[] = {{-EMSGSIZE, 413}, {-ETIMEDOUT, 408}, {-EBADMSG, 400}, {-EPIPE, 400}};
@@ -35,7 +35,7 @@ static ssize_t fill(hafti_http_message_t *message) {
     ssize_t size = hafti_http_stream_fill(stream, deadline_of(message, begun));
     message->waited += haft_io_now() - begun;
     if (size <= 0)
-        return fail(message, size == 0 ? -EPIPE : (int)size);
+        return hafti_http_message_fail(message, size == 0 ? -EPIPE : (int)size);
     return size;
 }
 
@@ -61,7 +61,7 @@ static ssize_t read_until_close(hafti_http_message_t *message, char *buffer, siz
     message->is_complete = got == -EPIPE; /* the end, and no error */
     if (got == -EPIPE)
         got = message->error = 0;
-    return got == -EMSGSIZE ? fail(message, -EMSGSIZE) : got;
+    return got == -EMSGSIZE ? hafti_http_message_fail(message, -EMSGSIZE) : got;
 }
 
 /* Chunks of one byte have five of framing each; beyond this it is extensions and zeros. */
@@ -92,14 +92,14 @@ static ssize_t read_chunked(hafti_http_message_t *message, char *buffer, size_t 
         llhttp_errno_t code = hafti_http_message_parse(message, start, (size_t)there);
         const char *end = code == HPE_PAUSED ? message->parser.error_pos : start + there;
         if (code != HPE_OK && code != HPE_PAUSED)
-            return fail(message, -EBADMSG);
+            return hafti_http_message_fail(message, -EBADMSG);
         message->stream->at = end;
         message->got += message->into_size;
         message->framing += (size_t)(end - start) - message->into_size;
         if (has_too_much_framing(message) || (in_trailers && !are_trailers(message, start, end)))
-            return fail(message, -EBADMSG);
+            return hafti_http_message_fail(message, -EBADMSG);
         if (message->got > message->limit)
-            return fail(message, -EMSGSIZE);
+            return hafti_http_message_fail(message, -EMSGSIZE);
     }
     return (ssize_t)message->into_size;
 }
@@ -114,7 +114,7 @@ ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffe
     if (message->body == HAFTI_HTTP_UNTIL_CLOSE)
         return read_until_close(message, buffer, size);
     if (message->left + message->got > message->limit)
-        return fail(message, -EMSGSIZE);
+        return hafti_http_message_fail(message, -EMSGSIZE);
     return read_sized(message, buffer, size);
 }
 
@@ -161,7 +161,7 @@ static ssize_t read_all_sized(hafti_http_message_t *message, char **body) {
     if (message->error != 0)
         return message->error;
     if (message->left + message->got > message->limit)
-        return fail(message, -EMSGSIZE);
+        return hafti_http_message_fail(message, -EMSGSIZE);
     *body = hafti_http_allocate(message, size + 1);
     if (*body == NULL)
         return -ENOMEM;

@@ -71,7 +71,7 @@ static ssize_t fill(hafti_http_message_t *message) {
     decoder->at = 0;
     decoder->end = got > 0 ? (size_t)got : 0;
     if (got == 0 && !decoder->is_whole)
-        got = message->error = -EBADMSG;
+        got = hafti_http_message_fail(message, -EBADMSG);
     return got;
 }
 
@@ -95,7 +95,7 @@ ssize_t hafti_http_message_decode(hafti_http_message_t *message, void *buffer, s
         if (decoder->made > decoder->limit)
             code = -EFBIG;
         if (code < 0)
-            return message->error = code;
+            return hafti_http_message_fail(message, code);
     }
     return (ssize_t)made;
 }

@@ -170,6 +170,8 @@ bool hafti_http_message_field(const hafti_http_message_t *message, const char *n
 bool hafti_http_message_is_kept(const hafti_http_message_t *message);
 /* All fields of a name, as haft_http_header. */
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
+/* The body cannot be read any more; this is the error, which also says with which status. */
+int hafti_http_message_fail(hafti_http_message_t *message, int code);
 /* Gives a chunked body's bytes, or trailers, to the parser. */
 llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const char *bytes,
                                         size_t size);

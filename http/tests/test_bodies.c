@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies in codings: what the server compresses, and for whom; what the client decodes. Over the
-   simulated network with several seeds, and over sockets. */
+/* Bodies in codings: what the server compresses, and for whom; what the client decodes. Forms with
+   files. Over the simulated network with several seeds, and over sockets. */
 #include "check_http.h"
 
 static haft_http_server_t *server;
@@ -302,6 +302,193 @@ static void hear_events(void) {
     run_talk(port, &gzipped, "data:");
 }
 
+/* ---- Forms with files ---- */
+
+static void list(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void list(char *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    size_t size = strlen(text);
+    vsnprintf(text + size, 2000 - size, format, arguments);
+    va_end(arguments);
+}
+
+static const char *or_none(const char *text) {
+    return text != NULL ? text : "-";
+}
+
+/* Says what the parts are; with ?skip, without a look at their bytes. */
+static int take_form(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_multipart_limits_t limits = {.parts = 3, .head = 200, .part = 100};
+    haft_http_multipart_t *form;
+    haft_http_part_t part;
+    bool is_limited = haft_http_query(request, "limits") != NULL;
+    char *text, all[2000] = "";
+    int code = haft_http_multipart_begin(request, is_limited ? &limits : NULL, &form);
+    if (code == -ENOTSUP)
+        return haft_http_answer_text(request, 415, "no form");
+    while (code == 0 && (code = haft_http_multipart_next(form, &part)) == 1) {
+        list(all, "%s,%s,%s,%s=", part.name, or_none(part.file_name), or_none(part.type),
+             or_none(haft_http_multipart_header(form, "x-more")));
+        ssize_t size =
+            haft_http_query(request, "skip") != NULL ? 0 : haft_http_multipart_text(form, &text);
+        if (size > 0)
+            list(all, "%s", text);
+        list(all, ";");
+        code = size < 0 ? (int)size : 0;
+    }
+    return code == 0 ? haft_http_answer_text(request, 200, all) : code;
+}
+
+/* The sum of what is stored, and that nobody sees its name. */
+static int store_form(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_multipart_t *form;
+    haft_http_part_t part;
+    static char back[MUCH];
+    int code = haft_http_multipart_begin(request, NULL, &form);
+    CHECK(code == 0 && haft_http_multipart_next(form, &part) == 1);
+    CHECK(strcmp(part.file_name, "../../etc/passwd") == 0);
+    CHECK(haft_http_multipart_store(form, "/nowhere/at/all") == -ENOENT);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_http_multipart_store(form, "/tmp");
+    CHECK(file >= 0 && haft_io_pread(file, back, sizeof back, 0) == sizeof back);
+    CHECK(memcmp(back, much, MUCH) == 0 && haft_io_pread(file, back, 1, MUCH) == 0);
+    CHECK(haft_http_multipart_next(form, &part) == 0);
+    CHECK(haft_http_multipart_next(form, &part) == 0);
+    return haft_http_answer_text(request, 200, "stored");
+}
+
+#define FORM "multipart/form-data; boundary=XX"
+#define PART(name) "--XX\r\nContent-Disposition: form-data; name=\"" name "\"\r\n\r\n"
+#define LONG_BOUNDARY "0123456789012345678901234567890123456789012345678901234567890123456789"
+
+typedef struct {
+    const char *query, *type, *body;
+    int status;
+    const char *says;
+} form_t;
+
+static const form_t forms[] = {
+    {"", FORM, PART("a") "1\r\n" PART("b") "\r\n--XX--\r\n", 200, "a,-,-,-=1;b,-,-,-=;"},
+    {"", FORM, "--XX--", 200, ""},
+    {"", "Multipart/Form-Data ; charset=x; BOUNDARY=\"X X\"",
+     "--X X\r\ncontent-disposition:form-data;name=a\r\n\r\nb\r\n--X X--", 200, "a,-,-,-=b;"},
+    {"", "multipart/form-data; boundary=" LONG_BOUNDARY,
+     "--" LONG_BOUNDARY "\r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n--" LONG_BOUNDARY
+     "--\r\n",
+     200, "a,-,-,-=;"},
+    {"", FORM,
+     "--XX\r\nContent-Type: image/png \r\nX-More: 1\r\nContent-Disposition: form-data; "
+     "filename=\"C:\\a\\\"b\\\\c\"; name=f; "
+     "filename*=utf-8''x\r\n\r\n\r\n--X\r\n--X\r\n-\n--XX\r\n--XX--",
+     200, "f,C:\\a\"b\\c,image/png,1=\r\n--X\r\n--X\r\n-\n--XX;"},
+    {"", FORM, PART("a") "--XX\r\n--XX--", 200, "a,-,-,-=--XX;"},
+    {"?skip", FORM, PART("a") "1\r\n" PART("b") "2\r\n--XX--\r\n", 200, "a,-,-,-=;b,-,-,-=;"},
+    {"", "text/plain", "--XX--", 415, "no form"},
+    {"", "multipart/mixed; boundary=XX", "--XX--", 415, "no form"},
+    /* RFC 2046, 5.1.1 */
+    {"", "multipart/form-data", "--XX--", 400, NULL},
+    {"", "multipart/form-data; boundary=", "----", 400, NULL},
+    {"", "multipart/form-data; boundary=\"\"", "----", 400, NULL},
+    {"", "multipart/form-data; boundary=\"X \"", "--X --", 400, NULL},
+    {"", "multipart/form-data; boundary=\"X", "--X--", 400, NULL},
+    {"", "multipart/form-data; boundary=\"X\"Y", "--X--", 400, NULL},
+    {"", "multipart/form-data; boundary=X;", "--X--", 400, NULL},
+    {"", "multipart/form-data; boundary=X; boundary=Y", "--X--", 400, NULL},
+    {"", "multipart/form-data; boundary=\"X;\"", "--X;--", 400, NULL},
+    {"", "multipart/form-data; boundary=" LONG_BOUNDARY "0", "--" LONG_BOUNDARY "0--", 400, NULL},
+    {"", FORM, "", 400, NULL},
+    {"", FORM, "preamble\r\n--XX--", 400, NULL},
+    {"", FORM, "\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX--epilogue", 400, NULL},
+    {"", FORM, "--XX--\r\n\r\n", 400, NULL},
+    {"", FORM, "--XX--\n", 400, NULL},
+    {"", FORM, "--XX", 400, NULL},
+    {"", FORM, "--XX-", 400, NULL},
+    {"", FORM, "--XX \r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\nContent-Disposition: form-data; name=a\n\n\n--XX--", 400, NULL},
+    {"", FORM, PART("a") "1\r\n--XXY\r\n\r\n--XX--", 400, NULL},
+    {"", FORM, PART("a"), 400, NULL},
+    {"", FORM, PART("a") "1", 400, NULL},
+    {"", FORM, PART("a") "1\r\n--XX", 400, NULL},
+    {"", FORM, PART("a") "1\n--XX--", 400, NULL},
+    {"?skip", FORM, PART("a") "1", 400, NULL},
+    /* the head of a part */
+    {"", FORM, "--XX\r\n\r\n1\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: form-data; name=a\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: form-data; name=a\r\n--XX: b\r\n\r\n1\r\n--XX--", 400,
+     NULL},
+    {"", FORM, "--XX\r\nContent-Type: a/b\r\n\r\n1\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: form-data\r\n\r\n1\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: file; name=a\r\n\r\n1\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: form-data; filename=a\r\n\r\n1\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: form-data; name=a; name=b\r\n\r\n1\r\n--XX--", 400,
+     NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: form-data; name=\"a\r\n\r\n1\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: form-data; name=\"a\" b\r\n\r\n1\r\n--XX--", 400,
+     NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: form-data; name\r\n\r\n1\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: form-data;\r\n name=a\r\n\r\n1\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\r\nContent-Disposition : form-data; name=a\r\n\r\n1\r\n--XX--", 400, NULL},
+    {"", FORM, "--XX\r\nContent-Disposition: form-data; name=\"a\rb\"\r\n\r\n1\r\n--XX--", 400,
+     NULL},
+    {"", FORM, PART("a\nb") "1\r\n--XX--", 400, NULL},
+    {"", FORM, PART("a\001b") "1\r\n--XX--", 400, NULL},
+    {"", FORM,
+     "--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Disposition: form-data; "
+     "name=b\r\n\r\n1\r\n--XX--",
+     400, NULL},
+    {"", FORM,
+     "--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: "
+     "base64\r\n\r\n1\r\n--XX--",
+     400, NULL},
+    /* limits */
+    {"?limits", FORM, PART("a") "\r\n" PART("b") "\r\n" PART("c") "\r\n--XX--", 200,
+     "a,-,-,-=;b,-,-,-=;c,-,-,-=;"},
+    {"?limits", FORM, PART("a") "\r\n" PART("b") "\r\n" PART("c") "\r\n" PART("d") "\r\n--XX--",
+     413, NULL},
+    {"?limits", FORM, PART("a") LONG_BOUNDARY "012345678901234567890123456789\r\n--XX--", 200,
+     "a,-,-,-=" LONG_BOUNDARY "012345678901234567890123456789;"},
+    {"?limits", FORM, PART("a") LONG_BOUNDARY "0123456789012345678901234567890\r\n--XX--", 413,
+     NULL},
+    {"?limits", FORM, PART(LONG_BOUNDARY LONG_BOUNDARY) "\r\n--XX--", 200,
+     LONG_BOUNDARY LONG_BOUNDARY ",-,-,-=;"},
+    {"?limits", FORM, PART(LONG_BOUNDARY LONG_BOUNDARY LONG_BOUNDARY) "\r\n--XX--", 413, NULL},
+};
+
+static void post(const char *path, const char *type, const char *body, size_t size, int status,
+                 const char *says) {
+    char url[200], *text;
+    haft_http_reply_t *reply;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d%s", port, path);
+    haft_http_question_t question = {.url = url, .type = type, .body = body, .size = size};
+    CHECK(haft_http_ask(client, &question, &reply) == 0);
+    CHECK(haft_http_reply_body(reply, &text) >= 0);
+    if (haft_http_reply_status(reply) != status || (says != NULL && strcmp(text, says) != 0)) {
+        fprintf(stderr, "%s\n%.300s\n%d: %s\n", type, body, haft_http_reply_status(reply), text);
+        abort();
+    }
+    haft_http_reply_free(reply);
+}
+
+static void post_forms(void) {
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char path[40];
+        snprintf(path, sizeof path, "/form%s", forms[i].query);
+        post(path, forms[i].type, forms[i].body, strlen(forms[i].body), forms[i].status,
+             forms[i].says);
+    }
+    static const char head[] = "--XX\r\nContent-Disposition: form-data; name=f; "
+                               "filename=\"../../etc/passwd\"\r\n\r\n";
+    static char body[MUCH + 200];
+    size_t size = sizeof head - 1;
+    memcpy(body, head, size);
+    memcpy(body + size, much, MUCH);
+    memcpy(body + size + MUCH, "\r\n--XX--", 8);
+    post("/store", FORM, body, size + MUCH + 8, 200, "stored");
+}
+
 /* ---- */
 
 static void *serve(void *unused) {
@@ -333,6 +520,7 @@ static void *use_codings(void *unused) {
         limit_what_is_decoded();
         hear_events();
     }
+    post_forms();
     haft_http_client_free(client);
     haft_http_stop(server);
     return unused;
@@ -360,6 +548,8 @@ static void make_server(void) {
     haft_http_get(server, "/relay/{coding}", relay, NULL);
     haft_http_get(server, "/zeros", zeros, NULL);
     haft_http_get(server, "/events", send_events, NULL);
+    haft_http_post(server, "/form", take_form, NULL);
+    haft_http_post(server, "/store", store_form, NULL);
 }
 
 int main(void) {

@@ -126,6 +126,27 @@ static void add_routes(http::server &server) {
         CHECK(!socket.send("too late") && !socket.close());
         CHECK(!socket || (socket.close_code() == 1000 && socket.close_reason() == "bye"));
     });
+    server.post("/form", [](http::request &in) {
+        std::string said;
+        http::multipart form(in, {.part = 20});
+        while (auto part = form.next()) {
+            said += part->name;
+            if (!part->file_name) {
+                said.append("=").append(form.text());
+                continue;
+            }
+            io::file stored = form.store("/tmp");
+            std::byte first[1];
+            said += stored.pread(0, first) == 1 ? static_cast<char>(first[0]) : '?';
+        }
+        return said;
+    });
+    server.get("/much", [](http::request &in) {
+        auto chosen = in.accepts({"text/html", "text/plain"});
+        if (in.query("plain"))
+            in.do_not_compress();
+        in.answer(200, std::string(5000, static_cast<char>('0' + chosen.value_or(9))));
+    });
     http::route_group api = server.group("/api");
     api.get("/greet", [](http::request &) { return greet(); });
     http::route_group v1 = api.group("/v1");
@@ -167,6 +188,18 @@ static void ask_by_client(const std::string &base) {
     } catch (const std::system_error &error) {
         CHECK(error.code() == std::errc::protocol_not_supported);
     }
+}
+
+static void post_forms(const std::string &base) {
+    http::client client;
+    const char *type = "multipart/form-data; boundary=X";
+    std::string part = "--X\r\nContent-Disposition: form-data; name=a\r\n\r\nhello\r\n";
+    std::string file = "--X\r\nContent-Disposition: form-data; name=f; filename=g\r\n\r\nhello\r\n";
+    CHECK(client.post(base + "/form", part + file + "--X--", type).body() == "a=hellofh");
+    CHECK(client.post(base + "/form", part, type).status() == 400);
+    CHECK(client.post(base + "/form", part + "--X--", "text/plain").status() == 415);
+    part.insert(part.size() - 2, 16, 'x');
+    CHECK(client.post(base + "/form", part + "--X--", type).status() == 413);
 }
 
 static void talk(http::server &server, std::string &log) {
@@ -217,6 +250,10 @@ static void talk(http::server &server, std::string &log) {
     CHECK(has(ask(port, "POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\nh"),
               "400 Bad Request"));
     ask_by_client("http://127.0.0.1:" + std::to_string(port));
+    post_forms("http://127.0.0.1:" + std::to_string(port));
+    std::string zipped = get(port, "/much", "Accept-Encoding: gzip\r\nAccept: text/plain\r\n");
+    CHECK(zipped.size() < 1000 || !has(zipped, "Content-Encoding"));
+    CHECK(has(get(port, "/much?plain", "Accept-Encoding: gzip\r\nAccept: text/plain\r\n"), "1111"));
     CHECK(has(get(port, "/stop"), "stopped"));
 }
 

@@ -21,7 +21,8 @@
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
  * own. Headers that this one includes: haft/http_client.h, the client; haft/http_files.h, static
  * files; haft/http_compression.h, compressed answers, and what clients accept;
- * haft/http_events.h, server-sent events and handlers that wait for long;
+ * haft/http_multipart.h, forms with files; haft/http_events.h, server-sent events and handlers that
+ * wait for long;
  * haft/http_stream.h, upgrades and CONNECT; haft/http_websocket.h, WebSocket; haft/http_inside.h,
  * the access log, counters and pages for the operator.
  *
@@ -355,6 +356,7 @@ int haft_http_serve_all(haft_http_server_t *server, const int *listeners, size_t
 #include "http_events.h"
 #include "http_files.h"
 #include "http_inside.h"
+#include "http_multipart.h"
 #include "http_stream.h"
 #include "http_websocket.h"
 

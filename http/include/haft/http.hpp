@@ -217,6 +217,7 @@ class request {
     int body_error() const { return failed; }
 
   private:
+    friend class multipart;
     enum class waited { for_a_case, to_the_end, in_vain };
     template <typename Time, typename... Cases>
     waited select_until(Time time, Cases &&...cases) {
@@ -672,6 +673,7 @@ class client {
 
 } // namespace haft::http
 
+#include <haft/http_multipart.hpp>
 #include <haft/http_websocket.hpp>
 
 #endif
