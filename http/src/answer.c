@@ -15,10 +15,13 @@ enum { MOST_AT_ONCE = 1024 * 1024 }; /* bytes of a file, each with a deadline of
 
 /* ---- Gathering ---- */
 
+int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size) {
+    int64_t granted = (int64_t)(size / limits->least_rate) * HAFT_IO_SECOND;
+    return hafti_http_deadline(haft_io_now() + granted, limits->write_time);
+}
+
 static int64_t write_deadline(const haft_http_request_t *request, size_t size) {
-    const haft_http_limits_t *limits = request->message.limits;
-    return haft_io_now() + limits->write_time +
-           (int64_t)(size / limits->least_rate) * HAFT_IO_SECOND;
+    return hafti_http_write_deadline(request->message.limits, size);
 }
 
 static int fail(haft_http_request_t *request, int code) {

@@ -44,7 +44,8 @@ haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *optio
         .body = options->body != 0 ? options->body : 16 * 1024 * 1024,
         .head_time = HAFT_IO_FOREVER, /* the task has deadlines */
         .body_time = HAFT_IO_FOREVER,
-        .least_rate = 1,
+        .write_time = HAFT_IO_FOREVER,
+        .least_rate = 1024,
     };
     if (client->pool == NULL) {
         free(client);
@@ -93,7 +94,8 @@ typedef struct {
     char *text;        /* the URL */
     bool is_elsewhere; /* another origin than the one that was asked first */
     bool without_body;
-    bool decodes; /* what comes in one of the codings that the library knows */
+    const char *lines; /* further ones of the head, for an upgrade; NULL: none */
+    bool decodes;      /* what comes in one of the codings that the library knows */
 } asking_t;
 
 static bool is_private(const char *name) {
@@ -184,6 +186,8 @@ static int put_head(head_t *head, const asking_t *asking, const hafti_http_url_t
     put_text(head, "\r\n");
     if (asking->decodes)
         put_codings(head);
+    if (asking->lines != NULL)
+        put_text(head, asking->lines);
     int code = put_fields(head, asking);
     if (code == 0)
         code = put_body_fields(head, asking);
@@ -408,14 +412,15 @@ static const char *method_of(const haft_http_question_t *question) {
     return question->method != NULL ? question->method : has_body ? "POST" : "GET";
 }
 
-int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
-                  haft_http_reply_t **result) {
+static int ask(haft_http_client_t *client, const haft_http_question_t *question, const char *lines,
+               haft_http_reply_t **result) {
     *result = NULL;
     __attribute__((cleanup(free_text)))
     asking_t asking = {.question = question,
                        .method = method_of(question),
                        .text = strdup(question->url),
-                       .decodes = asks_for_codings(client, question),
+                       .lines = lines,
+                       .decodes = lines == NULL && asks_for_codings(client, question),
                        .without_body = question->body == NULL && question->produce == NULL};
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = calloc(1, sizeof *reply);
     if (reply == NULL || asking.text == NULL)
@@ -423,7 +428,7 @@ int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *questi
     reply->client = client;
     int code = hafti_http_url_parse(asking.text, &reply->url);
     if (code == 0)
-        code = follow(&asking, reply);
+        code = lines == NULL ? follow(&asking, reply) : ask_over(&asking, reply, true);
     if (code == 0 && asking.decodes && reply->message.body != HAFTI_HTTP_NO_BODY)
         code = hafti_http_decoder_begin(&reply->message, client->decompressed);
     if (code != 0) {
@@ -434,6 +439,22 @@ int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *questi
     *result = reply;
     reply = NULL;
     return 0;
+}
+
+int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
+                  haft_http_reply_t **reply) {
+    return ask(client, question, NULL, reply);
+}
+
+int hafti_http_ask_to_upgrade(haft_http_client_t *client, const haft_http_question_t *question,
+                              const char *lines, haft_http_reply_t **reply) {
+    return ask(client, question, lines, reply);
+}
+
+void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **stream,
+                             const haft_http_limits_t **limits) {
+    *stream = &reply->stream;
+    *limits = &reply->client->limits;
 }
 
 int haft_http_reply_status(const haft_http_reply_t *reply) {

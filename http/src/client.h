@@ -20,6 +20,14 @@ int hafti_http_url_parse(const char *text, hafti_http_url_t *url);
 /* What a reference on the page `base` means, to be freed; NULL: no memory. */
 char *hafti_http_url_resolve(const char *base, const char *reference);
 
+/* ---- client.c --------------------------------------------------------------------------------- */
+
+/* Asks with further lines in the head, over a connection of its own: the answer, whatever it is. */
+int hafti_http_ask_to_upgrade(haft_http_client_t *client, const haft_http_question_t *question,
+                              const char *lines, haft_http_reply_t **reply);
+void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **stream,
+                             const haft_http_limits_t **limits);
+
 /* ---- pool.c: connections that wait for a question -------------------------------------------- */
 
 typedef struct hafti_http_pool hafti_http_pool_t;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The content coding "gzip" (RFC 1952), by zlib. */
+/* The content coding "gzip" (RFC 1952), and what is in it, by zlib. */
 #include "codings.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static z_stream *end_early(z_stream *state, int code) {
 
 /* A window that is larger than the body would only cost memory: 2^(window + 2) bytes, and for the
    table 2^(memory + 9). */
-static void *begin_encoding(uint64_t size, bool is_small) {
+static void *begin(uint64_t size, bool is_small, bool is_raw) {
     int window = 9;
     while (window < 15 && size > (uint64_t)1 << window)
         window++;
@@ -24,8 +24,17 @@ static void *begin_encoding(uint64_t size, bool is_small) {
         window = 12;
     z_stream *state = calloc(1, sizeof *state);
     return state == NULL ? NULL
-                         : end_early(state, deflateInit2(state, LEVEL, Z_DEFLATED, window + AS_GZIP,
+                         : end_early(state, deflateInit2(state, LEVEL, Z_DEFLATED,
+                                                         is_raw ? -window : window + AS_GZIP,
                                                          is_small ? 5 : 8, Z_DEFAULT_STRATEGY));
+}
+
+static void *begin_encoding(uint64_t size, bool is_small) {
+    return begin(size, is_small, false);
+}
+
+static void *begin_raw_encoding(uint64_t size, bool is_small) {
+    return begin(size, is_small, true);
 }
 
 static void set(z_stream *state, const hafti_http_pieces_t *pieces) {
@@ -63,6 +72,11 @@ static void *begin_decoding(void) {
     return state == NULL ? NULL : end_early(state, inflateInit2(state, 15 + AS_GZIP));
 }
 
+static void *begin_raw_decoding(void) {
+    z_stream *state = calloc(1, sizeof *state);
+    return state == NULL ? NULL : end_early(state, inflateInit2(state, -15));
+}
+
 static int decode(void *given, hafti_http_pieces_t *pieces) {
     z_stream *state = given;
     set(state, pieces);
@@ -89,6 +103,16 @@ const hafti_http_coding_t hafti_http_gzip = {
     .encode = encode,
     .end_encoding = end_encoding,
     .begin_decoding = begin_decoding,
+    .decode = decode,
+    .end_decoding = end_decoding,
+};
+
+const hafti_http_coding_t hafti_http_raw_deflate = {
+    .name = "deflate",
+    .begin_encoding = begin_raw_encoding,
+    .encode = encode,
+    .end_encoding = end_encoding,
+    .begin_decoding = begin_raw_decoding,
     .decode = decode,
     .end_decoding = end_decoding,
 };

@@ -7,7 +7,7 @@
 
 /* ---- The key's answer: base64 of a SHA-1 ---- */
 
-enum { DIGEST = 20, KEY = 24 /* base64 of 16 bytes */ };
+enum { DIGEST = 20, KEY = HAFTI_HTTP_WEBSOCKET_KEY };
 
 static uint32_t rotate(uint32_t word, int by) {
     return word << by | word >> (32 - by);
@@ -52,18 +52,23 @@ static void digest(const char *text, unsigned char into[DIGEST]) {
 
 static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/* In base64: of 20 bytes, 28 letters, the last of which fills up. */
-static void answer_key(const char *key, char into[29]) {
-    char text[KEY + 40];
-    unsigned char bytes[DIGEST + 1] = {0};
+void hafti_http_put_base64(const unsigned char *bytes, size_t size, char *into) {
+    for (size_t at = 0; at < size; at += 3, into += 4) {
+        uint32_t bits = 0;
+        for (size_t i = 0; i < 3; i++)
+            bits = bits << 8 | (at + i < size ? bytes[at + i] : 0);
+        for (size_t i = 0; i < 4; i++)
+            into[i] = at + i > size ? '=' : letters[bits >> (18 - i * 6) & 63];
+    }
+    *into = '\0';
+}
+
+void hafti_http_answer_key(const char *key, char into[HAFTI_HTTP_WEBSOCKET_ANSWER + 1]) {
+    char text[HAFTI_HTTP_WEBSOCKET_KEY + 40];
+    unsigned char bytes[DIGEST];
     snprintf(text, sizeof text, "%s258EAFA5-E914-47DA-95CA-C5AB0DC85B11", key);
     digest(text, bytes);
-    for (int i = 0; i < 28; i++) {
-        const unsigned char *three = bytes + i / 4 * 3;
-        uint32_t bits = (uint32_t)three[0] << 16 | (uint32_t)three[1] << 8 | three[2];
-        into[i] = letters[bits >> (18 - i % 4 * 6) & 63];
-    }
-    memcpy(into + 27, "=", 2);
+    hafti_http_put_base64(bytes, DIGEST, into);
 }
 
 /* ---- Who may connect ---- */
@@ -124,9 +129,21 @@ static int answer_refused(haft_http_request_t *request, int status) {
     return hafti_http_answer_status(request, status);
 }
 
+/* Whether messages are compressed, as the client has offered. */
+static int agree_on_deflation(haft_http_request_t *request,
+                              const haft_http_websocket_options_t *options,
+                              hafti_http_deflation_t *deflation) {
+    char answer[HAFTI_HTTP_DEFLATION];
+    const char *offers = haft_http_header(request, "Sec-WebSocket-Extensions");
+    if (offers == NULL || options->uncompressed)
+        return 0;
+    hafti_http_deflation_accept(deflation, offers, options->keeps_context, answer);
+    return *answer != '\0' ? haft_http_set_header(request, "Sec-WebSocket-Extensions", answer) : 0;
+}
+
 static int answer_accepted(haft_http_request_t *request, const char *protocol) {
-    char accepted[29];
-    answer_key(haft_http_header(request, "Sec-WebSocket-Key"), accepted);
+    char accepted[HAFTI_HTTP_WEBSOCKET_ANSWER + 1];
+    hafti_http_answer_key(haft_http_header(request, "Sec-WebSocket-Key"), accepted);
     int code = haft_http_set_header(request, "Sec-WebSocket-Accept", accepted);
     if (code == 0 && protocol != NULL)
         code = haft_http_set_header(request, "Sec-WebSocket-Protocol", protocol);
@@ -146,9 +163,14 @@ haft_http_websocket_t *haft_http_websocket_accept(haft_http_request_t *request,
         answer_refused(request, status);
         return NULL;
     }
-    const char *protocol = choose_protocol(request, options.protocols);
-    haft_http_websocket_t *socket = hafti_http_websocket_new(request, &options, protocol);
-    int code = socket != NULL ? answer_accepted(request, protocol) : -ENOMEM;
+    hafti_http_websocket_begin_t begin = {.request = request,
+                                          .stream = request->message.stream,
+                                          .limits = request->message.limits,
+                                          .options = &options,
+                                          .protocol = choose_protocol(request, options.protocols)};
+    int code = agree_on_deflation(request, &options, &begin.deflation);
+    haft_http_websocket_t *socket = code == 0 ? hafti_http_websocket_new(&begin) : NULL;
+    code = socket != NULL ? answer_accepted(request, begin.protocol) : -ENOMEM;
     if (code == 0)
         return socket;
     hafti_http_answer_status(request, 500); /* unless the answer has begun */

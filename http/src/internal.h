@@ -300,6 +300,8 @@ int hafti_http_send_continue(haft_http_request_t *request);
 /* Sends the begin of a head, which ends with `protocol`, the fields, and nothing more. */
 int hafti_http_answer_stream(haft_http_request_t *request, int status, const char *line,
                              const char *protocol);
+/* When a write that begins now has to be done. */
+int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size);
 /* Sends bytes at once, within the time of a write. */
 int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An open WebSocket (RFC 6455). wslay reads and writes the heads of frames, and unmasks; it never
- * waits: here is what waits for bytes. What frames mean is checked here, too, so that a message
- * lies in one buffer, which grows with what has come and not with what a head promises.
+ * An open WebSocket (RFC 6455), of either side. wslay reads the heads of frames, and unmasks; it
+ * never waits: here is what waits for bytes. What frames mean is checked here, too, so that a
+ * message lies in one buffer, which grows with what has come and not with what a head promises.
+ *
+ * The server's side is a protocol of its request, and ends with that. The client's owns the reply
+ * to its handshake. Only the client masks what it sends.
  *
  * `reading` is locked by the task that receives, or that closes where none receives; `writing` for
  * each frame, since other tasks send, and the one that receives sends pongs and pings. A write that
@@ -15,25 +18,33 @@
 
 #include <wslay/wslay.h>
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 const bool hafti_http_has_websocket = true;
 
 enum { MOST_OF_CONTROL = 125, FIRST_ROOM = 512, MOST_ROOM_KEPT = 16384 };
 
+enum { COMPRESSED = 4 /* RSV1 of wslay's */, LEAST_COMPRESSED = 200, MOST_OF_HEAD = 14 };
+
 struct haft_http_websocket {
     hafti_http_protocol_t self;
-    haft_http_request_t *request;
+    haft_http_request_t *request; /* NULL: it is a client's */
+    haft_http_reply_t *reply;
+    hafti_http_stream_t *stream;
+    const haft_http_limits_t *limits;
     haft_http_websocket_options_t options; /* without zeros */
     const char *subprotocol;
     wslay_frame_context_ptr frames;
+    hafti_http_deflation_t deflation;
 
     /* What is received, by the task that has locked `reading`. */
     haft_io_mutex_t reading;
     struct wslay_frame_iocb piece; /* of a frame */
     uint64_t frame_left;           /* bytes of the frame behind the piece */
-    bool in_frame, in_message, is_whole;
+    bool in_frame, in_message, is_whole, is_compressed;
     int kind;      /* of the message */
     char *message; /* has `room` bytes, one of which is for a '\0' */
     size_t size, room;
@@ -47,8 +58,10 @@ struct haft_http_websocket {
     /* What is sent. */
     haft_io_mutex_t writing;
     bool is_writing; /* a frame, of which a part may have been written */
-    char *block;     /* lent, for the begin of a frame */
-    size_t block_size, unsent;
+    bool has_failed; /* a write; there are no more */
+    char *block;     /* lent, for the begin of a frame, or what is masked */
+    size_t block_size;
+    char *compressed; /* the message that is sent */
 
     atomic_bool has_closed; /* a close frame was sent */
     bool is_over, is_lost;  /* nothing more is received */
@@ -86,47 +99,92 @@ static bool is_utf8(const char *text, size_t size) {
 
 /* ---- Sending ---- */
 
-/* Of wslay: takes all, and keeps what there is room for. */
-static ssize_t put(const uint8_t *bytes, size_t size, int flags, void *argument) {
-    (void)flags;
-    haft_http_websocket_t *socket = argument;
-    size_t room = HAFT_IO_LENT_SIZE - socket->block_size, taken = size < room ? size : room;
-    memcpy(socket->block + socket->block_size, bytes, taken);
-    socket->block_size += taken;
-    socket->unsent += size - taken;
-    return (ssize_t)size;
+static void break_off(haft_http_websocket_t *socket) {
+    socket->has_failed = true;
+    socket->stream->operations->shutdown(socket->stream, SHUT_RDWR);
 }
 
 static void end_writing(haft_http_websocket_t *const *given) {
     haft_http_websocket_t *socket = *given;
-    hafti_http_stream_t *stream = socket->request->message.stream;
     haft_io_give_back(socket->block);
-    socket->block = NULL;
-    if (socket->is_writing) { /* so the task that receives ends, too */
-        socket->request->answer.failed = true;
-        stream->operations->shutdown(stream, SHUT_RDWR);
-    }
+    free(socket->compressed);
+    socket->block = socket->compressed = NULL;
+    if (socket->is_writing)
+        break_off(socket); /* so the task that receives ends, too */
     haft_io_mutex_unlock(&socket->writing);
 }
 
-static int write_frame(haft_http_websocket_t *socket, int opcode, const char *bytes, size_t size) {
-    struct wslay_frame_iocb frame = {.fin = 1,
-                                     .opcode = (uint8_t)opcode,
-                                     .payload_length = size,
-                                     .data = (const uint8_t *)bytes,
-                                     .data_length = size};
+static int send_bytes(haft_http_websocket_t *socket, const char *bytes, size_t size) {
+    int64_t deadline = hafti_http_write_deadline(socket->limits, size);
+    return size != 0 ? hafti_http_stream_write(socket->stream, bytes, size, deadline) : 0;
+}
+
+/* 5.2. */
+static void put_head(haft_http_websocket_t *socket, int first, uint64_t size) {
+    unsigned char *to = (unsigned char *)socket->block;
+    int mask = socket->request == NULL ? 0x80 : 0;
+    int bytes = size <= MOST_OF_CONTROL ? 0 : size <= UINT16_MAX ? 2 : 8;
+    *to++ = (unsigned char)first;
+    *to++ = (unsigned char)(mask | (bytes == 0 ? (int)size : bytes == 2 ? 126 : 127));
+    while (bytes-- != 0)
+        *to++ = (unsigned char)(size >> 8 * bytes);
+    socket->block_size = (size_t)((char *)to - socket->block);
+}
+
+/* The server's: what does not fit behind the head is sent from where it is. */
+static int send_plain(haft_http_websocket_t *socket, const char *bytes, size_t size) {
+    size_t room = HAFT_IO_LENT_SIZE - socket->block_size, fits = size < room ? size : room;
+    if (fits != 0)
+        memcpy(socket->block + socket->block_size, bytes, fits);
+    int code = send_bytes(socket, socket->block, socket->block_size + fits);
+    return code == 0 ? send_bytes(socket, bytes + fits, size - fits) : code;
+}
+
+/* 5.3: the mask is one that nobody foresees. Here, so that errno is this thread's. */
+__attribute__((noinline)) static int make_random(void *into, size_t size) {
+    return getrandom(into, size, 0) == (ssize_t)size ? 0 : -errno;
+}
+
+static int send_masked(haft_http_websocket_t *socket, const char *bytes, size_t size) {
+    unsigned char mask[4];
+    int code = make_random(mask, sizeof mask);
+    memcpy(socket->block + socket->block_size, mask, sizeof mask);
+    socket->block_size += sizeof mask;
+    for (size_t at = 0; code == 0 && (at < size || socket->block_size != 0);) {
+        while (at < size && socket->block_size < HAFT_IO_LENT_SIZE) {
+            socket->block[socket->block_size++] = (char)(bytes[at] ^ mask[at % 4]);
+            at++;
+        }
+        code = send_bytes(socket, socket->block, socket->block_size);
+        socket->block_size = 0;
+    }
+    return code;
+}
+
+static int write_frame(haft_http_websocket_t *socket, int first, const char *bytes, size_t size) {
+    put_head(socket, first, size);
+    socket->is_writing = true;
+    int code = socket->request != NULL ? send_plain(socket, bytes, size)
+                                       : send_masked(socket, bytes, size);
+    socket->is_writing = code != 0;
+    return code;
+}
+
+/* Messages are compressed in the order in which they are sent, since each may refer to those
+   before. */
+static int write_message(haft_http_websocket_t *socket, int opcode, const char *bytes,
+                         size_t size) {
+    enum { WHOLE = 0x80 };
     socket->block = haft_io_lend();
     if (socket->block == NULL)
         return -ENOMEM;
-    socket->block_size = socket->unsent = 0;
-    wslay_frame_send(socket->frames, &frame);
-    socket->is_writing = true;
-    int code = hafti_http_answer_send(socket->request, socket->block, socket->block_size);
-    if (code == 0 && socket->unsent != 0)
-        code =
-            hafti_http_answer_send(socket->request, bytes + size - socket->unsent, socket->unsent);
-    socket->is_writing = code != 0;
-    return code;
+    if (!socket->deflation.is_on || size < LEAST_COMPRESSED || wslay_is_ctrl_frame(opcode))
+        return write_frame(socket, WHOLE | opcode, bytes, size);
+    size_t less;
+    int code = hafti_http_deflate(&socket->deflation, bytes, size, &socket->compressed, &less);
+    return code == 0
+               ? write_frame(socket, WHOLE | COMPRESSED << 4 | opcode, socket->compressed, less)
+               : code;
 }
 
 static int send_frame(haft_http_websocket_t *given, int opcode, const char *bytes, size_t size) {
@@ -134,11 +192,11 @@ static int send_frame(haft_http_websocket_t *given, int opcode, const char *byte
     if (code != 0)
         return code;
     __attribute__((cleanup(end_writing))) haft_http_websocket_t *socket = given;
-    if (atomic_load(&socket->has_closed))
+    if (atomic_load(&socket->has_closed) || socket->has_failed)
         return -EPIPE;
     if (opcode == WSLAY_CONNECTION_CLOSE)
         atomic_store(&socket->has_closed, true);
-    return write_frame(socket, opcode, bytes, size);
+    return write_message(socket, opcode, bytes, size);
 }
 
 int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_message_kind_t kind,
@@ -167,15 +225,14 @@ static void note_code(haft_http_websocket_t *socket, int code) {
 
 /* Tasks that send to the client end, too. */
 static int lose(haft_http_websocket_t *socket) {
-    hafti_http_stream_t *stream = socket->request->message.stream;
     note_code(socket, 1006);
     socket->is_over = socket->is_lost = true;
-    stream->operations->shutdown(stream, SHUT_RDWR);
+    socket->stream->operations->shutdown(socket->stream, SHUT_RDWR);
     return -EPIPE;
 }
 
 static int64_t message_deadline(const haft_http_websocket_t *socket) {
-    const haft_http_limits_t *limits = socket->request->message.limits;
+    const haft_http_limits_t *limits = socket->limits;
     int64_t granted = (int64_t)(socket->size / limits->least_rate) * HAFT_IO_SECOND;
     return socket->in_message ? hafti_http_deadline(socket->begun + granted, limits->body_time)
                               : HAFT_IO_FOREVER;
@@ -197,15 +254,16 @@ static int ping(haft_http_websocket_t *socket) {
 
 /* Waits until there may be bytes, or something else has to be done. */
 static int wait_awhile(haft_http_websocket_t *socket) {
-    haft_http_request_t *request = socket->request;
-    haft_io_select_case_t choices[] = {
-        {.event = &request->server->stop},
-        {.descriptor = haft_http_descriptor(request), .events = POLLIN}};
+    haft_io_select_case_t choices[2] = {
+        {.descriptor = socket->stream->descriptor, .events = POLLIN}};
+    size_t count = 1;
+    if (socket->request != NULL) /* whose server may be told to stop */
+        choices[count++].event = &socket->request->server->stop;
     int64_t message = message_deadline(socket), silence = silence_deadline(socket);
     int64_t until = message < silence ? message : silence;
-    int chosen = haft_io_select_until(choices, 2, until);
+    int chosen = haft_io_select_until(choices, count, until);
     if (chosen >= 0)
-        return chosen == 0 ? 1001 : 0;
+        return chosen == 1 ? 1001 : 0;
     if (chosen != -ETIMEDOUT || haft_io_now() < until)
         return chosen; /* such as a deadline of the task's own */
     return message <= silence ? 1008 : ping(socket);
@@ -214,7 +272,7 @@ static int wait_awhile(haft_http_websocket_t *socket) {
 /* Reads what has come. While the WebSocket is open, the attempt does not wait: its deadline has
    passed. It comes first, as a stream may have read ahead of what the descriptor tells. */
 static int fill(haft_http_websocket_t *socket) {
-    hafti_http_stream_t *stream = socket->request->message.stream;
+    hafti_http_stream_t *stream = socket->stream;
     for (;;) {
         ssize_t got = hafti_http_stream_fill(stream, socket->closing);
         if (got > 0) {
@@ -238,7 +296,7 @@ static int fill(haft_http_websocket_t *socket) {
 static ssize_t take(uint8_t *into, size_t size, int flags, void *argument) {
     (void)flags;
     haft_http_websocket_t *socket = argument;
-    hafti_http_stream_t *stream = socket->request->message.stream;
+    hafti_http_stream_t *stream = socket->stream;
     size_t there = (size_t)(stream->end - stream->at);
     size = size < there ? size : there;
     if (size == 0)
@@ -249,7 +307,7 @@ static ssize_t take(uint8_t *into, size_t size, int flags, void *argument) {
 }
 
 static int read_piece(haft_http_websocket_t *socket) {
-    const hafti_http_stream_t *stream = socket->request->message.stream;
+    const hafti_http_stream_t *stream = socket->stream;
     for (;;) {
         ssize_t got = wslay_frame_recv(socket->frames, &socket->piece);
         if (got >= 0)
@@ -271,7 +329,10 @@ static int begin_frame(haft_http_websocket_t *socket) {
     int opcode = frame->opcode;
     socket->in_frame = true;
     socket->frame_left = frame->payload_length;
-    if (frame->rsv != 0 || !frame->mask || opcode > WSLAY_PONG ||
+    bool is_first = opcode == WSLAY_TEXT_FRAME || opcode == WSLAY_BINARY_FRAME;
+    int known = is_first && socket->deflation.is_on ? COMPRESSED : 0;
+    bool is_from_client = socket->request != NULL;
+    if ((frame->rsv & ~known) != 0 || frame->mask != is_from_client || opcode > WSLAY_PONG ||
         (opcode > WSLAY_BINARY_FRAME && opcode < WSLAY_CONNECTION_CLOSE))
         return 1002;
     socket->control_size = 0;
@@ -282,6 +343,7 @@ static int begin_frame(haft_http_websocket_t *socket) {
     if (!socket->in_message) {
         socket->in_message = true;
         socket->kind = opcode;
+        socket->is_compressed = frame->rsv != 0;
         socket->begun = haft_io_now();
     }
     bool is_dropped = socket->closing != 0;
@@ -346,6 +408,30 @@ static int take_close(haft_http_websocket_t *socket) {
     return -EPIPE;
 }
 
+/* In place of what has come, what that stands for. */
+static int inflate_message(haft_http_websocket_t *socket) {
+    char *message;
+    size_t size;
+    int code = hafti_http_inflate(&socket->deflation, socket->message, socket->size,
+                                  socket->options.message_size, &message, &size);
+    if (code != 0)
+        return code;
+    free(socket->message);
+    socket->message = message;
+    socket->room = socket->size = size;
+    return 0;
+}
+
+static int end_message(haft_http_websocket_t *socket) {
+    socket->in_message = false;
+    socket->is_whole = true;
+    if (socket->closing != 0)
+        return 0; /* it is dropped */
+    int code = socket->is_compressed ? inflate_message(socket) : 0;
+    bool is_text = socket->kind == HAFT_HTTP_TEXT;
+    return code == 0 && is_text && !is_utf8(socket->message, socket->size) ? 1007 : code;
+}
+
 static int end_frame(haft_http_websocket_t *socket) {
     socket->in_frame = false;
     switch (socket->piece.opcode) {
@@ -358,14 +444,7 @@ static int end_frame(haft_http_websocket_t *socket) {
     case WSLAY_PONG:
         return 0;
     default:
-        if (!socket->piece.fin)
-            return 0;
-        socket->in_message = false;
-        socket->is_whole = true;
-        return socket->kind == HAFT_HTTP_TEXT && socket->closing == 0 &&
-                       !is_utf8(socket->message, socket->size)
-                   ? 1007
-                   : 0;
+        return socket->piece.fin ? end_message(socket) : 0;
     }
 }
 
@@ -390,7 +469,7 @@ static void begin_to_close(haft_http_websocket_t *socket, int code, const char *
 /* Whatever comes is no frame any more: reads it nevertheless, since the kernel would reset the
    connection otherwise, and the client might not see why it is closed. */
 static int fail_with(haft_http_websocket_t *socket, int code) {
-    hafti_http_stream_t *stream = socket->request->message.stream;
+    hafti_http_stream_t *stream = socket->stream;
     begin_to_close(socket, code, "");
     if (!socket->is_over && stream->operations->shutdown(stream, SHUT_WR) == 0)
         while (hafti_http_stream_fill(stream, socket->closing) > 0)
@@ -467,13 +546,14 @@ static void set_default(int64_t *time, int64_t seconds) {
         *time = seconds * HAFT_IO_SECOND;
 }
 
+/* The server's side, when its handler has returned. */
 static int finish_socket(hafti_http_protocol_t *self, int code) {
     haft_http_websocket_t *socket = (haft_http_websocket_t *)self;
     haft_http_request_t *request = socket->request;
     bool is_stopping = atomic_load(&request->server->stopping);
-    if (!socket->is_over && !request->answer.failed)
+    if (!socket->is_over && !socket->has_failed)
         close_with(socket, code != 0 ? 1011 : is_stopping ? 1001 : 1000, "");
-    if (socket->is_lost)
+    if (socket->is_lost || socket->has_failed)
         request->answer.failed = true; /* the client has not heard all, and nobody is to blame */
     return code == -EPIPE ? 0 : code;
 }
@@ -481,30 +561,40 @@ static int finish_socket(hafti_http_protocol_t *self, int code) {
 static void free_socket(hafti_http_protocol_t *self) {
     haft_http_websocket_t *socket = (haft_http_websocket_t *)self;
     wslay_frame_context_free(socket->frames);
+    hafti_http_deflation_end(&socket->deflation);
+    haft_http_reply_free(socket->reply);
     free(socket->message);
     free(socket);
 }
 
-haft_http_websocket_t *hafti_http_websocket_new(haft_http_request_t *request,
-                                                const haft_http_websocket_options_t *options,
-                                                const char *protocol) {
-    static const struct wslay_frame_callbacks callbacks = {put, take, NULL};
+void haft_http_websocket_free(haft_http_websocket_t *socket) {
+    if (socket != NULL)
+        free_socket(&socket->self);
+}
+
+haft_http_websocket_t *hafti_http_websocket_new(const hafti_http_websocket_begin_t *begin) {
+    static const struct wslay_frame_callbacks callbacks = {NULL, take, NULL};
     haft_http_websocket_t *socket = calloc(1, sizeof *socket);
     if (socket == NULL || wslay_frame_context_init(&socket->frames, &callbacks, socket) != 0) {
         free(socket);
         return NULL;
     }
     socket->self = (hafti_http_protocol_t){finish_socket, free_socket};
-    socket->request = request;
-    socket->options = *options;
-    socket->subprotocol = protocol;
+    socket->request = begin->request;
+    socket->reply = begin->reply;
+    socket->stream = begin->stream;
+    socket->limits = begin->limits;
+    socket->options = *begin->options;
+    socket->subprotocol = begin->protocol;
+    socket->deflation = begin->deflation;
     socket->heard = haft_io_now();
     if (socket->options.message_size == 0)
         socket->options.message_size = 1024 * 1024;
     set_default(&socket->options.ping_time, 30);
     set_default(&socket->options.pong_time, 10);
     set_default(&socket->options.close_time, 5);
-    request->protocol = &socket->self;
+    if (begin->request != NULL)
+        begin->request->protocol = &socket->self;
     return socket;
 }
 

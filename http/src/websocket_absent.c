@@ -5,11 +5,13 @@
 
 const bool hafti_http_has_websocket = false;
 
-haft_http_websocket_t *hafti_http_websocket_new(haft_http_request_t *request,
-                                                const haft_http_websocket_options_t *options,
-                                                const char *protocol) {
-    (void)request, (void)options, (void)protocol;
+haft_http_websocket_t *hafti_http_websocket_new(const hafti_http_websocket_begin_t *begin) {
+    (void)begin;
     return NULL;
+}
+
+void haft_http_websocket_free(haft_http_websocket_t *socket) {
+    (void)socket;
 }
 
 const char *haft_http_websocket_protocol(const haft_http_websocket_t *socket) {

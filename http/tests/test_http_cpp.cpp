@@ -190,6 +190,23 @@ static void ask_by_client(const std::string &base) {
     }
 }
 
+static void talk_by_websocket(const std::string &base) {
+    http::client client;
+    try {
+        auto socket = http::websocket::connect(client, {.url = "ws" + base.substr(4) + "/socket"},
+                                               {.protocols = "b", .keeps_context = true});
+        std::string long_text(1000, 'x');
+        CHECK(socket.send(long_text) && socket.receive()->bytes == long_text);
+        CHECK(socket.receive()->bytes == "b" && socket.protocol() == "b");
+        CHECK(socket.close(1000, "bye") && !socket.receive() && socket.close_code() == 1000);
+        http::websocket::connect(client, {.url = base + "/text"});
+        CHECK(false);
+    } catch (const std::system_error &failure) {
+        CHECK(has(failure.what(), "status 200") ||
+              failure.code() == std::errc::operation_not_supported);
+    }
+}
+
 static void post_forms(const std::string &base) {
     http::client client;
     const char *type = "multipart/form-data; boundary=X";
@@ -250,6 +267,7 @@ static void talk(http::server &server, std::string &log) {
     CHECK(has(ask(port, "POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\nh"),
               "400 Bad Request"));
     ask_by_client("http://127.0.0.1:" + std::to_string(port));
+    talk_by_websocket("http://127.0.0.1:" + std::to_string(port));
     post_forms("http://127.0.0.1:" + std::to_string(port));
     std::string zipped = get(port, "/much", "Accept-Encoding: gzip\r\nAccept: text/plain\r\n");
     CHECK(zipped.size() < 1000 || !has(zipped, "Content-Encoding"));

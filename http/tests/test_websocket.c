@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* WebSocket: messages, frames, closes, limits of time and size, and who may connect. The client says its frames byte by
-   byte, so that it can break every rule. */
+/* WebSocket: messages, frames, closes, limits of time and size, and who may connect; compressed
+   messages; the client. The clients of the server's tests say their frames byte by byte, so that they
+   can break every rule; so does the server of the client's. */
 #include "check_http.h"
 
 #include <pthread.h>
@@ -138,20 +139,25 @@ static void read_all(int from, void *into, size_t size) {
     }
 }
 
-static int connect_to(uint16_t port, const char *path) {
-    char head[1000];
+static char answer_head[1000]; /* of the last answer */
+
+static int connect_with(uint16_t port, const char *path, const char *fields) {
     size_t size = 0;
     int to = haft_io_connect_tcp("127.0.0.1", port);
     CHECK(to >= 0);
-    snprintf(head, sizeof head, "GET %s" WITH(HANDSHAKE), path);
-    CHECK(haft_io_write_all(to, head, strlen(head)) == 0);
+    snprintf(answer_head, sizeof answer_head, "GET %s" WITH(HANDSHAKE "%s"), path, fields);
+    CHECK(haft_io_write_all(to, answer_head, strlen(answer_head)) == 0);
     do
-        read_all(to, head + size, 1);
-    while (++size < 4 || memcmp(head + size - 4, "\r\n\r\n", 4) != 0);
-    head[size] = '\0';
-    CHECK(strstr(head, "HTTP/1.1 101 ") == head);
-    CHECK(strstr(head, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n") != NULL);
+        read_all(to, answer_head + size, 1);
+    while (++size < 4 || memcmp(answer_head + size - 4, "\r\n\r\n", 4) != 0);
+    answer_head[size] = '\0';
+    CHECK(strstr(answer_head, "HTTP/1.1 101 ") == answer_head);
+    CHECK(strstr(answer_head, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n") != NULL);
     return to;
+}
+
+static int connect_to(uint16_t port, const char *path) {
+    return connect_with(port, path, "");
 }
 
 static void free_frame(unsigned char *const *frame) {
@@ -541,17 +547,340 @@ static void *cancel_everywhere(void *unused) {
     return unused;
 }
 
+/* ---- Compressed messages (RFC 7692) ---- */
+
+#define EXTENSION "permessage-deflate"
+#define BOTH_DROP "; server_no_context_takeover; client_no_context_takeover"
+
+static const struct {
+    const char *path, *offers, *answer; /* NULL: none */
+} offers[] = {
+    {"/echo", EXTENSION, EXTENSION BOTH_DROP},
+    {"/kept", EXTENSION, EXTENSION},
+    {"/kept", "Permessage-Deflate; client_max_window_bits", EXTENSION},
+    {"/kept", EXTENSION "; client_max_window_bits=10 ;server_no_context_takeover",
+     EXTENSION "; server_no_context_takeover"},
+    {"/kept", EXTENSION "; client_no_context_takeover", EXTENSION "; client_no_context_takeover"},
+    {"/kept", EXTENSION "; server_max_window_bits=\"9\"", EXTENSION "; server_max_window_bits=9"},
+    {"/kept", EXTENSION "; server_max_window_bits=8", NULL},
+    {"/kept", EXTENSION "; server_max_window_bits=8, x, " EXTENSION, EXTENSION},
+    {"/kept", EXTENSION "; server_max_window_bits=16", NULL},
+    {"/kept", EXTENSION "; server_max_window_bits=7", NULL},
+    {"/kept", EXTENSION "; server_max_window_bits=09", NULL},
+    {"/kept", EXTENSION "; server_max_window_bits=010", NULL},
+    {"/kept", EXTENSION "; server_max_window_bits=1x", NULL},
+    {"/kept", EXTENSION "; server_max_window_bits", NULL},
+    {"/kept", EXTENSION "; server_max_window_bits=9; server_max_window_bits=9", NULL},
+    {"/kept", EXTENSION "; client_max_window_bits=7", NULL},
+    {"/kept", EXTENSION "; server_no_context_takeover=1", NULL},
+    {"/kept", EXTENSION "; server_no_context_takeover; server_no_context_takeover", NULL},
+    {"/kept", EXTENSION "; more", NULL},
+    {"/kept", EXTENSION ";", NULL},
+    {"/kept", "permessage-bzip2", NULL},
+    {"/plain", EXTENSION, NULL},
+};
+
+static void *negotiate(void *unused) {
+    uint16_t port = start();
+    for (size_t i = 0; i < sizeof offers / sizeof *offers; i++) {
+        char field[200], answer[200];
+        snprintf(field, sizeof field, "\r\nSec-WebSocket-Extensions: %s", offers[i].offers);
+        snprintf(answer, sizeof answer, "Sec-WebSocket-Extensions: %s\r\n", offers[i].answer);
+        int socket = connect_with(port, offers[i].path, field);
+        if ((offers[i].answer != NULL && strstr(answer_head, answer) == NULL) ||
+            (offers[i].answer == NULL && strstr(answer_head, "Extensions") != NULL)) {
+            fprintf(stderr, "%s\n%s\n", offers[i].offers, answer_head);
+            abort();
+        }
+        say(socket, 0x88, "", 0);
+        expect_close(socket, NO_CODE);
+    }
+    haft_http_stop(server);
+    return unused;
+}
+
+/* 7.2.3: "Hello", and again, with a reference to the first. */
+#define HELLO "\xf2\x48\xcd\xc9\xc9\x07\x00"
+#define AGAIN "\xf2\x00\x11\x00\x00"
+
+static void expect_hello(int socket) {
+    expect(socket, 0x81, "Hello", 5); /* which is too short to be compressed */
+}
+
+static void *inflate(void *unused) {
+    int socket = connect_with(start(), "/kept", "\r\nSec-WebSocket-Extensions: " EXTENSION);
+    say(socket, 0xc1, BYTES(HELLO));
+    expect_hello(socket);
+    say(socket, 0xc1, BYTES(AGAIN));
+    expect_hello(socket);
+    say(socket, 0x81, "Hello", 5);
+    expect_hello(socket);
+    say(socket, 0x41, "\xf2\x48\xcd", 3); /* fragments */
+    say(socket, 0x89, "", 0);
+    expect(socket, 0x8a, "", 0);
+    say(socket, 0x80, "\xc9\xc9\x07\x00", 4);
+    expect_hello(socket);
+    say(socket, 0xc1, BYTES("\x00\x05\x00\xfa\xffHello\x00")); /* not compressed (7.2.3.3) */
+    expect_hello(socket);
+    say(socket, 0xc1, BYTES("\xf3\x48\xcd\xc9\xc9\x07\x00\x00")); /* a last block (7.2.3.4) */
+    expect_hello(socket);
+    say(socket, 0xc1, BYTES("\x02\x00")); /* an empty message (7.2.3.6) */
+    expect(socket, 0x81, "", 0);
+    say(socket, 0x88, "", 0);
+    expect_close(socket, NO_CODE);
+    haft_http_stop(server);
+    return unused;
+}
+
+static const wrong_t wrong_compressed[] = {
+    {BYTES("\xc1\x81" MASK "\xff"), 1007}, /* a kind of block that is none */
+    {BYTES("\xc1\x85" MASK AGAIN), 1007},  /* refers to nothing */
+    {BYTES("\xc1\x84" MASK "\x8a\x03\x00\x00"), 1007},
+    {BYTES("\x01\x81" MASK "a\xc0\x81" MASK "b"), 1002}, /* on a fragment that is not the first */
+    {BYTES("\xc9\x80" MASK), 1002},
+    {BYTES("\xc8\x80" MASK), 1002},
+    {BYTES("\xd1\x81" MASK "a"), 1002},
+    {BYTES("\xa1\x81" MASK "a"), 1002},
+};
+
+static void *break_compression(void *unused) {
+    uint16_t port = start();
+    static const char fields[] = "\r\nSec-WebSocket-Extensions: " EXTENSION;
+    for (size_t i = 0; i < sizeof wrong_compressed / sizeof *wrong_compressed; i++) {
+        int socket = connect_with(port, "/echo", fields);
+        CHECK(haft_io_write_all(socket, wrong_compressed[i].bytes, wrong_compressed[i].size) == 0);
+        haft_io_shutdown(socket, SHUT_WR);
+        expect_close(socket, wrong_compressed[i].code);
+        wait_for_end();
+        CHECK(last_code == wrong_compressed[i].code);
+    }
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- The client ---- */
+
+static haft_http_websocket_t *connect_by(haft_http_client_t *client, uint16_t port,
+                                         const char *path,
+                                         const haft_http_websocket_options_t *options) {
+    char url[100], failure[200] = "";
+    haft_http_websocket_t *socket;
+    snprintf(url, sizeof url, "ws://127.0.0.1:%d%s", port, path);
+    haft_http_question_t question = {
+        .url = url, .failure = failure, .failure_size = sizeof failure};
+    int code = haft_http_websocket_connect(client, &question, options, &socket);
+    if (code != 0)
+        fprintf(stderr, "%s: %d, %s\n", path, code, failure);
+    CHECK(code == 0);
+    return socket;
+}
+
+static void echo_by_client(haft_http_websocket_t *socket) {
+    static const size_t sizes[] = {0, 1, 125, 126, 199, 200, 16400, 65536};
+    static char bytes[65536];
+    haft_http_message_t message;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)('a' + i * i % 26);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        haft_http_message_kind_t kind = i % 2 == 0 ? HAFT_HTTP_TEXT : HAFT_HTTP_BINARY;
+        size_t size = sizes[i];
+        CHECK(haft_http_websocket_send(socket, kind, bytes, size) == 0);
+        CHECK(haft_http_websocket_receive(socket, &message) == 0);
+        CHECK(message.kind == kind && message.size == size && message.bytes[size] == '\0');
+        CHECK(memcmp(message.bytes, bytes, size) == 0);
+    }
+}
+
+static void *ask_by_client(void *unused) {
+    static const haft_http_websocket_options_t how[] = {
+        {.protocols = "two, one"}, {.keeps_context = true}, {.uncompressed = true}};
+    uint16_t port = start();
+    haft_http_client_t *client = haft_http_client_new(NULL);
+    for (int i = 0; i < 3; i++) {
+        static const char *const paths[] = {"/echo", "/kept", "/plain", "/any"};
+        for (int path = 0; path < 4; path++) {
+            HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *socket =
+                connect_by(client, port, paths[path], &how[i]);
+            const char *protocol = haft_http_websocket_protocol(socket);
+            CHECK(i == 0 && path == 3 ? strcmp(protocol, "one") == 0 : protocol == NULL);
+            echo_by_client(socket);
+            CHECK(haft_http_websocket_close(socket, 4000, "enough") == 0);
+            CHECK(haft_http_websocket_close_code(socket) == 4000);
+            wait_for_end();
+            CHECK(last_code == 4000 && strcmp(last_reason, "enough") == 0);
+        }
+    }
+    haft_http_message_t message;
+    HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *closed =
+        connect_by(client, port, "/close", NULL);
+    CHECK(haft_http_websocket_receive(closed, &message) == -EPIPE);
+    CHECK(haft_http_websocket_close_code(closed) == 4000);
+    CHECK(strcmp(haft_http_websocket_close_reason(closed), "enough") == 0);
+    CHECK(haft_http_websocket_send(closed, HAFT_HTTP_TEXT, "a", 1) == -EPIPE);
+    HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *left =
+        connect_by(client, port, "/echo", NULL);
+    CHECK(haft_http_websocket_send(left, HAFT_HTTP_TEXT, "a", 1) == 0);
+    CHECK(haft_http_websocket_receive(left, &message) == 0);
+    haft_http_websocket_free(left);
+    left = NULL;
+    wait_for_end();
+    CHECK(last_code == LOST);
+    haft_http_stop(server);
+    haft_http_client_free(client);
+    return unused;
+}
+
+/* Two kilobytes become 2 MiB, where 1 MiB is the limit. */
+static void *send_bomb(void *unused) {
+    haft_http_client_t *client = haft_http_client_new(NULL);
+    HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *socket =
+        connect_by(client, start(), "/echo", NULL);
+    haft_http_message_t message;
+    char *zeros = calloc(2 * MIB, 1);
+    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_BINARY, zeros, 2 * MIB) == 0);
+    CHECK(haft_http_websocket_receive(socket, &message) == -EPIPE);
+    CHECK(haft_http_websocket_close_code(socket) == 1009);
+    free(zeros);
+    haft_http_stop(server);
+    haft_http_client_free(client);
+    return unused;
+}
+
+/* With virtual time: both sides are silent, and ping each other. */
+static void *be_silent_by_client(void *unused) {
+    haft_http_client_t *client = haft_http_client_new(NULL);
+    HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *socket =
+        connect_by(client, start(), "/echo", NULL);
+    haft_http_message_t message;
+    {
+        HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+        haft_io_deadline_set(&limit, haft_io_now() + 300 * HAFT_IO_SECOND);
+        CHECK(haft_http_websocket_receive(socket, &message) == -ETIMEDOUT);
+    }
+    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_TEXT, "a", 1) == 0);
+    CHECK(haft_http_websocket_receive(socket, &message) == 0);
+    CHECK(haft_http_websocket_close(socket, 1000, NULL) == 0);
+    haft_http_stop(server);
+    haft_http_client_free(client);
+    return unused;
+}
+
+/* What a server answers, whose key is not known in advance: "%s" is the right answer to it. */
+#define SWITCH "HTTP/1.1 101 Switching Protocols\r\n"
+#define ACCEPT "Sec-WebSocket-Accept: %s\r\n"
+static const struct {
+    const char *says;
+    int code;
+} shakes[] = {
+    {SWITCH UPGRADE ACCEPT "\r\n", 0},
+    {SWITCH "Upgrade: WebSocket\r\nConnection: keep-alive, UPGRADE\r\n" ACCEPT "\r\n", 0},
+    {SWITCH UPGRADE ACCEPT "Sec-WebSocket-Protocol: b\r\n\r\n", 0},
+    {SWITCH UPGRADE ACCEPT "Sec-WebSocket-Protocol: c\r\n\r\n", -EBADMSG},
+    {SWITCH UPGRADE ACCEPT "Sec-WebSocket-Protocol: B\r\n\r\n", -EBADMSG},
+    {SWITCH UPGRADE ACCEPT "Sec-WebSocket-Extensions: x\r\n\r\n", -EBADMSG},
+    {SWITCH UPGRADE ACCEPT "Sec-WebSocket-Extensions: " EXTENSION "; x\r\n\r\n", -EBADMSG},
+    {SWITCH UPGRADE ACCEPT "Sec-WebSocket-Extensions: " EXTENSION ", " EXTENSION "\r\n\r\n",
+     -EBADMSG},
+    {SWITCH UPGRADE ACCEPT "Sec-WebSocket-Extensions: " EXTENSION
+                           "; client_max_window_bits=10\r\n\r\n",
+     -EBADMSG},
+    {SWITCH UPGRADE "\r\n", -EBADMSG},
+    {SWITCH UPGRADE "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n", -EBADMSG},
+    {SWITCH "Upgrade: websocket\r\n" ACCEPT "\r\n", -EBADMSG},
+    {SWITCH "Connection: upgrade\r\n" ACCEPT "\r\n", -EBADMSG},
+    {"HTTP/1.1 200 OK\r\n" UPGRADE ACCEPT "\r\n", -ECONNREFUSED},
+    {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", -ECONNREFUSED},
+    {"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n", -ECONNREFUSED},
+    {"hello\r\n\r\n", -EBADMSG},
+};
+
+static int listener;
+
+/* The answer to a key, from the library's server. */
+static void answer_to(uint16_t port, const char *key, char *into) {
+    char heard[1000];
+    snprintf(heard, sizeof heard,
+             "GET /echo HTTP/1.1\r\nHost: here\r\n" UPGRADE VERSION "%s\r\n\r\n", key);
+    say_and_hear(port, heard, strlen(heard), false, heard, sizeof heard);
+    const char *answer = strstr(heard, "Sec-WebSocket-Accept: ");
+    CHECK(answer != NULL && sscanf(answer + 22, "%28s", into) == 1);
+}
+
+static void *answer_handshake(void *says) {
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(listener);
+    char memory[1000], answer[29], text[1000], *line;
+    haft_io_reader_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
+    for (ssize_t size; (size = haft_io_reader_line(&lines, &line)) > 2;)
+        if (strncmp(line, "Sec-WebSocket-Key:", 18) == 0) {
+            line[size - 2] = '\0';
+            answer_to(haft_http_port(server), line, answer);
+        }
+    const char *rest = strstr(says, "%s");
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(rest != NULL ? rest - (char *)says : 1000),
+             (char *)says, rest != NULL ? answer : "", rest != NULL ? rest + 2 : "");
+    haft_io_write_all(connection, text, strlen(text));
+    /* Frames: a text; then one that is masked, which no server's is. */
+    haft_io_write_all(connection, "\x81\x02hi\x81\x81" MASK "a", 11);
+    while (rest != NULL && haft_io_read(connection, memory, sizeof memory) > 0)
+        continue;
+    return NULL;
+}
+
+static void *shake_hands_by_client(void *unused) {
+    haft_http_client_t *client = haft_http_client_new(NULL);
+    start();
+    listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    for (size_t i = 0; i < sizeof shakes / sizeof *shakes; i++) {
+        char url[100], failure[200] = "";
+        haft_http_websocket_options_t options = {.protocols = "a, b"};
+        HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *socket;
+        haft_http_message_t message;
+        snprintf(url, sizeof url, "ws://127.0.0.1:%d/x", haft_io_port(listener));
+        haft_http_question_t question = {
+            .url = url, .failure = failure, .failure_size = sizeof failure};
+        haft_io_task_t *speaker =
+            haft_io_async(answer_handshake, (void *)(uintptr_t)shakes[i].says);
+        int code = haft_http_websocket_connect(client, &question, &options, &socket);
+        if (code != shakes[i].code) {
+            fprintf(stderr, "%s: %d, %s\n", shakes[i].says, code, failure);
+            abort();
+        }
+        CHECK((code == 0) == (*failure == '\0') && (code == 0) == (socket != NULL));
+        if (code == 0) {
+            CHECK(haft_http_websocket_receive(socket, &message) == 0 && message.size == 2);
+            CHECK(haft_http_websocket_receive(socket, &message) == -EPIPE);
+            CHECK(haft_http_websocket_close_code(socket) == 1002);
+            haft_http_websocket_free(socket);
+            socket = NULL;
+        }
+        haft_io_join(speaker, NULL);
+    }
+    haft_io_close(listener);
+    haft_http_question_t posting = {.url = "ws://here/", .method = "POST"},
+                         elsewhere = {.url = "ftp://here/"};
+    haft_http_websocket_t *none;
+    CHECK(haft_http_websocket_connect(client, &posting, NULL, &none) == -EINVAL);
+    CHECK(haft_http_websocket_connect(client, &elsewhere, NULL, &none) == -EPROTONOSUPPORT);
+    haft_http_client_free(client);
+    haft_http_stop(server);
+    return unused;
+}
+
 /* ---- All of it ---- */
 
 static void add_routes(void) {
     static haft_http_websocket_options_t some = {.origins = "http://b.org:81, https://a.org"},
-                                         any = {.origins = "*", .protocols = "one, two"};
+                                         any = {.origins = "*", .protocols = "one, two"},
+                                         kept = {.keeps_context = true},
+                                         plain = {.uncompressed = true};
     static int returned = 0, error = -EIO;
     haft_http_set_log(server, NULL, NULL);
     haft_http_get(server, "/echo", echo, NULL);
     haft_http_post(server, "/echo", echo, NULL);
     haft_http_get(server, "/some", echo, &some);
     haft_http_get(server, "/any", echo, &any);
+    haft_http_get(server, "/kept", echo, &kept);
+    haft_http_get(server, "/plain", echo, &plain);
     haft_http_get(server, "/close", close_first, NULL);
     haft_http_get(server, "/return", return_at_once, &returned);
     haft_http_get(server, "/error", return_at_once, &error);
@@ -561,10 +890,13 @@ static void add_routes(void) {
 }
 
 int main(void) {
-    void *(*const cases[])(void *) = {be_silent,   be_slow,     echo_sizes,        join_fragments,
-                                      break_rules, trickle,     close_from_server, hear_from_tasks,
-                                      stop_server, shake_hands, cancel_everywhere};
-    enum { CASES = sizeof cases / sizeof *cases, VIRTUAL = 2 };
+    void *(*const cases[])(void *) = {be_silent,   be_slow,           be_silent_by_client,
+                                      echo_sizes,  join_fragments,    break_rules,
+                                      trickle,     close_from_server, hear_from_tasks,
+                                      stop_server, shake_hands,       cancel_everywhere,
+                                      negotiate,   inflate,           break_compression,
+                                      send_bomb,   ask_by_client,     shake_hands_by_client};
+    enum { CASES = sizeof cases / sizeof *cases, VIRTUAL = 3 };
     server = haft_http_server_new();
     add_routes();
     for (size_t i = 0; i < CASES; i++)

@@ -633,6 +633,20 @@ class client {
         return ask({.url = url, .body = std::move(body), .type = type});
     }
     reply ask(const question &what) {
+        haft_http_reply_t *answer = nullptr;
+        call(what, [&](const haft_http_question_t &given) {
+            return haft_http_ask(state.get(), &given, &answer);
+        });
+        return reply(answer);
+    }
+
+    haft_http_client_t *get() const { return state.get(); }
+
+  private:
+    friend class websocket;
+    /* Calls the function with the question as haft/http_client.h has it, and throws what it returns. */
+    template <typename F>
+    static void call(const question &what, F &&function) {
         std::vector<haft_http_header_t> headers;
         for (const auto &[name, value] : what.headers)
             headers.push_back({name.c_str(), value.c_str()});
@@ -651,15 +665,11 @@ class client {
         std::array<char, 512> failure = {};
         given.failure = failure.data();
         given.failure_size = failure.size();
-        haft_http_reply_t *answer = nullptr;
-        int code = haft_http_ask(state.get(), &given, &answer);
+        int code = function(given);
         if (code <= of_tls && code > HAFT_IO_ERROR_OF_RESOLVER)
             code = -EPROTO;
         io::detail::checked(code, [&] { return "ask " + what.url + ": " + failure.data(); });
-        return reply(answer);
     }
-
-  private:
     static constexpr int of_tls = -20000; /* HAFT_TLS_ERROR_OF_CERTIFICATE */
     static ssize_t call_producer(void *asked, void *buffer, std::size_t size) {
         const auto &produce = static_cast<const question *>(asked)->produce;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * WebSocket (RFC 6455), the server's side. Part of haft/http.h, which includes it.
+ * WebSocket (RFC 6455), the server's side and the client's. Part of haft/http.h, which includes it.
  *
  *     static int echo(haft_http_request_t *request, void *unused) {
  *         haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
@@ -16,6 +16,7 @@
 #define HAFT_HTTP_WEBSOCKET_H
 
 #include "http.h"
+#include "http_client.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +38,12 @@ typedef struct haft_http_websocket_options {
     int64_t ping_time;   /* without a byte from the client (30 s); then it gets a ping */
     int64_t pong_time;   /* for its answer (10 s); then the connection counts as lost: 1006 */
     int64_t close_time;  /* for the end of a connection that is being closed (5 s) */
+    /* Without this, messages of 200 bytes and more are compressed (permessage-deflate, RFC 7692) if
+       the other side can. `message_size` holds for what they become, too. */
+    bool uncompressed;
+    /* Messages may refer to those before, in both directions, if the other side agrees. Small ones
+       that are alike become smaller, and each connection holds some 300 KiB. */
+    bool keeps_context;
 } haft_http_websocket_options_t;
 
 /*
@@ -49,8 +56,33 @@ typedef struct haft_http_websocket_options {
  */
 haft_http_websocket_t *haft_http_websocket_accept(haft_http_request_t *request,
                                                   const haft_http_websocket_options_t *options);
+/*
+ * Connects to a server's WebSocket, by the question's URL (ws, wss, or http, https), with its
+ * headers, and none but GET without a body. Of the options, `origins` is not used; `protocols` are
+ * those that are offered, and need not live longer. Redirects are not followed. How long it may take
+ * is the task's to say, as for haft_http_ask; so is how long a send may take. 0, and the socket is
+ * to be freed; -ECONNREFUSED: the server has answered with another status than 101, which
+ * `question->failure` names; -EBADMSG: it has agreed to what was not asked for; -EINVAL;
+ * -EOPNOTSUPP: the library was built without WebSocket; or an error of haft_http_ask.
+ */
+int haft_http_websocket_connect(haft_http_client_t *client, const haft_http_question_t *question,
+                                const haft_http_websocket_options_t *options,
+                                haft_http_websocket_t **socket);
+/* Closes the connection of a socket that haft_http_websocket_connect has made, without a word if
+   haft_http_websocket_close was not called, and frees it. Does nothing for NULL. */
+void haft_http_websocket_free(haft_http_websocket_t *socket);
+
+/* Declares a socket that is freed when the variable's block is left, also when the task is
+   cancelled or fails. */
+#define HAFT_HTTP_SCOPED_WEBSOCKET __attribute__((cleanup(haft_http_websocket_free_scoped)))
+static inline void haft_http_websocket_free_scoped(haft_http_websocket_t *const *socket) {
+    haft_http_websocket_free(*socket);
+}
+
 /* The subprotocol that was chosen; NULL: none. */
 const char *haft_http_websocket_protocol(const haft_http_websocket_t *socket);
+
+/* What follows is the same for both sides: for a client, read "server" for "client". */
 
 typedef enum {
     HAFT_HTTP_TEXT = 1, /* UTF-8, which the library has checked */

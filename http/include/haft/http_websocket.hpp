@@ -20,6 +20,7 @@ struct websocket_options {
     std::string origins = {}, protocols = {};
     std::size_t message_size = 0;
     std::chrono::nanoseconds ping_time = {}, pong_time = {}, close_time = {};
+    bool uncompressed = false, keeps_context = false;
 };
 
 /* A message. Its bytes are valid until the next receive. */
@@ -28,32 +29,35 @@ struct websocket_message {
     bool is_text = true;
 };
 
-/* An open WebSocket, which the return of the handler closes. It may be copied into tasks that send, as long as these end
-   before the handler does. */
+/* An open WebSocket. It may be copied into tasks that send. The server's is closed by the return of the handler, before
+   which these tasks must end; the client's when the last copy ends, in the run. */
 class websocket {
   public:
     /* If the client may not have it, it has been answered with an error: then the first receive
        returns nothing. */
     static websocket accept(request &from, const websocket_options &how = {}) {
-        haft_http_websocket_options_t options = {};
-        options.origins = how.origins.empty() ? nullptr : how.origins.c_str();
-        options.protocols = how.protocols.empty() ? nullptr : how.protocols.c_str();
-        options.message_size = how.message_size;
-        options.ping_time = how.ping_time.count();
-        options.pong_time = how.pong_time.count();
-        options.close_time = how.close_time.count();
-        return websocket(haft_http_websocket_accept(from.get(), &options));
+        haft_http_websocket_options_t options = options_of(how);
+        return websocket({haft_http_websocket_accept(from.get(), &options), leave});
+    }
+    /* Connects to the WebSocket of a server (ws://..., wss://...); see haft_http_websocket_connect. */
+    static websocket connect(client &by, const question &what, const websocket_options &how = {}) {
+        haft_http_websocket_options_t options = options_of(how);
+        haft_http_websocket_t *made = nullptr;
+        by.call(what, [&](const haft_http_question_t &given) {
+            return haft_http_websocket_connect(by.get(), &given, &options, &made);
+        });
+        return websocket({made, haft_http_websocket_free});
     }
     explicit operator bool() const { return state != nullptr; }
     /* The subprotocol that was chosen; "": none. */
     std::string_view protocol() const {
-        const char *name = state != nullptr ? haft_http_websocket_protocol(state) : nullptr;
+        const char *name = state != nullptr ? haft_http_websocket_protocol(state.get()) : nullptr;
         return name != nullptr ? name : "";
     }
     /* The next message; nothing if the connection is closed. */
     std::optional<websocket_message> receive() {
         haft_http_message_t message;
-        int code = state != nullptr ? haft_http_websocket_receive(state, &message) : -EPIPE;
+        int code = state != nullptr ? haft_http_websocket_receive(state.get(), &message) : -EPIPE;
         if (code == -EPIPE)
             return std::nullopt;
         io::detail::checked(code, "receive a message");
@@ -62,29 +66,46 @@ class websocket {
     /* False: the connection is closed, or the client has gone. A text that is not UTF-8 throws. */
     bool send(const websocket_message &message) {
         haft_http_message_kind_t kind = message.is_text ? HAFT_HTTP_TEXT : HAFT_HTTP_BINARY;
-        int code = state == nullptr ? -EPIPE
-                                    : haft_http_websocket_send(state, kind, message.bytes.data(),
-                                                               message.bytes.size());
+        int code = state == nullptr
+                       ? -EPIPE
+                       : haft_http_websocket_send(state.get(), kind, message.bytes.data(),
+                                                  message.bytes.size());
         return is_open(code, "send a message");
     }
     bool send(std::string_view text) { return send(websocket_message{text, true}); }
     /* False: it was closed before. */
     bool close(int code = 1000, const std::string &reason = "") {
-        int result =
-            state == nullptr ? -EPIPE : haft_http_websocket_close(state, code, reason.c_str());
+        int result = state == nullptr
+                         ? -EPIPE
+                         : haft_http_websocket_close(state.get(), code, reason.c_str());
         return is_open(result, "close a WebSocket");
     }
-    int close_code() const { return state != nullptr ? haft_http_websocket_close_code(state) : 0; }
+    int close_code() const {
+        return state != nullptr ? haft_http_websocket_close_code(state.get()) : 0;
+    }
     std::string_view close_reason() const {
-        return state != nullptr ? haft_http_websocket_close_reason(state) : "";
+        return state != nullptr ? haft_http_websocket_close_reason(state.get()) : "";
     }
 
   private:
-    explicit websocket(haft_http_websocket_t *wrapped) : state(wrapped) {}
+    explicit websocket(std::shared_ptr<haft_http_websocket_t> owned) : state(std::move(owned)) {}
+    static void leave(haft_http_websocket_t *) {} /* it is the request's */
+    static haft_http_websocket_options_t options_of(const websocket_options &how) {
+        haft_http_websocket_options_t options = {};
+        options.origins = how.origins.empty() ? nullptr : how.origins.c_str();
+        options.protocols = how.protocols.empty() ? nullptr : how.protocols.c_str();
+        options.message_size = how.message_size;
+        options.ping_time = how.ping_time.count();
+        options.pong_time = how.pong_time.count();
+        options.close_time = how.close_time.count();
+        options.uncompressed = how.uncompressed;
+        options.keeps_context = how.keeps_context;
+        return options;
+    }
     static bool is_open(int code, const char *what) {
         return code != -EPIPE && code != -ECONNRESET && io::detail::checked(code, what) == 0;
     }
-    haft_http_websocket_t *state;
+    std::shared_ptr<haft_http_websocket_t> state;
 };
 
 } // namespace haft::http
