@@ -133,8 +133,9 @@ typedef struct {
     haft_http_server_t *server;
     hafti_http_stream_t stream;
     hafti_http_link_t link;
-    bool lingers; /* when it is closed, the client may still be sending */
-    bool is_over; /* the client has all that it gets */
+    bool lingers;      /* when it is closed, the client may still be sending */
+    bool is_over;      /* the client has all that it gets */
+    bool is_announced; /* it begins with a proxy's header */
 } connection_t;
 
 static void *send_last_words(void *argument) {
@@ -278,6 +279,9 @@ static bool wait_for_first(connection_t *connection) {
     if (atomic_load(&connection->server->stopping))
         return false;
     const haft_http_limits_t *limits = &connection->server->limits;
+    if (connection->is_announced &&
+        hafti_http_read_proxy_header(connection->server, &connection->stream) != 0)
+        return false;
     if (connection->server->tls != NULL &&
         hafti_http_stream_agree(&connection->stream, haft_io_now() + limits->head_time) != 0)
         return false;
@@ -292,8 +296,9 @@ static void say_end(hafti_http_stream_t *stream) {
     stream->operations->shutdown(stream, SHUT_WR);
 }
 
-void hafti_http_connection_serve(haft_http_server_t *server, int descriptor) {
-    __attribute__((cleanup(close_connection))) connection_t connection = {.server = server};
+void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, bool is_announced) {
+    __attribute__((cleanup(close_connection)))
+    connection_t connection = {.server = server, .is_announced = is_announced};
     hafti_http_stream_open(&connection.stream, descriptor);
     if (server->tls != NULL)
         hafti_http_stream_secure(&connection.stream, server->tls, NULL);

@@ -364,7 +364,7 @@ typedef struct {
 } hafti_http_listeners_t;
 
 /* Listens where the options say. 0, or an error, which it has logged. */
-int hafti_http_listen(const haft_http_server_t *server, const haft_http_run_options_t *options,
+int hafti_http_listen(haft_http_server_t *server, const haft_http_run_options_t *options,
                       hafti_http_listeners_t *listeners);
 /* Closes them, and removes the paths. */
 void hafti_http_forget_listeners(hafti_http_listeners_t *listeners);
@@ -377,6 +377,11 @@ bool hafti_http_peer_of(int descriptor, struct in6_addr *address);
 typedef struct hafti_http_proxies hafti_http_proxies_t;
 void hafti_http_proxies_free(hafti_http_proxies_t *proxies);
 bool hafti_http_is_proxy(const hafti_http_proxies_t *proxies, const struct in6_addr *address);
+/* Whether the peer of the connection is one. */
+bool hafti_http_is_from_proxy(const hafti_http_proxies_t *proxies, int descriptor);
+/* Reads what a proxy says before anything else, within the time of a head; then the stream knows
+   its peer. An error: the connection is to be closed. */
+int hafti_http_read_proxy_header(const haft_http_server_t *server, hafti_http_stream_t *stream);
 
 typedef struct hafti_http_clients hafti_http_clients_t;
 typedef struct hafti_http_client hafti_http_client_t;
@@ -430,7 +435,10 @@ struct haft_http_server {
     haft_http_compression_t compression;
     haft_http_log_t *log;
     void *log_argument;
-    bool limits_loopback;          /* its connections, too */
+    bool limits_loopback; /* its connections, too */
+    int announced
+        [HAFTI_HTTP_LISTENERS]; /* listeners whose connections begin with a proxy's header */
+    size_t announced_count;
     hafti_http_proxies_t *proxies; /* that are trusted; may be NULL */
     bool notes_requests;           /* for the hook, or the counters */
     bool counts;
@@ -450,8 +458,9 @@ struct haft_http_server {
     hafti_http_link_t *connections;
 };
 
-/* Serves what comes on a connection until its end, and closes it. */
-void hafti_http_connection_serve(haft_http_server_t *server, int descriptor);
+/* Serves what comes on a connection until its end, and closes it. `is_announced`: it begins with a
+   proxy's header. */
+void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, bool is_announced);
 /* The server of a group. */
 haft_http_server_t *hafti_http_root_of(haft_http_server_t *server);
 void hafti_http_server_enter(haft_http_server_t *server, hafti_http_link_t *link);

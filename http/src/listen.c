@@ -148,9 +148,24 @@ static int take_passed(hafti_http_listeners_t *listeners) {
 
 /* ---- */
 
-static int listen_where(const haft_http_run_options_t *options, char *where,
-                        hafti_http_listeners_t *listeners) {
-    static const char unix_sockets[] = "unix:";
+static int listen_where(haft_http_server_t *server, const haft_http_run_options_t *options,
+                        char *where, hafti_http_listeners_t *listeners);
+
+/* What listens there expects the headers of proxies. */
+static int listen_for_proxies(haft_http_server_t *server, const haft_http_run_options_t *options,
+                              char *where, hafti_http_listeners_t *listeners) {
+    size_t first = listeners->count;
+    int code = listen_where(server, options, where, listeners);
+    for (size_t i = first; i < listeners->count && code == 0; i++)
+        code = haft_http_expect_proxy_header(server, listeners->descriptors[i]);
+    return code;
+}
+
+static int listen_where(haft_http_server_t *server, const haft_http_run_options_t *options,
+                        char *where, hafti_http_listeners_t *listeners) {
+    static const char unix_sockets[] = "unix:", proxies[] = "proxy:";
+    if (strncmp(where, proxies, sizeof proxies - 1) == 0)
+        return listen_for_proxies(server, options, where + sizeof proxies - 1, listeners);
     if (strcmp(where, "systemd") == 0)
         return take_passed(listeners);
     if (strncmp(where, unix_sockets, sizeof unix_sockets - 1) == 0)
@@ -159,13 +174,13 @@ static int listen_where(const haft_http_run_options_t *options, char *where,
     return add(listeners, listen_by_name(options, where));
 }
 
-static int listen_at_all(const haft_http_server_t *server, const haft_http_run_options_t *options,
+static int listen_at_all(haft_http_server_t *server, const haft_http_run_options_t *options,
                          hafti_http_listeners_t *listeners) {
     hafti_http_text_t all = {options->listen, strlen(options->listen)}, part;
     while (hafti_http_next_part(&all, ' ', &part)) {
         char *where = strndup(part.bytes, part.size);
         int code = where == NULL    ? -ENOMEM
-                   : *where != '\0' ? listen_where(options, where, listeners)
+                   : *where != '\0' ? listen_where(server, options, where, listeners)
                                     : 0;
         free(where);
         if (code == 0)
@@ -178,7 +193,7 @@ static int listen_at_all(const haft_http_server_t *server, const haft_http_run_o
     return listeners->count != 0 ? 0 : -EINVAL;
 }
 
-int hafti_http_listen(const haft_http_server_t *server, const haft_http_run_options_t *options,
+int hafti_http_listen(haft_http_server_t *server, const haft_http_run_options_t *options,
                       hafti_http_listeners_t *listeners) {
     if (options->listen != NULL)
         return listen_at_all(server, options, listeners);

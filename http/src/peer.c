@@ -88,6 +88,12 @@ bool hafti_http_is_proxy(const hafti_http_proxies_t *proxies, const struct in6_a
     return false;
 }
 
+bool hafti_http_is_from_proxy(const hafti_http_proxies_t *proxies, int descriptor) {
+    struct in6_addr address;
+    return hafti_http_peer_of(descriptor, &address) ? hafti_http_is_proxy(proxies, &address)
+                                                    : proxies != NULL && proxies->unix_sockets;
+}
+
 /* "" is a peer without an address. */
 static bool is_trusted(const hafti_http_proxies_t *proxies, const char *text) {
     struct in6_addr address;
@@ -131,7 +137,7 @@ int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, co
     hafti_http_proxies_t *proxies = calloc(1, sizeof *proxies + most * sizeof proxies->networks[0]);
     char *text = strdup(networks);
     int code = proxies == NULL || text == NULL ? -ENOMEM : read_networks(proxies, text);
-    if (code == 0 && (proxies->field = strdup(field)) == NULL)
+    if (code == 0 && field != NULL && (proxies->field = strdup(field)) == NULL)
         code = -ENOMEM;
     free(text);
     if (code != 0) {
@@ -192,7 +198,7 @@ static hafti_http_text_t take_last(hafti_http_text_t *list) {
 const char *haft_http_client_address(haft_http_request_t *request) {
     const hafti_http_proxies_t *proxies = request->server->proxies;
     const char *known = haft_http_peer(request), *text;
-    if (proxies == NULL || !is_trusted(proxies, known) ||
+    if (proxies == NULL || proxies->field == NULL || !is_trusted(proxies, known) ||
         (text = haft_http_header(request, proxies->field)) == NULL)
         return known;
     hafti_http_text_t list = {text, strlen(text)};

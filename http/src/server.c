@@ -217,6 +217,7 @@ typedef struct {
     haft_http_server_t *server;
     hafti_http_client_t *client;
     int descriptor;
+    bool is_announced; /* it begins with a proxy's header */
 } accepted_t;
 
 static void leave_place(const accepted_t *accepted) {
@@ -230,7 +231,7 @@ static void leave_place(const accepted_t *accepted) {
 static void *serve_connection(void *argument) {
     __attribute__((cleanup(leave_place))) accepted_t accepted = *(accepted_t *)argument;
     free(argument);
-    hafti_http_connection_serve(accepted.server, accepted.descriptor);
+    hafti_http_connection_serve(accepted.server, accepted.descriptor, accepted.is_announced);
     return NULL;
 }
 
@@ -247,9 +248,9 @@ static int spawn_connection(const serving_t *serving, const accepted_t *accepted
 }
 
 /* The place of a connection that has come is left when it ends, or here. */
-static void take(const serving_t *serving, int descriptor) {
+static void take(const serving_t *serving, int descriptor, bool is_announced) {
     haft_http_server_t *server = serving->server;
-    accepted_t accepted = {server, NULL, descriptor};
+    accepted_t accepted = {server, NULL, descriptor, is_announced};
     atomic_fetch_add(&server->open, 1);
     if (server->counts && descriptor >= 0)
         atomic_fetch_add_explicit(&server->counters.accepted, 1, memory_order_relaxed);
@@ -274,11 +275,26 @@ static bool is_of_connection(int code) {
            code == -EHOSTUNREACH || code == -ENETUNREACH || code == -EPERM;
 }
 
+int haft_http_expect_proxy_header(haft_http_server_t *server, int listener) {
+    if (server->announced_count == HAFTI_HTTP_LISTENERS)
+        return -E2BIG;
+    server->announced[server->announced_count++] = listener;
+    return 0;
+}
+
+static bool is_of_proxies(const haft_http_server_t *server, int listener) {
+    for (size_t i = 0; i < server->announced_count; i++)
+        if (server->announced[i] == listener)
+            return true;
+    return false;
+}
+
 /* Until the scope is cancelled, or the listener fails; then the others end, too. */
 static void *accept_connections(void *argument) {
     const accepting_t *accepting = argument;
     serving_t *serving = accepting->serving;
     haft_http_server_t *server = serving->server;
+    bool is_announced = is_of_proxies(server, serving->listeners[accepting->number]);
     for (;;) {
         haft_io_semaphore_acquire(&server->places);
         int descriptor = haft_io_accept(serving->listeners[accepting->number]);
@@ -286,7 +302,7 @@ static void *accept_connections(void *argument) {
             serving->code = descriptor == -ECANCELED ? 0 : descriptor; /* told to stop */
             break;
         }
-        take(serving, descriptor);
+        take(serving, descriptor, is_announced);
     }
     haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
@@ -351,6 +367,7 @@ static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *fai
 
 /* For the next time it serves; also where this is cancelled. */
 static void forget(haft_http_server_t *const *server) {
+    (*server)->announced_count = 0; /* their numbers may be anybody's next time */
     atomic_store(&(*server)->port, 0);
     atomic_store(&(*server)->stopping, false);
     atomic_store(&(*server)->cutting, false);
@@ -416,8 +433,10 @@ static void *listen_and_serve(void *argument) {
     running_t *running = argument;
     __attribute__((cleanup(hafti_http_forget_listeners))) hafti_http_listeners_t listeners = {0};
     running->code = hafti_http_listen(running->server, running->options, &listeners);
-    if (running->code != 0)
+    if (running->code != 0) {
+        running->server->announced_count = 0; /* these listeners are closed */
         return NULL;
+    }
     size_t count = listeners.count;
     listeners.count = 0; /* they are the server's */
     haft_io_spawn(stop_on_signal, running);

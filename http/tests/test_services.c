@@ -416,6 +416,8 @@ static void *talk_streams(void *unused) {
 static char path[] = "/tmp/haft_services_XXXXXX/socket";
 static haft_http_run_options_t listens = {.listen = NULL};
 static int run_code;
+#define ASKED_THERE "GET /short" END
+static const char *asked_there = ASKED_THERE;
 
 static void *run_server(void *unused) {
     run_code = haft_http_run(server, &listens);
@@ -426,7 +428,7 @@ static void *ask_unix(void *unused) {
     HAFT_IO_SCOPED_DESCRIPTOR int connection = -1;
     while ((connection = haft_io_connect_unix(path)) < 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    CHECK(haft_io_write_all(connection, "GET /short" END, strlen("GET /short" END)) == 0);
+    CHECK(haft_io_write_all(connection, asked_there, strlen(asked_there)) == 0);
     hear_until(connection, "short");
     return unused;
 }
@@ -434,7 +436,7 @@ static void *ask_unix(void *unused) {
 static void *ask_port(void *unused) {
     while (haft_http_port(server) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    run_talk(haft_http_port(server), &(talk_t){"GET /short" END, {"short"}, 1}, NULL);
+    run_talk(haft_http_port(server), &(talk_t){asked_there, {"short"}, 1}, NULL);
     return unused;
 }
 
@@ -471,6 +473,13 @@ static void listen_everywhere(void) {
         "", "here", "127.0.0.1:", "127.0.0.1:x", ":70000", "127.0.0.1:0 127.0.0.1:-1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         listen_and_ask(wrong[i], -EINVAL);
+    snprintf(where, sizeof where, "proxy:127.0.0.1:0 proxy:unix:%s", path);
+    CHECK(haft_http_trust_proxies(server, "127.0.0.1 unix", NULL) == 0);
+    asked_there = "PROXY UNKNOWN\r\n" ASKED_THERE;
+    listen_and_ask(where, 0);
+    asked_there = ASKED_THERE;
+    CHECK(haft_http_trust_proxies(server, "", NULL) == 0);
+    listen_and_ask("proxy:127.0.0.1", -EINVAL);
     listen_and_ask("systemd", -ENOTCONN);
     int socket = haft_io_listen_tcp("127.0.0.1", 0, 0);
     if (socket != 3 && fcntl(3, F_GETFD) < 0)
@@ -544,6 +553,121 @@ static void talk_to(const char *networks, const char *field, const talk_t *asked
     CHECK(haft_io_run(talk_of_clients, NULL) == 0);
 }
 
+static void run_cases(void *(*const cases[])(void *), size_t count, size_t virtual_ones);
+
+/* ---- The PROXY protocol ---- */
+
+#define ASKED "GET /client" WITH("X-Forwarded-For: 192.0.2.9")
+#define LINE(line) line "\r\n" ASKED
+#define SIGNED "\r\n\r\n\0\r\nQUIT\n"
+#define BINARY(header) SIGNED header ASKED, sizeof(SIGNED header ASKED) - 1
+#define TEXT(line) LINE(line), sizeof(LINE(line)) - 1
+#define OF(text) text, sizeof(text) - 1
+#define NINES                                                                                      \
+    "999999999999999999999999999999999999999999999999999999999999999999999999999999999999999"
+
+/* What the server says to a proxy that it trusts; NULL: it closes the connection. */
+static const struct {
+    const char *bytes;
+    size_t size;
+    const char *hears;
+} announced[] = {
+    {TEXT("PROXY TCP4 192.0.2.1 192.0.2.2 1 65535"), "[192.0.2.1] [192.0.2.1]"},
+    {TEXT("PROXY TCP6 2001:db8:0::1 ::1 0 80"), "[2001:db8::1] [2001:db8::1]"},
+    {TEXT("PROXY TCP4 10.1.2.3 192.0.2.2 1 2"), "[10.1.2.3] [192.0.2.9]"}, /* another proxy's */
+    {TEXT("PROXY UNKNOWN"), "[192.0.2.9]"},
+    {TEXT("PROXY UNKNOWN ffff:: and more"), "[192.0.2.9]"},
+    {TEXT("PROXY UNKNOWNS"), NULL},
+    {TEXT("PROXY TCP5 192.0.2.1 192.0.2.2 1 2"), NULL},
+    {TEXT("PROXY tcp4 192.0.2.1 192.0.2.2 1 2"), NULL},
+    {TEXT("PROXY  TCP4 192.0.2.1 192.0.2.2 1 2"), NULL},
+    {TEXT("PROXY TCP4 192.0.2.1  192.0.2.2 1 2"), NULL},
+    {TEXT("PROXY TCP4 192.0.2.1\t 192.0.2.2 1 2"), NULL},
+    {TEXT("PROXY TCP4 192.0.2.1 192.0.2.2 1"), NULL},
+    {TEXT("PROXY TCP4 192.0.2.1 192.0.2.2 1 2 "), NULL},
+    {TEXT("PROXY TCP4 192.0.2.1 192.0.2.2 1 65536"), NULL},
+    {TEXT("PROXY TCP4 192.0.2.1 192.0.2.2 01 2"), NULL},
+    {TEXT("PROXY TCP4 192.0.2.1 192.0.2.2 -1 2"), NULL},
+    {TEXT("PROXY TCP4 192.0.2.1 192.0.2.2 1 "), NULL},
+    {TEXT("PROXY TCP4 192.0.2 192.0.2.2 1 2"), NULL},
+    {TEXT("PROXY TCP4 ::1 192.0.2.2 1 2"), NULL},
+    {TEXT("PROXY TCP6 192.0.2.1 192.0.2.2 1 2"), NULL},
+    {TEXT("PROXY TCP4 " NINES " 192.0.2.2 1 2"), NULL},
+    {TEXT("PROXY UNKNOWN " NINES NINES), NULL},
+    {OF("PROXY TCP4 192.0.2.1 192.0.2.2 1 2\n" ASKED), NULL},
+    {OF("PROXY \r\n\r\n" ASKED), NULL},
+    {OF(ASKED), NULL},
+    {OF("PROXY TCP4 192.0.2.1 192.0.2.2 1 2"), NULL}, /* and then nothing */
+    {OF(SIGNED "\x21\x11\0\x0c\xc0"), NULL},
+    {BINARY("\x21\x11\0\x0c\xc0\0\2\1\xc0\0\2\2\0\1\0\2"), "[192.0.2.1] [192.0.2.1]"},
+    {BINARY("\x21\x21\0\x24\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1................\0\1\0\2"),
+     "[2001:db8::1] [2001:db8::1]"},
+    {BINARY("\x21\x11\0\x10\xc0\0\2\1\xc0\0\2\2\0\1\0\2\x04\0\1x"), "[192.0.2.1] [192.0.2.1]"},
+    {BINARY("\x20\0\0\0"), "[192.0.2.9]"},
+    {BINARY("\x20\x11\0\3abc"), "[192.0.2.9]"},
+    {BINARY("\x21\0\0\0"), "[192.0.2.9]"},
+    {BINARY("\x21\x11\0\x0b\xc0\0\2\1\xc0\0\2\2\0\1\0"), NULL},
+    {BINARY("\x21\x21\0\x0c\xc0\0\2\1\xc0\0\2\2\0\1\0\2"), NULL},
+    {BINARY("\x21\x12\0\x0c\xc0\0\2\1\xc0\0\2\2\0\1\0\2"), NULL}, /* datagrams */
+    {BINARY("\x21\x31\0\1x"), NULL},
+    {BINARY("\x22\x11\0\x0c\xc0\0\2\1\xc0\0\2\2\0\1\0\2"), NULL},
+    {BINARY("\x11\x11\0\x0c\xc0\0\2\1\xc0\0\2\2\0\1\0\2"), NULL},
+    {BINARY("\x21\x11\xff\xff\xc0\0\2\1\xc0\0\2\2\0\1\0\2"), NULL},
+};
+
+static void *serve_proxies(void *unused) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    CHECK(haft_http_expect_proxy_header(server, listener) == 0);
+    CHECK(haft_http_serve(server, listener) == 0);
+    return unused;
+}
+
+static uint16_t start_for_proxies(const char *networks, const char *field) {
+    CHECK(haft_http_trust_proxies(server, networks, field) == 0);
+    haft_io_spawn(serve_proxies, NULL);
+    while (haft_http_port(server) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    return haft_http_port(server);
+}
+
+static void *announce(void *unused) {
+    char heard[2000];
+    uint16_t port = start_for_proxies("unix 127.0.0.0/8 10.1.0.0/16", "X-Forwarded-For");
+    for (size_t i = 0; i < sizeof announced / sizeof *announced; i++) {
+        say_and_hear(port, announced[i].bytes, announced[i].size, false, heard, sizeof heard);
+        if (announced[i].hears != NULL ? strstr(heard, announced[i].hears) == NULL
+                                       : *heard != '\0') {
+            fprintf(stderr, "%zu: %.100s\ngot %s\n", i, announced[i].bytes, heard);
+            abort();
+        }
+    }
+    haft_http_stop(server);
+    return unused;
+}
+
+/* What nobody who is trusted says is not read. */
+static void *announce_by_stranger(void *unused) {
+    char heard[2000];
+    uint16_t port = start_for_proxies("10.1.0.0/16", NULL);
+    say_and_hear(port, announced[0].bytes, announced[0].size, false, heard, sizeof heard);
+    CHECK(*heard == '\0');
+    haft_http_stop(server);
+    return unused;
+}
+
+/* In virtual time. */
+static void *announce_slowly(void *unused) {
+    char byte;
+    uint16_t port = start_for_proxies("unix 127.0.0.0/8", NULL);
+    int64_t begun = haft_io_now();
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = ask(port, "PROXY TCP4 192.0.2.1 ");
+    CHECK(haft_io_read(connection, &byte, 1) <= 0);
+    CHECK(haft_io_now() - begun >= 10 * HAFT_IO_SECOND &&
+          haft_io_now() - begun < 20 * HAFT_IO_SECOND);
+    haft_http_stop(server);
+    return unused;
+}
+
 static void know_clients(void) {
     haft_http_get(server, "/client", say_client, NULL);
     talk_to("10.9.0.0/16", "X-Forwarded-For", by_nobody, 1);
@@ -555,6 +679,7 @@ static void know_clients(void) {
                                         "::/129"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         CHECK(haft_http_trust_proxies(server, wrong[i], "Forwarded") == -EINVAL);
+    run_cases((void *(*const[])(void *)){announce_slowly, announce_by_stranger, announce}, 3, 1);
     CHECK(haft_http_trust_proxies(server, "", "Forwarded") == 0);
 }
 

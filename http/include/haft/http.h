@@ -107,10 +107,19 @@ int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context);
  * Trusts the proxies at these addresses and networks, such as "10.0.0.0/8, 2001:db8::1 unix";
  * "unix" stands for peers without an address. A proxy appends the address of its client to `field`,
  * which is "X-Forwarded-For", or "Forwarded" of RFC 7239. Name the field that your proxy writes:
- * another one it may pass on as the client has sent it. Call this before the server serves.
+ * another one it may pass on as the client has sent it. NULL: no field is believed, only what they
+ * say by the PROXY protocol (haft_http_expect_proxy_header). Call this before the server serves.
  * -EINVAL: that is no list of networks; -ENOMEM.
  */
 int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, const char *field);
+
+/*
+ * Connections of this listener, which is one that haft_http_serve or haft_http_serve_all gets next,
+ * begin with a header of the PROXY protocol, version 1 or 2, which says who the peer is
+ * (haft_http_peer), within `head_time`. A connection without one, or of a peer that is none of the
+ * trusted proxies, is closed. -E2BIG: there are 64 such listeners.
+ */
+int haft_http_expect_proxy_header(haft_http_server_t *server, int listener);
 
 /* Gets each line of the log, without a newline: that a handler has failed, that the server
    stops. It must not wait. */
@@ -129,7 +138,8 @@ typedef struct haft_http_run_options {
     /*
      * Instead of `host` and `port`, where to listen, with spaces between: "[::1]:8080",
      * "localhost:8080", ":8080" for all addresses, "unix:/run/service.sock", and "systemd" for the
-     * sockets that a socket unit has passed (LISTEN_FDS). The path of a Unix socket is removed at
+     * sockets that a socket unit has passed (LISTEN_FDS). After "proxy:" there stands a place where
+     * connections begin with the PROXY protocol (haft_http_expect_proxy_header). The path of a Unix socket is removed at
      * the end. One that an ended process has left is replaced.
      */
     const char *listen;

@@ -474,6 +474,11 @@ class server : private detail::server_state, public routes {
     server() : routes(state.get(), functions) {}
 
     /* See haft_http_trust_proxies. */
+    void expect_proxy_header(const io::listener &listener) {
+        io::detail::checked(haft_http_expect_proxy_header(state.get(), listener.get()),
+                            "expect_proxy_header");
+    }
+    /* With nullptr for the field only the PROXY protocol is believed. */
     void trust_proxies(const std::string &networks, const char *field = "X-Forwarded-For") {
         io::detail::checked(haft_http_trust_proxies(state.get(), networks.c_str(), field),
                             [&] { return "trust proxies at " + networks; });
