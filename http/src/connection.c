@@ -276,8 +276,6 @@ static void close_connection(connection_t *connection) {
 /* A server that is told to stop shuts connections that are idle: they read the end of the stream. */
 static bool wait_for_first(connection_t *connection) {
     atomic_store(&connection->link.idle, true);
-    if (atomic_load(&connection->server->stopping))
-        return false;
     const haft_http_limits_t *limits = &connection->server->limits;
     if (connection->is_announced &&
         hafti_http_read_proxy_header(connection->server, &connection->stream) != 0)
@@ -285,7 +283,9 @@ static bool wait_for_first(connection_t *connection) {
     if (connection->server->tls != NULL &&
         hafti_http_stream_agree(&connection->stream, haft_io_now() + limits->head_time) != 0)
         return false;
-    int64_t deadline = haft_io_now() + limits->idle_time;
+    int64_t deadline = atomic_load(&connection->server->stopping)
+                           ? hafti_http_fresh_until()
+                           : haft_io_now() + limits->idle_time;
     return hafti_http_stream_fill(&connection->stream, deadline) > 0;
 }
 
@@ -303,10 +303,12 @@ void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, boo
     if (server->tls != NULL)
         hafti_http_stream_secure(&connection.stream, server->tls, NULL);
     connection.link.stream = &connection.stream;
+    atomic_store_explicit(&connection.link.is_fresh, true, memory_order_relaxed);
     hafti_http_server_enter(server, &connection.link);
     bool has_come = wait_for_first(&connection);
     while (has_come) {
         atomic_store_explicit(&connection.link.idle, false, memory_order_relaxed);
+        atomic_store_explicit(&connection.link.is_fresh, false, memory_order_release);
         has_come = serve_request(&connection);
     }
     if (connection.lingers)

@@ -359,7 +359,10 @@ enum { HAFTI_HTTP_LISTENERS = 64 };
 typedef struct {
     size_t count;
     int descriptors[HAFTI_HTTP_LISTENERS];
-    char *paths; /* of Unix sockets, to be removed, each with its '\0' */
+    char *places[HAFTI_HTTP_LISTENERS]; /* as the options have it */
+    bool inherits;                      /* some from the process before */
+    size_t passed; /* how many a restart passes on, also when they are the server's */
+    char *paths;   /* of Unix sockets, to be removed, each with its '\0' */
     size_t paths_size;
 } hafti_http_listeners_t;
 
@@ -368,6 +371,17 @@ int hafti_http_listen(haft_http_server_t *server, const haft_http_run_options_t 
                       hafti_http_listeners_t *listeners);
 /* Closes them, and removes the paths. */
 void hafti_http_forget_listeners(hafti_http_listeners_t *listeners);
+
+/* ---- restart.c ------------------------------------------------------------------------------ */
+
+/* Whether this process has got listeners from the one before, and nobody has asked yet. */
+bool hafti_http_inherits(void);
+/* Stores those for this place: how many. */
+int hafti_http_take_inherited(const char *place, int *descriptors, int most);
+/* Closes those that nobody has taken. */
+void hafti_http_forget_inherited(void);
+/* Tells the process before, if there is one, that this one serves. */
+void hafti_http_tell_ready(void);
 
 /* ---- peer.c, clients.c, access.c, counters.c ------------------------------------------------ */
 
@@ -413,7 +427,8 @@ void hafti_http_note_request(haft_http_request_t *request);
 typedef struct hafti_http_link {
     struct hafti_http_link *next, **back;
     hafti_http_stream_t *stream;
-    atomic_bool idle; /* it waits for a request */
+    atomic_bool idle;     /* it waits for a request */
+    atomic_bool is_fresh; /* it has had none yet, so its first may be on the way */
 } hafti_http_link_t;
 
 typedef struct hafti_http_around {
@@ -446,9 +461,11 @@ struct haft_http_server {
     void *access_argument;
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
     hafti_http_counts_t counters;
-    haft_tls_context_t *tls; /* NULL: without */
-    atomic_bool stopping;    /* connections end after their request */
-    atomic_bool cutting;     /* and now */
+    haft_tls_context_t *tls;           /* NULL: without */
+    hafti_http_listeners_t *listening; /* of haft_http_run */
+    atomic_bool restarting;
+    atomic_bool stopping; /* connections end after their request */
+    atomic_bool cutting;  /* and now */
     atomic_int port;
     haft_io_event_t stop, ended; /* ended: the last open connection has */
     haft_io_semaphore_t places;  /* for further connections */
@@ -457,6 +474,12 @@ struct haft_http_server {
     hafti_http_clients_t *clients;
     hafti_http_link_t *connections;
 };
+
+/* So long a server that stops waits for the first request of a connection. */
+enum { HAFTI_HTTP_FRESH_MILLISECONDS = 250 };
+static inline int64_t hafti_http_fresh_until(void) {
+    return haft_io_now() + HAFTI_HTTP_FRESH_MILLISECONDS * HAFT_IO_MILLISECOND;
+}
 
 /* Serves what comes on a connection until its end, and closes it. `is_announced`: it begins with a
    proxy's header. */

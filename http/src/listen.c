@@ -12,15 +12,20 @@
 #include <unistd.h>
 
 enum { FIRST_PASSED = 3 }; /* SD_LISTEN_FDS_START */
+static const char unix_sockets[] = "unix:", proxies[] = "proxy:", systemd[] = "systemd";
 
-static int add(hafti_http_listeners_t *listeners, int descriptor) {
+static int add(hafti_http_listeners_t *listeners, int descriptor, const char *place) {
     if (descriptor < 0)
         return descriptor;
-    if (listeners->count == HAFTI_HTTP_LISTENERS) {
+    bool has_room = listeners->count < HAFTI_HTTP_LISTENERS;
+    char *copy = has_room ? strdup(place) : NULL;
+    if (copy == NULL) {
         haft_io_close(descriptor);
-        return -E2BIG;
+        return has_room ? -ENOMEM : -E2BIG;
     }
+    listeners->places[listeners->count] = copy;
     listeners->descriptors[listeners->count++] = descriptor;
+    listeners->passed = listeners->count;
     return 0;
 }
 
@@ -30,6 +35,8 @@ void hafti_http_forget_listeners(hafti_http_listeners_t *listeners) {
     for (size_t at = 0; at < listeners->paths_size; at += strlen(listeners->paths + at) + 1)
         unlink(listeners->paths + at);
     free(listeners->paths);
+    while (listeners->passed != 0)
+        free(listeners->places[--listeners->passed]);
 }
 
 /* ---- TCP ---- */
@@ -104,19 +111,22 @@ static bool is_left(const char *path) {
     return connection == -ECONNREFUSED;
 }
 
-static int listen_unix(hafti_http_listeners_t *listeners, const char *path, int backlog) {
+/* The path is removed at the end. */
+static int add_path(hafti_http_listeners_t *listeners, const char *path) {
     size_t size = strlen(path) + 1;
     char *paths = realloc(listeners->paths, listeners->paths_size + size);
     if (paths == NULL)
         return -ENOMEM;
     listeners->paths = paths;
+    memcpy(paths + listeners->paths_size, path, size);
+    listeners->paths_size += size;
+    return 0;
+}
+
+static int listen_unix(const char *path, int backlog) {
     int descriptor = haft_io_listen_unix(path, backlog);
     if (descriptor == -EADDRINUSE && is_left(path) && unlink(path) == 0)
         descriptor = haft_io_listen_unix(path, backlog);
-    if (descriptor >= 0) {
-        memcpy(paths + listeners->paths_size, path, size);
-        listeners->paths_size += size;
-    }
     return descriptor;
 }
 
@@ -139,7 +149,7 @@ static int take_passed(hafti_http_listeners_t *listeners) {
             return -errno;
         set_option(descriptor, IPPROTO_TCP, TCP_NODELAY,
                    1); /* fails, and no matter, for Unix sockets */
-        int code = add(listeners, descriptor);
+        int code = add(listeners, descriptor, systemd);
         if (code != 0)
             return code;
     }
@@ -148,30 +158,49 @@ static int take_passed(hafti_http_listeners_t *listeners) {
 
 /* ---- */
 
-static int listen_where(haft_http_server_t *server, const haft_http_run_options_t *options,
-                        char *where, hafti_http_listeners_t *listeners);
+/* Those that the process before has passed for this place: 1 if there are some. */
+static int take_inherited(hafti_http_listeners_t *listeners, const char *where) {
+    int descriptors[HAFTI_HTTP_LISTENERS], code = 0;
+    int count = listeners->inherits
+                    ? hafti_http_take_inherited(where, descriptors, HAFTI_HTTP_LISTENERS)
+                    : 0;
+    for (int i = 0; i < count; i++) {
+        int added = add(listeners, descriptors[i], where);
+        code = code == 0 ? added : code;
+    }
+    return code != 0 ? code : count != 0;
+}
 
-/* What listens there expects the headers of proxies. */
-static int listen_for_proxies(haft_http_server_t *server, const haft_http_run_options_t *options,
-                              char *where, hafti_http_listeners_t *listeners) {
-    size_t first = listeners->count;
-    int code = listen_where(server, options, where, listeners);
-    for (size_t i = first; i < listeners->count && code == 0; i++)
-        code = haft_http_expect_proxy_header(server, listeners->descriptors[i]);
-    return code;
+static int listen_anew(const haft_http_run_options_t *options, const char *where,
+                       hafti_http_listeners_t *listeners) {
+    char name[strlen(where) + 1];
+    if (strcmp(where, systemd) == 0)
+        return take_passed(listeners);
+    if (strncmp(where, unix_sockets, sizeof unix_sockets - 1) == 0)
+        return add(listeners, listen_unix(where + sizeof unix_sockets - 1, options->backlog),
+                   where);
+    return add(listeners, listen_by_name(options, strcpy(name, where)), where);
+}
+
+static int listen_at_one(const haft_http_run_options_t *options, const char *where,
+                         hafti_http_listeners_t *listeners) {
+    int code = take_inherited(listeners, where);
+    if (code == 0)
+        code = listen_anew(options, where, listeners);
+    bool is_unix = strncmp(where, unix_sockets, sizeof unix_sockets - 1) == 0;
+    if (code >= 0 && is_unix)
+        code = add_path(listeners, where + sizeof unix_sockets - 1);
+    return code < 0 ? code : 0;
 }
 
 static int listen_where(haft_http_server_t *server, const haft_http_run_options_t *options,
-                        char *where, hafti_http_listeners_t *listeners) {
-    static const char unix_sockets[] = "unix:", proxies[] = "proxy:";
-    if (strncmp(where, proxies, sizeof proxies - 1) == 0)
-        return listen_for_proxies(server, options, where + sizeof proxies - 1, listeners);
-    if (strcmp(where, "systemd") == 0)
-        return take_passed(listeners);
-    if (strncmp(where, unix_sockets, sizeof unix_sockets - 1) == 0)
-        return add(listeners,
-                   listen_unix(listeners, where + sizeof unix_sockets - 1, options->backlog));
-    return add(listeners, listen_by_name(options, where));
+                        const char *where, hafti_http_listeners_t *listeners) {
+    bool is_announced = strncmp(where, proxies, sizeof proxies - 1) == 0;
+    size_t first = listeners->count;
+    int code = listen_at_one(options, is_announced ? where + sizeof proxies - 1 : where, listeners);
+    for (size_t i = first; i < listeners->count && code == 0 && is_announced; i++)
+        code = haft_http_expect_proxy_header(server, listeners->descriptors[i]);
+    return code;
 }
 
 static int listen_at_all(haft_http_server_t *server, const haft_http_run_options_t *options,
@@ -193,14 +222,26 @@ static int listen_at_all(haft_http_server_t *server, const haft_http_run_options
     return listeners->count != 0 ? 0 : -EINVAL;
 }
 
-int hafti_http_listen(haft_http_server_t *server, const haft_http_run_options_t *options,
-                      hafti_http_listeners_t *listeners) {
-    if (options->listen != NULL)
-        return listen_at_all(server, options, listeners);
+static int listen_at_port(const haft_http_server_t *server, const haft_http_run_options_t *options,
+                          hafti_http_listeners_t *listeners) {
     const char *host = options->host != NULL ? options->host : "::";
-    int code = add(listeners, listen_tcp(options, host, options->port));
-    if (code != 0)
+    char place[strlen(host) + 8];
+    snprintf(place, sizeof place, "%s:%d", host, options->port);
+    int code = take_inherited(listeners, place);
+    if (code == 0)
+        code = add(listeners, listen_tcp(options, host, options->port), place);
+    if (code < 0)
         hafti_http_log(server, "cannot listen at %s, port %d: %s", host, options->port,
                        haft_io_error_text(code));
+    return code < 0 ? code : 0;
+}
+
+int hafti_http_listen(haft_http_server_t *server, const haft_http_run_options_t *options,
+                      hafti_http_listeners_t *listeners) {
+    listeners->inherits = hafti_http_inherits();
+    int code = options->listen != NULL ? listen_at_all(server, options, listeners)
+                                       : listen_at_port(server, options, listeners);
+    if (listeners->inherits)
+        hafti_http_forget_inherited();
     return code;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A server: accepts connections, each of which is a task, and ends. Whoever stops it cancels the scope in which it accepts.
- * Then connections that are idle are shut, and the others end after their request. Those that have not ended when the time
- * of grace is over are cancelled with the scope in which they run.
+ * Then connections that are idle are shut, those that have had no request yet a moment later, and the others end after their
+ * request. Those that have not ended when the time of grace is over are cancelled with the scope in which they run.
  */
 #include "internal.h"
 
@@ -190,11 +190,13 @@ void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link
 }
 
 /* One that becomes idle later sees that the server stops. */
-static void shut_idle_connections(haft_http_server_t *server) {
+static void shut_idle_connections(haft_http_server_t *server, bool fresh_ones) {
     pthread_mutex_lock(&server->mutex);
-    for (hafti_http_link_t *link = server->connections; link != NULL; link = link->next)
-        if (atomic_load(&link->idle))
+    for (hafti_http_link_t *link = server->connections; link != NULL; link = link->next) {
+        bool is_fresh = atomic_load(&link->is_fresh); /* which ends after it is idle */
+        if (atomic_load(&link->idle) && (fresh_ones || !is_fresh))
             link->stream->operations->shutdown(link->stream, SHUT_RD);
+    }
     pthread_mutex_unlock(&server->mutex);
 }
 
@@ -328,12 +330,42 @@ static void close_listeners(serving_t *serving) {
         haft_io_close(serving->listeners[--serving->count]);
 }
 
+/* Connections that the kernel has accepted and no task has taken yet: closed with the listener,
+   their clients would get no answer. */
+static void take_accepted(const serving_t *serving) {
+    haft_http_server_t *server = serving->server;
+    haft_io_yield();
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now());
+    for (size_t i = 0; i < serving->count; i++) {
+        bool is_announced = is_of_proxies(server, serving->listeners[i]);
+        while (haft_io_semaphore_try_acquire(&server->places)) {
+            int descriptor = haft_io_accept(serving->listeners[i]);
+            take(serving, descriptor, is_announced);
+            if (descriptor < 0)
+                break;
+        }
+    }
+}
+
 static void accept_until_stopped(serving_t *serving) {
     accepting_t accepting[serving->count];
     accepting[0] = (accepting_t){serving, 0};
     haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP listeners"}, accept_from_all,
                        accepting, NULL);
+    take_accepted(serving);
     close_listeners(serving);
+}
+
+/* Whether all connections have, in time. */
+static bool have_ended(haft_http_server_t *server, int64_t deadline) {
+    while (atomic_load(&server->open) != 0) {
+        haft_io_event_clear(&server->ended);
+        if (atomic_load(&server->open) != 0 &&
+            haft_io_event_wait_until(&server->ended, deadline) == -ETIMEDOUT)
+            return false;
+    }
+    return true;
 }
 
 static void *serve_until_stopped(void *argument) {
@@ -343,17 +375,14 @@ static void *serve_until_stopped(void *argument) {
     accept_until_stopped(serving);
     atomic_store(&server->stopping, true);
     haft_io_event_set(&server->stop); /* also where it has not been told to */
-    shut_idle_connections(server);
-    int64_t deadline = haft_io_now() + server->limits.grace;
-    while (atomic_load(&server->open) != 0) {
-        haft_io_event_clear(&server->ended);
-        if (atomic_load(&server->open) != 0 &&
-            haft_io_event_wait_until(&server->ended, deadline) == -ETIMEDOUT) {
-            atomic_store(&server->cutting, true);
-            haft_io_scope_cancel(serving->connections);
-            serving->code = -ETIMEDOUT;
-            break;
-        }
+    int64_t deadline = haft_io_now() + server->limits.grace, fresh = hafti_http_fresh_until();
+    shut_idle_connections(server, false);
+    if (!have_ended(server, fresh < deadline ? fresh : deadline))
+        shut_idle_connections(server, true);
+    if (!have_ended(server, deadline)) {
+        atomic_store(&server->cutting, true);
+        haft_io_scope_cancel(serving->connections);
+        serving->code = -ETIMEDOUT;
     }
     return NULL;
 }
@@ -370,6 +399,7 @@ static void forget(haft_http_server_t *const *server) {
     (*server)->announced_count = 0; /* their numbers may be anybody's next time */
     atomic_store(&(*server)->port, 0);
     atomic_store(&(*server)->stopping, false);
+    atomic_store(&(*server)->restarting, false);
     atomic_store(&(*server)->cutting, false);
     haft_io_event_clear(&(*server)->stop);
 }
@@ -418,11 +448,20 @@ typedef struct {
 
 static void *stop_on_signal(void *argument) {
     const running_t *running = argument;
-    if (haft_io_signal_wait(&running->signals) < 0)
+    int restarts = running->options->restart_signal, signal;
+    do
+        signal = haft_io_signal_wait(&running->signals);
+    while (signal > 0 && signal == restarts && haft_http_restart(running->server) != 0);
+    if (signal < 0)
         return NULL;
-    hafti_http_log(running->server, "told to stop");
-    haft_http_stop(running->server);
-    if (haft_io_signal_wait(&running->signals) < 0)
+    if (signal != restarts) {
+        hafti_http_log(running->server, "told to stop");
+        haft_http_stop(running->server);
+    }
+    do
+        signal = haft_io_signal_wait(&running->signals);
+    while (signal > 0 && signal == restarts);
+    if (signal < 0)
         return NULL;
     atomic_store(&running->server->cutting, true);
     haft_io_scope_cancel(haft_io_this_scope());
@@ -439,8 +478,11 @@ static void *listen_and_serve(void *argument) {
     }
     size_t count = listeners.count;
     listeners.count = 0; /* they are the server's */
+    running->server->listening = &listeners;
+    hafti_http_tell_ready();
     haft_io_spawn(stop_on_signal, running);
     running->code = haft_http_serve_all(running->server, listeners.descriptors, count);
+    running->server->listening = NULL;
     haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
@@ -457,6 +499,8 @@ int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *opt
     sigemptyset(&running.signals);
     sigaddset(&running.signals, SIGINT);
     sigaddset(&running.signals, SIGTERM);
+    if (running.options->restart_signal != 0)
+        sigaddset(&running.signals, running.options->restart_signal);
     pthread_sigmask(SIG_BLOCK, &running.signals, &before);
     int code = haft_io_run_with(&how, listen_and_serve, &running);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

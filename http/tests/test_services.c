@@ -494,6 +494,136 @@ static void listen_everywhere(void) {
     CHECK(rmdir(path) == 0);
 }
 
+/* ---- A restart ---- */
+
+/* This program is the server, too: `test_services serve FOLDER`. It does not begin where there is a
+   file named "fails", and listens at one more place where there is none named "less". */
+static char folder[] = "/tmp/haft_restart_XXXXXX";
+
+static const char *in_folder(const char *name) {
+    static char paths[4][100];
+    static int next;
+    char *place = paths[next++ % 4];
+    snprintf(place, sizeof paths[0], "%s/%s", folder, name);
+    return place;
+}
+
+static int say_process(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    return haft_http_answer_format(request, 200, "%d %d\n", getpid(), haft_http_port(server));
+}
+
+static int serve_here(const char *where) {
+    char places[300];
+    strcpy(folder, where);
+    if (access(in_folder("fails"), F_OK) == 0)
+        return 1;
+    bool is_less = access(in_folder("less"), F_OK) == 0;
+    snprintf(places, sizeof places, "127.0.0.1:0 unix:%s %s%s", in_folder("socket"),
+             is_less ? "" : "unix:", is_less ? "" : in_folder("other"));
+    server = haft_http_server_new();
+    haft_http_set_log(server, NULL, NULL);
+    haft_http_get(server, "/process", say_process, NULL);
+    int code = haft_http_run(
+        server, &(haft_http_run_options_t){.listen = places, .restart_signal = SIGUSR2});
+    haft_http_server_free(server);
+    return code != 0;
+}
+
+static uint16_t served_port;
+static bool has_restarted;
+static _Atomic int asked_count;
+
+/* The process that answers; its port is the same for all. */
+static int ask_process(bool by_unix) {
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = by_unix
+                                                   ? haft_io_connect_unix(in_folder("socket"))
+                                                   : haft_io_connect_tcp("127.0.0.1", served_port);
+    CHECK(connection >= 0);
+    static const char says[] = "GET /process" WITH("Connection: close");
+    CHECK(haft_io_write_all(connection, says, sizeof says - 1) == 0);
+    char heard[1000];
+    size_t size = 0;
+    for (ssize_t got; (got = haft_io_read(connection, heard + size, sizeof heard - 1 - size)) != 0;
+         size += (size_t)got)
+        CHECK(got > 0);
+    heard[size] = '\0';
+    int process = 0, at = 0;
+    const char *body = strstr(heard, "\r\n\r\n");
+    if (body == NULL || sscanf(body, "%d %d", &process, &at) != 2) {
+        fprintf(stderr, "after %d answers: %s\n", asked_count, heard);
+        abort();
+    }
+    CHECK(served_port == 0 || served_port == at);
+    served_port = (uint16_t)at;
+    asked_count++;
+    return process;
+}
+
+static void *load(void *by_unix) {
+    while (!has_restarted)
+        ask_process(by_unix != NULL);
+    return NULL;
+}
+
+static void wait_for_another(int process) {
+    int answers = 0;
+    while (answers < 20)
+        answers = ask_process(answers % 2 == 0) != process ? answers + 1 : 0;
+}
+
+static void touch(const char *name) {
+    int file = open(in_folder(name), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    CHECK(file >= 0);
+    close(file);
+}
+
+static void *restart_under_load(void *program) {
+    const char *arguments[] = {program, "serve", folder, NULL};
+    pid_t first = haft_io_process_start(arguments, NULL);
+    CHECK(first > 0);
+    int status = 0, connection;
+    while ((connection = haft_io_connect_unix(in_folder("socket"))) < 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_close(connection);
+    CHECK(ask_process(true) == first);
+    for (int i = 0; i < 4; i++)
+        haft_io_spawn(load, i % 2 == 0 ? NULL : program);
+    kill(first, SIGUSR2);
+    CHECK(haft_io_process_wait(first, &status) == 0 && status == 0);
+    wait_for_another(first);
+    pid_t second = ask_process(false);
+    touch("fails");
+    kill(second, SIGUSR2);
+    for (int begun = asked_count; asked_count < begun + 100;) /* it goes on */
+        CHECK(ask_process(true) == second);
+    CHECK(unlink(in_folder("fails")) == 0);
+    touch("less");
+    do { /* the signal may come while it still waits for the last one's */
+        kill(second, SIGUSR2);
+        haft_io_sleep(20 * HAFT_IO_MILLISECOND);
+    } while (ask_process(false) == second);
+    wait_for_another(second);
+    pid_t third = ask_process(true);
+    has_restarted = true;
+    CHECK(third != first && third != second);
+    CHECK(haft_io_connect_unix(in_folder("other")) == -ECONNREFUSED); /* and nobody hangs there */
+    kill(third, SIGTERM);
+    return NULL;
+}
+
+static void restart(const char *program) {
+    CHECK(mkdtemp(folder) != NULL);
+    CHECK(haft_io_run(restart_under_load, (void *)(uintptr_t)program) == 0);
+    while (access(in_folder("socket"), F_OK) == 0) /* until the last has ended */
+        usleep(1000);
+    unlink(in_folder("other"));
+    unlink(in_folder("less"));
+    CHECK(rmdir(folder) == 0);
+    CHECK(haft_http_restart(server) == -ENOTSUP);
+}
+
 /* ---- Clients ---- */
 
 static int say_client(haft_http_request_t *request, void *unused) {
@@ -777,7 +907,9 @@ static void run_cases(void *(*const cases[])(void *), size_t count, size_t virtu
                   0);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+    if (count == 3 && strcmp(arguments[1], "serve") == 0)
+        return serve_here(arguments[2]);
     void *(*const plain[])(void *) = {keep_events_alive, hear_events, leave_events};
     void *(*const with_client[])(void *) = {answer_watched, cancel_watched};
     news = haft_io_channel_new(20, 0);
@@ -794,6 +926,7 @@ int main(void) {
     know_clients();
     limit_clients();
     listen_everywhere();
+    restart(arguments[0]);
     haft_http_use(server, haft_http_cancel_with_client, NULL);
     run_cases(with_client, 2, 0);
     add_groups();

@@ -150,6 +150,7 @@ typedef struct haft_http_run_options {
        they share data without locks. */
     int threads;
     const char *backend; /* of haft_io_run_options_t */
+    int restart_signal;  /* such as SIGUSR2, calls haft_http_restart; 0: none does */
 } haft_http_run_options_t;
 
 /*
@@ -163,6 +164,18 @@ int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *opt
 /* Stops the server as a signal does. May be called on any thread and in handlers, but not in a
    signal handler. */
 void haft_http_stop(haft_http_server_t *server);
+
+/*
+ * Starts the program again, as this process was started, which may be a new version of it, and
+ * passes on the sockets at which haft_http_run listens. When the new process calls haft_http_run
+ * with the same places, it has their sockets and serves; then this server stops, as by
+ * haft_http_stop. No connection is refused meanwhile: both accept from the same queues. If the new
+ * process ends before that, or takes 30 s, this server goes on. For a task of the server's run, such
+ * as a handler. Returns 0; -ENOTSUP: the server was not started by haft_http_run; -EALREADY: it is
+ * being restarted; -ECHILD: the new process has ended; -ETIMEDOUT; or an error of
+ * haft_io_process_start.
+ */
+int haft_http_restart(haft_http_server_t *server);
 
 /* The port at which the server listens, the first one of several; 0 if it does not serve, or has
    no port. */

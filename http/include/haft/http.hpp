@@ -345,6 +345,7 @@ struct run_options {
     const char *backend = nullptr;
     const char *listen = nullptr; /* instead of host and port: see haft_http_run_options_t */
     bool reuse_port = false;
+    int restart_signal = 0; /* such as SIGUSR2: see haft_http_restart */
 };
 
 class route_group;
@@ -552,6 +553,7 @@ class server : private detail::server_state, public routes {
         options.backend = how.backend;
         options.listen = how.listen;
         options.reuse_port = how.reuse_port;
+        options.restart_signal = how.restart_signal;
         return haft_http_run(state.get(), &options) == 0 ? 0 : 1;
     }
     /* In a task of a run, or of a simulation, of your own. False: requests were cut off at its end. */
@@ -559,6 +561,8 @@ class server : private detail::server_state, public routes {
         return io::detail::in_time(haft_http_serve(state.get(), listener.release()), "serve");
     }
     void stop() { haft_http_stop(state.get()); }
+    /* Hands over to a new process; see haft_http_restart. */
+    void restart() { io::detail::checked(haft_http_restart(state.get()), "restart"); }
     std::uint16_t port() const { return haft_http_port(state.get()); }
 
   private:
