@@ -171,10 +171,15 @@ static bool others_send(const hafti_io_worker_t *worker) {
     const state_t *state = worker->backend_state;
     return !hafti_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0;
 }
+/* What is sent with others leaves with the next poll, which waits for the turn of a task that
+   computes. */
+static bool polls_soon(const hafti_io_worker_t *worker) {
+    return worker->unlooked != 1; /* a turn takes less than the time between two polls */
+}
 /* Not if the result would differ from that of a send that is tried. */
 static bool sends_with_others(const hafti_io_runner_t *runner, int flags) {
-    return others_send(runner->worker) && (flags & ~MSG_NOSIGNAL) == 0 &&
-           !hafti_io_is_withdrawn(runner);
+    return others_send(runner->worker) && polls_soon(runner->worker) &&
+           (flags & ~MSG_NOSIGNAL) == 0 && !hafti_io_is_withdrawn(runner);
 }
 
 /* Operations that the kernel does itself; all others are tried, and waited for by poll. */
@@ -399,7 +404,7 @@ static bool exchanges_by_ring(const hafti_io_worker_t *worker, const hafti_io_de
     const state_t *state = worker->backend_state;
     return known != NULL && hafti_io_may_arrive_for(known) && size - 1 < HAFT_IO_LENT_SIZE &&
            state->sends_at_once && state->lent_count < HAFTI_IO_MOST_EXCHANGED &&
-           (others_send(worker) || hafti_io_ring_empty(&worker->ready));
+           polls_soon(worker) && (others_send(worker) || hafti_io_ring_empty(&worker->ready));
 }
 
 static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
