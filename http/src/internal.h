@@ -66,6 +66,7 @@ struct hafti_http_stream {
     haft_tls_t *tls;  /* NULL: without */
     const void *lent; /* has the bytes from `at` to `end`, which nobody has taken yet */
     const char *at, *end;
+    haft_io_event_t *gone; /* is set when the peer has gone; NULL: only the descriptor tells that */
     bool knows_peer;
     char peer[HAFTI_HTTP_ADDRESS]; /* where it is known; "": it has no address */
 };
@@ -91,6 +92,8 @@ void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *c
                               const char *host);
 /* The handshake. */
 int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline);
+/* Whether the handshake has agreed on HTTP/2. */
+bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream);
 /* Why the last operation has failed with this code. */
 const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int code);
 
@@ -160,11 +163,18 @@ bool hafti_http_message_field(const hafti_http_message_t *message, const char *n
                               hafti_http_text_t *value);
 /* Whether its sender wants the connection to go on (9112, 9.3). */
 bool hafti_http_message_is_kept(const hafti_http_message_t *message);
+/* Checks the fields that say how a request is to be read, once they are there: 0, or -EBADMSG. */
+int hafti_http_message_check(hafti_http_message_t *message);
 /* All fields of a name, as haft_http_header. */
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
 /* Gives a chunked body's bytes, or trailers, to the parser. */
 llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const char *bytes,
                                         size_t size);
+
+/* A version without chunks, and with a connection for each message. */
+static inline bool hafti_http_is_1_0(const hafti_http_message_t *message) {
+    return message->parser.http_major == 1 && message->parser.http_minor == 0;
+}
 
 void *hafti_http_allocate(hafti_http_message_t *message, size_t size);
 char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t size);
@@ -246,7 +256,7 @@ typedef struct {
     uint64_t written; /* bytes of the body */
     int status;
     hafti_http_progress_t progress;
-    bool chunked;
+    bool chunked;      /* its size is unknown, and it has an end of its own */
     bool without_body; /* what is written is not sent */
     bool failed;       /* the client has not got all of it, and never will */
     bool is_sent;      /* the client may have seen some of it */
@@ -255,8 +265,27 @@ typedef struct {
     int64_t last_event;
 } hafti_http_answer_t;
 
+/*
+ * How a version of HTTP says what an answer is. The bytes of its body are gathered for every
+ * version, and sent to the message's stream; bodies of requests are read from there. So these five,
+ * and the operations of the stream, are all in which versions differ.
+ */
+typedef struct {
+    /* The head; `type` may be NULL. Nothing need be sent before bytes of the body are, or the end. */
+    int (*head)(haft_http_request_t *request, const char *type, uint64_t size);
+    /* A piece, which is not empty, of a body of unknown size. */
+    int (*piece)(haft_http_request_t *request, const void *bytes, size_t size);
+    /* The answer is whole; what was gathered is sent afterwards. */
+    int (*end)(haft_http_request_t *request);
+    /* As hafti_http_answer_stream. */
+    int (*become_stream)(haft_http_request_t *request, const char *line, const char *protocol);
+    /* 100 (Continue). */
+    int (*say_continue)(haft_http_request_t *request);
+} hafti_http_framing_t;
+
 struct haft_http_request {
     haft_http_server_t *server;
+    const hafti_http_framing_t *framing;
     const char *method;
     bool is_head;
     bool keeps; /* the connection, after this request */
@@ -282,6 +311,12 @@ int hafti_http_send_continue(haft_http_request_t *request);
 /* Sends the begin of a head, which ends with `protocol`, the fields, and nothing more. */
 int hafti_http_answer_stream(haft_http_request_t *request, int status, const char *line,
                              const char *protocol);
+int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, size_t size);
+/* When a write of so many bytes has to be done. */
+int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size);
+extern const hafti_http_framing_t hafti_http1_framing;
+/* The present date; HAFTI_HTTP_DATE bytes. */
+void hafti_http_put_now(char *into);
 /* Sends bytes at once, within the time of a write. */
 int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
 
@@ -381,6 +416,10 @@ typedef struct hafti_http_link {
     struct hafti_http_link *next, **back;
     hafti_http_stream_t *stream;
     atomic_bool idle; /* it waits for a request */
+    /* Called when the server stops, under its mutex; it must not wait. NULL: the stream is shut for
+       reading if the connection is idle. */
+    void (*stop)(void *argument);
+    void *argument;
 } hafti_http_link_t;
 
 typedef struct hafti_http_around {
@@ -423,10 +462,22 @@ struct haft_http_server {
 
 /* Serves what comes on a connection until its end, and closes it. */
 void hafti_http_connection_serve(haft_http_server_t *server, int descriptor);
+/* A request on `stream`, which the end of `request` does not close. Its head comes next. */
+void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *server,
+                              hafti_http_stream_t *stream);
+/* Has it answered; `code` is what was said of its head: 0, or -EBADMSG. */
+void hafti_http_request_answer(haft_http_request_t *request, int code);
+/* Also where the stack is unwound. */
+void hafti_http_request_end(haft_http_request_t *request);
 /* The server of a group. */
 haft_http_server_t *hafti_http_root_of(haft_http_server_t *server);
 void hafti_http_server_enter(haft_http_server_t *server, hafti_http_link_t *link);
 void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link);
+/* Sets what is called when the server stops, and calls it if that stops already. */
+void hafti_http_server_on_stop(haft_http_server_t *server, hafti_http_link_t *link,
+                               void (*stop)(void *argument), void *argument);
+/* A line for a handler that has failed. */
+void hafti_http_log_failure(const haft_http_server_t *server, const haft_io_failure_t *failure);
 __attribute__((format(printf, 2, 3))) void hafti_http_log(const haft_http_server_t *server,
                                                           const char *format, ...);
 

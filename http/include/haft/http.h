@@ -79,6 +79,7 @@ typedef struct haft_http_limits {
     /* From one address at a time; from one network of 64 bits for IPv6 (1000, but any number from
        the machine's own). Further ones are closed at once. Trusted proxies have no limit. */
     size_t connections_of_client;
+    size_t streams;    /* requests at a time on a connection of HTTP/2 (100); more: refused */
     int64_t idle_time; /* nanoseconds between two requests (75 s); then the connection is closed */
     int64_t head_time; /* from the first byte of a head to its last (10 s); later: 408 */
     int64_t body_time; /* of waiting for a body (10 s), plus what `least_rate` grants; later: 408 */
@@ -230,6 +231,8 @@ haft_http_server_t *haft_http_group(haft_http_server_t *server, const char *pref
 
 const char *haft_http_method(const haft_http_request_t *request); /* "GET" */
 const char *haft_http_target(const haft_http_request_t *request); /* as it came: "/a%20b?c=d" */
+/* "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0". */
+const char *haft_http_version(const haft_http_request_t *request);
 /* What the part {name} of the route has matched, %-decoded; NULL: it has no such part, or there
    is no memory. */
 const char *haft_http_path(haft_http_request_t *request, const char *name);

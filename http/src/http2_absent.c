@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* In place of the other files of HTTP/2, where nghttp2 is not installed: neither server nor client
+   agrees on it. */
+#include "http2.h"
+
+const bool hafti_http_has_http2 = false;
+
+bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
+                       hafti_http_link_t *link, bool has_preface) {
+    (void)server, (void)stream, (void)link, (void)has_preface;
+    return false;
+}
