@@ -147,8 +147,8 @@ static nghttp2_nv field_of(hafti_http_text_t name, hafti_http_text_t value) {
 
 static size_t count_lines(const char *lines, size_t size) {
     size_t count = 0;
-    for (const char *end = lines + size; lines != end; lines++)
-        count += *lines == '\n';
+    for (size_t i = 0; i < size; i++)
+        count += lines[i] == '\n';
     return count;
 }
 
@@ -161,14 +161,14 @@ static bool is_of_connection(hafti_http_text_t name) {
 /* Lines of an answer as fields: how many. */
 static size_t read_lines(const char *lines, size_t size, nghttp2_nv *fields) {
     size_t count = 0;
-    for (const char *at = lines, *end = lines + size; at != end;) {
-        const char *colon = memchr(at, ':', (size_t)(end - at));
-        const char *line_end = memchr(colon, '\r', (size_t)(end - colon));
-        hafti_http_text_t name = {at, (size_t)(colon - at)};
+    for (size_t at = 0; at < size;) {
+        const char *line = lines + at, *colon = memchr(line, ':', size - at);
+        const char *line_end = memchr(colon, '\r', (size_t)(lines + size - colon));
+        hafti_http_text_t name = {line, (size_t)(colon - line)};
         hafti_http_text_t value = {colon + 2, (size_t)(line_end - colon - 2)};
         if (!is_of_connection(name))
             fields[count++] = field_of(name, value);
-        at = line_end + 2;
+        at = (size_t)(line_end + 2 - lines);
     }
     return count;
 }
@@ -228,9 +228,9 @@ ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *int
     if (size != 0) {
         memcpy(into, stream->out, size);
         connection->note_progress(connection);
+        stream->out += size;
+        stream->out_size -= size;
     }
-    stream->out += size;
-    stream->out_size -= size;
     if (stream->out_size != 0)
         return (ssize_t)size;
     if (stream->ends) {

@@ -8,15 +8,19 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include <unistd.h>
+#include <pthread.h>
 
 static haft_http_server_t *server;
 static char log_lines[8192], access_lines[8192];
 static int cancelled;
 
+/* As far as there is room. */
 static void note_in(char *lines, size_t room, const char *line) {
-    strncat(lines, line, room - strlen(lines) - 2);
-    strcat(lines, "\n");
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    size_t used = strlen(lines);
+    snprintf(lines + used, room - used, "%s\n", line);
+    pthread_mutex_unlock(&mutex);
 }
 
 static void note(void *unused, const char *line) {
