@@ -210,7 +210,7 @@ static hafti_http2_stream_t *of(hafti_http_stream_t *bytes) {
 static int wait_for(hafti_http2_stream_t *stream, haft_io_event_t *event) {
     hafti_http2_t *connection = stream->connection;
     haft_io_event_clear(event);
-    return connection->wait(connection, event);
+    return connection->wait(connection, stream, event);
 }
 
 /* Lets the peer send as many bytes again. */
@@ -250,7 +250,17 @@ static ssize_t read_lent(hafti_http_stream_t *bytes, const void **lent) {
     if (got == 0)
         got = stream->pieces != NULL ? take_piece(stream, lent) : read_end(stream);
     unlock(stream->connection);
+    stream->connection->settle(stream->connection);
     return got;
+}
+
+int hafti_http2_await_head(hafti_http2_stream_t *stream) {
+    int code = 0;
+    while (code == 0 && !stream->has_head)
+        code = stream->is_closed || stream->connection->error != 0
+                   ? -ECONNRESET
+                   : wait_for(stream, &stream->readable);
+    return code;
 }
 
 /* Also where the task is unwound while it waits: its bytes are gone then. */
@@ -289,6 +299,7 @@ static int write_all(hafti_http_stream_t *bytes, const void *buffer, size_t size
     stream->ends = stream->ends || stream->is_last;
     int code = write_locked(stream);
     unlock(stream->connection);
+    stream->connection->settle(stream->connection);
     return code;
 }
 

@@ -60,7 +60,8 @@ struct hafti_http2_stream {
     hafti_http2_t *connection;
     hafti_http2_stream_t *next, **back; /* in its list */
     hafti_http_message_t *message;      /* that the peer sends */
-    int32_t id;
+    int32_t id;                         /* 0: it has not begun */
+    int code;                           /* what is said of the head */
     bool has_head, has_come, ends, has_ended, is_closed;
     bool is_last;                        /* the next write is; of the task that writes */
     hafti_http2_piece_t *pieces, **last; /* of the body */
@@ -74,6 +75,7 @@ struct hafti_http2_stream {
     bool has_body;            /* the head has one */
     nghttp2_nv *trailers_out; /* likewise */
     size_t trailers_out_count;
+    bool is_waiting; /* a task of a client's, for another that reads */
     haft_io_event_t readable, writable, gone;
     hafti_http_field_t fields[HAFTI_HTTP_FIELDS];
 };
@@ -96,8 +98,11 @@ struct hafti_http2 {
     void (*wake_writer)(hafti_http2_t *connection);
     /* A DATA frame has gone, or come, with some bytes. */
     void (*note_progress)(hafti_http2_t *connection);
-    /* Waits for one of the stream's events with the mutex unlocked; 0, or an error. */
-    int (*wait)(hafti_http2_t *connection, haft_io_event_t *event);
+    /* Waits for one of the stream's events with the mutex unlocked; 0, or an error. It may return
+       earlier. */
+    int (*wait)(hafti_http2_t *connection, hafti_http2_stream_t *stream, haft_io_event_t *event);
+    /* Called without the mutex when a task has done something with a stream. */
+    void (*settle)(hafti_http2_t *connection);
 };
 
 /* ---- http2.c ---- */
@@ -119,6 +124,8 @@ void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *conne
 int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection);
 /* Of a stream that no task uses any more. Resets it, if it has not ended. */
 void hafti_http2_stream_end(hafti_http2_stream_t *stream, uint32_t code);
+/* Waits until the head has come: 0, or an error. */
+int hafti_http2_await_head(hafti_http2_stream_t *stream);
 void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code);
 
 /* ---- http2_head.c ---- */
@@ -129,8 +136,12 @@ void hafti_http2_put_field(hafti_http2_stream_t *stream, hafti_http_text_t name,
 /* A field of the trailers; false: they have no room. */
 bool hafti_http2_put_trailer(hafti_http2_stream_t *stream, hafti_http_text_t name,
                              hafti_http_text_t value);
-/* The head of a request is complete: 0 or -EBADMSG. */
-int hafti_http2_check_request(hafti_http2_stream_t *stream);
+/* The head is complete: 0 or -EBADMSG. */
+int hafti_http2_check_head(hafti_http2_stream_t *stream);
+/* A field for nghttp2, which copies both, and writes names in small letters. */
+nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);
+#define HAFTI_HTTP2_FIELD(name, text, size)                                                        \
+    hafti_http2_field((hafti_http_text_t){name, sizeof name - 1}, (hafti_http_text_t){text, size})
 /* Gives the head of an answer that waits to nghttp2: 0 or -ENOMEM. */
 int hafti_http2_submit_answer(hafti_http2_stream_t *stream);
 /* Bytes of the body of what a stream sends. */

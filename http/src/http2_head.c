@@ -114,7 +114,7 @@ static void take_authority(hafti_http_message_t *message) {
     }
 }
 
-int hafti_http2_check_request(hafti_http2_stream_t *stream) {
+int hafti_http2_check_head(hafti_http2_stream_t *stream) {
     hafti_http_message_t *message = stream->message;
     stream->has_head = true;
     message->memory = message->head;
@@ -134,16 +134,12 @@ static hafti_http2_stream_t *stream_of(haft_http_request_t *request) {
     return (hafti_http2_stream_t *)request->message.stream;
 }
 
-/* nghttp2 copies both, and writes names in small letters. */
-static nghttp2_nv field_of(hafti_http_text_t name, hafti_http_text_t value) {
+nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value) {
     return (nghttp2_nv){.name = (uint8_t *)name.bytes,
                         .namelen = name.size,
                         .value = (uint8_t *)value.bytes,
                         .valuelen = value.size};
 }
-
-#define FIELD(name, text, size)                                                                    \
-    field_of((hafti_http_text_t){name, sizeof name - 1}, (hafti_http_text_t){text, size})
 
 static size_t count_lines(const char *lines, size_t size) {
     size_t count = 0;
@@ -167,7 +163,7 @@ static size_t read_lines(const char *lines, size_t size, nghttp2_nv *fields) {
         hafti_http_text_t name = {line, (size_t)(colon - line)};
         hafti_http_text_t value = {colon + 2, (size_t)(line_end - colon - 2)};
         if (!is_of_connection(name))
-            fields[count++] = field_of(name, value);
+            fields[count++] = hafti_http2_field(name, value);
         at = (size_t)(line_end + 2 - lines);
     }
     return count;
@@ -191,12 +187,12 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     int status_size = snprintf(text + 30, 5, "%03d", answer->status);
     int length_size = snprintf(text + 40, 21, "%llu", (unsigned long long)size);
     size_t count = 0;
-    fields[count++] = FIELD(":status", text + 30, (size_t)status_size);
-    fields[count++] = FIELD("date", text, HAFTI_HTTP_DATE);
+    fields[count++] = HAFTI_HTTP2_FIELD(":status", text + 30, (size_t)status_size);
+    fields[count++] = HAFTI_HTTP2_FIELD("date", text, HAFTI_HTTP_DATE);
     if (has_size)
-        fields[count++] = FIELD("content-length", text + 40, (size_t)length_size);
+        fields[count++] = HAFTI_HTTP2_FIELD("content-length", text + 40, (size_t)length_size);
     if (type != NULL)
-        fields[count++] = FIELD("content-type", type, strlen(type));
+        fields[count++] = HAFTI_HTTP2_FIELD("content-type", type, strlen(type));
     count += read_lines(answer->fields, answer->fields_size, fields + count);
     stream->head = fields;
     stream->head_count = count;
@@ -272,7 +268,7 @@ static int become_stream(haft_http_request_t *request, const char *line, const c
 static int say_continue(haft_http_request_t *request) {
     hafti_http2_stream_t *stream = stream_of(request);
     hafti_http2_t *connection = stream->connection;
-    nghttp2_nv status = FIELD(":status", "100", 3);
+    nghttp2_nv status = HAFTI_HTTP2_FIELD(":status", "100", 3);
     pthread_mutex_lock(&connection->mutex);
     int code = nghttp2_submit_headers(connection->session, NGHTTP2_FLAG_NONE, stream->id, NULL,
                                       &status, 1, NULL);

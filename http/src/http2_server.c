@@ -21,7 +21,6 @@ typedef struct connection connection_t;
 typedef struct request {
     hafti_http2_stream_t stream; /* the first, for who gets its address */
     haft_http_request_t request;
-    int code;             /* of its head */
     struct request *next; /* whose head has come, too */
 } request_t;
 
@@ -47,11 +46,17 @@ static void wake_writer(hafti_http2_t *frames) {
     haft_io_event_set(&((connection_t *)frames)->to_write);
 }
 
-static int wait_for(hafti_http2_t *frames, haft_io_event_t *event) {
+static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
+    (void)stream;
     pthread_mutex_unlock(&frames->mutex);
     int code = haft_io_event_wait(event);
     pthread_mutex_lock(&frames->mutex);
     return code;
+}
+
+/* The writer does what there is to do. */
+static void settle(hafti_http2_t *frames) {
+    (void)frames;
 }
 
 static void earn(connection_t *connection, int64_t credit) {
@@ -144,7 +149,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *a
 static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
     connection_t *connection = (connection_t *)frames;
     request_t *request = (request_t *)stream;
-    request->code = hafti_http2_check_request(stream);
+    stream->code = hafti_http2_check_head(stream);
     connection->head_since = 0;
     *connection->behind = request;
     connection->behind = &request->next;
@@ -174,7 +179,7 @@ static void end_request(request_t *const *argument) {
 static void *serve_request(void *argument) {
     __attribute__((cleanup(end_request))) request_t *serving = argument;
     haft_http_request_t *request = &serving->request;
-    hafti_http_request_answer(request, serving->code);
+    hafti_http_request_answer(request, serving->stream.code);
     int code = hafti_http_answer_complete(request);
     if (request->server->notes_requests)
         hafti_http_note_request(request);
@@ -218,7 +223,7 @@ static bool take_block(connection_t *connection, char **block, size_t *size) {
         if (is_over)
             return false;
         haft_io_event_clear(&connection->to_write);
-        wait_for(frames, &connection->to_write);
+        wait_for(frames, NULL, &connection->to_write);
         hafti_http2_pump(frames);
     }
     *block = frames->block;
@@ -386,7 +391,8 @@ bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
                    .head_has_come = head_has_come,
                    .wake_writer = wake_writer,
                    .note_progress = note_progress,
-                   .wait = wait_for},
+                   .wait = wait_for,
+                   .settle = settle},
         .on_failure = {log_failure},
         .server = server,
         .credit = CREDIT,

@@ -163,7 +163,7 @@ bool hafti_http_message_field(const hafti_http_message_t *message, const char *n
                               hafti_http_text_t *value);
 /* Whether its sender wants the connection to go on (9112, 9.3). */
 bool hafti_http_message_is_kept(const hafti_http_message_t *message);
-/* Checks the fields that say how a request is to be read, once they are there: 0, or -EBADMSG. */
+/* Checks the fields that say how the message is to be read, once they are there: 0, or -EBADMSG. */
 int hafti_http_message_check(hafti_http_message_t *message);
 /* All fields of a name, as haft_http_header. */
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);

@@ -283,7 +283,7 @@ static int check_expectation(hafti_http_message_t *message, const known_t *expec
     return 0;
 }
 
-int hafti_http_message_check(hafti_http_message_t *message) {
+static int check_request(hafti_http_message_t *message) {
     known_t known[KNOWN];
     find_known(message, known);
     int code = check_target(message);
@@ -341,6 +341,10 @@ static int check_answer(hafti_http_message_t *message) {
     return code;
 }
 
+int hafti_http_message_check(hafti_http_message_t *message) {
+    return message->parser.type == HTTP_REQUEST ? check_request(message) : check_answer(message);
+}
+
 static int parse(hafti_http_message_t *message) {
     bool is_request = message->parser.type == HTTP_REQUEST;
     int refused = is_request ? check_request_line(message) : check_status_line(message);
@@ -352,7 +356,7 @@ static int parse(hafti_http_message_t *message) {
         return -ENOMEM;
     llhttp_errno_t code = hafti_http_message_parse(message, message->block, message->head);
     if (code == HPE_PAUSED && message->parser.error_pos == message->block + message->head)
-        return is_request ? hafti_http_message_check(message) : check_answer(message);
+        return hafti_http_message_check(message);
     if (message->too_many_fields)
         return refuse(message, 431);
     return refuse(message, code == HPE_INVALID_METHOD ? 501 : 400);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Streams over TLS, by libhaft-tls. Where the library was built without that, there are none. */
 #include "client.h"
-#include "http2.h"
 
 #include <stdio.h>
 
@@ -59,7 +58,7 @@ const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int cod
 /* The last is known to every build. */
 static const char *const protocols[] = {"h2", "http/1.1"};
 
-static int set_protocols(haft_tls_context_t *context) {
+int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
     size_t unknown = hafti_http_has_http2 ? 0 : 1;
     return haft_tls_set_protocols(context, protocols + unknown, 2 - unknown);
 }
@@ -70,7 +69,7 @@ bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {
 }
 
 int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
-    int code = context != NULL ? set_protocols(context) : 0;
+    int code = context != NULL ? hafti_http_secure_set_protocols(context) : 0;
     if (code == 0)
         server->tls = context;
     return code;
@@ -79,7 +78,7 @@ int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
 static void make_context(void *argument) {
     haft_tls_context_t **context = argument;
     haft_tls_context_t *made = haft_tls_client_context();
-    if (made == NULL || haft_tls_set_protocols(made, protocols + 1, 1) == 0)
+    if (made == NULL || hafti_http_secure_set_protocols(made) == 0)
         *context = made;
     else
         haft_tls_context_free(made);
@@ -112,6 +111,11 @@ const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int cod
     (void)stream;
     return code == -EPROTONOSUPPORT ? "this library was built without OpenSSL, which https needs"
                                     : haft_io_error_text(code);
+}
+
+int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
+    (void)context;
+    return 0;
 }
 
 bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {

@@ -6,7 +6,7 @@
 #include <haft/http.h>
 
 static issued_t authority, certificate, person;
-static haft_tls_context_t *tls, *trusting, *known;
+static haft_tls_context_t *tls, *trusting, *known, *offering_none;
 static haft_http_server_t *server;
 static haft_http_client_t *client;
 static uint16_t port;
@@ -124,7 +124,7 @@ static void check_clients_certificate(void) {
 static ssize_t hear(const char *said, char *heard, size_t room) {
     HAFT_TLS_SCOPED haft_tls_t *stream = NULL;
     int descriptor = haft_io_connect_tcp("localhost", port);
-    stream = haft_tls_new(trusting, descriptor, "localhost");
+    stream = haft_tls_new(offering_none, descriptor, "localhost");
     CHECK_EQUAL(haft_tls_write_all(stream, said, strlen(said)), 0);
     size_t size = 0;
     ssize_t got;
@@ -178,6 +178,7 @@ BODY(serve_and_ask) {
     port = (uint16_t)haft_io_port(listener);
     haft_io_task_t *serving = haft_io_async(serve, &listener);
     trusting = client_context();
+    offering_none = client_context();
     client = haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
     check_answers();
     check_refusals();
@@ -192,6 +193,7 @@ BODY(serve_and_ask) {
     haft_http_stop(server);
     haft_io_join(serving, NULL);
     haft_tls_context_free(trusting);
+    haft_tls_context_free(offering_none);
     return NULL;
 }
 
