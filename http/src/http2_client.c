@@ -28,6 +28,9 @@ struct hafti_http2_origin {
     shared_t *shared;     /* NULL: none */
 };
 
+/* Nanoseconds that a server may take for a block of frames; then it counts as gone. */
+static const int64_t WRITE_TIME = 10 * HAFT_IO_SECOND;
+
 /* ---- Reading and writing ---- */
 
 static void lock(hafti_http2_t *frames) {
@@ -38,6 +41,7 @@ static void unlock(hafti_http2_t *frames) {
     pthread_mutex_unlock(&frames->mutex);
 }
 
+/* A block that is being written. */
 typedef struct {
     hafti_http2_t *frames;
     char *block;
@@ -45,13 +49,12 @@ typedef struct {
 
 /* What was cut off in the middle of a frame cannot go on. */
 static void end_writing(const writing_t *writing) {
-    if (writing->block != NULL) {
-        lock(writing->frames);
-        hafti_http2_fail(writing->frames, -ECONNRESET);
-        unlock(writing->frames);
-    }
+    if (writing->block == NULL)
+        return;
+    lock(writing->frames);
+    hafti_http2_fail(writing->frames, -ECONNRESET);
+    unlock(writing->frames);
     haft_io_give_back(writing->block);
-    haft_io_mutex_unlock(&((shared_t *)writing->frames)->writing);
 }
 
 static size_t take_block(writing_t *writing) {
@@ -66,21 +69,34 @@ static size_t take_block(writing_t *writing) {
     return size;
 }
 
-/* Writes what there is, unless another task does. */
-static int flush(hafti_http2_t *frames) {
-    shared_t *shared = (shared_t *)frames;
-    int code = haft_io_mutex_lock(&shared->writing);
-    if (code != 0)
-        return code;
-    __attribute__((cleanup(end_writing))) writing_t writing = {frames, NULL};
+static void *write_frames(void *argument) {
+    shared_t *shared = argument;
+    __attribute__((cleanup(end_writing))) writing_t writing = {&shared->frames, NULL};
+    int code = 0;
     for (size_t size; code == 0 && (size = take_block(&writing)) != 0;) {
-        code = shared->stream.operations->write_all(&shared->stream, writing.block, size);
+        code = hafti_http_stream_write(&shared->stream, writing.block, size,
+                                       haft_io_now() + WRITE_TIME);
         if (code == 0) {
             haft_io_give_back(writing.block);
             writing.block = NULL;
         }
     }
-    return code;
+    return NULL;
+}
+
+static void stop_writing(haft_io_mutex_t *const *writing) {
+    haft_io_mutex_unlock(*writing);
+}
+
+/* Writes what there is, unless another task does. The frames are everybody's, so a task that is
+   cancelled or late writes on. */
+static int flush(hafti_http2_t *frames) {
+    shared_t *shared = (shared_t *)frames;
+    int code = haft_io_mutex_lock(&shared->writing);
+    if (code != 0)
+        return code;
+    __attribute__((cleanup(stop_writing), unused)) haft_io_mutex_t *writing = &shared->writing;
+    return haft_io_shield(write_frames, shared);
 }
 
 /* Another task reads, if any waits. */

@@ -6,6 +6,12 @@
 #include <haft/http.h>
 
 static issued_t authority, certificate, person;
+#ifdef CHECK_HTTP2
+#    define VERSION "HTTP/2.0"
+#else
+#    define VERSION "HTTP/1.1"
+#endif
+
 static haft_tls_context_t *tls, *trusting, *known, *offering_none;
 static haft_http_server_t *server;
 static haft_http_client_t *client;
@@ -16,7 +22,8 @@ static uint16_t port;
 static int say_peer(haft_http_request_t *request, void *unused) {
     (void)unused;
     const char *peer = haft_tls_peer(haft_http_tls(request));
-    return haft_http_answer_format(request, 200, "%s %s", haft_tls_version(haft_http_tls(request)),
+    return haft_http_answer_format(request, 200, "%s %s %s", haft_http_version(request),
+                                   haft_tls_version(haft_http_tls(request)),
                                    peer != NULL ? peer : "nobody");
 }
 
@@ -37,6 +44,19 @@ static int say_pieces(haft_http_request_t *request, void *unused) {
     return haft_http_query(request, "fails") != NULL ? -EIO : code;
 }
 
+/* The server's descriptor, after a while. */
+static int say_descriptor(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_io_sleep(atoi(haft_http_path(request, "milliseconds")) * HAFT_IO_MILLISECOND);
+    return haft_http_answer_format(request, 200, "%d", haft_http_descriptor(request));
+}
+
+static int go_to_peer(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_set_header(request, "Location", "/peer");
+    return haft_http_answer_text(request, 302, "go there");
+}
+
 static void no_line(void *unused, const char *line) {
     (void)unused, (void)line;
 }
@@ -47,6 +67,10 @@ static void make_server(void) {
     haft_http_get(server, "/peer", say_peer, NULL);
     haft_http_post(server, "/echo", echo, NULL);
     haft_http_get(server, "/pieces", say_pieces, NULL);
+    haft_http_server_t *watched = haft_http_group(server, "/descriptor");
+    haft_http_use(watched, haft_http_cancel_with_client, NULL);
+    haft_http_get(watched, "/{milliseconds}", say_descriptor, NULL);
+    haft_http_get(server, "/to/peer", go_to_peer, NULL);
     CHECK_EQUAL(haft_http_set_tls(server, tls), 0);
 }
 
@@ -84,10 +108,12 @@ static void check_answers(void) {
     char body[100], failure[300];
     for (int i = 0; i < 2; i++) {
         CHECK_EQUAL(ask(client, "localhost", "/peer", NULL, 0, body, failure), 0);
-        CHECK(strcmp(body, "TLSv1.3 nobody") == 0);
+        CHECK(strcmp(body, VERSION " TLSv1.3 nobody") == 0);
     }
     CHECK_EQUAL(ask(client, "localhost", "/pieces", NULL, 0, body, failure), 0);
     CHECK(strcmp(body, "piece piece piece ") == 0);
+    CHECK_EQUAL(ask(client, "localhost", "/to/peer", NULL, 0, body, failure), 0);
+    CHECK(strcmp(body, VERSION " TLSv1.3 nobody") == 0);
     CHECK(ask(client, "localhost", "/pieces?fails=1", NULL, 0, body, failure) < 0);
     enum { LARGE = 300000 };
     char *large = malloc(LARGE), *back = malloc(LARGE + 1);
@@ -97,6 +123,72 @@ static void check_answers(void) {
     CHECK(memcmp(large, back, LARGE) == 0);
     free(large);
     free(back);
+}
+
+/* ---- Several tasks ask at once ---- */
+
+enum { ASKING = 12, SENT = 100000 };
+
+static void *ask_for_descriptor(void *path) {
+    char body[100] = "", failure[300];
+    int code = ask(client, "localhost", path, NULL, 0, body, failure);
+    return (void *)(intptr_t)(code != 0 ? code : atoi(body));
+}
+
+/* Gives up after a while. */
+static void *ask_in_vain(void *unused) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + 20 * HAFT_IO_MILLISECOND);
+    CHECK_EQUAL((intptr_t)ask_for_descriptor("/descriptor/100000"), -ETIMEDOUT);
+    return unused;
+}
+
+static ssize_t produce(void *left, void *buffer, size_t size) {
+    size_t *count = left;
+    size = size < *count ? size : *count;
+    memset(buffer, 'p', size);
+    *count -= size;
+    return (ssize_t)size;
+}
+
+/* A body that is produced, and an answer that is read in small pieces, or left. */
+static void *ask_piece_by_piece(void *whole) {
+    char url[100], piece[1000];
+    size_t left = SENT, got = 0;
+    snprintf(url, sizeof url, "https://localhost:%d/echo", port);
+    haft_http_question_t question = {.url = url, .produce = produce, .argument = &left};
+    HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
+    CHECK_EQUAL(haft_http_ask(client, &question, &reply), 0);
+    for (ssize_t size; (size = haft_http_reply_read(reply, piece, sizeof piece)) > 0;) {
+        got += (size_t)size;
+        haft_io_yield();
+        if (whole == NULL && got > SENT / 2)
+            return NULL;
+    }
+    CHECK_EQUAL(got, SENT);
+    return NULL;
+}
+
+/* Over HTTP/2, all on one connection, which outlives tasks that give up in the middle. */
+static void check_sharing(void) {
+    haft_io_task_t *tasks[ASKING];
+    void *first = NULL, *descriptor;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < ASKING; i++)
+            tasks[i] = i % 4 == 0   ? haft_io_async(ask_in_vain, NULL)
+                       : i % 4 == 1 ? haft_io_async(ask_piece_by_piece, i % 8 == 1 ? client : NULL)
+                                    : haft_io_async(ask_for_descriptor, "/descriptor/40");
+        for (int i = 0; i < ASKING; i++) {
+            haft_io_join(tasks[i], &descriptor);
+            CHECK((intptr_t)descriptor >= 0);
+#ifdef CHECK_HTTP2
+            if (i % 4 >= 2)
+                first = first == NULL ? descriptor : first;
+            CHECK(i % 4 < 2 || descriptor == first);
+#endif
+        }
+    }
+    (void)first;
 }
 
 static void check_refusals(void) {
@@ -116,7 +208,7 @@ static void check_clients_certificate(void) {
     char body[100], failure[300];
     haft_http_client_t *asking = haft_http_client_new(&(haft_http_client_options_t){.tls = known});
     CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure), 0);
-    CHECK(strcmp(body, "TLSv1.3 CN=person") == 0);
+    CHECK(strcmp(body, VERSION " TLSv1.3 CN=person") == 0);
     haft_http_client_free(asking);
 }
 
@@ -181,6 +273,7 @@ BODY(serve_and_ask) {
     offering_none = client_context();
     client = haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
     check_answers();
+    check_sharing();
     check_refusals();
     check_clients_certificate();
     check_ends();
