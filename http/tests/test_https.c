@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Server and client over TLS: in simulations, and over sockets. */
+/* Server and client over TLS: in simulations, and over sockets. With an argument, this serves, and
+   says where: for h2spec.sh. */
 #define _GNU_SOURCE
 #include "../tls/tests/check_tls.h"
 
@@ -290,6 +291,37 @@ BODY(serve_and_ask) {
     return NULL;
 }
 
+/* ---- For another program ---- */
+
+/* Answers when it has the whole body. */
+static int read_first(haft_http_request_t *request, void *unused) {
+    char *body;
+    (void)unused;
+    ssize_t size = haft_http_body(request, &body);
+    return size < 0 ? (int)size : haft_http_answer_text(request, 200, "here you are");
+}
+
+static void *stop_on_signal(void *signals) {
+    haft_io_signal_wait(signals);
+    haft_http_stop(server);
+    return NULL;
+}
+
+BODY(serve_until_told) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    haft_http_get(server, "/", read_first, NULL);
+    haft_http_post(server, "/", read_first, NULL);
+    haft_io_spawn(stop_on_signal, &signals);
+    printf("%d\n", haft_io_port(listener));
+    fflush(stdout);
+    haft_http_serve(server, listener);
+    return NULL;
+}
+
 /* ---- All ---- */
 
 static void on_a_back_end(const haft_io_run_options_t *options) {
@@ -297,7 +329,17 @@ static void on_a_back_end(const haft_io_run_options_t *options) {
     CHECK_EQUAL(haft_io_run_with(options, serve_and_ask, NULL), 0);
 }
 
-int main(void) {
+static void run_all(void) {
+    check_running = "simulation";
+    for (int switches = 0; switches < 4; switches += 3)
+        check_seeds(
+            serve_and_ask, 2,
+            (haft_io_simulation_options_t){.network = true, .switches_one_in = (unsigned)switches});
+    check_everywhere(on_a_back_end);
+}
+
+int main(int count, char **unused) {
+    (void)unused;
     CHECK(mkdtemp(folder) != NULL);
     authority = issue((issue_t){.name = "authority"});
     certificate =
@@ -310,12 +352,10 @@ int main(void) {
     CHECK_EQUAL(haft_tls_trust(tls, authority.chain_file), 0);
     CHECK_EQUAL(haft_tls_set_verify(tls, HAFT_TLS_IF_GIVEN), 0);
     make_server();
-    check_running = "simulation";
-    for (int switches = 0; switches < 4; switches += 3)
-        check_seeds(
-            serve_and_ask, 2,
-            (haft_io_simulation_options_t){.network = true, .switches_one_in = (unsigned)switches});
-    check_everywhere(on_a_back_end);
+    if (count == 1)
+        run_all();
+    else
+        CHECK_EQUAL(haft_io_run(serve_until_told, NULL), 0);
     haft_http_server_free(server);
     haft_tls_context_free(tls);
     haft_tls_context_free(known);
