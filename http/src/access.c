@@ -155,7 +155,7 @@ void hafti_http_note_request(haft_http_request_t *request) {
                                  .duration = haft_io_now() - request->begun_at,
                                  .is_refused = *request->method == '?'};
     if (server->counts)
-        hafti_http_count_request(&server->counters, &access);
+        hafti_http_count_request(&server->counters, request, &access);
     if (server->access_hook != NULL)
         server->access_hook(server->access_argument, request, &access);
 }

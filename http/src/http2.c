@@ -177,15 +177,13 @@ int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *call
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
     pthread_mutex_init(&connection->mutex, NULL);
-    hafti_http2_memory_begin(&connection->memory);
-    nghttp2_mem *mem = &connection->memory.functions;
     if (nghttp2_option_new(&option) != 0)
         return -ENOMEM;
     nghttp2_option_set_no_auto_window_update(option, 1);
     int code =
         is_client
-            ? nghttp2_session_client_new3(&connection->session, callbacks, connection, option, mem)
-            : nghttp2_session_server_new3(&connection->session, callbacks, connection, option, mem);
+            ? nghttp2_session_client_new2(&connection->session, callbacks, connection, option)
+            : nghttp2_session_server_new2(&connection->session, callbacks, connection, option);
     nghttp2_option_del(option);
     if (code == 0)
         code = nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
@@ -195,7 +193,6 @@ int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *call
 
 void hafti_http2_end(hafti_http2_t *connection) {
     nghttp2_session_del(connection->session);
-    hafti_http2_memory_end(&connection->memory);
     haft_io_give_back(connection->block);
     pthread_mutex_destroy(&connection->mutex);
 }

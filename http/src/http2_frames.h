@@ -39,22 +39,6 @@ enum {
         256 * 1024, /* bytes of bodies on a connection that no task has taken yet */
 };
 
-/* ---- http2_memory.c ---- */
-
-enum { HAFTI_HTTP2_LISTS = 5 };
-typedef struct {
-    nghttp2_mem functions;
-    void *lists[HAFTI_HTTP2_LISTS];
-    size_t kept; /* bytes in them */
-} hafti_http2_memory_t;
-
-/* Of a zeroed one. It stays where it is. */
-void hafti_http2_memory_begin(hafti_http2_memory_t *memory);
-/* When nghttp2 has freed all. */
-void hafti_http2_memory_end(hafti_http2_memory_t *memory);
-
-/* ---- Connections and streams ---- */
-
 struct hafti_http2_stream {
     hafti_http_stream_t bytes; /* the first, for who gets its address */
     hafti_http2_t *connection;
@@ -83,7 +67,6 @@ struct hafti_http2_stream {
 struct hafti_http2 {
     pthread_mutex_t mutex; /* of all that follows, and of the streams */
     nghttp2_session *session;
-    hafti_http2_memory_t memory; /* of the session */
     hafti_http_stream_t *below;
     hafti_http2_stream_t *streams;
     char *block; /* lent: frames that are to be written */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-http share. From below: stream.c (bytes of a connection), memory.c
+ * What the files of libhaft-http share. (Those of HTTP/2 alone are in http2_frames.h.) From below: stream.c (bytes of a connection), memory.c
  * (what lives as long as a message), message.c (a head, parsed and checked), body.c, text.c
  * (decoding), routes.c, answer.c, request.c, conditions.c and files.c, events.c, handshake.c and
  * websocket.c, connection.c (one request after the other), server.c.
@@ -400,10 +400,12 @@ typedef struct {
 } hafti_http_access_log_t;
 
 typedef struct {
-    _Atomic uint64_t accepted, requests[6], bytes, duration, durations[HAFT_HTTP_DURATIONS];
+    _Atomic uint64_t accepted, requests[6], http2_requests, bytes, duration,
+        durations[HAFT_HTTP_DURATIONS];
 } hafti_http_counts_t;
 
-void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_access_t *access);
+void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_request_t *request,
+                              const haft_http_access_t *access);
 /* Of a server with notes_requests: when the head has come, and when the answer is written or
    broken off. */
 void hafti_http_begin_to_note(haft_http_request_t *request);

@@ -14,8 +14,8 @@
  *         return haft_http_run(server, &(haft_http_run_options_t){.port = 8080}) != 0;
  *     }
  *
- * A connection is a task of haft/io.h, which calls a handler for each request. So a handler may
- * wait anywhere while the other connections go on. Middleware (haft_http_use) handles the effects
+ * A connection is a task of haft/io.h, which calls a handler for each request; over HTTP/2 each
+ * request is one. So a handler may wait anywhere while the other connections go on. Middleware (haft_http_use) handles the effects
  * that handlers perform.
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
@@ -27,7 +27,8 @@
  * Results: 0, or a count, or a negative error number, as in haft/io.h. A text that a function
  * returns is a string that lives as long as the request. The library checks each message before a
  * handler sees it: one that is not HTTP/1.1 as RFC 9112 defines it is answered with an error, and
- * its connection ends.
+ * its connection ends; one that is not HTTP/2 as RFC 9113 defines it resets its stream, or ends its
+ * connection. Handlers answer both versions alike.
  *
  * Threads: one thread at a time builds a server. While the server serves, handlers run on the
  * threads of its run, and any thread may call haft_http_stop. Only the task that runs a request's
@@ -97,8 +98,8 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
  * Serves over TLS, with the certificates of this context (haft_tls_server_context), which must live
  * as long as the server; NULL: without TLS. haft_tls_reload then reads certificates again, while
  * the server serves. Clients have `head_time` for the handshake. The protocols of the context
- * become those that the server speaks. Call this before the server serves. -EPROTONOSUPPORT: the
- * library was built without OpenSSL; -ENOMEM.
+ * become those that the server speaks, HTTP/2 before HTTP/1.1. Call this before the server serves.
+ * -EPROTONOSUPPORT: the library was built without OpenSSL; -ENOMEM.
  */
 int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context);
 
