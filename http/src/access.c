@@ -52,10 +52,6 @@ static void put_field(line_t *line, haft_http_request_t *request, const char *na
     put(line, "\"", 1);
 }
 
-static const char *version_of(const haft_http_request_t *request) {
-    return request->message.parser.http_minor == 0 ? "HTTP/1.0" : "HTTP/1.1";
-}
-
 static void put_common(line_t *line, haft_http_request_t *request,
                        const haft_http_access_t *access) {
     const char *peer = haft_http_client_address(request);
@@ -68,7 +64,7 @@ static void put_common(line_t *line, haft_http_request_t *request,
     } else {
         print(line, "%s ", request->method);
         put_escaped(line, haft_http_target(request), 2000);
-        print(line, " %s", version_of(request));
+        print(line, " %s", haft_http_version(request));
     }
     print(line, "\" %03d %llu", access->status, (unsigned long long)access->size);
 }
@@ -94,7 +90,7 @@ static void put_json(line_t *line, haft_http_request_t *request, const haft_http
     if (!access->is_refused) {
         print(line, ",\"method\":\"%s\",\"target\":\"", request->method);
         put_escaped(line, haft_http_target(request), 300);
-        print(line, "\",\"version\":\"%s\"", version_of(request));
+        print(line, "\",\"version\":\"%s\"", haft_http_version(request));
     }
     print(line, ",\"status\":%d,\"size\":%llu,\"seconds\":%.6f,\"referer\":", access->status,
           (unsigned long long)access->size, (double)access->duration / 1e9);
@@ -159,7 +155,7 @@ void hafti_http_note_request(haft_http_request_t *request) {
                                  .duration = haft_io_now() - request->begun_at,
                                  .is_refused = *request->method == '?'};
     if (server->counts)
-        hafti_http_count_request(&server->counters, &access);
+        hafti_http_count_request(&server->counters, request, &access);
     if (server->access_hook != NULL)
         server->access_hook(server->access_argument, request, &access);
 }

@@ -20,10 +20,6 @@ int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size)
     return hafti_http_deadline(haft_io_now() + granted, limits->write_time);
 }
 
-static int64_t write_deadline(const haft_http_request_t *request, size_t size) {
-    return hafti_http_write_deadline(request->message.limits, size);
-}
-
 static int fail(haft_http_request_t *request, int code) {
     request->answer.failed = true;
     request->keeps = false;
@@ -35,15 +31,16 @@ int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size
         return -EPIPE;
     request->answer.is_sent = true;
     int code = hafti_http_stream_write(request->message.stream, bytes, size,
-                                       write_deadline(request, size));
+                                       hafti_http_write_deadline(request->message.limits, size));
     return code == 0 ? 0 : fail(request, code);
 }
 
 static int send_gathered(haft_http_request_t *request) {
     hafti_http_answer_t *answer = &request->answer;
     size_t size = answer->size;
+    bool has_head = answer->progress != HAFTI_HTTP_NOT_BEGUN && !answer->is_sent;
     answer->size = 0;
-    return size != 0 ? hafti_http_answer_send(request, answer->block, size) : 0;
+    return size != 0 || has_head ? hafti_http_answer_send(request, answer->block, size) : 0;
 }
 
 /* Where the block has room for `size` bytes, or else NULL. A block has HAFT_IO_LENT_SIZE; for more,
@@ -58,7 +55,7 @@ static char *room_for(haft_http_request_t *request, size_t size, int *code) {
     return *code == 0 ? answer->block + answer->size : NULL;
 }
 
-static int gather(haft_http_request_t *request, const void *bytes, size_t size) {
+int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, size_t size) {
     int code;
     if (size == 0)
         return 0;
@@ -73,7 +70,7 @@ static int gather(haft_http_request_t *request, const void *bytes, size_t size) 
 }
 
 static int gather_text(haft_http_request_t *request, const char *text) {
-    return gather(request, text, strlen(text));
+    return hafti_http_answer_gather(request, text, strlen(text));
 }
 
 /* ---- The head ---- */
@@ -127,7 +124,7 @@ static const char *reason_of(int status) {
 }
 
 /* Each thread makes it once a second; nothing waits here, so the task does not leave the thread. */
-__attribute__((noinline)) static void put_date(char *into) {
+__attribute__((noinline)) void hafti_http_put_now(char *into) {
     static _Thread_local time_t made_at;
     static _Thread_local char date[HAFTI_HTTP_DATE + 1];
     struct timespec now;
@@ -158,10 +155,9 @@ static char *put_number(char *to, uint64_t number, unsigned base) {
 
 /* What the connection does next. Of HTTP/1.1 it is kept unless one says otherwise, of 1.0 closed. */
 static char *put_connection(char *to, const haft_http_request_t *request) {
-    bool is_1_0 = request->message.parser.http_minor == 0;
     if (!request->keeps)
         return put_text(to, "Connection: close\r\n");
-    return is_1_0 ? put_text(to, "Connection: keep-alive\r\n") : to;
+    return hafti_http_is_1_0(&request->message) ? put_text(to, "Connection: keep-alive\r\n") : to;
 }
 
 static int gather_head(haft_http_request_t *request, const char *type, uint64_t size) {
@@ -178,7 +174,7 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
     *to++ = ' ';
     to = put_text(to, reason_of(answer->status));
     to = put_text(to, "\r\nDate: ");
-    put_date(to);
+    hafti_http_put_now(to);
     to = put_text(to + HAFTI_HTTP_DATE, "\r\n");
     if (answer->chunked) {
         to = put_text(to, "Transfer-Encoding: chunked\r\n");
@@ -196,7 +192,7 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
         code = code == 0 ? gather_text(request, "\r\n") : code;
     }
     if (code == 0)
-        code = gather(request, answer->fields, answer->fields_size);
+        code = hafti_http_answer_gather(request, answer->fields, answer->fields_size);
     return code == 0 ? gather_text(request, "\r\n") : code;
 }
 
@@ -319,7 +315,7 @@ int haft_http_begin(haft_http_request_t *request, int status, const char *type, 
         return -EALREADY;
     if (status < 200 || status > 599 || (type != NULL && !hafti_http_is_value(type, strlen(type))))
         return -EINVAL;
-    bool is_1_0 = request->message.parser.http_minor == 0;
+    bool is_1_0 = hafti_http_is_1_0(&request->message);
     uint64_t sent = size;
     int code = hafti_http_choose_encoding(request, status, type, &sent);
     if (code != 0)
@@ -333,20 +329,12 @@ int haft_http_begin(haft_http_request_t *request, int status, const char *type, 
         request->message.waits_for_word || request->message.error != 0 ||
         atomic_load(&request->server->stopping))
         request->keeps = false;
-    return gather_head(request, type, sent);
-}
-
-static int write_chunk(haft_http_request_t *request, const void *bytes, size_t size) {
-    char line[20];
-    char *end = put_text(put_number(line, size, 16), "\r\n");
-    int code = gather(request, line, (size_t)(end - line));
-    code = code == 0 ? gather(request, bytes, size) : code;
-    return code == 0 ? gather(request, "\r\n", 2) : code;
+    return request->framing->head(request, type, sent);
 }
 
 int hafti_http_answer_put(haft_http_request_t *request, const void *bytes, size_t size) {
-    return request->answer.chunked ? write_chunk(request, bytes, size)
-                                   : gather(request, bytes, size);
+    return request->answer.chunked ? request->framing->piece(request, bytes, size)
+                                   : hafti_http_answer_gather(request, bytes, size);
 }
 
 int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size) {
@@ -400,8 +388,9 @@ static int send_file(haft_http_request_t *request, int file, int64_t offset, uin
     int code = send_gathered(request);
     while (code == 0 && size != 0) {
         size_t part = size < MOST_AT_ONCE ? (size_t)size : MOST_AT_ONCE;
-        ssize_t sent = hafti_http_stream_send_file(request->message.stream, file, &offset, part,
-                                                   write_deadline(request, part));
+        ssize_t sent =
+            hafti_http_stream_send_file(request->message.stream, file, &offset, part,
+                                        hafti_http_write_deadline(request->message.limits, part));
         if (sent == 0)
             return fail_to_read(request, 0);
         if (sent < 0)
@@ -464,11 +453,8 @@ int hafti_http_answer_stream(haft_http_request_t *request, int status, const cha
     hafti_http_answer_t *answer = &request->answer;
     answer->progress = HAFTI_HTTP_BEGUN;
     answer->status = status;
-    int code = gather_text(request, line);
-    code = code == 0 ? gather_text(request, protocol) : code;
-    code = code == 0 ? gather_text(request, "\r\n") : code;
-    code = code == 0 ? gather(request, answer->fields, answer->fields_size) : code;
-    code = code == 0 ? gather_text(request, "\r\n") : code;
+    answer->left = HAFT_HTTP_UNKNOWN_SIZE;
+    int code = request->framing->become_stream(request, line, protocol);
     return code == 0 ? send_gathered(request) : code;
 }
 
@@ -486,14 +472,6 @@ static int end_encoding(haft_http_request_t *request) {
     return code != 0 ? fail(request, code) : 0;
 }
 
-/* The last chunk. */
-static int gather_end(haft_http_request_t *request) {
-    const hafti_http_answer_t *answer = &request->answer;
-    int code = gather_text(request, "0\r\n");
-    code = code == 0 ? gather(request, answer->trailers, answer->trailers_size) : code;
-    return code == 0 ? gather_text(request, "\r\n") : code;
-}
-
 int hafti_http_answer_complete(haft_http_request_t *request) {
     hafti_http_answer_t *answer = &request->answer;
     answer->progress = HAFTI_HTTP_ENDED;
@@ -502,20 +480,62 @@ int hafti_http_answer_complete(haft_http_request_t *request) {
     if (answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body)
         return fail(request, -EMSGSIZE);
     int code = end_encoding(request);
-    return code == 0 && answer->chunked && !answer->without_body ? gather_end(request) : code;
+    return code == 0 ? request->framing->end(request) : code;
 }
 
 /* Once, before the first read of a body whose sender waits for it; not where it has begun to
    send already, or may have seen the begin of the answer. */
 int hafti_http_send_continue(haft_http_request_t *request) {
     hafti_http_message_t *message = &request->message;
-    static const char word[] = "HTTP/1.1 100 Continue\r\n\r\n";
     if (!message->waits_for_word)
         return 0;
     message->waits_for_word = false;
     if (request->answer.is_sent || message->stream->at != message->stream->end)
         return 0;
-    int code = hafti_http_answer_send(request, word, sizeof word - 1);
+    int code = request->framing->say_continue(request);
     request->answer.is_sent = false;
     return code;
 }
+
+/* ---- HTTP/1 ---- */
+
+static int gather_chunk(haft_http_request_t *request, const void *bytes, size_t size) {
+    char line[20];
+    char *end = put_text(put_number(line, size, 16), "\r\n");
+    int code = hafti_http_answer_gather(request, line, (size_t)(end - line));
+    code = code == 0 ? hafti_http_answer_gather(request, bytes, size) : code;
+    return code == 0 ? hafti_http_answer_gather(request, "\r\n", 2) : code;
+}
+
+static int gather_end(haft_http_request_t *request) {
+    const hafti_http_answer_t *answer = &request->answer;
+    if (!answer->chunked || answer->without_body)
+        return 0;
+    int code = gather_text(request, "0\r\n");
+    if (code == 0)
+        code = hafti_http_answer_gather(request, answer->trailers, answer->trailers_size);
+    return code == 0 ? gather_text(request, "\r\n") : code;
+}
+
+static int gather_switch(haft_http_request_t *request, const char *line, const char *protocol) {
+    const hafti_http_answer_t *answer = &request->answer;
+    int code = gather_text(request, line);
+    code = code == 0 ? gather_text(request, protocol) : code;
+    code = code == 0 ? gather_text(request, "\r\n") : code;
+    if (code == 0)
+        code = hafti_http_answer_gather(request, answer->fields, answer->fields_size);
+    return code == 0 ? gather_text(request, "\r\n") : code;
+}
+
+static int send_continue(haft_http_request_t *request) {
+    static const char word[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    return hafti_http_answer_send(request, word, sizeof word - 1);
+}
+
+const hafti_http_framing_t hafti_http1_framing = {
+    .head = gather_head,
+    .piece = gather_chunk,
+    .end = gather_end,
+    .become_stream = gather_switch,
+    .say_continue = send_continue,
+};

@@ -6,24 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct haft_http_client {
-    hafti_http_pool_t *pool;
-    hafti_http_secure_t secure;
-    haft_http_limits_t limits;
-    int redirects;
-    bool is_plain;         /* it asks for no codings */
-    uint64_t decompressed; /* the most that a body may become */
-};
-
-struct haft_http_reply {
-    haft_http_client_t *client;
-    hafti_http_url_t url;
-    hafti_http_stream_t stream;
-    bool is_open;  /* the stream */
-    bool was_kept; /* the connection, for an earlier question */
-    hafti_http_message_t message;
-};
-
 haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *options) {
     static const haft_http_client_options_t defaults = {0};
     if (options == NULL)
@@ -47,8 +29,10 @@ haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *optio
         .write_time = HAFT_IO_FOREVER,
         .least_rate = 1024,
     };
-    if (client->pool == NULL) {
-        free(client);
+    pthread_mutex_init(&client->mutex, NULL);
+    bool is_agreed = options->tls == NULL || hafti_http_secure_set_protocols(options->tls) == 0;
+    if (client->pool == NULL || !is_agreed) {
+        haft_http_client_free(client);
         return NULL;
     }
     return client;
@@ -57,6 +41,8 @@ haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *optio
 void haft_http_client_free(haft_http_client_t *client) {
     if (client == NULL)
         return;
+    hafti_http2_free_origins(client);
+    pthread_mutex_destroy(&client->mutex);
     hafti_http_pool_free(client->pool);
     hafti_http_secure_end(&client->secure);
     free(client);
@@ -87,16 +73,7 @@ static void put_text(head_t *head, const char *text) {
     put(head, text, strlen(text));
 }
 
-/* What is asked, as the redirects have changed it. */
-typedef struct {
-    const haft_http_question_t *question;
-    const char *method;
-    char *text;        /* the URL */
-    bool is_elsewhere; /* another origin than the one that was asked first */
-    bool without_body;
-    const char *lines; /* further ones of the head, for an upgrade; NULL: none */
-    bool decodes;      /* what comes in one of the codings that the library knows */
-} asking_t;
+typedef hafti_http_asking_t asking_t;
 
 static bool is_private(const char *name) {
     return strcasecmp(name, "Authorization") == 0 || strcasecmp(name, "Cookie") == 0;
@@ -121,14 +98,23 @@ static int put_field(head_t *head, const char *name, const char *value) {
     return 0;
 }
 
+bool hafti_http_is_askable(const haft_http_header_t *field) {
+    return !is_ours(field->name) && hafti_http_is_token(field->name, strlen(field->name)) &&
+           hafti_http_is_value(field->value, strlen(field->value));
+}
+
+bool hafti_http_is_kept_back(const asking_t *asking, const char *name) {
+    return asking->is_elsewhere && is_private(name);
+}
+
 static int put_fields(head_t *head, const asking_t *asking) {
     const haft_http_question_t *question = asking->question;
     int code = 0;
     for (size_t i = 0; i < question->header_count && code == 0; i++) {
         const haft_http_header_t *field = &question->headers[i];
-        if (is_ours(field->name))
+        if (!hafti_http_is_askable(field))
             code = -EINVAL;
-        else if (!asking->is_elsewhere || !is_private(field->name))
+        else if (!hafti_http_is_kept_back(asking, field->name))
             code = put_field(head, field->name, field->value);
     }
     return code;
@@ -147,17 +133,14 @@ static bool asks_for_codings(const haft_http_client_t *client,
 }
 
 static void put_codings(head_t *head) {
-    const char *before = "Accept-Encoding: ";
-    for (const hafti_http_coding_t *const *coding = hafti_http_codings; *coding != NULL; coding++) {
-        put_text(head, before);
-        put_text(head, (*coding)->name);
-        before = ", ";
-    }
+    char codings[HAFTI_HTTP_CODINGS];
+    hafti_http_list_codings(codings);
+    put_text(head, "Accept-Encoding: ");
+    put_text(head, codings);
     put_text(head, "\r\n");
 }
 
-/* 9110, 8.6: methods that mean a body say so where there is none. */
-static bool means_body(const char *method) {
+bool hafti_http_means_body(const char *method) {
     return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
            strcmp(method, "PATCH") == 0;
 }
@@ -166,7 +149,7 @@ static int put_body_fields(head_t *head, const asking_t *asking) {
     const haft_http_question_t *question = asking->question;
     char size[24];
     if (asking->without_body)
-        return means_body(asking->method) ? put_field(head, "Content-Length", "0") : 0;
+        return hafti_http_means_body(asking->method) ? put_field(head, "Content-Length", "0") : 0;
     snprintf(size, sizeof size, "%zu", question->size);
     if (question->produce != NULL)
         put_text(head, "Transfer-Encoding: chunked\r\n");
@@ -236,38 +219,39 @@ static int write_question(const asking_t *asking, haft_http_reply_t *reply) {
 
 /* ---- The answer ---- */
 
-static void close_stream(haft_http_reply_t *reply) {
-    if (reply->is_open)
-        hafti_http_stream_close(&reply->stream);
-    reply->is_open = false;
-}
-
 /* The connection is kept where nothing is left to read on it. */
 static void end_stream(haft_http_reply_t *reply) {
     hafti_http_stream_t *stream = &reply->stream;
-    bool is_kept = reply->is_open && reply->message.is_complete && reply->message.error == 0 &&
+    bool is_kept = reply->message.is_complete && reply->message.error == 0 &&
                    reply->message.body != HAFTI_HTTP_UNTIL_CLOSE && stream->at == stream->end &&
                    reply->message.parser.status_code >= 200 &&
                    hafti_http_message_is_kept(&reply->message);
+    reply->version = NULL;
     if (!is_kept) {
-        close_stream(reply);
+        hafti_http_stream_close(stream);
         return;
     }
     haft_io_give_back(stream->lent);
-    reply->is_open = false;
     stream->lent = NULL;
     hafti_http_pool_give(reply->client->pool, &reply->url, stream);
+}
+
+static const hafti_http_version_of_asking_t http1;
+
+static void close_reply(haft_http_reply_t *reply) {
+    if (reply->version != NULL)
+        reply->version->end(reply);
 }
 
 void haft_http_reply_free(haft_http_reply_t *reply) {
     if (reply == NULL)
         return;
-    end_stream(reply);
+    close_reply(reply);
     hafti_http_message_end(&reply->message);
     free(reply);
 }
 
-static int connect_stream(haft_http_reply_t *reply) {
+int hafti_http_connect(haft_http_reply_t *reply, bool only) {
     const hafti_http_url_t *url = &reply->url;
     haft_tls_context_t *tls = NULL;
     int code = url->is_secure ? hafti_http_secure_get(&reply->client->secure, &tls) : 0;
@@ -277,36 +261,46 @@ static int connect_stream(haft_http_reply_t *reply) {
     if (descriptor < 0)
         return descriptor;
     hafti_http_stream_open(&reply->stream, descriptor);
-    reply->is_open = true;
+    reply->version = &http1;
     if (!url->is_secure)
         return 0;
     hafti_http_stream_secure(&reply->stream, tls, url->host);
-    return hafti_http_stream_agree(&reply->stream, HAFT_IO_FOREVER);
+    code = only ? hafti_http_stream_offer_http1(&reply->stream) : 0;
+    return code != 0 ? code : hafti_http_stream_agree(&reply->stream, HAFT_IO_FOREVER);
 }
 
 static int open_stream(haft_http_reply_t *reply, bool anew) {
     hafti_http_stream_t *stream = &reply->stream;
     reply->message.is_complete = false; /* that of an answer before */
     reply->was_kept = !anew && hafti_http_pool_take(reply->client->pool, &reply->url, stream);
-    int code = reply->was_kept ? 0 : connect_stream(reply);
-    reply->is_open = code == 0 || reply->is_open;
-    return code;
+    if (reply->was_kept)
+        reply->version = &http1;
+    if (reply->was_kept)
+        return 0;
+    return reply->url.is_secure ? hafti_http2_open(reply, anew) : hafti_http_connect(reply, false);
+}
+
+void hafti_http_reply_begin(haft_http_reply_t *reply, hafti_http_stream_t *stream,
+                            const char *method) {
+    hafti_http_message_end(&reply->message);
+    hafti_http_message_begin(&reply->message, stream, &reply->client->limits, HTTP_RESPONSE);
+    reply->message.limit = UINT64_MAX;
+    reply->message.answers_head = strcmp(method, "HEAD") == 0;
 }
 
 /* Those of status 1xx come before the answer (9110, 15.2). */
 static int read_answer(haft_http_reply_t *reply, const char *method) {
     hafti_http_message_t *message = &reply->message;
     for (int informed = 0; informed < 10; informed++) {
-        hafti_http_message_end(message);
-        hafti_http_message_begin(message, &reply->stream, &reply->client->limits, HTTP_RESPONSE);
-        message->limit = UINT64_MAX;
-        message->answers_head = strcmp(method, "HEAD") == 0;
+        hafti_http_reply_begin(reply, &reply->stream, method);
         int code = hafti_http_message_read_head(message);
         if (code != 0 || message->parser.status_code >= 200 || message->parser.status_code == 101)
             return code;
     }
     return -EBADMSG;
 }
+
+static const hafti_http_version_of_asking_t http1 = {write_question, read_answer, end_stream};
 
 static bool is_repeatable(const asking_t *asking) {
     static const char *const safe[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"};
@@ -320,22 +314,31 @@ static bool is_closed(int code) {
     return code == -EPIPE || code == -ECONNRESET;
 }
 
-static int ask_over(const asking_t *asking, haft_http_reply_t *reply, bool anew) {
-    int code = open_stream(reply, anew);
-    if (code != 0)
-        return code;
-    int written = write_question(asking, reply);
+/* Over what is open. */
+static int ask_there(const asking_t *asking, haft_http_reply_t *reply) {
+    int written = reply->version->write(asking, reply);
     if (written != 0 && !is_closed(written))
         return written;
-    code =
-        read_answer(reply, asking->method); /* a server may refuse a body before it has all of it */
+    /* A server may refuse a body before it has all of it. */
+    int code = reply->version->read_head(reply, asking->method);
     return code != 0 && written != 0 ? written : code;
+}
+
+static int ask_over(const asking_t *asking, haft_http_reply_t *reply, bool anew) {
+    int code = open_stream(reply, anew);
+    return code == 0 ? ask_there(asking, reply) : code;
+}
+
+/* By a connection that speaks nothing but HTTP/1.1, and then perhaps something else. */
+static int ask_to_upgrade(const asking_t *asking, haft_http_reply_t *reply) {
+    int code = hafti_http_connect(reply, true);
+    return code == 0 ? ask_there(asking, reply) : code;
 }
 
 static int ask_once(const asking_t *asking, haft_http_reply_t *reply) {
     int code = ask_over(asking, reply, false);
     if (is_closed(code) && reply->was_kept && reply->message.head == 0 && is_repeatable(asking)) {
-        close_stream(reply);
+        close_reply(reply);
         code = ask_over(asking, reply, true);
     }
     return code;
@@ -372,7 +375,7 @@ static int go_to(asking_t *asking, haft_http_reply_t *reply, const char *locatio
         return -ENOMEM;
     change_method(asking, reply->message.parser.status_code);
     hafti_http_message_skip(&reply->message, 65536);
-    end_stream(reply);
+    close_reply(reply);
     free(asking->text);
     asking->text = text;
     int code = hafti_http_url_parse(text, &reply->url);
@@ -428,12 +431,11 @@ static int ask(haft_http_client_t *client, const haft_http_question_t *question,
     reply->client = client;
     int code = hafti_http_url_parse(asking.text, &reply->url);
     if (code == 0)
-        code = lines == NULL ? follow(&asking, reply) : ask_over(&asking, reply, true);
+        code = lines == NULL ? follow(&asking, reply) : ask_to_upgrade(&asking, reply);
     if (code == 0 && asking.decodes && reply->message.body != HAFTI_HTTP_NO_BODY)
         code = hafti_http_decoder_begin(&reply->message, client->decompressed);
     if (code != 0) {
         tell_failure(reply, question, code);
-        close_stream(reply);
         return code;
     }
     *result = reply;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the client share: url.c, pool.c, secure.c, client.c. */
+/* What the files of the client share: url.c, pool.c, secure.c, client.c, http2_client.c. */
 #ifndef HAFT_HTTP_CLIENT_INTERNAL_H
 #define HAFT_HTTP_CLIENT_INTERNAL_H
 
-#include "internal.h"
+#include "http2.h"
 
 enum { HAFTI_HTTP_HOST = 256 }; /* with '\0'; a name has at most 253 letters */
 
@@ -49,7 +49,70 @@ typedef struct {
     haft_io_once_t once;
 } hafti_http_secure_t;
 
+/* Sets what a client offers over TLS. */
+int hafti_http_secure_set_protocols(haft_tls_context_t *context);
 int hafti_http_secure_get(hafti_http_secure_t *secure, haft_tls_context_t **context);
 void hafti_http_secure_end(hafti_http_secure_t *secure);
+
+/* ---- client.c, http2_client.c ------------------------------------------------------------------ */
+
+typedef struct hafti_http2_origin hafti_http2_origin_t;
+
+struct haft_http_client {
+    hafti_http_pool_t *pool;
+    hafti_http_secure_t secure;
+    haft_http_limits_t limits;
+    int redirects;
+    bool is_plain;                 /* it asks for no codings */
+    uint64_t decompressed;         /* the most that a body may become */
+    pthread_mutex_t mutex;         /* of what follows; never held over a wait */
+    hafti_http2_origin_t *origins; /* that speak HTTP/2, or may */
+};
+
+/* What is asked, as the redirects have changed it. */
+typedef struct {
+    const haft_http_question_t *question;
+    const char *method;
+    char *text;        /* the URL */
+    bool is_elsewhere; /* another origin than the one that was asked first */
+    bool without_body;
+    const char *lines; /* further ones of the head, for an upgrade; NULL: none */
+    bool decodes;      /* what comes in one of the codings that the library knows */
+} hafti_http_asking_t;
+
+/* How a version of HTTP asks over what a reply has open. */
+typedef struct {
+    int (*write)(const hafti_http_asking_t *asking, haft_http_reply_t *reply);
+    /* Reads the head of the answer. */
+    int (*read_head)(haft_http_reply_t *reply, const char *method);
+    /* Keeps the connection for the next question, or closes it. */
+    void (*end)(haft_http_reply_t *reply);
+} hafti_http_version_of_asking_t;
+
+struct haft_http_reply {
+    haft_http_client_t *client;
+    hafti_http_url_t url;
+    const hafti_http_version_of_asking_t *version; /* NULL: nothing is open */
+    hafti_http_stream_t stream;                    /* of HTTP/1 */
+    struct hafti_http2_stream *http2;              /* of HTTP/2 */
+    bool was_kept;                                 /* the connection, for an earlier question */
+    hafti_http_message_t message;
+};
+
+/* Begins the message that is the answer to a question of this method. */
+void hafti_http_reply_begin(haft_http_reply_t *reply, hafti_http_stream_t *stream,
+                            const char *method);
+/* A connection of its own for the reply, as one of HTTP/1. `only`: the server is offered nothing else. */
+int hafti_http_connect(haft_http_reply_t *reply, bool only);
+/* Whether a field may be asked with; and whether this origin does not get it. */
+bool hafti_http_is_askable(const haft_http_header_t *field);
+bool hafti_http_is_kept_back(const hafti_http_asking_t *asking, const char *name);
+/* 9110, 8.6: methods that mean a body say so where there is none. */
+bool hafti_http_means_body(const char *method);
+
+/* A stream of a connection that the origin's tasks share, if the server agrees on that; or else as
+   hafti_http_connect. `anew`: of a new connection. */
+int hafti_http2_open(haft_http_reply_t *reply, bool anew);
+void hafti_http2_free_origins(haft_http_client_t *client);
 
 #endif

@@ -41,6 +41,10 @@ extern const hafti_http_coding_t hafti_http_raw_deflate;
 /* Those that the library was built with, the preferred one first; then NULL. */
 extern const hafti_http_coding_t *const hafti_http_codings[];
 
+/* Their names, as Accept-Encoding has them. */
+enum { HAFTI_HTTP_CODINGS = 20 };
+void hafti_http_list_codings(char into[HAFTI_HTTP_CODINGS]);
+
 /* Gives bytes of the body to the answer's encoder, and what that makes of them to the answer. */
 int hafti_http_encode(haft_http_request_t *request, const void *bytes, size_t size,
                       hafti_http_step_t step);

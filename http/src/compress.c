@@ -29,6 +29,15 @@ const hafti_http_coding_t *const hafti_http_codings[] = {
     NULL,
 };
 
+void hafti_http_list_codings(char into[HAFTI_HTTP_CODINGS]) {
+    *into = '\0';
+    for (const hafti_http_coding_t *const *coding = hafti_http_codings; *coding != NULL; coding++) {
+        if (*into != '\0')
+            strcat(into, ", ");
+        strcat(into, (*coding)->name);
+    }
+}
+
 void haft_http_set_compression(haft_http_server_t *server, const haft_http_compression_t *options) {
     server->compression = *options;
 }
@@ -107,7 +116,7 @@ static bool may_compress(haft_http_request_t *request, int status, const char *t
     size_t least = options->least_size != 0 ? options->least_size : LEAST_SIZE;
     if (options->off || request->answer.is_plain || type == NULL || size < least)
         return false;
-    if (status == 204 || status == 206 || status == 304 || request->message.parser.http_minor == 0)
+    if (status == 204 || status == 206 || status == 304 || hafti_http_is_1_0(&request->message))
         return false; /* for HTTP/1.0, a size that is not known would end the connection */
     bool is_worth = options->is_worth != NULL ? options->is_worth(type) : is_text(type);
     return is_worth && !is_forbidden(&request->answer);

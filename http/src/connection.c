@@ -3,7 +3,7 @@
  * A connection: one request after the other, each answered by its handler, on one task. The wait for the next request
  * also sends the answer to the last (haft_io_exchange).
  */
-#include "internal.h"
+#include "http2.h"
 
 enum { SKIPPED = 65536 }; /* bytes of a body that nobody has read */
 
@@ -135,13 +135,14 @@ typedef struct {
     hafti_http_link_t link;
     bool lingers;      /* when it is closed, the client may still be sending */
     bool is_over;      /* the client has all that it gets */
+    bool is_http1;     /* by its first request */
     bool is_announced; /* it begins with a proxy's header */
 } connection_t;
 
 static void *send_last_words(void *argument) {
     haft_http_request_t *request = argument;
     hafti_http_answer_begin(request);
-    if (hafti_http_answer_status(request, 500) == 0)
+    if (hafti_http_answer_status(request, 500) == 0 && hafti_http_answer_complete(request) == 0)
         haft_http_flush(request);
     return NULL;
 }
@@ -157,7 +158,7 @@ static void unwind_request(haft_http_request_t *request) {
     haft_io_scope_with(&options, send_last_words, request, NULL);
 }
 
-static void end_request(haft_http_request_t *request) {
+void hafti_http_request_end(haft_http_request_t *request) {
     if (request->is_running) {
         unwind_request(request);
         if (request->server->notes_requests)
@@ -169,16 +170,17 @@ static void end_request(haft_http_request_t *request) {
     hafti_http_message_end(&request->message);
 }
 
-static void begin_request(haft_http_request_t *request, connection_t *connection) {
+void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *server,
+                              hafti_http_stream_t *stream) {
     memset(request, 0, offsetof(haft_http_request_t, match));
-    request->server = connection->server;
+    request->server = server;
+    request->framing = &hafti_http1_framing;
     request->match.entries = NULL;
     request->match.count = 0;
     request->form = NULL;
     request->failure = NULL;
-    hafti_http_message_begin(&request->message, &connection->stream, &connection->server->limits,
-                             HTTP_REQUEST);
-    request->message.takes_connect = connection->server->connect.handler != NULL;
+    hafti_http_message_begin(&request->message, stream, &server->limits, HTTP_REQUEST);
+    request->message.takes_connect = server->connect.handler != NULL;
 }
 
 /* An answer without a handler to what was no request. */
@@ -208,6 +210,13 @@ static void answer_request(haft_http_request_t *request) {
     request->is_running = true;
     dispatch(request);
     request->is_running = false;
+}
+
+void hafti_http_request_answer(haft_http_request_t *request, int code) {
+    if (code == 0)
+        answer_request(request);
+    else
+        answer_refused(request);
 }
 
 static bool flush_last(haft_http_request_t *request, connection_t *connection) {
@@ -241,17 +250,33 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
     return hafti_http_stream_exchange(stream, block, answer->size, deadline) > 0;
 }
 
+/* Frames from here on: no request follows them. */
+static bool serve_http2(connection_t *connection, bool has_preface) {
+    connection->is_over =
+        hafti_http2_serve(connection->server, &connection->stream, &connection->link, has_preface);
+    connection->lingers = !connection->is_over;
+    return false;
+}
+
+/* What HTTP/2 begins with, on a connection that has had no request (9113, 3.4). For HTTP/1 it is a
+   head of another version. */
+static bool is_preface(const hafti_http_message_t *message, const connection_t *connection) {
+    return hafti_http_has_http2 && !connection->is_http1 &&
+           message->head == sizeof HAFTI_HTTP2_PREFACE - 1 &&
+           memcmp(message->block, HAFTI_HTTP2_PREFACE, message->head) == 0;
+}
+
 /* Whether another request has come. */
 static bool serve_request(connection_t *connection) {
-    __attribute__((cleanup(end_request))) haft_http_request_t request;
-    begin_request(&request, connection);
+    __attribute__((cleanup(hafti_http_request_end))) haft_http_request_t request;
+    hafti_http_request_begin(&request, connection->server, &connection->stream);
     int code = hafti_http_message_read_head(&request.message);
-    if (code == 0)
-        answer_request(&request);
-    else if (code == -EBADMSG)
-        answer_refused(&request);
-    else
+    if (code == -EBADMSG && is_preface(&request.message, connection))
+        return serve_http2(connection, true);
+    if (code != 0 && code != -EBADMSG)
         return false;
+    connection->is_http1 = true;
+    hafti_http_request_answer(&request, code);
     return finish(&request, connection);
 }
 
@@ -306,6 +331,8 @@ void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, boo
     atomic_store_explicit(&connection.link.is_fresh, true, memory_order_relaxed);
     hafti_http_server_enter(server, &connection.link);
     bool has_come = wait_for_first(&connection);
+    if (has_come && hafti_http_stream_chose_http2(&connection.stream))
+        has_come = serve_http2(&connection, false);
     while (has_come) {
         atomic_store_explicit(&connection.link.idle, false, memory_order_relaxed);
         atomic_store_explicit(&connection.link.is_fresh, false, memory_order_release);

@@ -22,8 +22,10 @@ static size_t bucket_of(int64_t duration) {
     return bucket;
 }
 
-void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_access_t *access) {
+void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_request_t *request,
+                              const haft_http_access_t *access) {
     count(&counts->requests[access->status / 100], 1);
+    count(&counts->http2_requests, request->message.parser.http_major == 2);
     count(&counts->bytes, access->size);
     count(&counts->duration, (uint64_t)access->duration);
     count(&counts->durations[bucket_of(access->duration)], 1);
@@ -42,6 +44,7 @@ void haft_http_read_counters(const haft_http_server_t *server, haft_http_counter
     const hafti_http_counts_t *counts = &server->counters;
     counters->connections_accepted = read_one(&counts->accepted);
     counters->connections = atomic_load(&server->open);
+    counters->http2_requests = read_one(&counts->http2_requests);
     counters->bytes = read_one(&counts->bytes);
     counters->duration = read_one(&counts->duration);
     for (size_t i = 0; i < 6; i++)
@@ -122,6 +125,8 @@ static int show_counters(haft_http_request_t *request, void *unused) {
     print_one(request, "haft_http_response_bytes_total", "counter",
               "Bytes of the bodies of answers.", counters.bytes);
     print_requests(request, &counters);
+    print_one(request, "haft_http2_requests_total", "counter", "Requests over HTTP/2.",
+              counters.http2_requests);
     print_durations(request, &counters);
     print_io(request);
     return 0;

@@ -101,6 +101,15 @@ static int note_gone(haft_http_request_t *request) {
     return -ECONNRESET;
 }
 
+/* The end of the client, as a case of haft_io_select. */
+static haft_io_select_case_t until_gone(const haft_http_request_t *request) {
+    haft_io_event_t *gone = request->message.stream->gone;
+    if (gone != NULL)
+        return (haft_io_select_case_t){.event = gone};
+    return (haft_io_select_case_t){.descriptor = haft_http_descriptor(request),
+                                   .events = POLLRDHUP};
+}
+
 int haft_http_select_until(haft_http_request_t *request, haft_io_select_case_t *choices,
                            size_t count, int64_t deadline) {
     const hafti_http_answer_t *answer = &request->answer;
@@ -109,8 +118,7 @@ int haft_http_select_until(haft_http_request_t *request, haft_io_select_case_t *
     if (count != 0)
         memcpy(all, choices, count * sizeof *all);
     all[count] = (haft_io_select_case_t){.event = &request->server->stop};
-    all[count + 1] =
-        (haft_io_select_case_t){.descriptor = haft_http_descriptor(request), .events = POLLRDHUP};
+    all[count + 1] = until_gone(request);
     if (answer->failed)
         return -ECONNRESET;
     if (request->is_head)
@@ -153,7 +161,8 @@ typedef struct {
 
 static void *watch_client(void *argument) {
     watched_t *watched = argument;
-    if (haft_io_wait_ready(haft_http_descriptor(watched->request), POLLRDHUP) >= 0) {
+    haft_io_select_case_t gone = until_gone(watched->request);
+    if (haft_io_select(&gone, 1) == 0) {
         watched->is_gone = true;
         haft_io_scope_cancel(watched->scope);
     }

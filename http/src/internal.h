@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-http share. From below: stream.c (bytes of a connection), memory.c
+ * What the files of libhaft-http share. (Those of HTTP/2 alone are in http2_frames.h.) From below: stream.c (bytes of a connection), memory.c
  * (what lives as long as a message), message.c (a head, parsed and checked), body.c, text.c
  * (decoding), accept.c (what a client wants), routes.c, compress.c and decompress.c, answer.c,
  * request.c, conditions.c and files.c, events.c, handshake.c and websocket.c, connection.c (one
@@ -67,6 +67,7 @@ struct hafti_http_stream {
     haft_tls_t *tls;  /* NULL: without */
     const void *lent; /* has the bytes from `at` to `end`, which nobody has taken yet */
     const char *at, *end;
+    haft_io_event_t *gone; /* is set when the peer has gone; NULL: only the descriptor tells that */
     bool knows_peer;
     char peer[HAFTI_HTTP_ADDRESS]; /* where it is known; "": it has no address */
 };
@@ -90,8 +91,12 @@ ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, int file, int64
    `host`, a server NULL. */
 void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *context,
                               const char *host);
+/* Of a client: it does not offer HTTP/2. */
+int hafti_http_stream_offer_http1(hafti_http_stream_t *stream);
 /* The handshake. */
 int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline);
+/* Whether the handshake has agreed on HTTP/2. */
+bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream);
 /* Why the last operation has failed with this code. */
 const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int code);
 
@@ -168,6 +173,8 @@ bool hafti_http_message_field(const hafti_http_message_t *message, const char *n
                               hafti_http_text_t *value);
 /* Whether its sender wants the connection to go on (9112, 9.3). */
 bool hafti_http_message_is_kept(const hafti_http_message_t *message);
+/* Checks the fields that say how the message is to be read, once they are there: 0, or -EBADMSG. */
+int hafti_http_message_check(hafti_http_message_t *message);
 /* All fields of a name, as haft_http_header. */
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
 /* The body cannot be read any more; this is the error, which also says with which status. */
@@ -175,6 +182,11 @@ int hafti_http_message_fail(hafti_http_message_t *message, int code);
 /* Gives a chunked body's bytes, or trailers, to the parser. */
 llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const char *bytes,
                                         size_t size);
+
+/* A version without chunks, and with a connection for each message. */
+static inline bool hafti_http_is_1_0(const hafti_http_message_t *message) {
+    return message->parser.http_major == 1 && message->parser.http_minor == 0;
+}
 
 void *hafti_http_allocate(hafti_http_message_t *message, size_t size);
 char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t size);
@@ -263,8 +275,8 @@ typedef struct {
     uint64_t written;              /* bytes of the body, as they are sent */
     int status;
     hafti_http_progress_t progress;
-    bool is_plain; /* it is not to be compressed */
-    bool chunked;
+    bool is_plain;     /* it is not to be compressed */
+    bool chunked;      /* its size is unknown, and it has an end of its own */
     bool without_body; /* what is written is not sent */
     bool failed;       /* the client has not got all of it, and never will */
     bool is_sent;      /* the client may have seen some of it */
@@ -273,8 +285,27 @@ typedef struct {
     int64_t last_event;
 } hafti_http_answer_t;
 
+/*
+ * How a version of HTTP says what an answer is. The bytes of its body are gathered for every
+ * version, and sent to the message's stream; bodies of requests are read from there. So these five,
+ * and the operations of the stream, are all in which versions differ.
+ */
+typedef struct {
+    /* The head; `type` may be NULL. Nothing need be sent before bytes of the body are, or the end. */
+    int (*head)(haft_http_request_t *request, const char *type, uint64_t size);
+    /* A piece, which is not empty, of a body of unknown size. */
+    int (*piece)(haft_http_request_t *request, const void *bytes, size_t size);
+    /* The answer is whole; what was gathered is sent afterwards. */
+    int (*end)(haft_http_request_t *request);
+    /* As hafti_http_answer_stream. */
+    int (*become_stream)(haft_http_request_t *request, const char *line, const char *protocol);
+    /* 100 (Continue). */
+    int (*say_continue)(haft_http_request_t *request);
+} hafti_http_framing_t;
+
 struct haft_http_request {
     haft_http_server_t *server;
+    const hafti_http_framing_t *framing;
     const char *method;
     bool is_head;
     bool keeps; /* the connection, after this request */
@@ -300,8 +331,12 @@ int hafti_http_send_continue(haft_http_request_t *request);
 /* Sends the begin of a head, which ends with `protocol`, the fields, and nothing more. */
 int hafti_http_answer_stream(haft_http_request_t *request, int status, const char *line,
                              const char *protocol);
-/* When a write that begins now has to be done. */
+int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, size_t size);
+/* When a write of so many bytes has to be done. */
 int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size);
+extern const hafti_http_framing_t hafti_http1_framing;
+/* The present date; HAFTI_HTTP_DATE bytes. */
+void hafti_http_put_now(char *into);
 /* Sends bytes at once, within the time of a write. */
 int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
 
@@ -412,10 +447,12 @@ typedef struct {
 } hafti_http_access_log_t;
 
 typedef struct {
-    _Atomic uint64_t accepted, requests[6], bytes, duration, durations[HAFT_HTTP_DURATIONS];
+    _Atomic uint64_t accepted, requests[6], http2_requests, bytes, duration,
+        durations[HAFT_HTTP_DURATIONS];
 } hafti_http_counts_t;
 
-void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_access_t *access);
+void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_request_t *request,
+                              const haft_http_access_t *access);
 /* Of a server with notes_requests: when the head has come, and when the answer is written or
    broken off. */
 void hafti_http_begin_to_note(haft_http_request_t *request);
@@ -429,6 +466,10 @@ typedef struct hafti_http_link {
     hafti_http_stream_t *stream;
     atomic_bool idle;     /* it waits for a request */
     atomic_bool is_fresh; /* it has had none yet, so its first may be on the way */
+    /* Called when the server stops, under its mutex; it must not wait. NULL: the stream is shut for
+       reading if the connection is idle. */
+    void (*stop)(void *argument);
+    void *argument;
 } hafti_http_link_t;
 
 typedef struct hafti_http_around {
@@ -484,10 +525,22 @@ static inline int64_t hafti_http_fresh_until(void) {
 /* Serves what comes on a connection until its end, and closes it. `is_announced`: it begins with a
    proxy's header. */
 void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, bool is_announced);
+/* A request on `stream`, which the end of `request` does not close. Its head comes next. */
+void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *server,
+                              hafti_http_stream_t *stream);
+/* Has it answered; `code` is what was said of its head: 0, or -EBADMSG. */
+void hafti_http_request_answer(haft_http_request_t *request, int code);
+/* Also where the stack is unwound. */
+void hafti_http_request_end(haft_http_request_t *request);
 /* The server of a group. */
 haft_http_server_t *hafti_http_root_of(haft_http_server_t *server);
 void hafti_http_server_enter(haft_http_server_t *server, hafti_http_link_t *link);
 void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link);
+/* Sets what is called when the server stops, and calls it if that stops already. */
+void hafti_http_server_on_stop(haft_http_server_t *server, hafti_http_link_t *link,
+                               void (*stop)(void *argument), void *argument);
+/* A line for a handler that has failed. */
+void hafti_http_log_failure(const haft_http_server_t *server, const haft_io_failure_t *failure);
 __attribute__((format(printf, 2, 3))) void hafti_http_log(const haft_http_server_t *server,
                                                           const char *format, ...);
 

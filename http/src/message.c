@@ -136,6 +136,7 @@ const char *hafti_http_message_header(hafti_http_message_t *message, const char 
     size_t from = 0;
     if (!hafti_http_message_field(message, name, &from, &value))
         return NULL;
+    const char *divider = strcasecmp(name, "Cookie") == 0 ? "; " : ", "; /* 9113, 8.2.3 */
     char *all = hafti_http_copy(message, value.bytes, value.size);
     while (all != NULL && hafti_http_message_field(message, name, &from, &further)) {
         size_t size = strlen(all);
@@ -143,7 +144,7 @@ const char *hafti_http_message_header(hafti_http_message_t *message, const char 
         if (joined == NULL)
             return NULL;
         memcpy(joined, all, size);
-        memcpy(joined + size, ", ", 2);
+        memcpy(joined + size, divider, 2);
         memcpy(joined + size + 2, further.bytes, further.size);
         joined[size + 2 + further.size] = '\0';
         all = joined;
@@ -178,14 +179,10 @@ static void find_known(const hafti_http_message_t *message, known_t known[KNOWN]
     }
 }
 
-static bool is_http_1_1(const hafti_http_message_t *message) {
-    return message->parser.http_minor == 1;
-}
-
 /* 9112, 3.2: none is an error but in HTTP/1.0, and so are two. */
 static int check_host(hafti_http_message_t *message, const known_t *host) {
     bool is_good = host->count == 1 ? hafti_http_is_authority(host->first)
-                                    : host->count == 0 && !is_http_1_1(message);
+                                    : host->count == 0 && hafti_http_is_1_0(message);
     return is_good ? 0 : refuse(message, 400);
 }
 
@@ -251,7 +248,7 @@ static int read_length(hafti_http_message_t *message, hafti_http_text_t text) {
 
 /* 9112, 6.1: `chunked` once, and last; other codings are not implemented. */
 static int read_coding(hafti_http_message_t *message, hafti_http_text_t text) {
-    if (!is_http_1_1(message))
+    if (hafti_http_is_1_0(message))
         return refuse(message, 400);
     if (hafti_http_same(text.bytes, text.size, "chunked")) {
         message->body = HAFTI_HTTP_CHUNKED;
@@ -282,7 +279,7 @@ static int check_expectation(hafti_http_message_t *message, const known_t *expec
         return 0;
     if (!hafti_http_same(expected->first.bytes, expected->first.size, "100-continue"))
         return refuse(message, 417);
-    message->waits_for_word = is_http_1_1(message) && message->body != HAFTI_HTTP_NO_BODY;
+    message->waits_for_word = !hafti_http_is_1_0(message) && message->body != HAFTI_HTTP_NO_BODY;
     return 0;
 }
 
@@ -344,6 +341,10 @@ static int check_answer(hafti_http_message_t *message) {
     return code;
 }
 
+int hafti_http_message_check(hafti_http_message_t *message) {
+    return message->parser.type == HTTP_REQUEST ? check_request(message) : check_answer(message);
+}
+
 static int parse(hafti_http_message_t *message) {
     bool is_request = message->parser.type == HTTP_REQUEST;
     int refused = is_request ? check_request_line(message) : check_status_line(message);
@@ -355,7 +356,7 @@ static int parse(hafti_http_message_t *message) {
         return -ENOMEM;
     llhttp_errno_t code = hafti_http_message_parse(message, message->block, message->head);
     if (code == HPE_PAUSED && message->parser.error_pos == message->block + message->head)
-        return is_request ? check_request(message) : check_answer(message);
+        return hafti_http_message_check(message);
     if (message->too_many_fields)
         return refuse(message, 431);
     return refuse(message, code == HPE_INVALID_METHOD ? 501 : 400);

@@ -10,6 +10,13 @@ const char *haft_http_target(const haft_http_request_t *request) {
     return request->message.block + request->message.target;
 }
 
+const char *haft_http_version(const haft_http_request_t *request) {
+    const hafti_http_message_t *message = &request->message;
+    if (message->parser.http_major == 2)
+        return "HTTP/2.0";
+    return hafti_http_is_1_0(message) ? "HTTP/1.0" : "HTTP/1.1";
+}
+
 const char *haft_http_path(haft_http_request_t *request, const char *name) {
     for (size_t i = 0; i < request->match.count; i++) {
         hafti_http_text_t text = request->match.captures[i].text;

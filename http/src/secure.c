@@ -44,6 +44,12 @@ void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *c
     stream->tls = haft_tls_new(context, stream->descriptor, host);
 }
 
+static const char *const protocols[] = {"h2", "http/1.1"};
+
+int hafti_http_stream_offer_http1(hafti_http_stream_t *stream) {
+    return haft_tls_offer(stream->tls, protocols[1]);
+}
+
 int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline) {
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, deadline);
@@ -55,10 +61,19 @@ const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int cod
     return *said != '\0' ? said : haft_tls_error_text(code);
 }
 
-static const char *const protocols[] = {"http/1.1"};
+/* The last is known to every build. */
+int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
+    size_t unknown = hafti_http_has_http2 ? 0 : 1;
+    return haft_tls_set_protocols(context, protocols + unknown, 2 - unknown);
+}
+
+bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {
+    const char *chosen = stream->tls != NULL ? haft_tls_protocol(stream->tls) : NULL;
+    return chosen != NULL && strcmp(chosen, protocols[0]) == 0;
+}
 
 int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
-    int code = context != NULL ? haft_tls_set_protocols(context, protocols, 1) : 0;
+    int code = context != NULL ? hafti_http_secure_set_protocols(context) : 0;
     if (code == 0)
         server->tls = context;
     return code;
@@ -67,7 +82,7 @@ int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
 static void make_context(void *argument) {
     haft_tls_context_t **context = argument;
     haft_tls_context_t *made = haft_tls_client_context();
-    if (made == NULL || haft_tls_set_protocols(made, protocols, 1) == 0)
+    if (made == NULL || hafti_http_secure_set_protocols(made) == 0)
         *context = made;
     else
         haft_tls_context_free(made);
@@ -91,6 +106,11 @@ void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *c
     (void)stream, (void)context, (void)host;
 }
 
+int hafti_http_stream_offer_http1(hafti_http_stream_t *stream) {
+    (void)stream;
+    return -EPROTONOSUPPORT;
+}
+
 int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline) {
     (void)stream, (void)deadline;
     return -EPROTONOSUPPORT;
@@ -100,6 +120,16 @@ const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int cod
     (void)stream;
     return code == -EPROTONOSUPPORT ? "this library was built without OpenSSL, which https needs"
                                     : haft_io_error_text(code);
+}
+
+int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
+    (void)context;
+    return 0;
+}
+
+bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {
+    (void)stream;
+    return false;
 }
 
 int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {

@@ -79,6 +79,7 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
     set_default_size(&set->connections, 10000);
     server->limits_loopback = limits->connections_of_client != 0;
     set_default_size(&set->connections_of_client, 1000);
+    set_default_size(&set->streams, 100);
     if (set->body == 0)
         set->body = 1024 * 1024;
     if (set->least_rate == 0)
@@ -189,12 +190,24 @@ void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link
     pthread_mutex_unlock(&server->mutex);
 }
 
+void hafti_http_server_on_stop(haft_http_server_t *server, hafti_http_link_t *link,
+                               void (*stop)(void *argument), void *argument) {
+    pthread_mutex_lock(&server->mutex);
+    link->stop = stop;
+    link->argument = argument;
+    if (stop != NULL && atomic_load(&server->stopping))
+        stop(argument);
+    pthread_mutex_unlock(&server->mutex);
+}
+
 /* One that becomes idle later sees that the server stops. */
 static void shut_idle_connections(haft_http_server_t *server, bool fresh_ones) {
     pthread_mutex_lock(&server->mutex);
     for (hafti_http_link_t *link = server->connections; link != NULL; link = link->next) {
         bool is_fresh = atomic_load(&link->is_fresh); /* which ends after it is idle */
-        if (atomic_load(&link->idle) && (fresh_ones || !is_fresh))
+        if (link->stop != NULL && !fresh_ones)
+            link->stop(link->argument);
+        else if (link->stop == NULL && atomic_load(&link->idle) && (fresh_ones || !is_fresh))
             link->stream->operations->shutdown(link->stream, SHUT_RD);
     }
     pthread_mutex_unlock(&server->mutex);
@@ -387,11 +400,14 @@ static void *serve_until_stopped(void *argument) {
     return NULL;
 }
 
-static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
-    const serving_t *serving = (const serving_t *)self;
-    hafti_http_log(serving->server, "a handler has failed: %s (%s), in the task '%s'",
+void hafti_http_log_failure(const haft_http_server_t *server, const haft_io_failure_t *failure) {
+    hafti_http_log(server, "a handler has failed: %s (%s), in the task '%s'",
                    failure->message != NULL ? failure->message : "",
                    haft_io_error_text(failure->code), failure->task);
+}
+
+static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
+    hafti_http_log_failure(((const serving_t *)self)->server, failure);
 }
 
 /* For the next time it serves; also where this is cancelled. */

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Server and client over TLS: in simulations, and over sockets. */
+/* Server and client over TLS: in simulations, and over sockets. With an argument, this serves, and
+   says where: for h2spec.sh. */
 #define _GNU_SOURCE
 #include "../tls/tests/check_tls.h"
 
 #include <haft/http.h>
 
 static issued_t authority, certificate, person;
-static haft_tls_context_t *tls, *trusting, *known;
+#ifdef CHECK_HTTP2
+#    define VERSION "HTTP/2.0"
+#else
+#    define VERSION "HTTP/1.1"
+#endif
+
+static haft_tls_context_t *tls, *trusting, *known, *offering_none;
 static haft_http_server_t *server;
 static haft_http_client_t *client;
 static uint16_t port;
@@ -16,7 +23,8 @@ static uint16_t port;
 static int say_peer(haft_http_request_t *request, void *unused) {
     (void)unused;
     const char *peer = haft_tls_peer(haft_http_tls(request));
-    return haft_http_answer_format(request, 200, "%s %s", haft_tls_version(haft_http_tls(request)),
+    return haft_http_answer_format(request, 200, "%s %s %s", haft_http_version(request),
+                                   haft_tls_version(haft_http_tls(request)),
                                    peer != NULL ? peer : "nobody");
 }
 
@@ -37,6 +45,19 @@ static int say_pieces(haft_http_request_t *request, void *unused) {
     return haft_http_query(request, "fails") != NULL ? -EIO : code;
 }
 
+/* The server's descriptor, after a while. */
+static int say_descriptor(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_io_sleep(atoi(haft_http_path(request, "milliseconds")) * HAFT_IO_MILLISECOND);
+    return haft_http_answer_format(request, 200, "%d", haft_http_descriptor(request));
+}
+
+static int go_to_peer(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_set_header(request, "Location", "/peer");
+    return haft_http_answer_text(request, 302, "go there");
+}
+
 static void no_line(void *unused, const char *line) {
     (void)unused, (void)line;
 }
@@ -47,6 +68,10 @@ static void make_server(void) {
     haft_http_get(server, "/peer", say_peer, NULL);
     haft_http_post(server, "/echo", echo, NULL);
     haft_http_get(server, "/pieces", say_pieces, NULL);
+    haft_http_server_t *watched = haft_http_group(server, "/descriptor");
+    haft_http_use(watched, haft_http_cancel_with_client, NULL);
+    haft_http_get(watched, "/{milliseconds}", say_descriptor, NULL);
+    haft_http_get(server, "/to/peer", go_to_peer, NULL);
     CHECK_EQUAL(haft_http_set_tls(server, tls), 0);
 }
 
@@ -84,10 +109,12 @@ static void check_answers(void) {
     char body[100], failure[300];
     for (int i = 0; i < 2; i++) {
         CHECK_EQUAL(ask(client, "localhost", "/peer", NULL, 0, body, failure), 0);
-        CHECK(strcmp(body, "TLSv1.3 nobody") == 0);
+        CHECK(strcmp(body, VERSION " TLSv1.3 nobody") == 0);
     }
     CHECK_EQUAL(ask(client, "localhost", "/pieces", NULL, 0, body, failure), 0);
     CHECK(strcmp(body, "piece piece piece ") == 0);
+    CHECK_EQUAL(ask(client, "localhost", "/to/peer", NULL, 0, body, failure), 0);
+    CHECK(strcmp(body, VERSION " TLSv1.3 nobody") == 0);
     CHECK(ask(client, "localhost", "/pieces?fails=1", NULL, 0, body, failure) < 0);
     enum { LARGE = 300000 };
     char *large = malloc(LARGE), *back = malloc(LARGE + 1);
@@ -97,6 +124,72 @@ static void check_answers(void) {
     CHECK(memcmp(large, back, LARGE) == 0);
     free(large);
     free(back);
+}
+
+/* ---- Several tasks ask at once ---- */
+
+enum { ASKING = 12, SENT = 100000 };
+
+static void *ask_for_descriptor(void *path) {
+    char body[100] = "", failure[300];
+    int code = ask(client, "localhost", path, NULL, 0, body, failure);
+    return (void *)(intptr_t)(code != 0 ? code : atoi(body));
+}
+
+/* Gives up after a while. */
+static void *ask_in_vain(void *unused) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + 20 * HAFT_IO_MILLISECOND);
+    CHECK_EQUAL((intptr_t)ask_for_descriptor("/descriptor/100000"), -ETIMEDOUT);
+    return unused;
+}
+
+static ssize_t produce(void *left, void *buffer, size_t size) {
+    size_t *count = left;
+    size = size < *count ? size : *count;
+    memset(buffer, 'p', size);
+    *count -= size;
+    return (ssize_t)size;
+}
+
+/* A body that is produced, and an answer that is read in small pieces, or left. */
+static void *ask_piece_by_piece(void *whole) {
+    char url[100], piece[1000];
+    size_t left = SENT, got = 0;
+    snprintf(url, sizeof url, "https://localhost:%d/echo", port);
+    haft_http_question_t question = {.url = url, .produce = produce, .argument = &left};
+    HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
+    CHECK_EQUAL(haft_http_ask(client, &question, &reply), 0);
+    for (ssize_t size; (size = haft_http_reply_read(reply, piece, sizeof piece)) > 0;) {
+        got += (size_t)size;
+        haft_io_yield();
+        if (whole == NULL && got > SENT / 2)
+            return NULL;
+    }
+    CHECK_EQUAL(got, SENT);
+    return NULL;
+}
+
+/* Over HTTP/2, all on one connection, which outlives tasks that give up in the middle. */
+static void check_sharing(void) {
+    haft_io_task_t *tasks[ASKING];
+    void *first = NULL, *descriptor;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < ASKING; i++)
+            tasks[i] = i % 4 == 0   ? haft_io_async(ask_in_vain, NULL)
+                       : i % 4 == 1 ? haft_io_async(ask_piece_by_piece, i % 8 == 1 ? client : NULL)
+                                    : haft_io_async(ask_for_descriptor, "/descriptor/40");
+        for (int i = 0; i < ASKING; i++) {
+            haft_io_join(tasks[i], &descriptor);
+            CHECK((intptr_t)descriptor >= 0);
+#ifdef CHECK_HTTP2
+            if (i % 4 >= 2)
+                first = first == NULL ? descriptor : first;
+            CHECK(i % 4 < 2 || descriptor == first);
+#endif
+        }
+    }
+    (void)first;
 }
 
 static void check_refusals(void) {
@@ -116,7 +209,7 @@ static void check_clients_certificate(void) {
     char body[100], failure[300];
     haft_http_client_t *asking = haft_http_client_new(&(haft_http_client_options_t){.tls = known});
     CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure), 0);
-    CHECK(strcmp(body, "TLSv1.3 CN=person") == 0);
+    CHECK(strcmp(body, VERSION " TLSv1.3 CN=person") == 0);
     haft_http_client_free(asking);
 }
 
@@ -124,7 +217,7 @@ static void check_clients_certificate(void) {
 static ssize_t hear(const char *said, char *heard, size_t room) {
     HAFT_TLS_SCOPED haft_tls_t *stream = NULL;
     int descriptor = haft_io_connect_tcp("localhost", port);
-    stream = haft_tls_new(trusting, descriptor, "localhost");
+    stream = haft_tls_new(offering_none, descriptor, "localhost");
     CHECK_EQUAL(haft_tls_write_all(stream, said, strlen(said)), 0);
     size_t size = 0;
     ssize_t got;
@@ -178,8 +271,10 @@ BODY(serve_and_ask) {
     port = (uint16_t)haft_io_port(listener);
     haft_io_task_t *serving = haft_io_async(serve, &listener);
     trusting = client_context();
+    offering_none = client_context();
     client = haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
     check_answers();
+    check_sharing();
     check_refusals();
     check_clients_certificate();
     check_ends();
@@ -192,6 +287,38 @@ BODY(serve_and_ask) {
     haft_http_stop(server);
     haft_io_join(serving, NULL);
     haft_tls_context_free(trusting);
+    haft_tls_context_free(offering_none);
+    return NULL;
+}
+
+/* ---- For another program ---- */
+
+/* Answers when it has the whole body. */
+static int read_first(haft_http_request_t *request, void *unused) {
+    char *body;
+    (void)unused;
+    ssize_t size = haft_http_body(request, &body);
+    return size < 0 ? (int)size : haft_http_answer_text(request, 200, "here you are");
+}
+
+static void *stop_on_signal(void *signals) {
+    haft_io_signal_wait(signals);
+    haft_http_stop(server);
+    return NULL;
+}
+
+BODY(serve_until_told) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    haft_http_get(server, "/", read_first, NULL);
+    haft_http_post(server, "/", read_first, NULL);
+    haft_io_spawn(stop_on_signal, &signals);
+    printf("%d\n", haft_io_port(listener));
+    fflush(stdout);
+    haft_http_serve(server, listener);
     return NULL;
 }
 
@@ -202,7 +329,17 @@ static void on_a_back_end(const haft_io_run_options_t *options) {
     CHECK_EQUAL(haft_io_run_with(options, serve_and_ask, NULL), 0);
 }
 
-int main(void) {
+static void run_all(void) {
+    check_running = "simulation";
+    for (int switches = 0; switches < 4; switches += 3)
+        check_seeds(
+            serve_and_ask, 2,
+            (haft_io_simulation_options_t){.network = true, .switches_one_in = (unsigned)switches});
+    check_everywhere(on_a_back_end);
+}
+
+int main(int count, char **unused) {
+    (void)unused;
     CHECK(mkdtemp(folder) != NULL);
     authority = issue((issue_t){.name = "authority"});
     certificate =
@@ -215,12 +352,10 @@ int main(void) {
     CHECK_EQUAL(haft_tls_trust(tls, authority.chain_file), 0);
     CHECK_EQUAL(haft_tls_set_verify(tls, HAFT_TLS_IF_GIVEN), 0);
     make_server();
-    check_running = "simulation";
-    for (int switches = 0; switches < 4; switches += 3)
-        check_seeds(
-            serve_and_ask, 2,
-            (haft_io_simulation_options_t){.network = true, .switches_one_in = (unsigned)switches});
-    check_everywhere(on_a_back_end);
+    if (count == 1)
+        run_all();
+    else
+        CHECK_EQUAL(haft_io_run(serve_until_told, NULL), 0);
     haft_http_server_free(server);
     haft_tls_context_free(tls);
     haft_tls_context_free(known);

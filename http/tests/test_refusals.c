@@ -60,7 +60,6 @@ static const refusal_t refusals[] = {
     {"2.3 HTTP/0.9", BYTES("GET / HTTP/0.9\r\n" HOST "\r\n"), 505},
     {"2.3 HTTP/1.10", BYTES("GET / HTTP/1.10\r\n" HOST "\r\n"), 400},
     {"2.3 small letters", BYTES("GET / http/1.1\r\n" HOST "\r\n"), 400},
-    {"2.3 preface of HTTP/2", BYTES("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 505},
     {"5 no colon", BYTES(GET HOST "A\r\n\r\n"), 400},
     {"5 no name", BYTES(GET HOST ": b\r\n\r\n"), 400},
     {"5 name with a space", BYTES(GET HOST "A b: c\r\n\r\n"), 400},

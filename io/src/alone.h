@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the back ends share for the most frequent operations in a run of one thread: the only reader
- * of a stream waits and is woken; an answer is sent. Inlined, so that few frames lie between the
+ * of a stream waits and is woken. Inlined, so that few frames lie between the
  * program's call and the switch (wait.h).
  */
 #ifndef HAFTI_IO_ALONE_H
@@ -40,29 +40,6 @@ hafti_io_wake_alone(hafti_io_descriptor_t *known, enum hafti_io_direction direct
     }
     hafti_io_unlink(link);
     hafti_io_cell_win(waiter->cell, HAFTI_IO_WOKEN);
-}
-
-/* The clause of haft_io_exchange, given that of haft_io_read_lent: sends without asking the kernel
-   for anything first. */
-static inline __attribute__((always_inline)) ssize_t hafti_io_exchange_at_once(
-    hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p,
-    ssize_t (*read_lent)(hafti_io_runner_t *runner, int descriptor, const void **bytes)) {
-    if (HAFTI_IO_UNLIKELY(p->size == 0))
-        return hafti_io_exchange_rest(runner, p, 0);
-    int *error = runner->worker->error, saved = *error;
-    ssize_t sent = send(p->descriptor, p->buffer, p->size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (HAFTI_IO_UNLIKELY(sent < 0)) {
-        int code = -*error;
-        *error = saved;
-        if (code != -EAGAIN && code != -EINTR && code != -ENOTSOCK)
-            return code;
-        sent = 0;
-    }
-    if (HAFTI_IO_UNLIKELY((size_t)sent != p->size))
-        return hafti_io_exchange_rest(runner, p, (size_t)sent);
-    haft_io_give_back(*p->bytes);
-    *p->bytes = NULL;
-    return read_lent(runner, p->descriptor, p->bytes);
 }
 
 #endif

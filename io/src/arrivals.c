@@ -473,7 +473,7 @@ HAFTI_IO_HOT ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int des
     if (hafti_io_may_arrive_for(known)) {
         hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
         hafti_io_waiter_t waiter;
-        int code = hafti_io_await_arrival(known, &waiter, &cell);
+        int code = hafti_io_wait_to_read(known, &waiter, &cell);
         if (HAFTI_IO_UNLIKELY(code != 0))
             return code;
     }

@@ -32,12 +32,6 @@ typedef struct hafti_io_limit hafti_io_limit_t;
    runs AArch64's. */
 #define HAFTI_IO_SHOW(place, value) (void)__atomic_exchange_n(place, value, __ATOMIC_SEQ_CST)
 
-/* Into the processor's caches. By a load: processors forget a prefetch from a page that they have
-   to look up first. */
-static inline void hafti_io_touch(const void *memory) {
-    (void)*(const volatile char *)memory;
-}
-
 /* A link of a ring; the ring's head is one, too. Zeroed: not in a ring. */
 typedef struct hafti_io_link {
     struct hafti_io_link *next, *previous;

@@ -115,6 +115,26 @@ ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_e
                                size_t sent) {
     EXCHANGE_BY(clause, runner, p, sent);
 }
+/* What is sent at once cannot go to another file that has the number by then. */
+HAFTI_IO_HOT ssize_t hafti_io_exchange_at_once(hafti_io_runner_t *runner,
+                                               HAFT_PAYLOAD(haft_io_exchange) * p) {
+    if (HAFTI_IO_UNLIKELY(p->size == 0))
+        return hafti_io_exchange_rest(runner, p, 0);
+    int *error = runner->worker->error, saved = *error;
+    ssize_t sent = send(p->descriptor, p->buffer, p->size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (HAFTI_IO_UNLIKELY(sent < 0)) {
+        int code = -*error;
+        *error = saved;
+        if (code != -EAGAIN && code != -EINTR && code != -ENOTSOCK)
+            return code;
+        sent = 0;
+    }
+    if (HAFTI_IO_UNLIKELY((size_t)sent != p->size))
+        return hafti_io_exchange_rest(runner, p, (size_t)sent);
+    haft_io_give_back(*p->bytes);
+    *p->bytes = NULL;
+    return hafti_io_read_lent_generally(runner, p->descriptor, p->bytes);
+}
 static HAFTI_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
     hafti_io_runner_t *runner = state;
     const hafti_io_backend_t *backend = runner->worker->backend;

@@ -147,59 +147,6 @@ static ssize_t operate_by_epoll(hafti_io_runner_t *runner, hafti_io_operation_t 
     }
 }
 
-/* ---- Short paths for the most frequent operations, in a run of one thread ---- */
-
-/* Of a TCP connection; -EAGAIN: not at once, or not in this way. */
-static HAFTI_IO_HOT ssize_t receive_lent(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
-                                         int descriptor, const void **bytes) {
-    hafti_io_lent_t *block = hafti_io_lend_block(worker);
-    if (block == NULL)
-        return -ENOMEM;
-    int *error = worker->error, saved = *error;
-    ssize_t got = recv(descriptor, block->bytes, HAFT_IO_LENT_SIZE, MSG_DONTWAIT);
-    if (HAFTI_IO_UNLIKELY(got <= 0)) {
-        if (got < 0)
-            got = *error == EINTR || *error == ENOTSOCK ? -EAGAIN : -*error;
-        *error = saved;
-        hafti_io_take_back(block);
-        return got;
-    }
-    if (got < HAFT_IO_LENT_SIZE && is_left(worker, entry, HAFTI_IO_UNLESS_FEWER))
-        set_left(entry, HAFTI_IO_NONE);
-    block->from = 0;
-    *bytes = block->bytes;
-    return got;
-}
-
-/* Waits first where nothing is left. */
-static HAFTI_IO_HOT ssize_t read_lent(hafti_io_runner_t *runner, int descriptor,
-                                      const void **bytes) {
-    hafti_io_worker_t *worker = runner->worker;
-    hafti_io_descriptor_t *entry = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
-    bool none = entry != NULL && is_left(worker, entry, HAFTI_IO_NONE);
-    if (!none && (entry == NULL || !is_left(worker, entry, HAFTI_IO_UNLESS_FEWER)))
-        return hafti_io_read_lent_generally(runner, descriptor, bytes);
-    if (none) {
-        /* It is, or may be, an error. */
-        if (!hafti_io_ring_empty(&entry->waiters[HAFTI_IO_INWARD]) || hafti_io_is_used(entry))
-            return hafti_io_read_lent_generally(runner, descriptor, bytes);
-        hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
-        hafti_io_waiter_t waiter;
-        int code = hafti_io_wait_to_read(entry, &waiter, &cell);
-        if (HAFTI_IO_UNLIKELY(code != 0))
-            return code;
-    }
-    ssize_t got = receive_lent(worker, entry, descriptor, bytes);
-    return HAFTI_IO_LIKELY(got != -EAGAIN)
-               ? got
-               : hafti_io_read_lent_generally(runner, descriptor, bytes);
-}
-
-static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
-                                     HAFT_PAYLOAD(haft_io_exchange) * p) {
-    return hafti_io_exchange_at_once(runner, p, read_lent);
-}
-
 /* ---- What happens ---- */
 
 /* The file may be open by other numbers, and would stay registered. */
@@ -337,8 +284,7 @@ const hafti_io_backend_t hafti_io_epoll = {
     .start = start_epoll,
     .stop = stop_epoll,
     .operate = operate_by_epoll,
-    .read_lent = read_lent,
-    .exchange = exchange,
+    .exchange = hafti_io_exchange_at_once,
     .close = hafti_io_close_descriptor,
     .forget = hafti_io_forget_edges,
     .poll_several = poll_several_by_epoll,

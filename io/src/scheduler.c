@@ -85,7 +85,8 @@ static inline __attribute__((always_inline)) void bring(const void *memory, int 
 }
 
 /* Often many were woken at once, each long after it has used its memory. What a task needs is
-   brought into the processor's caches while some before it run. */
+   brought into the processor's caches while some before it run. Of a message of 9 us that saves 0.3
+   to 0.7 us (bench/io, echo). */
 static void foresee(hafti_io_worker_t *worker) {
     enum { AHEAD = 3 }; /* tasks, with that which is to run */
     /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames;

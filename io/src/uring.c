@@ -171,10 +171,15 @@ static bool others_send(const hafti_io_worker_t *worker) {
     const state_t *state = worker->backend_state;
     return !hafti_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0;
 }
+/* What is sent with others leaves with the next poll, which waits for the turn of a task that
+   computes. */
+static bool polls_soon(const hafti_io_worker_t *worker) {
+    return worker->unlooked != 1; /* a turn takes less than the time between two polls */
+}
 /* Not if the result would differ from that of a send that is tried. */
 static bool sends_with_others(const hafti_io_runner_t *runner, int flags) {
-    return others_send(runner->worker) && (flags & ~MSG_NOSIGNAL) == 0 &&
-           !hafti_io_is_withdrawn(runner);
+    return others_send(runner->worker) && polls_soon(runner->worker) &&
+           (flags & ~MSG_NOSIGNAL) == 0 && !hafti_io_is_withdrawn(runner);
 }
 
 /* Operations that the kernel does itself; all others are tried, and waited for by poll. */
@@ -399,12 +404,7 @@ static bool exchanges_by_ring(const hafti_io_worker_t *worker, const hafti_io_de
     const state_t *state = worker->backend_state;
     return known != NULL && hafti_io_may_arrive_for(known) && size - 1 < HAFT_IO_LENT_SIZE &&
            state->sends_at_once && state->lent_count < HAFTI_IO_MOST_EXCHANGED &&
-           (others_send(worker) || hafti_io_ring_empty(&worker->ready));
-}
-
-static __attribute__((noinline)) ssize_t exchange_otherwise(hafti_io_runner_t *runner,
-                                                            HAFT_PAYLOAD(haft_io_exchange) * p) {
-    return hafti_io_exchange_at_once(runner, p, hafti_io_uring_read_lent);
+           polls_soon(worker) && (others_send(worker) || hafti_io_ring_empty(&worker->ready));
 }
 
 static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
@@ -415,11 +415,11 @@ static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
         hafti_io_known_descriptor(worker->crew->descriptors, p->descriptor);
     if (HAFTI_IO_UNLIKELY(!exchanges_by_ring(worker, known, p->size) ||
                           hafti_io_is_withdrawn(runner)))
-        return exchange_otherwise(runner, p);
+        return hafti_io_exchange_at_once(runner, p);
     /* Making room consumes completions, and so may deliver what was to be waited for. */
     struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
     if (HAFTI_IO_UNLIKELY(entry == NULL))
-        return exchange_otherwise(runner, p);
+        return hafti_io_exchange_at_once(runner, p);
     hafti_io_lent_t *lent = *p->bytes != NULL ? hafti_io_block_of(*p->bytes) : NULL;
     exchange_t exchange;
     exchange.cell = (hafti_io_cell_t){HAFTI_IO_WAITING, runner->task};
@@ -432,7 +432,7 @@ static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
     exchange.place = state->lent_count++;
     state->lent[exchange.place] = lent;
     *p->bytes = NULL;
-    int code = hafti_io_await_arrival(known, &exchange.waiter, &exchange.cell);
+    int code = hafti_io_wait_to_read(known, &exchange.waiter, &exchange.cell);
     if (HAFTI_IO_UNLIKELY(state->settled == exchange.settled))
         settle(state);
     if (HAFTI_IO_UNLIKELY(exchange.failed)) {
@@ -580,47 +580,10 @@ static void completed(hafti_io_worker_t *worker, const struct io_uring_cqe *comp
 
 /* ---- Completions ---- */
 
-/* A waiter for a completion has usually waited long, so its memory is cold. What waking it touches
-   is prefetched for several completions together, in steps that build on each other. */
-enum { TOGETHER = 16 };
-enum { FEW = 4 }; /* completions, which are told at once */
-
-static bool is_nobodys(const void *data) {
-    return data == &woken || data == &edges || data == &ignored;
-}
-static void foresee_data(const struct io_uring_cqe *completion) {
-    hafti_io_touch((const void *)(completion->user_data & ~(uintptr_t)HAFTI_IO_OF_ARRIVALS));
-}
-static void foresee_waiter(const struct io_uring_cqe *completion) {
-    const void *data = io_uring_cqe_get_data(completion);
-    if (((uintptr_t)data & HAFTI_IO_OF_ARRIVALS) != 0) {
-        const arrivals_t *arrivals = (const arrivals_t *)((uintptr_t)data - HAFTI_IO_OF_ARRIVALS);
-        hafti_io_touch(arrivals->entry);
-        if (arrivals->waiter != NULL) {
-            hafti_io_touch(arrivals->waiter);
-            hafti_io_touch(&arrivals->waiter->links[HAFTI_IO_INWARD].previous);
-            hafti_io_touch(arrivals->task);
-        }
-    } else if (((uintptr_t)data & HAFTI_IO_OF_EXCHANGES) == 0 && !is_nobodys(data)) {
-        hafti_io_touch(((const request_t *)data)->waiter.cell->task);
-    }
-}
-
-static void foresee(const struct io_uring *ring, unsigned head, unsigned count) {
-    for (unsigned i = 0; i < count; i++)
-        foresee_data(&ring->cq.cqes[(head + i) & ring->cq.ring_mask]);
-    for (unsigned i = 0; i < count; i++)
-        foresee_waiter(&ring->cq.cqes[(head + i) & ring->cq.ring_mask]);
-}
-
 HAFTI_IO_HOT void hafti_io_uring_take_completions(state_t *state) {
     struct io_uring *ring = &state->ring;
     for (unsigned count; (count = io_uring_cq_ready(ring)) != 0;) {
-        if (count > TOGETHER)
-            count = TOGETHER;
         unsigned head = *ring->cq.khead;
-        if (HAFTI_IO_UNLIKELY(count > FEW))
-            foresee(ring, head, count);
         for (unsigned i = 0; i < count; i++)
             completed(state->worker, &ring->cq.cqes[(head + i) & ring->cq.ring_mask]);
         io_uring_cq_advance(ring, count);

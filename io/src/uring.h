@@ -77,9 +77,6 @@ typedef struct hafti_io_arrivals {
     hafti_io_lent_t *last; /* of a queue, in a circle; not NULL if `count` is not 0 */
     unsigned count;
     int code; /* the error that has ended it, for the next reader; or 0 */
-    /* Usually the waiting reader: what will be touched when something comes. Or NULL. */
-    hafti_io_waiter_t *waiter;
-    const haft_io_task_t *task;
 } __attribute__((aligned(HAFTI_IO_LINE))) hafti_io_arrivals_t;
 
 /* Of hafti_io_backend_t. */
@@ -103,18 +100,6 @@ static inline bool hafti_io_may_arrive_for(const hafti_io_descriptor_t *known) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && arrivals->receives && arrivals->asked &&
            !hafti_io_has_arrived(known) && hafti_io_ring_empty(&known->waiters[HAFTI_IO_INWARD]);
-}
-/* Then: as hafti_io_wait_to_read. */
-static inline __attribute__((always_inline)) int
-hafti_io_await_arrival(hafti_io_descriptor_t *known, hafti_io_waiter_t *waiter,
-                       hafti_io_cell_t *cell) {
-    hafti_io_arrivals_t *arrivals = known->arrivals;
-    arrivals->waiter = waiter;
-    arrivals->task = cell->task;
-    int code = hafti_io_wait_to_read(known, waiter, cell);
-    if (HAFTI_IO_LIKELY(known->arrivals == arrivals))
-        arrivals->waiter = NULL;
-    return code;
 }
 /* The next bytes, of those that have arrived. */
 ssize_t hafti_io_uring_read_arrived(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,

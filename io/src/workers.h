@@ -22,7 +22,9 @@ typedef struct hafti_io_backend {
     /* Called on the stack of a task, which waits in it. */
     ssize_t (*operate)(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
     /* The same for the most frequent operations in a run that is alone: fewer frames on the stack
-       of a waiting task, and so fewer mispredicted returns when it goes on. NULL: use `operate`. */
+       of a waiting task, and so fewer mispredicted returns when it goes on. NULL: use `operate`.
+       On io_uring the first two save 0.3 us of a message of 8 us, and `exchange` 0.3 us more; on
+       epoll only `exchange` saves as much (bench/io, echo). */
     ssize_t (*read_lent)(hafti_io_runner_t *runner, int descriptor, const void **bytes);
     ssize_t (*write)(hafti_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
     /* Or by the two, one after the other: hafti_io_exchange_rest. */
@@ -74,7 +76,8 @@ struct hafti_io_worker {
     unsigned foreseen;      /* the first of `polled`, as many as their memory was asked for */
     bool shared;            /* the run is */
     /* It is not, nor is this a child of fork, nor is a close put off: operations and waits may take
-       short ways. */
+       short ways, which saves 0.7 us of a message of 9 us on epoll, and a fifth of the time of one
+       through a channel (bench/io, echo and channel). */
     bool plain;
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */

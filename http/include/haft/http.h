@@ -14,8 +14,8 @@
  *         return haft_http_run(server, &(haft_http_run_options_t){.port = 8080}) != 0;
  *     }
  *
- * A connection is a task of haft/io.h, which calls a handler for each request. So a handler may
- * wait anywhere while the other connections go on. Middleware (haft_http_use) handles the effects
+ * A connection is a task of haft/io.h, which calls a handler for each request; over HTTP/2 each
+ * request is one. So a handler may wait anywhere while the other connections go on. Middleware (haft_http_use) handles the effects
  * that handlers perform.
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
@@ -29,7 +29,8 @@
  * Results: 0, or a count, or a negative error number, as in haft/io.h. A text that a function
  * returns is a string that lives as long as the request. The library checks each message before a
  * handler sees it: one that is not HTTP/1.1 as RFC 9112 defines it is answered with an error, and
- * its connection ends.
+ * its connection ends; one that is not HTTP/2 as RFC 9113 defines it resets its stream, or ends its
+ * connection. Handlers answer both versions alike.
  *
  * Threads: one thread at a time builds a server. While the server serves, handlers run on the
  * threads of its run, and any thread may call haft_http_stop. Only the task that runs a request's
@@ -81,6 +82,7 @@ typedef struct haft_http_limits {
     /* From one address at a time; from one network of 64 bits for IPv6 (1000, but any number from
        the machine's own). Further ones are closed at once. Trusted proxies have no limit. */
     size_t connections_of_client;
+    size_t streams;    /* requests at a time on a connection of HTTP/2 (100); more: refused */
     int64_t idle_time; /* nanoseconds between two requests (75 s); then the connection is closed */
     int64_t head_time; /* from the first byte of a head to its last (10 s); later: 408 */
     int64_t body_time; /* of waiting for a body (10 s), plus what `least_rate` grants; later: 408 */
@@ -98,8 +100,8 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
  * Serves over TLS, with the certificates of this context (haft_tls_server_context), which must live
  * as long as the server; NULL: without TLS. haft_tls_reload then reads certificates again, while
  * the server serves. Clients have `head_time` for the handshake. The protocols of the context
- * become those that the server speaks. Call this before the server serves. -EPROTONOSUPPORT: the
- * library was built without OpenSSL; -ENOMEM.
+ * become those that the server speaks, HTTP/2 before HTTP/1.1. Call this before the server serves.
+ * -EPROTONOSUPPORT: the library was built without OpenSSL; -ENOMEM.
  */
 int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context);
 
@@ -255,6 +257,8 @@ haft_http_server_t *haft_http_group(haft_http_server_t *server, const char *pref
 
 const char *haft_http_method(const haft_http_request_t *request); /* "GET" */
 const char *haft_http_target(const haft_http_request_t *request); /* as it came: "/a%20b?c=d" */
+/* "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0". */
+const char *haft_http_version(const haft_http_request_t *request);
 /* What the part {name} of the route has matched, %-decoded; NULL: it has no such part, or there
    is no memory. */
 const char *haft_http_path(haft_http_request_t *request, const char *name);

@@ -80,6 +80,7 @@ class request {
     std::string_view peer() { return haft_http_peer(state); }
     std::string_view client_address() { return haft_http_client_address(state); }
     std::string_view target() const { return haft_http_target(state); }
+    std::string_view version() const { return haft_http_version(state); }
     /* What {name} of the route has taken; "" where the route has no such part. */
     std::string path(const char *name) const { return text_of(haft_http_path(state, name)); }
     std::optional<std::string_view> query(const char *name) const {
@@ -324,7 +325,7 @@ using next = std::function<void()>;
 struct limits {
     std::size_t request_line = 0, head = 0, fields = 0;
     std::uint64_t body = 0;
-    std::size_t connections = 0, connections_of_client = 0;
+    std::size_t connections = 0, connections_of_client = 0, streams = 0;
     std::chrono::nanoseconds idle_time = {}, head_time = {}, body_time = {}, write_time = {};
     std::uint64_t least_rate = 0;
     std::chrono::nanoseconds grace = {}, events_time = {};
@@ -500,6 +501,7 @@ class server : private detail::server_state, public routes {
         set.body = given.body;
         set.connections = given.connections;
         set.connections_of_client = given.connections_of_client;
+        set.streams = given.streams;
         set.idle_time = given.idle_time.count();
         set.head_time = given.head_time.count();
         set.body_time = given.body_time.count();

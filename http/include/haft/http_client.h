@@ -20,7 +20,8 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* Keeps connections to the servers that it has asked, for its next questions. For the tasks of any run; may be used
-   without one, too, where it blocks. */
+   without one, too, where it blocks. Over https, where the server speaks HTTP/2, the tasks that ask one origin at once
+   share a connection; it is kept until it ends. */
 typedef struct haft_http_client haft_http_client_t;
 /* What a server has answered. For one task at a time. */
 typedef struct haft_http_reply haft_http_reply_t;
@@ -29,8 +30,9 @@ typedef struct haft_http_client_options {
     size_t kept;   /* connections of an origin that wait for a question; 0: 8 */
     int redirects; /* that are followed in a row; 0: 10; negative: none */
     uint64_t body; /* bytes that haft_http_reply_body takes; 0: 16 MiB */
-    /* Of haft_tls_client_context, for https; it must live as long as the client. NULL: one that
-       trusts whom the system trusts. */
+    /* Of haft_tls_client_context, for https; it must live as long as the client, and gets the
+       protocols that the client speaks: HTTP/2 before HTTP/1.1. NULL: one that trusts whom the
+       system trusts. */
     haft_tls_context_t *tls;
     /* Without this, the client asks for compressed answers (Accept-Encoding), unless a question has
        that field itself, or Range, and decodes them. */
@@ -86,7 +88,8 @@ const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name);
    `body`; -EBADMSG: it is damaged, or was cut off. */
 ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size);
 ssize_t haft_http_reply_body(haft_http_reply_t *reply, char **body);
-/* The connection is kept if the body has been read to its end, and closed if not. NULL: nothing. */
+/* The connection is kept if the body has been read to its end, and closed if not; over HTTP/2 it is kept in any case.
+   NULL: nothing. */
 void haft_http_reply_free(haft_http_reply_t *reply);
 
 /* Declares a reply that is freed when the variable's block is left, also when the task is cancelled or fails. */

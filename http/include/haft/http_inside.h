@@ -55,8 +55,9 @@ typedef struct haft_http_counters {
     uint64_t connections; /* open now */
     /* By the first digit of their status; [0]: broken off before an answer began. */
     uint64_t requests[6];
-    uint64_t bytes;    /* of answers' bodies */
-    uint64_t duration; /* nanoseconds, of all requests */
+    uint64_t http2_requests; /* of all these */
+    uint64_t bytes;          /* of answers' bodies */
+    uint64_t duration;       /* nanoseconds, of all requests */
     /* Number of requests that took longer than the limit before, and at most this limit. */
     uint64_t durations[HAFT_HTTP_DURATIONS];
 } haft_http_counters_t;

@@ -305,6 +305,18 @@ haft_tls_t *haft_tls_new(haft_tls_context_t *context, int descriptor, const char
 
 /* ---- The handshake ---- */
 
+int haft_tls_offer(haft_tls_t *stream, const char *protocol) {
+    unsigned char list[256];
+    size_t size = strlen(protocol);
+    if (size == 0 || size > 255)
+        return -EINVAL;
+    if (stream == NULL)
+        return -ENOMEM;
+    list[0] = (unsigned char)size;
+    memcpy(list + 1, protocol, size);
+    return SSL_set_alpn_protos(stream->openssl, list, (unsigned)size + 1) == 0 ? 0 : -ENOMEM;
+}
+
 static int shake_hands(call_t *call) {
     haft_tls_t *stream = call->stream;
     int result = SSL_do_handshake(stream->openssl);

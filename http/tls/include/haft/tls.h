@@ -166,6 +166,9 @@ int haft_tls_write_all(haft_tls_t *stream, const void *buffer, size_t size);
 /* Writes everything, and then reads, as haft_io_exchange. A task that writes meanwhile waits until
    this has read. An error or a cancel during the wait ends the stream. */
 ssize_t haft_tls_exchange(haft_tls_t *stream, const void *buffer, size_t size, const void **bytes);
+/* For a client's stream before its handshake: offers this protocol alone (ALPN), whatever its
+   context offers. Returns 0, -EINVAL as for haft_tls_set_protocols, or -ENOMEM. */
+int haft_tls_offer(haft_tls_t *stream, const char *protocol);
 /* Tells the peer that nothing more is written (close_notify). It may still write. Returns 0 or an
    error. */
 int haft_tls_shutdown(haft_tls_t *stream);

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/* A connection of HTTP/2, and its streams as streams of bytes: http2_frames.h has the picture. */
+#include "http2_frames.h"
+
+#include <stdlib.h>
+
+const bool hafti_http_has_http2 = true;
+
+/* In a block of haft_io_lend, whose address is that of its bytes. */
+struct hafti_http2_piece {
+    char bytes[HAFT_IO_LENT_SIZE - 2 * sizeof(size_t)];
+    size_t size;
+    hafti_http2_piece_t *next;
+};
+_Static_assert(sizeof(hafti_http2_piece_t) == HAFT_IO_LENT_SIZE, "a piece fills a block");
+
+static void lock(hafti_http2_t *connection) {
+    pthread_mutex_lock(&connection->mutex);
+}
+
+static void unlock(hafti_http2_t *connection) {
+    pthread_mutex_unlock(&connection->mutex);
+}
+
+/* ---- The connection ---- */
+
+void hafti_http2_fail(hafti_http2_t *connection, int code) {
+    if (connection->error == 0)
+        connection->error = code;
+    for (hafti_http2_stream_t *stream = connection->streams; stream != NULL;
+         stream = stream->next) {
+        haft_io_event_set(&stream->gone);
+        haft_io_event_set(&stream->readable);
+        haft_io_event_set(&stream->writable);
+    }
+}
+
+/* Whether there is something to put into the block. */
+static bool has_frame(hafti_http2_t *connection) {
+    if (connection->pending_size != 0)
+        return true;
+    ssize_t size = nghttp2_session_mem_send(connection->session, &connection->pending);
+    if (size < 0)
+        hafti_http2_fail(connection, -ENOMEM);
+    connection->pending_size = size > 0 ? (size_t)size : 0;
+    return size > 0;
+}
+
+void hafti_http2_pump(hafti_http2_t *connection) {
+    while (connection->error == 0 && connection->size != HAFT_IO_LENT_SIZE &&
+           has_frame(connection)) {
+        if (connection->block == NULL && (connection->block = haft_io_lend()) == NULL) {
+            hafti_http2_fail(connection, -ENOMEM);
+            break;
+        }
+        size_t size = HAFT_IO_LENT_SIZE - connection->size;
+        if (size > connection->pending_size)
+            size = connection->pending_size;
+        memcpy(connection->block + connection->size, connection->pending, size);
+        connection->size += size;
+        connection->pending += size;
+        connection->pending_size -= size;
+    }
+    if (connection->size != 0)
+        connection->wake_writer(connection);
+}
+
+int hafti_http2_receive(hafti_http2_t *connection, const void *bytes, size_t size) {
+    ssize_t used = nghttp2_session_mem_recv(connection->session, bytes, size);
+    if (used == NGHTTP2_ERR_NOMEM)
+        return -ENOMEM;
+    return used < 0 ? -EPROTO : 0;
+}
+
+void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code) {
+    nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE, id, code);
+}
+
+/* ---- What comes ---- */
+
+static hafti_http2_stream_t *stream_of(nghttp2_session *session, int32_t id) {
+    return nghttp2_session_get_stream_user_data(session, id);
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
+                     void *connection) {
+    hafti_http2_stream_t *stream = stream_of(session, frame->hd.stream_id);
+    hafti_http_text_t name_text = {(const char *)name, name_size};
+    hafti_http_text_t value_text = {(const char *)value, value_size};
+    (void)flags, (void)connection;
+    if (stream == NULL)
+        return 0;
+    if (stream->has_head)
+        return hafti_http2_put_trailer(stream, name_text, value_text)
+                   ? 0
+                   : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    hafti_http2_put_field(stream, name_text, value_text);
+    return 0;
+}
+
+/* The peer has said all: the end is known before the head is judged. */
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *argument) {
+    hafti_http2_t *connection = argument;
+    bool is_headers = frame->hd.type == NGHTTP2_HEADERS;
+    if (!is_headers && frame->hd.type != NGHTTP2_DATA)
+        return 0;
+    hafti_http2_stream_t *stream = stream_of(session, frame->hd.stream_id);
+    if (stream == NULL)
+        return 0;
+    if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
+        stream->has_come = true;
+        haft_io_event_set(&stream->readable);
+    }
+    if (is_headers && !stream->has_head)
+        connection->head_has_come(connection, stream);
+    return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
+                   size_t size, void *argument) {
+    hafti_http2_t *connection = argument;
+    hafti_http2_stream_t *stream = stream_of(session, id);
+    (void)flags;
+    connection->note_progress(connection);
+    if (stream == NULL)
+        return nghttp2_session_consume(session, id, size) != 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+    stream->unread += size;
+    for (size_t part; size != 0; bytes += part, size -= part) {
+        hafti_http2_piece_t *piece = *stream->last;
+        if (piece == NULL || piece->size == sizeof piece->bytes) {
+            if (piece != NULL)
+                stream->last = &piece->next;
+            piece = haft_io_lend();
+            if (piece == NULL)
+                return NGHTTP2_ERR_CALLBACK_FAILURE;
+            piece->size = 0;
+            piece->next = NULL;
+            *stream->last = piece;
+        }
+        part = sizeof piece->bytes - piece->size;
+        part = part < size ? part : size;
+        memcpy(piece->bytes + piece->size, bytes, part);
+        piece->size += part;
+    }
+    haft_io_event_set(&stream->readable);
+    return 0;
+}
+
+/* Such a field makes the message malformed (9113, 8.2.1); by itself nghttp2 would leave it out. */
+static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
+                             const uint8_t *name, size_t name_size, const uint8_t *value,
+                             size_t value_size, uint8_t flags, void *connection) {
+    (void)session, (void)name, (void)name_size, (void)value, (void)value_size, (void)flags;
+    hafti_http2_reset(connection, frame->hd.stream_id, NGHTTP2_PROTOCOL_ERROR);
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
+int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection) {
+    hafti_http2_stream_t *stream = stream_of(session, id);
+    (void)connection;
+    if (stream == NULL)
+        return 0;
+    stream->is_closed = true;
+    if (code != NGHTTP2_NO_ERROR || !stream->has_come || !stream->has_ended)
+        haft_io_event_set(&stream->gone);
+    haft_io_event_set(&stream->readable);
+    haft_io_event_set(&stream->writable);
+    return 0;
+}
+
+int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *callbacks,
+                      bool is_client) {
+    nghttp2_option *option = NULL;
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
+    pthread_mutex_init(&connection->mutex, NULL);
+    if (nghttp2_option_new(&option) != 0)
+        return -ENOMEM;
+    nghttp2_option_set_no_auto_window_update(option, 1);
+    int code =
+        is_client
+            ? nghttp2_session_client_new2(&connection->session, callbacks, connection, option)
+            : nghttp2_session_server_new2(&connection->session, callbacks, connection, option);
+    nghttp2_option_del(option);
+    if (code == 0)
+        code = nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
+                                                     HAFTI_HTTP2_WINDOW);
+    return code == 0 ? 0 : -ENOMEM;
+}
+
+void hafti_http2_end(hafti_http2_t *connection) {
+    nghttp2_session_del(connection->session);
+    haft_io_give_back(connection->block);
+    pthread_mutex_destroy(&connection->mutex);
+}
+
+/* ---- Streams of bytes ---- */
+
+static hafti_http2_stream_t *of(hafti_http_stream_t *bytes) {
+    return (hafti_http2_stream_t *)bytes;
+}
+
+/* Waits with the mutex until the event is set. */
+static int wait_for(hafti_http2_stream_t *stream, haft_io_event_t *event) {
+    hafti_http2_t *connection = stream->connection;
+    haft_io_event_clear(event);
+    return connection->wait(connection, stream, event);
+}
+
+/* Lets the peer send as many bytes again. */
+static void consume(hafti_http2_stream_t *stream, size_t size) {
+    stream->unread -= size;
+    nghttp2_session_consume(stream->connection->session, stream->id, size);
+}
+
+static ssize_t take_piece(hafti_http2_stream_t *stream, const void **bytes) {
+    hafti_http2_piece_t *piece = stream->pieces;
+    stream->pieces = piece->next;
+    if (stream->pieces == NULL)
+        stream->last = &stream->pieces;
+    *bytes = piece->bytes;
+    consume(stream, piece->size);
+    hafti_http2_pump(stream->connection);
+    return (ssize_t)piece->size;
+}
+
+/* The trailers are there before the end is. */
+static ssize_t read_end(hafti_http2_stream_t *stream) {
+    if (!stream->has_come)
+        return -ECONNRESET;
+    stream->message->trailers = stream->trailers;
+    stream->message->trailers_size = stream->trailers_size;
+    return 0;
+}
+
+static ssize_t read_lent(hafti_http_stream_t *bytes, const void **lent) {
+    hafti_http2_stream_t *stream = of(bytes);
+    ssize_t got = 0;
+    haft_io_give_back(*lent);
+    *lent = NULL;
+    lock(stream->connection);
+    while (got == 0 && stream->pieces == NULL && !stream->has_come && !stream->is_closed)
+        got = stream->connection->error != 0 ? -ECONNRESET : wait_for(stream, &stream->readable);
+    if (got == 0)
+        got = stream->pieces != NULL ? take_piece(stream, lent) : read_end(stream);
+    unlock(stream->connection);
+    stream->connection->settle(stream->connection);
+    return got;
+}
+
+int hafti_http2_await_head(hafti_http2_stream_t *stream) {
+    int code = 0;
+    while (code == 0 && !stream->has_head)
+        code = stream->is_closed || stream->connection->error != 0
+                   ? -ECONNRESET
+                   : wait_for(stream, &stream->readable);
+    return code;
+}
+
+/* Also where the task is unwound while it waits: its bytes are gone then. */
+static void withdraw(hafti_http2_stream_t *const *writing) {
+    hafti_http2_stream_t *stream = *writing;
+    lock(stream->connection);
+    stream->out = NULL;
+    stream->out_size = 0;
+    unlock(stream->connection);
+}
+
+static bool is_taken(const hafti_http2_stream_t *stream) {
+    return stream->out_size == 0 && (!stream->ends || stream->has_ended);
+}
+
+static int write_locked(hafti_http2_stream_t *stream) {
+    hafti_http2_t *connection = stream->connection;
+    int code = stream->head != NULL ? hafti_http2_submit_answer(stream) : 0;
+    if (code != 0)
+        return code;
+    nghttp2_session_resume_data(connection->session, stream->id);
+    hafti_http2_pump(connection);
+    while (code == 0 && !is_taken(stream))
+        code = stream->is_closed || connection->error != 0 ? -ECONNRESET
+                                                           : wait_for(stream, &stream->writable);
+    return code;
+}
+
+/* With no bytes, it is the head that is sent, or the end. */
+static int write_all(hafti_http_stream_t *bytes, const void *buffer, size_t size) {
+    hafti_http2_stream_t *stream = of(bytes);
+    __attribute__((cleanup(withdraw), unused)) hafti_http2_stream_t *writing = stream;
+    lock(stream->connection);
+    stream->out = buffer;
+    stream->out_size = size;
+    stream->ends = stream->ends || stream->is_last;
+    int code = write_locked(stream);
+    unlock(stream->connection);
+    stream->connection->settle(stream->connection);
+    return code;
+}
+
+static ssize_t exchange(hafti_http_stream_t *bytes, const void *buffer, size_t size,
+                        const void **lent) {
+    int code = write_all(bytes, buffer, size);
+    return code == 0 ? read_lent(bytes, lent) : code;
+}
+
+static int shut_down(hafti_http_stream_t *bytes, int how) {
+    hafti_http2_stream_t *stream = of(bytes);
+    if (how == SHUT_RD)
+        return 0;
+    stream->is_last = true;
+    return write_all(bytes, NULL, 0);
+}
+
+/* The stream ends with its task. */
+static void do_nothing(hafti_http_stream_t *bytes) {
+    (void)bytes;
+}
+
+static const hafti_http_stream_operations_t operations = {
+    .read_lent = read_lent,
+    .exchange = exchange,
+    .write_all = write_all,
+    .shutdown = shut_down,
+    .close = do_nothing,
+};
+
+void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *connection, int32_t id) {
+    stream->bytes = *connection->below; /* what is known of the peer */
+    stream->bytes.operations = &operations;
+    stream->bytes.lent = NULL;
+    stream->bytes.at = stream->bytes.end = NULL;
+    stream->bytes.gone = &stream->gone;
+    stream->connection = connection;
+    stream->id = id;
+    stream->last = &stream->pieces;
+    stream->message->fields = stream->fields;
+    stream->next = connection->streams;
+    stream->back = &connection->streams;
+    if (stream->next != NULL)
+        stream->next->back = &stream->next;
+    connection->streams = stream;
+    nghttp2_session_set_stream_user_data(connection->session, id, stream);
+}
+
+static void give_pieces_back(hafti_http2_stream_t *stream) {
+    while (stream->pieces != NULL) {
+        hafti_http2_piece_t *piece = stream->pieces;
+        stream->pieces = piece->next;
+        haft_io_give_back(piece);
+    }
+    haft_io_give_back(stream->bytes.lent);
+    free(stream->trailers);
+}
+
+void hafti_http2_stream_end(hafti_http2_stream_t *stream, uint32_t code) {
+    hafti_http2_t *connection = stream->connection;
+    *stream->back = stream->next;
+    if (stream->next != NULL)
+        stream->next->back = stream->back;
+    if (!stream->is_closed) {
+        nghttp2_session_set_stream_user_data(connection->session, stream->id, NULL);
+        if (!stream->has_come || !stream->has_ended)
+            hafti_http2_reset(connection, stream->id, code);
+    }
+    consume(stream, stream->unread);
+    give_pieces_back(stream);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* In place of the other files of HTTP/2, where nghttp2 is not installed: neither server nor client
+   agrees on it. */
+#include "client.h"
+
+const bool hafti_http_has_http2 = false;
+
+bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
+                       hafti_http_link_t *link, bool has_preface) {
+    (void)server, (void)stream, (void)link, (void)has_preface;
+    return false;
+}
+
+int hafti_http2_open(haft_http_reply_t *reply, bool anew) {
+    (void)anew;
+    return hafti_http_connect(reply);
+}
+
+void hafti_http2_free_origins(haft_http_client_t *client) {
+    (void)client;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of HTTP/2 share.
+ *
+ * A connection has a session of nghttp2, which turns bytes into frames and back. Whoever has the
+ * mutex may use it: tasks of requests, which may run on several threads, and those that read and
+ * write. Nobody waits with the mutex.
+ *
+ * A stream is a hafti_http_stream_t like a connection, so that messages read their bodies from it
+ * and write them to it:
+ *
+ *     a task writes -> out -> (nghttp2) -> block of the connection -> its writer
+ *     its reader -> (nghttp2) -> pieces -> a task reads
+ *
+ * A write waits until nghttp2 has taken all bytes, as far as the peer's windows allow and the block
+ * has room: this is the back-pressure. What was read is taken off the windows when a task takes it.
+ *
+ * | field       | means                                                                            |
+ * |-------------|----------------------------------------------------------------------------------|
+ * | has_head    | the head of the peer's message has come; further fields are trailers             |
+ * | has_come    | all of the peer's message has; `pieces` may have some of it                      |
+ * | ends        | nothing is written behind `out`                                                  |
+ * | has_ended   | nghttp2 has the end of this side's message                                       |
+ * | is_closed   | nghttp2 knows the stream no more; it was reset unless both of the above hold     |
+ */
+#ifndef HAFT_HTTP2_FRAMES_H
+#define HAFT_HTTP2_FRAMES_H
+
+#include "http2.h"
+
+#include <nghttp2/nghttp2.h>
+
+typedef struct hafti_http2 hafti_http2_t;
+typedef struct hafti_http2_stream hafti_http2_stream_t;
+typedef struct hafti_http2_piece hafti_http2_piece_t;
+
+enum {
+    HAFTI_HTTP2_WINDOW =
+        256 * 1024, /* bytes of bodies on a connection that no task has taken yet */
+};
+
+struct hafti_http2_stream {
+    hafti_http_stream_t bytes; /* the first, for who gets its address */
+    hafti_http2_t *connection;
+    hafti_http2_stream_t *next, **back; /* in its list */
+    hafti_http_message_t *message;      /* that the peer sends */
+    int32_t id;                         /* 0: it has not begun */
+    int code;                           /* what is said of the head */
+    bool has_head, has_come, ends, has_ended, is_closed;
+    bool is_last;                        /* the next write is; of the task that writes */
+    hafti_http2_piece_t *pieces, **last; /* of the body */
+    size_t unread;                       /* bytes in them */
+    char *trailers;                      /* as hafti_http_message_t has them */
+    size_t trailers_size;
+    const char *out; /* what a task that waits has to write */
+    size_t out_size;
+    nghttp2_nv *head; /* that was not given to nghttp2 yet; in the request's memory */
+    size_t head_count;
+    bool has_body;            /* the head has one */
+    nghttp2_nv *trailers_out; /* likewise */
+    size_t trailers_out_count;
+    bool is_waiting; /* a task of a client's, for another that reads */
+    haft_io_event_t readable, writable, gone;
+    hafti_http_field_t fields[HAFTI_HTTP_FIELDS];
+};
+
+struct hafti_http2 {
+    pthread_mutex_t mutex; /* of all that follows, and of the streams */
+    nghttp2_session *session;
+    hafti_http_stream_t *below;
+    hafti_http2_stream_t *streams;
+    char *block; /* lent: frames that are to be written */
+    size_t size;
+    const uint8_t *pending; /* nghttp2's: what of the last frame did not fit */
+    size_t pending_size;
+    int error; /* with which the connection has ended */
+
+    /* The peer's head is there, and a stream's message has it. */
+    void (*head_has_come)(hafti_http2_t *connection, hafti_http2_stream_t *stream);
+    /* The block has frames. */
+    void (*wake_writer)(hafti_http2_t *connection);
+    /* A DATA frame has gone, or come, with some bytes. */
+    void (*note_progress)(hafti_http2_t *connection);
+    /* Waits for one of the stream's events with the mutex unlocked; 0, or an error. It may return
+       earlier. */
+    int (*wait)(hafti_http2_t *connection, hafti_http2_stream_t *stream, haft_io_event_t *event);
+    /* Called without the mutex when a task has done something with a stream. */
+    void (*settle)(hafti_http2_t *connection);
+};
+
+/* ---- http2.c ---- */
+
+/* Makes the session, with the callbacks that `callbacks` lacks: 0 or -ENOMEM. */
+int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *callbacks,
+                      bool is_client);
+void hafti_http2_end(hafti_http2_t *connection);
+/* The following ones are called with the mutex, and hafti_http2_pump not by a callback of nghttp2. */
+/* Moves frames to the block as far as it has room. */
+void hafti_http2_pump(hafti_http2_t *connection);
+/* Takes `size` bytes that have come: 0, or an error of the session. */
+int hafti_http2_receive(hafti_http2_t *connection, const void *bytes, size_t size);
+/* The connection has come to its end: whoever waits for a stream learns that. */
+void hafti_http2_fail(hafti_http2_t *connection, int code);
+/* `stream` is zeroed, and has a message that has begun. */
+void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *connection, int32_t id);
+/* The callback for a stream that nghttp2 closes. */
+int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection);
+/* Of a stream that no task uses any more. Resets it, if it has not ended. */
+void hafti_http2_stream_end(hafti_http2_stream_t *stream, uint32_t code);
+/* Waits until the head has come: 0, or an error. */
+int hafti_http2_await_head(hafti_http2_stream_t *stream);
+void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code);
+
+/* ---- http2_head.c ---- */
+
+/* Adds a field that has come to the head; what is too much is noted in the message's status. */
+void hafti_http2_put_field(hafti_http2_stream_t *stream, hafti_http_text_t name,
+                           hafti_http_text_t value);
+/* A field of the trailers; false: they have no room. */
+bool hafti_http2_put_trailer(hafti_http2_stream_t *stream, hafti_http_text_t name,
+                             hafti_http_text_t value);
+/* The head is complete: 0 or -EBADMSG. */
+int hafti_http2_check_head(hafti_http2_stream_t *stream);
+/* A field for nghttp2, which copies both, and writes names in small letters. */
+nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);
+#define HAFTI_HTTP2_FIELD(name, text, size)                                                        \
+    hafti_http2_field((hafti_http_text_t){name, sizeof name - 1}, (hafti_http_text_t){text, size})
+/* Gives the head of an answer that waits to nghttp2: 0 or -ENOMEM. */
+int hafti_http2_submit_answer(hafti_http2_stream_t *stream);
+/* Bytes of the body of what a stream sends. */
+ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
+                              uint32_t *flags, nghttp2_data_source *source, void *connection);
+extern const hafti_http_framing_t hafti_http2_framing;
+
+#endif

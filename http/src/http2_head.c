@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Heads of HTTP/2: fields that have come become a message as one of HTTP/1 is, and an answer's
+ * become those of nghttp2. What RFC 9113 forbids of names, values and pseudo fields nghttp2 has
+ * refused before; limits, and what it leaves open, are checked here and in message.c.
+ */
+#include "http2_frames.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- What has come ---- */
+
+/* Copies it to the head, with a '\0' behind it; there is room for that. */
+static uint16_t put(hafti_http_message_t *message, hafti_http_text_t text) {
+    size_t at = message->head;
+    memcpy(message->block + at, text.bytes, text.size);
+    message->block[at + text.size] = '\0';
+    message->head = at + text.size + 1;
+    return (uint16_t)at;
+}
+
+/* Some say the authority a second time, as Host (9113, 8.3.1). */
+static bool repeats_host(const hafti_http_message_t *message, hafti_http_text_t name,
+                         hafti_http_text_t value) {
+    size_t from = 0;
+    hafti_http_text_t host;
+    return hafti_http_same(name.bytes, name.size, "host") &&
+           hafti_http_message_field(message, "host", &from, &host) && host.size == value.size &&
+           memcmp(host.bytes, value.bytes, value.size) == 0;
+}
+
+static void put_named(hafti_http_message_t *message, hafti_http_text_t name,
+                      hafti_http_text_t value) {
+    if (repeats_host(message, name, value))
+        return;
+    if (message->field_count == message->limits->fields) {
+        message->status = 431;
+        return;
+    }
+    message->fields[message->field_count++] =
+        (hafti_http_field_t){.name = put(message, name),
+                             .name_size = (uint16_t)name.size,
+                             .value = put(message, value),
+                             .value_size = (uint16_t)value.size};
+}
+
+/* HTTP_GET and the like; those of other protocols, which the parser knows, too, are none. */
+static int method_of(hafti_http_text_t text) {
+    for (int method = HTTP_DELETE; method <= HTTP_SOURCE; method++)
+        if (method != HTTP_PRI &&
+            strlen(llhttp_method_name((llhttp_method_t)method)) == text.size &&
+            memcmp(llhttp_method_name((llhttp_method_t)method), text.bytes, text.size) == 0)
+            return method;
+    return -1;
+}
+
+static void put_pseudo(hafti_http_message_t *message, hafti_http_text_t name,
+                       hafti_http_text_t value) {
+    static const hafti_http_text_t host = {"host", 4};
+    if (hafti_http_same(name.bytes, name.size, ":path")) {
+        if (value.size > message->limits->request_line)
+            message->status = 414;
+        message->target_size = value.size;
+        message->target = put(message, value);
+    } else if (hafti_http_same(name.bytes, name.size, ":authority")) {
+        put_named(message, host, value);
+    } else if (hafti_http_same(name.bytes, name.size, ":method")) {
+        int method = method_of(value);
+        if (method < 0)
+            message->status = 501;
+        else
+            message->parser.method = (uint8_t)method;
+    } else if (hafti_http_same(name.bytes, name.size, ":status")) {
+        message->parser.status_code = (uint16_t)strtoul(value.bytes, NULL, 10);
+    }
+}
+
+/* After the first error, nothing more is kept. */
+void hafti_http2_put_field(hafti_http2_stream_t *stream, hafti_http_text_t name,
+                           hafti_http_text_t value) {
+    hafti_http_message_t *message = stream->message;
+    if (message->status == 0 && name.size + value.size + 4 > message->limits->head - message->head)
+        message->status = 431;
+    if (message->status != 0)
+        return;
+    if (*name.bytes == ':')
+        put_pseudo(message, name, value);
+    else
+        put_named(message, name, value);
+}
+
+bool hafti_http2_put_trailer(hafti_http2_stream_t *stream, hafti_http_text_t name,
+                             hafti_http_text_t value) {
+    size_t room = stream->message->limits->head, used = stream->trailers_size;
+    if (name.size + value.size + 2 > room - used)
+        return false;
+    if (stream->trailers == NULL && (stream->trailers = malloc(room)) == NULL)
+        return false;
+    stream->trailers_size +=
+        (size_t)snprintf(stream->trailers + used, room - used, "%.*s%c%.*s", (int)name.size,
+                         name.bytes, '\0', (int)value.size, value.bytes) +
+        1;
+    return true;
+}
+
+/* The target of CONNECT is the authority (9113, 8.5). */
+static void take_authority(hafti_http_message_t *message) {
+    size_t from = 0;
+    hafti_http_text_t host = {"", 0};
+    if (hafti_http_message_field(message, "host", &from, &host)) {
+        message->target = (size_t)(host.bytes - message->block);
+        message->target_size = host.size;
+    }
+}
+
+int hafti_http2_check_head(hafti_http2_stream_t *stream) {
+    hafti_http_message_t *message = stream->message;
+    stream->has_head = true;
+    message->memory = message->head;
+    message->parser.http_major = 2;
+    if (message->status != 0)
+        return message->error = -EBADMSG;
+    if (message->parser.method == HTTP_CONNECT)
+        take_authority(message);
+    else if (!stream->has_come)
+        message->body = HAFTI_HTTP_UNTIL_CLOSE;
+    return hafti_http_message_check(message);
+}
+
+/* ---- What is answered ---- */
+
+static hafti_http2_stream_t *stream_of(haft_http_request_t *request) {
+    return (hafti_http2_stream_t *)request->message.stream;
+}
+
+nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value) {
+    return (nghttp2_nv){.name = (uint8_t *)name.bytes,
+                        .namelen = name.size,
+                        .value = (uint8_t *)value.bytes,
+                        .valuelen = value.size};
+}
+
+static size_t count_lines(const char *lines, size_t size) {
+    size_t count = 0;
+    for (size_t i = 0; i < size; i++)
+        count += lines[i] == '\n';
+    return count;
+}
+
+/* Fields that only HTTP/1 has (9113, 8.2.2), besides those that no handler may set. */
+static bool is_of_connection(hafti_http_text_t name) {
+    return hafti_http_same(name.bytes, name.size, "Upgrade") ||
+           hafti_http_same(name.bytes, name.size, "Proxy-Connection");
+}
+
+/* Lines of an answer as fields: how many. */
+static size_t read_lines(const char *lines, size_t size, nghttp2_nv *fields) {
+    size_t count = 0;
+    for (size_t at = 0; at < size;) {
+        const char *line = lines + at, *colon = memchr(line, ':', size - at);
+        const char *line_end = memchr(colon, '\r', (size_t)(lines + size - colon));
+        hafti_http_text_t name = {line, (size_t)(colon - line)};
+        hafti_http_text_t value = {colon + 2, (size_t)(line_end - colon - 2)};
+        if (!is_of_connection(name))
+            fields[count++] = hafti_http2_field(name, value);
+        at = (size_t)(line_end + 2 - lines);
+    }
+    return count;
+}
+
+enum { OWN_FIELDS = 4, NUMBERS = 64 };
+
+/* The fields, in the request's memory. It is given to nghttp2 with what is sent first, so that 100
+   (Continue) may come before it. */
+static int make_head(haft_http_request_t *request, const char *type, uint64_t size) {
+    hafti_http2_stream_t *stream = stream_of(request);
+    const hafti_http_answer_t *answer = &request->answer;
+    bool has_size =
+        size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304;
+    size_t most = OWN_FIELDS + count_lines(answer->fields, answer->fields_size);
+    char *text = haft_http_allocate(request, NUMBERS);
+    nghttp2_nv *fields = haft_http_allocate(request, most * sizeof *fields);
+    if (text == NULL || fields == NULL)
+        return -ENOMEM;
+    hafti_http_put_now(text);
+    int status_size = snprintf(text + 30, 5, "%03d", answer->status);
+    int length_size = snprintf(text + 40, 21, "%llu", (unsigned long long)size);
+    size_t count = 0;
+    fields[count++] = HAFTI_HTTP2_FIELD(":status", text + 30, (size_t)status_size);
+    fields[count++] = HAFTI_HTTP2_FIELD("date", text, HAFTI_HTTP_DATE);
+    if (has_size)
+        fields[count++] = HAFTI_HTTP2_FIELD("content-length", text + 40, (size_t)length_size);
+    if (type != NULL)
+        fields[count++] = HAFTI_HTTP2_FIELD("content-type", type, strlen(type));
+    count += read_lines(answer->fields, answer->fields_size, fields + count);
+    stream->head = fields;
+    stream->head_count = count;
+    stream->has_body = !answer->without_body && size != 0;
+    return 0;
+}
+
+int hafti_http2_submit_answer(hafti_http2_stream_t *stream) {
+    nghttp2_data_provider body = {.read_callback = hafti_http2_read_body};
+    int code = nghttp2_submit_response(stream->connection->session, stream->id, stream->head,
+                                       stream->head_count, stream->has_body ? &body : NULL);
+    stream->head = NULL;
+    if (!stream->has_body)
+        stream->ends = stream->has_ended = true;
+    return code == 0 ? 0 : -ENOMEM;
+}
+
+/* Of nothing but what the task that waits has to write; more follows when it writes again. */
+ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
+                              uint32_t *flags, nghttp2_data_source *source, void *argument) {
+    hafti_http2_t *connection = argument;
+    hafti_http2_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
+    (void)source;
+    if (stream == NULL)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (stream->out_size == 0 && !stream->ends)
+        return NGHTTP2_ERR_DEFERRED;
+    size = size < stream->out_size ? size : stream->out_size;
+    if (size != 0) {
+        memcpy(into, stream->out, size);
+        connection->note_progress(connection);
+        stream->out += size;
+        stream->out_size -= size;
+    }
+    if (stream->out_size != 0)
+        return (ssize_t)size;
+    if (stream->ends) {
+        stream->has_ended = true;
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (stream->trailers_out_count != 0) {
+            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+            nghttp2_submit_trailer(session, id, stream->trailers_out, stream->trailers_out_count);
+        }
+    }
+    haft_io_event_set(&stream->writable);
+    return (ssize_t)size;
+}
+
+/* In no frame of its own: nghttp2 divides what is there. */
+static int gather_piece(haft_http_request_t *request, const void *bytes, size_t size) {
+    return hafti_http_answer_gather(request, bytes, size);
+}
+
+static int make_end(haft_http_request_t *request) {
+    hafti_http2_stream_t *stream = stream_of(request);
+    const hafti_http_answer_t *answer = &request->answer;
+    size_t count = count_lines(answer->trailers, answer->trailers_size);
+    nghttp2_nv *fields = count != 0 ? haft_http_allocate(request, count * sizeof *fields) : NULL;
+    if (count != 0 && fields == NULL)
+        return -ENOMEM;
+    stream->is_last = true;
+    stream->trailers_out = fields;
+    stream->trailers_out_count = read_lines(answer->trailers, answer->trailers_size, fields);
+    return 0;
+}
+
+/* Of CONNECT; no upgrade is offered here. */
+static int become_stream(haft_http_request_t *request, const char *line, const char *protocol) {
+    (void)line, (void)protocol;
+    return make_head(request, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+}
+
+static int say_continue(haft_http_request_t *request) {
+    hafti_http2_stream_t *stream = stream_of(request);
+    hafti_http2_t *connection = stream->connection;
+    nghttp2_nv status = HAFTI_HTTP2_FIELD(":status", "100", 3);
+    pthread_mutex_lock(&connection->mutex);
+    int code = nghttp2_submit_headers(connection->session, NGHTTP2_FLAG_NONE, stream->id, NULL,
+                                      &status, 1, NULL);
+    hafti_http2_pump(connection);
+    pthread_mutex_unlock(&connection->mutex);
+    return code < 0 ? -ENOMEM : 0;
+}
+
+const hafti_http_framing_t hafti_http2_framing = {
+    .head = make_head,
+    .piece = gather_piece,
+    .end = make_end,
+    .become_stream = become_stream,
+    .say_continue = say_continue,
+};

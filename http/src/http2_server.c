@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server's connection of HTTP/2. Its task opens a scope, in which it reads; a second task writes,
+ * and each request is a third. They end in this order: the reader, when the client has gone or
+ * nghttp2 wants no more of it; requests, which learn of that; and the writer, when nothing is left.
+ *
+ * What costs the server more than the client: each frame takes a credit, which bytes of bodies and
+ * requests that are answered give back, and time. Who has none left asks for nothing, and is sent
+ * away. The tasks of requests are counted, also where their streams have been reset, so that no
+ * sequence of frames has more at a time than the limit.
+ */
+#include "http2_frames.h"
+
+#include <stdlib.h>
+
+enum { CREDIT = 1000, CREDIT_A_SECOND = 100 };
+
+typedef struct connection connection_t;
+
+/* A request, and its stream. */
+typedef struct request {
+    hafti_http2_stream_t stream; /* the first, for who gets its address */
+    haft_http_request_t request;
+    struct request *next; /* whose head has come, too */
+} request_t;
+
+struct connection {
+    hafti_http2_t frames;            /* the first, likewise */
+    haft_io_on_failure_t on_failure; /* of a handler */
+    haft_http_server_t *server;
+    haft_io_event_t to_write;
+    int32_t newest;               /* stream that the client has begun */
+    size_t requests;              /* that have not ended */
+    request_t *arrived, **behind; /* heads that have come */
+    int64_t head_since;           /* when a head has begun that is not complete; 0: there is none */
+    int64_t idle_since;           /* when the last request has ended */
+    int64_t credit, credited_at;
+    bool is_over;   /* nobody reads any more */
+    bool is_ending; /* no request is taken any more */
+    bool is_broken; /* and not because the client or the server wanted to stop */
+};
+
+/* ---- What the session says ---- */
+
+static void wake_writer(hafti_http2_t *frames) {
+    haft_io_event_set(&((connection_t *)frames)->to_write);
+}
+
+static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
+    (void)stream;
+    pthread_mutex_unlock(&frames->mutex);
+    int code = haft_io_event_wait(event);
+    pthread_mutex_lock(&frames->mutex);
+    return code;
+}
+
+/* The writer does what there is to do. */
+static void settle(hafti_http2_t *frames) {
+    (void)frames;
+}
+
+static void earn(connection_t *connection, int64_t credit) {
+    connection->credit += credit;
+    if (connection->credit > CREDIT)
+        connection->credit = CREDIT;
+}
+
+static void note_progress(hafti_http2_t *frames) {
+    earn((connection_t *)frames, 2);
+}
+
+/* Ends the connection when its streams have ended, or at once where the client is to blame. */
+static void go_away(connection_t *connection, uint32_t code) {
+    nghttp2_session *session = connection->frames.session;
+    if (code != NGHTTP2_NO_ERROR)
+        nghttp2_session_terminate_session(session, code);
+    else if (!connection->is_ending)
+        nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE,
+                              nghttp2_session_get_last_proc_stream_id(session), code, NULL, 0);
+    connection->is_ending = true;
+    connection->is_broken |= code != NGHTTP2_NO_ERROR;
+    hafti_http2_pump(&connection->frames);
+    wake_writer(&connection->frames);
+}
+
+static bool has_credit(connection_t *connection) {
+    if (--connection->credit >= 0)
+        return true;
+    int64_t now = haft_io_now();
+    earn(connection, (now - connection->credited_at) / (HAFT_IO_SECOND / CREDIT_A_SECOND));
+    connection->credited_at = now;
+    return connection->credit >= 0;
+}
+
+/* 9113, 5.1.1: a client does not go back to streams that it has skipped. */
+static bool goes_back(const connection_t *connection, const nghttp2_frame_hd *frame) {
+    return frame->type == NGHTTP2_HEADERS && frame->stream_id <= connection->newest &&
+           nghttp2_session_find_stream(connection->frames.session, frame->stream_id) == NULL;
+}
+
+static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *frame, void *argument) {
+    connection_t *connection = argument;
+    (void)session;
+    return has_credit(connection) && !goes_back(connection, frame) ? 0
+                                                                   : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* One whose memory is missing, or that would be one too many, was not begun. */
+static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, void *argument) {
+    connection_t *connection = argument;
+    int32_t id = frame->hd.stream_id;
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return 0;
+    connection->head_since = haft_io_now();
+    connection->newest = id;
+    request_t *made =
+        connection->requests < connection->server->limits.streams ? calloc(1, sizeof *made) : NULL;
+    if (made != NULL)
+        hafti_http_request_begin(&made->request, connection->server, &made->stream.bytes);
+    if (made == NULL || made->request.message.block == NULL) {
+        free(made);
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+        return 0;
+    }
+    connection->requests++;
+    made->request.framing = &hafti_http2_framing;
+    made->stream.message = &made->request.message;
+    hafti_http2_stream_begin(&made->stream, &connection->frames, id);
+    return 0;
+}
+
+/* Of one that has no task. */
+static void drop_request(request_t *request) {
+    connection_t *connection = (connection_t *)request->stream.connection;
+    hafti_http2_stream_end(&request->stream, NGHTTP2_NO_ERROR);
+    hafti_http_request_end(&request->request);
+    free(request);
+    connection->requests--;
+}
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *argument) {
+    request_t *request = nghttp2_session_get_stream_user_data(session, id);
+    hafti_http2_note_close(session, id, code, argument);
+    if (request != NULL && !request->stream.has_head)
+        drop_request(request);
+    return 0;
+}
+
+static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
+    connection_t *connection = (connection_t *)frames;
+    request_t *request = (request_t *)stream;
+    stream->code = hafti_http2_check_head(stream);
+    connection->head_since = 0;
+    *connection->behind = request;
+    connection->behind = &request->next;
+}
+
+/* ---- A request ---- */
+
+/* Also where its task is unwound. */
+static void end_request(request_t *const *argument) {
+    request_t *request = *argument;
+    connection_t *connection = (connection_t *)request->stream.connection;
+    bool is_answered =
+        request->request.answer.progress == HAFTI_HTTP_ENDED && !request->request.answer.failed;
+    hafti_http_request_end(&request->request);
+    pthread_mutex_lock(&connection->frames.mutex);
+    hafti_http2_stream_end(&request->stream,
+                           is_answered ? NGHTTP2_NO_ERROR : NGHTTP2_INTERNAL_ERROR);
+    earn(connection, is_answered ? 2 : 0);
+    if (--connection->requests == 0)
+        connection->idle_since = haft_io_now();
+    hafti_http2_pump(&connection->frames);
+    wake_writer(&connection->frames);
+    pthread_mutex_unlock(&connection->frames.mutex);
+    free(request);
+}
+
+static void *serve_request(void *argument) {
+    __attribute__((cleanup(end_request))) request_t *serving = argument;
+    haft_http_request_t *request = &serving->request;
+    hafti_http_request_answer(request, serving->stream.code);
+    int code = hafti_http_answer_complete(request);
+    if (request->server->notes_requests)
+        hafti_http_note_request(request);
+    if (code == 0)
+        code = haft_http_flush(request);
+    if (code == 0 && !serving->stream.ends)
+        hafti_http_answer_send(request, NULL, 0);
+    return NULL;
+}
+
+static int spawn_request(request_t *request) {
+    return haft_io_spawn_with(&(haft_io_task_options_t){.name = "HTTP request"}, serve_request,
+                              request);
+}
+
+/* What has arrived becomes tasks; the mutex is not held. */
+static void serve_arrived(connection_t *connection) {
+    while (connection->arrived != NULL) {
+        request_t *request = connection->arrived;
+        connection->arrived = request->next;
+        if (spawn_request(request) != 0) {
+            pthread_mutex_lock(&connection->frames.mutex);
+            drop_request(request);
+            pthread_mutex_unlock(&connection->frames.mutex);
+        }
+    }
+    connection->behind = &connection->arrived;
+}
+
+/* ---- Writing ---- */
+
+/* Whether there is a block to be written, for which this waits. */
+static bool take_block(connection_t *connection, char **block, size_t *size) {
+    hafti_http2_t *frames = &connection->frames;
+    hafti_http2_pump(frames);
+    while (frames->size == 0) {
+        nghttp2_session *session = frames->session;
+        bool is_over =
+            connection->is_over || frames->error != 0 ||
+            (!nghttp2_session_want_read(session) && !nghttp2_session_want_write(session));
+        if (is_over)
+            return false;
+        haft_io_event_clear(&connection->to_write);
+        wait_for(frames, NULL, &connection->to_write);
+        hafti_http2_pump(frames);
+    }
+    *block = frames->block;
+    *size = frames->size;
+    frames->block = NULL;
+    frames->size = 0;
+    hafti_http2_pump(frames); /* what a full block has held up */
+    return true;
+}
+
+/* Also when it has nothing more to write: the reader then reads the end. */
+static void *write_frames(void *argument) {
+    connection_t *connection = argument;
+    hafti_http2_t *frames = &connection->frames;
+    char *block = NULL;
+    size_t size;
+    int code = 0;
+    pthread_mutex_lock(&frames->mutex);
+    while (code == 0 && take_block(connection, &block, &size)) {
+        pthread_mutex_unlock(&frames->mutex);
+        HAFT_IO_SCOPED_LENT const void *const written = block;
+        code =
+            hafti_http_stream_write(frames->below, written, size,
+                                    hafti_http_write_deadline(&connection->server->limits, size));
+        pthread_mutex_lock(&frames->mutex);
+    }
+    if (code != 0)
+        hafti_http2_fail(frames, code);
+    pthread_mutex_unlock(&frames->mutex);
+    frames->below->operations->shutdown(frames->below, SHUT_RD);
+    return NULL;
+}
+
+/* ---- Reading ---- */
+
+static int64_t read_deadline(const connection_t *connection) {
+    const haft_http_limits_t *limits = &connection->server->limits;
+    if (connection->head_since != 0)
+        return hafti_http_deadline(connection->head_since, limits->head_time);
+    int64_t since = connection->requests != 0 ? haft_io_now() : connection->idle_since;
+    return hafti_http_deadline(since, limits->idle_time);
+}
+
+/* A deadline of the reader may have been for another state. */
+static bool is_late(connection_t *connection) {
+    bool is_waiting = connection->head_since != 0 || connection->requests == 0;
+    return is_waiting && read_deadline(connection) <= haft_io_now();
+}
+
+/* Whether more is to be read. */
+static bool take(connection_t *connection, const char *bytes, size_t size) {
+    hafti_http2_t *frames = &connection->frames;
+    pthread_mutex_lock(&frames->mutex);
+    int code = frames->error != 0 ? frames->error : hafti_http2_receive(frames, bytes, size);
+    if (code != 0)
+        go_away(connection,
+                connection->credit < 0 ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);
+    hafti_http2_pump(frames);
+    bool goes_on = code == 0 && nghttp2_session_want_read(frames->session) != 0;
+    connection->is_broken |= !goes_on && !connection->is_ending;
+    pthread_mutex_unlock(&frames->mutex);
+    serve_arrived(connection);
+    return goes_on;
+}
+
+static bool read_more(connection_t *connection) {
+    hafti_http_stream_t *below = connection->frames.below;
+    pthread_mutex_lock(&connection->frames.mutex);
+    int64_t deadline = read_deadline(connection);
+    pthread_mutex_unlock(&connection->frames.mutex);
+    ssize_t size = hafti_http_stream_fill(below, deadline);
+    if (size != -ETIMEDOUT)
+        return size > 0;
+    pthread_mutex_lock(&connection->frames.mutex);
+    bool was_ending = connection->is_ending;
+    bool is_late_now = is_late(connection);
+    if (is_late_now)
+        go_away(connection,
+                connection->head_since != 0 ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_NO_ERROR);
+    pthread_mutex_unlock(&connection->frames.mutex);
+    return !is_late_now || !was_ending;
+}
+
+static void stop_serving(void *argument) {
+    connection_t *connection = argument;
+    pthread_mutex_lock(&connection->frames.mutex);
+    go_away(connection, NGHTTP2_NO_ERROR);
+    pthread_mutex_unlock(&connection->frames.mutex);
+}
+
+/* Nobody reads any more: tasks learn that, and heads that are incomplete are forgotten. */
+static void end_reading(connection_t *const *argument) {
+    connection_t *connection = *argument;
+    hafti_http2_t *frames = &connection->frames;
+    pthread_mutex_lock(&frames->mutex);
+    hafti_http2_fail(frames, -ECONNRESET);
+    for (hafti_http2_stream_t *stream = frames->streams, *next; stream != NULL; stream = next) {
+        next = stream->next;
+        if (!stream->has_head)
+            drop_request((request_t *)stream);
+    }
+    connection->is_over = true;
+    wake_writer(frames);
+    pthread_mutex_unlock(&frames->mutex);
+}
+
+static bool begin_session(connection_t *connection) {
+    const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)connection->server->limits.streams},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)connection->server->limits.head},
+    };
+    nghttp2_session_callbacks *callbacks;
+    if (nghttp2_session_callbacks_new(&callbacks) != 0)
+        return false;
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_frame_begin);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_head_begin);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+    int code = hafti_http2_begin(&connection->frames, callbacks, false);
+    nghttp2_session_callbacks_del(callbacks);
+    return code == 0 && nghttp2_submit_settings(connection->frames.session, NGHTTP2_FLAG_NONE,
+                                                settings, sizeof settings / sizeof *settings) == 0;
+}
+
+/* ---- The connection ---- */
+
+typedef struct {
+    connection_t *connection;
+    hafti_http_link_t *link;
+    bool has_preface;
+} serving_t;
+
+static void *read_frames(void *argument) {
+    const serving_t *serving = argument;
+    __attribute__((cleanup(end_reading))) connection_t *connection = serving->connection;
+    hafti_http_stream_t *below = connection->frames.below;
+    bool goes_on = haft_io_spawn_with(&(haft_io_task_options_t){.name = "HTTP/2 writer"},
+                                      write_frames, connection) == 0;
+    hafti_http_server_on_stop(connection->server, serving->link, stop_serving, connection);
+    if (goes_on && serving->has_preface)
+        goes_on = take(connection, HAFTI_HTTP2_PREFACE, sizeof HAFTI_HTTP2_PREFACE - 1);
+    while (goes_on) {
+        const char *bytes = below->at;
+        below->at = below->end;
+        goes_on = bytes == below->end || take(connection, bytes, (size_t)(below->end - bytes));
+        goes_on = goes_on && read_more(connection);
+    }
+    return NULL;
+}
+
+static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
+    const connection_t *connection =
+        (const connection_t *)((const char *)self - offsetof(connection_t, on_failure));
+    hafti_http_log_failure(connection->server, failure);
+}
+
+static void end_serving(const serving_t *serving) {
+    hafti_http_server_on_stop(serving->connection->server, serving->link, NULL, NULL);
+    hafti_http2_end(&serving->connection->frames);
+}
+
+bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
+                       hafti_http_link_t *link, bool has_preface) {
+    connection_t connection = {
+        .frames = {.below = stream,
+                   .head_has_come = head_has_come,
+                   .wake_writer = wake_writer,
+                   .note_progress = note_progress,
+                   .wait = wait_for,
+                   .settle = settle},
+        .on_failure = {log_failure},
+        .server = server,
+        .credit = CREDIT,
+        .credited_at = haft_io_now(),
+        .idle_since = haft_io_now(),
+    };
+    __attribute__((cleanup(end_serving))) serving_t serving = {&connection, link, has_preface};
+    connection.behind = &connection.arrived;
+    if (begin_session(&connection))
+        haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP/2 connection",
+                                                      .on_failure = &connection.on_failure},
+                           read_frames, &serving, NULL);
+    return !connection.is_broken;
+}

@@ -1,0 +1,973 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server of HTTP/2: what it answers to nghttp2's own client, and to one that says bytes it should
+ * not, in simulations, whose time is virtual, and over sockets. With an argument, this serves over
+ * TLS for h2spec (http2_spec.sh).
+ */
+#include "check_http.h"
+
+#include <nghttp2/nghttp2.h>
+
+#include <pthread.h>
+
+static haft_http_server_t *server;
+static char log_lines[8192], access_lines[8192];
+static int cancelled;
+
+/* As far as there is room. */
+static void note_in(char *lines, size_t room, const char *line) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    size_t used = strlen(lines);
+    snprintf(lines + used, room - used, "%s\n", line);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void note(void *unused, const char *line) {
+    (void)unused;
+    note_in(log_lines, sizeof log_lines, line);
+}
+
+static void note_access(void *unused, const char *line) {
+    (void)unused;
+    note_in(access_lines, sizeof access_lines, line);
+}
+
+/* ---- The server ---- */
+
+static int say_fields(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    const char *host = haft_http_header(request, "Host"), *a = haft_http_header(request, "X-A");
+    const char *cookies = haft_http_header(request, "Cookie");
+    return haft_http_answer_format(request, 200, "%s %s [%s] [%s] [%s]", haft_http_version(request),
+                                   haft_http_method(request), host, a != NULL ? a : "none",
+                                   cookies != NULL ? cookies : "none");
+}
+
+static int echo(haft_http_request_t *request, void *unused) {
+    char *body;
+    (void)unused;
+    ssize_t size = haft_http_body(request, &body);
+    if (size < 0)
+        return (int)size;
+    const char *trailer = haft_http_trailer(request, "X-Sum");
+    if (trailer != NULL)
+        CHECK(haft_http_set_header(request, "X-Sum", trailer) == 0);
+    CHECK(haft_http_set_header(request, "Upgrade", "of HTTP/1") == 0);
+    return haft_http_answer(request, 200, "text/plain", body, (size_t)size);
+}
+
+/* Begins its answer before it reads. */
+static int stream_back(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    char piece[7];
+    ssize_t size;
+    int code = haft_http_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    while (code == 0 && (size = haft_http_read(request, piece, sizeof piece)) != 0)
+        code = size < 0 ? (int)size : haft_http_write(request, piece, (size_t)size);
+    return code == 0 ? haft_http_set_trailer(request, "X-End", "yes") : code;
+}
+
+enum { MUCH = 300000 };
+
+static char byte_of(int i) {
+    return (char)('a' + (i + i / 1000) % 26);
+}
+
+static int say_much(haft_http_request_t *request, void *size) {
+    static char bytes[10000];
+    int code = haft_http_begin(request, 200, NULL, *(const uint64_t *)size);
+    for (int i = 0; i < MUCH && code == 0; i += (int)sizeof bytes) {
+        for (int j = 0; j < (int)sizeof bytes; j++)
+            bytes[j] = byte_of(i + j);
+        code = haft_http_write(request, bytes, sizeof bytes);
+    }
+    return code;
+}
+
+static int say_nothing(haft_http_request_t *request, void *unused) {
+    (void)request, (void)unused;
+    return 0;
+}
+
+static int say_no_content(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return haft_http_answer(request, 204, NULL, "", 0);
+}
+
+static int fail_in_the_middle(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+    haft_http_write(request, "half", 4);
+    haft_http_flush(request);
+    return -EIO;
+}
+
+static int sleep_for_a_while(haft_http_request_t *request, void *seconds) {
+    haft_io_sleep(*(const int *)seconds * HAFT_IO_SECOND);
+    return haft_http_answer_text(request, 200, "slept");
+}
+
+static void count_cancel(const int *unused) {
+    (void)unused;
+    cancelled++;
+}
+
+static int sleep_until_cancelled(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    __attribute__((cleanup(count_cancel), unused)) int sleeping = 0;
+    haft_io_sleep(1000 * HAFT_IO_SECOND);
+    return haft_http_answer_text(request, 200, "slept");
+}
+
+static int say_events(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    int code = haft_http_events_begin(request);
+    for (int i = 0; i < 3 && code == 0; i++)
+        code = haft_http_events_send(request, &(haft_http_event_t){.data = "new"});
+    while (code == 0 && haft_http_select_until(request, NULL, 0, HAFT_IO_FOREVER) == 0)
+        continue;
+    return 0;
+}
+
+static int tunnel(haft_http_request_t *request, void *unused) {
+    char bytes[10];
+    ssize_t size;
+    (void)unused;
+    int code = haft_http_tunnel(request);
+    while (code == 0 && (size = haft_http_stream_read(request, bytes, sizeof bytes)) > 0)
+        code = haft_http_stream_write(request, bytes, (size_t)size);
+    return code;
+}
+
+static int read_first(haft_http_request_t *request, void *unused) {
+    char *body;
+    (void)unused;
+    ssize_t size = haft_http_body(request, &body);
+    return size < 0 ? (int)size : haft_http_answer_text(request, 200, "here you are");
+}
+
+static void make_server(void) {
+    static uint64_t unknown = HAFT_HTTP_UNKNOWN_SIZE, exactly = MUCH, more = MUCH + 1;
+    static int three = 3;
+    server = haft_http_server_new();
+    haft_http_set_log(server, note, NULL);
+    haft_http_set_access_log(server, HAFT_HTTP_LOG_COMMON, note_access, NULL);
+    haft_http_get(server, "/", read_first, NULL);
+    haft_http_post(server, "/", read_first, NULL);
+    haft_http_get(server, "/fields", say_fields, NULL);
+    haft_http_post(server, "/echo", echo, NULL);
+    haft_http_post(server, "/stream", stream_back, NULL);
+    haft_http_get(server, "/much", say_much, &exactly);
+    haft_http_get(server, "/chunks", say_much, &unknown);
+    haft_http_get(server, "/short", say_much, &more);
+    haft_http_get(server, "/nothing", say_nothing, NULL);
+    haft_http_get(server, "/empty", say_no_content, NULL);
+    haft_http_get(server, "/fail", fail_hard, NULL);
+    haft_http_get(server, "/half", fail_in_the_middle, NULL);
+    haft_http_get(server, "/sleep", sleep_for_a_while, &three);
+    haft_http_get(server, "/events", say_events, NULL);
+    haft_http_on_connect(server, tunnel, NULL);
+    haft_http_server_t *watched = haft_http_group(server, "/watched");
+    haft_http_use(watched, haft_http_cancel_with_client, NULL);
+    haft_http_get(watched, "", sleep_until_cancelled, NULL);
+}
+
+static void *serve(void *unused) {
+    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
+    return unused;
+}
+
+static void start(void) {
+    haft_io_spawn(serve, NULL);
+    while (haft_http_port(server) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+}
+
+/* ---- A client, of nghttp2 ---- */
+
+enum { STREAMS = 256 };
+
+typedef struct {
+    char status[4], trailer[20], sum[20];
+    char *body;
+    size_t size;
+    bool was_told; /* 100 (Continue) before the head */
+    bool is_closed;
+    uint32_t error;
+    const char *out; /* what is left to be said; NULL: nothing */
+    size_t out_size;
+    const char *last; /* a trailer; NULL: none */
+} answer_t;
+
+typedef struct {
+    int descriptor;
+    nghttp2_session *session;
+    bool has_ended; /* the connection */
+    bool is_told_to_go;
+    uint32_t reason;
+    answer_t answers[STREAMS];
+} client_t;
+
+static answer_t *answer_of(client_t *client, int32_t id) {
+    CHECK(id >= 0 && id < STREAMS);
+    return &client->answers[id];
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_size, const uint8_t *value, size_t size, uint8_t flags,
+                     void *client) {
+    answer_t *answer = answer_of(client, frame->hd.stream_id);
+    (void)session, (void)name_size, (void)flags;
+    CHECK(strcmp((const char *)name, "upgrade") != 0 && strcmp((const char *)name, "connection"));
+    if (strcmp((const char *)name, ":status") == 0)
+        snprintf(answer->status, sizeof answer->status, "%.*s", (int)size, (const char *)value);
+    else if (strcmp((const char *)name, "x-end") == 0)
+        snprintf(answer->trailer, sizeof answer->trailer, "%s", (const char *)value);
+    else if (strcmp((const char *)name, "x-sum") == 0)
+        snprintf(answer->sum, sizeof answer->sum, "%s", (const char *)value);
+    answer->was_told |= strcmp(answer->status, "100") == 0;
+    return 0;
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
+                   size_t size, void *client) {
+    answer_t *answer = answer_of(client, id);
+    (void)session, (void)flags;
+    answer->body = realloc(answer->body, answer->size + size + 1);
+    memcpy(answer->body + answer->size, bytes, size);
+    answer->size += size;
+    answer->body[answer->size] = '\0';
+    return 0;
+}
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *client) {
+    (void)session;
+    answer_of(client, id)->is_closed = true;
+    answer_of(client, id)->error = code;
+    return 0;
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *argument) {
+    client_t *client = argument;
+    (void)session;
+    if (frame->hd.type == NGHTTP2_GOAWAY) {
+        client->is_told_to_go = true;
+        client->reason = frame->goaway.error_code;
+    }
+    return 0;
+}
+
+static void open_client(client_t *client, const nghttp2_settings_entry *settings, size_t count) {
+    nghttp2_session_callbacks *callbacks;
+    memset(client, 0, sizeof *client);
+    client->descriptor = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    CHECK(client->descriptor >= 0);
+    nghttp2_session_callbacks_new(&callbacks);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_option *option;
+    nghttp2_option_new(&option);
+    nghttp2_option_set_peer_max_concurrent_streams(option, STREAMS); /* until it says otherwise */
+    nghttp2_session_client_new2(&client->session, callbacks, client, option);
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(callbacks);
+    nghttp2_submit_settings(client->session, NGHTTP2_FLAG_NONE, settings, count);
+}
+
+static void close_client(client_t *client) {
+    for (int i = 0; i < STREAMS; i++)
+        free(client->answers[i].body);
+    nghttp2_session_del(client->session);
+    haft_io_close(client->descriptor);
+}
+
+/* Says what there is to say. */
+static void say(client_t *client) {
+    const uint8_t *bytes;
+    ssize_t size;
+    while ((size = nghttp2_session_mem_send(client->session, &bytes)) > 0)
+        if (haft_io_write_all(client->descriptor, bytes, (size_t)size) != 0)
+            break;
+}
+
+/* Hears something, at most for some seconds; false: the end, or nothing. */
+static bool hear(client_t *client, int seconds) {
+    uint8_t bytes[4096];
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + seconds * HAFT_IO_SECOND);
+    ssize_t size = haft_io_read(client->descriptor, bytes, sizeof bytes);
+    if (size == -ETIMEDOUT)
+        return false;
+    client->has_ended = size <= 0;
+    if (size > 0)
+        CHECK(nghttp2_session_mem_recv(client->session, bytes, (size_t)size) == size);
+    return size > 0;
+}
+
+static const answer_t *hear_whole(client_t *client, int32_t id) {
+    answer_t *answer = answer_of(client, id);
+    do
+        say(client);
+    while (!answer->is_closed && hear(client, 200));
+    return answer;
+}
+
+static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
+                        uint32_t *flags, nghttp2_data_source *source, void *client) {
+    answer_t *answer = answer_of(client, id);
+    (void)source;
+    size = size < answer->out_size ? size : answer->out_size;
+    memcpy(into, answer->out, size);
+    answer->out += size;
+    answer->out_size -= size;
+    if (answer->out_size != 0)
+        return (ssize_t)size;
+    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (answer->last != NULL) {
+        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        nghttp2_nv trailer = {(uint8_t *)"x-sum", (uint8_t *)answer->last, 5, strlen(answer->last),
+                              0};
+        nghttp2_submit_trailer(session, id, &trailer, 1);
+    }
+    return (ssize_t)size;
+}
+
+enum { MOST_FIELDS = 20 };
+
+/* Asks, with `fields` as "name: value\n" each, among which is all but the method where `path` is NULL; a body of `size` bytes, and a trailer behind it. */
+static int32_t ask_with(client_t *client, const char *method, const char *path, const char *fields,
+                        const char *body, size_t size, const char *trailer) {
+    nghttp2_nv all[MOST_FIELDS] = {0};
+    char copy[2000];
+    size_t count = 0;
+    if (path != NULL)
+        snprintf(copy, sizeof copy, ":method: %s\n:scheme: http\n:path: %s\n:authority: here\n%s",
+                 method, path, fields);
+    else
+        snprintf(copy, sizeof copy, ":method: %s\n%s", method, fields);
+    for (char *line = copy, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+        char *colon = strchr(line + 1, ':');
+        all[count++] = (nghttp2_nv){(uint8_t *)line, (uint8_t *)colon + 2, (size_t)(colon - line),
+                                    (size_t)(end - colon - 2), 0};
+    }
+    nghttp2_data_provider provider = {.read_callback = read_out};
+    int32_t id = nghttp2_submit_request(client->session, NULL, all, count,
+                                        body != NULL ? &provider : NULL, NULL);
+    CHECK(id > 0);
+    *answer_of(client, id) = (answer_t){.out = body, .out_size = size, .last = trailer};
+    return id;
+}
+
+static int32_t ask(client_t *client, const char *method, const char *path) {
+    return ask_with(client, method, path, "", NULL, 0, NULL);
+}
+
+static void check_answer(client_t *client, int32_t id, const char *status, const char *body) {
+    const answer_t *answer = hear_whole(client, id);
+    if (!answer->is_closed || strcmp(answer->status, status) != 0 ||
+        (body != NULL && (answer->body == NULL || strcmp(answer->body, body) != 0))) {
+        fprintf(stderr, "stream %d: %s, error %u, end %d, %.500s (seed %llu)\n%s", (int)id,
+                answer->status, answer->error, client->has_ended, answer->body,
+                (unsigned long long)haft_io_seed(), log_lines);
+        abort();
+    }
+}
+
+static void check_reset(client_t *client, int32_t id, uint32_t code) {
+    const answer_t *answer = hear_whole(client, id);
+    if (!answer->is_closed || answer->error != code) {
+        fprintf(stderr, "stream %d: %s, error %u (seed %llu)\n", (int)id, answer->status,
+                answer->error, (unsigned long long)haft_io_seed());
+        abort();
+    }
+}
+
+static bool is_much(const answer_t *answer) {
+    for (int i = 0; i < MUCH; i++)
+        if (answer->size != MUCH || answer->body[i] != byte_of(i))
+            return false;
+    return true;
+}
+
+/* ---- What is answered ---- */
+
+static void *answer_many_at_once(void *unused) {
+    client_t client;
+    start();
+    open_client(&client, NULL, 0);
+    log_lines[0] = access_lines[0] = '\0';
+    int32_t much = ask(&client, "GET", "/much"), chunks = ask(&client, "GET", "/chunks");
+    int32_t fields =
+        ask_with(&client, "GET", "/fields",
+                 "x-a: 1\nx-a: 2\ncookie: a=b\ncookie: c=d\nhost: here\n", NULL, 0, NULL);
+    int32_t posted = ask_with(&client, "POST", "/echo", "", "hello", 5, "7");
+    int32_t streamed = ask_with(&client, "POST", "/stream", "", "hello, you there", 16, NULL);
+    int32_t empty = ask(&client, "GET", "/empty"), head = ask(&client, "HEAD", "/much");
+    int32_t failed = ask(&client, "GET", "/fail"), nothing = ask(&client, "GET", "/nothing");
+    int32_t half = ask(&client, "GET", "/half"), missing = ask(&client, "GET", "/missing");
+    int32_t options = ask(&client, "OPTIONS", "/echo"), wrong = ask(&client, "DELETE", "/echo");
+    int32_t other_host = ask_with(&client, "GET", "/fields", "host: there\n", NULL, 0, NULL);
+    int32_t shorter = ask(&client, "GET", "/short"), unknown = ask(&client, "BREW", "/much");
+    check_answer(&client, fields, "200", "HTTP/2.0 GET [here] [1, 2] [a=b; c=d]");
+    check_answer(&client, posted, "200", "hello");
+    CHECK(strcmp(answer_of(&client, posted)->sum, "7") == 0);
+    check_answer(&client, streamed, "200", "hello, you there");
+    CHECK(strcmp(answer_of(&client, streamed)->trailer, "yes") == 0);
+    check_answer(&client, empty, "204", NULL);
+    check_answer(&client, head, "200", NULL);
+    CHECK(answer_of(&client, head)->size == 0 && answer_of(&client, empty)->size == 0);
+    check_answer(&client, failed, "500", "500 Internal Server Error\n");
+    check_answer(&client, nothing, "500", NULL);
+    check_reset(&client, half, NGHTTP2_INTERNAL_ERROR);
+    check_reset(&client, shorter, NGHTTP2_INTERNAL_ERROR);
+    check_answer(&client, missing, "404", NULL);
+    check_answer(&client, options, "204", NULL);
+    check_answer(&client, wrong, "405", NULL);
+    check_answer(&client, other_host, "400", NULL);
+    check_answer(&client, unknown, "501", NULL);
+    check_answer(&client, much, "200", NULL);
+    check_answer(&client, chunks, "200", NULL);
+    CHECK(is_much(answer_of(&client, much)) && is_much(answer_of(&client, chunks)));
+    CHECK(strstr(log_lines, "the disk is gone") != NULL);
+    CHECK(strstr(access_lines, "\"GET /fields HTTP/2.0\" 200 ") != NULL);
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* Also where the handler begins its answer before it reads, and not where it does not read. */
+static void *wait_for_word(void *unused) {
+    client_t client;
+    start();
+    open_client(&client, NULL, 0);
+    const char *expects = "expect: 100-continue\ncontent-length: 5\n";
+    int32_t posted = ask_with(&client, "POST", "/echo", expects, "hello", 5, NULL);
+    int32_t streamed = ask_with(&client, "POST", "/stream", expects, "hello", 5, NULL);
+    check_answer(&client, posted, "200", "hello");
+    check_answer(&client, streamed, "200", "hello");
+    int32_t refused =
+        ask_with(&client, "POST", "/missing", "expect: 100-continue\n", "hello", 5, NULL);
+    int32_t strange = ask_with(&client, "POST", "/echo", "expect: more\n", "hello", 5, NULL);
+    check_answer(&client, refused, "404", NULL);
+    check_answer(&client, strange, "417", NULL);
+    CHECK(!answer_of(&client, refused)->was_told);
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+static void *take_large_bodies(void *unused) {
+    static char large[MUCH];
+    client_t client;
+    start();
+    for (int i = 0; i < MUCH; i++)
+        large[i] = byte_of(i);
+    open_client(&client, NULL, 0);
+    int32_t posted[8];
+    for (int i = 0; i < 8; i++)
+        posted[i] = ask_with(&client, "POST", "/echo", "", large, MUCH, NULL);
+    for (int i = 0; i < 8; i++)
+        check_answer(&client, posted[i], "200", NULL);
+    for (int i = 0; i < 8; i++)
+        CHECK(is_much(answer_of(&client, posted[i])));
+    int32_t announced =
+        ask_with(&client, "POST", "/echo", "content-length: 9999999\n", NULL, 0, NULL);
+    check_reset(&client, announced, NGHTTP2_PROTOCOL_ERROR); /* it ends with the head */
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+static void *tunnel_bytes(void *unused) {
+    client_t client;
+    start();
+    open_client(&client, NULL, 0);
+    int32_t id = ask_with(&client, "CONNECT", NULL, ":authority: there:80\n", "through the tunnel",
+                          18, NULL);
+    int32_t nowhere = ask_with(&client, "CONNECT", NULL, ":authority: there\n", NULL, 0, NULL);
+    check_answer(&client, id, "200", "through the tunnel");
+    check_answer(&client, nowhere, "400", NULL);
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- Ends ---- */
+
+static void *stop_gracefully(void *unused) {
+    client_t client, idle;
+    start();
+    open_client(&client, NULL, 0);
+    open_client(&idle, NULL, 0);
+    check_answer(&idle, ask(&idle, "GET", "/empty"), "204", NULL);
+    int32_t slow = ask(&client, "GET", "/sleep"), events = ask(&client, "GET", "/events");
+    say(&client);
+    while (answer_of(&client, events)->size < 3 * 11)
+        CHECK(hear(&client, 10));
+    haft_http_stop(server);
+    check_answer(&client, events, "200", "data: new\n\ndata: new\n\ndata: new\n\n");
+    check_answer(&client, slow, "200", "slept");
+    CHECK(client.is_told_to_go && client.reason == NGHTTP2_NO_ERROR);
+    while (hear(&client, 10) || hear(&idle, 10))
+        continue;
+    CHECK(client.has_ended && idle.has_ended);
+    CHECK(idle.is_told_to_go && idle.reason == NGHTTP2_NO_ERROR);
+    close_client(&client);
+    close_client(&idle);
+    return unused;
+}
+
+static void *cancel_with_a_reset(void *unused) {
+    client_t client;
+    start();
+    open_client(&client, NULL, 0);
+    cancelled = 0;
+    int32_t watched = ask(&client, "GET", "/watched");
+    check_answer(&client, ask(&client, "GET", "/empty"), "204", NULL);
+    nghttp2_submit_rst_stream(client.session, NGHTTP2_FLAG_NONE, watched, NGHTTP2_CANCEL);
+    check_answer(&client, ask(&client, "GET", "/fields"), "200", NULL);
+    while (cancelled == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    ask(&client, "GET", "/watched");
+    check_answer(&client, ask(&client, "GET", "/empty"), "204", NULL);
+    close_client(&client);
+    while (cancelled == 1)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- Time: in simulations only ---- */
+
+static void *close_idle_connections(void *unused) {
+    client_t client;
+    start();
+    open_client(&client, NULL, 0);
+    check_answer(&client, ask(&client, "GET", "/empty"), "204", NULL);
+    int64_t begun = haft_io_now();
+    while (hear(&client, 1000)) {
+        nghttp2_submit_ping(client.session, NGHTTP2_FLAG_NONE, NULL); /* does not count */
+        say(&client);
+    }
+    int64_t lasted = haft_io_now() - begun;
+    CHECK(client.has_ended && client.is_told_to_go && client.reason == NGHTTP2_NO_ERROR);
+    CHECK(lasted >= 75 * HAFT_IO_SECOND && lasted < 77 * HAFT_IO_SECOND);
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+static void open_window(client_t *client, int32_t id) {
+    nghttp2_submit_window_update(client->session, NGHTTP2_FLAG_NONE, id, 1000000);
+    nghttp2_submit_window_update(client->session, NGHTTP2_FLAG_NONE, 0, 1000000);
+}
+
+/* A window that is closed holds a handler up, for as long as a write may take. */
+static void *wait_for_windows(void *unused) {
+    client_t client;
+    const nghttp2_settings_entry closed = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
+    start();
+    open_client(&client, &closed, 1);
+    int32_t late = ask(&client, "GET", "/much"), never = ask(&client, "GET", "/much");
+    say(&client);
+    while (hear(&client, 10))
+        say(&client);
+    CHECK(answer_of(&client, late)->size == 0);
+    CHECK(strcmp(answer_of(&client, late)->status, "200") == 0);
+    open_window(&client, late);
+    check_answer(&client, late, "200", NULL);
+    CHECK(is_much(answer_of(&client, late)));
+    check_reset(&client, never, NGHTTP2_INTERNAL_ERROR);
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+static ssize_t read_never(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
+                          uint32_t *flags, nghttp2_data_source *source, void *client) {
+    (void)session, (void)id, (void)into, (void)size, (void)flags, (void)source, (void)client;
+    return NGHTTP2_ERR_DEFERRED;
+}
+
+static void *refuse_slow_bodies(void *unused) {
+    client_t client;
+    start();
+    open_client(&client, NULL, 0);
+    nghttp2_nv fields[] = {{(uint8_t *)":method", (uint8_t *)"POST", 7, 4, 0},
+                           {(uint8_t *)":scheme", (uint8_t *)"http", 7, 4, 0},
+                           {(uint8_t *)":path", (uint8_t *)"/echo", 5, 5, 0},
+                           {(uint8_t *)":authority", (uint8_t *)"here", 10, 4, 0}};
+    nghttp2_data_provider provider = {.read_callback = read_never};
+    int32_t slow = nghttp2_submit_request(client.session, NULL, fields, 4, &provider, NULL);
+    check_answer(&client, slow, "408", NULL);
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- Messages that are malformed: RFC 9113, 8 ---- */
+
+#define GET "\x82\x86"      /* :method: GET, :scheme: http, of the static table */
+#define PATH "\x84"         /* :path: / */
+#define HOST "\x41\x04here" /* :authority: here */
+
+typedef struct {
+    const char *what, *block;
+    size_t size;
+    const char *status; /* NULL: the stream is reset */
+} malformed_t;
+#define MALFORMED(what, block, status)                                                             \
+    { what, block, sizeof block - 1, status }
+
+static const malformed_t malformed[] = {
+    MALFORMED("good", GET PATH HOST, "200"),
+    MALFORMED("no path", GET HOST, NULL),
+    MALFORMED("no scheme", "\x82" PATH HOST, NULL),
+    MALFORMED("no method", "\x86" PATH HOST, NULL),
+    MALFORMED("no authority", GET PATH, NULL),
+    MALFORMED("two paths", GET PATH PATH HOST, NULL),
+    MALFORMED("two methods", "\x82" GET PATH HOST, NULL),
+    MALFORMED("empty path", GET "\x44\x00" HOST, NULL),
+    MALFORMED("unknown pseudo field",
+              GET PATH HOST "\x00\x03:aa\x01"
+                            "b",
+              NULL),
+    MALFORMED("pseudo field of answers", GET PATH HOST "\x88", NULL),
+    MALFORMED("pseudo field at the end",
+              GET PATH "\x00\x01"
+                       "a\x01"
+                       "b" HOST,
+              NULL),
+    MALFORMED("upper case",
+              GET PATH HOST "\x00\x01"
+                            "A\x01"
+                            "b",
+              NULL),
+    MALFORMED("colon",
+              GET PATH HOST "\x00\x03"
+                            "a:b\x01"
+                            "b",
+              NULL),
+    MALFORMED("space in a name",
+              GET PATH HOST "\x00\x03"
+                            "a b\x01"
+                            "b",
+              NULL),
+    MALFORMED("empty name",
+              GET PATH HOST "\x00\x00\x01"
+                            "b",
+              NULL),
+    MALFORMED("line end in a value",
+              GET PATH HOST "\x00\x01"
+                            "a\x04"
+                            "b\r\nc",
+              NULL),
+    MALFORMED("NUL in a value",
+              GET PATH HOST "\x00\x01"
+                            "a\x03"
+                            "b\0c",
+              NULL),
+    MALFORMED("connection",
+              GET PATH HOST "\x00\x0a"
+                            "connection\x05"
+                            "close",
+              NULL),
+    MALFORMED("keep-alive",
+              GET PATH HOST "\x00\x0akeep-alive\x01"
+                            "1",
+              NULL),
+    MALFORMED("upgrade", GET PATH HOST "\x00\x07upgrade\x03h2c", NULL),
+    MALFORMED("proxy-connection",
+              GET PATH HOST "\x00\x10proxy-connection\x05"
+                            "close",
+              NULL),
+    MALFORMED("chunked",
+              GET PATH HOST "\x00\x11transfer-encoding\x07"
+                            "chunked",
+              NULL),
+    MALFORMED("te", GET PATH HOST "\x00\x02te\x04gzip", NULL),
+    MALFORMED("te: trailers", GET PATH HOST "\x00\x02te\x08trailers", "200"),
+    MALFORMED("two lengths",
+              GET PATH HOST "\x5c\x01"
+                            "0\x5c\x01"
+                            "0",
+              NULL),
+    MALFORMED("length of what does not come",
+              GET PATH HOST "\x5c\x01"
+                            "5",
+              NULL),
+    MALFORMED("no length",
+              GET PATH HOST "\x5c\x01"
+                            "x",
+              NULL),
+    MALFORMED("authority with a user", GET PATH "\x41\x06me@you", "400"),
+    MALFORMED("no path at all",
+              GET "\x44\x01"
+                  "a" HOST,
+              NULL),
+    MALFORMED("control in the path",
+              GET "\x44\x03/\x01"
+                  "a" HOST,
+              NULL),
+    MALFORMED("space in the path", GET "\x44\x04/a b" HOST, NULL),
+    MALFORMED("CONNECT with a path",
+              "\x42\x07"
+              "CONNECT" PATH HOST,
+              NULL),
+    MALFORMED("CONNECT",
+              "\x42\x07"
+              "CONNECT"
+              "\x41\x06you:80",
+              "200"),
+};
+
+static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
+
+/* A frame with its head; how many bytes. */
+static size_t put_frame(char *into, int type, int flags, int32_t stream, const char *bytes,
+                        size_t size) {
+    const unsigned char head[] = {
+        (unsigned char)(size >> 16),   (unsigned char)(size >> 8),   (unsigned char)size,
+        (unsigned char)type,           (unsigned char)flags,         (unsigned char)(stream >> 24),
+        (unsigned char)(stream >> 16), (unsigned char)(stream >> 8), (unsigned char)stream};
+    memcpy(into, head, sizeof head);
+    if (size != 0)
+        memcpy(into + sizeof head, bytes, size);
+    return sizeof head + size;
+}
+
+static bool send_frame(client_t *client, int type, int flags, int32_t stream, const char *bytes,
+                       size_t size) {
+    static char frame[20000];
+    size = put_frame(frame, type, flags, stream, bytes, size);
+    return haft_io_write_all(client->descriptor, frame, size) == 0;
+}
+
+/* A client whose frames this test makes; nghttp2's session reads the server's. */
+static void open_raw(client_t *client) {
+    const uint8_t *ignored;
+    open_client(client, NULL, 0);
+    while (nghttp2_session_mem_send(client->session, &ignored) > 0)
+        continue;
+    CHECK(haft_io_write_all(client->descriptor, preface, sizeof preface) == 0);
+}
+
+/* Tells nghttp2's session that the stream is open, and says other bytes. */
+static int32_t ask_raw(client_t *client, const char *block, size_t size) {
+    const uint8_t *ignored;
+    int32_t id = ask(client, "GET", "/");
+    while (nghttp2_session_mem_send(client->session, &ignored) > 0)
+        continue;
+    CHECK(send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM,
+                     id, block, size));
+    return id;
+}
+
+static void *refuse_malformed(void *unused) {
+    client_t client;
+    start();
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
+        open_raw(&client);
+        int32_t id = ask_raw(&client, malformed[i].block, malformed[i].size);
+        answer_t *answer = answer_of(&client, id);
+        while (!answer->is_closed && !client.is_told_to_go && hear(&client, 20))
+            continue;
+        bool is_reset = answer->is_closed && answer->error == NGHTTP2_PROTOCOL_ERROR;
+        if (malformed[i].status == NULL ? !is_reset
+                                        : strcmp(answer->status, malformed[i].status) != 0) {
+            fprintf(stderr, "%s: %s, error %u, goaway %u (seed %llu)\n", malformed[i].what,
+                    answer->status, answer->error, client.reason,
+                    (unsigned long long)haft_io_seed());
+            abort();
+        }
+        close_client(&client);
+    }
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- Attacks ---- */
+
+enum { FLOOD = 5000 };
+
+/* Each sends a part of the flood, the number of which is `i`. */
+static bool flood_settings(client_t *client, int i) {
+    (void)i;
+    return send_frame(client, NGHTTP2_SETTINGS, 0, 0, "", 0);
+}
+
+static bool flood_pings(client_t *client, int i) {
+    (void)i;
+    return send_frame(client, NGHTTP2_PING, 0, 0, "12345678", 8);
+}
+
+static bool flood_empty_data(client_t *client, int i) {
+    if (i == 0)
+        return send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
+                          "\x83\x86" PATH HOST, 9);
+    return send_frame(client, NGHTTP2_DATA, 0, 1, "", 0);
+}
+
+static bool flood_continuations(client_t *client, int i) {
+    if (i == 0)
+        return send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM, 1, GET PATH HOST, 9);
+    return send_frame(client, NGHTTP2_CONTINUATION, 0, 1, "", 0);
+}
+
+static bool flood_priorities(client_t *client, int i) {
+    return send_frame(client, NGHTTP2_PRIORITY, 0, 2 * i + 1, "\0\0\0\0\1", 5);
+}
+
+static bool flood_window_updates(client_t *client, int i) {
+    (void)i;
+    return send_frame(client, NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\0\0\1", 4);
+}
+
+/* CVE-2023-44487: requests that are cancelled at once. */
+static bool reset_rapidly(client_t *client, int i) {
+    int32_t id = 2 * i + 1;
+    return send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM,
+                      id, "\x82\x86\x44\x06/sleep" HOST, 16) &&
+           send_frame(client, NGHTTP2_RST_STREAM, 0, id, "\0\0\0\10", 4);
+}
+
+/* The same, by errors that the server has to answer with a reset. */
+static bool make_resets(client_t *client, int i) {
+    return send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 2 * i + 1, GET PATH HOST,
+                      9) &&
+           send_frame(client, NGHTTP2_WINDOW_UPDATE, 0, 2 * i + 1, "\x7f\xff\xff\xff", 4);
+}
+
+static bool (*const floods[])(client_t *client, int i) = {
+    flood_settings,   flood_pings,          flood_empty_data, flood_continuations,
+    flood_priorities, flood_window_updates, reset_rapidly,    make_resets,
+};
+
+/* Answers of the server need not be read for that; each connection ends with a GOAWAY that says why,
+   where it still gets through. */
+static void *bound_floods(void *unused) {
+    client_t client;
+    start();
+    for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) {
+        open_raw(&client);
+        int sent = 0;
+        while (sent < FLOOD && floods[i](&client, sent))
+            sent++;
+        while (hear(&client, 100) && !client.is_told_to_go)
+            continue;
+        bool is_calmed = client.reason == NGHTTP2_ENHANCE_YOUR_CALM ||
+                         (floods[i] == flood_continuations &&
+                          client.reason == NGHTTP2_PROTOCOL_ERROR); /* by nghttp2 */
+        if (sent == FLOOD || !(client.is_told_to_go ? is_calmed : client.has_ended)) {
+            fprintf(stderr, "flood %zu: %d, goaway %u (seed %llu)\n", i, sent, client.reason,
+                    (unsigned long long)haft_io_seed());
+            abort();
+        }
+        close_client(&client);
+    }
+    haft_http_stop(server);
+    return unused;
+}
+
+/* More at a time than the limit. */
+static void *bound_streams(void *unused) {
+    client_t client;
+    start();
+    open_raw(&client);
+    int refused = 0;
+    for (int i = 0; i < 120; i++)
+        ask_raw(&client, "\x82\x86\x44\x06/sleep" HOST, 16);
+    for (int i = 1; i < 240; i += 2) {
+        answer_t *answer = answer_of(&client, i);
+        while (!answer->is_closed && hear(&client, 20))
+            continue;
+        refused += answer->error == NGHTTP2_REFUSED_STREAM;
+        CHECK(answer->error == NGHTTP2_REFUSED_STREAM || strcmp(answer->status, "200") == 0);
+    }
+    CHECK(refused == 20);
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* A field that the table of HPACK holds, and then many that are only numbers of it; too many
+   fields; a path that is too long. */
+static void *bound_heads(void *unused) {
+    static char block[16000];
+    client_t client;
+    start();
+    open_raw(&client);
+    memcpy(block,
+           GET PATH HOST "\x40\x01"
+                         "a\x7f\xc9\x16",
+           15); /* 3000 bytes */
+    memset(block + 15, 'b', 3016);
+    memset(block + 15 + 3016, 0xbe, 10000);
+    int32_t bomb = ask_raw(&client, block, 15 + 3016 + 10000);
+    check_answer(&client, bomb, "431", NULL);
+    size_t size = 9;
+    for (int i = 0; i < 101; i++, size += 5)
+        memcpy(block + size,
+               "\x00\x01"
+               "c\x01"
+               "d",
+               5);
+    check_answer(&client, ask_raw(&client, block, size), "431", NULL);
+    memcpy(block, GET HOST "\x04\x7f\xa9\x46/", 13); /* 9128 bytes */
+    memset(block + 13, 'p', 9127);
+    check_answer(&client, ask_raw(&client, block, 13 + 9127), "414", NULL);
+    check_answer(&client, ask(&client, "GET", "/fields"), "200", NULL);
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* In simulations: a head that does not end, and one that never begins. */
+static void *bound_time_of_heads(void *unused) {
+    client_t client;
+    start();
+    open_raw(&client);
+    int64_t begun = haft_io_now();
+    send_frame(&client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM, 1, GET, 2);
+    while (hear(&client, 100))
+        continue;
+    CHECK(client.has_ended && haft_io_now() - begun < 12 * HAFT_IO_SECOND);
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* HTTP/1 and HTTP/2 do not follow each other on a connection. */
+static void *refuse_preface_in_between(void *unused) {
+    static const talk_t talk = {
+        "GET / HTTP/1.1\r\nHost: here\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        {"200 OK", "505 HTTP Version"},
+        2};
+    start();
+    run_talk(haft_http_port(server), &talk, NULL);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- All ---- */
+
+int main(void) {
+    void *(*const cases[])(void *) = {
+        answer_many_at_once, wait_for_word, take_large_bodies, tunnel_bytes, cancel_with_a_reset,
+        refuse_malformed, bound_heads, refuse_preface_in_between,
+        /* these take some time, which simulations have */
+        stop_gracefully, bound_floods, bound_streams, close_idle_connections, wait_for_windows,
+        refuse_slow_bodies, bound_time_of_heads};
+    make_server();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        simulate_seeds(cases[i]);
+    for (size_t i = 0; i < 8; i++)
+        for (int threads = 1; threads <= 2; threads++)
+            CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
+                  0);
+    haft_http_server_free(server);
+    return 0;
+}
