@@ -5,8 +5,6 @@
  */
 #include "shim.c"
 
-#include <stddef.h>
-
 typedef void *haft_body_t(void *);
 typedef void haft_rust_clause_t(void *, void *);
 
@@ -75,6 +73,41 @@ FIELD(haft_io_select_case_t, descriptor, event)
 FIELD(haft_io_select_case_t, events, descriptor)
 FIELD(haft_io_select_case_t, signals, events)
 
+/* What src/hot/x86_64.rs reads and writes. */
+#define AT(record, field, offset)                                                                  \
+    _Static_assert(offsetof(record, field) == (offset), #record "." #field);
+
+AT(hafti_context_t, fp, 0)
+AT(hafti_context_t, pc, 8)
+AT(hafti_context_t, sp, 16)
+AT(hafti_context_t, base, 24)
+AT(hafti_context_t, gate, 36)
+AT(hafti_context_t, room, 36)
+AT(haft_fiber_t, context, 0)
+AT(haft_fiber_t, owner, 40)
+AT(haft_fiber_t, awaits, 48)
+AT(haft_fiber_t, top, 56)
+AT(haft_fiber_t, resumer, 64)
+AT(haft_fiber_t, scope, 104)
+AT(hafti_scope_t, outer, 0)
+AT(hafti_scope_t, handles, 8)
+AT(hafti_scope_t, serial, 16)
+AT(hafti_scope_t, state, 24)
+AT(hafti_scope_t, cache, 48)
+AT(hafti_cache_entry_t, key, 0)
+AT(hafti_cache_entry_t, found, 8)
+AT(hafti_found_t, with, 0)
+AT(hafti_found_t, scope, 8)
+AT(haft_rust_effect_t, effect, 0)
+AT(haft_rust_effect_t, entry, 88)
+AT(haft_rust_effect_t, in_place, 120)
+AT(haft_rust_effect_t, request, 144)
+AT(hafti_thread_t, current, 0)
+AT(hafti_thread_t, exceptions, 8)
+_Static_assert(HAFTI_GATE_CLOSED == 0 && HAFTI_GATE_OPEN == 1, "gates");
+_Static_assert(HAFTI_ROOM_LOOK == 1 && HAFTI_CLAUSE_MARK == 1 && HAFTI_AWAITS_NOTHING == 1, "marks");
+_Static_assert(HAFTI_WAKE_REPLY == 0, "words");
+
 const char *haft_version(void);
 void haft_fiber_drop(haft_fiber_t *);
 haft_rust_effect_t *haft_rust_effect_new(const char *, haft_rust_clause_t *, haft_rust_clause_t *);
@@ -85,8 +118,7 @@ haft_rust_shared_t *haft_rust_shared_new(haft_effect_t *, const void *, size_t, 
 void haft_rust_shared_handle(const haft_rust_shared_t *, void *, haft_body_t *, void *);
 void *haft_rust_resume(haft_fiber_t *, const haft_rust_effect_t *);
 haft_fiber_t *haft_rust_fiber_new(size_t, haft_body_t *, void *);
-bool haft_rust_watches_thread(void);
-bool haft_rust_thread_ends(void);
+bool haft_rust_watch_thread(bool *);
 int haft_rust_yield(void);
 haft_io_task_t *haft_rust_self(void);
 const char *haft_io_error_text(int);

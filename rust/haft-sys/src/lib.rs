@@ -9,6 +9,8 @@
 
 use core::ffi::{c_char, c_int, c_short, c_void};
 
+pub mod hot;
+
 macro_rules! opaque {
     ($($name:ident)*) => {$(
         #[repr(C)]
@@ -154,8 +156,7 @@ unsafe extern "C" {
         function: haft_body_t,
         argument: *mut c_void,
     ) -> *mut haft_fiber_t;
-    pub fn haft_rust_watches_thread() -> bool;
-    pub fn haft_rust_thread_ends() -> bool;
+    pub fn haft_rust_watch_thread(ends: *mut bool) -> bool;
     pub fn haft_rust_yield() -> c_int;
     pub fn haft_rust_self() -> *mut haft_io_task_t;
 
