@@ -64,6 +64,16 @@ FIELD(haft_io_semaphore_t, waiting, count)
 SIZE(haft_io_condition_t, 24)
 FIELD(haft_io_condition_t, waiting, lock)
 
+SIZE(haft_io_process_options_t, 32)
+FIELD(haft_io_process_options_t, environment, streams)
+FIELD(haft_io_process_options_t, folder, environment)
+FIELD(haft_io_process_options_t, group, folder)
+
+SIZE(haft_rust_status_t, 24)
+FIELD(haft_rust_status_t, modified, size)
+FIELD(haft_rust_status_t, modified_nanoseconds, modified)
+FIELD(haft_rust_status_t, mode, modified_nanoseconds)
+
 SIZE(haft_io_select_case_t, 56)
 FIELD(haft_io_select_case_t, send, channel)
 FIELD(haft_io_select_case_t, receive, send)
@@ -139,7 +149,31 @@ int haft_io_sleep_until(int64_t);
 int haft_io_dump(int);
 ssize_t haft_io_read(int, void *, size_t);
 ssize_t haft_io_write(int, const void *, size_t);
-ssize_t haft_io_send(int, const void *, size_t, int);
+ssize_t haft_io_read_lent(int, const void **);
+void haft_io_give_back(const void *);
+ssize_t haft_io_readv(int, const struct iovec *, size_t);
+ssize_t haft_io_writev(int, const struct iovec *, size_t);
+int haft_io_pipe(int[2]);
+int haft_io_socket_pair(int, int, int, int[2]);
+int haft_io_listen_unix(const char *, int);
+int haft_io_connect_unix(const char *);
+int haft_io_send_descriptor(int, int);
+int haft_io_receive_descriptor(int);
+int haft_io_open(const char *, int, mode_t);
+ssize_t haft_io_pread(int, void *, size_t, int64_t);
+ssize_t haft_io_pwrite(int, const void *, size_t, int64_t);
+int haft_io_fsync(int);
+int haft_io_mkdir(const char *, mode_t);
+int haft_io_remove(const char *);
+int haft_io_rename(const char *, const char *);
+int haft_rust_stat(const char *, haft_rust_status_t *);
+int haft_rust_list(const char *, void **);
+const char *haft_rust_entry_name(void *, size_t);
+void haft_rust_entries_free(void *, size_t);
+pid_t haft_io_process_start_with(const haft_io_process_options_t *, const char *const *);
+int haft_io_process_wait(pid_t, int *);
+int haft_rust_signals_block(const int *, size_t);
+int haft_rust_signal_wait(const int *, size_t);
 int haft_io_close(int);
 int haft_io_wait_ready(int, short);
 int haft_io_accept(int);

@@ -10,10 +10,15 @@
 #include <haft/io.h>
 #include <haft/language.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 
 typedef void clause_t(void *state, void *payload);
 
@@ -130,6 +135,62 @@ int haft_rust_yield(void) {
 
 haft_io_task_t *haft_rust_self(void) {
     return haft_io_self();
+}
+
+/* ---- Records of the system ---- */
+
+typedef struct haft_rust_status {
+    uint64_t size;
+    int64_t modified;
+    uint32_t modified_nanoseconds, mode;
+} haft_rust_status_t;
+
+/* As haft_io_stat. */
+int haft_rust_stat(const char *path, haft_rust_status_t *status) {
+    struct stat found;
+    const int code = haft_io_stat(path, &found);
+    if (code == 0)
+        *status = (haft_rust_status_t){(uint64_t)found.st_size, found.st_mtim.tv_sec,
+                                       (uint32_t)found.st_mtim.tv_nsec, found.st_mode};
+    return code;
+}
+
+/* As haft_io_list_directory, for haft_rust_entries_free; the names are those of the entries. */
+int haft_rust_list(const char *path, void **entries) {
+    struct dirent **list = NULL;
+    const int count = haft_io_list_directory(path, &list);
+    *entries = list;
+    return count;
+}
+
+const char *haft_rust_entry_name(void *entries, size_t index) {
+    return ((struct dirent **)entries)[index]->d_name;
+}
+
+void haft_rust_entries_free(void *entries, size_t count) {
+    struct dirent **list = entries;
+    for (size_t i = 0; i < count; i++)
+        free(list[i]);
+    free(list);
+}
+
+static bool fill(sigset_t *set, const int *signals, size_t count) {
+    sigemptyset(set);
+    for (size_t i = 0; i < count; i++)
+        if (sigaddset(set, signals[i]) != 0)
+            return false;
+    return true;
+}
+
+/* For the calling thread, and those that it starts. */
+int haft_rust_signals_block(const int *signals, size_t count) {
+    sigset_t set;
+    return fill(&set, signals, count) ? -pthread_sigmask(SIG_BLOCK, &set, NULL) : -EINVAL;
+}
+
+int haft_rust_signal_wait(const int *signals, size_t count) {
+    sigset_t set;
+    return fill(&set, signals, count) ? haft_io_signal_wait(&set) : -EINVAL;
 }
 
 /* ---- The end of a thread ---- */

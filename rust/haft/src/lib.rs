@@ -54,17 +54,26 @@ pub mod __select;
 #[doc(hidden)]
 #[path = "test.rs"]
 pub mod __test;
+mod descriptor;
 mod effects;
+pub mod fs;
 mod future;
 mod generator;
 mod local;
 pub mod net;
+pub mod process;
 mod runtime;
 mod scope;
 mod shared;
+pub mod signal;
 pub mod sync;
 mod task;
 mod wait;
+
+/// What the streams of [`net`], [`fs`] and [`process`] read into.
+pub mod io {
+    pub use crate::descriptor::{Lent, LentReader};
+}
 
 pub use effects::{
     Computation, Discontinued, Effect, Resumption, Step, handle, handle_general, perform,
