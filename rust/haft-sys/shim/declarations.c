@@ -204,3 +204,4 @@ void haft_io_condition_signal(haft_io_condition_t *);
 void haft_io_condition_broadcast(haft_io_condition_t *);
 int haft_io_simulate_with(const haft_io_simulation_options_t *, haft_body_t *, void *);
 uint64_t haft_io_seed(void);
+void haft_io_simulated_crash(void);

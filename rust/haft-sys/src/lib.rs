@@ -289,6 +289,7 @@ unsafe extern "C" {
         argument: *mut c_void,
     ) -> c_int;
     pub fn haft_io_seed() -> u64;
+    pub fn haft_io_simulated_crash();
 }
 
 #[cfg(feature = "posix")]

@@ -26,7 +26,7 @@ fn main() -> io::Result<()> {
     haft::run(|| {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let client = TcpStream::connect(listener.local_addr()?)?;
-        let mut lines = (&client).reader().lines();
+        let mut lines = client.reader().lines();
         haft::scope(|s| -> io::Result<()> {
             s.spawn(|| -> io::Result<()> {
                 loop {
