@@ -157,6 +157,8 @@ int haft_io_pipe(int[2]);
 int haft_io_socket_pair(int, int, int, int[2]);
 int haft_io_listen_unix(const char *, int);
 int haft_io_connect_unix(const char *);
+ssize_t haft_io_receive(int, void *, size_t, int);
+ssize_t haft_io_send(int, const void *, size_t, int);
 int haft_io_send_descriptor(int, int);
 int haft_io_receive_descriptor(int);
 int haft_io_open(const char *, int, mode_t);

@@ -217,6 +217,8 @@ unsafe extern "C" {
     ) -> c_int;
     pub fn haft_io_listen_unix(path: *const c_char, backlog: c_int) -> c_int;
     pub fn haft_io_connect_unix(path: *const c_char) -> c_int;
+    pub fn haft_io_receive(socket: c_int, buffer: *mut c_void, size: usize, flags: c_int) -> isize;
+    pub fn haft_io_send(socket: c_int, buffer: *const c_void, size: usize, flags: c_int) -> isize;
     pub fn haft_io_send_descriptor(socket: c_int, descriptor: c_int) -> c_int;
     pub fn haft_io_receive_descriptor(socket: c_int) -> c_int;
     pub fn haft_io_open(path: *const c_char, flags: c_int, mode: u32) -> c_int;

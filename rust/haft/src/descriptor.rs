@@ -72,6 +72,17 @@ impl Descriptor {
         let count = parts.len().min(MOST_PARTS);
         done(|| unsafe { sys::haft_io_readv(self.raw(), parts.as_mut_ptr().cast(), count) })
     }
+    /// Without waiting: `WouldBlock` instead.
+    #[cfg(feature = "hyper")]
+    pub(crate) fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (bytes, size) = (buffer.as_mut_ptr().cast(), buffer.len());
+        done(|| unsafe { sys::haft_io_receive(self.raw(), bytes, size, MSG_DONTWAIT) })
+    }
+    #[cfg(feature = "hyper")]
+    pub(crate) fn try_send(&self, bytes: &[u8]) -> io::Result<usize> {
+        let (bytes, size) = (bytes.as_ptr().cast(), bytes.len());
+        done(|| unsafe { sys::haft_io_send(self.raw(), bytes, size, MSG_DONTWAIT) })
+    }
     pub(crate) fn read_lent(&self) -> io::Result<Lent> {
         let mut lent = Lent::NONE;
         lent.size = done(|| unsafe { sys::haft_io_read_lent(self.raw(), &mut lent.bytes) })?;
@@ -79,6 +90,8 @@ impl Descriptor {
     }
 }
 
+#[cfg(feature = "hyper")]
+const MSG_DONTWAIT: c_int = 0x40;
 /// UIO_MAXIOV.
 const MOST_PARTS: usize = 1024;
 

@@ -59,6 +59,10 @@ mod effects;
 pub mod fs;
 mod future;
 mod generator;
+#[cfg(feature = "hyper")]
+pub mod hyper;
+#[cfg(feature = "hyper")]
+mod interests;
 mod local;
 pub mod net;
 pub mod process;
@@ -80,6 +84,8 @@ pub use effects::{
     Computation, Discontinued, Effect, Resumption, Step, handle, handle_general, perform,
 };
 pub use future::block_on;
+#[cfg(feature = "futures")]
+pub use future::{Iterate, iterate};
 pub use generator::{Generator, Yielder};
 /// A test that runs in a simulation (see [`simulate`]), with the seeds 1 to 10, or to another
 /// number. The seed that it fails with is printed; with `HAFT_IO_SEED` in the environment it runs

@@ -53,7 +53,7 @@ fn first_of<T>(
     Err(last)
 }
 
-fn shut_down(socket: &Descriptor, how: Shutdown) -> io::Result<()> {
+pub(crate) fn shut_down(socket: &Descriptor, how: Shutdown) -> io::Result<()> {
     let how = match how {
         Shutdown::Read => 0,
         Shutdown::Write => 1,
