@@ -63,9 +63,12 @@ fn current() -> usize {
     unsafe { sys::haft_io_local_get(ptr::from_ref(&KEY).cast()) as usize }
 }
 
-fn set_current(number: usize) -> bool {
+/// # Safety
+/// The caller is a task.
+unsafe fn set_current(number: usize) {
     // SAFETY: as above; the value is a number, which nobody reads through.
-    unsafe { sys::haft_io_local_set(ptr::from_ref(&KEY).cast(), number as *mut c_void) == 0 }
+    let code = unsafe { sys::haft_io_local_set(ptr::from_ref(&KEY).cast(), number as *mut c_void) };
+    assert!(code == 0, "no memory for a task-local value");
 }
 
 /// Has the future woken that is being polled.
@@ -107,7 +110,7 @@ pub(crate) fn forget(interest: Interest) {
     });
 }
 
-/// Of one `block_on`.
+/// Of one `block_on`. A thread without tasks has none, and its number is 0.
 pub(crate) struct Interests {
     number: usize,
     outer: usize,
@@ -116,12 +119,18 @@ pub(crate) struct Interests {
 impl Interests {
     pub(crate) fn new() -> Self {
         static LAST: AtomicUsize = AtomicUsize::new(0);
+        // SAFETY: any thread may call it.
+        if unsafe { sys::haft_rust_self() }.is_null() {
+            return Interests {
+                number: 0,
+                outer: 0,
+            };
+        }
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         let outer = current();
-        // (A thread without tasks has no interests.)
-        if set_current(number) {
-            LISTS.with_borrow_mut(|lists| lists.insert(number, List::new()));
-        }
+        // SAFETY: this is a task.
+        unsafe { set_current(number) };
+        LISTS.with_borrow_mut(|lists| lists.insert(number, List::new()));
         Interests { number, outer }
     }
 
@@ -187,7 +196,10 @@ impl Interests {
 
 impl Drop for Interests {
     fn drop(&mut self) {
-        let _ = LISTS.try_with(|lists| lists.borrow_mut().remove(&self.number));
-        set_current(self.outer);
+        if self.number != 0 {
+            let _ = LISTS.try_with(|lists| lists.borrow_mut().remove(&self.number));
+            // SAFETY: the task that made this drops it, too.
+            unsafe { set_current(self.outer) };
+        }
     }
 }
