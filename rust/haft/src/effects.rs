@@ -49,6 +49,25 @@ use std::{fmt, ptr, thread};
 pub trait Effect: Sized + 'static {
     /// What [`perform`] returns.
     type Output: 'static;
+
+    /// The default handler: answers where no other does, outside of all handlers. Unless it is given
+    /// it panics, with a message that names the effect.
+    ///
+    /// ```
+    /// struct Verbose;
+    /// impl haft::Effect for Verbose {
+    ///     type Output = bool;
+    ///     fn unhandled(self) -> bool {
+    ///         false
+    ///     }
+    /// }
+    ///
+    /// assert!(!haft::perform(Verbose));
+    /// assert!(haft::handle(|Verbose| true, || haft::perform(Verbose)));
+    /// ```
+    fn unhandled(self) -> Self::Output {
+        panic!("nobody handles the effect {}", type_name::<Self>())
+    }
 }
 
 /// The payload of the panic that unwinds a computation which is dropped where it waits.
@@ -67,7 +86,6 @@ enum Answer<T> {
     Awaited,
     Value(T),
     Raise(Payload),
-    Unhandled,
 }
 
 struct Slot<E: Effect> {
@@ -137,29 +155,35 @@ fn look_up(of: TypeId, make: fn() -> *mut c_void) -> Made {
     made
 }
 
-/// In place, where nobody handles the effect.
-unsafe extern "C" fn unhandled<E: Effect>(_: *mut c_void, payload: *mut c_void) {
-    // SAFETY: the payload of an effect of this descriptor is the address of a slot of this type, in
-    // the frame of the performer, who waits.
+/// Answers in place what C has the payload of.
+///
+/// # Safety
+/// The payload is a slot of this type, in the frame of the performer, who waits; nobody else takes
+/// the effect.
+unsafe fn answer<E: Effect>(payload: *mut c_void, clause: impl FnOnce(E) -> E::Output) {
+    // SAFETY: the caller says so.
     let slot = unsafe { &mut *payload.cast::<Slot<E>>() };
-    slot.answer = Answer::Unhandled;
-}
-
-/// In place, where `handle` does: for performs that go through C.
-unsafe extern "C" fn in_place<E: Effect>(state: *mut c_void, payload: *mut c_void) {
-    // SAFETY: the state is that of `handle`, whose frame is around the performer's; and as above.
-    let (handler, slot) = unsafe {
-        (
-            &*state.cast::<InPlace<'_, E>>(),
-            &mut *payload.cast::<Slot<E>>(),
-        )
-    };
-    // SAFETY: nobody else takes the effect.
+    // SAFETY: as above.
     let effect = unsafe { ManuallyDrop::take(&mut slot.effect) };
-    slot.answer = match catch_unwind(AssertUnwindSafe(|| handler.answer(effect))) {
+    slot.answer = match catch_unwind(AssertUnwindSafe(|| clause(effect))) {
         Ok(value) => Answer::Value(value),
         Err(payload) => Answer::Raise(payload),
     };
+}
+
+/// Where nobody handles the effect.
+unsafe extern "C" fn unhandled<E: Effect>(_: *mut c_void, payload: *mut c_void) {
+    // SAFETY: the payload of an effect of this descriptor is a slot of this type.
+    unsafe { answer(payload, E::unhandled) };
+}
+
+/// Where `handle` does: for performs that go through C.
+unsafe extern "C" fn in_place<E: Effect>(state: *mut c_void, payload: *mut c_void) {
+    // SAFETY: the state is that of `handle`, whose frame is around the performer's; and as above.
+    unsafe {
+        let handler = &*state.cast::<InPlace<'_, E>>();
+        answer(payload, |effect| handler.answer(effect));
+    }
 }
 
 fn make<E: Effect>() -> *mut c_void {
@@ -214,21 +238,16 @@ pub fn perform<E: Effect>(effect: E) -> E::Output {
     // SAFETY: the slot lies in this frame until the call returns, and the handler of this effect's
     // descriptor knows its type. Nothing is unwound through C.
     unsafe { sys::hot::perform(found, made, slot.get().cast()) };
-    let slot = slot.into_inner();
-    match slot.answer {
+    match slot.into_inner().answer {
         Answer::Value(value) => value,
-        answer => not_answered(slot.effect, answer),
+        other => not_answered(other),
     }
 }
 
 #[cold]
-fn not_answered<E: Effect>(effect: ManuallyDrop<E>, answer: Answer<E::Output>) -> E::Output {
+fn not_answered<T>(answer: Answer<T>) -> T {
     match answer {
         Answer::Raise(payload) => resume_unwind(payload),
-        Answer::Unhandled => {
-            drop(ManuallyDrop::into_inner(effect));
-            panic!("nobody handles the effect {}", type_name::<E>())
-        }
         _ => unreachable!("a computation is resumed with an answer"),
     }
 }

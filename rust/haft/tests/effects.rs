@@ -76,6 +76,28 @@ fn an_effect_that_nobody_handles_is_a_panic_that_names_it() {
 }
 
 #[test]
+fn a_default_handler_answers_where_no_other_does_and_is_outside_of_all() {
+    struct Twice(u32);
+    impl Effect for Twice {
+        type Output = u32;
+        fn unhandled(self) -> u32 {
+            if self.0 == 0 {
+                resume_unwind(Box::new("default"));
+            }
+            // No handler of the performer is in reach.
+            let asked = catch_unwind(|| perform(Ask(1)));
+            self.0 * 2 + u32::from(asked.is_err())
+        }
+    }
+    for _ in 0..2 {
+        assert_eq!(handle(|Ask(n)| n, || perform(Twice(20))), 41);
+        assert_eq!(handle(|Twice(n)| n, || perform(Twice(20))), 20);
+        let payload = catch_unwind(|| perform(Twice(0))).unwrap_err();
+        assert_eq!(text_of(&*payload), "default");
+    }
+}
+
+#[test]
 fn a_panic_of_a_clause_goes_on_where_the_effect_was_performed() {
     let caught = handle(
         |Ask(_)| resume_unwind(Box::new("clause")),
