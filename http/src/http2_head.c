@@ -169,7 +169,7 @@ static size_t read_lines(const char *lines, size_t size, nghttp2_nv *fields) {
     return count;
 }
 
-enum { OWN_FIELDS = 4, NUMBERS = 64 };
+enum { OWN_FIELDS = 4, STATUS = 3, LENGTH = 20 /* digits */ };
 
 /* The fields, in the request's memory. It is given to nghttp2 with what is sent first, so that 100
    (Continue) may come before it. */
@@ -179,18 +179,19 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     bool has_size =
         size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304;
     size_t most = OWN_FIELDS + count_lines(answer->fields, answer->fields_size);
-    char *text = haft_http_allocate(request, NUMBERS);
+    char *date = haft_http_allocate(request, HAFTI_HTTP_DATE + STATUS + LENGTH);
     nghttp2_nv *fields = haft_http_allocate(request, most * sizeof *fields);
-    if (text == NULL || fields == NULL)
+    if (date == NULL || fields == NULL)
         return -ENOMEM;
-    hafti_http_put_now(text);
-    int status_size = snprintf(text + 30, 5, "%03d", answer->status);
-    int length_size = snprintf(text + 40, 21, "%llu", (unsigned long long)size);
+    char *status = date + HAFTI_HTTP_DATE;
+    char *length = hafti_http_put_number(status, (uint64_t)answer->status, 10);
+    char *end = hafti_http_put_number(length, size, 10);
+    hafti_http_put_now(date);
     size_t count = 0;
-    fields[count++] = HAFTI_HTTP2_FIELD(":status", text + 30, (size_t)status_size);
-    fields[count++] = HAFTI_HTTP2_FIELD("date", text, HAFTI_HTTP_DATE);
+    fields[count++] = HAFTI_HTTP2_FIELD(":status", status, STATUS);
+    fields[count++] = HAFTI_HTTP2_FIELD("date", date, HAFTI_HTTP_DATE);
     if (has_size)
-        fields[count++] = HAFTI_HTTP2_FIELD("content-length", text + 40, (size_t)length_size);
+        fields[count++] = HAFTI_HTTP2_FIELD("content-length", length, (size_t)(end - length));
     if (type != NULL)
         fields[count++] = HAFTI_HTTP2_FIELD("content-type", type, strlen(type));
     count += read_lines(answer->fields, answer->fields_size, fields + count);

@@ -16,8 +16,6 @@
  */
 #include "http2_frames.h"
 
-#include <stdlib.h>
-
 enum { CREDIT = 1000, CREDIT_A_SECOND = 100 };
 
 typedef struct connection connection_t;
@@ -30,13 +28,14 @@ typedef struct {
     atomic_bool has_left; /* another task reads */
 } reader_t;
 
-/* A request, and its stream. */
+/* A request, and its stream, in a block of haft_io_lend. */
 typedef struct request {
     hafti_http2_stream_t stream; /* the first, likewise */
     haft_http_request_t request;
     reader_t *reader;     /* that serves it */
     struct request *next; /* whose head has come, too */
 } request_t;
+_Static_assert(sizeof(request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
 
 struct connection {
     hafti_http2_t frames;            /* the first, likewise */
@@ -135,11 +134,14 @@ static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, v
     connection->head_since = haft_io_now();
     connection->newest = id;
     request_t *made =
-        connection->requests < connection->server->limits.streams ? calloc(1, sizeof *made) : NULL;
-    if (made != NULL)
+        connection->requests < connection->server->limits.streams ? haft_io_lend() : NULL;
+    if (made != NULL) {
+        memset(&made->stream, 0, offsetof(hafti_http2_stream_t, fields));
+        made->next = NULL;
         hafti_http_request_begin(&made->request, connection->server, &made->stream.bytes);
+    }
     if (made == NULL || made->request.message.block == NULL) {
-        free(made);
+        haft_io_give_back(made);
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
         return 0;
     }
@@ -155,7 +157,7 @@ static void drop_request(request_t *request) {
     connection_t *connection = (connection_t *)request->stream.connection;
     hafti_http2_stream_end(&request->stream, NGHTTP2_REFUSED_STREAM);
     hafti_http_request_end(&request->request);
-    free(request);
+    haft_io_give_back(request);
     connection->requests--;
 }
 
@@ -194,7 +196,7 @@ static void end_request(request_t *const *argument) {
     hafti_http2_pump(&connection->frames);
     wake_writer(&connection->frames);
     pthread_mutex_unlock(&connection->frames.mutex);
-    free(request);
+    haft_io_give_back(request);
 }
 
 static void serve_request(request_t *argument) {
