@@ -45,12 +45,14 @@ static void put_named(hafti_http_message_t *message, hafti_http_text_t name,
                              .value_size = (uint16_t)value.size};
 }
 
+static bool is(hafti_http_text_t name, const char *word) {
+    return name.size == strlen(word) && memcmp(name.bytes, word, name.size) == 0;
+}
+
 /* HTTP_GET and the like; those of other protocols, which the parser knows, too, are none. */
 static int method_of(hafti_http_text_t text) {
     for (int method = HTTP_DELETE; method <= HTTP_SOURCE; method++)
-        if (method != HTTP_PRI &&
-            strlen(llhttp_method_name((llhttp_method_t)method)) == text.size &&
-            memcmp(llhttp_method_name((llhttp_method_t)method), text.bytes, text.size) == 0)
+        if (method != HTTP_PRI && is(text, llhttp_method_name((llhttp_method_t)method)))
             return method;
     return -1;
 }
@@ -58,20 +60,20 @@ static int method_of(hafti_http_text_t text) {
 static void put_pseudo(hafti_http_message_t *message, hafti_http_text_t name,
                        hafti_http_text_t value) {
     static const hafti_http_text_t host = {"host", 4};
-    if (hafti_http_same(name.bytes, name.size, ":path")) {
+    if (is(name, ":path")) {
         if (value.size > message->limits->request_line)
             message->status = 414;
         message->target_size = value.size;
         message->target = put(message, value);
-    } else if (hafti_http_same(name.bytes, name.size, ":authority")) {
+    } else if (is(name, ":authority")) {
         put_named(message, host, value);
-    } else if (hafti_http_same(name.bytes, name.size, ":method")) {
+    } else if (is(name, ":method")) {
         int method = method_of(value);
         if (method < 0)
             message->status = 501;
         else
             message->parser.method = (uint8_t)method;
-    } else if (hafti_http_same(name.bytes, name.size, ":status")) {
+    } else if (is(name, ":status")) {
         message->parser.status_code = (uint16_t)strtoul(value.bytes, NULL, 10);
     }
 }
