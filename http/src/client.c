@@ -408,6 +408,11 @@ const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name) {
     return hafti_http_message_header(&reply->message, name);
 }
 
+bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const char **name,
+                               const char **value) {
+    return hafti_http_message_header_at(&reply->message, number, name, value);
+}
+
 ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size) {
     return hafti_http_message_read(&reply->message, buffer, size);
 }

@@ -167,6 +167,8 @@ bool hafti_http_message_is_kept(const hafti_http_message_t *message);
 int hafti_http_message_check(hafti_http_message_t *message);
 /* All fields of a name, as haft_http_header. */
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
+bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, const char **name,
+                                  const char **value);
 /* Gives a chunked body's bytes, or trailers, to the parser. */
 llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const char *bytes,
                                         size_t size);

@@ -78,6 +78,9 @@ int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *questi
 int haft_http_reply_status(const haft_http_reply_t *reply);
 /* As haft_http_header; lives as long as the reply. */
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name);
+/* As haft_http_header_at: all fields, in their order. */
+bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const char **name,
+                               const char **value);
 /* As haft_http_read and haft_http_body; time limits are the task's. */
 ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size);
 ssize_t haft_http_reply_body(haft_http_reply_t *reply, char **body);
