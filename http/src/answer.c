@@ -407,6 +407,10 @@ int haft_http_flush(haft_http_request_t *request) {
     return send_gathered(request);
 }
 
+int haft_http_status(const haft_http_request_t *request) {
+    return request->answer.status;
+}
+
 int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
                      size_t size) {
     int code = haft_http_begin(request, status, type, size);

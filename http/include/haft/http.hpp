@@ -169,6 +169,9 @@ class request {
         io::detail::checked(haft_http_set_trailer(state, name, value.c_str()), "set_trailer");
     }
 
+    /* Of the answer; 0: it has not begun. */
+    int status() const { return haft_http_status(state); }
+
     /* Server-sent events. */
     void begin_events() { io::detail::checked(haft_http_events_begin(state), "begin_events"); }
     void send_event(const event &sent) {
