@@ -67,11 +67,25 @@ PROGRAMS = [
         ("tail", "seff"),
     ),
     program("generator", (5, 57), (24, 33554406), (25, 67108837), ("seff",)),
+    program("generator_next", (5, 57), (22, None), (25, 67108837)),
     program("parsing_dollars", (10, 55), (6000, 18003000), (20_000, 200010000), ("tail",)),
     program("resume_nontail", (5, 37), (5000, None), (10_000, 860)),
-    program("handler_sieve", (10, 17), (15_000, None), (60_000, 171848738), ("tail",)),
+    program("handler_sieve", (10, 17), (15_000, None), (60_000, 171848738), ("tail", "seff")),
 ]
 MULTI_SHOT = ["nqueens", "tree_explore", "triples"]
+
+# Of programs: the processor time of one peer's, over another's, is at most a limit.
+ProgramTarget = collections.namedtuple("ProgramTarget", "what program peer baseline limit")
+PROGRAM_TARGETS = [
+    ProgramTarget(f"{what} / Boost.Context", name, peer, "Boost.Context", limit)
+    for what, name, peer, limit in (
+        ("a general clause that works on the answer", "resume_nontail", "Haft", 1),
+        ("a generator through a function that resumes", "generator_next", "Haft", 1),
+        ("C++: a generator through a function that resumes", "generator_next", "Haft, C++", 1),
+        ("a sieve with a fiber for each prime", "handler_sieve", "Haft", 1),
+        ("the same through seff.h", "handler_sieve", "Haft, seff", 1.2),
+    )
+]
 
 # What the project promises: one loop's time, over another's in the same series, is at most a limit.
 # Of several loops: the mean of the ratios. Without a baseline: its least time in nanoseconds. Without
@@ -175,6 +189,15 @@ TARGETS = {
                 None,
             )
             for count in (10_000, 100_000)
+        ],
+        *[
+            Target(
+                f"round robin of {count:,} coroutines, seff.h / Boost.Context on 8 KiB stacks from malloc",
+                f"seff/round-robin/{count:03}",
+                f"boost/round-robin/{count:03}",
+                1.2,
+            )
+            for count in (10, 100, 1_000, 10_000, 100_000)
         ],
     ],
     "depth": [
@@ -644,8 +667,20 @@ def judged(what, limit, ratio, least):
     return what, promised, f"{ratio:.2f} ×", f"{least:.2f} ×", verdict(ratio <= limit)
 
 
-def targets_of(results):
+def targets_of_programs(programs):
     rows = []
+    for target in PROGRAM_TARGETS:
+        measured = programs.get(target.program, {}).get("rows", {})
+        seconds = {label: row["seconds"] for label, row in measured.items()}
+        pair = target.peer, target.baseline
+        if all(label in seconds for label in pair):
+            ratio, least = paired_ratio(seconds, *pair), least_ratio(seconds, *pair)
+            rows.append(judged(target.what, target.limit, ratio, least))
+    return rows
+
+
+def targets_of(results):
+    rows = targets_of_programs(results.get("programs", {}))
     for name, samples in results.get("series", {}).items():
         for target in TARGETS[name]:
             if str(target.baseline).startswith("ocaml5/") and target.baseline not in samples:
@@ -1088,7 +1123,8 @@ def part_of(results, name):
     """What the promises of one benchmark are judged by."""
     samples = results["series"].get(name)
     part = {"series": {name: samples} if samples else {}}
-    for key, of in (("ocaml_objects", "ocaml/table1"), ("memory", "memory")):
+    parts = (("ocaml_objects", "ocaml/table1"), ("memory", "memory"), ("programs", "programs"))
+    for key, of in parts:
         if of == name and key in results:
             part[key] = results[key]
     return part

@@ -3,7 +3,7 @@
 # demo.sh BUILD: the tour. Runs the example programs of a build that examples/tour lists, each under
 # the first sentences of its source's opening comment (those in OCaml where the build has them); then
 # the word-frequency pipeline over the text of WordNet, the dictionary (or over the FILEs in
-# HAFT_DEMO_TEXT), beside its callback twin.
+# HAFT_DEMO_TEXT), beside its callback twin; and then the web server of examples/http/hello under load.
 set -u
 build=$(cd "$1" && pwd) || exit 1
 cd "$(dirname "$0")/../examples" || exit 1
@@ -22,6 +22,8 @@ headline() {
        }' | fold -s -w 96 | sed 's/^/   /; s/ *$//'
 }
 
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 failed=0
 fail() {
   echo "$1"
@@ -44,29 +46,39 @@ done
 [ $ocaml = yes ] ||
   printf '\n== The programs in OCaml are left out: they need OCaml 4.13 or 4.14, ocamlfind, compiler-libs.\n'
 
-texts=${HAFT_DEMO_TEXT:-$(ls /usr/share/wordnet/data.* 2>/dev/null)}
-printf '\n== examples/c/word_frequency.c beside examples/c/word_frequency_callbacks.c\n'
-headline c/word_frequency.c
-if [ -z "$texts" ]; then
-  fail 'No text: install the package wordnet-base, or name files in HAFT_DEMO_TEXT.'
-  exit $failed
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+compare_word_frequency() {
+  texts=${HAFT_DEMO_TEXT:-$(ls /usr/share/wordnet/data.* 2>/dev/null)}
+  printf '\n== examples/c/word_frequency.c beside examples/c/word_frequency_callbacks.c\n'
+  headline c/word_frequency.c
+  if [ -z "$texts" ]; then
+    fail 'No text: install the package wordnet-base, or name files in HAFT_DEMO_TEXT.'
+    return
+  fi
 
-# Five runs each, in turn; the best counts.
-for _ in 1 2 3 4 5; do
-  for program in word_frequency word_frequency_callbacks; do
-    # shellcheck disable=SC2086 # a list of files
-    "$build/examples/c/$program" $texts >"$work/$program" 2>>"$work/$program.speed" ||
-      fail "$program failed with status $?"
+  # Five runs each, in turn; the best counts.
+  for _ in 1 2 3 4 5; do
+    for program in word_frequency word_frequency_callbacks; do
+      # shellcheck disable=SC2086 # a list of files
+      "$build/examples/c/$program" $texts >"$work/$program" 2>>"$work/$program.speed" ||
+        fail "$program failed with status $?"
+    done
   done
-done
-printf '\n'
-cat "$work/word_frequency"
-cmp -s "$work/word_frequency" "$work/word_frequency_callbacks" ||
-  fail 'The two programs do not agree.'
-printf '\n   With effects:    %s\n   With callbacks:  %s\n' \
-  "$(sort -n -k 4 "$work/word_frequency.speed" | head -n 1)" \
-  "$(sort -n -k 4 "$work/word_frequency_callbacks.speed" | head -n 1)"
+  printf '\n'
+  cat "$work/word_frequency"
+  cmp -s "$work/word_frequency" "$work/word_frequency_callbacks" ||
+    fail 'The two programs do not agree.'
+  printf '\n   With effects:    %s\n   With callbacks:  %s\n' \
+    "$(sort -n -k 4 "$work/word_frequency.speed" | head -n 1)" \
+    "$(sort -n -k 4 "$work/word_frequency_callbacks.speed" | head -n 1)"
+}
+compare_word_frequency
+
+if [ -x "$build/examples/http/hello" ]; then
+  printf '\n== examples/http/hello.c under load: 1,000 kept connections, for five seconds\n\n'
+  "${CC:-cc}" -std=gnu11 -O2 ../bench/http/load.c -o "$work/load" &&
+    "$work/load" show 0/hello/you 1000 5 "$build/examples/http/hello" ||
+    fail 'The server did not answer all, or did not end well.'
+else
+  printf '\n== The web server is left out: it needs llhttp.\n'
+fi
 exit $failed

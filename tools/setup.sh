@@ -37,7 +37,7 @@ packages() {
     echo "$test clang $(clang_runtime) libc6-dbg? valgrind libboost-context-dev clang-format"
     echo 'ocaml-dune? libppxlib-ocaml-dev? liblwt-ocaml-dev? libppx-deriving-ocaml-dev? libppx-import-ocaml-dev? opam?'
     echo 'libcurl4-openssl-dev|libcurl4-gnutls-dev? libpq-dev? postgresql? libhiredis-dev? redis-server? openssl?'
-    echo 'libhttp-parser-dev?'
+    echo 'libhttp-parser-dev? libsqlite3-dev? libjansson-dev? nlohmann-json3-dev?'
     if [ "$(uname -m)" = x86_64 ]; then
       echo 'qemu-user|qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu'
       echo 'libc6-dev-arm64-cross'

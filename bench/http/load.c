@@ -4,10 +4,12 @@
  * a process of its own on the second processor, which answers each request with 1 KiB; the load
  * comes from the first.
  *
- *     load MODE PORT CONNECTIONS SECONDS [SERVER ARGUMENT...]
+ *     load MODE PORT[/PATH] CONNECTIONS SECONDS [SERVER ARGUMENT...]
  *
  * SERVER is a program that listens at PORT; without it, the server is a loop on epoll in here,
- * which does not parse. Every connection is kept, and has one request at a time. MODE:
+ * which does not parse. Every connection is kept, and has one request at a time. With a PATH that
+ * is asked for, and answers may have any size. If PORT is 0, a free one is added to SERVER's
+ * arguments. MODE:
  *     full      as many requests as the server answers. Prints requests a second, microseconds of
  *               the server's processor time a request, and the median, the 99th and the 99.9th
  *               percentile of what a client waits, in microseconds
@@ -18,6 +20,7 @@
  *               hide what it has delayed
  *     idle      each connection has had one request: prints the server's memory a connection, in
  *               KiB
+ *     show      as full, in words; then the server gets SIGTERM, and is to end with status 0
  */
 #define _GNU_SOURCE
 #include "../server.h"
@@ -109,15 +112,22 @@ typedef struct {
     int64_t since; /* when its request was due */
 } connection_t;
 
-static const char request[] = "GET /bench HTTP/1.1\r\n"
-                              "Host: localhost:8080\r\n"
-                              "User-Agent: bench/1.0\r\n"
-                              "Accept: */*\r\n\r\n";
+static char request[ROOM];
+static size_t request_size;
+static bool any_size;      /* may a body have */
 static size_t answer_size; /* of all answers of a server */
+
+static void make_request(const char *path) {
+    any_size = path != NULL;
+    request_size = (size_t)snprintf(request, sizeof request,
+                                    "GET %.1000s HTTP/1.1\r\nHost: localhost:8080\r\n"
+                                    "User-Agent: bench/1.0\r\nAccept: */*\r\n\r\n",
+                                    any_size ? path : "/bench");
+}
 
 static void ask(connection_t *connection, int64_t since) {
     connection->since = since;
-    if (send(connection->socket, request, sizeof request - 1, 0) != sizeof request - 1)
+    if (send(connection->socket, request, request_size, 0) != (ssize_t)request_size)
         give_up("send");
 }
 
@@ -129,9 +139,9 @@ static void refuse_answer(const char *bytes) {
 /* Of a whole answer in a text. */
 static size_t size_of(const char *bytes) {
     const char *end = strstr(bytes, "\r\n\r\n"), *length = strcasestr(bytes, "\ncontent-length:");
-    if (end == NULL || length == NULL || length > end || atoi(length + 16) != BODY)
+    if (end == NULL || length == NULL || length > end || (!any_size && atoi(length + 16) != BODY))
         refuse_answer(bytes);
-    return (size_t)(end + 4 - bytes) + BODY;
+    return (size_t)(end + 4 - bytes) + strtoul(length + 16, NULL, 10);
 }
 
 /* Reads what has come: whether the answer is whole. Until the first is, its size is not known. */
@@ -206,12 +216,12 @@ static int compare(const void *left, const void *right) {
     return (one > other) - (one < other);
 }
 
-static void print_percentiles(waits_t *waits) {
-    static const double shares[] = {0.5, 0.99, 0.999};
+static void sort(const waits_t *waits) {
     qsort(waits->waited, waits->count, sizeof *waits->waited, compare);
-    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
-        printf(" %.1f", (double)waits->waited[(size_t)(shares[i] * (double)(waits->count - 1))]);
-    printf("\n");
+}
+
+static double percentile(const waits_t *sorted, double share) {
+    return (double)sorted->waited[(size_t)(share * (double)(sorted->count - 1))];
 }
 
 static int watch_all(connection_t *all, int count) {
@@ -295,10 +305,46 @@ static void print_load(const char *mode, struct perf_event_mmap_page *samples, i
         printf("%.4f\n", user_mode_of(used, samples != NULL) / count);
         return;
     }
-    printf("%.0f", count / seconds);
-    if (rate == 0)
-        printf(" %.4f", used.all / count);
-    print_percentiles(&waits);
+    sort(&waits);
+    double p50 = percentile(&waits, 0.5), p99 = percentile(&waits, 0.99),
+           p999 = percentile(&waits, 0.999);
+    if (strcmp(mode, "show") == 0)
+        printf("%.0f requests a second, %.1f us of the server's processor each\n"
+               "a client waits p50 %.0f us, p99 %.0f us, p99.9 %.0f us\n",
+               count / seconds, used.all / count, p50, p99, p999);
+    else if (rate > 0)
+        printf("%.0f %.1f %.1f %.1f\n", count / seconds, p50, p99, p999);
+    else
+        printf("%.0f %.4f %.1f %.1f %.1f\n", count / seconds, used.all / count, p50, p99, p999);
+}
+
+static int end_gracefully(void) {
+    int status;
+    kill(server, SIGTERM);
+    waitpid(server, &status, 0);
+    bool is_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    printf(is_well ? "told to stop, it has ended\n" : "told to stop, it has failed\n");
+    return !is_well;
+}
+
+static int free_port(void) {
+    struct sockaddr_in address = address_of_server();
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listener, (struct sockaddr *)&address, size) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &size) != 0)
+        give_up("bind");
+    close(listener);
+    return ntohs(address.sin_port);
+}
+
+/* The command, with the port as its last argument. */
+static char **with_port(int count, char **command) {
+    char **longer = calloc((size_t)count + 2, sizeof *longer);
+    memcpy(longer, command, (size_t)count * sizeof *longer);
+    if (asprintf(&longer[count], "%d", port) < 0)
+        give_up("memory");
+    return longer;
 }
 
 static void start(char **command, const int wait[2]) {
@@ -319,16 +365,22 @@ static void start(char **command, const int wait[2]) {
 
 int main(int count, char **arguments) {
     if (count < 5) {
-        fprintf(stderr, "usage: load MODE PORT CONNECTIONS SECONDS [SERVER ARGUMENT...]\n");
+        fprintf(stderr, "usage: load MODE PORT[/PATH] CONNECTIONS SECONDS [SERVER ARGUMENT...]\n");
         return 2;
     }
     const char *mode = arguments[1];
     port = atoi(arguments[2]);
+    make_request(strchr(arguments[2], '/'));
     int connections = atoi(arguments[3]), wait[2];
     allow_connections(connections);
     if (pipe2(wait, O_CLOEXEC) != 0)
         give_up("pipe");
-    start(count > 5 ? arguments + 5 : NULL, wait);
+    char **command = count > 5 ? arguments + 5 : NULL;
+    if (port == 0 && command != NULL) {
+        port = free_port();
+        command = with_port(count - 5, command);
+    }
+    start(command, wait);
     pin(0);
     struct perf_event_mmap_page *samples = strcmp(mode, "samples") == 0 ? sample(server, 1) : NULL;
     if (write(wait[1], "", 1) != 1)
@@ -337,6 +389,8 @@ int main(int count, char **arguments) {
         print_memory(connections);
     else
         print_load(mode, samples, connections, atof(arguments[4]));
+    if (strcmp(mode, "show") == 0)
+        return end_gracefully();
     kill(server, SIGKILL);
     waitpid(server, NULL, 0);
     return 0;

@@ -449,9 +449,13 @@ HAFTI_INLINE void *haft_handle_with(const haft_fiber_options_t *options,
     return hafti_handle_sized(options, sizeof *options, handler, state, body, argument);
 }
 
+#include "haft/inner/general.h"
+
 /* Resumes a captured computation under its handler, with a reply made by HAFT_REPLY; returns the
    answer. */
-HAFTI_API void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply);
+HAFTI_INLINE void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply) {
+    return hafti_resumption_resume_hot(k, reply);
+}
 HAFTI_API HAFTI_COLD haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, haft_reply_t reply);
 /*
  * To be returned by a general clause: the handler resumes `k`, which need not be the clause's own,

@@ -5,7 +5,9 @@
  * A handler whose clauses all run in place is a scope in the frame of haft_handle. Any other has a
  * fiber, and `drive` is the loop of the paper around it, written once: it resumes, dispatches the
  * request to its clause, and ends with the clause's answer. A clause that ends in
- * haft_tail_resume comes back into the loop, so that such clauses run in constant space.
+ * haft_tail_resume comes back into the loop, so that such clauses run in constant space. The first
+ * turn of the loop that haft_resumption_resume runs is inlined into its caller
+ * (haft/inner/general.h).
  *
  * A resumption names its fiber and the number of the capture. Every use counts that number up, so
  * that a second use, or a use after the fiber's end, is recognised.
@@ -24,7 +26,6 @@ const char haft_no_answer = 0;
 /* ---- The loop ---- */
 
 typedef void *never_clause_t(void *state, void *payload);
-typedef haft_answer_t general_clause_t(void *state, void *payload, haft_resumption_t k);
 
 /* How drive resumes with a reply that is to be freed; an answer's `next` has it as a mark. */
 enum { WAKE_COPY = HAFTI_WAKE_CALL + 1, COPY_MARK = 1 };
@@ -59,17 +60,11 @@ static HAFTI_COLD void take_promise_back(haft_fiber_t *fiber) {
     fiber->scope.shot--;
 }
 
-/* A clause that is unwound, by an exception or by being dropped, drops what it had not used, or
-   only promised. */
-static HAFTI_COLD void drop_left(haft_resumption_t k) {
+void hafti_drop_left(haft_resumption_t k) {
     if (k.fiber->scope.shot == k.shot + 1)
         take_promise_back(k.fiber);
     if (k.fiber->scope.shot == k.shot)
         haft_resumption_drop(k);
-}
-HAFTI_INLINE void drop_unused(haft_resumption_t *k) {
-    if (k->fiber != NULL)
-        drop_left(*k);
 }
 
 static void free_reply(void **reply) {
@@ -90,18 +85,28 @@ static HAFTI_COLD hafti_words_t resume_slowly(haft_fiber_t *fiber, void *word, u
                            fiber->state == HAFT_FIBER_FINISHED};
 }
 
-/* The same by the inlined one, where that may be taken. */
+/* The computation has stopped for good; while what has left it goes on here, it is the loop's. */
+static void *payload_arrived(haft_fiber_t *fiber, void *payload, uintptr_t effect) {
+    __attribute__((cleanup(free_owned))) haft_fiber_t *owned = fiber;
+    payload = hafti_arrived(fiber, (haft_effect_t *)effect, payload).payload;
+    owned = NULL;
+    return payload;
+}
+
+void *hafti_answer_of_ended(haft_fiber_t *fiber, void *payload, uintptr_t effect) {
+    return answer_of(fiber, payload_arrived(fiber, payload, effect), effect);
+}
+
+/* Resumes by the inlined path, where that may be taken. */
 HAFTI_INLINE hafti_words_t resume(haft_fiber_t *fiber, void *word) {
     hafti_here_t here = hafti_here();
     if (HAFTI_UNLIKELY(!hafti_resumes_again(here, fiber)))
         return resume_slowly(fiber, word, HAFTI_WAKE_REPLY);
-    __attribute__((cleanup(free_owned))) haft_fiber_t *owned = fiber;
     hafti_words_t words = hafti_resume_now(here, fiber, word);
     if (HAFTI_UNLIKELY(words.special))
-        words.first = hafti_arrived(fiber, (haft_effect_t *)words.second, words.first).payload;
+        words.first = payload_arrived(fiber, words.first, words.second);
     else
         hafti_open_gate(fiber);
-    owned = NULL;
     return words;
 }
 
@@ -127,54 +132,61 @@ static HAFT_UNINSTRUMENTED uint64_t shot_of(const haft_fiber_t *fiber) {
     return __atomic_load_n(&fiber->scope.shot, __ATOMIC_RELAXED);
 }
 
-/* The loop of the paper. `lasts`: the fiber's header can be read when the fiber is gone. */
+/* The fiber that the clause has promised to resume, which need not be its own. `lasts`: the header
+   of its own can be read when that is gone. */
+HAFTI_INLINE haft_fiber_t *promised_by(haft_answer_t answer, haft_fiber_t *fiber, uint64_t shot,
+                                       bool lasts) {
+    haft_fiber_t *next = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
+    if (HAFTI_UNLIKELY(next != fiber)) {
+        if (lasts && shot_of(fiber) == shot + 1) {
+            if (next->scope.shot & 1)
+                take_promise_back(next);
+            forgotten(fiber);
+        }
+        shot = next->scope.shot & ~UINT64_C(1);
+    }
+    if (HAFTI_UNLIKELY(next->scope.shot != shot + 1))
+        answered_twice(next);
+    next->scope.shot = shot + 2;
+    return next;
+}
+HAFTI_INLINE unsigned wake_of(haft_answer_t answer) {
+    return answer.next & COPY_MARK ? (unsigned)WAKE_COPY : (unsigned)HAFTI_WAKE_REPLY;
+}
+
+/* The loop of the paper. */
 static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
-    hafti_words_t words;
     bool lasts = fiber->kind == HAFT_KIND_POOL;
-    if (HAFTI_UNLIKELY(wake != HAFTI_WAKE_REPLY))
-        goto slowly;
     for (;;) {
-        words = resume(fiber, word);
-    resumed:
+        hafti_words_t words = HAFTI_LIKELY(wake == HAFTI_WAKE_REPLY)
+                                  ? resume(fiber, word)
+                                  : resume_slowly(fiber, word, wake);
         if (HAFTI_UNLIKELY(words.special))
             return answer_of(fiber, words.first, words.second);
-        const haft_clause_t *clause = (const haft_clause_t *)words.second;
-        haft_resumption_t k = {fiber, fiber->scope.shot};
-        haft_answer_t answer;
-        {
-            __attribute__((cleanup(drop_unused))) haft_resumption_t unused = k;
-            answer = ((general_clause_t *)clause->function)(fiber->scope.state, words.first, k);
-            unused.fiber = NULL;
-        }
-        if (HAFTI_UNLIKELY(answer.next != (uintptr_t)fiber)) {
-            if (HAFTI_LIKELY(answer.next == 0)) {
-                if (HAFTI_UNLIKELY(lasts && shot_of(fiber) == k.shot + 1))
-                    forgotten(fiber);
-                return answer.value;
-            }
-            haft_fiber_t *next = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
-            if (HAFTI_UNLIKELY(next != fiber && lasts && shot_of(fiber) == k.shot + 1)) {
-                if (next->scope.shot & 1)
-                    take_promise_back(next);
+        uint64_t shot = fiber->scope.shot;
+        haft_answer_t answer = hafti_run_general(fiber, words, shot);
+        if (answer.next == 0) {
+            if (HAFTI_UNLIKELY(lasts && shot_of(fiber) == shot + 1))
                 forgotten(fiber);
-            }
-            fiber = next;
-            k.shot = fiber->scope.shot & ~UINT64_C(1);
-            lasts = fiber->kind == HAFT_KIND_POOL;
-            if (answer.next & COPY_MARK)
-                wake = WAKE_COPY;
+            return answer.value;
         }
-        if (HAFTI_UNLIKELY(fiber->scope.shot != k.shot + 1))
-            answered_twice(fiber);
-        fiber->scope.shot = k.shot + 2;
+        haft_fiber_t *next = promised_by(answer, fiber, shot, lasts);
+        if (HAFTI_UNLIKELY(next != fiber)) {
+            fiber = next;
+            lasts = fiber->kind == HAFT_KIND_POOL;
+        }
         word = answer.value;
-        if (HAFTI_UNLIKELY(wake != HAFTI_WAKE_REPLY))
-            goto slowly;
+        wake = wake_of(answer);
     }
-slowly:
-    words = resume_slowly(fiber, word, wake);
-    wake = HAFTI_WAKE_REPLY;
-    goto resumed;
+}
+
+void *hafti_answer_of_promise(haft_fiber_t *fiber, uint64_t shot, haft_answer_t answer) {
+    bool lasts = fiber->kind == HAFT_KIND_POOL;
+    if (answer.next != 0)
+        return drive(promised_by(answer, fiber, shot, lasts), answer.value, wake_of(answer));
+    if (lasts && shot_of(fiber) == shot + 1)
+        forgotten(fiber);
+    return answer.value;
 }
 
 /* ---- Installing ---- */
@@ -255,7 +267,7 @@ static haft_fiber_t *use(haft_resumption_t k, const char *what) {
     return k.fiber;
 }
 
-void *haft_resumption_resume(haft_resumption_t k, haft_reply_t reply) {
+void *hafti_resumption_resume_slow(haft_resumption_t k, haft_reply_t reply) {
     check_unused(k, "resumed");
     haft_check_reply(k.fiber, k.fiber->awaits, reply);
     haft_use_up(k.fiber);

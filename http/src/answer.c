@@ -145,7 +145,7 @@ static char *put_text(char *to, const char *text) {
     return put(to, text, strlen(text));
 }
 
-static char *put_number(char *to, uint64_t number, unsigned base) {
+char *hafti_http_put_number(char *to, uint64_t number, unsigned base) {
     char digits[20], *first = digits + sizeof digits;
     do
         *--first = "0123456789abcdef"[number % base];
@@ -170,7 +170,7 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
     if (begin == NULL)
         return code;
     char *to = put_text(begin, "HTTP/1.1 ");
-    to = put_number(to, (uint64_t)answer->status, 10);
+    to = hafti_http_put_number(to, (uint64_t)answer->status, 10);
     *to++ = ' ';
     to = put_text(to, reason_of(answer->status));
     to = put_text(to, "\r\nDate: ");
@@ -180,7 +180,7 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
         to = put_text(to, "Transfer-Encoding: chunked\r\n");
     } else if (size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304) {
         to = put_text(to, "Content-Length: ");
-        to = put_number(to, size, 10);
+        to = hafti_http_put_number(to, size, 10);
         to = put_text(to, "\r\n");
     }
     to = put_connection(to, request);
@@ -418,6 +418,10 @@ int haft_http_flush(haft_http_request_t *request) {
     return code == 0 ? send_gathered(request) : code;
 }
 
+int haft_http_status(const haft_http_request_t *request) {
+    return request->answer.status;
+}
+
 int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
                      size_t size) {
     int code = haft_http_begin(request, status, type, size);
@@ -501,7 +505,7 @@ int hafti_http_send_continue(haft_http_request_t *request) {
 
 static int gather_chunk(haft_http_request_t *request, const void *bytes, size_t size) {
     char line[20];
-    char *end = put_text(put_number(line, size, 16), "\r\n");
+    char *end = put_text(hafti_http_put_number(line, size, 16), "\r\n");
     int code = hafti_http_answer_gather(request, line, (size_t)(end - line));
     code = code == 0 ? hafti_http_answer_gather(request, bytes, size) : code;
     return code == 0 ? hafti_http_answer_gather(request, "\r\n", 2) : code;

@@ -463,11 +463,27 @@ int haft_http_reply_status(const haft_http_reply_t *reply) {
     return reply->message.parser.status_code;
 }
 
+/* What is true of the body as it came, but not as it is read. */
+static bool is_hidden(const haft_http_reply_t *reply, const char *name, size_t size) {
+    return reply->message.decoder != NULL && (hafti_http_same(name, size, "Content-Encoding") ||
+                                              hafti_http_same(name, size, "Content-Length"));
+}
+
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name) {
-    if (reply->message.decoder != NULL &&
-        (strcasecmp(name, "Content-Encoding") == 0 || strcasecmp(name, "Content-Length") == 0))
-        return NULL;
-    return hafti_http_message_header(&reply->message, name);
+    return is_hidden(reply, name, strlen(name)) ? NULL
+                                                : hafti_http_message_header(&reply->message, name);
+}
+
+bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const char **name,
+                               const char **value) {
+    hafti_http_message_t *message = &reply->message;
+    for (size_t i = 0; i < message->field_count; i++) {
+        const hafti_http_field_t *field = &message->fields[i];
+        bool is_shown = !is_hidden(reply, message->block + field->name, field->name_size);
+        if (is_shown && number-- == 0)
+            return hafti_http_message_header_at(message, i, name, value);
+    }
+    return false;
 }
 
 ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size) {

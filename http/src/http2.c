@@ -78,17 +78,21 @@ void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code) {
 
 /* ---- What comes ---- */
 
-static hafti_http2_stream_t *stream_of(nghttp2_session *session, int32_t id) {
-    return nghttp2_session_get_stream_user_data(session, id);
+/* Mostly the newest: fields come one after the other. */
+static hafti_http2_stream_t *stream_of(hafti_http2_t *connection, int32_t id) {
+    hafti_http2_stream_t *newest = connection->streams;
+    return newest != NULL && newest->id == id
+               ? newest
+               : nghttp2_session_get_stream_user_data(connection->session, id);
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                      void *connection) {
-    hafti_http2_stream_t *stream = stream_of(session, frame->hd.stream_id);
+    hafti_http2_stream_t *stream = stream_of(connection, frame->hd.stream_id);
     hafti_http_text_t name_text = {(const char *)name, name_size};
     hafti_http_text_t value_text = {(const char *)value, value_size};
-    (void)flags, (void)connection;
+    (void)session, (void)flags;
     if (stream == NULL)
         return 0;
     if (stream->has_head)
@@ -105,7 +109,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     bool is_headers = frame->hd.type == NGHTTP2_HEADERS;
     if (!is_headers && frame->hd.type != NGHTTP2_DATA)
         return 0;
-    hafti_http2_stream_t *stream = stream_of(session, frame->hd.stream_id);
+    hafti_http2_stream_t *stream = stream_of(connection, frame->hd.stream_id);
+    (void)session;
     if (stream == NULL)
         return 0;
     if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
@@ -120,7 +125,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *bytes,
                    size_t size, void *argument) {
     hafti_http2_t *connection = argument;
-    hafti_http2_stream_t *stream = stream_of(session, id);
+    hafti_http2_stream_t *stream = stream_of(connection, id);
     (void)flags;
     connection->note_progress(connection);
     if (stream == NULL)
@@ -157,8 +162,8 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
 }
 
 int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection) {
-    hafti_http2_stream_t *stream = stream_of(session, id);
-    (void)connection;
+    hafti_http2_stream_t *stream = stream_of(connection, id);
+    (void)session;
     if (stream == NULL)
         return 0;
     stream->is_closed = true;
@@ -275,10 +280,13 @@ static bool is_taken(const hafti_http2_stream_t *stream) {
 
 static int write_locked(hafti_http2_stream_t *stream) {
     hafti_http2_t *connection = stream->connection;
-    int code = stream->head != NULL ? hafti_http2_submit_answer(stream) : 0;
+    int code = 0;
+    if (stream->head != NULL)
+        code = hafti_http2_submit_answer(stream);
+    else
+        nghttp2_session_resume_data(connection->session, stream->id);
     if (code != 0)
         return code;
-    nghttp2_session_resume_data(connection->session, stream->id);
     hafti_http2_pump(connection);
     while (code == 0 && !is_taken(stream))
         code = stream->is_closed || connection->error != 0 ? -ECONNRESET

@@ -61,7 +61,7 @@ struct hafti_http2_stream {
     size_t trailers_out_count;
     bool is_waiting; /* a task of a client's, for another that reads */
     haft_io_event_t readable, writable, gone;
-    hafti_http_field_t fields[HAFTI_HTTP_FIELDS];
+    hafti_http_field_t fields[HAFTI_HTTP_FIELDS]; /* the last: it need not be zeroed */
 };
 
 struct hafti_http2 {

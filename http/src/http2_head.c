@@ -45,12 +45,14 @@ static void put_named(hafti_http_message_t *message, hafti_http_text_t name,
                              .value_size = (uint16_t)value.size};
 }
 
+static bool is(hafti_http_text_t name, const char *word) {
+    return name.size == strlen(word) && memcmp(name.bytes, word, name.size) == 0;
+}
+
 /* HTTP_GET and the like; those of other protocols, which the parser knows, too, are none. */
 static int method_of(hafti_http_text_t text) {
     for (int method = HTTP_DELETE; method <= HTTP_SOURCE; method++)
-        if (method != HTTP_PRI &&
-            strlen(llhttp_method_name((llhttp_method_t)method)) == text.size &&
-            memcmp(llhttp_method_name((llhttp_method_t)method), text.bytes, text.size) == 0)
+        if (method != HTTP_PRI && is(text, llhttp_method_name((llhttp_method_t)method)))
             return method;
     return -1;
 }
@@ -58,20 +60,20 @@ static int method_of(hafti_http_text_t text) {
 static void put_pseudo(hafti_http_message_t *message, hafti_http_text_t name,
                        hafti_http_text_t value) {
     static const hafti_http_text_t host = {"host", 4};
-    if (hafti_http_same(name.bytes, name.size, ":path")) {
+    if (is(name, ":path")) {
         if (value.size > message->limits->request_line)
             message->status = 414;
         message->target_size = value.size;
         message->target = put(message, value);
-    } else if (hafti_http_same(name.bytes, name.size, ":authority")) {
+    } else if (is(name, ":authority")) {
         put_named(message, host, value);
-    } else if (hafti_http_same(name.bytes, name.size, ":method")) {
+    } else if (is(name, ":method")) {
         int method = method_of(value);
         if (method < 0)
             message->status = 501;
         else
             message->parser.method = (uint8_t)method;
-    } else if (hafti_http_same(name.bytes, name.size, ":status")) {
+    } else if (is(name, ":status")) {
         message->parser.status_code = (uint16_t)strtoul(value.bytes, NULL, 10);
     }
 }
@@ -169,7 +171,7 @@ static size_t read_lines(const char *lines, size_t size, nghttp2_nv *fields) {
     return count;
 }
 
-enum { OWN_FIELDS = 4, NUMBERS = 64 };
+enum { OWN_FIELDS = 4, STATUS = 3, LENGTH = 20 /* digits */ };
 
 /* The fields, in the request's memory. It is given to nghttp2 with what is sent first, so that 100
    (Continue) may come before it. */
@@ -179,18 +181,19 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     bool has_size =
         size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304;
     size_t most = OWN_FIELDS + count_lines(answer->fields, answer->fields_size);
-    char *text = haft_http_allocate(request, NUMBERS);
+    char *date = haft_http_allocate(request, HAFTI_HTTP_DATE + STATUS + LENGTH);
     nghttp2_nv *fields = haft_http_allocate(request, most * sizeof *fields);
-    if (text == NULL || fields == NULL)
+    if (date == NULL || fields == NULL)
         return -ENOMEM;
-    hafti_http_put_now(text);
-    int status_size = snprintf(text + 30, 5, "%03d", answer->status);
-    int length_size = snprintf(text + 40, 21, "%llu", (unsigned long long)size);
+    char *status = date + HAFTI_HTTP_DATE;
+    char *length = hafti_http_put_number(status, (uint64_t)answer->status, 10);
+    char *end = hafti_http_put_number(length, size, 10);
+    hafti_http_put_now(date);
     size_t count = 0;
-    fields[count++] = HAFTI_HTTP2_FIELD(":status", text + 30, (size_t)status_size);
-    fields[count++] = HAFTI_HTTP2_FIELD("date", text, HAFTI_HTTP_DATE);
+    fields[count++] = HAFTI_HTTP2_FIELD(":status", status, STATUS);
+    fields[count++] = HAFTI_HTTP2_FIELD("date", date, HAFTI_HTTP_DATE);
     if (has_size)
-        fields[count++] = HAFTI_HTTP2_FIELD("content-length", text + 40, (size_t)length_size);
+        fields[count++] = HAFTI_HTTP2_FIELD("content-length", length, (size_t)(end - length));
     if (type != NULL)
         fields[count++] = HAFTI_HTTP2_FIELD("content-type", type, strlen(type));
     count += read_lines(answer->fields, answer->fields_size, fields + count);

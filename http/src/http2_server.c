@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server's connection of HTTP/2. Its task opens a scope, in which it reads; a second task writes,
- * and each request is a third. They end in this order: the reader, when the client has gone or
- * nghttp2 wants no more of it; requests, which learn of that; and the writer, when nothing is left.
+ * A server's connection of HTTP/2: a scope, in which a task writes, and one reads. The reader serves
+ * what it has read itself, one request after the other, as long as their handlers need not wait:
+ * stacks and memory are then used by turns, and stay in the processor's cache. Where a handler is
+ * about to wait, its task is that of this request alone from then on, and another task, which has
+ * stood by, reads on. So each request that waits has a task, and at most one more is idle.
+ *
+ * They end in this order: the reader, when the client has gone or nghttp2 wants no more of it;
+ * requests, which learn of that; and the writer, when nothing is left.
  *
  * What costs the server more than the client: each frame takes a credit, which bytes of bodies and
  * requests that are answered give back, and time. Who has none left asks for nothing, and is sent
@@ -11,29 +16,38 @@
  */
 #include "http2_frames.h"
 
-#include <stdlib.h>
-
 enum { CREDIT = 1000, CREDIT_A_SECOND = 100 };
 
 typedef struct connection connection_t;
 
-/* A request, and its stream. */
+/* A task that reads, until a request that it serves has to wait. */
+typedef struct {
+    haft_io_gate_t gate; /* the first, for who gets its address */
+    connection_t *connection;
+    bool is_serving;
+    atomic_bool has_left; /* another task reads */
+} reader_t;
+
+/* A request, and its stream, in a block of haft_io_lend. */
 typedef struct request {
-    hafti_http2_stream_t stream; /* the first, for who gets its address */
+    hafti_http2_stream_t stream; /* the first, likewise */
     haft_http_request_t request;
+    reader_t *reader;     /* that serves it */
     struct request *next; /* whose head has come, too */
 } request_t;
+_Static_assert(sizeof(request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
 
 struct connection {
     hafti_http2_t frames;            /* the first, likewise */
     haft_io_on_failure_t on_failure; /* of a handler */
     haft_http_server_t *server;
-    haft_io_event_t to_write;
-    int32_t newest;               /* stream that the client has begun */
-    size_t requests;              /* that have not ended */
-    request_t *arrived, **behind; /* heads that have come */
-    int64_t head_since;           /* when a head has begun that is not complete; 0: there is none */
-    int64_t idle_since;           /* when the last request has ended */
+    haft_io_event_t to_write, to_read; /* there is something to write, or nobody reads */
+    bool has_substitute;               /* a task that waits for to_read */
+    int32_t newest;                    /* stream that the client has begun */
+    size_t requests;                   /* that have not ended */
+    request_t *arrived, **behind;      /* heads that have come */
+    int64_t head_since; /* when a head has begun that is not complete; 0: there is none */
+    int64_t idle_since; /* when the last request has ended */
     int64_t credit, credited_at;
     bool is_over;   /* nobody reads any more */
     bool is_ending; /* no request is taken any more */
@@ -46,9 +60,15 @@ static void wake_writer(hafti_http2_t *frames) {
     haft_io_event_set(&((connection_t *)frames)->to_write);
 }
 
+/* The request that is served has to wait: another task reads on. */
+static void hand_over(reader_t *reader) {
+    if (reader->is_serving && !atomic_exchange(&reader->has_left, true))
+        haft_io_event_set(&reader->connection->to_read);
+}
+
 static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
-    (void)stream;
     pthread_mutex_unlock(&frames->mutex);
+    hand_over(((request_t *)stream)->reader); /* also where a handler has a gate of its own */
     int code = haft_io_event_wait(event);
     pthread_mutex_lock(&frames->mutex);
     return code;
@@ -114,11 +134,14 @@ static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, v
     connection->head_since = haft_io_now();
     connection->newest = id;
     request_t *made =
-        connection->requests < connection->server->limits.streams ? calloc(1, sizeof *made) : NULL;
-    if (made != NULL)
+        connection->requests < connection->server->limits.streams ? haft_io_lend() : NULL;
+    if (made != NULL) {
+        memset(&made->stream, 0, offsetof(hafti_http2_stream_t, fields));
+        made->next = NULL;
         hafti_http_request_begin(&made->request, connection->server, &made->stream.bytes);
+    }
     if (made == NULL || made->request.message.block == NULL) {
-        free(made);
+        haft_io_give_back(made);
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
         return 0;
     }
@@ -132,9 +155,9 @@ static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, v
 /* Of one that has no task. */
 static void drop_request(request_t *request) {
     connection_t *connection = (connection_t *)request->stream.connection;
-    hafti_http2_stream_end(&request->stream, NGHTTP2_NO_ERROR);
+    hafti_http2_stream_end(&request->stream, NGHTTP2_REFUSED_STREAM);
     hafti_http_request_end(&request->request);
-    free(request);
+    haft_io_give_back(request);
     connection->requests--;
 }
 
@@ -173,10 +196,10 @@ static void end_request(request_t *const *argument) {
     hafti_http2_pump(&connection->frames);
     wake_writer(&connection->frames);
     pthread_mutex_unlock(&connection->frames.mutex);
-    free(request);
+    haft_io_give_back(request);
 }
 
-static void *serve_request(void *argument) {
+static void serve_request(request_t *argument) {
     __attribute__((cleanup(end_request))) request_t *serving = argument;
     haft_http_request_t *request = &serving->request;
     hafti_http_request_answer(request, serving->stream.code);
@@ -187,26 +210,43 @@ static void *serve_request(void *argument) {
         code = haft_http_flush(request);
     if (code == 0 && !serving->stream.ends)
         hafti_http_answer_send(request, NULL, 0);
-    return NULL;
 }
 
-static int spawn_request(request_t *request) {
-    return haft_io_spawn_with(&(haft_io_task_options_t){.name = "HTTP request"}, serve_request,
-                              request);
+/* One that was reset meanwhile, or for which there is no memory, is not begun. */
+static void refuse(request_t *request) {
+    hafti_http2_t *frames = request->stream.connection;
+    pthread_mutex_lock(&frames->mutex);
+    drop_request(request);
+    pthread_mutex_unlock(&frames->mutex);
 }
 
-/* What has arrived becomes tasks; the mutex is not held. */
-static void serve_arrived(connection_t *connection) {
-    while (connection->arrived != NULL) {
+static void *stand_by(void *argument);
+
+static bool has_substitute(connection_t *connection) {
+    if (!connection->has_substitute)
+        connection->has_substitute = haft_io_spawn(stand_by, connection) == 0;
+    return connection->has_substitute;
+}
+
+/* Until there is none, or a handler has waited: then its task is at its end. */
+static void serve_arrived(reader_t *reader) {
+    connection_t *connection = reader->connection;
+    while (!reader->has_left && connection->arrived != NULL) {
         request_t *request = connection->arrived;
         connection->arrived = request->next;
-        if (spawn_request(request) != 0) {
-            pthread_mutex_lock(&connection->frames.mutex);
-            drop_request(request);
-            pthread_mutex_unlock(&connection->frames.mutex);
+        if (request->next == NULL)
+            connection->behind = &connection->arrived;
+        if (request->stream.is_closed || !has_substitute(connection)) {
+            refuse(request);
+            continue;
         }
+        request->reader = reader;
+        reader->is_serving = true;
+        haft_io_gate_set(&reader->gate);
+        serve_request(request);
+        haft_io_gate_set(NULL);
+        reader->is_serving = false;
     }
-    connection->behind = &connection->arrived;
 }
 
 /* ---- Writing ---- */
@@ -223,7 +263,9 @@ static bool take_block(connection_t *connection, char **block, size_t *size) {
         if (is_over)
             return false;
         haft_io_event_clear(&connection->to_write);
-        wait_for(frames, NULL, &connection->to_write);
+        pthread_mutex_unlock(&frames->mutex);
+        haft_io_event_wait(&connection->to_write);
+        pthread_mutex_lock(&frames->mutex);
         hafti_http2_pump(frames);
     }
     *block = frames->block;
@@ -285,7 +327,6 @@ static bool take(connection_t *connection, const char *bytes, size_t size) {
     bool goes_on = code == 0 && nghttp2_session_want_read(frames->session) != 0;
     connection->is_broken |= !goes_on && !connection->is_ending;
     pthread_mutex_unlock(&frames->mutex);
-    serve_arrived(connection);
     return goes_on;
 }
 
@@ -314,20 +355,54 @@ static void stop_serving(void *argument) {
     pthread_mutex_unlock(&connection->frames.mutex);
 }
 
-/* Nobody reads any more: tasks learn that, and heads that are incomplete are forgotten. */
-static void end_reading(connection_t *const *argument) {
-    connection_t *connection = *argument;
+/* Nobody reads any more, and the others learn that. */
+static void end_reading(connection_t *connection) {
     hafti_http2_t *frames = &connection->frames;
     pthread_mutex_lock(&frames->mutex);
     hafti_http2_fail(frames, -ECONNRESET);
-    for (hafti_http2_stream_t *stream = frames->streams, *next; stream != NULL; stream = next) {
-        next = stream->next;
-        if (!stream->has_head)
-            drop_request((request_t *)stream);
-    }
     connection->is_over = true;
     wake_writer(frames);
+    haft_io_event_set(&connection->to_read);
     pthread_mutex_unlock(&frames->mutex);
+}
+
+static void leave_gate(haft_io_gate_t *gate) {
+    hand_over((reader_t *)gate);
+}
+
+static haft_io_event_t *enter_gate(haft_io_gate_t *gate) {
+    (void)gate;
+    return NULL;
+}
+
+/* Reads until the end, or until another task does. */
+static void read_frames(connection_t *connection) {
+    /* A handler that fails takes its task along. */
+    __attribute__((cleanup(hand_over)))
+    reader_t reader = {.gate = {leave_gate, enter_gate}, .connection = connection};
+    hafti_http_stream_t *below = connection->frames.below;
+    bool goes_on = true;
+    serve_arrived(&reader);
+    while (!reader.has_left && goes_on) {
+        const char *bytes = below->at;
+        below->at = below->end;
+        goes_on = bytes == below->end || take(connection, bytes, (size_t)(below->end - bytes));
+        serve_arrived(&reader);
+        if (!reader.has_left)
+            goes_on = goes_on && read_more(connection);
+    }
+    if (!reader.has_left)
+        end_reading(connection);
+}
+
+static void *stand_by(void *argument) {
+    connection_t *connection = argument;
+    haft_io_event_wait(&connection->to_read);
+    haft_io_event_clear(&connection->to_read);
+    connection->has_substitute = false;
+    if (!connection->is_over)
+        read_frames(connection);
+    return NULL;
 }
 
 static bool begin_session(connection_t *connection) {
@@ -355,21 +430,17 @@ typedef struct {
     bool has_preface;
 } serving_t;
 
-static void *read_frames(void *argument) {
+static void *serve_frames(void *argument) {
     const serving_t *serving = argument;
-    __attribute__((cleanup(end_reading))) connection_t *connection = serving->connection;
-    hafti_http_stream_t *below = connection->frames.below;
-    bool goes_on = haft_io_spawn_with(&(haft_io_task_options_t){.name = "HTTP/2 writer"},
-                                      write_frames, connection) == 0;
+    connection_t *connection = serving->connection;
+    haft_io_task_options_t options = {.name = "HTTP/2 writer"};
+    bool goes_on = haft_io_spawn_with(&options, write_frames, connection) == 0;
     hafti_http_server_on_stop(connection->server, serving->link, stop_serving, connection);
     if (goes_on && serving->has_preface)
         goes_on = take(connection, HAFTI_HTTP2_PREFACE, sizeof HAFTI_HTTP2_PREFACE - 1);
-    while (goes_on) {
-        const char *bytes = below->at;
-        below->at = below->end;
-        goes_on = bytes == below->end || take(connection, bytes, (size_t)(below->end - bytes));
-        goes_on = goes_on && read_more(connection);
-    }
+    haft_io_event_set(&connection->to_read);
+    if (!goes_on || !has_substitute(connection))
+        end_reading(connection);
     return NULL;
 }
 
@@ -379,9 +450,13 @@ static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *fai
     hafti_http_log_failure(connection->server, failure);
 }
 
+/* What is left of requests has no task. */
 static void end_serving(const serving_t *serving) {
+    hafti_http2_t *frames = &serving->connection->frames;
     hafti_http_server_on_stop(serving->connection->server, serving->link, NULL, NULL);
-    hafti_http2_end(&serving->connection->frames);
+    while (frames->streams != NULL)
+        drop_request((request_t *)frames->streams);
+    hafti_http2_end(frames);
 }
 
 bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
@@ -404,6 +479,6 @@ bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
     if (begin_session(&connection))
         haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP/2 connection",
                                                       .on_failure = &connection.on_failure},
-                           read_frames, &serving, NULL);
+                           serve_frames, &serving, NULL);
     return !connection.is_broken;
 }

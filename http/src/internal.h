@@ -177,6 +177,8 @@ bool hafti_http_message_is_kept(const hafti_http_message_t *message);
 int hafti_http_message_check(hafti_http_message_t *message);
 /* All fields of a name, as haft_http_header. */
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
+bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, const char **name,
+                                  const char **value);
 /* The body cannot be read any more; this is the error, which also says with which status. */
 int hafti_http_message_fail(hafti_http_message_t *message, int code);
 /* Gives a chunked body's bytes, or trailers, to the parser. */
@@ -335,6 +337,8 @@ int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, si
 /* When a write of so many bytes has to be done. */
 int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size);
 extern const hafti_http_framing_t hafti_http1_framing;
+/* Where it ends. */
+char *hafti_http_put_number(char *to, uint64_t number, unsigned base);
 /* The present date; HAFTI_HTTP_DATE bytes. */
 void hafti_http_put_now(char *into);
 /* Sends bytes at once, within the time of a write. */

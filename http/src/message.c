@@ -152,6 +152,16 @@ const char *hafti_http_message_header(hafti_http_message_t *message, const char 
     return all;
 }
 
+bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, const char **name,
+                                  const char **value) {
+    if (number >= message->field_count)
+        return false;
+    const hafti_http_field_t *field = &message->fields[number];
+    *name = hafti_http_copy(message, message->block + field->name, field->name_size);
+    *value = hafti_http_copy(message, message->block + field->value, field->value_size);
+    return *name != NULL && *value != NULL;
+}
+
 /* The fields that say how a message is to be read. */
 enum { HOST, CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT, KNOWN };
 

@@ -49,13 +49,7 @@ const char *haft_http_header(haft_http_request_t *request, const char *name) {
 
 bool haft_http_header_at(haft_http_request_t *request, size_t number, const char **name,
                          const char **value) {
-    hafti_http_message_t *message = &request->message;
-    if (number >= message->field_count)
-        return false;
-    const hafti_http_field_t *field = &message->fields[number];
-    *name = hafti_http_copy(message, message->block + field->name, field->name_size);
-    *value = hafti_http_copy(message, message->block + field->value, field->value_size);
-    return *name != NULL && *value != NULL;
+    return hafti_http_message_header_at(&request->message, number, name, value);
 }
 
 /* 6265, 4.2.1; a browser that has several of a name sends the most specific one first. */

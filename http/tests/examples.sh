@@ -5,11 +5,13 @@ set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$HAFT_SOURCE_DIR/http/tests python3 - "$HAFT_BUILD_DIR/examples/http" "$work" <<'END'
-import base64, os, socket, struct, sys
+import base64, os, socket, struct, subprocess, sys, threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from serving import start
+from serving import ask_status, ask_todo, start
 
 examples, work = sys.argv[1:]
 
@@ -75,6 +77,7 @@ def ask_chat(url):
             assert heard == (1, b'here'), heard
     guests[0].say(8, b'')
     assert guests[0].hear() == (8, b'')
+    guests[1].file.close()
     guests[1].connection.close()
     guests[2].say(1, b'other')
     assert guests[2].hear() == (1, b'other')
@@ -83,6 +86,83 @@ def ask_chat(url):
         assert guests[2].hear() == (8, struct.pack('!H', 1001))
         guests[2].say(8, b'')
     return hear_end
+
+
+class Service(BaseHTTPRequestHandler):
+    """What the proxy and the crawler ask."""
+    protocol_version = 'HTTP/1.1'
+    pages = {'/': '<a href="/a/">a</a> <a href="http://elsewhere.invalid/">', '/a/': '<a href="b?c#d"><a href="/">',
+             '/a/b?c': '<a href="../missing">', '/health': 'well'}
+    down = False
+
+    def log_message(self, *_):
+        pass
+
+    def send(self, status, type, body):
+        self.send_response(status)
+        self.send_header('Content-Type', type)
+        self.send_header('Content-Length', len(body))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        if self.path in self.pages and not (self.server.down and self.path == '/health'):
+            self.send(200, 'text/html', self.pages[self.path].encode())
+        elif self.path == '/name':
+            self.send(200, 'text/plain', str(self.server.server_port).encode())
+        else:
+            self.send(404, 'text/plain', b'missing')
+
+    def do_POST(self):
+        while size := int(self.rfile.readline(), 16):
+            self.server.came.put(self.rfile.read(size + 2)[:-2])
+        self.rfile.readline()
+        self.send_response(200)
+        self.send_header('Transfer-Encoding', 'chunked')
+        self.end_headers()
+        for piece in iter(self.server.to_go.get, b''):
+            self.wfile.write(b'%x\r\n%s\r\n' % (len(piece), piece))
+        self.wfile.write(b'0\r\n\r\n')
+
+
+def start_service():
+    service = ThreadingHTTPServer(('localhost', 0), Service)
+    service.handle_error = lambda *_: None  # the proxy closes its connections at its end
+    service.down, service.daemon_threads = False, True
+    threading.Thread(target=service.serve_forever, daemon=True).start()
+    return service, f'http://localhost:{service.server_port}'
+
+
+def ask_proxy(url, services):
+    names = {urlopen(url + '/name').read() for _ in range(4)}
+    assert names == {str(service.server_port).encode() for service in services}, names
+    came, to_go = Queue(), Queue()  # each piece arrives before the next one is sent
+    for service in services:
+        service.came, service.to_go = came, to_go
+    host, port = url.removeprefix('http://').split(':')
+    connection = socket.create_connection((host, int(port)))
+    answers = connection.makefile('rb')
+    connection.sendall(b'POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n')
+    assert came.get() == b'ab'
+    connection.sendall(b'1\r\nc\r\n0\r\n\r\n')
+    assert came.get() == b'c'
+    to_go.put(b'de')
+    while answers.readline() != b'\r\n':
+        pass
+    assert answers.readline() == b'2\r\n' and answers.readline() == b'de\r\n'
+    to_go.put(b'f')
+    to_go.put(b'')
+    assert [answers.readline() for _ in range(4)] == [b'1\r\n', b'f\r\n', b'0\r\n', b'\r\n']
+    services[0].down = True
+    left = str(services[1].server_port).encode()
+    while {urlopen(url + '/name').read() for _ in range(4)} != {left}:
+        pass
+    services[1].down = True
+    while ask_status(url + '/name')[0] != 503:
+        pass
+    services[0].down = False
+    while ask_status(url + '/name')[0] != 200:
+        pass
 
 
 with open(work + '/a.txt', 'w') as file:
@@ -97,4 +177,20 @@ for kind in ['', '_cpp']:
             if hear_end is not None:
                 hear_end()
             assert server.wait() == 0
+    todo = f'{examples}/todo{kind}'
+    if os.path.exists(todo):
+        server, url = start(todo, f'{work}/todo{kind}.db')
+        ask_todo(url)
+        server.terminate()
+        assert server.wait() == 0
+if os.path.exists(examples + '/proxy'):
+    (first, first_url), (second, second_url) = start_service(), start_service()
+    found = subprocess.run([examples + '/crawler', first_url], stdout=subprocess.PIPE, check=True).stdout
+    assert found.decode() == '/: 200\n/a/: 200\n/a/../missing: 404\n/a/b?c: 200\n', found
+    server, url = start(examples + '/proxy', first_url, second_url, stderr=subprocess.PIPE)
+    ask_proxy(url, [first, second])
+    server.terminate()
+    assert server.wait() == 0
+    log = server.stderr.read().decode()
+    assert [first_url + ' is down', second_url + ' is down', first_url + ' is back'] == log.splitlines()[:3], log
 END

@@ -226,6 +226,9 @@ static void check_body(const char *path, const char *expected, size_t expected_s
     }
     CHECK(haft_http_reply_header(reply, "Content-Encoding") == NULL);
     CHECK(haft_http_reply_header(reply, "Content-Length") == NULL);
+    const char *name, *value;
+    for (size_t i = 0; haft_http_reply_header_at(reply, i, &name, &value); i++)
+        CHECK(strncmp(name, "Content-", 8) != 0 || strcmp(name, "Content-Type") == 0);
 }
 
 static void decode_all(void) {

@@ -96,8 +96,7 @@ fn compiled(architecture: &str, posix: bool) {
     let includes = [core.join("include"), io.join("include")];
     println!("cargo:rerun-if-changed={}", includes[0].display());
     println!("cargo:rerun-if-changed={}", includes[1].display());
-    // Each comes before those that it uses: so a linker finds all with one look.
-    let mut libraries = vec![("haft_rust_shim", "static", shim(&includes))];
+    let mut libraries = vec![("haft_rust_shim", shim(&includes))];
     if posix {
         let mut library = compiler();
         library
@@ -106,8 +105,7 @@ fn compiled(architecture: &str, posix: bool) {
             .include(io.join("posix/include"))
             .include(io.join("posix/src"))
             .files(sources(&io.join("posix/src"), "c", &[]));
-        // All of it: nothing names these functions but who means those of the C library.
-        libraries.push(("haft_posix", "static:+whole-archive", library));
+        libraries.push(("haft_posix", library));
     }
     let mut library = compiler();
     library
@@ -116,7 +114,7 @@ fn compiled(architecture: &str, posix: bool) {
         .include(io.join("src"))
         .files(sources(&io.join("src"), "c", &["uring.c", "arrivals.c"]))
         .files(sources(&io.join("src/simulation"), "c", &[]));
-    libraries.push(("haft_io", "static", library));
+    libraries.push(("haft_io", library));
     let mut library = compiler();
     library
         .includes(&includes)
@@ -127,16 +125,23 @@ fn compiled(architecture: &str, posix: bool) {
             "S",
             &["morestack_wrap.S"],
         ));
-    libraries.push(("haft", "static", library));
+    libraries.push(("haft", library));
 
     std::thread::scope(|s| {
-        for (name, _, library) in &mut libraries {
+        for (name, library) in &mut libraries {
             s.spawn(|| library.cargo_metadata(false).compile(name));
         }
     });
     let out = env::var("OUT_DIR").expect("cargo says where");
     println!("cargo:rustc-link-search=native={out}");
-    for (name, kind, _) in libraries {
+    // All of libhaft-posix is linked, as its functions have the names of those of the C library; and
+    // all of what it uses, since rustc places that before it, where linkers look only once.
+    let kind = if posix {
+        "static:+whole-archive"
+    } else {
+        "static"
+    };
+    for (name, _) in libraries {
         println!("cargo:rustc-link-lib={kind}={name}");
     }
     println!("cargo:include={}", includes[0].display());

@@ -38,8 +38,8 @@ if cargo fmt --version >/dev/null 2>&1; then
   cargo fmt --check
 fi
 if cargo clippy --version >/dev/null 2>&1; then
-  # shellcheck disable=SC2086 # no option, or one
-  cargo clippy --quiet --locked $offline $own --all-targets -- -D warnings
+  # shellcheck disable=SC2086 # several options
+  cargo clippy --quiet --locked $offline $packages --all-targets -- -D warnings
 fi
 # shellcheck disable=SC2086 # several options
 cargo test --quiet --locked $offline $packages

@@ -86,7 +86,8 @@ mutant 'the performer is not restored after a clause in place' include/haft/inne
 mutant 'uses of a resumption are not counted' src/lookup.h \
   's/(fiber->scope.shot + 2) & ~UINT64_C(1)/fiber->scope.shot \& ~UINT64_C(1)/'
 mutant 'a thrown effect is forgotten' src/unwind.c 's/if (fiber->thrown != NULL)/if (false)/'
-mutant 'a clause that is unwound keeps its computation' src/handler.c 's/^        drop_left(\*k);/        (void)k;/'
+mutant 'a clause that is unwound keeps its computation' include/haft/inner/general.h \
+  's/^        hafti_drop_left(\*k);/        (void)k;/'
 mutant 'a throw to a clause that resumes is let through' src/leaving.c \
   's/clause->kind == HAFT_CLAUSE_GENERAL/false/'
 mutant 'a reply to another effect is taken' include/haft/inner/hot.h \
@@ -98,7 +99,7 @@ mutant 'a reply of a wrong size is taken' src/replies.c \
 mutant 'a refused reply keeps the fiber claimed' src/resume.c \
   's/^        haft_release(thread, fiber, owner);/        (void)owner;/'
 mutant 'a refused reply uses up the resumption' src/handler.c \
-  '/^void \*haft_resumption_resume/,/^}/s/check_unused(k, "resumed");/(void)use(k, "resumed");/'
+  '/^void \*hafti_resumption_resume_slow/,/^}/s/check_unused(k, "resumed");/(void)use(k, "resumed");/'
 mutant 'a large promised reply is not copied' src/handler.c \
   's/bool copied = .*;/bool copied = false;/'
 mutant 'sets of the same size have one number' src/sets.c \
@@ -116,7 +117,7 @@ mutant 'a promise is kept when its clause is unwound' src/handler.c \
 mutant 'a promised computation can be used' include/haft.h \
   's/k.fiber->scope.shot = k.shot + 1;/(void)k.shot;/'
 mutant 'a forgotten promise is not noticed' src/handler.c \
-  's/lasts \&\& shot_of(fiber) == k.shot + 1/false/'
+  's/lasts \&\& shot_of(fiber) == shot + 1/false/'
 mutant 'a computation taken from its handler is still promised' src/resume.c \
   's/^        haft_use_up(fiber); .*/        (void)fiber;/'
 mutant 'want of memory is no answer like another' src/handler.c \

@@ -356,6 +356,9 @@ int haft_http_flush(haft_http_request_t *request);
    HTTP/1.0. */
 int haft_http_set_trailer(haft_http_request_t *request, const char *name, const char *value);
 
+/* The status of the answer, for middleware; 0: it has not begun. */
+int haft_http_status(const haft_http_request_t *request);
+
 /* For the log: says why the handler is about to return an error. The text is copied. It is not
    logged if the library has already noticed that the client has gone, since that is no failure
    of the handler. */

@@ -46,12 +46,15 @@ class error : public std::runtime_error {
     int code;
 };
 
+/* Names with their values. */
+using fields = std::vector<std::pair<std::string, std::string>>;
+
 /* A whole answer. */
 struct response {
     int status = 200;
     std::string body = {};
     std::string type = "text/plain; charset=utf-8"; /* "": none */
-    std::vector<std::pair<std::string, std::string>> headers = {};
+    fields headers = {};
 };
 
 struct cookie_options {
@@ -67,6 +70,17 @@ struct event {
     std::string type = {}, id = {};
     std::chrono::milliseconds retry = {};
 };
+
+namespace detail {
+template <typename T>
+fields all_fields(bool (*field_at)(T *, std::size_t, const char **, const char **), T *message) {
+    fields all;
+    const char *name, *value;
+    while (field_at(message, all.size(), &name, &value))
+        all.emplace_back(name, value);
+    return all;
+}
+} // namespace detail
 
 /* What a handler gets. It and what it returns by string_view live as long as the handler runs. */
 class request {
@@ -89,6 +103,8 @@ class request {
     std::optional<std::string_view> header(const char *name) const {
         return maybe(haft_http_header(state, name));
     }
+    /* All fields of the head, in their order. */
+    fields headers() const { return detail::all_fields(&haft_http_header_at, state); }
     std::optional<std::string_view> cookie(const char *name) const {
         return maybe(haft_http_cookie(state, name));
     }
@@ -160,6 +176,9 @@ class request {
         check_text(value);
         io::detail::checked(haft_http_set_trailer(state, name, value.c_str()), "set_trailer");
     }
+
+    /* Of the answer; 0: it has not begun. */
+    int status() const { return haft_http_status(state); }
 
     /* Server-sent events. */
     void begin_events() { io::detail::checked(haft_http_events_begin(state), "begin_events"); }
@@ -583,6 +602,8 @@ class reply {
         const char *text = haft_http_reply_header(state.get(), name);
         return text != nullptr ? std::optional<std::string_view>(text) : std::nullopt;
     }
+    /* All fields of the head, in their order. */
+    fields headers() const { return detail::all_fields(&haft_http_reply_header_at, state.get()); }
     /* How many bytes of the body were read; 0 at its end. */
     std::size_t read(std::span<std::byte> into) {
         return io::detail::counted(haft_http_reply_read(state.get(), into.data(), into.size()),
@@ -608,7 +629,7 @@ struct question {
     std::string method = {}; /* "": GET, or POST if there is a body */
     std::optional<std::string> body = {};
     std::string type = {}; /* of the body */
-    std::vector<std::pair<std::string, std::string>> headers = {};
+    fields headers = {};
     /* In place of a body: fills a part of the span, and says how much; 0 at the end. */
     std::function<std::size_t(std::span<char>)> produce = {};
 };

@@ -83,6 +83,9 @@ int haft_http_reply_status(const haft_http_reply_t *reply);
 /* As haft_http_header; lives as long as the reply. Of a body that the client decodes, the fields
    Content-Encoding and Content-Length are hidden. */
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name);
+/* As haft_http_header_at: all fields, in their order. */
+bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const char **name,
+                               const char **value);
 /* As haft_http_read and haft_http_body; time limits are the task's. A body that is compressed is
    decoded; -EFBIG: it becomes larger than `decompressed`, or, for haft_http_reply_body, than
    `body`; -EBADMSG: it is damaged, or was cut off. */

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! Fibers of Haft and of corosensei in turns: the processor time of an operation, medians of many
-//! rounds.
+//! Fibers, effects and generators of Haft beside others', in turns: the processor time of an
+//! operation, medians of many rounds.
 
+use corosensei::Yielder as CoroYielder;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
-use haft::{Computation, Effect, Step, handle, perform};
+use genawaiter::rc::{Co, Gen};
+use haft::{Computation, Effect, Generator, Step, Yielder, handle, perform};
+use std::future::Future;
 use std::hint::black_box;
+use std::pin::Pin;
+use std::rc::Rc;
 
 struct Yield(usize);
 impl Effect for Yield {
@@ -56,6 +61,101 @@ fn perform_in_place(count: usize) {
     }));
 }
 
+fn perform_in_c(count: usize) {
+    unsafe extern "C" {
+        fn bench_perform(count: usize) -> usize;
+    }
+    // SAFETY: an ordinary call.
+    black_box(unsafe { bench_perform(count) });
+}
+
+// ---- Generators over a tree ----
+
+enum Tree {
+    Leaf,
+    Node(Rc<Tree>, usize, Rc<Tree>),
+}
+
+/// With so many values at least.
+fn tree(count: usize) -> Rc<Tree> {
+    let mut tree = Rc::new(Tree::Leaf);
+    for depth in 0..usize::BITS - count.leading_zeros() {
+        tree = Rc::new(Tree::Node(Rc::clone(&tree), depth as usize, tree));
+    }
+    tree
+}
+
+fn tree_haft(count: usize) {
+    fn walk(tree: &Tree, out: Yielder<usize>) {
+        if let Tree::Node(left, value, right) = tree {
+            walk(left, out);
+            out.give(*value);
+            walk(right, out);
+        }
+    }
+    let tree = tree(count);
+    black_box(Generator::new(move |out| walk(&tree, out)).sum::<usize>());
+}
+
+fn tree_corosensei(count: usize) {
+    fn walk(tree: &Tree, out: &CoroYielder<(), usize>) {
+        if let Tree::Node(left, value, right) = tree {
+            walk(left, out);
+            out.suspend(*value);
+            walk(right, out);
+        }
+    }
+    let tree = tree(count);
+    let mut fiber = Coroutine::new(move |out, ()| walk(&tree, out));
+    let mut sum = 0;
+    while let CoroutineResult::Yield(value) = fiber.resume(()) {
+        sum += value;
+    }
+    black_box(sum);
+}
+
+fn tree_genawaiter(count: usize) {
+    type Walk<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+    fn walk<'a>(tree: &'a Tree, out: &'a Co<usize>) -> Walk<'a> {
+        Box::pin(async move {
+            if let Tree::Node(left, value, right) = tree {
+                walk(left, out).await;
+                out.yield_(*value).await;
+                walk(right, out).await;
+            }
+        })
+    }
+    let tree = tree(count);
+    let generator = Gen::new(|out| async move { walk(&tree, &out).await });
+    black_box(generator.into_iter().sum::<usize>());
+}
+
+fn tree_by_hand(count: usize) {
+    struct Walk<'a>(Vec<&'a Tree>);
+    impl<'a> Walk<'a> {
+        fn descend(&mut self, mut tree: &'a Tree) {
+            while let Tree::Node(left, ..) = tree {
+                self.0.push(tree);
+                tree = left;
+            }
+        }
+    }
+    impl Iterator for Walk<'_> {
+        type Item = usize;
+        fn next(&mut self) -> Option<usize> {
+            let Tree::Node(_, value, right) = self.0.pop()? else {
+                return None;
+            };
+            self.descend(right);
+            Some(*value)
+        }
+    }
+    let tree = tree(count);
+    let mut walk = Walk(Vec::new());
+    walk.descend(&tree);
+    black_box(walk.sum::<usize>());
+}
+
 fn seconds() -> f64 {
     // SAFETY: the record is the call's until it returns.
     let time = unsafe {
@@ -68,9 +168,9 @@ fn seconds() -> f64 {
 
 fn main() {
     const ROUNDS: usize = 101;
-    const COUNT: usize = 100_000;
+    const COUNT: usize = (1 << 17) - 1;
     type Row = (&'static str, fn(usize));
-    let rows: [Row; 5] = [
+    let rows: [Row; 10] = [
         ("suspend and resume, haft", switch_haft),
         ("suspend and resume, corosensei", switch_corosensei),
         ("create, run, drop, haft", create_haft),
@@ -79,6 +179,11 @@ fn main() {
             create_corosensei,
         ),
         ("perform, handled in place, haft", perform_in_place),
+        ("perform, handled in place, haft in C", perform_in_c),
+        ("an element of a tree, haft", tree_haft),
+        ("an element of a tree, corosensei", tree_corosensei),
+        ("an element of a tree, genawaiter", tree_genawaiter),
+        ("an element of a tree, by hand", tree_by_hand),
     ];
     let mut times = rows.map(|_| Vec::new());
     for _ in 0..ROUNDS {

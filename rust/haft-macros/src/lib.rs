@@ -9,21 +9,35 @@ fn error(text: &str) -> TokenStream {
         .expect("it is Rust")
 }
 
-/// `seeds = 20`, or nothing.
-fn seeds_of(attribute: TokenStream) -> Option<String> {
+/// What stands in the attribute: how many seeds, and what is simulated.
+fn options_of(attribute: TokenStream) -> Option<(String, String)> {
+    let mut seeds = "::haft::__test::SEEDS".to_owned();
+    let mut simulation = "::haft::Simulation::new()".to_owned();
     let tokens: Vec<String> = attribute.into_iter().map(|t| t.to_string()).collect();
-    match tokens.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => Some("::haft::__test::SEEDS".to_owned()),
-        ["seeds", "=", count] => Some(count.to_owned()),
-        _ => None,
+    for option in tokens.split(|token| token == ",") {
+        match option.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [] => {}
+            ["seeds", "=", count] => seeds = count.to_owned(),
+            [name @ ("network" | "files" | "short_counts")] => {
+                simulation += &format!(".{name}(true)");
+            }
+            [name @ ("faults_one_in" | "switches_one_in"), "=", count] => {
+                simulation += &format!(".{name}({count})");
+            }
+            _ => return None,
+        }
     }
+    Some((seeds, simulation))
 }
 
 #[doc(hidden)]
 #[proc_macro_attribute]
 pub fn test(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    let Some(seeds) = seeds_of(attribute) else {
-        return error("the attribute is #[haft::test], or #[haft::test(seeds = 20)]");
+    let Some((seeds, simulation)) = options_of(attribute) else {
+        return error(
+            "the attribute is #[haft::test], or #[haft::test(seeds = 20, network, files, \
+             short_counts, faults_one_in = 10, switches_one_in = 2)]",
+        );
     };
     let tokens: Vec<TokenTree> = item.into_iter().collect();
     let is_fn =
@@ -53,7 +67,8 @@ pub fn test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     outer.extend(result.iter().cloned());
     let mut body: TokenStream = tokens[start..].iter().cloned().collect();
     let call = format!(
-        "::haft::__test::run(::core::concat!(::core::module_path!(), \"::{name}\"), {seeds}, {name})"
+        "::haft::__test::run(::core::concat!(::core::module_path!(), \"::{name}\"), {seeds}, \
+         &{simulation}, {name})"
     );
     body.extend(call.parse::<TokenStream>());
     outer.extend([TokenTree::Group(Group::new(Delimiter::Brace, body))]);

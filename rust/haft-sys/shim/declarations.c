@@ -5,8 +5,6 @@
  */
 #include "shim.c"
 
-#include <stddef.h>
-
 typedef void *haft_body_t(void *);
 typedef void haft_rust_clause_t(void *, void *);
 
@@ -66,6 +64,16 @@ FIELD(haft_io_semaphore_t, waiting, count)
 SIZE(haft_io_condition_t, 24)
 FIELD(haft_io_condition_t, waiting, lock)
 
+SIZE(haft_io_process_options_t, 32)
+FIELD(haft_io_process_options_t, environment, streams)
+FIELD(haft_io_process_options_t, folder, environment)
+FIELD(haft_io_process_options_t, group, folder)
+
+SIZE(haft_rust_status_t, 24)
+FIELD(haft_rust_status_t, modified, size)
+FIELD(haft_rust_status_t, modified_nanoseconds, modified)
+FIELD(haft_rust_status_t, mode, modified_nanoseconds)
+
 SIZE(haft_io_select_case_t, 56)
 FIELD(haft_io_select_case_t, send, channel)
 FIELD(haft_io_select_case_t, receive, send)
@@ -74,6 +82,41 @@ FIELD(haft_io_select_case_t, event, code)
 FIELD(haft_io_select_case_t, descriptor, event)
 FIELD(haft_io_select_case_t, events, descriptor)
 FIELD(haft_io_select_case_t, signals, events)
+
+/* What src/hot/x86_64.rs reads and writes. */
+#define AT(record, field, offset)                                                                  \
+    _Static_assert(offsetof(record, field) == (offset), #record "." #field);
+
+AT(hafti_context_t, fp, 0)
+AT(hafti_context_t, pc, 8)
+AT(hafti_context_t, sp, 16)
+AT(hafti_context_t, base, 24)
+AT(hafti_context_t, gate, 36)
+AT(hafti_context_t, room, 36)
+AT(haft_fiber_t, context, 0)
+AT(haft_fiber_t, owner, 40)
+AT(haft_fiber_t, awaits, 48)
+AT(haft_fiber_t, top, 56)
+AT(haft_fiber_t, resumer, 64)
+AT(haft_fiber_t, scope, 104)
+AT(hafti_scope_t, outer, 0)
+AT(hafti_scope_t, handles, 8)
+AT(hafti_scope_t, serial, 16)
+AT(hafti_scope_t, state, 24)
+AT(hafti_scope_t, cache, 48)
+AT(hafti_cache_entry_t, key, 0)
+AT(hafti_cache_entry_t, found, 8)
+AT(hafti_found_t, with, 0)
+AT(hafti_found_t, scope, 8)
+AT(haft_rust_effect_t, effect, 0)
+AT(haft_rust_effect_t, entry, 88)
+AT(haft_rust_effect_t, in_place, 120)
+AT(haft_rust_effect_t, request, 144)
+AT(hafti_thread_t, current, 0)
+AT(hafti_thread_t, exceptions, 8)
+_Static_assert(HAFTI_GATE_CLOSED == 0 && HAFTI_GATE_OPEN == 1, "gates");
+_Static_assert(HAFTI_ROOM_LOOK == 1 && HAFTI_CLAUSE_MARK == 1 && HAFTI_AWAITS_NOTHING == 1, "marks");
+_Static_assert(HAFTI_WAKE_REPLY == 0, "words");
 
 const char *haft_version(void);
 void haft_fiber_drop(haft_fiber_t *);
@@ -85,8 +128,7 @@ haft_rust_shared_t *haft_rust_shared_new(haft_effect_t *, const void *, size_t, 
 void haft_rust_shared_handle(const haft_rust_shared_t *, void *, haft_body_t *, void *);
 void *haft_rust_resume(haft_fiber_t *, const haft_rust_effect_t *);
 haft_fiber_t *haft_rust_fiber_new(size_t, haft_body_t *, void *);
-bool haft_rust_watches_thread(void);
-bool haft_rust_thread_ends(void);
+bool haft_rust_watch_thread(bool *);
 int haft_rust_yield(void);
 haft_io_task_t *haft_rust_self(void);
 const char *haft_io_error_text(int);
@@ -107,7 +149,33 @@ int haft_io_sleep_until(int64_t);
 int haft_io_dump(int);
 ssize_t haft_io_read(int, void *, size_t);
 ssize_t haft_io_write(int, const void *, size_t);
+ssize_t haft_io_read_lent(int, const void **);
+void haft_io_give_back(const void *);
+ssize_t haft_io_readv(int, const struct iovec *, size_t);
+ssize_t haft_io_writev(int, const struct iovec *, size_t);
+int haft_io_pipe(int[2]);
+int haft_io_socket_pair(int, int, int, int[2]);
+int haft_io_listen_unix(const char *, int);
+int haft_io_connect_unix(const char *);
+ssize_t haft_io_receive(int, void *, size_t, int);
 ssize_t haft_io_send(int, const void *, size_t, int);
+int haft_io_send_descriptor(int, int);
+int haft_io_receive_descriptor(int);
+int haft_io_open(const char *, int, mode_t);
+ssize_t haft_io_pread(int, void *, size_t, int64_t);
+ssize_t haft_io_pwrite(int, const void *, size_t, int64_t);
+int haft_io_fsync(int);
+int haft_io_mkdir(const char *, mode_t);
+int haft_io_remove(const char *);
+int haft_io_rename(const char *, const char *);
+int haft_rust_stat(const char *, haft_rust_status_t *);
+int haft_rust_list(const char *, void **);
+const char *haft_rust_entry_name(void *, size_t);
+void haft_rust_entries_free(void *, size_t);
+pid_t haft_io_process_start_with(const haft_io_process_options_t *, const char *const *);
+int haft_io_process_wait(pid_t, int *);
+int haft_rust_signals_block(const int *, size_t);
+int haft_rust_signal_wait(const int *, size_t);
 int haft_io_close(int);
 int haft_io_wait_ready(int, short);
 int haft_io_accept(int);
@@ -138,3 +206,4 @@ void haft_io_condition_signal(haft_io_condition_t *);
 void haft_io_condition_broadcast(haft_io_condition_t *);
 int haft_io_simulate_with(const haft_io_simulation_options_t *, haft_body_t *, void *);
 uint64_t haft_io_seed(void);
+void haft_io_simulated_crash(void);

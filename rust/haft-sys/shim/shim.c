@@ -3,15 +3,22 @@
  * What Rust needs of the headers and cannot call: functions that are inlined, and effects that are
  * made while the program runs.
  *
- * An effect of Rust has as payload one word, the address of an object in the performer's frame,
- * into which the handler also writes the answer; so its result is nothing. Nothing is ever unwound
- * through the frames of C here: what Rust gives to C catches its panics.
+ * The payload of an effect of Rust is an object in the performer's frame of which C knows only that
+ * it is there, and into which the handler also writes the answer; so its result is nothing. Nothing
+ * is ever unwound through the frames of C here: what Rust gives to C catches its panics.
  */
 #include <haft/io.h>
 #include <haft/language.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 
 typedef void clause_t(void *state, void *payload);
 
@@ -20,13 +27,18 @@ static void call_clause(haft_function_t *function, void *state, void *payload, v
     ((clause_t *)function)(state, payload);
 }
 
+/* src/hot.rs reads this, too. */
 typedef struct haft_rust_effect {
     haft_effect_t effect;
+    uint32_t entry; /* of its slot in the cache of a scope: bytes from the scope */
     /* Sets that never change, with this effect alone. */
     haft_clause_t as_request, in_place;
     haft_handles_t request;
     haft_handler_t handler;
 } haft_rust_effect_t;
+
+enum { SIZE_FOR_C = 1 };
+static const uint32_t SHAPE = HAFTI_SHAPE(SIZE_FOR_C, 0);
 
 /* For the whole process. `unhandled` is called in place where nobody handles the effect, `in_place`
    with the state of a handler that does so on the performer's stack. NULL: no memory. */
@@ -35,25 +47,40 @@ haft_rust_effect_t *haft_rust_effect_new(const char *name, clause_t *unhandled,
     haft_rust_effect_t *made = calloc(1, sizeof *made);
     if (made == NULL)
         return NULL;
-    const uint32_t shape = HAFTI_SHAPE(sizeof(void *), 0);
+    static atomic_uint effects;
+    const unsigned slot = atomic_fetch_add(&effects, 1) % HAFTI_CACHE_SLOTS;
     haft_effect_t *effect = &made->effect;
     *effect = (haft_effect_t){
         .name = name,
         .where = "Rust",
-        .payload_size = sizeof(void *),
+        .payload_size = SIZE_FOR_C,
         .call = call_clause,
         .unhandled = (haft_function_t *)abort,
-        .default_clause = {effect, (haft_function_t *)unhandled, HAFT_CLAUSE_TAIL, shape}};
-    made->as_request = (haft_clause_t){effect, NULL, HAFT_CLAUSE_REQUEST, shape};
+        .default_clause = {effect, (haft_function_t *)unhandled, HAFT_CLAUSE_TAIL, SHAPE}};
+    made->entry = offsetof(hafti_scope_t, cache) + slot * sizeof(hafti_cache_entry_t);
+    made->as_request = (haft_clause_t){effect, NULL, HAFT_CLAUSE_REQUEST, SHAPE};
     made->request = (haft_handles_t){1, 0, HAFTI_SET_UNNUMBERED, &made->as_request};
-    made->in_place = (haft_clause_t){effect, (haft_function_t *)in_place, HAFT_CLAUSE_TAIL, shape};
+    made->in_place = (haft_clause_t){effect, (haft_function_t *)in_place, HAFT_CLAUSE_TAIL, SHAPE};
     made->handler =
         (haft_handler_t){{1, 0, HAFTI_SET_UNNUMBERED, &made->in_place}, NULL, effect->name};
     return made;
 }
 
-void haft_rust_perform(haft_rust_effect_t *effect, void *slot) {
-    haft_perform(&effect->effect, &slot, sizeof slot, NULL, 0);
+/* As HAFT_PERFORM, for an effect whose name the compiler does not know. */
+void haft_rust_perform(haft_rust_effect_t *made, void *slot) {
+    haft_effect_t *effect = &made->effect;
+    const size_t entry = made->entry - offsetof(hafti_scope_t, cache);
+    hafti_here_t here = hafti_here();
+    hafti_found_t found =
+        hafti_find(&here, effect, (unsigned)(entry / sizeof(hafti_cache_entry_t)), SHAPE);
+    const haft_clause_t *clause = hafti_clause_in_place(found);
+    if (clause == NULL) {
+        (void)hafti_perform_found(here, found, effect, slot, 0);
+        return;
+    }
+    hafti_in_place_t in_place = hafti_in_place_begin(here, found.scope);
+    call_clause(hafti_clause_function(clause), found.scope->state, slot, NULL);
+    hafti_in_place_end(&in_place);
 }
 
 /* Calls `body(argument)` on the caller's stack, with the effect handled in place. */
@@ -94,7 +121,7 @@ void haft_rust_shared_handle(const haft_rust_shared_t *effect, void *state, void
    ended. */
 void *haft_rust_resume(haft_fiber_t *fiber, const haft_rust_effect_t *effect) {
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, &effect->request);
-    return haft_finished(request) ? NULL : *(void **)request.payload;
+    return haft_finished(request) ? NULL : request.payload;
 }
 
 haft_fiber_t *haft_rust_fiber_new(size_t stack_size, void *(*function)(void *), void *argument) {
@@ -110,6 +137,62 @@ haft_io_task_t *haft_rust_self(void) {
     return haft_io_self();
 }
 
+/* ---- Records of the system ---- */
+
+typedef struct haft_rust_status {
+    uint64_t size;
+    int64_t modified;
+    uint32_t modified_nanoseconds, mode;
+} haft_rust_status_t;
+
+/* As haft_io_stat. */
+int haft_rust_stat(const char *path, haft_rust_status_t *status) {
+    struct stat found;
+    const int code = haft_io_stat(path, &found);
+    if (code == 0)
+        *status = (haft_rust_status_t){(uint64_t)found.st_size, found.st_mtim.tv_sec,
+                                       (uint32_t)found.st_mtim.tv_nsec, found.st_mode};
+    return code;
+}
+
+/* As haft_io_list_directory, for haft_rust_entries_free; the names are those of the entries. */
+int haft_rust_list(const char *path, void **entries) {
+    struct dirent **list = NULL;
+    const int count = haft_io_list_directory(path, &list);
+    *entries = list;
+    return count;
+}
+
+const char *haft_rust_entry_name(void *entries, size_t index) {
+    return ((struct dirent **)entries)[index]->d_name;
+}
+
+void haft_rust_entries_free(void *entries, size_t count) {
+    struct dirent **list = entries;
+    for (size_t i = 0; i < count; i++)
+        free(list[i]);
+    free(list);
+}
+
+static bool fill(sigset_t *set, const int *signals, size_t count) {
+    sigemptyset(set);
+    for (size_t i = 0; i < count; i++)
+        if (sigaddset(set, signals[i]) != 0)
+            return false;
+    return true;
+}
+
+/* For the calling thread, and those that it starts. */
+int haft_rust_signals_block(const int *signals, size_t count) {
+    sigset_t set;
+    return fill(&set, signals, count) ? -pthread_sigmask(SIG_BLOCK, &set, NULL) : -EINVAL;
+}
+
+int haft_rust_signal_wait(const int *signals, size_t count) {
+    sigset_t set;
+    return fill(&set, signals, count) ? haft_io_signal_wait(&set) : -EINVAL;
+}
+
 /* ---- The end of a thread ---- */
 
 /*
@@ -118,11 +201,13 @@ haft_io_task_t *haft_rust_self(void) {
  * before the C library's function, which std calls for each variable.
  */
 typedef int atexit_t(void (*function)(void *), void *argument, void *library);
-static __thread bool watched, ends;
+static __thread bool watched;
+static __thread bool *to_be_told; /* a variable of Rust, without a destructor */
 
 static void note_end(void *unused) {
     (void)unused;
-    ends = true;
+    if (to_be_told != NULL)
+        *to_be_told = true;
 }
 
 __attribute__((visibility("default"))) int __cxa_thread_atexit_impl(void (*function)(void *),
@@ -135,11 +220,9 @@ int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *lib
     return 0;
 }
 
-/* To be asked when the thread has a variable with a destructor. */
-bool haft_rust_watches_thread(void) {
+/* Sets `*ends` when it is so. False: that cannot be told. To be called when the thread has a variable
+   with a destructor. */
+bool haft_rust_watch_thread(bool *ends) {
+    to_be_told = ends;
     return watched;
-}
-
-bool haft_rust_thread_ends(void) {
-    return ends;
 }

@@ -9,6 +9,8 @@
 
 use core::ffi::{c_char, c_int, c_short, c_void};
 
+pub mod hot;
+
 macro_rules! opaque {
     ($($name:ident)*) => {$(
         #[repr(C)]
@@ -71,6 +73,18 @@ record! { haft_io_simulation_options_t, 24 {
     files: bool,
     faults_one_in: u32,
     switches_one_in: u32,
+}}
+record! { haft_io_process_options_t, 32 {
+    streams: *const c_int,
+    environment: *const *const c_char,
+    folder: *const c_char,
+    group: bool,
+}}
+record! { haft_rust_status_t, 24 {
+    size: u64,
+    modified: i64,
+    modified_nanoseconds: u32,
+    mode: u32,
 }}
 record! { haft_io_waiting_t, 16 {
     first: *mut c_void,
@@ -154,8 +168,7 @@ unsafe extern "C" {
         function: haft_body_t,
         argument: *mut c_void,
     ) -> *mut haft_fiber_t;
-    pub fn haft_rust_watches_thread() -> bool;
-    pub fn haft_rust_thread_ends() -> bool;
+    pub fn haft_rust_watch_thread(ends: *mut bool) -> bool;
     pub fn haft_rust_yield() -> c_int;
     pub fn haft_rust_self() -> *mut haft_io_task_t;
 
@@ -191,7 +204,47 @@ unsafe extern "C" {
 
     pub fn haft_io_read(descriptor: c_int, buffer: *mut c_void, size: usize) -> isize;
     pub fn haft_io_write(descriptor: c_int, buffer: *const c_void, size: usize) -> isize;
+    pub fn haft_io_read_lent(descriptor: c_int, bytes: *mut *const c_void) -> isize;
+    pub fn haft_io_give_back(bytes: *const c_void);
+    pub fn haft_io_readv(descriptor: c_int, parts: *const c_void, count: usize) -> isize;
+    pub fn haft_io_writev(descriptor: c_int, parts: *const c_void, count: usize) -> isize;
+    pub fn haft_io_pipe(ends: *mut c_int) -> c_int;
+    pub fn haft_io_socket_pair(
+        domain: c_int,
+        kind: c_int,
+        protocol: c_int,
+        ends: *mut c_int,
+    ) -> c_int;
+    pub fn haft_io_listen_unix(path: *const c_char, backlog: c_int) -> c_int;
+    pub fn haft_io_connect_unix(path: *const c_char) -> c_int;
+    pub fn haft_io_receive(socket: c_int, buffer: *mut c_void, size: usize, flags: c_int) -> isize;
     pub fn haft_io_send(socket: c_int, buffer: *const c_void, size: usize, flags: c_int) -> isize;
+    pub fn haft_io_send_descriptor(socket: c_int, descriptor: c_int) -> c_int;
+    pub fn haft_io_receive_descriptor(socket: c_int) -> c_int;
+    pub fn haft_io_open(path: *const c_char, flags: c_int, mode: u32) -> c_int;
+    pub fn haft_io_pread(descriptor: c_int, buffer: *mut c_void, size: usize, offset: i64)
+    -> isize;
+    pub fn haft_io_pwrite(
+        descriptor: c_int,
+        buffer: *const c_void,
+        size: usize,
+        offset: i64,
+    ) -> isize;
+    pub fn haft_io_fsync(descriptor: c_int) -> c_int;
+    pub fn haft_io_mkdir(path: *const c_char, mode: u32) -> c_int;
+    pub fn haft_io_remove(path: *const c_char) -> c_int;
+    pub fn haft_io_rename(from: *const c_char, to: *const c_char) -> c_int;
+    pub fn haft_rust_stat(path: *const c_char, status: *mut haft_rust_status_t) -> c_int;
+    pub fn haft_rust_list(path: *const c_char, entries: *mut *mut c_void) -> c_int;
+    pub fn haft_rust_entry_name(entries: *mut c_void, index: usize) -> *const c_char;
+    pub fn haft_rust_entries_free(entries: *mut c_void, count: usize);
+    pub fn haft_io_process_start_with(
+        options: *const haft_io_process_options_t,
+        arguments: *const *const c_char,
+    ) -> c_int;
+    pub fn haft_io_process_wait(process: c_int, status: *mut c_int) -> c_int;
+    pub fn haft_rust_signals_block(signals: *const c_int, count: usize) -> c_int;
+    pub fn haft_rust_signal_wait(signals: *const c_int, count: usize) -> c_int;
     pub fn haft_io_close(descriptor: c_int) -> c_int;
     pub fn haft_io_wait_ready(descriptor: c_int, events: c_short) -> c_int;
     pub fn haft_io_accept(listener: c_int) -> c_int;
@@ -238,6 +291,7 @@ unsafe extern "C" {
         argument: *mut c_void,
     ) -> c_int;
     pub fn haft_io_seed() -> u64;
+    pub fn haft_io_simulated_crash();
 }
 
 #[cfg(feature = "posix")]

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Effects and their handlers.
 //!
-//! All effects of Rust have the same payload in C: the address of a [`Slot`] in the performer's
-//! frame, with the effect and, later, the answer. C knows an effect by a descriptor, one for each
-//! type in the process; a handler handles the effects of one type, so it knows of what type a slot
-//! is.
+//! To C the payload of an effect of Rust is the address of a [`Slot`] in the performer's frame, with
+//! the effect and, later, the answer. C knows an effect by a descriptor, one for each type in the
+//! process; a handler handles the effects of one type, so it knows of what type a slot is.
 //!
 //! ```text
 //!   perform(e)          Slot { effect, answer }   on the performer's stack, which does not move
@@ -13,15 +12,20 @@
 //!        v                | effect,    | Raise(p): perform raises the panic p, and so unwinds
 //!   the handler ----------+ writes answer
 //! ```
+//!
+//! A computation that has ended suspends its fiber a last time, with a word that is no slot: the
+//! fiber runs the next computation of its thread then.
 
 use haft_sys as sys;
+use haft_sys::hot::Found;
 use std::any::{Any, TypeId, type_name};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::{CString, c_void};
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, ptr, thread};
 
@@ -45,6 +49,25 @@ use std::{fmt, ptr, thread};
 pub trait Effect: Sized + 'static {
     /// What [`perform`] returns.
     type Output: 'static;
+
+    /// The default handler: answers where no other does, outside of all handlers. Unless it is given
+    /// it panics, with a message that names the effect.
+    ///
+    /// ```
+    /// struct Verbose;
+    /// impl haft::Effect for Verbose {
+    ///     type Output = bool;
+    ///     fn unhandled(self) -> bool {
+    ///         false
+    ///     }
+    /// }
+    ///
+    /// assert!(!haft::perform(Verbose));
+    /// assert!(haft::handle(|Verbose| true, || haft::perform(Verbose)));
+    /// ```
+    fn unhandled(self) -> Self::Output {
+        panic!("nobody handles the effect {}", type_name::<Self>())
+    }
 }
 
 /// The payload of the panic that unwinds a computation which is dropped where it waits.
@@ -59,14 +82,16 @@ impl fmt::Debug for Discontinued {
 type Payload = Box<dyn Any + Send>;
 
 enum Answer<T> {
+    /// There is none yet.
+    Awaited,
     Value(T),
     Raise(Payload),
-    Unhandled,
 }
 
 struct Slot<E: Effect> {
-    effect: Option<E>,
-    answer: Option<Answer<E::Output>>,
+    /// Taken by the handler, once.
+    effect: ManuallyDrop<E>,
+    answer: Answer<E::Output>,
 }
 
 // ---- Descriptors ----
@@ -94,6 +119,7 @@ impl Hasher for OfType {
 }
 
 /// What `make` has made for the type, by this call or an earlier one. Each perform asks this.
+#[inline]
 pub(crate) fn once_for(of: TypeId, make: fn() -> *mut c_void) -> *mut c_void {
     const PLACES: usize = 32;
     type Place = Cell<Option<(TypeId, Made)>>;
@@ -129,24 +155,35 @@ fn look_up(of: TypeId, make: fn() -> *mut c_void) -> Made {
     made
 }
 
-/// In place, where nobody handles the effect.
-unsafe extern "C" fn unhandled<E: Effect>(_: *mut c_void, payload: *mut c_void) {
-    // SAFETY: the payload of an effect of this descriptor is the address of a slot of this type, in
-    // the frame of the performer, who waits.
-    let slot = unsafe { &mut **payload.cast::<*mut Slot<E>>() };
-    slot.answer = Some(Answer::Unhandled);
+/// Answers in place what C has the payload of.
+///
+/// # Safety
+/// The payload is a slot of this type, in the frame of the performer, who waits; nobody else takes
+/// the effect.
+unsafe fn answer<E: Effect>(payload: *mut c_void, clause: impl FnOnce(E) -> E::Output) {
+    // SAFETY: the caller says so.
+    let slot = unsafe { &mut *payload.cast::<Slot<E>>() };
+    // SAFETY: as above.
+    let effect = unsafe { ManuallyDrop::take(&mut slot.effect) };
+    slot.answer = match catch_unwind(AssertUnwindSafe(|| clause(effect))) {
+        Ok(value) => Answer::Value(value),
+        Err(payload) => Answer::Raise(payload),
+    };
 }
 
-/// In place, where `handle` does.
+/// Where nobody handles the effect.
+unsafe extern "C" fn unhandled<E: Effect>(_: *mut c_void, payload: *mut c_void) {
+    // SAFETY: the payload of an effect of this descriptor is a slot of this type.
+    unsafe { answer(payload, E::unhandled) };
+}
+
+/// Where `handle` does: for performs that go through C.
 unsafe extern "C" fn in_place<E: Effect>(state: *mut c_void, payload: *mut c_void) {
     // SAFETY: the state is that of `handle`, whose frame is around the performer's; and as above.
-    let (clause, slot) = unsafe {
-        (
-            &*state.cast::<InPlace<'_, E>>(),
-            &mut **payload.cast::<*mut Slot<E>>(),
-        )
-    };
-    slot.answer = Some(clause.answer(slot.effect.take()));
+    unsafe {
+        let handler = &*state.cast::<InPlace<'_, E>>();
+        answer(payload, |effect| handler.answer(effect));
+    }
 }
 
 fn make<E: Effect>() -> *mut c_void {
@@ -157,7 +194,22 @@ fn make<E: Effect>() -> *mut c_void {
     made.cast()
 }
 
+#[inline(always)]
 fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: the word is that of this type, and is written by atomic stores of what is always
+        // the same.
+        let word = unsafe { AtomicPtr::from_ptr(sys::word_of!(make::<E>)) };
+        let made = word.load(Ordering::Relaxed);
+        if !made.is_null() {
+            return made.cast();
+        }
+        let made = look_up(TypeId::of::<E>(), make::<E>).0;
+        word.store(made, Ordering::Relaxed);
+        made.cast()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
     once_for(TypeId::of::<E>(), make::<E>).cast()
 }
 
@@ -168,19 +220,35 @@ fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
 /// # Panics
 /// If nobody handles the effect, or the clause panics; with [`Discontinued`], if the handler drops
 /// the computation.
+#[inline(always)]
 pub fn perform<E: Effect>(effect: E) -> E::Output {
+    let made = descriptor::<E>();
+    // SAFETY: the descriptor is one of the library's. A panic of the clause passes no frame of C,
+    // and drops what was found.
+    let found = unsafe { sys::hot::find(made) };
+    if let Found::InPlace(found) = found {
+        // SAFETY: the state is that of `handle`, whose frame is around this one.
+        let handler = unsafe { &*found.state.cast::<InPlace<'_, E>>() };
+        return handler.answer(effect);
+    }
     let slot = UnsafeCell::new(Slot {
-        effect: Some(effect),
-        answer: None,
+        effect: ManuallyDrop::new(effect),
+        answer: Answer::Awaited,
     });
     // SAFETY: the slot lies in this frame until the call returns, and the handler of this effect's
     // descriptor knows its type. Nothing is unwound through C.
-    unsafe { sys::haft_rust_perform(descriptor::<E>(), slot.get().cast()) };
+    unsafe { sys::hot::perform(found, made, slot.get().cast()) };
     match slot.into_inner().answer {
-        Some(Answer::Value(value)) => value,
-        Some(Answer::Raise(payload)) => resume_unwind(payload),
-        Some(Answer::Unhandled) => panic!("nobody handles the effect {}", type_name::<E>()),
-        None => unreachable!("a computation is resumed with an answer"),
+        Answer::Value(value) => value,
+        other => not_answered(other),
+    }
+}
+
+#[cold]
+fn not_answered<T>(answer: Answer<T>) -> T {
+    match answer {
+        Answer::Raise(payload) => resume_unwind(payload),
+        _ => unreachable!("a computation is resumed with an answer"),
     }
 }
 
@@ -192,16 +260,10 @@ struct InPlace<'a, E: Effect> {
 }
 
 impl<E: Effect> InPlace<'_, E> {
-    fn answer(&self, effect: Option<E>) -> Answer<E::Output> {
-        let call = || {
-            let effect = effect.expect("an effect is handled once");
-            // (The clause is outside of its handler, so it does not come here from inside.)
-            (self.clause.borrow_mut())(effect)
-        };
-        match catch_unwind(AssertUnwindSafe(call)) {
-            Ok(value) => Answer::Value(value),
-            Err(payload) => Answer::Raise(payload),
-        }
+    #[inline]
+    fn answer(&self, effect: E) -> E::Output {
+        // (The clause is outside of its handler, so it does not come here from inside.)
+        (self.clause.borrow_mut())(effect)
     }
 }
 
@@ -271,138 +333,342 @@ pub fn handle<E: Effect, R>(mut clause: impl FnMut(E) -> E::Output, body: impl F
     }
 }
 
-// ---- Computations on a fiber of their own ----
+// ---- Fibers, and what is on them ----
+
+/// Where a computation lies until it begins; and the fiber on which it runs. A fiber whose
+/// computation has ended, or has never begun, takes a further one of its thread.
+#[repr(C)]
+struct Room {
+    body: UnsafeCell<MaybeUninit<[u128; 8]>>,
+    /// What the fiber does when it is resumed: none to end.
+    job: Cell<Option<unsafe fn(*const Room)>>,
+    fiber: Cell<*mut sys::haft_fiber_t>,
+    /// Another fiber that has nothing to do.
+    next: Cell<*const Room>,
+}
+
+impl Room {
+    /// # Panics
+    /// If there is no memory for a stack.
+    #[cold]
+    fn make() -> *const Room {
+        check_thread();
+        let room = Box::into_raw(Box::new(Room {
+            body: UnsafeCell::new(MaybeUninit::uninit()),
+            job: Cell::new(None),
+            fiber: Cell::new(ptr::null_mut()),
+            next: Cell::new(ptr::null()),
+        }));
+        // SAFETY: the room lives as long as the fiber, and the function lets no panic out.
+        let fiber = unsafe { sys::haft_rust_fiber_new(0, work, room.cast()) };
+        // SAFETY: it has just been made.
+        unsafe { &*room }.fiber.set(fiber);
+        if fiber.is_null() {
+            // SAFETY: nobody else has it.
+            drop(unsafe { Box::from_raw(room) });
+            panic!("no memory for the stack of a computation");
+        }
+        room
+    }
+
+    /// Puts the value, or its box if it is large, where [`Room::take`] finds it.
+    fn put<T>(&self, value: T) {
+        let place = self.body.get();
+        // SAFETY: the place is large enough, aligned, and nobody else's.
+        unsafe {
+            if fits::<T>() {
+                place.cast::<T>().write(value);
+            } else {
+                place.cast::<Box<T>>().write(Box::new(value));
+            }
+        }
+    }
+
+    /// # Safety
+    /// A value of this type was put there, and was not taken.
+    unsafe fn take<T>(&self) -> T {
+        let place = self.body.get();
+        // SAFETY: the caller says so.
+        unsafe {
+            if fits::<T>() {
+                place.cast::<T>().read()
+            } else {
+                *place.cast::<Box<T>>().read()
+            }
+        }
+    }
+
+    /// # Safety
+    /// The fiber is new, or waits in [`work`] for something to do; nobody has the room any more.
+    unsafe fn end(this: *const Room) {
+        // SAFETY: the caller says so. The function of the fiber returns; the effect is not
+        // performed.
+        unsafe {
+            (*this).job.set(None);
+            let fiber = (*this).fiber.get();
+            sys::haft_rust_resume(fiber, descriptor::<Nothing>());
+            sys::haft_fiber_drop(fiber);
+            drop(Box::from_raw(this.cast_mut()));
+        }
+    }
+}
+
+const fn fits<T>() -> bool {
+    size_of::<T>() <= size_of::<[u128; 8]>() && align_of::<T>() <= align_of::<[u128; 8]>()
+}
+
+/// What a fiber is resumed to handle that only returns.
+struct Nothing;
+impl Effect for Nothing {
+    type Output = ();
+}
+
+/// The function of all fibers.
+unsafe extern "C" fn work(argument: *mut c_void) -> *mut c_void {
+    let room: *const Room = argument.cast();
+    // SAFETY: the room lives as long as the fiber; whoever resumes the fiber has given it a job.
+    while let Some(job) = unsafe { &*room }.job.take() {
+        // SAFETY: as above.
+        unsafe { job(room) };
+    }
+    ptr::null_mut()
+}
+
+/// Fibers of this thread that have nothing to do.
+struct Idle {
+    first: Cell<*const Room>,
+    count: Cell<usize>,
+}
+
+impl Idle {
+    /// Their stacks keep the memory that they have used.
+    const MOST: usize = 16;
+
+    fn take(&self) -> Option<*const Room> {
+        let room = self.first.get();
+        if room.is_null() {
+            return None;
+        }
+        // SAFETY: those in the list are there.
+        self.first.set(unsafe { &*room }.next.get());
+        self.count.set(self.count.get() - 1);
+        Some(room)
+    }
+
+    /// # Safety
+    /// As for [`Room::end`].
+    unsafe fn give(&self, room: *const Room) {
+        if self.count.get() == Self::MOST {
+            // SAFETY: as the caller says.
+            return unsafe { Room::end(room) };
+        }
+        // SAFETY: the room is there.
+        unsafe { &*room }.next.set(self.first.replace(room));
+        self.count.set(self.count.get() + 1);
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        while let Some(room) = self.take() {
+            // SAFETY: those in the list wait in `work`, and are nobody's.
+            unsafe { Room::end(room) };
+        }
+    }
+}
+
+thread_local! {
+    static IDLE: Idle = const {
+        Idle {
+            first: Cell::new(ptr::null()),
+            count: Cell::new(0),
+        }
+    };
+    /// Whether the destructors of the thread's thread-local variables run.
+    ///
+    /// A computation that waits may have references to such variables, which are for frames that
+    /// end before that. One that lies in such a variable is still there. So it goes on no more.
+    static ENDS: Cell<bool> = const { Cell::new(false) };
+}
+
+fn thread_ends() -> bool {
+    ENDS.get()
+}
+
+/// Before the thread makes its first fiber, after it has looked into `IDLE`, which has a destructor:
+/// so std has had an entry made, which is seen.
+fn check_thread() {
+    // SAFETY: the variable has no destructor, so it is there as long as the thread.
+    let watched = ENDS.with(|ends| unsafe { sys::haft_rust_watch_thread(ends.as_ptr()) });
+    assert!(watched, "this C library does not tell when a thread ends");
+}
+
+// ---- Computations ----
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
+    New,
     Suspended,
     Running,
     Finished,
 }
 
-/// A fiber whose function is a closure of Rust. Dropped, it unwinds what it does; forgotten, it
-/// leaks.
-///
-/// The body lies in a box of its own, `outcome` is written by the fiber when the body has ended,
-/// and
-/// `slot` is that in which the fiber waits, null before it has begun.
+/// A computation. Dropped, it unwinds what it does; forgotten, it leaks, with its fiber.
 struct Fiber<E: Effect, R> {
-    fiber: *mut sys::haft_fiber_t,
-    shared: *mut Shared<R>,
+    room: *const Room,
+    effect: *mut sys::haft_rust_effect_t,
+    /// In which it waits.
     slot: Cell<*mut Slot<E>>,
     state: Cell<State>,
+    /// Drops the body, which has not begun.
+    discard: unsafe fn(&Room),
+    returns: PhantomData<fn() -> R>,
 }
 
-struct Shared<R> {
-    body: Option<Box<dyn FnOnce() -> R>>,
-    outcome: Option<thread::Result<R>>,
-}
+/// In the word with which a fiber is suspended: a computation has ended, and this is the address of
+/// its outcome.
+const ENDED: usize = 1;
 
-unsafe extern "C" fn run_body<R>(argument: *mut c_void) -> *mut c_void {
-    let shared: *mut Shared<R> = argument.cast();
-    // SAFETY: the owner of the fiber does not touch it while the fiber runs.
-    let body = unsafe { (*shared).body.take() };
-    if let Some(body) = body {
-        let outcome = catch_unwind(AssertUnwindSafe(body));
-        // SAFETY: as above.
-        unsafe { (*shared).outcome = Some(outcome) };
+/// # Safety
+/// The room has a body of this type.
+unsafe fn run_body<E: Effect, F: FnOnce() -> R, R>(room: *const Room) {
+    // SAFETY: the room lives as long as the fiber; and as the caller says.
+    let body = unsafe { (*room).take::<F>() };
+    // Taken by `Fiber::go_on` on the other side of the switch.
+    let mut outcome = ManuallyDrop::new(catch_unwind(AssertUnwindSafe(body)));
+    let word = ptr::from_mut(&mut outcome).wrapping_byte_add(ENDED);
+    // SAFETY: the fiber has been resumed to handle this effect, and no handler is further in.
+    unsafe {
+        let made = descriptor::<E>();
+        sys::hot::perform(sys::hot::find(made), made, word.cast());
     }
-    ptr::null_mut()
 }
 
 impl<E: Effect, R> Fiber<E, R> {
+    /// # Panics
+    /// If there is no memory for a stack.
+    ///
     /// # Safety
-    /// The fiber is dropped, or finished, before what the body borrows ends; or it is leaked, and
-    /// the body borrows nothing.
-    unsafe fn new<'a>(body: Box<dyn FnOnce() -> R + 'a>) -> Self {
-        // SAFETY: the caller keeps to the lifetime.
-        let body: Box<dyn FnOnce() -> R> = unsafe { std::mem::transmute(body) };
-        let shared = Box::into_raw(Box::new(Shared {
-            body: Some(body),
-            outcome: None,
-        }));
-        // SAFETY: `shared` lives as long as the fiber, and the function lets no panic out.
-        let fiber = unsafe { sys::haft_rust_fiber_new(0, run_body::<R>, shared.cast()) };
-        if fiber.is_null() {
-            // SAFETY: nobody else has it.
-            drop(unsafe { Box::from_raw(shared) });
-            panic!("no memory for the stack of a computation");
-        }
+    /// It is dropped, or finished, before what the body borrows ends; or it is leaked, and the body
+    /// borrows nothing.
+    #[inline]
+    unsafe fn new<F: FnOnce() -> R>(body: F) -> Self {
+        let idle = IDLE.try_with(Idle::take).ok().flatten();
+        let room = idle.unwrap_or_else(Room::make);
+        // SAFETY: a room lives as long as its fiber.
+        let given = unsafe { &*room };
+        given.put(body);
+        given.job.set(Some(run_body::<E, F, R>));
         Fiber {
-            fiber,
-            shared,
+            room,
+            effect: descriptor::<E>(),
             slot: Cell::new(ptr::null_mut()),
-            state: Cell::new(State::Suspended),
+            state: Cell::new(State::New),
+            // SAFETY: the room has such a body.
+            discard: |room| drop(unsafe { room.take::<F>() }),
+            returns: PhantomData,
         }
     }
 
-    /// Whether the fiber has begun.
-    fn has_begun(&self) -> bool {
-        !self.slot.get().is_null() || self.state.get() != State::Suspended
+    /// # Panics
+    /// If it has begun, or the body panics before it performs the effect.
+    #[inline(always)]
+    fn start(&self) -> Step<E, R> {
+        if self.state.get() != State::New {
+            self.refuse("started");
+        }
+        // SAFETY: it has not begun.
+        unsafe { self.go_on() }
     }
 
-    /// Goes on with an answer, or, before it has begun, without one.
-    fn resume(&self, answer: Option<Answer<E::Output>>) -> Step<E, R> {
-        assert!(
-            self.state.get() == State::Suspended,
-            "a computation is resumed that {}",
-            if self.state.get() == State::Running {
-                "runs"
-            } else {
-                "has ended"
+    /// # Panics
+    /// If it does not wait, or the body panics.
+    #[inline(always)]
+    fn resume(&self, answer: Answer<E::Output>) -> Step<E, R> {
+        if self.state.get() != State::Suspended {
+            self.refuse("resumed");
+        }
+        // SAFETY: the fiber waits in the perform in whose frame the slot lies.
+        unsafe {
+            (&raw mut (*self.slot.get()).answer).write(answer);
+            self.go_on()
+        }
+    }
+
+    #[cold]
+    fn refuse(&self, what: &str) -> ! {
+        panic!(
+            "a computation is {what} that {}",
+            match self.state.get() {
+                State::New => "has not begun",
+                State::Suspended => "has begun",
+                State::Running => "runs",
+                State::Finished => "has ended",
             }
-        );
-        if answer.is_some() {
-            // SAFETY: the fiber waits in the perform in whose frame the slot lies.
-            unsafe { (*self.slot.get()).answer = answer };
-        }
+        )
+    }
+
+    /// # Safety
+    /// It has not begun, or it has an answer.
+    #[inline(always)]
+    unsafe fn go_on(&self) -> Step<E, R> {
         self.state.set(State::Running);
-        // SAFETY: the fiber is suspended, on this thread, since it is not `Send`. Its body lets no
-        // panic out.
-        let slot = unsafe { sys::haft_rust_resume(self.fiber, descriptor::<E>()) };
-        self.slot.set(slot.cast());
-        if slot.is_null() {
-            self.state.set(State::Finished);
-            // SAFETY: the fiber has ended.
-            let outcome = unsafe { (*self.shared).outcome.take() };
-            return Step::Returned(match outcome {
-                Some(outcome) => outcome.unwrap_or_else(|payload| resume_unwind(payload)),
-                None => unreachable!("a fiber ends when its body has"),
-            });
+        // SAFETY: the fiber is suspended, on this thread, since it is not `Send`. What it runs lets
+        // no panic out.
+        let word = unsafe { sys::hot::resume((*self.room).fiber.get(), self.effect) };
+        if word.addr() & ENDED == 0 {
+            self.state.set(State::Suspended);
+            self.slot.set(word.cast());
+            // SAFETY: the fiber waits in a perform of the effect that it is resumed to handle.
+            return Step::Performed(unsafe { ManuallyDrop::take(&mut (*self.slot.get()).effect) });
         }
-        self.state.set(State::Suspended);
-        // SAFETY: the fiber waits in a perform of the effect that it is resumed to handle: a slot
-        // of this type.
-        let effect = unsafe { (*self.slot.get()).effect.take() };
-        Step::Performed(effect.expect("an effect is handled once"))
+        self.state.set(State::Finished);
+        let outcome: *mut thread::Result<R> = word.wrapping_byte_sub(ENDED).cast();
+        // SAFETY: the fiber waits in `run_body`, in whose frame the outcome lies.
+        match unsafe { outcome.read() } {
+            Ok(result) => Step::Returned(result),
+            Err(payload) => resume_unwind(payload),
+        }
     }
 
     /// Unwinds what the fiber does, until it has ended.
+    #[inline]
     fn end(&self) {
-        if !self.has_begun() {
+        if self.state.get() == State::New {
             self.state.set(State::Finished);
+            // SAFETY: the body has not begun, and does not begin any more.
+            unsafe { (self.discard)(&*self.room) };
         }
+        if self.state.get() == State::Suspended {
+            self.unwind();
+        }
+    }
+
+    #[cold]
+    fn unwind(&self) {
         while self.state.get() == State::Suspended {
             let raise = Answer::Raise(Box::new(Discontinued(())));
             // What ends the body is nobody's any more; a panic has been reported by the panic hook.
             // If the body performs the effect again while it is unwound, that raises, too.
-            drop(catch_unwind(AssertUnwindSafe(|| {
-                drop(self.resume(Some(raise)))
-            })));
+            drop(catch_unwind(AssertUnwindSafe(|| drop(self.resume(raise)))));
         }
     }
 }
 
 impl<E: Effect, R> Drop for Fiber<E, R> {
+    #[inline]
     fn drop(&mut self) {
         self.end();
         if self.state.get() == State::Running {
             return; // A computation drops itself: it is leaked.
         }
-        // SAFETY: nothing runs on the fiber, nor is suspended there, so C has nothing to unwind.
-        unsafe { sys::haft_fiber_drop(self.fiber) };
-        // SAFETY: the fiber, which had it too, is gone.
-        drop(unsafe { Box::from_raw(self.shared) });
+        // SAFETY: the computation has ended, so the fiber waits for another one, or is new.
+        unsafe {
+            let gave = IDLE.try_with(|idle| idle.give(self.room));
+            if gave.is_err() {
+                Room::end(self.room);
+            }
+        }
     }
 }
 
@@ -448,32 +714,12 @@ pub struct Computation<E: Effect, R> {
     not_send: PhantomData<*mut ()>,
 }
 
-/// Whether the destructors of the thread's thread-local variables run.
-///
-/// A computation that waits may have references to such variables, which are for frames that end
-/// before that. One that lies in such a variable is still there. So it goes on no more.
-fn thread_ends() -> bool {
-    // SAFETY: any thread may call it.
-    unsafe { sys::haft_rust_thread_ends() }
-}
-
-/// Before the thread makes a computation.
-fn check_thread() {
-    struct Watched;
-    impl Drop for Watched {
-        fn drop(&mut self) {}
-    }
-    thread_local! {
-        /// It has a destructor, so std has an entry made, which is seen.
-        static WATCHED: Watched = const { Watched };
-    }
-    let _ = WATCHED.try_with(|_| ());
-    // SAFETY: any thread may call it.
-    let watched = unsafe { sys::haft_rust_watches_thread() };
-    assert!(watched, "this C library does not tell when a thread ends");
+/// Called by the owner of a computation: a deep handler has none that outlives it.
+#[inline]
+fn may_go_on() {
     assert!(
         !thread_ends(),
-        "a computation is made when the thread has ended"
+        "a computation goes on when the thread has ended"
     );
 }
 
@@ -483,10 +729,13 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// # Panics
     /// If there is no memory for a stack.
     pub fn new(body: impl FnOnce() -> R + 'static) -> Self {
-        check_thread();
+        assert!(
+            !thread_ends(),
+            "a computation is made when the thread has ended"
+        );
         Computation {
             // SAFETY: the body borrows nothing.
-            fiber: ManuallyDrop::new(unsafe { Fiber::new(Box::new(body)) }),
+            fiber: ManuallyDrop::new(unsafe { Fiber::new(body) }),
             not_send: PhantomData,
         }
     }
@@ -495,21 +744,20 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     ///
     /// # Panics
     /// If it has begun, or the body panics before it performs the effect.
+    #[inline(always)]
     pub fn start(&mut self) -> Step<E, R> {
-        assert!(
-            !thread_ends(),
-            "a computation goes on when the thread has ended"
-        );
-        assert!(!self.fiber.has_begun(), "a computation is started twice");
-        self.fiber.resume(None)
+        may_go_on();
+        self.fiber.start()
     }
 
     /// Answers the effect in which the computation waits.
     ///
     /// # Panics
     /// If it does not wait, or the body panics.
+    #[inline(always)]
     pub fn resume(&mut self, answer: E::Output) -> Step<E, R> {
-        self.go_on(Answer::Value(answer))
+        may_go_on();
+        self.fiber.resume(Answer::Value(answer))
     }
 
     /// Raises a panic with this payload where the computation waits.
@@ -517,19 +765,18 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// # Panics
     /// If it does not wait, or the body panics: by this payload, unless it catches that.
     pub fn discontinue(&mut self, payload: Payload) -> Step<E, R> {
-        self.go_on(Answer::Raise(payload))
+        may_go_on();
+        self.fiber.resume(Answer::Raise(payload))
     }
 
-    fn go_on(&mut self, answer: Answer<E::Output>) -> Step<E, R> {
-        assert!(
-            !thread_ends(),
-            "a computation goes on when the thread has ended"
-        );
-        assert!(
-            self.fiber.has_begun(),
-            "a computation is resumed before its start"
-        );
-        self.fiber.resume(Some(answer))
+    /// Starts, or answers; none if the body has ended.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, answer: E::Output) -> Option<Step<E, R>> {
+        match self.fiber.state.get() {
+            State::Suspended => Some(self.resume(answer)),
+            State::Finished => None,
+            _ => Some(self.start()),
+        }
     }
 
     /// Whether the body has returned or panicked.
@@ -540,8 +787,7 @@ impl<E: Effect, R: 'static> Computation<E, R> {
 
 impl<E: Effect, R> Drop for Computation<E, R> {
     fn drop(&mut self) {
-        let waits = self.fiber.has_begun() && self.fiber.state.get() == State::Suspended;
-        if waits && thread_ends() {
+        if self.fiber.state.get() == State::Suspended && thread_ends() {
             return; // It is leaked.
         }
         // SAFETY: the field is not used after this.
@@ -576,12 +822,8 @@ impl<E: Effect, R, C: for<'k> Fn(E, Resumption<'k, E, R>) -> R> Handler<E, R> fo
     }
 }
 
-fn drive<E: Effect, R>(
-    handler: &dyn Handler<E, R>,
-    fiber: &Fiber<E, R>,
-    answer: Option<Answer<E::Output>>,
-) -> R {
-    match fiber.resume(answer) {
+fn drive<E: Effect, R>(handler: &dyn Handler<E, R>, fiber: &Fiber<E, R>, step: Step<E, R>) -> R {
+    match step {
         Step::Returned(result) => result,
         Step::Performed(effect) => {
             let k = Resumption {
@@ -607,7 +849,7 @@ impl<E: Effect, R> Resumption<'_, E, R> {
     fn go_on(self, answer: Answer<E::Output>) -> R {
         let (handler, fiber) = (self.handler, self.fiber);
         std::mem::forget(self);
-        drive(handler, fiber, Some(answer))
+        drive(handler, fiber, fiber.resume(answer))
     }
 }
 
@@ -658,6 +900,6 @@ pub fn handle_general<E: Effect, R>(
     let clause = Clause(clause);
     // SAFETY: the fiber is dropped at the end of this call, also when it is left by a panic: it is
     // a local variable that is lent to nobody for longer.
-    let fiber = unsafe { Fiber::new(Box::new(body)) };
-    drive(&clause, &fiber, None)
+    let fiber = unsafe { Fiber::new(body) };
+    drive(&clause, &fiber, fiber.start())
 }

@@ -33,12 +33,60 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     let woken = Arc::new(Woken(Event::new()));
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = Context::from_waker(&waker);
+    #[cfg(feature = "hyper")]
+    let interests = crate::interests::Interests::new();
     loop {
         woken.0.clear(); // before the poll, so that no wake is lost
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
         // (If the wait cannot be made, since the thread panics, the future is asked again.)
+        #[cfg(feature = "hyper")]
+        interests.wait(&woken.0);
+        #[cfg(not(feature = "hyper"))]
         woken.0.wait();
+    }
+}
+
+/// The values of a stream of the crate `futures`, as an iterator, whose `next` waits as [`block_on`]
+/// does. (With the feature `futures`.)
+///
+/// ```
+/// # use std::pin::Pin;
+/// # use std::task::{Context, Poll};
+/// struct Countdown(u32);
+/// impl futures_core::Stream for Countdown {
+///     type Item = u32;
+///     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<u32>> {
+///         let next = self.0.checked_sub(1);
+///         self.0 = next.unwrap_or(0);
+///         Poll::Ready(next)
+///     }
+/// }
+///
+/// let values: Vec<u32> = haft::run(|| haft::iterate(Countdown(3)).collect());
+/// assert_eq!(values, [2, 1, 0]);
+/// ```
+#[cfg(feature = "futures")]
+pub fn iterate<S: futures_core::Stream>(stream: S) -> Iterate<S> {
+    Iterate(Box::pin(stream))
+}
+
+/// What [`iterate`] returns.
+#[cfg(feature = "futures")]
+#[derive(Debug)]
+#[must_use = "iterators are lazy"]
+pub struct Iterate<S>(std::pin::Pin<Box<S>>);
+
+#[cfg(feature = "futures")]
+impl<S: futures_core::Stream> Iterator for Iterate<S> {
+    type Item = S::Item;
+    fn next(&mut self) -> Option<S::Item> {
+        block_on(std::future::poll_fn(|context| {
+            self.0.as_mut().poll_next(context)
+        }))
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
     }
 }

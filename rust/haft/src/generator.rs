@@ -23,6 +23,7 @@ impl<T: 'static> Yielder<T> {
     ///
     /// # Panics
     /// Outside of a generator of this type; and where the generator is dropped.
+    #[inline(always)]
     pub fn give(self, element: T) {
         perform(Give(element));
     }
@@ -65,7 +66,6 @@ impl<T> fmt::Debug for Yielder<T> {
 /// ```
 pub struct Generator<T: 'static> {
     computation: Computation<Give<T>, ()>,
-    has_begun: bool,
 }
 
 impl<T: 'static> Generator<T> {
@@ -76,24 +76,15 @@ impl<T: 'static> Generator<T> {
     pub fn new(body: impl FnOnce(Yielder<T>) + 'static) -> Self {
         Generator {
             computation: Computation::new(|| body(Yielder(PhantomData))),
-            has_begun: false,
         }
     }
 }
 
 impl<T: 'static> Iterator for Generator<T> {
     type Item = T;
+    #[inline(always)]
     fn next(&mut self) -> Option<T> {
-        if self.computation.is_finished() {
-            return None;
-        }
-        let begun = std::mem::replace(&mut self.has_begun, true);
-        let step = if begun {
-            self.computation.resume(())
-        } else {
-            self.computation.start()
-        };
-        match step {
+        match self.computation.step(())? {
             Step::Performed(Give(element)) => Some(element),
             Step::Returned(()) => None,
         }

@@ -54,26 +54,43 @@ pub mod __select;
 #[doc(hidden)]
 #[path = "test.rs"]
 pub mod __test;
+mod descriptor;
 mod effects;
+pub mod fs;
 mod future;
 mod generator;
+#[cfg(feature = "hyper")]
+pub mod hyper;
+#[cfg(feature = "hyper")]
+mod interests;
 mod local;
 pub mod net;
+pub mod process;
 mod runtime;
 mod scope;
 mod shared;
+pub mod signal;
+mod simulation;
 pub mod sync;
 mod task;
 mod wait;
+
+/// What the streams of [`net`], [`fs`] and [`process`] read into.
+pub mod io {
+    pub use crate::descriptor::{Lent, LentReader};
+}
 
 pub use effects::{
     Computation, Discontinued, Effect, Resumption, Step, handle, handle_general, perform,
 };
 pub use future::block_on;
+#[cfg(feature = "futures")]
+pub use future::{Iterate, iterate};
 pub use generator::{Generator, Yielder};
 /// A test that runs in a simulation (see [`simulate`]), with the seeds 1 to 10, or to another
 /// number. The seed that it fails with is printed; with `HAFT_IO_SEED` in the environment it runs
-/// with that alone.
+/// with that alone. What else is simulated stands behind, as in [`Simulation`]: `network`, `files`,
+/// `short_counts`, `faults_one_in = 10`, `switches_one_in = 2`.
 ///
 /// ```
 /// #[haft::test(seeds = 20)]
@@ -93,10 +110,11 @@ pub use scope::{
     timeout,
 };
 pub use shared::{SharedEffect, handle_shared, perform_shared};
+pub use simulation::{Simulation, simulate, simulate_crash, simulation_seed};
 pub use sync::{Receiver, RecvError, SendError, Sender, channel};
 pub use task::{
-    Cancelled, JoinHandle, Options, dump, run, run_with, set_task_name, simulate, spawn,
-    spawn_named, task_name,
+    Cancelled, JoinHandle, Options, dump, run, run_with, set_task_name, spawn, spawn_named,
+    task_name,
 };
 pub use wait::{sleep, yield_now};
 

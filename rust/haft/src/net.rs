@@ -1,33 +1,79 @@
 // SPDX-License-Identifier: MIT
-//! TCP by the library's own operations, for tasks: a cancel unwinds the task where it waits, while
-//! in [`std::net`] it is an error of the call. They need no feature.
+//! Sockets by the library's own operations, for tasks: a cancel unwinds the task where it waits,
+//! while in [`std::net`] it is an error of the call. They need no feature.
+//!
+//! One task reads a stream and one writes it at a time; a second one gets an error.
 
-use crate::wait::{ECANCELED, ETIMEDOUT, Interrupted, wait};
+use crate::descriptor::{Descriptor, c_string, done, stream};
 use haft_sys as sys;
 use std::ffi::CString;
-use std::io::{self, Read, Write};
+use std::io;
 use std::mem::ManuallyDrop;
-use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, RawFd};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
-fn error_of(interrupted: Interrupted) -> io::Error {
-    io::Error::from_raw_os_error(match interrupted {
-        Interrupted::Cancelled => ECANCELED,
-        Interrupted::TimedOut => ETIMEDOUT,
-        Interrupted::Failed(number) => number,
-    })
+/// What std's type does that never waits.
+fn by_std<T: FromRawFd, R>(descriptor: &Descriptor, call: impl FnOnce(&T) -> R) -> R {
+    // SAFETY: the descriptor is open while it is borrowed, and not closed here.
+    call(&ManuallyDrop::new(unsafe {
+        T::from_raw_fd(descriptor.raw())
+    }))
 }
 
-fn closed(descriptor: RawFd) {
-    // SAFETY: the caller has taken it from its owner, who is gone.
-    unsafe { sys::haft_io_close(descriptor) };
+/// The system does not know the sockets of a simulation, which are all of one host.
+fn address_or_simulated(
+    address: io::Result<SocketAddr>,
+    socket: &Descriptor,
+) -> io::Result<SocketAddr> {
+    // SAFETY: any thread may call it.
+    let is_simulated = || unsafe { sys::haft_io_seed() } != 0;
+    match address {
+        Err(_) if is_simulated() => {
+            // SAFETY: the descriptor is open.
+            let port = unsafe { sys::haft_io_port(socket.raw()) };
+            Ok((Ipv4Addr::LOCALHOST, u16::try_from(port).unwrap_or(0)).into())
+        }
+        address => address,
+    }
 }
 
-/// A connection, as [`std::net::TcpStream`].
-///
-/// One task reads and one writes at a time; a second one gets an error.
+/// Calls with each of the addresses, up to the first for which that succeeds.
+fn first_of<T>(
+    addresses: impl ToSocketAddrs,
+    call: impl Fn(CString, u16) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut last = io::Error::new(io::ErrorKind::InvalidInput, "there is no address");
+    for address in addresses.to_socket_addrs()? {
+        match call(CString::new(address.ip().to_string())?, address.port()) {
+            Err(error) => last = error,
+            done => return done,
+        }
+    }
+    Err(last)
+}
+
+pub(crate) fn shut_down(socket: &Descriptor, how: Shutdown) -> io::Result<()> {
+    let how = match how {
+        Shutdown::Read => 0,
+        Shutdown::Write => 1,
+        Shutdown::Both => 2,
+    };
+    // SAFETY: the descriptor is open.
+    done(|| unsafe { sys::haft_io_shutdown(socket.raw(), how) as isize }).map(drop)
+}
+
+fn accept(listener: &Descriptor) -> io::Result<Descriptor> {
+    // SAFETY: the descriptor is open until the wait has ended; what it returns is new.
+    unsafe { Descriptor::made_by(|| sys::haft_io_accept(listener.raw())) }
+}
+
+// ---- TCP ----
+
+/// A connection, as [`std::net::TcpStream`]. What is written is sent at once (`TCP_NODELAY`).
 #[derive(Debug)]
-pub struct TcpStream(ManuallyDrop<std::net::TcpStream>);
+pub struct TcpStream(Descriptor);
+stream! { TcpStream: read write }
 
 impl TcpStream {
     /// Connects to the first of the addresses that answers.
@@ -35,26 +81,11 @@ impl TcpStream {
     /// # Errors
     /// Of the last address.
     pub fn connect(addresses: impl ToSocketAddrs) -> io::Result<Self> {
-        let mut last = io::Error::new(io::ErrorKind::InvalidInput, "no address to connect to");
-        for address in addresses.to_socket_addrs()? {
-            let host = CString::new(address.ip().to_string())?;
-            // SAFETY: the name lives until the call returns.
-            let connected = wait(|| unsafe {
-                sys::haft_io_connect_tcp(host.as_ptr(), address.port()) as isize
-            });
-            match connected {
-                Ok(descriptor) => return Ok(Self::of(descriptor as RawFd)),
-                Err(interrupted) => last = error_of(interrupted),
-            }
-        }
-        Err(last)
-    }
-
-    fn of(descriptor: RawFd) -> Self {
-        // SAFETY: the library has just made it, and it is nobody else's.
-        TcpStream(ManuallyDrop::new(unsafe {
-            std::net::TcpStream::from_raw_fd(descriptor)
-        }))
+        first_of(addresses, |host, port| {
+            // SAFETY: the name lives until the call returns; the socket is new.
+            unsafe { Descriptor::made_by(|| sys::haft_io_connect_tcp(host.as_ptr(), port)) }
+        })
+        .map(TcpStream)
     }
 
     /// The other end's address.
@@ -62,66 +93,23 @@ impl TcpStream {
     /// # Errors
     /// The system's.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.0.peer_addr()
+        let address = by_std(&self.0, std::net::TcpStream::peer_addr);
+        address_or_simulated(address, &self.0)
     }
     /// This end's address.
     ///
     /// # Errors
     /// The system's.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+        let address = by_std(&self.0, std::net::TcpStream::local_addr);
+        address_or_simulated(address, &self.0)
     }
     /// Ends one direction, or both.
     ///
     /// # Errors
     /// The system's.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.0.shutdown(how)
-    }
-}
-
-impl Read for &TcpStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let descriptor = self.0.as_raw_fd();
-        // SAFETY: the descriptor is open, and the buffer lent, until the wait has ended.
-        wait(|| unsafe { sys::haft_io_read(descriptor, buffer.as_mut_ptr().cast(), buffer.len()) })
-            .map_err(error_of)
-    }
-}
-impl Write for &TcpStream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let descriptor = self.0.as_raw_fd();
-        // SAFETY: the descriptor is open, and the bytes lent, until the wait has ended. (A send to
-        // a broken connection sends no signal.)
-        wait(|| unsafe { sys::haft_io_send(descriptor, bytes.as_ptr().cast(), bytes.len(), 0) })
-            .map_err(error_of)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-impl Read for TcpStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        (&*self).read(buffer)
-    }
-}
-impl Write for TcpStream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&*self).write(bytes)
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-impl AsFd for TcpStream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-impl Drop for TcpStream {
-    fn drop(&mut self) {
-        // SAFETY: the field is not used after this.
-        closed(unsafe { ManuallyDrop::take(&mut self.0) }.into_raw_fd());
+        shut_down(&self.0, how)
     }
 }
 
@@ -143,32 +131,34 @@ impl Drop for TcpStream {
 /// .unwrap();
 /// ```
 #[derive(Debug)]
-pub struct TcpListener(ManuallyDrop<std::net::TcpListener>);
+pub struct TcpListener(Descriptor);
 
 impl TcpListener {
     /// Listens at the first of the addresses at which this can be done.
     ///
     /// # Errors
-    /// The system's.
+    /// Of the last address.
     pub fn bind(addresses: impl ToSocketAddrs) -> io::Result<Self> {
-        std::net::TcpListener::bind(addresses).map(|inner| TcpListener(ManuallyDrop::new(inner)))
+        first_of(addresses, |host, port| {
+            // SAFETY: the name lives until the call returns; the socket is new.
+            unsafe { Descriptor::made_by(|| sys::haft_io_listen_tcp(host.as_ptr(), port, 0)) }
+        })
+        .map(TcpListener)
     }
     /// The address at which it listens.
     ///
     /// # Errors
     /// The system's.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+        let address = by_std(&self.0, std::net::TcpListener::local_addr);
+        address_or_simulated(address, &self.0)
     }
     /// Waits for the next connection.
     ///
     /// # Errors
     /// The system's.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let descriptor = self.0.as_raw_fd();
-        // SAFETY: the descriptor is open until the wait has ended.
-        let accepted = wait(|| unsafe { sys::haft_io_accept(descriptor) as isize });
-        let stream = TcpStream::of(accepted.map_err(error_of)? as RawFd);
+        let stream = TcpStream(accept(&self.0)?);
         let address = stream.peer_addr()?;
         Ok((stream, address))
     }
@@ -178,9 +168,134 @@ impl AsFd for TcpListener {
         self.0.as_fd()
     }
 }
-impl Drop for TcpListener {
-    fn drop(&mut self) {
-        // SAFETY: the field is not used after this.
-        closed(unsafe { ManuallyDrop::take(&mut self.0) }.into_raw_fd());
+
+// ---- Unix ----
+
+/// A connection of this machine, as [`std::os::unix::net::UnixStream`]; descriptors can be passed
+/// over it.
+#[derive(Debug)]
+pub struct UnixStream(Descriptor);
+stream! { UnixStream: read write }
+
+impl UnixStream {
+    /// Connects to the socket of this path.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = c_string(path.as_ref().as_os_str())?;
+        // SAFETY: the path lives until the call returns; the socket is new.
+        unsafe { Descriptor::made_by(|| sys::haft_io_connect_unix(path.as_ptr())) }.map(UnixStream)
+    }
+
+    /// Two ends that are connected.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        const AF_UNIX: i32 = 1;
+        const SOCK_STREAM: i32 = 1;
+        // SAFETY: the ends are new.
+        let ends = unsafe {
+            Descriptor::pair(|ends| sys::haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends))
+        };
+        ends.map(|(first, second)| (UnixStream(first), UnixStream(second)))
+    }
+
+    /// Ends one direction, or both.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        shut_down(&self.0, how)
+    }
+
+    /// Passes a copy of the descriptor to the other end, along with one byte.
+    ///
+    /// # Errors
+    /// The system's.
+    ///
+    /// ```
+    /// use haft::net::UnixStream;
+    /// use std::io::{Read, Write};
+    ///
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let (here, there) = UnixStream::pair()?;
+    ///     let (mut sender, receiver) = UnixStream::pair()?;
+    ///     here.send_descriptor(&receiver)?;
+    ///     drop(receiver);
+    ///     let mut received = UnixStream::from(there.receive_descriptor()?);
+    ///     sender.write_all(b"by way of the other")?;
+    ///     drop(sender);
+    ///     let mut text = String::new();
+    ///     received.read_to_string(&mut text)?;
+    ///     assert_eq!(text, "by way of the other");
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
+    pub fn send_descriptor(&self, descriptor: impl AsFd) -> io::Result<()> {
+        let descriptor = descriptor.as_fd();
+        // SAFETY: both are open until the call returns.
+        done(|| unsafe {
+            sys::haft_io_send_descriptor(self.0.raw(), descriptor.as_raw_fd()) as isize
+        })
+        .map(drop)
+    }
+
+    /// Waits for a descriptor that the other end passes.
+    ///
+    /// # Errors
+    /// The system's; `BrokenPipe` at the end of the stream, `EBADMSG` if a byte came without one.
+    pub fn receive_descriptor(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the socket is open until the call returns; the descriptor is new.
+        unsafe { Descriptor::made_by(|| sys::haft_io_receive_descriptor(self.0.raw())) }
+            .map(OwnedFd::from)
+    }
+}
+
+/// A socket that takes connections of this machine, as [`std::os::unix::net::UnixListener`].
+#[derive(Debug)]
+pub struct UnixListener(Descriptor);
+
+impl UnixListener {
+    /// Listens at a path at which there is nothing yet.
+    ///
+    /// # Errors
+    /// The system's.
+    ///
+    /// ```
+    /// use haft::net::{UnixListener, UnixStream};
+    /// use std::io::{Read, Write};
+    ///
+    /// let path = std::env::temp_dir().join(format!("haft-doc-{}", std::process::id()));
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let listener = UnixListener::bind(&path)?;
+    ///     let server = haft::spawn(move || listener.accept()?.write_all(b"hello"));
+    ///     let mut text = String::new();
+    ///     UnixStream::connect(&path)?.read_to_string(&mut text)?;
+    ///     assert_eq!(text, "hello");
+    ///     std::fs::remove_file(&path)?;
+    ///     server.join().unwrap()
+    /// })
+    /// .unwrap();
+    /// ```
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = c_string(path.as_ref().as_os_str())?;
+        // SAFETY: the path lives until the call returns; the socket is new.
+        unsafe { Descriptor::made_by(|| sys::haft_io_listen_unix(path.as_ptr(), 0)) }
+            .map(UnixListener)
+    }
+    /// Waits for the next connection.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn accept(&self) -> io::Result<UnixStream> {
+        accept(&self.0).map(UnixStream)
+    }
+}
+impl AsFd for UnixListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

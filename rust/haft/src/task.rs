@@ -116,7 +116,7 @@ pub(crate) fn begin_run() {
     assert!(code == 0, "no memory for a task-local value");
 }
 
-fn run_by<T>(
+pub(crate) fn run_by<T>(
     main: impl FnOnce() -> T,
     call: impl FnOnce(sys::haft_body_t, *mut c_void) -> c_int,
 ) -> io::Result<T> {
@@ -175,34 +175,6 @@ pub fn run_with<T: Send>(options: Options, main: impl FnOnce() -> T + Send) -> i
     run_by(main, |body, argument| unsafe {
         sys::haft_io_run_with(&options, body, argument)
     })
-}
-
-/// Runs `main` as [`run`] does, for tests: the same way for the same seed.
-///
-/// The seed decides which of the tasks that can go on does; time stands still while one can, and
-/// then jumps to the next timer. Seed 0 draws a seed, unless the environment has one in
-/// `HAFT_IO_SEED`.
-///
-/// # Panics
-/// If `main` panics, or no task will ever go on. The seed is printed then.
-///
-/// ```
-/// use std::time::{Duration, Instant};
-///
-/// let started = Instant::now();
-/// haft::simulate(7, || haft::sleep(Duration::from_secs(3600)));
-/// assert!(started.elapsed() < Duration::from_secs(3600));
-/// ```
-pub fn simulate<T>(seed: u64, main: impl FnOnce() -> T) -> T {
-    let options = sys::haft_io_simulation_options_t {
-        seed,
-        ..sys::haft_io_simulation_options_t::ZERO
-    };
-    // SAFETY: as in `run`: a simulation has one thread.
-    run_by(main, |body, argument| unsafe {
-        sys::haft_io_simulate_with(&options, body, argument)
-    })
-    .unwrap_or_else(|error| panic!("haft::simulate: {error}"))
 }
 
 // ---- Tasks ----

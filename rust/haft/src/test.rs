@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What the attribute [`test`](crate::test) makes a function call.
 
-use crate::task::simulate;
+use crate::simulation::Simulation;
 use std::fmt::Debug;
 use std::panic::{catch_unwind, resume_unwind};
 
@@ -29,13 +29,14 @@ fn given_seed() -> Option<u64> {
 
 /// Runs the test in simulations, with the seeds from 1 on, up to the first in which it fails; or
 /// with that of the environment alone.
-pub fn run<T: Outcome>(name: &str, seeds: u64, test: fn() -> T) -> T {
+pub fn run<T: Outcome>(name: &str, seeds: u64, simulation: &Simulation, test: fn() -> T) -> T {
     let seeds = given_seed().map_or(1..=seeds.max(1), |seed| seed..=seed);
     let mut outcome = None;
     for seed in seeds {
         let tell =
             || eprintln!("{name} fails with the seed {seed}: HAFT_IO_SEED={seed} repeats it");
-        let this = catch_unwind(|| simulate(seed, test)).unwrap_or_else(|payload| {
+        let simulation = simulation.clone().seed(seed);
+        let this = catch_unwind(|| simulation.run(test)).unwrap_or_else(|payload| {
             tell();
             resume_unwind(payload)
         });

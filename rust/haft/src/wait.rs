@@ -114,10 +114,15 @@ pub(crate) fn nanoseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
+/// The time of the library's clock, which is virtual in a simulation.
+pub(crate) fn now() -> i64 {
+    // SAFETY: any thread may call it.
+    unsafe { sys::haft_io_now() }
+}
+
 /// The time of the library's clock when so much more time has passed.
 pub(crate) fn from_now(duration: Duration) -> i64 {
-    // SAFETY: any thread may call it.
-    unsafe { sys::haft_io_now() }.saturating_add(nanoseconds(duration))
+    now().saturating_add(nanoseconds(duration))
 }
 
 /// Suspends the current task for so long. On a thread without tasks, blocks the thread.

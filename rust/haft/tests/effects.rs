@@ -76,6 +76,28 @@ fn an_effect_that_nobody_handles_is_a_panic_that_names_it() {
 }
 
 #[test]
+fn a_default_handler_answers_where_no_other_does_and_is_outside_of_all() {
+    struct Twice(u32);
+    impl Effect for Twice {
+        type Output = u32;
+        fn unhandled(self) -> u32 {
+            if self.0 == 0 {
+                resume_unwind(Box::new("default"));
+            }
+            // No handler of the performer is in reach.
+            let asked = catch_unwind(|| perform(Ask(1)));
+            self.0 * 2 + u32::from(asked.is_err())
+        }
+    }
+    for _ in 0..2 {
+        assert_eq!(handle(|Ask(n)| n, || perform(Twice(20))), 41);
+        assert_eq!(handle(|Twice(n)| n, || perform(Twice(20))), 20);
+        let payload = catch_unwind(|| perform(Twice(0))).unwrap_err();
+        assert_eq!(text_of(&*payload), "default");
+    }
+}
+
+#[test]
 fn a_panic_of_a_clause_goes_on_where_the_effect_was_performed() {
     let caught = handle(
         |Ask(_)| resume_unwind(Box::new("clause")),
@@ -418,4 +440,76 @@ fn a_computation_goes_on_no_more_when_the_threads_variables_are_destroyed() {
     }
     assert_eq!(DESTROYED.load(Ordering::Relaxed), 3);
     assert_eq!(UNWOUND.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_fiber_runs_what_comes_next_whatever_ran_on_it_before() {
+    #[repr(align(64))]
+    struct Aligned(u8);
+    let ended = |outcome: Step<Ask, u64>| match outcome {
+        Step::Returned(value) => value,
+        Step::Performed(_) => unreachable!(),
+    };
+    for round in 0..3u64 {
+        let large = [round; 100];
+        let mut first = Computation::<Ask, u64>::new(move || large.iter().sum());
+        let aligned = Aligned(round as u8);
+        let mut second = Computation::<Ask, u64>::new(move || {
+            assert_eq!(std::ptr::from_ref(&aligned).addr() % 64, 0);
+            u64::from(aligned.0)
+        });
+        assert_eq!(ended(first.start()), round * 100);
+        assert_eq!(ended(second.start()), round);
+        // Another effect, a panic, one that is dropped where it waits, one that is never begun.
+        let mut tells = Computation::<Tell, String>::new(|| {
+            perform(Tell("one".into()));
+            perform(Of("two".to_owned()))
+        });
+        assert!(matches!(tells.start(), Step::Performed(Tell(text)) if text == "one"));
+        handle(
+            |Of(text): Of<String>| text + "!",
+            || assert_eq!(tells.resume(()), Step::Returned("two!".to_owned())),
+        );
+        let mut panics = Computation::<Ask, ()>::new(|| resume_unwind(Box::new("body")));
+        assert!(catch_unwind(AssertUnwindSafe(|| panics.start())).is_err());
+        let mut waits = Computation::<Ask, u32>::new(|| perform(Ask(1)));
+        assert!(matches!(waits.start(), Step::Performed(Ask(1))));
+        let never: Vec<_> = (0..40)
+            .map(|i| Computation::<Ask, u64>::new(move || i))
+            .collect();
+        drop((waits, never));
+    }
+}
+
+impl PartialEq for Tell {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl std::fmt::Debug for Tell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[test]
+fn a_clause_in_place_suspends_what_is_around_its_performer() {
+    // The clause runs on the stack of the inner computation, and what it performs suspends the outer
+    // one.
+    let mut outer: Computation<Ask, u32> = Computation::new(|| {
+        handle(
+            |Of(n): Of<u32>| perform(Ask(n)) + 1,
+            || {
+                let mut inner: Computation<Choose, u32> =
+                    Computation::new(|| perform(Of(10)) + perform(Of(20)));
+                match inner.start() {
+                    Step::Returned(sum) => sum,
+                    Step::Performed(Choose) => unreachable!(),
+                }
+            },
+        )
+    });
+    assert!(matches!(outer.start(), Step::Performed(Ask(10))));
+    assert!(matches!(outer.resume(100), Step::Performed(Ask(20))));
+    assert!(matches!(outer.resume(200), Step::Returned(302)));
 }

@@ -33,3 +33,60 @@ fn a_test_may_return_a_result() -> Result<(), std::num::ParseIntError> {
         .unwrap()
         .map(drop)
 }
+
+#[haft::test(seeds = 5, network, short_counts, switches_one_in = 2)]
+fn a_network_exists_in_the_simulation_only() -> std::io::Result<()> {
+    use haft::net::{TcpListener, TcpStream};
+    use std::io::{BufRead, Write};
+    let listener = TcpListener::bind("0.0.0.0:80")?;
+    assert_eq!(listener.local_addr()?.port(), 80);
+    let server = haft::spawn(move || -> std::io::Result<()> {
+        let (mut connection, _) = listener.accept()?;
+        (0..100).try_for_each(|i| writeln!(connection, "line {i}"))
+    });
+    let connection = TcpStream::connect("192.0.2.1:80")?;
+    for (i, line) in connection.reader().lines().enumerate() {
+        assert_eq!(line?, format!("line {i}"));
+    }
+    server.join().unwrap()
+}
+
+#[haft::test(seeds = 20, files)]
+fn a_rename_after_a_sync_leaves_one_of_the_two_contents() -> std::io::Result<()> {
+    use haft::fs;
+    use std::io::Write;
+    let save = |content: &[u8]| -> std::io::Result<()> {
+        let mut file = fs::File::create("/new")?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename("/new", "/kept")?;
+        Ok(())
+    };
+    save(b"first")?;
+    fs::File::open("/")?.sync_all()?;
+    save(b"second")?;
+    haft::simulate_crash();
+    let kept = fs::read_to_string("/kept")?;
+    assert!(["first", "second"].contains(&kept.as_str()), "{kept}");
+    Ok(())
+}
+
+/// With a fault in each third operation some seed fails: the runs differ, and each again in the same
+/// way.
+#[test]
+fn faults_come_as_the_seed_decides() {
+    let outcome = |seed| {
+        let simulation = haft::Simulation::new()
+            .seed(seed)
+            .files(true)
+            .faults_one_in(3);
+        simulation.run(|| {
+            haft::fs::write("/file", "text")?;
+            haft::fs::read_to_string("/file")
+        })
+    };
+    let outcomes = || (1..=20).map(|seed| outcome(seed).map_err(|error| error.kind()));
+    let all: Vec<_> = outcomes().collect();
+    assert!(all.iter().any(Result::is_ok) && all.iter().any(Result::is_err));
+    assert_eq!(outcomes().collect::<Vec<_>>(), all);
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT
+//! An open descriptor, by the library's operations: what files, sockets and pipes here are made of.
+
+use crate::wait::{ECANCELED, ETIMEDOUT, Interrupted, wait};
+use haft_sys as sys;
+use std::ffi::{CString, OsStr, c_int, c_void};
+use std::io::{self, BufRead, IoSlice, IoSliceMut, Read};
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::{fmt, ptr, slice};
+
+/// Makes a call that may wait; a cancel of the task unwinds it.
+pub(crate) fn done(call: impl FnOnce() -> isize) -> io::Result<usize> {
+    wait(call).map_err(|interrupted| {
+        io::Error::from_raw_os_error(match interrupted {
+            Interrupted::Cancelled => ECANCELED,
+            Interrupted::TimedOut => ETIMEDOUT,
+            Interrupted::Failed(number) => number,
+        })
+    })
+}
+
+pub(crate) fn c_string(text: &OsStr) -> io::Result<CString> {
+    Ok(CString::new(text.as_bytes())?)
+}
+
+#[derive(Debug)]
+pub(crate) struct Descriptor(ManuallyDrop<OwnedFd>);
+
+impl Descriptor {
+    /// Of a call that returns a new descriptor, or a negative error number.
+    ///
+    /// # Safety
+    /// It is nobody else's.
+    pub(crate) unsafe fn made_by(call: impl FnOnce() -> c_int) -> io::Result<Self> {
+        let descriptor = done(|| call() as isize)?;
+        // SAFETY: the caller says so.
+        Ok(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }.into())
+    }
+
+    /// # Safety
+    /// As for `made_by`, of both ends.
+    pub(crate) unsafe fn pair(call: impl FnOnce(*mut c_int) -> c_int) -> io::Result<(Self, Self)> {
+        let mut ends = [-1; 2];
+        done(|| call(ends.as_mut_ptr()) as isize)?;
+        // SAFETY: the caller says so.
+        let [first, second] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }.into());
+        Ok((first, second))
+    }
+
+    pub(crate) fn raw(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    // SAFETY of the calls below: the descriptor is open, and what is lent is lent until the wait has
+    // ended.
+
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        done(|| unsafe { sys::haft_io_read(self.raw(), buffer.as_mut_ptr().cast(), buffer.len()) })
+    }
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        done(|| unsafe { sys::haft_io_write(self.raw(), bytes.as_ptr().cast(), bytes.len()) })
+    }
+    /// (`IoSlice` has the layout of C's `iovec`; more than C takes at once are left to the next call.)
+    pub(crate) fn write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let count = parts.len().min(MOST_PARTS);
+        done(|| unsafe { sys::haft_io_writev(self.raw(), parts.as_ptr().cast(), count) })
+    }
+    pub(crate) fn read_vectored(&self, parts: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let count = parts.len().min(MOST_PARTS);
+        done(|| unsafe { sys::haft_io_readv(self.raw(), parts.as_mut_ptr().cast(), count) })
+    }
+    /// Without waiting: `WouldBlock` instead.
+    #[cfg(feature = "hyper")]
+    pub(crate) fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (bytes, size) = (buffer.as_mut_ptr().cast(), buffer.len());
+        done(|| unsafe { sys::haft_io_receive(self.raw(), bytes, size, MSG_DONTWAIT) })
+    }
+    #[cfg(feature = "hyper")]
+    pub(crate) fn try_send(&self, bytes: &[u8]) -> io::Result<usize> {
+        let (bytes, size) = (bytes.as_ptr().cast(), bytes.len());
+        done(|| unsafe { sys::haft_io_send(self.raw(), bytes, size, MSG_DONTWAIT) })
+    }
+    pub(crate) fn read_lent(&self) -> io::Result<Lent> {
+        let mut lent = Lent::NONE;
+        lent.size = done(|| unsafe { sys::haft_io_read_lent(self.raw(), &mut lent.bytes) })?;
+        Ok(lent)
+    }
+}
+
+#[cfg(feature = "hyper")]
+const MSG_DONTWAIT: c_int = 0x40;
+/// UIO_MAXIOV.
+const MOST_PARTS: usize = 1024;
+
+impl From<OwnedFd> for Descriptor {
+    fn from(descriptor: OwnedFd) -> Self {
+        Descriptor(ManuallyDrop::new(descriptor))
+    }
+}
+impl From<Descriptor> for OwnedFd {
+    fn from(descriptor: Descriptor) -> Self {
+        let mut descriptor = ManuallyDrop::new(descriptor);
+        // SAFETY: the field is not used after this.
+        unsafe { ManuallyDrop::take(&mut descriptor.0) }
+    }
+}
+impl AsFd for Descriptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: the field is not used after this, and the descriptor is nobody else's.
+        unsafe { sys::haft_io_close(ManuallyDrop::take(&mut self.0).into_raw_fd()) };
+    }
+}
+
+/// `Read`, `Write`, and what each type has that is a stream of bytes.
+macro_rules! stream {
+    ($name:ident: $($way:ident)+) => {
+        $(crate::descriptor::stream! { @$way $name })+
+        impl ::std::os::fd::AsFd for $name {
+            fn as_fd(&self) -> ::std::os::fd::BorrowedFd<'_> {
+                self.0.as_fd()
+            }
+        }
+        impl From<$name> for ::std::os::fd::OwnedFd {
+            fn from(stream: $name) -> Self {
+                stream.0.into()
+            }
+        }
+        impl From<::std::os::fd::OwnedFd> for $name {
+            fn from(descriptor: ::std::os::fd::OwnedFd) -> Self {
+                Self(descriptor.into())
+            }
+        }
+    };
+    (@read $name:ident) => {
+        impl ::std::io::Read for &$name {
+            fn read(&mut self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
+                self.0.read(buffer)
+            }
+            fn read_vectored(
+                &mut self,
+                parts: &mut [::std::io::IoSliceMut<'_>],
+            ) -> ::std::io::Result<usize> {
+                self.0.read_vectored(parts)
+            }
+        }
+        impl ::std::io::Read for $name {
+            fn read(&mut self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
+                self.0.read(buffer)
+            }
+            fn read_vectored(
+                &mut self,
+                parts: &mut [::std::io::IoSliceMut<'_>],
+            ) -> ::std::io::Result<usize> {
+                self.0.read_vectored(parts)
+            }
+        }
+        impl $name {
+            /// Reads what there is into memory that the library lends: a task that waits for an
+            /// idle stream occupies no buffer. At the end of the stream nothing is lent.
+            ///
+            /// # Errors
+            /// The system's.
+            pub fn read_lent(&self) -> ::std::io::Result<crate::io::Lent> {
+                self.0.read_lent()
+            }
+            /// To read lines and the like, by [`read_lent`](Self::read_lent).
+            pub fn reader(&self) -> crate::io::LentReader<'_> {
+                crate::io::LentReader::new(&self.0)
+            }
+        }
+    };
+    (@write $name:ident) => {
+        impl ::std::io::Write for &$name {
+            fn write(&mut self, bytes: &[u8]) -> ::std::io::Result<usize> {
+                self.0.write(bytes)
+            }
+            fn write_vectored(
+                &mut self,
+                parts: &[::std::io::IoSlice<'_>],
+            ) -> ::std::io::Result<usize> {
+                self.0.write_vectored(parts)
+            }
+            fn flush(&mut self) -> ::std::io::Result<()> {
+                Ok(())
+            }
+        }
+        impl ::std::io::Write for $name {
+            fn write(&mut self, bytes: &[u8]) -> ::std::io::Result<usize> {
+                self.0.write(bytes)
+            }
+            fn write_vectored(
+                &mut self,
+                parts: &[::std::io::IoSlice<'_>],
+            ) -> ::std::io::Result<usize> {
+                self.0.write_vectored(parts)
+            }
+            fn flush(&mut self) -> ::std::io::Result<()> {
+                Ok(())
+            }
+        }
+    };
+}
+pub(crate) use stream;
+
+/// Bytes that have been read, in memory that the library lends until this is dropped.
+///
+/// ```
+/// use haft::net::UnixStream;
+/// use std::io::Write;
+///
+/// haft::run(|| -> std::io::Result<()> {
+///     let (mut sender, receiver) = UnixStream::pair()?;
+///     sender.write_all(b"hello")?;
+///     let bytes = receiver.read_lent()?;
+///     assert_eq!(&bytes[..], b"hello");
+///     drop(sender);
+///     assert!(receiver.read_lent()?.is_empty());
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
+pub struct Lent {
+    bytes: *const c_void,
+    size: usize,
+}
+
+// SAFETY: the bytes are this one's alone, and any thread may give them back.
+unsafe impl Send for Lent {}
+// SAFETY: they are only read.
+unsafe impl Sync for Lent {}
+
+impl Lent {
+    const NONE: Lent = Lent {
+        bytes: ptr::null(),
+        size: 0,
+    };
+}
+impl Deref for Lent {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        if self.size == 0 {
+            return &[];
+        }
+        // SAFETY: so many bytes were read there, and stay until the drop.
+        unsafe { slice::from_raw_parts(self.bytes.cast(), self.size) }
+    }
+}
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // SAFETY: they were lent here; or it is null, which is ignored.
+        unsafe { sys::haft_io_give_back(self.bytes) };
+    }
+}
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.deref().fmt(f)
+    }
+}
+
+/// Reads a stream through lent memory, of which it has some only while there is something to read.
+///
+/// ```
+/// use haft::net::UnixStream;
+/// use std::io::{BufRead, Write};
+///
+/// haft::run(|| -> std::io::Result<()> {
+///     let (mut sender, receiver) = UnixStream::pair()?;
+///     sender.write_all(b"one\ntwo\n")?;
+///     drop(sender);
+///     let lines: Vec<String> = receiver.reader().lines().collect::<Result<_, _>>()?;
+///     assert_eq!(lines, ["one", "two"]);
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
+#[derive(Debug)]
+pub struct LentReader<'a> {
+    stream: &'a Descriptor,
+    lent: Lent,
+    taken: usize,
+}
+
+impl<'a> LentReader<'a> {
+    pub(crate) fn new(stream: &'a Descriptor) -> Self {
+        LentReader {
+            stream,
+            lent: Lent::NONE,
+            taken: 0,
+        }
+    }
+}
+impl BufRead for LentReader<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.taken == self.lent.len() {
+            self.lent = Lent::NONE;
+            self.taken = 0;
+            self.lent = self.stream.read_lent()?;
+        }
+        Ok(&self.lent[self.taken..])
+    }
+    fn consume(&mut self, count: usize) {
+        self.taken = self.lent.len().min(self.taken + count);
+    }
+}
+impl Read for LentReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(buffer)?;
+        self.consume(count);
+        Ok(count)
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+//! Runs for tests: in virtual time, the same way for the same seed.
+
+use crate::task::run_by;
+use haft_sys as sys;
+
+/// Runs `main` as [`run`](crate::run) does, for tests: the same way for the same seed.
+///
+/// The seed decides which of the tasks that can go on does; time stands still while one can, and
+/// then jumps to the next timer. Seed 0 draws a seed, unless the environment has one in
+/// `HAFT_IO_SEED`.
+///
+/// # Panics
+/// If `main` panics, or no task will ever go on. The seed is printed then.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+///
+/// let started = Instant::now();
+/// haft::simulate(7, || haft::sleep(Duration::from_secs(3600)));
+/// assert!(started.elapsed() < Duration::from_secs(3600));
+/// ```
+pub fn simulate<T>(seed: u64, main: impl FnOnce() -> T) -> T {
+    Simulation::new().seed(seed).run(main)
+}
+
+/// What is simulated besides time and the order of tasks, for [`simulate`].
+///
+/// ```
+/// use haft::net::{TcpListener, TcpStream};
+/// use std::io::{Read, Write};
+///
+/// haft::Simulation::new().seed(3).network(true).run(|| -> std::io::Result<()> {
+///     let listener = TcpListener::bind("127.0.0.1:80")?; // of the simulation's only host
+///     let server = haft::spawn(move || listener.accept()?.0.write_all(b"hello"));
+///     let mut text = String::new();
+///     TcpStream::connect("192.0.2.1:80")?.read_to_string(&mut text)?;
+///     assert_eq!(text, "hello");
+///     server.join().unwrap()
+/// })
+/// .unwrap();
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Simulation {
+    seed: u64,
+    short_counts: bool,
+    network: bool,
+    files: bool,
+    faults_one_in: u32,
+    switches_one_in: u32,
+}
+
+impl Simulation {
+    /// Of time and the order of tasks alone.
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// 0 draws one, unless the environment has one in `HAFT_IO_SEED`.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+    /// Reads and writes of simulated streams may do less than they are asked to.
+    pub fn short_counts(mut self, yes: bool) -> Self {
+        self.short_counts = yes;
+        self
+    }
+    /// Sockets, by [`net`](crate::net), are of a network that exists in the simulation only, whose one
+    /// host has every address and name.
+    pub fn network(mut self, yes: bool) -> Self {
+        self.network = yes;
+        self
+    }
+    /// Files, by [`fs`](crate::fs), exist in the simulation only; at first there are none.
+    pub fn files(mut self, yes: bool) -> Self {
+        self.files = yes;
+        self
+    }
+    /// One in so many operations on simulated sockets and files fails, as the seed decides; 0: none.
+    pub fn faults_one_in(mut self, count: u32) -> Self {
+        self.faults_one_in = count;
+        self
+    }
+    /// At one in so many operations that need not wait another task goes on; 0: at none. So seeds
+    /// find races between operations.
+    pub fn switches_one_in(mut self, count: u32) -> Self {
+        self.switches_one_in = count;
+        self
+    }
+
+    /// Runs `main`.
+    ///
+    /// # Panics
+    /// As [`simulate`].
+    pub fn run<T>(&self, main: impl FnOnce() -> T) -> T {
+        let options = sys::haft_io_simulation_options_t {
+            seed: self.seed,
+            short_counts: self.short_counts,
+            network: self.network,
+            files: self.files,
+            faults_one_in: self.faults_one_in,
+            switches_one_in: self.switches_one_in,
+        };
+        // SAFETY: as in `run`: a simulation has one thread.
+        run_by(main, |body, argument| unsafe {
+            sys::haft_io_simulate_with(&options, body, argument)
+        })
+        .unwrap_or_else(|error| panic!("haft::simulate: {error}"))
+    }
+}
+
+/// The seed of the simulation in which the caller runs, for messages; `None` outside of one.
+///
+/// ```
+/// assert_eq!(haft::simulate(7, haft::simulation_seed), Some(7));
+/// assert_eq!(haft::simulation_seed(), None);
+/// ```
+pub fn simulation_seed() -> Option<u64> {
+    // SAFETY: any thread may call it.
+    Some(unsafe { sys::haft_io_seed() }).filter(|seed| *seed != 0)
+}
+
+/// A crash of the simulated machine, and a restart: the simulated files hold then what they could
+/// hold after a real one, as the seed decides. What was synced is there; of what was not, some may
+/// be. To be called when the tasks that use files have ended; files opened before are of no use.
+///
+/// # Panics
+/// Outside of a simulation with files the C library ends the process with a message.
+///
+/// ```
+/// use haft::fs;
+///
+/// haft::Simulation::new().seed(1).files(true).run(|| -> std::io::Result<()> {
+///     use std::io::Write;
+///     let mut file = fs::File::create("/safe")?;
+///     file.write_all(b"synced")?;
+///     file.sync_all()?;
+///     fs::File::open("/")?.sync_all()?; // its name
+///     drop(file);
+///     haft::simulate_crash();
+///     assert_eq!(fs::read("/safe")?, b"synced");
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
+pub fn simulate_crash() {
+    // SAFETY: an ordinary call.
+    unsafe { sys::haft_io_simulated_crash() };
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+//! The library's own sockets, files, processes and signals.
+
+use haft::fs;
+use haft::net::{TcpListener, TcpStream, UnixStream};
+use haft::process::{Command, Stdio};
+use std::io::{self, BufRead, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::net::Shutdown;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_millis(1);
+
+/// A new folder for each test.
+fn folder(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path.canonicalize().unwrap()
+}
+
+#[test]
+fn parts_are_written_and_read_at_once() {
+    haft::run(|| -> io::Result<()> {
+        let (mut here, mut there) = UnixStream::pair()?;
+        let parts = [IoSlice::new(b"one "), IoSlice::new(b"two")];
+        assert_eq!(here.write_vectored(&parts)?, 7);
+        let (mut first, mut second) = ([0; 2], [0; 8]);
+        let mut parts = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
+        assert_eq!(there.read_vectored(&mut parts)?, 7);
+        assert_eq!((&first, &second[..5]), (b"on", &b"e two"[..]));
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn lent_bytes_outlive_the_stream_and_go_to_other_threads() {
+    let bytes = haft::run(|| {
+        let (mut here, there) = UnixStream::pair().unwrap();
+        here.write_all(b"lent").unwrap();
+        there.read_lent().unwrap()
+    });
+    let read = std::thread::spawn(move || bytes.to_vec());
+    assert_eq!(read.join().unwrap(), b"lent");
+}
+
+#[test]
+fn a_reader_reads_lines_that_come_in_pieces() {
+    haft::run(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = haft::spawn(move || {
+            let mut connection = listener.accept().unwrap().0;
+            for piece in ["on", "e\ntw", "o\nthree"] {
+                connection.write_all(piece.as_bytes()).unwrap();
+                haft::sleep(SHORT);
+            }
+        });
+        let connection = TcpStream::connect(address).unwrap();
+        let lines: Vec<String> = connection.reader().lines().map(Result::unwrap).collect();
+        assert_eq!(lines, ["one", "two", "three"]);
+        server.join().unwrap();
+    });
+}
+
+#[test]
+fn a_cancel_unwinds_a_read_and_the_stream_is_usable_after_it() {
+    haft::run(|| {
+        let (mut here, there) = UnixStream::pair().unwrap();
+        assert!(haft::timeout(SHORT, || there.read_lent().unwrap()).is_err());
+        here.write_all(b"late").unwrap();
+        here.shutdown(Shutdown::Write).unwrap();
+        let mut text = String::new();
+        there.reader().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "late");
+    });
+}
+
+#[test]
+fn a_byte_without_a_descriptor_is_an_error_and_so_is_the_end() {
+    haft::run(|| {
+        let (mut here, there) = UnixStream::pair().unwrap();
+        here.write_all(b"x").unwrap();
+        const EBADMSG: i32 = 74;
+        let error = there.receive_descriptor().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(EBADMSG));
+        drop(here);
+        let error = there.receive_descriptor().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+    });
+}
+
+#[test]
+fn files_are_made_read_renamed_and_removed() {
+    let folder = folder("files");
+    haft::run(|| -> io::Result<()> {
+        let (one, two) = (folder.join("a/b/one"), folder.join("a/b/two"));
+        fs::create_dir_all(one.parent().unwrap())?;
+        fs::create_dir_all(one.parent().unwrap())?;
+        fs::write(&one, "hello")?;
+        let mut more = fs::OpenOptions::new().append(true).open(&one)?;
+        more.write_all(b" there")?;
+        more.sync_all()?;
+        assert_eq!(fs::read_to_string(&one)?, "hello there");
+        let both = fs::OpenOptions::new().read(true).write(true).open(&one)?;
+        assert_eq!(both.write_at(b"J", 0)?, 1);
+        let mut bytes = [0; 5];
+        assert_eq!(both.read_at(&mut bytes, 0)?, 5);
+        assert_eq!(&bytes, b"Jello");
+        fs::rename(&one, &two)?;
+        let found = fs::metadata(&two)?;
+        assert!(found.is_file() && found.len() == 11);
+        assert!(found.modified().elapsed().unwrap() < Duration::from_secs(3600));
+        assert_eq!(
+            fs::read_dir(folder.join("a/b"))?,
+            std::slice::from_ref(&two)
+        );
+        assert_eq!(fs::metadata(&one).unwrap_err().kind(), ErrorKind::NotFound);
+        let there = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&two);
+        assert_eq!(there.unwrap_err().kind(), ErrorKind::AlreadyExists);
+        let directory = fs::remove_file(folder.join("a")).unwrap_err();
+        assert_eq!(directory.kind(), ErrorKind::IsADirectory);
+        assert_eq!(
+            fs::remove_dir(&two).unwrap_err().kind(),
+            ErrorKind::NotADirectory
+        );
+        fs::remove_file(&two)?;
+        fs::remove_dir(folder.join("a/b"))?;
+        let neither = fs::OpenOptions::new().open(&two);
+        assert_eq!(neither.unwrap_err().kind(), ErrorKind::InvalidInput);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn many_processes_wait_at_once() {
+    haft::run(|| {
+        haft::scope(|s| {
+            for i in 0..20 {
+                s.spawn(move || {
+                    let script = format!("read word; echo $word {i}; echo bad >&2; exit {i}");
+                    let mut child = Command::new("sh")
+                        .args(["-c", &script])
+                        .stdin(Stdio::piped())
+                        .stdout(Stdio::piped())
+                        .stderr(Stdio::piped())
+                        .spawn()
+                        .unwrap();
+                    child.stdin.as_mut().unwrap().write_all(b"word\n").unwrap();
+                    let output = child.wait_with_output().unwrap();
+                    assert_eq!(output.status.code(), Some(i));
+                    assert_eq!(output.stdout, format!("word {i}\n").as_bytes());
+                    assert_eq!(output.stderr, b"bad\n");
+                });
+            }
+        });
+    });
+}
+
+#[test]
+fn a_process_that_is_killed_says_so_once_it_was_waited_for() {
+    use std::os::unix::process::ExitStatusExt;
+    haft::run(|| {
+        let mut child = Command::new("sleep").arg("3600").spawn().unwrap();
+        assert!(haft::timeout(SHORT, || child.wait()).is_err());
+        child.kill().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        assert_eq!(child.kill().unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert!(child.wait().unwrap().signal().is_some());
+    });
+}
+
+#[test]
+fn a_program_begins_as_its_command_says() {
+    let folder = folder("command");
+    haft::run(|| -> io::Result<()> {
+        let report = fs::File::create(folder.join("report"))?;
+        let status = Command::new("sh")
+            .args(["-c", "pwd; echo ${WORD-unset} ${HOME-unset}"])
+            .env("WORD", "gone")
+            .env_clear()
+            .env("HOME", "here")
+            .env_remove("WORD")
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(report)
+            .group(true)
+            .status()?;
+        assert!(status.success());
+        let text = fs::read_to_string(folder.join("report"))?;
+        assert_eq!(text, format!("{}\nunset here\n", folder.display()));
+        let missing = Command::new("/no/such/program").status().unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+        Ok(())
+    })
+    .unwrap();
+}
