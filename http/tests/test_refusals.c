@@ -118,7 +118,7 @@ static const refusal_t refusals[] = {
     {"7.1 a space before", BYTES(CHUNKED " 3\r\nabc\r\n0\r\n\r\n"), 400},
     {"7.1 a space behind", BYTES(CHUNKED "3 \r\nabc\r\n0\r\n\r\n"), 400},
     {"7.1 too large for any number", BYTES(CHUNKED "10000000000000003\r\nabc\r\n0\r\n\r\n"), 400},
-    {"7.1 larger than the limit", BYTES(CHUNKED "f000000\r\naaa"), 400},
+    {"7.1 larger than the limit", BYTES(CHUNKED "f000000\r\naaa"), -400},
     {"7.1 longer than its size", BYTES(CHUNKED "2\r\nabc\r\n0\r\n\r\n"), 400},
     {"7.1 size ends with LF", BYTES(CHUNKED "3\nabc\r\n0\r\n\r\n"), 400},
     {"7.1 data ends with LF", BYTES(CHUNKED "3\r\nabc\n0\r\n\r\n"), 400},
