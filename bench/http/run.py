@@ -30,12 +30,13 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-WORKS = ["load", "latency", "idle", "middleware"]
+WORKS = ["load", "latency", "idle", "middleware", "http2"]
 LOOP = "epoll loop"
 CONNECTIONS = [64, 1000]
 IDLE = [1000, 10000]
 MOST_IDLE = 5  # KiB
 MOST_MIDDLEWARE = 100  # ns
+MOST_HTTP2 = 0.8  # of nghttpd's processor time
 # Of which figure (1: microseconds a request; 2: of these in user mode) the better of Haft's two back ends may be how many
 # times a peer's, with 64 connections and with 1,000.
 LIMITS = [(LOOP, 1, 1.2, 1.1), ("may_minihttp", 1, 0.93, 0.93), ("may_minihttp", 2, 1.0, 1.0),
@@ -160,6 +161,48 @@ def measure_middleware(build, repeats, requests):
     return [[float(word) for word in text.split()] for text in texts if text is not None]
 
 
+# ---- HTTP/2, whose load is nghttp2's h2load ----
+
+
+def wait_for_port(port):
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.02)
+
+
+def loaded_by_h2load(server, requests):
+    """Requests a second, and the server's microseconds a request: in all, in user mode."""
+    command, environment = server
+    port = free_port()
+    words = [str(word) for word in command(port)]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment},
+                          preexec_fn=lambda: os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})) as process:
+        wait_for_port(port)
+        text = IO.measured(["h2load", "-n", requests, "-c", 64, "-m", 10, f"http://127.0.0.1:{port}/bench"], 1)
+        process.terminate()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = status
+    rate = re.search(r"([0-9.]+) req/s", text or "")
+    if rate is None or f" {requests} succeeded" not in text:
+        return None
+    return [float(rate[1]), (used.ru_utime + used.ru_stime) * 1e6 / requests, used.ru_utime * 1e6 / requests]
+
+
+def measure_http2(build, repeats, requests):
+    nghttpd = shutil.which("nghttpd") or shutil.which("/usr/sbin/nghttpd")
+    if not shutil.which("h2load") or not nghttpd or not (build / "http" / "haft").exists():
+        return {}
+    folder = build / "http" / "peers" / "nghttpd"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bench").write_text("x" * 1024, encoding="utf-8")
+    found = {name: (program(build / "http" / "haft"), {"HAFT_IO_BACKEND": name.rpartition(" ")[2]}) for name in HAFT}
+    found["nghttpd"] = (lambda port: [nghttpd, "--no-tls", "-d", folder, port], {})
+    return IO.series({name: lambda server=server: loaded_by_h2load(server, requests) for name, server in found.items()}, repeats)
+
+
 # ---- The page ----
 
 
@@ -227,6 +270,21 @@ def middleware_table(pairs):
                      ["around one that performs each effect once", IO.figure(IO.column(pairs, 1)), "", ""]])
 
 
+def http2_section(figures):
+    if not figures:
+        return ""
+    measure = ratio(figures, "nghttpd", 1)
+    rows = [[name, with_spread(figures, name, 1), with_spread(figures, name, 2), with_spread(figures, name, 0)] for name in figures]
+    return f"""
+## HTTP/2
+
+64 connections without TLS, with 10 requests at a time each, by h2load, which has a processor of its own; nghttpd, of the same nghttp2, sends a file of 1 KiB.
+
+{IO.table(["the server's processor time a request, us", "in all", "in user mode", "requests a second"], rows)}
+The better of Haft's back ends, to nghttpd: {measure:.2f}, at most {MOST_HTTP2}: {IO.verdict(measure, MOST_HTTP2)}.
+"""
+
+
 def report(results):
     return f"""# Benchmarks of libhaft-http
 
@@ -253,7 +311,7 @@ Resident memory of the server, page tables included, for each connection that ha
 
 Ten functions around a request, each of which handles an effect: how much longer it then takes from before the outermost to the handler of the route and back.
 
-{middleware_table(results['middleware'])}"""
+{middleware_table(results['middleware'])}{http2_section(results.get('http2'))}"""
 
 
 def main():
@@ -283,6 +341,8 @@ def main():
                 results[name] = measure_load(build, found, repeats, seconds)
             elif name == "latency":
                 results[name] = measure_latency(build, found, repeats, seconds)
+            elif name == "http2":
+                results[name] = measure_http2(build, repeats, 1000 if quick else 100000)
             elif name == "idle":
                 results[name] = measure_idle(build, found, [100] if quick else IDLE)
             else:

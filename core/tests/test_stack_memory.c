@@ -176,8 +176,10 @@ static void trim_gives_back_page_tables_too(void) {
         make_many();
         CHECK(page_tables() > tables + MANY * (size_t)1024);
         free_many();
-        CHECK(haft_pool_trim() >= MANY * (size_t)4096);
-        CHECK(haft_pool_report().resident <= resident);
+        size_t held = haft_pool_report().resident; /* less, if freeing them took over a second */
+        size_t given = haft_pool_trim(), left = haft_pool_report().resident;
+        CHECK(given >= held - left);
+        CHECK(left <= resident);
         CHECK(page_tables() < tables + MANY * (size_t)100);
     }
 }

@@ -4,7 +4,7 @@
 
 HAFT_EFFECT(bench_next, size_t, { size_t value; });
 
-static size_t next(void *state, HAFT_PAYLOAD(bench_next) *payload) {
+static size_t next(void *state, HAFT_PAYLOAD(bench_next) * payload) {
     (void)state;
     return payload->value + 1;
 }

@@ -115,7 +115,8 @@ AT(haft_rust_effect_t, request, 144)
 AT(hafti_thread_t, current, 0)
 AT(hafti_thread_t, exceptions, 8)
 _Static_assert(HAFTI_GATE_CLOSED == 0 && HAFTI_GATE_OPEN == 1, "gates");
-_Static_assert(HAFTI_ROOM_LOOK == 1 && HAFTI_CLAUSE_MARK == 1 && HAFTI_AWAITS_NOTHING == 1, "marks");
+_Static_assert(HAFTI_ROOM_LOOK == 1 && HAFTI_CLAUSE_MARK == 1 && HAFTI_AWAITS_NOTHING == 1,
+               "marks");
 _Static_assert(HAFTI_WAKE_REPLY == 0, "words");
 
 const char *haft_version(void);
