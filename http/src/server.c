@@ -69,7 +69,7 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
     if (limits->head > HAFTI_HTTP_HEAD || limits->fields > HAFTI_HTTP_FIELDS ||
         limits->request_line > HAFTI_HTTP_HEAD || limits->idle_time < 0 || limits->head_time < 0 ||
         limits->body_time < 0 || limits->write_time < 0 || limits->grace < 0 ||
-        limits->events_time < 0)
+        limits->events_time < 0 || limits->streams > INT32_MAX)
         return -EINVAL;
     haft_http_limits_t *set = &server->limits;
     *set = *limits;
