@@ -137,6 +137,7 @@ typedef struct {
     bool is_over;      /* the client has all that it gets */
     bool is_http1;     /* by its first request */
     bool is_announced; /* it begins with a proxy's header */
+    bool is_shut;      /* nothing more is read: the server was told to stop when a request came */
 } connection_t;
 
 static void *send_last_words(void *argument) {
@@ -224,6 +225,12 @@ static bool flush_last(haft_http_request_t *request, connection_t *connection) {
     return connection->is_over;
 }
 
+/* The server may shut a connection that is idle, but not afterwards. */
+static bool has_come(connection_t *connection, ssize_t size) {
+    connection->is_shut = !atomic_exchange(&connection->link.idle, false);
+    return size > 0;
+}
+
 /* Sends what is left of the answer. Where the connection goes on, waits for the next request: whether one has come. */
 static bool finish(haft_http_request_t *request, connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
@@ -247,7 +254,7 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
     const char *block = answer->block;
     answer->block = NULL;
     hafti_http_message_end(&request->message);
-    return hafti_http_stream_exchange(stream, block, answer->size, deadline) > 0;
+    return has_come(connection, hafti_http_stream_exchange(stream, block, answer->size, deadline));
 }
 
 /* Frames from here on: no request follows them. */
@@ -266,14 +273,23 @@ static bool is_preface(const hafti_http_message_t *message, const connection_t *
            memcmp(message->block, HAFTI_HTTP2_PREFACE, message->head) == 0;
 }
 
-/* Whether another request has come. */
+/* Whether it is there, to its last byte. */
+static bool is_whole(const hafti_http_message_t *message) {
+    const hafti_http_stream_t *stream = message->stream;
+    return message->is_complete || (message->body == HAFTI_HTTP_SIZED &&
+                                    message->left <= (size_t)(stream->end - stream->at));
+}
+
+/* Whether another request has come. One of which a part was not read before the connection was shut
+   gets no answer, so its client may ask again elsewhere. */
 static bool serve_request(connection_t *connection) {
     __attribute__((cleanup(hafti_http_request_end))) haft_http_request_t request;
     hafti_http_request_begin(&request, connection->server, &connection->stream);
     int code = hafti_http_message_read_head(&request.message);
     if (code == -EBADMSG && is_preface(&request.message, connection))
         return serve_http2(connection, true);
-    if (code != 0 && code != -EBADMSG)
+    if ((code != 0 && code != -EBADMSG) ||
+        (connection->is_shut && (code != 0 || !is_whole(&request.message))))
         return false;
     connection->is_http1 = true;
     hafti_http_request_answer(&request, code);
@@ -311,7 +327,7 @@ static bool wait_for_first(connection_t *connection) {
     int64_t deadline = atomic_load(&connection->server->stopping)
                            ? hafti_http_fresh_until()
                            : haft_io_now() + limits->idle_time;
-    return hafti_http_stream_fill(&connection->stream, deadline) > 0;
+    return has_come(connection, hafti_http_stream_fill(&connection->stream, deadline));
 }
 
 /* Over TLS, clients are told that nothing is missing. */
@@ -330,14 +346,12 @@ void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, boo
     connection.link.stream = &connection.stream;
     atomic_store_explicit(&connection.link.is_fresh, true, memory_order_relaxed);
     hafti_http_server_enter(server, &connection.link);
-    bool has_come = wait_for_first(&connection);
-    if (has_come && hafti_http_stream_chose_http2(&connection.stream))
-        has_come = serve_http2(&connection, false);
-    while (has_come) {
-        atomic_store_explicit(&connection.link.idle, false, memory_order_relaxed);
-        atomic_store_explicit(&connection.link.is_fresh, false, memory_order_release);
-        has_come = serve_request(&connection);
-    }
+    bool goes_on = wait_for_first(&connection);
+    atomic_store_explicit(&connection.link.is_fresh, false, memory_order_release);
+    if (goes_on && hafti_http_stream_chose_http2(&connection.stream))
+        goes_on = serve_http2(&connection, false);
+    while (goes_on)
+        goes_on = serve_request(&connection);
     if (connection.lingers)
         linger(&connection);
     else if (connection.is_over && connection.stream.tls != NULL)

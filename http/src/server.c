@@ -207,7 +207,8 @@ static void shut_idle_connections(haft_http_server_t *server, bool fresh_ones) {
         bool is_fresh = atomic_load(&link->is_fresh); /* which ends after it is idle */
         if (link->stop != NULL && !fresh_ones)
             link->stop(link->argument);
-        else if (link->stop == NULL && atomic_load(&link->idle) && (fresh_ones || !is_fresh))
+        else if (link->stop == NULL && (fresh_ones || !is_fresh) &&
+                 atomic_exchange(&link->idle, false))
             link->stream->operations->shutdown(link->stream, SHUT_RD);
     }
     pthread_mutex_unlock(&server->mutex);

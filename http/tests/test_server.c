@@ -346,6 +346,31 @@ static void *stop_idle(void *unused) {
     return unused;
 }
 
+static void *stop_amid_a_request(void *turns) {
+    start();
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
+        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    static const char begin[] = "POST /echo" WITH("Content-Length: 5") "he";
+    char heard[1000] = "";
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_write_all(connection, begin, sizeof begin - 1);
+    for (intptr_t i = 0; i < (intptr_t)turns; i++)
+        haft_io_yield();
+    haft_http_stop(server);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_write_all(connection, "llo", 3);
+    haft_io_read_all(connection, heard, sizeof heard - 1);
+    CHECK(*heard == '\0' || strstr(heard, "\r\n\r\nhello") != NULL);
+    return NULL;
+}
+
+/* A request of which a part came too late gets no answer: its client is not to blame. */
+static void *stop_amid_requests(void *unused) {
+    for (intptr_t turns = 0; turns < 8; turns++)
+        CHECK(haft_io_scope(stop_amid_a_request, (void *)turns, NULL) == 0);
+    return unused;
+}
+
 static void *ask_slowly(void *path) {
     char says[100];
     static char heard[4][1000];
@@ -395,13 +420,13 @@ static void *stop_after_grace(void *unused) {
 }
 
 int main(void) {
-    void *(*const cases[])(void *) = {talk_all,      wait_for_word,   answer_before_the_body,
-                                      stop_idle,     stop_gracefully, stop_after_grace,
-                                      meet_slow_ones};
+    void *(*const cases[])(void *) = {talk_all,         wait_for_word,      answer_before_the_body,
+                                      stop_idle,        stop_amid_requests, stop_gracefully,
+                                      stop_after_grace, meet_slow_ones};
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         simulate_seeds(cases[i]);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 5; i++)
         for (int threads = 1; threads <= 2; threads++)
             CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
                   0);
