@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Runs the web server of libhaft-http and its peers, in turn, and writes the report.
 
-    bench/http/run.py [--build DIR] [--repeats N]   all figures: results.json, and report.md made of it
+    bench/http/run.py [--build DIR] [--repeats N]   all figures: results.json, and report.md and the
+                                                    table of README.md, made of it
     bench/http/run.py --only WORK...                some of them; the others stay as they were
-    bench/http/run.py --pages                       report.md alone
-    bench/http/run.py --check                       whether report.md is what results.json makes
+    bench/http/run.py --pages                       the pages alone
+    bench/http/run.py --check                       whether they are what results.json makes
     bench/http/run.py --quick                       little of everything once, without peers that are built
                                                     here; writes nothing
 
@@ -211,6 +212,10 @@ def median(figures, name, index):
     return statistics.median(IO.column(values, index)) if values else None
 
 
+def plain(value):
+    return "-" if value is None else f"{value:.1f}"
+
+
 def ratio(figures, peer, index):
     ours = [value for value in (median(figures, name, index) for name in HAFT) if value is not None]
     theirs = median(figures, peer, index)
@@ -314,6 +319,20 @@ Ten functions around a request, each of which handles an effect: how much longer
 {middleware_table(results['middleware'])}{http2_section(results.get('http2'))}"""
 
 
+def front_table(results):
+    shown = {"Haft": "Haft, io_uring", "may_minihttp": "may_minihttp", "hyper": "hyper", "Boost.Beast": "Boost.Beast",
+             "nginx": "nginx", "Go": "Go", "epoll without parsing": LOOP}
+    rows = [[f"{int(connections):,} connections", *(plain(median(figures, name, 1)) for name in shown.values())]
+            for connections, figures in results["load"].items()]
+    return IO.table(["processor time of a request (HTTP/1.1, 1 KiB, one thread), us", *shown], rows)
+
+
+def pages(results):
+    yield HERE / "report.md", report(results)
+    front = ROOT / "README.md"
+    yield front, IO.marked(front.read_text(encoding="utf-8"), front_table(results), "bench/http/run.py")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(), default=ROOT / "build" / "bench" / "bench")
@@ -323,12 +342,12 @@ def main():
     parser.add_argument("--pages", action="store_true")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
-    kept, page = HERE / "results.json", HERE / "report.md"
+    kept = HERE / "results.json"
     results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     if arguments.check:
-        stale = page.read_text(encoding="utf-8") != report(results)
-        if stale:
-            print("report.md is not what results.json makes: bench/http/run.py --pages", file=sys.stderr)
+        stale = [path.name for path, text in pages(results) if path.read_text(encoding="utf-8") != text]
+        for name in stale:
+            print(f"{name} is not what results.json makes: bench/http/run.py --pages", file=sys.stderr)
         return 1 if stale else 0
     if not arguments.pages:
         quick, build = arguments.quick, arguments.build
@@ -362,7 +381,8 @@ def main():
             print("\n".join(f"{name} gave no figure" for name in failed), end="", file=sys.stderr)
             return 1 if failed else 0
         kept.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    page.write_text(report(results), encoding="utf-8")
+    for path, text in pages(results):
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -481,11 +481,11 @@ Resident memory of the server, page tables included, for each of {idle['connecti
 {table(["", *idle["figures"]], [["KiB", *(figure([value for value in values if value is not None]) for values in idle["figures"].values())]])}"""
 
 
-def marked(text, figures):
+def marked(text, figures, by="bench/io/run.py"):
     """The text with `figures` between the marks."""
-    begin, end = "<!-- made by bench/io/run.py -->\n", "<!-- until here -->"
+    begin, end = f"<!-- made by {by} -->\n", "<!-- until here -->"
     head, rest = text.split(begin)
-    return f"{head}{begin}\n{figures}\n{end}{rest.split(end)[1]}"
+    return f"{head}{begin}\n{figures}\n{end}{rest.split(end, 1)[1]}"
 
 
 def pages(results):
