@@ -69,10 +69,8 @@ if grep -q '^Libs.private:.*-luring' "$HAFT_BUILD_DIR/io/haft-io.pc" 2>/dev/null
   HAFT_IO_LIBRARIES="$HAFT_IO_LIBRARIES -luring"
 fi
 
-HAFT_HTTP_LIBRARIES=$HAFT_BUILD_DIR/http/libhaft-http.a
-if grep -q '^Libs.private:.*-lllhttp' "$HAFT_BUILD_DIR/http/haft-http.pc" 2>/dev/null; then
-  HAFT_HTTP_LIBRARIES="$HAFT_HTTP_LIBRARIES -lllhttp"
-fi
+HAFT_HTTP_LIBRARIES="$HAFT_BUILD_DIR/http/libhaft-http.a $(sed -n 's/^Libs\.private: //p' \
+  "$HAFT_BUILD_DIR/http/haft-http.pc" 2>/dev/null)"
 if grep -q '^Requires:.*haft-tls' "$HAFT_BUILD_DIR/http/haft-http.pc" 2>/dev/null; then
   HAFT_HTTP_LIBRARIES="$HAFT_HTTP_LIBRARIES $HAFT_BUILD_DIR/http/tls/libhaft-tls.a -lssl -lcrypto"
 fi
