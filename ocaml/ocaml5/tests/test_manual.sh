@@ -66,12 +66,12 @@ let () =
   for _ = 1 to 20_000 do
     let bytes = Bytes.init (Random.int 6) (fun _ -> interesting.[Random.int (String.length interesting)]) in
     let theirs get = Stdlib__Uchar.(decoded get utf_decode_is_valid utf_decode_length utf_decode_uchar) bytes in
-    let ours get = Haft_ocaml5_of_4_14.Uchar.(decoded get utf_decode_is_valid utf_decode_length utf_decode_uchar) bytes in
+    let ours get = Haft_ocaml5__of_4_14.Uchar.(decoded get utf_decode_is_valid utf_decode_length utf_decode_uchar) bytes in
     equal :=
       !equal
-      && theirs Stdlib__Bytes.get_utf_8_uchar = ours Haft_ocaml5_of_4_14.Bytes.get_utf_8_uchar
-      && theirs Stdlib__Bytes.get_utf_16be_uchar = ours Haft_ocaml5_of_4_14.Bytes.get_utf_16be_uchar
-      && theirs Stdlib__Bytes.get_utf_16le_uchar = ours Haft_ocaml5_of_4_14.Bytes.get_utf_16le_uchar
+      && theirs Stdlib__Bytes.get_utf_8_uchar = ours Haft_ocaml5__of_4_14.Bytes.get_utf_8_uchar
+      && theirs Stdlib__Bytes.get_utf_16be_uchar = ours Haft_ocaml5__of_4_14.Bytes.get_utf_16be_uchar
+      && theirs Stdlib__Bytes.get_utf_16le_uchar = ours Haft_ocaml5__of_4_14.Bytes.get_utf_16le_uchar
   done;
   print_endline (if !equal then "equal" else "different")
 END
