@@ -222,10 +222,15 @@ static void refuse(request_t *request) {
 
 static void *stand_by(void *argument);
 
+/* What it says of itself when it reads may come, by another thread, before the spawn returns. */
 static bool has_substitute(connection_t *connection) {
-    if (!connection->has_substitute)
-        connection->has_substitute = haft_io_spawn(stand_by, connection) == 0;
-    return connection->has_substitute;
+    if (connection->has_substitute)
+        return true;
+    connection->has_substitute = true;
+    bool is_spawned = haft_io_spawn(stand_by, connection) == 0;
+    if (!is_spawned)
+        connection->has_substitute = false;
+    return is_spawned;
 }
 
 /* Until there is none, or a handler has waited: then its task is at its end. */
