@@ -160,6 +160,14 @@ static char *put_connection(char *to, const haft_http_request_t *request) {
     return hafti_http_is_1_0(&request->message) ? put_text(to, "Connection: keep-alive\r\n") : to;
 }
 
+/* What handlers have set, and the empty line; after `code` of what comes before. */
+static int gather_end_of_head(haft_http_request_t *request, int code) {
+    const hafti_http_answer_t *answer = &request->answer;
+    if (code == 0)
+        code = hafti_http_answer_gather(request, answer->fields, answer->fields_size);
+    return code == 0 ? gather_text(request, "\r\n") : code;
+}
+
 static int gather_head(haft_http_request_t *request, const char *type, uint64_t size) {
     enum {
         MOST = 320
@@ -191,9 +199,7 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
         code = gather_text(request, type);
         code = code == 0 ? gather_text(request, "\r\n") : code;
     }
-    if (code == 0)
-        code = hafti_http_answer_gather(request, answer->fields, answer->fields_size);
-    return code == 0 ? gather_text(request, "\r\n") : code;
+    return gather_end_of_head(request, code);
 }
 
 /* ---- Fields ---- */
@@ -522,13 +528,10 @@ static int gather_end(haft_http_request_t *request) {
 }
 
 static int gather_switch(haft_http_request_t *request, const char *line, const char *protocol) {
-    const hafti_http_answer_t *answer = &request->answer;
     int code = gather_text(request, line);
     code = code == 0 ? gather_text(request, protocol) : code;
     code = code == 0 ? gather_text(request, "\r\n") : code;
-    if (code == 0)
-        code = hafti_http_answer_gather(request, answer->fields, answer->fields_size);
-    return code == 0 ? gather_text(request, "\r\n") : code;
+    return gather_end_of_head(request, code);
 }
 
 static int send_continue(haft_http_request_t *request) {

@@ -273,10 +273,10 @@ static int open_stream(haft_http_reply_t *reply, bool anew) {
     hafti_http_stream_t *stream = &reply->stream;
     reply->message.is_complete = false; /* that of an answer before */
     reply->was_kept = !anew && hafti_http_pool_take(reply->client->pool, &reply->url, stream);
-    if (reply->was_kept)
+    if (reply->was_kept) {
         reply->version = &http1;
-    if (reply->was_kept)
         return 0;
+    }
     return reply->url.is_secure ? hafti_http2_open(reply, anew) : hafti_http_connect(reply, false);
 }
 
@@ -415,8 +415,8 @@ static const char *method_of(const haft_http_question_t *question) {
     return question->method != NULL ? question->method : has_body ? "POST" : "GET";
 }
 
-static int ask(haft_http_client_t *client, const haft_http_question_t *question, const char *lines,
-               haft_http_reply_t **result) {
+int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *question,
+                        const char *lines, haft_http_reply_t **result) {
     *result = NULL;
     __attribute__((cleanup(free_text)))
     asking_t asking = {.question = question,
@@ -445,12 +445,7 @@ static int ask(haft_http_client_t *client, const haft_http_question_t *question,
 
 int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
                   haft_http_reply_t **reply) {
-    return ask(client, question, NULL, reply);
-}
-
-int hafti_http_ask_to_upgrade(haft_http_client_t *client, const haft_http_question_t *question,
-                              const char *lines, haft_http_reply_t **reply) {
-    return ask(client, question, lines, reply);
+    return hafti_http_ask_with(client, question, NULL, reply);
 }
 
 void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **stream,

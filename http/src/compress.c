@@ -80,23 +80,16 @@ static bool is_text(const char *type) {
 /* The next line of the fields from `*at` on, whose name is `name`; its value. */
 static bool next_field(const hafti_http_answer_t *answer, size_t *at, const char *name,
                        hafti_http_text_t *value) {
-    size_t size = strlen(name);
-    while (*at < answer->fields_size) {
-        const char *line = answer->fields + *at;
-        size_t length =
-            (size_t)((const char *)memchr(line, '\n', answer->fields_size - *at) - line);
-        *at += length + 1;
-        if (length > size + 2 && line[size] == ':' && strncasecmp(line, name, size) == 0) {
-            *value = (hafti_http_text_t){line + size + 2, length - size - 3};
+    hafti_http_text_t lines = {answer->fields, answer->fields_size}, found;
+    while (hafti_http_next_line(lines, at, &found, value))
+        if (hafti_http_same(found.bytes, found.size, name))
             return true;
-        }
-    }
     return false;
 }
 
 /* Whether the handler forbids it: it has encoded the body, or its cache directives say so. */
 static bool is_forbidden(const hafti_http_answer_t *answer) {
-    hafti_http_text_t value, part;
+    hafti_http_text_t value;
     size_t at = 0;
     if (next_field(answer, &at, "Content-Encoding", &value))
         return true;
@@ -104,9 +97,8 @@ static bool is_forbidden(const hafti_http_answer_t *answer) {
     if (next_field(answer, &at, "Content-Range", &value))
         return true;
     for (at = 0; next_field(answer, &at, "Cache-Control", &value);)
-        while (hafti_http_next_part(&value, ',', &part))
-            if (hafti_http_same(part.bytes, part.size, "no-transform"))
-                return true;
+        if (hafti_http_lists(value, "no-transform"))
+            return true;
     return false;
 }
 

@@ -67,14 +67,17 @@ static void end_encoding(void *state) {
     free(state);
 }
 
-static void *begin_decoding(void) {
+static void *begin_inflating(int window) {
     z_stream *state = calloc(1, sizeof *state);
-    return state == NULL ? NULL : end_early(state, inflateInit2(state, 15 + AS_GZIP));
+    return state == NULL ? NULL : end_early(state, inflateInit2(state, window));
+}
+
+static void *begin_decoding(void) {
+    return begin_inflating(15 + AS_GZIP);
 }
 
 static void *begin_raw_decoding(void) {
-    z_stream *state = calloc(1, sizeof *state);
-    return state == NULL ? NULL : end_early(state, inflateInit2(state, -15));
+    return begin_inflating(-15);
 }
 
 static int decode(void *given, hafti_http_pieces_t *pieces) {

@@ -87,11 +87,7 @@ static bool is_origin_allowed(haft_http_request_t *request, const char *origins)
         const char *own = haft_http_header(request, "Host");
         return host != NULL && own != NULL && strcasecmp(host + 3, own) == 0;
     }
-    hafti_http_text_t list = {origins, strlen(origins)}, item;
-    while (hafti_http_next_part(&list, ',', &item))
-        if (hafti_http_same(item.bytes, item.size, origin))
-            return true;
-    return false;
+    return hafti_http_lists((hafti_http_text_t){origins, strlen(origins)}, origin);
 }
 
 /* 0; or the status that the request gets instead. */

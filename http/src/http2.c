@@ -14,14 +14,6 @@ struct hafti_http2_piece {
 };
 _Static_assert(sizeof(hafti_http2_piece_t) == HAFT_IO_LENT_SIZE, "a piece fills a block");
 
-static void lock(hafti_http2_t *connection) {
-    pthread_mutex_lock(&connection->mutex);
-}
-
-static void unlock(hafti_http2_t *connection) {
-    pthread_mutex_unlock(&connection->mutex);
-}
-
 /* ---- The connection ---- */
 
 void hafti_http2_fail(hafti_http2_t *connection, int code) {
@@ -246,12 +238,12 @@ static ssize_t read_lent(hafti_http_stream_t *bytes, const void **lent) {
     ssize_t got = 0;
     haft_io_give_back(*lent);
     *lent = NULL;
-    lock(stream->connection);
+    hafti_http2_lock(stream->connection);
     while (got == 0 && stream->pieces == NULL && !stream->has_come && !stream->is_closed)
         got = stream->connection->error != 0 ? -ECONNRESET : wait_for(stream, &stream->readable);
     if (got == 0)
         got = stream->pieces != NULL ? take_piece(stream, lent) : read_end(stream);
-    unlock(stream->connection);
+    hafti_http2_unlock(stream->connection);
     stream->connection->settle(stream->connection);
     return got;
 }
@@ -268,10 +260,10 @@ int hafti_http2_await_head(hafti_http2_stream_t *stream) {
 /* Also where the task is unwound while it waits: its bytes are gone then. */
 static void withdraw(hafti_http2_stream_t *const *writing) {
     hafti_http2_stream_t *stream = *writing;
-    lock(stream->connection);
+    hafti_http2_lock(stream->connection);
     stream->out = NULL;
     stream->out_size = 0;
-    unlock(stream->connection);
+    hafti_http2_unlock(stream->connection);
 }
 
 static bool is_taken(const hafti_http2_stream_t *stream) {
@@ -298,12 +290,12 @@ static int write_locked(hafti_http2_stream_t *stream) {
 static int write_all(hafti_http_stream_t *bytes, const void *buffer, size_t size) {
     hafti_http2_stream_t *stream = of(bytes);
     __attribute__((cleanup(withdraw), unused)) hafti_http2_stream_t *writing = stream;
-    lock(stream->connection);
+    hafti_http2_lock(stream->connection);
     stream->out = buffer;
     stream->out_size = size;
     stream->ends = stream->ends || stream->is_last;
     int code = write_locked(stream);
-    unlock(stream->connection);
+    hafti_http2_unlock(stream->connection);
     stream->connection->settle(stream->connection);
     return code;
 }

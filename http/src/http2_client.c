@@ -34,14 +34,6 @@ static const int64_t WRITE_TIME = 10 * HAFT_IO_SECOND;
 
 /* ---- Reading and writing ---- */
 
-static void lock(hafti_http2_t *frames) {
-    pthread_mutex_lock(&frames->mutex);
-}
-
-static void unlock(hafti_http2_t *frames) {
-    pthread_mutex_unlock(&frames->mutex);
-}
-
 /* A block that is being written. */
 typedef struct {
     hafti_http2_t *frames;
@@ -52,21 +44,21 @@ typedef struct {
 static void end_writing(const writing_t *writing) {
     if (writing->block == NULL)
         return;
-    lock(writing->frames);
+    hafti_http2_lock(writing->frames);
     hafti_http2_fail(writing->frames, -ECONNRESET);
-    unlock(writing->frames);
+    hafti_http2_unlock(writing->frames);
     haft_io_give_back(writing->block);
 }
 
 static size_t take_block(writing_t *writing) {
     hafti_http2_t *frames = writing->frames;
-    lock(frames);
+    hafti_http2_lock(frames);
     hafti_http2_pump(frames);
     size_t size = frames->size;
     writing->block = frames->block;
     frames->block = NULL;
     frames->size = 0;
-    unlock(frames);
+    hafti_http2_unlock(frames);
     return size;
 }
 
@@ -112,18 +104,18 @@ static void wake_reader(shared_t *shared) {
 }
 
 static void settle(hafti_http2_t *frames) {
-    lock(frames);
+    hafti_http2_lock(frames);
     bool has_frames = frames->size != 0;
     wake_reader((shared_t *)frames);
-    unlock(frames);
+    hafti_http2_unlock(frames);
     if (has_frames)
         flush(frames);
 }
 
 static void stop_reading(shared_t *const *shared) {
-    lock(&(*shared)->frames);
+    hafti_http2_lock(&(*shared)->frames);
     (*shared)->is_reading = false;
-    unlock(&(*shared)->frames);
+    hafti_http2_unlock(&(*shared)->frames);
 }
 
 /* An error of the connection is everybody's; the end of the task's time is not. */
@@ -131,56 +123,56 @@ static int take(hafti_http2_t *frames, ssize_t size) {
     hafti_http_stream_t *below = frames->below;
     if (size == -ETIMEDOUT || size == -ECANCELED)
         return (int)size;
-    lock(frames);
+    hafti_http2_lock(frames);
     int code = size > 0 ? hafti_http2_receive(frames, below->at, (size_t)size) : -ECONNRESET;
     below->at = below->end;
     if (code != 0)
         hafti_http2_fail(frames, code);
     hafti_http2_pump(frames);
-    unlock(frames);
+    hafti_http2_unlock(frames);
     return 0;
 }
 
 /* Once, for all. */
 static int read_frames(shared_t *shared) {
     shared->is_reading = true;
-    unlock(&shared->frames);
+    hafti_http2_unlock(&shared->frames);
     int code;
     {
         __attribute__((cleanup(stop_reading), unused)) shared_t *reading = shared;
         code = take(&shared->frames, hafti_http_stream_fill(&shared->stream, HAFT_IO_FOREVER));
     }
-    lock(&shared->frames);
+    hafti_http2_lock(&shared->frames);
     return code;
 }
 
 /* Also where the task is unwound: then it may be the one that was to read. */
 static void stop_waiting(hafti_http2_stream_t *const *stream) {
     hafti_http2_t *frames = (*stream)->connection;
-    lock(frames);
+    hafti_http2_lock(frames);
     (*stream)->is_waiting = false;
     wake_reader((shared_t *)frames);
-    unlock(frames);
+    hafti_http2_unlock(frames);
 }
 
 static int wait_for_reader(hafti_http2_stream_t *stream, haft_io_event_t *event) {
     stream->is_waiting = true;
-    unlock(stream->connection);
+    hafti_http2_unlock(stream->connection);
     int code;
     {
         __attribute__((cleanup(stop_waiting), unused)) hafti_http2_stream_t *waiting = stream;
         code = haft_io_event_wait(event);
     }
-    lock(stream->connection);
+    hafti_http2_lock(stream->connection);
     return code;
 }
 
 static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
     shared_t *shared = (shared_t *)frames;
     if (frames->size != 0) {
-        unlock(frames);
+        hafti_http2_unlock(frames);
         int code = flush(frames);
-        lock(frames);
+        hafti_http2_lock(frames);
         return code;
     }
     return shared->is_reading ? wait_for_reader(stream, event) : read_frames(shared);
@@ -207,9 +199,9 @@ static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
 static void release(shared_t *shared) {
     if (shared == NULL)
         return;
-    lock(&shared->frames);
+    hafti_http2_lock(&shared->frames);
     bool is_last = --shared->users == 0;
-    unlock(&shared->frames);
+    hafti_http2_unlock(&shared->frames);
     if (!is_last)
         return;
     hafti_http_stream_close(&shared->stream);
@@ -256,9 +248,9 @@ static int share(haft_http_reply_t *reply, shared_t **result) {
 
 static bool has_something(shared_t *shared) {
     char byte;
-    unlock(&shared->frames);
+    hafti_http2_unlock(&shared->frames);
     ssize_t got = haft_io_receive(shared->stream.descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    lock(&shared->frames);
+    hafti_http2_lock(&shared->frames);
     return got != -EAGAIN;
 }
 
@@ -273,12 +265,12 @@ static void catch_up(shared_t *shared) {
 
 /* Whether it takes another question. */
 static bool is_usable(shared_t *shared) {
-    lock(&shared->frames);
+    hafti_http2_lock(&shared->frames);
     if (!shared->is_reading)
         catch_up(shared);
     bool is_usable = shared->frames.error == 0 &&
                      nghttp2_session_check_request_allowed(shared->frames.session) != 0;
-    unlock(&shared->frames);
+    hafti_http2_unlock(&shared->frames);
     return is_usable;
 }
 
@@ -381,14 +373,14 @@ static int begin_stream(haft_http_reply_t *reply, const head_t *head, bool has_b
     hafti_http2_stream_t *stream = reply->http2;
     hafti_http2_t *frames = stream->connection;
     nghttp2_data_provider body = {.read_callback = hafti_http2_read_body};
-    lock(frames);
+    hafti_http2_lock(frames);
     int32_t id = nghttp2_submit_request(frames->session, NULL, head->fields, head->count,
                                         has_body ? &body : NULL, stream);
     if (id > 0) {
         hafti_http2_stream_begin(stream, frames, id);
         stream->ends = stream->has_ended = !has_body;
     }
-    unlock(frames);
+    hafti_http2_unlock(frames);
     return id > 0 ? 0 : id == NGHTTP2_ERR_NOMEM ? -ENOMEM : -ECONNRESET;
 }
 
@@ -450,9 +442,9 @@ static int read_head(haft_http_reply_t *reply, const char *method) {
     (void)method;
     if (stream->id == 0)
         return -ECONNRESET;
-    lock(stream->connection);
+    hafti_http2_lock(stream->connection);
     int code = hafti_http2_await_head(stream);
-    unlock(stream->connection);
+    hafti_http2_unlock(stream->connection);
     settle(stream->connection);
     return code == 0 ? stream->code : code;
 }
@@ -461,10 +453,10 @@ static void end(haft_http_reply_t *reply) {
     hafti_http2_stream_t *stream = reply->http2;
     hafti_http2_t *frames = stream->connection;
     if (stream->id != 0) {
-        lock(frames);
+        hafti_http2_lock(frames);
         hafti_http2_stream_end(stream, NGHTTP2_CANCEL);
         hafti_http2_pump(frames);
-        unlock(frames);
+        hafti_http2_unlock(frames);
         settle(frames);
     }
     release((shared_t *)frames);
@@ -481,9 +473,9 @@ static int join(haft_http_reply_t *reply, shared_t *shared) {
     hafti_http2_stream_t *stream = calloc(1, sizeof *stream);
     if (stream == NULL)
         return -ENOMEM;
-    lock(&shared->frames);
+    hafti_http2_lock(&shared->frames);
     shared->users++;
-    unlock(&shared->frames);
+    hafti_http2_unlock(&shared->frames);
     stream->connection = &shared->frames;
     stream->message = &reply->message;
     reply->http2 = stream;

@@ -88,6 +88,13 @@ struct hafti_http2 {
     void (*settle)(hafti_http2_t *connection);
 };
 
+static inline void hafti_http2_lock(hafti_http2_t *connection) {
+    pthread_mutex_lock(&connection->mutex);
+}
+static inline void hafti_http2_unlock(hafti_http2_t *connection) {
+    pthread_mutex_unlock(&connection->mutex);
+}
+
 /* ---- http2.c ---- */
 
 /* Makes the session, with the callbacks that `callbacks` lacks: 0 or -ENOMEM. */

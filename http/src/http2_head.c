@@ -158,16 +158,11 @@ static bool is_of_connection(hafti_http_text_t name) {
 
 /* Lines of an answer as fields: how many. */
 static size_t read_lines(const char *lines, size_t size, nghttp2_nv *fields) {
-    size_t count = 0;
-    for (size_t at = 0; at < size;) {
-        const char *line = lines + at, *colon = memchr(line, ':', size - at);
-        const char *line_end = memchr(colon, '\r', (size_t)(lines + size - colon));
-        hafti_http_text_t name = {line, (size_t)(colon - line)};
-        hafti_http_text_t value = {colon + 2, (size_t)(line_end - colon - 2)};
+    size_t count = 0, at = 0;
+    hafti_http_text_t name, value;
+    while (hafti_http_next_line((hafti_http_text_t){lines, size}, &at, &name, &value))
         if (!is_of_connection(name))
             fields[count++] = hafti_http2_field(name, value);
-        at = (size_t)(line_end + 2 - lines);
-    }
     return count;
 }
 
@@ -244,11 +239,6 @@ ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *int
     return (ssize_t)size;
 }
 
-/* In no frame of its own: nghttp2 divides what is there. */
-static int gather_piece(haft_http_request_t *request, const void *bytes, size_t size) {
-    return hafti_http_answer_gather(request, bytes, size);
-}
-
 static int make_end(haft_http_request_t *request) {
     hafti_http2_stream_t *stream = stream_of(request);
     const hafti_http_answer_t *answer = &request->answer;
@@ -272,17 +262,17 @@ static int say_continue(haft_http_request_t *request) {
     hafti_http2_stream_t *stream = stream_of(request);
     hafti_http2_t *connection = stream->connection;
     nghttp2_nv status = HAFTI_HTTP2_FIELD(":status", "100", 3);
-    pthread_mutex_lock(&connection->mutex);
+    hafti_http2_lock(connection);
     int code = nghttp2_submit_headers(connection->session, NGHTTP2_FLAG_NONE, stream->id, NULL,
                                       &status, 1, NULL);
     hafti_http2_pump(connection);
-    pthread_mutex_unlock(&connection->mutex);
+    hafti_http2_unlock(connection);
     return code < 0 ? -ENOMEM : 0;
 }
 
 const hafti_http_framing_t hafti_http2_framing = {
     .head = make_head,
-    .piece = gather_piece,
+    .piece = hafti_http_answer_gather, /* in no frame of its own: nghttp2 divides what is there */
     .end = make_end,
     .become_stream = become_stream,
     .say_continue = say_continue,

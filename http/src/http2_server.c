@@ -67,10 +67,10 @@ static void hand_over(reader_t *reader) {
 }
 
 static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
-    pthread_mutex_unlock(&frames->mutex);
+    hafti_http2_unlock(frames);
     hand_over(((request_t *)stream)->reader); /* also where a handler has a gate of its own */
     int code = haft_io_event_wait(event);
-    pthread_mutex_lock(&frames->mutex);
+    hafti_http2_lock(frames);
     return code;
 }
 
@@ -187,7 +187,7 @@ static void end_request(request_t *const *argument) {
     bool is_answered =
         request->request.answer.progress == HAFTI_HTTP_ENDED && !request->request.answer.failed;
     hafti_http_request_end(&request->request);
-    pthread_mutex_lock(&connection->frames.mutex);
+    hafti_http2_lock(&connection->frames);
     hafti_http2_stream_end(&request->stream,
                            is_answered ? NGHTTP2_NO_ERROR : NGHTTP2_INTERNAL_ERROR);
     earn(connection, is_answered ? 2 : 0);
@@ -195,7 +195,7 @@ static void end_request(request_t *const *argument) {
         connection->idle_since = haft_io_now();
     hafti_http2_pump(&connection->frames);
     wake_writer(&connection->frames);
-    pthread_mutex_unlock(&connection->frames.mutex);
+    hafti_http2_unlock(&connection->frames);
     haft_io_give_back(request);
 }
 
@@ -215,9 +215,9 @@ static void serve_request(request_t *argument) {
 /* One that was reset meanwhile, or for which there is no memory, is not begun. */
 static void refuse(request_t *request) {
     hafti_http2_t *frames = request->stream.connection;
-    pthread_mutex_lock(&frames->mutex);
+    hafti_http2_lock(frames);
     drop_request(request);
-    pthread_mutex_unlock(&frames->mutex);
+    hafti_http2_unlock(frames);
 }
 
 static void *stand_by(void *argument);
@@ -268,9 +268,9 @@ static bool take_block(connection_t *connection, char **block, size_t *size) {
         if (is_over)
             return false;
         haft_io_event_clear(&connection->to_write);
-        pthread_mutex_unlock(&frames->mutex);
+        hafti_http2_unlock(frames);
         haft_io_event_wait(&connection->to_write);
-        pthread_mutex_lock(&frames->mutex);
+        hafti_http2_lock(frames);
         hafti_http2_pump(frames);
     }
     *block = frames->block;
@@ -288,18 +288,18 @@ static void *write_frames(void *argument) {
     char *block = NULL;
     size_t size;
     int code = 0;
-    pthread_mutex_lock(&frames->mutex);
+    hafti_http2_lock(frames);
     while (code == 0 && take_block(connection, &block, &size)) {
-        pthread_mutex_unlock(&frames->mutex);
+        hafti_http2_unlock(frames);
         HAFT_IO_SCOPED_LENT const void *const written = block;
         code =
             hafti_http_stream_write(frames->below, written, size,
                                     hafti_http_write_deadline(&connection->server->limits, size));
-        pthread_mutex_lock(&frames->mutex);
+        hafti_http2_lock(frames);
     }
     if (code != 0)
         hafti_http2_fail(frames, code);
-    pthread_mutex_unlock(&frames->mutex);
+    hafti_http2_unlock(frames);
     frames->below->operations->shutdown(frames->below, SHUT_RD);
     return NULL;
 }
@@ -323,7 +323,7 @@ static bool is_late(connection_t *connection) {
 /* Whether more is to be read. */
 static bool take(connection_t *connection, const char *bytes, size_t size) {
     hafti_http2_t *frames = &connection->frames;
-    pthread_mutex_lock(&frames->mutex);
+    hafti_http2_lock(frames);
     int code = frames->error != 0 ? frames->error : hafti_http2_receive(frames, bytes, size);
     if (code != 0)
         go_away(connection,
@@ -331,44 +331,44 @@ static bool take(connection_t *connection, const char *bytes, size_t size) {
     hafti_http2_pump(frames);
     bool goes_on = code == 0 && nghttp2_session_want_read(frames->session) != 0;
     connection->is_broken |= !goes_on && !connection->is_ending;
-    pthread_mutex_unlock(&frames->mutex);
+    hafti_http2_unlock(frames);
     return goes_on;
 }
 
 static bool read_more(connection_t *connection) {
     hafti_http_stream_t *below = connection->frames.below;
-    pthread_mutex_lock(&connection->frames.mutex);
+    hafti_http2_lock(&connection->frames);
     int64_t deadline = read_deadline(connection);
-    pthread_mutex_unlock(&connection->frames.mutex);
+    hafti_http2_unlock(&connection->frames);
     ssize_t size = hafti_http_stream_fill(below, deadline);
     if (size != -ETIMEDOUT)
         return size > 0;
-    pthread_mutex_lock(&connection->frames.mutex);
+    hafti_http2_lock(&connection->frames);
     bool was_ending = connection->is_ending;
     bool is_late_now = is_late(connection);
     if (is_late_now)
         go_away(connection,
                 connection->head_since != 0 ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_NO_ERROR);
-    pthread_mutex_unlock(&connection->frames.mutex);
+    hafti_http2_unlock(&connection->frames);
     return !is_late_now || !was_ending;
 }
 
 static void stop_serving(void *argument) {
     connection_t *connection = argument;
-    pthread_mutex_lock(&connection->frames.mutex);
+    hafti_http2_lock(&connection->frames);
     go_away(connection, NGHTTP2_NO_ERROR);
-    pthread_mutex_unlock(&connection->frames.mutex);
+    hafti_http2_unlock(&connection->frames);
 }
 
 /* Nobody reads any more, and the others learn that. */
 static void end_reading(connection_t *connection) {
     hafti_http2_t *frames = &connection->frames;
-    pthread_mutex_lock(&frames->mutex);
+    hafti_http2_lock(frames);
     hafti_http2_fail(frames, -ECONNRESET);
     connection->is_over = true;
     wake_writer(frames);
     haft_io_event_set(&connection->to_read);
-    pthread_mutex_unlock(&frames->mutex);
+    hafti_http2_unlock(frames);
 }
 
 static void leave_gate(haft_io_gate_t *gate) {

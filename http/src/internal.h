@@ -211,6 +211,12 @@ static inline bool hafti_http_same(const char *text, size_t size, const char *wo
 }
 /* The next part of a list that a comma, or another byte, divides, without spaces around it; false at the end. */
 bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text_t *part);
+/* Whether the word is a part that commas divide, ignoring case. */
+bool hafti_http_lists(hafti_http_text_t list, const char *word);
+/* The next of the lines "Name: value\r\n" that an answer's fields and trailers are kept as, from `*at`
+   on; false: there is none. */
+bool hafti_http_next_line(hafti_http_text_t lines, size_t *at, hafti_http_text_t *name,
+                          hafti_http_text_t *value);
 /* Decodes %XX, and with `plus` '+' as a space, to `into`, which has room for `size` bytes: how many there are, or
    -EINVAL: a % is not followed by two digits, or it means '\0'. */
 ssize_t hafti_http_decode(const char *bytes, size_t size, bool plus, char *into);

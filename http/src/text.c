@@ -73,6 +73,26 @@ bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text
     return true;
 }
 
+bool hafti_http_lists(hafti_http_text_t list, const char *word) {
+    hafti_http_text_t part;
+    while (hafti_http_next_part(&list, ',', &part))
+        if (hafti_http_same(part.bytes, part.size, word))
+            return true;
+    return false;
+}
+
+bool hafti_http_next_line(hafti_http_text_t lines, size_t *at, hafti_http_text_t *name,
+                          hafti_http_text_t *value) {
+    if (*at == lines.size)
+        return false;
+    const char *line = lines.bytes + *at, *colon = memchr(line, ':', lines.size - *at);
+    const char *end = memchr(colon, '\r', (size_t)(lines.bytes + lines.size - colon));
+    *name = (hafti_http_text_t){line, (size_t)(colon - line)};
+    *value = (hafti_http_text_t){colon + 2, (size_t)(end - colon - 2)};
+    *at = (size_t)(end + 2 - lines.bytes);
+    return true;
+}
+
 static int digit_of(char byte) {
     if (byte >= '0' && byte <= '9')
         return byte - '0';

@@ -5,12 +5,11 @@
 
 /* Whether the request lists the word in fields of this name. */
 static bool lists(const haft_http_request_t *request, const char *name, const char *word) {
-    hafti_http_text_t list, item;
+    hafti_http_text_t list;
     size_t from = 0;
     while (hafti_http_message_field(&request->message, name, &from, &list))
-        while (hafti_http_next_part(&list, ',', &item))
-            if (hafti_http_same(item.bytes, item.size, word))
-                return true;
+        if (hafti_http_lists(list, word))
+            return true;
     return false;
 }
 

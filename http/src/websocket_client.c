@@ -49,11 +49,15 @@ static int make_lines(handshake_t *handshake, const haft_http_websocket_options_
     return size < 0 ? -ENOMEM : 0;
 }
 
-static bool lists(const char *text, const char *word, bool is_exact) {
-    hafti_http_text_t list = {text, text != NULL ? strlen(text) : 0}, item;
-    while (hafti_http_next_part(&list, ',', &item))
-        if (hafti_http_same(item.bytes, item.size, word) &&
-            (!is_exact || memcmp(item.bytes, word, item.size) == 0))
+static bool has_field(haft_http_reply_t *reply, const char *name, const char *word) {
+    const char *text = haft_http_reply_header(reply, name);
+    return text != NULL && hafti_http_lists((hafti_http_text_t){text, strlen(text)}, word);
+}
+
+static bool was_offered(const char *protocols, const char *chosen) {
+    hafti_http_text_t list = {protocols, protocols != NULL ? strlen(protocols) : 0}, offered;
+    while (hafti_http_next_part(&list, ',', &offered))
+        if (strlen(chosen) == offered.size && memcmp(offered.bytes, chosen, offered.size) == 0)
             return true;
     return false;
 }
@@ -67,11 +71,10 @@ static bool has_agreed(haft_http_reply_t *reply, const handshake_t *handshake,
     const char *extensions = haft_http_reply_header(reply, "Sec-WebSocket-Extensions");
     hafti_http_answer_key(handshake->key, expected);
     begin->protocol = haft_http_reply_header(reply, "Sec-WebSocket-Protocol");
-    if (!lists(haft_http_reply_header(reply, "Upgrade"), "websocket", false) ||
-        !lists(haft_http_reply_header(reply, "Connection"), "upgrade", false) || accepted == NULL ||
-        strcmp(accepted, expected) != 0)
+    if (!has_field(reply, "Upgrade", "websocket") || !has_field(reply, "Connection", "upgrade") ||
+        accepted == NULL || strcmp(accepted, expected) != 0)
         return false;
-    if (begin->protocol != NULL && !lists(options->protocols, begin->protocol, true))
+    if (begin->protocol != NULL && !was_offered(options->protocols, begin->protocol))
         return false;
     return extensions == NULL ||
            (!options->uncompressed &&
@@ -125,6 +128,6 @@ int haft_http_websocket_connect(haft_http_client_t *client, const haft_http_ques
     haft_http_question_t asked = *question;
     asked.url = handshake.url;
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
-    code = hafti_http_ask_to_upgrade(client, &asked, handshake.lines, &reply);
+    code = hafti_http_ask_with(client, &asked, handshake.lines, &reply);
     return code == 0 ? begin_socket(&reply, question, &handshake, options, socket) : code;
 }

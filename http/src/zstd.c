@@ -18,15 +18,19 @@ static void *begin_encoding(uint64_t size, bool is_small) {
     return state;
 }
 
+static void move(hafti_http_pieces_t *pieces, size_t taken, size_t put) {
+    pieces->in += taken;
+    pieces->in_size -= taken;
+    pieces->out += put;
+    pieces->room -= put;
+}
+
 static int encode(void *state, hafti_http_pieces_t *pieces, hafti_http_step_t step) {
     static const ZSTD_EndDirective directives[] = {ZSTD_e_continue, ZSTD_e_flush, ZSTD_e_end};
     ZSTD_inBuffer in = {pieces->in, pieces->in_size, 0};
     ZSTD_outBuffer out = {pieces->out, pieces->room, 0};
     size_t left = ZSTD_compressStream2(state, &out, &in, directives[step]);
-    pieces->in += in.pos;
-    pieces->in_size -= in.pos;
-    pieces->out += out.pos;
-    pieces->room -= out.pos;
+    move(pieces, in.pos, out.pos);
     if (ZSTD_isError(left))
         return -ENOMEM;
     return pieces->in_size != 0 || (step != HAFTI_HTTP_MORE && left != 0);
@@ -47,10 +51,7 @@ static int decode(void *state, hafti_http_pieces_t *pieces) {
     ZSTD_inBuffer in = {pieces->in, pieces->in_size, 0};
     ZSTD_outBuffer out = {pieces->out, pieces->room, 0};
     size_t left = ZSTD_decompressStream(state, &out, &in);
-    pieces->in += in.pos;
-    pieces->in_size -= in.pos;
-    pieces->out += out.pos;
-    pieces->room -= out.pos;
+    move(pieces, in.pos, out.pos);
     return ZSTD_isError(left) ? -EBADMSG : left == 0;
 }
 
