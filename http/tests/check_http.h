@@ -35,6 +35,45 @@ static inline size_t say_and_hear(uint16_t port, const char *bytes, size_t size,
     return got;
 }
 
+static inline void *serve_until_stopped(void *argument) {
+    haft_http_server_t *server = (haft_http_server_t *)argument;
+    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
+    return NULL;
+}
+
+/* Serves, on a task of this scope, until the server is told to stop. The port. */
+static inline uint16_t start_server(haft_http_server_t *server) {
+    haft_io_spawn(serve_until_stopped, server);
+    while (haft_http_port(server) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    return haft_http_port(server);
+}
+
+/* A handler that sends back the bytes that come, and begins its answer before it reads. */
+static inline int stream_back(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    char piece[7];
+    ssize_t size;
+    int code = haft_http_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    while (code == 0 && (size = haft_http_read(request, piece, sizeof piece)) != 0)
+        code = size < 0 ? (int)size : haft_http_write(request, piece, (size_t)size);
+    return code == 0 ? haft_http_set_trailer(request, "X-End", "yes") : code;
+}
+
+static inline int say_nothing(haft_http_request_t *request, void *unused) {
+    (void)request;
+    (void)unused;
+    return 0;
+}
+
+static inline int fail_in_the_middle(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+    haft_http_write(request, "half", 4);
+    haft_http_flush(request);
+    return -EIO;
+}
+
 /* A handler that fails. */
 static inline int fail_hard(haft_http_request_t *request, void *unused) {
     (void)request;

@@ -494,11 +494,6 @@ static void post_forms(void) {
 
 /* ---- */
 
-static void *serve(void *unused) {
-    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
-    return unused;
-}
-
 static bool knows_all_codings(void) {
     for (const char *const *coding = (const char *const[]){"gzip", "br", "zstd", NULL};
          *coding != NULL; coding++) {
@@ -512,9 +507,7 @@ static bool knows_all_codings(void) {
 static bool is_left_out;
 
 static void *use_codings(void *unused) {
-    haft_io_spawn(serve, NULL);
-    while ((port = haft_http_port(server)) == 0)
-        haft_io_sleep(HAFT_IO_MILLISECOND);
+    port = start_server(server);
     client = haft_http_client_new(NULL);
     is_left_out = !knows_all_codings();
     if (!is_left_out) {

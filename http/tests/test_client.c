@@ -69,11 +69,6 @@ static void make_server(void) {
     haft_http_get(server, "/sleep", sleep_long, NULL);
 }
 
-static void *serve(void *unused) {
-    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
-    return unused;
-}
-
 static const char *url_of(const char *path) {
     static char url[200];
     snprintf(url, sizeof url, "http://127.0.0.1:%d%s", port, path);
@@ -196,9 +191,7 @@ static void ask_in_time(void) {
 }
 
 static void *ask_server(void *unused) {
-    haft_io_spawn(serve, NULL);
-    while ((port = haft_http_port(server)) == 0)
-        haft_io_sleep(HAFT_IO_MILLISECOND);
+    port = start_server(server);
     client = haft_http_client_new(NULL);
     ask_all();
     ask_for_urls();

@@ -197,16 +197,8 @@ static const talk_t talks[] = {
 
 static bool follows_links; /* those that stay in the folder */
 
-static void *serve(void *unused) {
-    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
-    return unused;
-}
-
 static void *talk_all(void *unused) {
-    haft_io_spawn(serve, NULL);
-    while (haft_http_port(server) == 0)
-        haft_io_sleep(HAFT_IO_MILLISECOND);
-    uint16_t port = haft_http_port(server);
+    uint16_t port = start_server(server);
     for (size_t i = 0; i < sizeof talks / sizeof *talks; i++)
         run_talk(port, &talks[i], "SECRET");
     talk_t link = {"GET /static/within" END, {follows_links ? "0123456789" : "404"}, 1};
@@ -222,9 +214,7 @@ static void *talk_all(void *unused) {
 
 /* A client that goes away in the middle of a file ends its connection, and not the process. */
 static void *go_away(void *unused) {
-    haft_io_spawn(serve, NULL);
-    while (haft_http_port(server) == 0)
-        haft_io_sleep(HAFT_IO_MILLISECOND);
+    start_server(server);
     for (int i = 0; i < 3; i++) {
         HAFT_IO_SCOPED_DESCRIPTOR int connection =
             haft_io_connect_tcp("127.0.0.1", haft_http_port(server));

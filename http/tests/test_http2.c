@@ -57,17 +57,6 @@ static int echo(haft_http_request_t *request, void *unused) {
     return haft_http_answer(request, 200, "text/plain", body, (size_t)size);
 }
 
-/* Begins its answer before it reads. */
-static int stream_back(haft_http_request_t *request, void *unused) {
-    (void)unused;
-    char piece[7];
-    ssize_t size;
-    int code = haft_http_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
-    while (code == 0 && (size = haft_http_read(request, piece, sizeof piece)) != 0)
-        code = size < 0 ? (int)size : haft_http_write(request, piece, (size_t)size);
-    return code == 0 ? haft_http_set_trailer(request, "X-End", "yes") : code;
-}
-
 enum { MUCH = 300000 };
 
 static char byte_of(int i) {
@@ -85,22 +74,9 @@ static int say_much(haft_http_request_t *request, void *size) {
     return code;
 }
 
-static int say_nothing(haft_http_request_t *request, void *unused) {
-    (void)request, (void)unused;
-    return 0;
-}
-
 static int say_no_content(haft_http_request_t *request, void *unused) {
     (void)unused;
     return haft_http_answer(request, 204, NULL, "", 0);
-}
-
-static int fail_in_the_middle(haft_http_request_t *request, void *unused) {
-    (void)unused;
-    haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
-    haft_http_write(request, "half", 4);
-    haft_http_flush(request);
-    return -EIO;
 }
 
 static int sleep_for_a_while(haft_http_request_t *request, void *seconds) {
@@ -171,17 +147,6 @@ static void make_server(void) {
     haft_http_server_t *watched = haft_http_group(server, "/watched");
     haft_http_use(watched, haft_http_cancel_with_client, NULL);
     haft_http_get(watched, "", sleep_until_cancelled, NULL);
-}
-
-static void *serve(void *unused) {
-    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
-    return unused;
-}
-
-static void start(void) {
-    haft_io_spawn(serve, NULL);
-    while (haft_http_port(server) == 0)
-        haft_io_sleep(HAFT_IO_MILLISECOND);
 }
 
 /* ---- A client, of nghttp2 ---- */
@@ -396,7 +361,7 @@ static bool is_much(const answer_t *answer) {
 
 static void *answer_many_at_once(void *unused) {
     client_t client;
-    start();
+    start_server(server);
     open_client(&client, NULL, 0);
     log_lines[0] = access_lines[0] = '\0';
     int32_t much = ask(&client, "GET", "/much"), chunks = ask(&client, "GET", "/chunks");
@@ -441,7 +406,7 @@ static void *answer_many_at_once(void *unused) {
 /* Also where the handler begins its answer before it reads, and not where it does not read. */
 static void *wait_for_word(void *unused) {
     client_t client;
-    start();
+    start_server(server);
     open_client(&client, NULL, 0);
     const char *expects = "expect: 100-continue\ncontent-length: 5\n";
     int32_t posted = ask_with(&client, "POST", "/echo", expects, "hello", 5, NULL);
@@ -462,7 +427,7 @@ static void *wait_for_word(void *unused) {
 static void *take_large_bodies(void *unused) {
     static char large[MUCH];
     client_t client;
-    start();
+    start_server(server);
     for (int i = 0; i < MUCH; i++)
         large[i] = byte_of(i);
     open_client(&client, NULL, 0);
@@ -483,7 +448,7 @@ static void *take_large_bodies(void *unused) {
 
 static void *tunnel_bytes(void *unused) {
     client_t client;
-    start();
+    start_server(server);
     open_client(&client, NULL, 0);
     int32_t id = ask_with(&client, "CONNECT", NULL, ":authority: there:80\n", "through the tunnel",
                           18, NULL);
@@ -499,7 +464,7 @@ static void *tunnel_bytes(void *unused) {
 
 static void *stop_gracefully(void *unused) {
     client_t client, idle;
-    start();
+    start_server(server);
     open_client(&client, NULL, 0);
     open_client(&idle, NULL, 0);
     check_answer(&idle, ask(&idle, "GET", "/empty"), "204", NULL);
@@ -522,7 +487,7 @@ static void *stop_gracefully(void *unused) {
 
 static void *cancel_with_a_reset(void *unused) {
     client_t client;
-    start();
+    start_server(server);
     open_client(&client, NULL, 0);
     cancelled = 0;
     int32_t watched = ask(&client, "GET", "/watched");
@@ -544,7 +509,7 @@ static void *cancel_with_a_reset(void *unused) {
 
 static void *close_idle_connections(void *unused) {
     client_t client;
-    start();
+    start_server(server);
     open_client(&client, NULL, 0);
     check_answer(&client, ask(&client, "GET", "/empty"), "204", NULL);
     int64_t begun = haft_io_now();
@@ -569,7 +534,7 @@ static void open_window(client_t *client, int32_t id) {
 static void *wait_for_windows(void *unused) {
     client_t client;
     const nghttp2_settings_entry closed = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
-    start();
+    start_server(server);
     open_client(&client, &closed, 1);
     int32_t late = ask(&client, "GET", "/much"), never = ask(&client, "GET", "/much");
     say(&client);
@@ -594,7 +559,7 @@ static ssize_t read_never(nghttp2_session *session, int32_t id, uint8_t *into, s
 
 static void *refuse_slow_bodies(void *unused) {
     client_t client;
-    start();
+    start_server(server);
     open_client(&client, NULL, 0);
     nghttp2_nv fields[] = {{(uint8_t *)":method", (uint8_t *)"POST", 7, 4, 0},
                            {(uint8_t *)":scheme", (uint8_t *)"http", 7, 4, 0},
@@ -768,7 +733,7 @@ static int32_t ask_raw(client_t *client, const char *block, size_t size) {
 
 static void *refuse_malformed(void *unused) {
     client_t client;
-    start();
+    start_server(server);
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
         open_raw(&client);
         int32_t id = ask_raw(&client, malformed[i].block, malformed[i].size);
@@ -850,7 +815,7 @@ static bool (*const floods[])(client_t *client, int i) = {
    where it still gets through. */
 static void *bound_floods(void *unused) {
     client_t client;
-    start();
+    start_server(server);
     for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) {
         open_raw(&client);
         int sent = 0;
@@ -875,7 +840,7 @@ static void *bound_floods(void *unused) {
 /* More at a time than the limit. */
 static void *bound_streams(void *unused) {
     client_t client;
-    start();
+    start_server(server);
     open_raw(&client);
     int refused = 0;
     for (int i = 0; i < 120; i++)
@@ -898,7 +863,7 @@ static void *bound_streams(void *unused) {
 static void *bound_heads(void *unused) {
     static char block[16000];
     client_t client;
-    start();
+    start_server(server);
     open_raw(&client);
     memcpy(block,
            GET PATH HOST "\x40\x01"
@@ -928,7 +893,7 @@ static void *bound_heads(void *unused) {
 /* In simulations: a head that does not end, and one that never begins. */
 static void *bound_time_of_heads(void *unused) {
     client_t client;
-    start();
+    start_server(server);
     open_raw(&client);
     int64_t begun = haft_io_now();
     send_frame(&client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM, 1, GET, 2);
@@ -946,7 +911,7 @@ static void *refuse_preface_in_between(void *unused) {
         "GET / HTTP/1.1\r\nHost: here\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         {"200 OK", "505 HTTP Version"},
         2};
-    start();
+    start_server(server);
     run_talk(haft_http_port(server), &talk, NULL);
     haft_http_stop(server);
     return unused;

@@ -93,12 +93,6 @@ static int echo(haft_http_request_t *request, void *unused) {
     return code == 0 ? haft_http_write(request, body, (size_t)size) : code;
 }
 
-static void *serve(void *unused) {
-    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
-    CHECK(haft_http_serve(server, listener) == 0);
-    return unused;
-}
-
 /* ---- Clients ---- */
 
 typedef struct {
@@ -223,9 +217,7 @@ static void *run_client(void *random) {
 /* ---- Rounds: a server, until it is told to stop ---- */
 
 static void *run_round(void *random) {
-    haft_io_spawn(serve, NULL);
-    while ((port = haft_http_port(server)) == 0)
-        haft_io_sleep(HAFT_IO_MILLISECOND);
+    port = start_server(server);
     for (unsigned i = 0; i < CLIENTS; i++)
         haft_io_spawn(run_client, (void *)(uintptr_t)(draw(random, 1U << 30) + 1));
     return NULL;

@@ -151,11 +151,6 @@ static int answer(haft_http_request_t *request, void *unused) {
 static haft_http_server_t *server;
 static bool failed;
 
-static void *serve(void *unused) {
-    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
-    return unused;
-}
-
 static size_t put_bytes(const refusal_t *refusal, char *into) {
     static const char behind[] = "GET /behind HTTP/1.1\r\n" HOST "\r\n";
     size_t size = 0;
@@ -184,10 +179,7 @@ static void expect(const refusal_t *refusal, bool stays) {
 }
 
 static void *expect_all(void *unused) {
-    haft_io_spawn(serve, NULL);
-    haft_io_yield();
-    while (haft_http_port(server) == 0)
-        haft_io_sleep(HAFT_IO_MILLISECOND);
+    start_server(server);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         expect(&refusals[i], i % 2 == 0);
     haft_http_stop(server);

@@ -53,16 +53,6 @@ static int echo(haft_http_request_t *request, void *unused) {
     return haft_http_answer(request, 200, NULL, body, (size_t)size);
 }
 
-static int stream_back(haft_http_request_t *request, void *unused) {
-    (void)unused;
-    char piece[7];
-    ssize_t size;
-    int code = haft_http_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
-    while (code == 0 && (size = haft_http_read(request, piece, sizeof piece)) != 0)
-        code = size < 0 ? (int)size : haft_http_write(request, piece, (size_t)size);
-    return code == 0 ? haft_http_set_trailer(request, "X-End", "yes") : code;
-}
-
 /* 100000 bytes, by size or in chunks. */
 static int say_much(haft_http_request_t *request, void *size) {
     static char bytes[10000];
@@ -76,20 +66,6 @@ static int say_much(haft_http_request_t *request, void *size) {
 static int return_error(haft_http_request_t *request, void *unused) {
     (void)unused;
     CHECK(haft_http_set_header(request, "X-Evil", "left over") == 0);
-    return -EIO;
-}
-
-static int say_nothing(haft_http_request_t *request, void *unused) {
-    (void)request;
-    (void)unused;
-    return 0;
-}
-
-static int fail_in_the_middle(haft_http_request_t *request, void *unused) {
-    (void)unused;
-    haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
-    haft_http_write(request, "half", 4);
-    haft_http_flush(request);
     return -EIO;
 }
 
@@ -223,20 +199,8 @@ static const talk_t talks[] = {
      1},
 };
 
-static void *serve(void *unused) {
-    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
-    CHECK(haft_http_serve(server, listener) == 0);
-    return unused;
-}
-
-static void start(void) {
-    haft_io_spawn(serve, NULL);
-    while (haft_http_port(server) == 0)
-        haft_io_sleep(HAFT_IO_MILLISECOND);
-}
-
 static void *talk_all(void *unused) {
-    start();
+    start_server(server);
     log_lines[0] = '\0';
     for (size_t i = 0; i < sizeof talks / sizeof *talks; i++)
         run_talk(haft_http_port(server), &talks[i], "X-Evil");
@@ -266,7 +230,7 @@ static const slow_t slow_ones[] = {
 };
 
 static void *meet_slow_ones(void *unused) {
-    start();
+    start_server(server);
     for (size_t i = 0; i < sizeof slow_ones / sizeof *slow_ones; i++) {
         const slow_t *slow = &slow_ones[i];
         int64_t begun = haft_io_now();
@@ -304,7 +268,7 @@ static void hear_word(const char *head, const char *then) {
 
 /* Also where the handler begins its answer before it reads the body. */
 static void *wait_for_word(void *unused) {
-    start();
+    start_server(server);
     hear_word("POST /echo" WITH("Content-Length: 5\r\nExpect: 100-continue"), "\r\n\r\nhello");
     hear_word("POST /stream" WITH("Content-Length: 5\r\nExpect: 100-continue"), "X-End: yes\r\n");
     haft_http_stop(server);
@@ -313,7 +277,7 @@ static void *wait_for_word(void *unused) {
 
 /* The answer does not wait for a body that the handler has not read. */
 static void *answer_before_the_body(void *unused) {
-    start();
+    start_server(server);
     HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
     static const char head[] = "POST /nowhere" WITH("Content-Length: 5"),
@@ -332,7 +296,7 @@ static void *answer_before_the_body(void *unused) {
 /* ---- The end ---- */
 
 static void *stop_idle(void *unused) {
-    start();
+    start_server(server);
     HAFT_IO_SCOPED_DESCRIPTOR int fresh = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
     HAFT_IO_SCOPED_DESCRIPTOR int used = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
     char heard[1000];
@@ -347,7 +311,7 @@ static void *stop_idle(void *unused) {
 }
 
 static void *stop_amid_a_request(void *turns) {
-    start();
+    start_server(server);
     HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
     static const char begin[] = "POST /echo" WITH("Content-Length: 5") "he";
@@ -383,7 +347,7 @@ static void *ask_slowly(void *path) {
 
 /* The one that has come is answered, and that is its connection's last answer. */
 static void *stop_gracefully(void *unused) {
-    start();
+    start_server(server);
     haft_io_task_t *slow = haft_io_async(ask_slowly, "/sleep");
     HAFT_IO_SCOPED_DESCRIPTOR int idle = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
     haft_io_sleep(HAFT_IO_SECOND);

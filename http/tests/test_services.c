@@ -18,17 +18,9 @@ static void note(void *unused, const char *line) {
     strcat(log_lines, "\n");
 }
 
-static void *serve(void *unused) {
-    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
-    return unused;
-}
-
 static uint16_t start(void) {
     log_lines[0] = '\0';
-    haft_io_spawn(serve, NULL);
-    while (haft_http_port(server) == 0)
-        haft_io_sleep(HAFT_IO_MILLISECOND);
-    return haft_http_port(server);
+    return start_server(server);
 }
 
 static int ask(uint16_t port, const char *says) {

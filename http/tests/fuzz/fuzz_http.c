@@ -163,16 +163,10 @@ static int name_method(haft_http_request_t *request, haft_http_next_t *next, voi
     return next->call(next, request);
 }
 
-static void wait_for_server(void) {
-    haft_io_spawn(serve, NULL);
-    while (haft_http_port(server) == 0)
-        haft_io_yield();
-}
-
 static void *ask_server(void *argument) {
     static char heard[ROOM];
     input_t *input = argument;
-    wait_for_server();
+    start_server(server);
     size_t size = say_and_hear(haft_http_port(server), input->bytes, input->size,
                                (input->mode & STAYS) != 0, heard, sizeof heard);
     static const char next[] = "GET /behind HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n";
