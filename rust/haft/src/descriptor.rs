@@ -140,28 +140,8 @@ macro_rules! stream {
         }
     };
     (@read $name:ident) => {
-        impl ::std::io::Read for &$name {
-            fn read(&mut self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
-                self.0.read(buffer)
-            }
-            fn read_vectored(
-                &mut self,
-                parts: &mut [::std::io::IoSliceMut<'_>],
-            ) -> ::std::io::Result<usize> {
-                self.0.read_vectored(parts)
-            }
-        }
-        impl ::std::io::Read for $name {
-            fn read(&mut self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
-                self.0.read(buffer)
-            }
-            fn read_vectored(
-                &mut self,
-                parts: &mut [::std::io::IoSliceMut<'_>],
-            ) -> ::std::io::Result<usize> {
-                self.0.read_vectored(parts)
-            }
-        }
+        crate::descriptor::stream! { @reads &$name }
+        crate::descriptor::stream! { @reads $name }
         impl $name {
             /// Reads what there is into memory that the library lends: a task that waits for an
             /// idle stream occupies no buffer. At the end of the stream nothing is lent.
@@ -178,21 +158,24 @@ macro_rules! stream {
         }
     };
     (@write $name:ident) => {
-        impl ::std::io::Write for &$name {
-            fn write(&mut self, bytes: &[u8]) -> ::std::io::Result<usize> {
-                self.0.write(bytes)
+        crate::descriptor::stream! { @writes &$name }
+        crate::descriptor::stream! { @writes $name }
+    };
+    (@reads $type:ty) => {
+        impl ::std::io::Read for $type {
+            fn read(&mut self, buffer: &mut [u8]) -> ::std::io::Result<usize> {
+                self.0.read(buffer)
             }
-            fn write_vectored(
+            fn read_vectored(
                 &mut self,
-                parts: &[::std::io::IoSlice<'_>],
+                parts: &mut [::std::io::IoSliceMut<'_>],
             ) -> ::std::io::Result<usize> {
-                self.0.write_vectored(parts)
-            }
-            fn flush(&mut self) -> ::std::io::Result<()> {
-                Ok(())
+                self.0.read_vectored(parts)
             }
         }
-        impl ::std::io::Write for $name {
+    };
+    (@writes $type:ty) => {
+        impl ::std::io::Write for $type {
             fn write(&mut self, bytes: &[u8]) -> ::std::io::Result<usize> {
                 self.0.write(bytes)
             }
