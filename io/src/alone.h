@@ -1,29 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the back ends share for the most frequent operations in a run of one thread: the only reader
- * of a stream waits and is woken. Inlined, so that few frames lie between the
- * program's call and the switch (wait.h).
+ * What the back ends share for the most frequent event in a run of one thread: the only reader of a
+ * stream is woken.
  */
 #ifndef HAFTI_IO_ALONE_H
 #define HAFTI_IO_ALONE_H
 
 #include "operations.h"
-
-/* Waits to read what no other task waits to read, and some task has waited on before. 0,
-   -ECANCELED, or -EBADF: it was closed. */
-static inline __attribute__((always_inline)) int hafti_io_wait_to_read(hafti_io_descriptor_t *known,
-                                                                       hafti_io_waiter_t *waiter,
-                                                                       hafti_io_cell_t *cell) {
-    hafti_io_worker_t *worker = cell->task->worker;
-    hafti_io_enlist_first(known, waiter, cell, HAFTI_IO_INWARD);
-    worker->waiting++;
-    uint32_t outcome = hafti_io_wait_here(cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
-    worker->waiting--;
-    hafti_io_delist_first(waiter, HAFTI_IO_INWARD);
-    if (HAFTI_IO_UNLIKELY(outcome == HAFTI_IO_CANCELLED))
-        return -ECANCELED;
-    return HAFTI_IO_LIKELY(!hafti_io_was_closed(waiter)) ? 0 : -EBADF;
-}
 
 /* As hafti_io_wake. Mostly one waits, in one direction. */
 static inline __attribute__((always_inline)) void
