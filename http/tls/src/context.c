@@ -233,23 +233,33 @@ int haft_tls_set_verify(haft_tls_context_t *context, haft_tls_verify_t verify) {
     return 0;
 }
 
-int haft_tls_set_protocols(haft_tls_context_t *context, const char *const protocols[],
-                           size_t count) {
-    size_t size = 0;
+int hafti_tls_list_protocols(const char *const protocols[], size_t count, char **list,
+                             size_t *size) {
+    *size = 0;
     for (size_t i = 0; i < count; i++) {
         size_t length = strlen(protocols[i]);
         if (length == 0 || length > 255)
             return -EINVAL;
-        size += 1 + length;
+        *size += 1 + length;
     }
-    char *list = malloc(size + 1), *at = list;
-    if (list == NULL)
+    char *at = *list = malloc(*size + 1);
+    if (at == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
         size_t length = strlen(protocols[i]);
         *at++ = (char)length;
         at = (char *)memcpy(at, protocols[i], length) + length;
     }
+    return 0;
+}
+
+int haft_tls_set_protocols(haft_tls_context_t *context, const char *const protocols[],
+                           size_t count) {
+    char *list;
+    size_t size;
+    int code = hafti_tls_list_protocols(protocols, count, &list, &size);
+    if (code != 0)
+        return code;
     if (!context->is_server &&
         SSL_CTX_set_alpn_protos(context->openssl, (unsigned char *)list, (unsigned)size) != 0) {
         free(list);

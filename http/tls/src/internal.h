@@ -114,6 +114,13 @@ int hafti_tls_expect_host(SSL *openssl, const char *host);
 /* To be freed; NULL: no memory. */
 char *hafti_tls_subject(X509 *certificate);
 
+/* ---- context.c ------------------------------------------------------------------------------ */
+
+/* The list of ALPN (RFC 7301, 3.1), to be freed. 0; -EINVAL: a protocol has no bytes, or more than
+   255; -ENOMEM. */
+int hafti_tls_list_protocols(const char *const protocols[], size_t count, char **list,
+                             size_t *size);
+
 /* ---- stream.c ------------------------------------------------------------------------------- */
 
 /*

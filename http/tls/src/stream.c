@@ -306,15 +306,16 @@ haft_tls_t *haft_tls_new(haft_tls_context_t *context, int descriptor, const char
 /* ---- The handshake ---- */
 
 int haft_tls_offer(haft_tls_t *stream, const char *protocol) {
-    unsigned char list[256];
-    size_t size = strlen(protocol);
-    if (size == 0 || size > 255)
-        return -EINVAL;
-    if (stream == NULL)
-        return -ENOMEM;
-    list[0] = (unsigned char)size;
-    memcpy(list + 1, protocol, size);
-    return SSL_set_alpn_protos(stream->openssl, list, (unsigned)size + 1) == 0 ? 0 : -ENOMEM;
+    char *list;
+    size_t size;
+    int code = hafti_tls_list_protocols(&protocol, 1, &list, &size);
+    if (code != 0)
+        return code;
+    if (stream == NULL ||
+        SSL_set_alpn_protos(stream->openssl, (unsigned char *)list, (unsigned)size) != 0)
+        code = -ENOMEM;
+    free(list);
+    return code;
 }
 
 static int shake_hands(call_t *call) {
