@@ -33,7 +33,9 @@
 enum {
     DENSEST_SHIFT = 10,
     DENSE_SHIFT = 11, /* if none is asked for */
-    /* From slot to slot is an odd number of lines, so slots use all sets of the caches. */
+    /* Dense slots that share pages lie an odd number of lines apart, so they use all sets of the
+       caches. Larger ones have a page between them, from which their colours are taken: header and
+       frames of a small fiber stay on one page. */
     DENSE_COLOUR = 64,
     SMALLEST_SHIFT = 14,
     SEGMENTED = DENSEST_SHIFT - 1, /* the pool of first segments, whose size is not a power of
@@ -84,7 +86,8 @@ static void pools_start(void) {
             pool->slots.size = pool->slots.stride = HAFT_SEGMENTED_SIZE;
             pool->slots.kind = HAFT_KIND_SEGMENTED;
         } else if (shift < SMALLEST_SHIFT) {
-            pool->slots.stride = pool->slots.size + DENSE_COLOUR;
+            size_t between = pool->slots.size < 2 * haft_page() ? DENSE_COLOUR : haft_page();
+            pool->slots.stride = pool->slots.size + between;
         } else if (i < SHIFTS) {
             pool->slots.guard = beside;
             pool->slots.kind = HAFT_KIND_POOL;

@@ -34,8 +34,8 @@
  *   resident. The colour varies their offset, so that fibers do not compete for the same sets of
  *   the cache. If colours take most of a page, the second level of the cache holds what a switch
  *   needs of a few thousand fibers: so they do in the first chunks (MORE_COLOURS). In larger chunks
- *   colours take less, and leave 3.2 KiB of the page to header and frames. Dense slots lie side by
- *   side, without guards, an odd number of lines apart.
+ *   colours take less, and leave 3.2 KiB of the page to header and frames. Dense slots of less than
+ *   two pages lie side by side, without guards, an odd number of lines apart.
  */
 #define _GNU_SOURCE
 #include "slots.h"
