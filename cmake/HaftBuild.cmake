@@ -62,11 +62,12 @@ function(haft_glob result)
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
-# Whether a NOT_IN names this build: by its configuration, by `repeats` if it is HAFT_BRIEF, or by `clang`, which
-# leaves out what does not depend on the compiler.
+# Whether a NOT_IN names this build: by its configuration, by `repeats` if it is HAFT_BRIEF, by `quick` if it is
+# HAFT_QUICK, or by `clang`, which leaves out what does not depend on the compiler.
 function(haft_is_in result names)
   set(is_in OFF)
   if(HAFT_CONFIGURATION IN_LIST names OR (HAFT_BRIEF AND "repeats" IN_LIST names)
+      OR (HAFT_QUICK AND "quick" IN_LIST names)
       OR (CMAKE_C_COMPILER_ID MATCHES Clang AND "clang" IN_LIST names))
     set(is_in ON)
   endif()
@@ -99,7 +100,7 @@ endif()
 # haft_test(NAME SOURCES file... [DEFS NAME=VALUE...] [OPTIONS flag...] [LIBS target...] [SHARED]
 #           [NOT_IN configuration...] [LABELS label...] [TIMEOUT seconds] [SERIAL] [STRICT_CPP])
 # A test program test_NAME, registered as NAME. It passes if it exits 0. NOT_IN leaves it out where
-# it cannot work, or need not run: address, thread, valgrind, emulator (a cross build), repeats or clang.
+# it cannot work, or need not run: address, thread, valgrind, emulator (a cross build), repeats, quick or clang.
 # SHARED links libhaft.so instead of libhaft.a; SERIAL runs it with no other test beside it;
 # STRICT_CPP makes it one of those that HAFT_STRICT_CPP changes.
 function(haft_test name)
