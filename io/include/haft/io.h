@@ -733,6 +733,17 @@ int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)
  */
 void haft_io_call_briefly(void (*function)(void *), void *argument);
 
+/*
+ * Calls `function(argument)` here, as on a thread without tasks, and returns its result: whatever
+ * waits in it, in this library and in libhaft-posix, blocks the thread with all its tasks. So no
+ * other task of the thread runs before it returns. It is meant for code that uses what belongs to
+ * the thread and cannot be used by two tasks at once, such as a handler of failures in a language's
+ * runtime. haft_io_self() is NULL there, no cancel arrives, and a watchdog does not see it. Wait
+ * there for nothing that only another task of the thread can end, and close no descriptor that a
+ * task waits for.
+ */
+void *haft_io_block_thread(void *(*function)(void *), void *argument);
+
 /* Files: as open(2), pread(2), pwrite(2), fsync(2), called in the pool. Use haft_io_open_fifo to
    open a FIFO for one direction. */
 int haft_io_open(const char *path, int flags, mode_t mode);

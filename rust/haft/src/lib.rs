@@ -54,6 +54,7 @@ pub mod __select;
 #[doc(hidden)]
 #[path = "test.rs"]
 pub mod __test;
+mod blocking;
 mod descriptor;
 mod effects;
 pub mod fs;
@@ -80,6 +81,7 @@ pub mod io {
     pub use crate::descriptor::{Lent, LentReader};
 }
 
+pub use blocking::block_thread;
 pub use effects::{
     Computation, Discontinued, Effect, Resumption, Step, handle, handle_general, perform,
 };

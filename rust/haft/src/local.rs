@@ -6,6 +6,7 @@
 //! no address but a number, under which [`LISTS`] has the list as long as the task, or the call of
 //! [`LocalKey::set`], goes on.
 
+use crate::blocking::locals_of_blocked;
 use haft_sys as sys;
 use std::any::Any;
 use std::collections::HashMap;
@@ -62,9 +63,12 @@ fn lists() -> MutexGuard<'static, Lists> {
 }
 
 static WORD: u8 = 0;
-fn word() -> usize {
+pub(crate) fn word() -> usize {
     // SAFETY: any thread may call it, and a key is any address.
-    unsafe { sys::haft_io_local_get(ptr::from_ref(&WORD).cast()) as usize }
+    match unsafe { sys::haft_io_local_get(ptr::from_ref(&WORD).cast()) as usize } {
+        0 => locals_of_blocked(),
+        number => number,
+    }
 }
 fn set_word(number: usize) -> bool {
     // SAFETY: as above; nobody reads through the number.

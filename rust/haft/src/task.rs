@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Runs and their tasks.
 
+use crate::blocking::{guard_panic_hook, this_task};
 use crate::local;
 use crate::sync::Event;
 use crate::wait::{Call, nanoseconds};
@@ -108,6 +109,7 @@ pub(crate) fn this_run() -> usize {
 /// The current task and those that it spawns belong to a new run of Rust.
 pub(crate) fn begin_run() {
     static LAST: AtomicUsize = AtomicUsize::new(0);
+    guard_panic_hook();
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     // SAFETY: as above.
     unsafe { sys::haft_io_return_cancels(true) };
@@ -458,8 +460,7 @@ pub fn dump(descriptor: impl AsFd) -> io::Result<()> {
 
 /// The name of the current task, `Some("")` if it has none; `None` outside of a run.
 pub fn task_name() -> Option<String> {
-    // SAFETY: any thread may call it.
-    let task = unsafe { sys::haft_rust_self() };
+    let task = this_task();
     if task.is_null() {
         return None;
     }
