@@ -3,6 +3,7 @@
 
 use crate::task::Cancelled;
 use haft_sys as sys;
+use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
@@ -50,11 +51,20 @@ pub(crate) fn wait(call: impl FnOnce() -> isize) -> Result<usize, Interrupted> {
     }
 }
 
+/// Unwinds what runs here, as [`resume_unwind`]; `what` is what cannot be done with `panic = "abort"`.
+pub(crate) fn raise(payload: Box<dyn Any + Send>, what: &str) -> ! {
+    if cfg!(panic = "abort") {
+        eprintln!("haft: {what}, which panic = \"abort\" makes impossible");
+        std::process::abort();
+    }
+    resume_unwind(payload)
+}
+
 /// Unwinds the task, unless the thread is panicking: a second panic in a destructor would end the
 /// process.
 pub(crate) fn raise_cancelled() {
     if !std::thread::panicking() {
-        resume_unwind(Box::new(Cancelled(())));
+        raise(Box::new(Cancelled(())), "a cancelled task is to be unwound");
     }
     // The panic may be that of another task, which waits in a destructor. It has to go on, or a
     // loop of cancelled waits here would keep it from that for ever.
