@@ -74,6 +74,8 @@ pub mod signal;
 mod simulation;
 pub mod sync;
 mod task;
+#[cfg(feature = "tracing")]
+pub mod tracing;
 mod wait;
 
 /// What the streams of [`net`], [`fs`] and [`process`] read into.
