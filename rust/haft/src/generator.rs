@@ -14,6 +14,17 @@ impl<T: 'static> Effect for Give<T> {
 
 /// By which the function of a [`Generator`] hands out its elements, also from functions that it
 /// calls.
+///
+/// ```
+/// fn count_down(from: u32, out: haft::Yielder<u32>) {
+///     (0..from).rev().for_each(|number| out.give(number));
+/// }
+/// let numbers = haft::Generator::new(|out| {
+///     count_down(2, out);
+///     count_down(3, out);
+/// });
+/// assert_eq!(numbers.collect::<Vec<_>>(), [1, 0, 2, 1, 0]);
+/// ```
 pub struct Yielder<T>(PhantomData<fn(T)>);
 
 impl<T: 'static> Yielder<T> {
@@ -23,6 +34,14 @@ impl<T: 'static> Yielder<T> {
     ///
     /// # Panics
     /// Outside of a generator of this type; and where the generator is dropped.
+    ///
+    /// ```
+    /// let mut words = haft::Generator::new(|out| {
+    ///     out.give("one");
+    ///     out.give("two");
+    /// });
+    /// assert_eq!(words.next(), Some("one"));
+    /// ```
     #[inline(always)]
     pub fn give(self, element: T) {
         perform(Give(element));
@@ -73,6 +92,11 @@ impl<T: 'static> Generator<T> {
     ///
     /// # Panics
     /// If there is no memory for a stack.
+    ///
+    /// ```
+    /// let squares = haft::Generator::new(|out| (1_u64..).for_each(|n| out.give(n * n)));
+    /// assert_eq!(squares.take(3).collect::<Vec<_>>(), [1, 4, 9]);
+    /// ```
     pub fn new(body: impl FnOnce(Yielder<T>) + 'static) -> Self {
         Generator {
             computation: Computation::new(|| body(Yielder(PhantomData))),

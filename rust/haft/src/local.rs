@@ -38,6 +38,13 @@ macro_rules! task_local {
 }
 
 /// The key of a task-local value, which [`task_local!`](crate::task_local!) declares.
+///
+/// ```
+/// haft::task_local! { static DEPTH: u32; }
+/// haft::run(|| {
+///     DEPTH.set(1, || assert_eq!(*DEPTH.get().unwrap(), 1));
+/// });
+/// ```
 pub struct LocalKey<T> {
     /// Its address is what it is known by.
     _place: u8,
@@ -130,6 +137,16 @@ impl<T: Send + Sync + 'static> LocalKey<T> {
     ///
     /// # Panics
     /// Outside of a run.
+    ///
+    /// ```
+    /// haft::task_local! { static DEPTH: u32; }
+    /// haft::run(|| {
+    ///     DEPTH.set(1, || {
+    ///         DEPTH.set(2, || DEPTH.with(|depth| assert_eq!(*depth, 2)));
+    ///         DEPTH.with(|depth| assert_eq!(*depth, 1));
+    ///     });
+    /// });
+    /// ```
     pub fn set<R>(&'static self, value: T, body: impl FnOnce() -> R) -> R {
         // SAFETY: any thread may call it.
         let is_outside = unsafe { sys::haft_rust_self() }.is_null();
@@ -149,12 +166,26 @@ impl<T: Send + Sync + 'static> LocalKey<T> {
     ///
     /// # Panics
     /// If it has none.
+    ///
+    /// ```
+    /// haft::task_local! { static DEPTH: u32; }
+    /// haft::run(|| {
+    ///     assert_eq!(DEPTH.set(41, || DEPTH.with(|depth| depth + 1)), 42);
+    /// });
+    /// ```
     pub fn with<R>(&'static self, function: impl FnOnce(&T) -> R) -> R {
         let value = self.get().expect("the task-local value is not set");
         function(&value)
     }
 
     /// The value of the current task, if it has one.
+    ///
+    /// ```
+    /// haft::task_local! { static DEPTH: u32; }
+    /// haft::run(|| {
+    ///     assert!(DEPTH.get().is_none());
+    /// });
+    /// ```
     pub fn get(&'static self) -> Option<Arc<T>> {
         let mut list = current();
         while let Some(entry) = list {
