@@ -51,6 +51,65 @@ for expected in haft/examples/*.expected tests/examples/*.expected; do
   *) "$CARGO_TARGET_DIR/debug/examples/$name" | diff "$expected" - ;;
   esac
 done
+# Two versions in one program would be two copies of what there is once in a process: cargo refuses them.
+two=$HAFT_BUILD_DIR/cargo-two
+mkdir -p "$two/older/src" "$two/both/src"
+: >"$two/older/src/lib.rs"
+: >"$two/both/src/lib.rs"
+echo 'fn main() {}' >"$two/older/build.rs"
+cat >"$two/older/Cargo.toml" <<'end'
+[package]
+name = "haft-sys"
+version = "0.2.0"
+links = "haft"
+end
+cat >"$two/both/Cargo.toml" <<end
+[package]
+name = "both"
+version = "0.0.0"
+[workspace]
+[dependencies]
+haft = { path = "$PWD/haft" }
+older = { package = "haft-sys", path = "../older" }
+end
+if (cd "$two/both" && cargo metadata --offline --format-version 1 >/dev/null 2>"$two/said") ||
+  ! grep -q 'haft-sys. links to the native library .haft., but it conflicts' "$two/said"; then
+  echo 'two versions of the library in one program are not refused:'
+  cat "$two/said"
+  exit 1
+fi
+
+# Other ways to compile it: the oldest compiler (rust-version in Cargo.toml), and panics that abort, where
+# only what has to be unwound ends the process.
+oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+if [ "${HAFT_CAMPAIGN:-}" = long ]; then
+  if cargo "+$oldest" --version >/dev/null 2>&1; then
+    CARGO_TARGET_DIR=$HAFT_BUILD_DIR/cargo-oldest \
+      cargo "+$oldest" check --quiet --locked $offline -p haft --examples
+  fi
+  CARGO_PROFILE_DEV_PANIC=abort
+  export CARGO_PROFILE_DEV_PANIC
+  cargo build --quiet --locked $offline -p haft --examples
+  for name in chat generator; do
+    "$CARGO_TARGET_DIR/debug/examples/$name" | diff "haft/examples/$name.expected" -
+  done
+  said=$("$CARGO_TARGET_DIR/debug/examples/transaction" 2>&1 || true)
+  case $said in
+  *'panic = "abort" makes impossible'*) ;;
+  *)
+    echo "with panic = abort a computation is to be unwound, and nothing says so: $said"
+    exit 1
+    ;;
+  esac
+  unset CARGO_PROFILE_DEV_PANIC
+fi
+# The other architecture, in an emulator; without the tests that start processes of their own machine.
+if [ -n "${HAFT_RUST_AARCH64-}" ]; then
+  CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu' \
+    cargo test --quiet --locked $offline --target aarch64-unknown-linux-gnu -p haft --tests
+fi
 # The newest versions of larger crates take minutes to build.
 if [ -n "${HAFT_RUST_CRATES-}" ]; then
   (cd crates && CARGO_TARGET_DIR=$HAFT_BUILD_DIR/cargo-crates cargo test --quiet)

@@ -42,8 +42,8 @@
 //!   computation has. A frame of either is left in no other way: who leaks a [`Computation`] leaks its stack with all
 //!   that lies there, and as its body is `'static`, nothing outside of that stack is borrowed.
 //!
-//! `panic = "abort"` ends the process at the first cancel that reaches a task, and at the first
-//! computation that is dropped before its end.
+//! `panic = "abort"` ends the process, with a message, at the first cancel that reaches a task, and
+//! at the first computation that is dropped before its end.
 
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
