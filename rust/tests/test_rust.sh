@@ -93,7 +93,7 @@ if [ -n "${HAFT_RUST_ALL-}" ]; then
   done
   said=$("$aborting/debug/examples/transaction" 2>&1 || true)
   case $said in
-  *'panic = "abort" makes impossible'*) ;;
+  *'panic = "abort" makes it impossible'*) ;;
   *)
     echo "with panic = abort a computation is to be unwound, and nothing says so: $said"
     exit 1

@@ -16,7 +16,7 @@
 //! A computation that has ended suspends its fiber a last time, with a word that is no slot: the
 //! fiber runs the next computation of its thread then.
 
-use crate::wait::raise;
+use crate::wait::{drop_quietly, must_unwind};
 use haft_sys as sys;
 use haft_sys::hot::Found;
 use std::any::{Any, TypeId, type_name};
@@ -273,7 +273,7 @@ pub fn perform<E: Effect>(effect: E) -> E::Output {
 #[cold]
 fn not_answered<T>(answer: Answer<T>) -> T {
     match answer {
-        Answer::Raise(payload) => raise(payload, "a computation that waits is to be unwound"),
+        Answer::Raise(payload) => resume_unwind(payload),
         _ => unreachable!("a computation is resumed with an answer"),
     }
 }
@@ -672,6 +672,7 @@ impl<E: Effect, R> Fiber<E, R> {
 
     #[cold]
     fn unwind(&self) {
+        must_unwind("a computation that waits is dropped");
         while self.state.get() == State::Suspended {
             let raise = Answer::Raise(Box::new(Discontinued(())));
             // What ends the body is nobody's any more; a panic has been reported by the panic hook.
@@ -679,14 +680,6 @@ impl<E: Effect, R> Fiber<E, R> {
             let outcome = catch_unwind(AssertUnwindSafe(|| drop(self.resume(raise))));
             outcome.unwrap_or_else(drop_quietly);
         }
-    }
-}
-
-/// Drops the payload of a panic. A payload may panic itself when it is dropped: nobody may be left
-/// by that who has promised to end a computation first.
-fn drop_quietly(payload: Payload) {
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(another);
     }
 }
 

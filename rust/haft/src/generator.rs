@@ -14,17 +14,6 @@ impl<T: 'static> Effect for Give<T> {
 
 /// By which the function of a [`Generator`] hands out its elements, also from functions that it
 /// calls.
-///
-/// ```
-/// fn count_down(from: u32, out: haft::Yielder<u32>) {
-///     (0..from).rev().for_each(|number| out.give(number));
-/// }
-/// let numbers = haft::Generator::new(|out| {
-///     count_down(2, out);
-///     count_down(3, out);
-/// });
-/// assert_eq!(numbers.collect::<Vec<_>>(), [1, 0, 2, 1, 0]);
-/// ```
 pub struct Yielder<T>(PhantomData<fn(T)>);
 
 impl<T: 'static> Yielder<T> {

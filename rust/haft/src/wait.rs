@@ -51,20 +51,28 @@ pub(crate) fn wait(call: impl FnOnce() -> isize) -> Result<usize, Interrupted> {
     }
 }
 
-/// Unwinds what runs here, as [`resume_unwind`]; `what` is what cannot be done with `panic = "abort"`.
-pub(crate) fn raise(payload: Box<dyn Any + Send>, what: &str) -> ! {
+/// Where a stack is to be unwound: says why that ends the process with `panic = "abort"`.
+pub(crate) fn must_unwind(what: &str) {
     if cfg!(panic = "abort") {
-        eprintln!("haft: {what}, which panic = \"abort\" makes impossible");
+        eprintln!("haft: {what}, and panic = \"abort\" makes it impossible to unwind it");
         std::process::abort();
     }
-    resume_unwind(payload)
+}
+
+/// Drops the payload of a panic. A payload may panic itself when it is dropped: no frame may be left
+/// by that which has promised to end a computation first.
+pub(crate) fn drop_quietly(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
+    }
 }
 
 /// Unwinds the task, unless the thread is panicking: a second panic in a destructor would end the
 /// process.
 pub(crate) fn raise_cancelled() {
     if !std::thread::panicking() {
-        raise(Box::new(Cancelled(())), "a cancelled task is to be unwound");
+        must_unwind("a task is cancelled");
+        resume_unwind(Box::new(Cancelled(())));
     }
     // The panic may be that of another task, which waits in a destructor. It has to go on, or a
     // loop of cancelled waits here would keep it from that for ever.
