@@ -672,11 +672,11 @@ impl<E: Effect, R> Fiber<E, R> {
 
     #[cold]
     fn unwind(&self) {
-        must_unwind("a computation that waits is dropped");
         while self.state.get() == State::Suspended {
             let raise = Answer::Raise(Box::new(Discontinued(())));
             // What ends the body is nobody's any more; a panic has been reported by the panic hook.
             // If the body performs the effect again while it is unwound, that raises, too.
+            must_unwind("a computation that waits is dropped");
             let outcome = catch_unwind(AssertUnwindSafe(|| drop(self.resume(raise))));
             outcome.unwrap_or_else(drop_quietly);
         }
