@@ -20,11 +20,9 @@ int hafti_http_message_fail(hafti_http_message_t *message, int code) {
 
 /* What is left of the time for the body. The time in which nobody reads does not count: so a handler may be slow. */
 static int64_t deadline_of(const hafti_http_message_t *message, int64_t now) {
-    uint64_t seconds = message->got / message->limits->least_rate;
-    int64_t left = message->limits->body_time - message->waited;
-    if (message->limits->body_time == HAFT_IO_FOREVER || seconds > (uint64_t)INT32_MAX)
-        return HAFT_IO_FOREVER;
-    return now + left + (int64_t)seconds * HAFT_IO_SECOND;
+    int64_t granted = hafti_http_granted(message->limits, message->got);
+    return hafti_http_deadline(hafti_http_deadline(now, granted),
+                               message->limits->body_time - message->waited);
 }
 
 static ssize_t fill(hafti_http_message_t *message) {
@@ -109,6 +107,8 @@ ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffe
         return message->error;
     if (message->is_complete || size == 0)
         return 0;
+    if (buffer == NULL)
+        return -EFAULT;
     if (message->body == HAFTI_HTTP_CHUNKED)
         return read_chunked(message, buffer, size);
     if (message->body == HAFTI_HTTP_UNTIL_CLOSE)
@@ -162,7 +162,7 @@ static ssize_t read_all_sized(hafti_http_message_t *message, char **body) {
         return message->error;
     if (message->left + message->got > message->limit)
         return hafti_http_message_fail(message, -EMSGSIZE);
-    *body = hafti_http_allocate(message, size + 1);
+    *body = size != SIZE_MAX ? hafti_http_allocate(message, size + 1) : NULL;
     if (*body == NULL)
         return -ENOMEM;
     do {

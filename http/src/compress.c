@@ -39,7 +39,7 @@ void hafti_http_list_codings(char into[HAFTI_HTTP_CODINGS]) {
 }
 
 void haft_http_set_compression(haft_http_server_t *server, const haft_http_compression_t *options) {
-    server->compression = *options;
+    server->compression = options != NULL ? *options : (haft_http_compression_t){0};
 }
 
 void haft_http_do_not_compress(haft_http_request_t *request) {

@@ -148,6 +148,7 @@ static int show_tasks(haft_http_request_t *request, void *unused) {
     if (code != 0)
         return code;
     off_t size = lseek(text, 0, SEEK_END);
+    haft_http_do_not_compress(request); /* its bytes are a file's */
     code = haft_http_set_header(request, "Cache-Control", "no-store");
     code = code == 0 ? haft_http_begin(request, 200, "text/plain; charset=utf-8", (uint64_t)size)
                      : code;

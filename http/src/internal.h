@@ -193,15 +193,23 @@ static inline bool hafti_http_is_1_0(const hafti_http_message_t *message) {
 void *hafti_http_allocate(hafti_http_message_t *message, size_t size);
 char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t size);
 
-/* A time from now on; HAFT_IO_FOREVER has no end. */
+/* A time from now on; what is beyond all times has no end. */
 static inline int64_t hafti_http_deadline(int64_t now, int64_t time) {
-    return time == HAFT_IO_FOREVER ? time : now + time;
+    return time < HAFT_IO_FOREVER - now ? now + time : HAFT_IO_FOREVER;
+}
+/* What the least rate grants for so many bytes. */
+static inline int64_t hafti_http_granted(const haft_http_limits_t *limits, uint64_t size) {
+    uint64_t seconds = size / limits->least_rate, most = HAFT_IO_FOREVER / HAFT_IO_SECOND;
+    return seconds < most ? (int64_t)seconds * HAFT_IO_SECOND : HAFT_IO_FOREVER;
 }
 
 /* ---- text.c --------------------------------------------------------------------------------- */
 
 bool hafti_http_is_token(const char *text, size_t size);
 bool hafti_http_is_value(const char *text, size_t size); /* of a field */
+/* The same of what a program gives, which may be NULL. */
+bool hafti_http_is_given_token(const char *text);
+bool hafti_http_is_given_value(const char *text);
 bool hafti_http_is_target(hafti_http_text_t text);
 /* A host, with or without a port (RFC 3986, 3.2.2): whether its bytes are of those. */
 bool hafti_http_is_authority(hafti_http_text_t text);

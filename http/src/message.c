@@ -134,7 +134,7 @@ bool hafti_http_message_is_kept(const hafti_http_message_t *message) {
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name) {
     hafti_http_text_t value, further;
     size_t from = 0;
-    if (!hafti_http_message_field(message, name, &from, &value))
+    if (name == NULL || !hafti_http_message_field(message, name, &from, &value))
         return NULL;
     const char *divider = strcasecmp(name, "Cookie") == 0 ? "; " : ", "; /* 9113, 8.2.3 */
     char *all = hafti_http_copy(message, value.bytes, value.size);

@@ -299,6 +299,8 @@ ssize_t haft_http_multipart_read(haft_http_multipart_t *multipart, void *buffer,
     int code = multipart->request->message.error;
     if (code != 0 || !multipart->in_part || size == 0)
         return code;
+    if (buffer == NULL)
+        return -EFAULT;
     code = multipart->known == 0 ? know(multipart) : 0;
     if (code != 0)
         return code;
@@ -407,7 +409,7 @@ int haft_http_multipart_store(haft_http_multipart_t *multipart, const char *fold
 
 const char *haft_http_multipart_header(haft_http_multipart_t *multipart, const char *name) {
     hafti_http_text_t value;
-    if (find_field(multipart, name, &value) != 1)
+    if (name == NULL || find_field(multipart, name, &value) != 1)
         return NULL;
     return hafti_http_copy(&multipart->request->message, value.bytes, value.size);
 }

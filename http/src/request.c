@@ -18,7 +18,7 @@ const char *haft_http_version(const haft_http_request_t *request) {
 }
 
 const char *haft_http_path(haft_http_request_t *request, const char *name) {
-    for (size_t i = 0; i < request->match.count; i++) {
+    for (size_t i = 0; i < request->match.count && name != NULL; i++) {
         hafti_http_text_t text = request->match.captures[i].text;
         if (strcmp(request->match.captures[i].name, name) != 0)
             continue;
@@ -55,8 +55,8 @@ bool haft_http_header_at(haft_http_request_t *request, size_t number, const char
 /* 6265, 4.2.1; a browser that has several of a name sends the most specific one first. */
 const char *haft_http_cookie(haft_http_request_t *request, const char *name) {
     hafti_http_text_t list, pair;
-    size_t from = 0, size = strlen(name);
-    while (hafti_http_message_field(&request->message, "Cookie", &from, &list))
+    size_t from = 0, size = name != NULL ? strlen(name) : 0;
+    while (size != 0 && hafti_http_message_field(&request->message, "Cookie", &from, &list))
         while (hafti_http_next_part(&list, ';', &pair))
             if (pair.size > size && pair.bytes[size] == '=' && memcmp(pair.bytes, name, size) == 0)
                 return hafti_http_copy(&request->message, pair.bytes + size + 1,
@@ -106,7 +106,7 @@ const char *haft_http_form(haft_http_request_t *request, const char *name) {
 
 const char *haft_http_trailer(haft_http_request_t *request, const char *name) {
     const hafti_http_message_t *message = &request->message;
-    if (!message->is_complete)
+    if (!message->is_complete || name == NULL)
         return NULL;
     for (size_t at = 0; at < message->trailers_size;) {
         const char *found = message->trailers + at, *value = found + strlen(found) + 1;
@@ -118,6 +118,6 @@ const char *haft_http_trailer(haft_http_request_t *request, const char *name) {
 }
 
 void haft_http_note_failure(haft_http_request_t *request, const char *text) {
-    if (!request->answer.failed)
+    if (!request->answer.failed && text != NULL)
         request->failure = hafti_http_copy(&request->message, text, strlen(text));
 }

@@ -108,8 +108,8 @@ static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added) {
 int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
                           const hafti_http_entry_t *entry) {
     hafti_http_text_t rest = {path + 1, *path != '\0' ? strlen(path) - 1 : 0}, part;
-    if (*path != '/' || !is_pattern(rest) ||
-        !hafti_http_is_token(entry->method, strlen(entry->method)) || entry->handler == NULL)
+    if (*path != '/' || !is_pattern(rest) || !hafti_http_is_given_token(entry->method) ||
+        entry->handler == NULL)
         return -EINVAL;
     if (*routes == NULL && (*routes = node_new("", 0)) == NULL)
         return -ENOMEM;

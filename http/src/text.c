@@ -44,6 +44,14 @@ bool hafti_http_is_value(const char *text, size_t size) {
     return are_all(text, size, VALUE);
 }
 
+bool hafti_http_is_given_token(const char *text) {
+    return text != NULL && hafti_http_is_token(text, strlen(text));
+}
+
+bool hafti_http_is_given_value(const char *text) {
+    return text != NULL && hafti_http_is_value(text, strlen(text));
+}
+
 bool hafti_http_is_target(hafti_http_text_t text) {
     return are_all(text.bytes, text.size, TARGET);
 }
@@ -139,7 +147,7 @@ static bool is_name(hafti_http_message_t *message, hafti_http_text_t text, const
 const char *hafti_http_parameter(hafti_http_message_t *message, const char *bytes, size_t size,
                                  const char *name) {
     hafti_http_text_t list = {bytes, size}, pair;
-    while (hafti_http_next_part(&list, '&', &pair)) {
+    while (name != NULL && hafti_http_next_part(&list, '&', &pair)) {
         const char *equals = memchr(pair.bytes, '=', pair.size);
         size_t name_size = equals != NULL ? (size_t)(equals - pair.bytes) : pair.size;
         if (!is_name(message, (hafti_http_text_t){pair.bytes, name_size}, name))
