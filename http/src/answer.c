@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers. What is written is gathered in a block, and sent when that is full, by haft_http_flush, or by the connection,
- * together with the wait for its next request. What a user gives for the head is checked, so that no value
- * begins another line, or another answer.
+ * Answers. What is written is gathered in a block, and sent when that is full, by haft_http_flush,
+ * or by the connection, together with the wait for its next request. What a user gives for the head
+ * is checked, so that no value begins another line, or another answer.
  */
-#include "codings.h"
+#include "internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -153,7 +153,8 @@ char *hafti_http_put_number(char *to, uint64_t number, unsigned base) {
     return put(to, first, (size_t)(digits + sizeof digits - first));
 }
 
-/* What the connection does next. Of HTTP/1.1 it is kept unless one says otherwise, of 1.0 closed. */
+/* What the connection does next. Of HTTP/1.1 it is kept unless one says otherwise, of 1.0
+   closed. */
 static char *put_connection(char *to, const haft_http_request_t *request) {
     if (!request->keeps)
         return put_text(to, "Connection: close\r\n");
@@ -296,7 +297,7 @@ int haft_http_set_cookie(haft_http_request_t *request, const char *name, const c
                    options->for_scripts ? "" : "; HttpOnly", options->for_http ? "" : "; Secure",
                    options->same_site != NULL ? options->same_site : "Lax") +
                1;
-        if (pass == 0 && (line = haft_http_allocate(request, (size_t)size)) == NULL)
+        if (pass == 0 && (line = hafti_http_allocate(&request->message, (size_t)size)) == NULL)
             return -ENOMEM;
     }
     return haft_http_set_header(request, "Set-Cookie", line);
@@ -453,7 +454,7 @@ int haft_http_answer_format(haft_http_request_t *request, int status, const char
     if (size < 0)
         return -EINVAL;
     if ((size_t)size >= sizeof text) {
-        if ((all = haft_http_allocate(request, (size_t)size + 1)) == NULL)
+        if ((all = hafti_http_allocate(&request->message, (size_t)size + 1)) == NULL)
             return -ENOMEM;
         va_start(arguments, format);
         vsnprintf(all, (size_t)size + 1, format, arguments);
@@ -497,6 +498,11 @@ int hafti_http_answer_complete(haft_http_request_t *request) {
     if (code == 0 && (code = request->framing->end(request)) != 0)
         fail(request, code);
     return code;
+}
+
+void haft_http_note_failure(haft_http_request_t *request, const char *text) {
+    if (!request->answer.failed && text != NULL)
+        request->failure = hafti_http_copy(&request->message, text, strlen(text));
 }
 
 /* Once, before the first read of a body whose sender waits for it; not where it has begun to

@@ -298,9 +298,9 @@ static bool serve_request(connection_t *connection) {
 
 /* ---- The connection ---- */
 
-/* Says that nothing more comes, and reads what the client has sent meanwhile, or is sending: if that
-   were left, the kernel would reset the connection, and the client might never see the end of what
-   it has not read yet (9112, 9.6). */
+/* Says that nothing more comes, and reads what the client has sent meanwhile, or is sending: if
+   that were left, the kernel would reset the connection, and the client might never see the end of
+   what it has not read yet (9112, 9.6). */
 static void linger(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     int64_t deadline = haft_io_now() + HAFT_IO_SECOND;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that lives as long as a message: what its block has left behind the head, and then pieces of malloc(3). */
-#include "internal.h"
+/* Memory that lives as long as a message: what its block has left behind the head, and then
+   pieces of malloc(3). */
+#include "message.h"
 
 #include <stdalign.h>
 #include <stdlib.h>

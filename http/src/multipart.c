@@ -5,8 +5,9 @@
  *     --boundary CRLF  field CRLF ... CRLF  bytes CRLF --boundary CRLF  ... CRLF --boundary-- CRLF
  *
  * A part ends before CRLF "--" boundary, the delimiter. The window, bytes[at] to bytes[end], is
- * what has been read of the body and not given to anybody; it begins with a CRLF of our own, so that
- * the first delimiter is one like the others. `known` bytes of it are known to belong to the part.
+ * what has been read of the body and not given to anybody; it begins with a CRLF of our own, so
+ * that the first delimiter is one like the others. `known` bytes of it are known to belong to the
+ * part.
  *
  * What two readers could read in two ways is an error, and the status of the request is 400: text
  * before the first delimiter or behind the last, spaces behind one, folded fields, bytes that no

@@ -119,12 +119,6 @@ void hafti_http_log(const haft_http_server_t *server, const char *format, ...) {
 
 /* ---- Routes ---- */
 
-haft_http_server_t *hafti_http_root_of(haft_http_server_t *server) {
-    while (server->parent != NULL)
-        server = server->parent;
-    return server;
-}
-
 static char *joined(const char *prefix, const char *path) {
     char *text = NULL;
     return asprintf(&text, "%s%s", prefix != NULL ? prefix : "", path) >= 0 ? text : NULL;

@@ -167,7 +167,8 @@ static inline ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *in
 
 enum { MOST_FIELDS = 20 };
 
-/* Asks, with `fields` as "name: value\n" each, among which is all but the method where `path` is NULL; a body of `size` bytes, and a trailer behind it. */
+/* Asks, with `fields` as "name: value\n" each, among which is all but the method where `path` is
+   NULL; a body of `size` bytes, and a trailer behind it. */
 static inline int32_t ask_with(client_t *client, const char *method, const char *path,
                                const char *fields, const char *body, size_t size,
                                const char *trailer) {

@@ -731,8 +731,8 @@ static bool (*const floods[])(client_t *client, int i) = {
     flood_priorities, flood_window_updates, reset_rapidly,    make_resets,
 };
 
-/* Answers of the server need not be read for that; each connection ends with a GOAWAY that says why,
-   where it still gets through. */
+/* Answers of the server need not be read for that; each connection ends with a GOAWAY that says
+   why, where it still gets through. */
 static void *bound_floods(void *unused) {
     client_t client;
     start_server(server);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every limit of a server at its last good value and the next, times without end, and nonsense that a
- * program gives to the functions of haft/http.h: an error, and nothing else.
+ * Every limit of a server at its last good value and the next, times without end, and nonsense that
+ * a program gives to the functions of haft/http.h: an error, and nothing else.
  */
 #include "check_http.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of HTTP/1.1 and HTTP/2 under random cancels, resets and shutdowns. Each has a number, and
- * its answer says that number and repeats its body. What must hold: an answer is that of its own
- * request; a handler is called at most once for a number; and unless its client gave up, a request
- * whose handler was called gets its whole answer, also when the server was told to stop meanwhile.
+ * Requests of HTTP/1.1 and HTTP/2 under random cancels, resets and shutdowns. Each has a number,
+ * and its answer says that number and repeats its body. What must hold: an answer is that of its
+ * own request; a handler is called at most once for a number; and unless its client gave up, a
+ * request whose handler was called gets its whole answer, also when the server was told to stop
+ * meanwhile.
  *
  * On one thread and on two, as many requests on each as HAFT_HTTP_SOAK_REQUESTS says, else a few
  * thousand; HAFT_IO_SEED is the seed.

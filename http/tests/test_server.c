@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server does with what is well-formed: routes, bodies, answers, failures, limits of time, its end. Each case runs
-   over the simulated network, whose time is virtual, and where it needs no virtual time, over sockets. */
+/* What a server does with what is well-formed: routes, bodies, answers, failures, limits of
+   time, its end. Each case runs over the simulated network, whose time is virtual, and where it
+   needs no virtual time, over sockets. */
 #include "check_http.h"
 
 static haft_http_server_t *server;

@@ -92,9 +92,9 @@ typedef struct haft_http_limits {
     int64_t grace;       /* for requests that have come when the server is told to stop (10 s) */
 } haft_http_limits_t;
 
-/* Sets all limits; 0 means the default, as does NULL, and HAFT_IO_FOREVER is a time without end. Call
-   this before the server serves. -EINVAL: a limit is negative, or beyond its maximum, or the request
-   line's is beyond the head's; then nothing has changed. */
+/* Sets all limits; 0 means the default, as does NULL, and HAFT_IO_FOREVER is a time without end.
+   Call this before the server serves. -EINVAL: a limit is negative, or beyond its maximum, or the
+   request line's is beyond the head's; then nothing has changed. */
 int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits);
 
 /*
