@@ -99,8 +99,8 @@ static int put_field(head_t *head, const char *name, const char *value) {
 }
 
 bool hafti_http_is_askable(const haft_http_header_t *field) {
-    return !is_ours(field->name) && hafti_http_is_token(field->name, strlen(field->name)) &&
-           hafti_http_is_value(field->value, strlen(field->value));
+    return hafti_http_is_given_token(field->name) && !is_ours(field->name) &&
+           hafti_http_is_given_value(field->value);
 }
 
 bool hafti_http_is_kept_back(const asking_t *asking, const char *name) {
@@ -191,7 +191,9 @@ static int write_produced(hafti_http_stream_t *stream, const haft_http_question_
     char piece[4096];
     for (;;) {
         ssize_t size = question->produce(question->argument, piece, sizeof piece);
-        int code = size >= 0 ? write_chunk(stream, piece, size) : (int)size;
+        int code = size > (ssize_t)sizeof piece ? -EINVAL
+                   : size >= 0                  ? write_chunk(stream, piece, size)
+                                                : (int)size;
         if (code != 0 || size == 0)
             return code;
     }
@@ -415,9 +417,19 @@ static const char *method_of(const haft_http_question_t *question) {
     return question->method != NULL ? question->method : has_body ? "POST" : "GET";
 }
 
+static bool is_question(const haft_http_question_t *question) {
+    for (size_t i = 0; i < question->header_count; i++)
+        if (question->headers == NULL || !hafti_http_is_askable(&question->headers[i]))
+            return false;
+    return question->url != NULL &&
+           (question->method == NULL || hafti_http_is_given_token(question->method));
+}
+
 int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *question,
                         const char *lines, haft_http_reply_t **result) {
     *result = NULL;
+    if (!is_question(question))
+        return -EINVAL;
     __attribute__((cleanup(free_text)))
     asking_t asking = {.question = question,
                        .method = method_of(question),
@@ -465,8 +477,9 @@ static bool is_hidden(const haft_http_reply_t *reply, const char *name, size_t s
 }
 
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name) {
-    return is_hidden(reply, name, strlen(name)) ? NULL
-                                                : hafti_http_message_header(&reply->message, name);
+    return name == NULL || is_hidden(reply, name, strlen(name))
+               ? NULL
+               : hafti_http_message_header(&reply->message, name);
 }
 
 bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const char **name,

@@ -247,10 +247,10 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
         return flush_last(request, connection) && request->keeps && !connection->lingers;
     atomic_store(&connection->link.idle, true);
     if (atomic_load(&connection->server->stopping)) {
-        haft_http_flush(request);
+        flush_last(request, connection);
         return false;
     }
-    int64_t deadline = haft_io_now() + request->message.limits->idle_time;
+    int64_t deadline = hafti_http_deadline(haft_io_now(), request->message.limits->idle_time);
     const char *block = answer->block;
     answer->block = NULL;
     hafti_http_message_end(&request->message);
@@ -298,11 +298,14 @@ static bool serve_request(connection_t *connection) {
 
 /* ---- The connection ---- */
 
-/* What the client has sent behind a request that was refused, or is sending: if it were not read, the kernel would reset
-   the connection, and the client might never see the answer (9112, 9.6). */
+/* Says that nothing more comes, and reads what the client has sent meanwhile, or is sending: if
+   that were left, the kernel would reset the connection, and the client might never see the end of
+   what it has not read yet (9112, 9.6). */
 static void linger(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     int64_t deadline = haft_io_now() + HAFT_IO_SECOND;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, deadline);
     if (stream->operations->shutdown(stream, SHUT_WR) != 0)
         return;
     while (hafti_http_stream_fill(stream, deadline) > 0)
@@ -322,19 +325,13 @@ static bool wait_for_first(connection_t *connection) {
         hafti_http_read_proxy_header(connection->server, &connection->stream) != 0)
         return false;
     if (connection->server->tls != NULL &&
-        hafti_http_stream_agree(&connection->stream, haft_io_now() + limits->head_time) != 0)
+        hafti_http_stream_agree(&connection->stream,
+                                hafti_http_deadline(haft_io_now(), limits->head_time)) != 0)
         return false;
     int64_t deadline = atomic_load(&connection->server->stopping)
                            ? hafti_http_fresh_until()
-                           : haft_io_now() + limits->idle_time;
+                           : hafti_http_deadline(haft_io_now(), limits->idle_time);
     return has_come(connection, hafti_http_stream_fill(&connection->stream, deadline));
-}
-
-/* Over TLS, clients are told that nothing is missing. */
-static void say_end(hafti_http_stream_t *stream) {
-    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
-    haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_SECOND);
-    stream->operations->shutdown(stream, SHUT_WR);
 }
 
 void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, bool is_announced) {
@@ -352,8 +349,6 @@ void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, boo
         goes_on = serve_http2(&connection, false);
     while (goes_on)
         goes_on = serve_request(&connection);
-    if (connection.lingers)
+    if (connection.lingers || connection.is_over)
         linger(&connection);
-    else if (connection.is_over && connection.stream.tls != NULL)
-        say_end(&connection.stream);
 }

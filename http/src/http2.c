@@ -261,6 +261,7 @@ int hafti_http2_await_head(hafti_http2_stream_t *stream) {
 static void withdraw(hafti_http2_stream_t *const *writing) {
     hafti_http2_stream_t *stream = *writing;
     hafti_http2_lock(stream->connection);
+    stream->ends &= stream->out_size == 0; /* what lacks bytes must not seem whole */
     stream->out = NULL;
     stream->out_size = 0;
     hafti_http2_unlock(stream->connection);

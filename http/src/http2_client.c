@@ -388,7 +388,9 @@ static int write_produced(hafti_http_stream_t *bytes, const haft_http_question_t
     char piece[4096];
     for (;;) {
         ssize_t size = question->produce(question->argument, piece, sizeof piece);
-        int code = size > 0 ? bytes->operations->write_all(bytes, piece, (size_t)size) : (int)size;
+        int code = size > (ssize_t)sizeof piece ? -EINVAL
+                   : size > 0 ? bytes->operations->write_all(bytes, piece, (size_t)size)
+                              : (int)size;
         if (code != 0 || size == 0)
             return code;
     }
@@ -407,9 +409,19 @@ static int write_body(const hafti_http_asking_t *asking, hafti_http2_stream_t *s
     return code == 0 ? bytes->operations->shutdown(bytes, SHUT_WR) : code;
 }
 
+/* As much as one of HTTP/1.1 would have. */
+static size_t size_of_head(const haft_http_question_t *question, const haft_http_reply_t *reply) {
+    size_t size = reply->url.target.size + reply->url.authority.size;
+    for (size_t i = 0; i < question->header_count; i++)
+        size += strlen(question->headers[i].name) + strlen(question->headers[i].value) + 4;
+    return size;
+}
+
 static int write_question(const hafti_http_asking_t *asking, haft_http_reply_t *reply) {
     hafti_http_text_t target = reply->url.target, authority = reply->url.authority;
     bool has_slash = target.size != 0 && *target.bytes == '/';
+    if (size_of_head(asking->question, reply) > HAFT_IO_LENT_SIZE)
+        return -EMSGSIZE;
     nghttp2_nv fields[OWN_FIELDS + asking->question->header_count];
     char path[target.size + 2];
     char codings[HAFTI_HTTP_CODINGS];

@@ -66,8 +66,12 @@ static void set_default_time(int64_t *limit, int64_t seconds) {
 }
 
 int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits) {
+    static const haft_http_limits_t defaults = {0};
+    if (limits == NULL)
+        limits = &defaults;
+    size_t head = limits->head != 0 ? limits->head : HAFTI_HTTP_HEAD;
     if (limits->head > HAFTI_HTTP_HEAD || limits->fields > HAFTI_HTTP_FIELDS ||
-        limits->request_line > HAFTI_HTTP_HEAD || limits->idle_time < 0 || limits->head_time < 0 ||
+        limits->request_line > head || limits->idle_time < 0 || limits->head_time < 0 ||
         limits->body_time < 0 || limits->write_time < 0 || limits->grace < 0 ||
         limits->events_time < 0 || limits->streams > INT32_MAX)
         return -EINVAL;
@@ -90,7 +94,7 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
     set_default_time(&set->write_time, 30);
     set_default_time(&set->grace, 10);
     set_default_time(&set->events_time, 15);
-    return set->request_line <= set->head ? 0 : -EINVAL;
+    return 0;
 }
 
 void haft_http_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument) {
@@ -115,12 +119,6 @@ void hafti_http_log(const haft_http_server_t *server, const char *format, ...) {
 
 /* ---- Routes ---- */
 
-haft_http_server_t *hafti_http_root_of(haft_http_server_t *server) {
-    while (server->parent != NULL)
-        server = server->parent;
-    return server;
-}
-
 static char *joined(const char *prefix, const char *path) {
     char *text = NULL;
     return asprintf(&text, "%s%s", prefix != NULL ? prefix : "", path) >= 0 ? text : NULL;
@@ -130,6 +128,8 @@ int haft_http_route(haft_http_server_t *server, const char *method, const char *
                     haft_http_handler_t *handler, void *argument) {
     hafti_http_entry_t entry = {
         .method = method, .handler = handler, .argument = argument, .owner = server};
+    if (path == NULL)
+        return -EINVAL;
     if (*path != '/' && !(*path == '\0' && server->parent != NULL))
         return -EINVAL;
     char *whole = joined(server->prefix, path);
@@ -141,6 +141,8 @@ int haft_http_route(haft_http_server_t *server, const char *method, const char *
 }
 
 int haft_http_on_connect(haft_http_server_t *server, haft_http_handler_t *handler, void *argument) {
+    if (handler == NULL)
+        return -EINVAL;
     if (server->connect.handler != NULL)
         return -EEXIST;
     server->connect = (hafti_http_entry_t){
@@ -149,6 +151,8 @@ int haft_http_on_connect(haft_http_server_t *server, haft_http_handler_t *handle
 }
 
 int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
+    if (function == NULL)
+        return -EINVAL;
     hafti_http_around_t *around = malloc(sizeof *around);
     if (around == NULL)
         return -ENOMEM;
@@ -159,7 +163,7 @@ int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void
 
 haft_http_server_t *haft_http_group(haft_http_server_t *server, const char *prefix) {
     haft_http_server_t *group = calloc(1, sizeof *group);
-    char *whole = joined(server->prefix, prefix);
+    char *whole = prefix != NULL ? joined(server->prefix, prefix) : NULL;
     if (group == NULL || whole == NULL) {
         free(group);
         free(whole);
@@ -389,7 +393,8 @@ static void *serve_until_stopped(void *argument) {
     accept_until_stopped(serving);
     atomic_store(&server->stopping, true);
     haft_io_event_set(&server->stop); /* also where it has not been told to */
-    int64_t deadline = haft_io_now() + server->limits.grace, fresh = hafti_http_fresh_until();
+    int64_t deadline = hafti_http_deadline(haft_io_now(), server->limits.grace),
+            fresh = hafti_http_fresh_until();
     shut_idle_connections(server, false);
     if (!have_ended(server, fresh < deadline ? fresh : deadline))
         shut_idle_connections(server, true);

@@ -205,6 +205,26 @@ static void check_refusals(void) {
     haft_http_client_free(distrusting);
 }
 
+/* A question's head has a limit, as over HTTP/1.1. */
+static void check_long_questions(void) {
+    enum { LONG = 1000000, MANY = 10000 };
+    char *url = malloc(LONG + 1);
+    haft_http_header_t *headers = malloc(MANY * sizeof *headers);
+    haft_http_reply_t *reply;
+    CHECK(url != NULL && headers != NULL);
+    int begin = sprintf(url, "https://localhost:%d/", port);
+    for (int i = 0; i < MANY; i++)
+        headers[i] = (haft_http_header_t){"a", "b"};
+    haft_http_question_t question = {.url = url, .headers = headers, .header_count = MANY};
+    CHECK_EQUAL(haft_http_ask(client, &question, &reply), -EMSGSIZE);
+    memset(url + begin, 'a', (size_t)(LONG - begin));
+    url[LONG] = '\0';
+    question.header_count = 0;
+    CHECK_EQUAL(haft_http_ask(client, &question, &reply), -EMSGSIZE);
+    free(headers);
+    free(url);
+}
+
 static void check_clients_certificate(void) {
     char body[100], failure[300];
     haft_http_client_t *asking = haft_http_client_new(&(haft_http_client_options_t){.tls = known});
@@ -276,6 +296,7 @@ BODY(serve_and_ask) {
     check_answers();
     check_sharing();
     check_refusals();
+    check_long_questions();
     check_clients_certificate();
     check_ends();
     check_reload();

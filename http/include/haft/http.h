@@ -92,8 +92,9 @@ typedef struct haft_http_limits {
     int64_t grace;       /* for requests that have come when the server is told to stop (10 s) */
 } haft_http_limits_t;
 
-/* Sets all limits; 0 means the default. Call this before the server serves. -EINVAL: a limit is
-   negative, or beyond its maximum. */
+/* Sets all limits; 0 means the default, as does NULL, and HAFT_IO_FOREVER is a time without end.
+   Call this before the server serves. -EINVAL: a limit is negative, or beyond its maximum, or the
+   request line's is beyond the head's; then nothing has changed. */
 int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits);
 
 /*
@@ -304,8 +305,8 @@ ssize_t haft_http_body(haft_http_request_t *request, char **body);
 /* The first parameter of this name in a body of the type application/x-www-form-urlencoded. The
    first call reads the body. NULL: there is none, or no such body, or the body cannot be read. */
 const char *haft_http_form(haft_http_request_t *request, const char *name);
-/* A field that came behind a chunked body. NULL: there is none, or the body has not been read to
-   its end. */
+/* A field that came behind a chunked body, or over HTTP/2 behind one without Content-Length. NULL:
+   there is none, or the body has not been read to its end. */
 const char *haft_http_trailer(haft_http_request_t *request, const char *name);
 
 /* ---- The answer ----------------------------------------------------------------------------- */
@@ -331,8 +332,9 @@ int haft_http_set_cookie(haft_http_request_t *request, const char *name, const c
 
 /* Answers with a whole body. `type` is the Content-Type; NULL: there is no such field. The body
    is not sent for HEAD, and with a status that has none (204, 304). -EALREADY: the answer has
-   begun; -EINVAL: the status is not in 200 to 599, or the type is no value of a field; or an
-   error of haft_io_write. */
+   begun; -EINVAL: the status is not in 200 to 599, or the type is no value of a field; -EFAULT: the
+   body is NULL, and not empty; -EMSGSIZE: over HTTP/2, the head is larger than 64 KiB; or an error
+   of haft_io_write. */
 int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
                      size_t size);
 /* The same with a text in UTF-8, and with one that is formatted as by printf(3). */
