@@ -319,6 +319,7 @@ struct haft_http_request {
     bool keeps; /* the connection, after this request */
     int64_t begun,
         begun_at; /* by the clock on the wall, and by haft_io_now(); if the server notes requests */
+    bool is_traced;  /* its task has its trace */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
     hafti_http_answer_t answer;
     struct hafti_http_protocol *protocol; /* that the library speaks after an upgrade, or NULL */
@@ -508,6 +509,7 @@ struct haft_http_server {
     hafti_http_proxies_t *proxies; /* that are trusted; may be NULL */
     bool notes_requests;           /* for the hook, or the counters */
     bool counts;
+    bool traces; /* each request belongs to a trace */
     haft_http_access_hook_t *access_hook;
     void *access_argument;
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */

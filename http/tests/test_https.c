@@ -259,6 +259,82 @@ static void check_reload(void) {
     EVP_PKEY_free(other.key);
 }
 
+/* ---- Through a proxy ---- */
+
+typedef struct {
+    haft_http_request_t *request;
+    int origin;
+} tunnel_t;
+
+static void *pass_back(void *argument) {
+    const tunnel_t *tunnel = argument;
+    char bytes[4096];
+    for (ssize_t got; (got = haft_io_read(tunnel->origin, bytes, sizeof bytes)) > 0;)
+        if (haft_http_stream_write(tunnel->request, bytes, (size_t)got) != 0)
+            break;
+    haft_http_stream_shutdown(tunnel->request);
+    return NULL;
+}
+
+static void *pass_both_ways(void *argument) {
+    const tunnel_t *tunnel = argument;
+    char bytes[4096];
+    haft_io_spawn(pass_back, argument);
+    for (ssize_t got; (got = haft_http_stream_read(tunnel->request, bytes, sizeof bytes)) > 0;)
+        if (haft_io_write_all(tunnel->origin, bytes, (size_t)got) != 0)
+            break;
+    haft_io_shutdown(tunnel->origin, SHUT_WR);
+    return NULL;
+}
+
+static int be_tunnel(haft_http_request_t *request, void *count) {
+    const char *shown = haft_http_header(request, "Proxy-Authorization");
+    if (shown == NULL || strcmp(shown, "Basic bWU6bWU=") != 0)
+        return haft_http_answer_text(request, 407, "who are you?");
+    HAFT_IO_SCOPED_DESCRIPTOR int origin = haft_io_connect_tcp("127.0.0.1", port);
+    tunnel_t tunnel = {request, origin};
+    ++*(int *)count;
+    int code = haft_http_tunnel(request);
+    return code == 0 ? haft_io_scope(pass_both_ways, &tunnel, NULL) : code;
+}
+
+static void *serve_proxy(void *proxy) {
+    CHECK_EQUAL(haft_http_serve(proxy, haft_io_listen_tcp("127.0.0.1", 0, 0)), 0);
+    return NULL;
+}
+
+/* The origin's certificate is checked, and its protocol agreed on, as without a proxy. */
+static void check_tunnels(void) {
+    char body[100], failure[300], url[100];
+    int count = 0;
+    haft_http_server_t *proxy = haft_http_server_new();
+    haft_http_on_connect(proxy, be_tunnel, &count);
+    haft_io_task_t *serving = haft_io_async(serve_proxy, proxy);
+    while (haft_http_port(proxy) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (int knows = 0; knows < 2; knows++) {
+        snprintf(url, sizeof url, "http://%s127.0.0.1:%d", knows ? "me:me@" : "",
+                 haft_http_port(proxy));
+        haft_http_client_t *asking = haft_http_client_new(
+            &(haft_http_client_options_t){.tls = trusting, .proxy = url, .connections = 1});
+        for (int i = 0; i < 2; i++) {
+            CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure),
+                        knows ? 0 : -ECONNREFUSED);
+            CHECK(strcmp(knows ? body : failure,
+                         knows ? VERSION " TLSv1.3 nobody"
+                               : "the proxy has answered CONNECT with status 407") == 0);
+        }
+        CHECK_EQUAL(count, knows);
+        if (knows)
+            CHECK_EQUAL(ask(asking, "127.0.0.1", "/peer", NULL, 0, body, failure),
+                        HAFT_TLS_ERROR_OF_CERTIFICATE - X509_V_ERR_IP_ADDRESS_MISMATCH);
+        haft_http_client_free(asking);
+    }
+    haft_http_stop(proxy);
+    haft_io_join(serving, NULL);
+    haft_http_server_free(proxy);
+}
+
 /* Also where waits return cancels, as in C++. */
 static void *serve(void *argument) {
     haft_io_return_cancels(true);
@@ -278,6 +354,7 @@ BODY(serve_and_ask) {
     check_refusals();
     check_clients_certificate();
     check_ends();
+    check_tunnels();
     check_reload();
     /* One that does not even begin the handshake does not hold up the end. */
     HAFT_IO_SCOPED_DESCRIPTOR __attribute__((unused)) int silent =

@@ -383,11 +383,13 @@ int haft_http_serve_all(haft_http_server_t *server, const int *listeners, size_t
 
 #include "http_client.h"
 #include "http_compression.h"
+#include "http_cookies.h"
 #include "http_events.h"
 #include "http_files.h"
 #include "http_inside.h"
 #include "http_multipart.h"
 #include "http_stream.h"
+#include "http_trace.h"
 #include "http_websocket.h"
 
 #endif
