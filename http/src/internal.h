@@ -551,7 +551,7 @@ void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link
 /* Sets what is called when the server stops, and calls it if that stops already. */
 void hafti_http_server_on_stop(haft_http_server_t *server, hafti_http_link_t *link,
                                void (*stop)(void *argument), void *argument);
-/* A line for a handler that has failed. */
+/* Lines for a handler that has failed, and for where it was; on the stack of its task. */
 void hafti_http_log_failure(const haft_http_server_t *server, const haft_io_failure_t *failure);
 __attribute__((format(printf, 2, 3))) void hafti_http_log(const haft_http_server_t *server,
                                                           const char *format, ...);

@@ -123,8 +123,8 @@ int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, co
  */
 int haft_http_expect_proxy_header(haft_http_server_t *server, int listener);
 
-/* Gets each line of the log, without a newline: that a handler has failed, that the server
-   stops. It must not wait. */
+/* Gets each line of the log, without a newline: that a handler has failed, the frames where that
+   was, that the server stops. It must not wait. */
 typedef void haft_http_log_t(void *argument, const char *line);
 /* Without this call, lines go to standard error; with NULL there is no log. Call it before the
    server serves. */
