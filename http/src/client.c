@@ -360,7 +360,7 @@ int hafti_http_connect(haft_http_reply_t *reply, hafti_http_need_t need) {
 
 static int open_stream(haft_http_reply_t *reply, hafti_http_need_t need) {
     reply->message.is_complete = false; /* that of an answer before */
-    reply->was_kept = false;
+    reply->was_kept = reply->was_refused = false;
     return reply->url.is_secure && need != HAFTI_HTTP_FOR_UPGRADE ? hafti_http2_open(reply, need)
                                                                   : hafti_http_connect(reply, need);
 }
@@ -411,11 +411,11 @@ static int add_fields(asking_t *asking, const haft_http_reply_t *reply) {
     return add_cookies(asking, reply);
 }
 
-static bool is_repeatable(const asking_t *asking) {
+static bool is_safe(const asking_t *asking) {
     static const char *const safe[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"};
     for (size_t i = 0; i < sizeof safe / sizeof *safe; i++)
         if (strcmp(safe[i], asking->method) == 0)
-            return asking->question->produce == NULL || asking->without_body;
+            return true;
     return false;
 }
 
@@ -444,13 +444,19 @@ static int ask_over(asking_t *asking, haft_http_reply_t *reply, hafti_http_need_
     return code;
 }
 
+/* Whether nothing can have been done for the question, or nothing that must be done once. */
+static bool is_repeatable(const asking_t *asking, const haft_http_reply_t *reply) {
+    return (asking->question->produce == NULL || asking->without_body) &&
+           reply->message.head == 0 && (reply->was_refused || (reply->was_kept && is_safe(asking)));
+}
+
 static int ask_once(asking_t *asking, haft_http_reply_t *reply) {
     int code = ask_over(asking, reply, HAFTI_HTTP_KEPT_OR_NEW);
-    if (is_closed(code) && reply->was_kept && reply->message.head == 0 && is_repeatable(asking)) {
-        close_reply(reply);
-        code = ask_over(asking, reply, HAFTI_HTTP_NEW);
-    }
-    return code;
+    if (!is_closed(code) || !is_repeatable(asking, reply))
+        return code;
+    bool was_refused = reply->was_refused;
+    close_reply(reply);
+    return ask_over(asking, reply, was_refused ? HAFTI_HTTP_KEPT_OR_NEW : HAFTI_HTTP_NEW);
 }
 
 /* ---- Redirects ---- */

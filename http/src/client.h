@@ -152,8 +152,9 @@ struct haft_http_reply {
     const hafti_http_version_of_asking_t *version; /* NULL: nothing is open */
     hafti_http_stream_t stream;                    /* of HTTP/1 */
     struct hafti_http2_stream *http2;              /* of HTTP/2 */
-    bool was_kept;                                 /* the connection, for an earlier question */
-    hafti_http_places_t *places;                   /* where it has one */
+    bool was_refused;                    /* the question, so nothing has been done for it */
+    bool was_kept;                       /* the connection, for an earlier question */
+    hafti_http_places_t *places;         /* where it has one */
     const hafti_http_proxy_t *forwarder; /* that is asked instead of the origin, or NULL */
     char failure[64];                    /* why there is no answer; "": the code says it */
     hafti_http_message_t message;

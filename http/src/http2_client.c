@@ -446,6 +446,7 @@ static int read_head(haft_http_reply_t *reply, const char *method) {
         return -ECONNRESET;
     hafti_http2_lock(stream->connection);
     int code = hafti_http2_await_head(stream);
+    reply->was_refused = stream->is_refused;
     hafti_http2_unlock(stream->connection);
     settle(stream->connection);
     return code == 0 ? stream->code : code;

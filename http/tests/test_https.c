@@ -298,8 +298,8 @@ static int be_tunnel(haft_http_request_t *request, void *count) {
     return code == 0 ? haft_io_scope(pass_both_ways, &tunnel, NULL) : code;
 }
 
-static void *serve_proxy(void *proxy) {
-    CHECK_EQUAL(haft_http_serve(proxy, haft_io_listen_tcp("127.0.0.1", 0, 0)), 0);
+static void *serve_another(void *another) {
+    CHECK_EQUAL(haft_http_serve(another, haft_io_listen_tcp("127.0.0.1", 0, 0)), 0);
     return NULL;
 }
 
@@ -309,7 +309,7 @@ static void check_tunnels(void) {
     int count = 0;
     haft_http_server_t *proxy = haft_http_server_new();
     haft_http_on_connect(proxy, be_tunnel, &count);
-    haft_io_task_t *serving = haft_io_async(serve_proxy, proxy);
+    haft_io_task_t *serving = haft_io_async(serve_another, proxy);
     while (haft_http_port(proxy) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
     for (int knows = 0; knows < 2; knows++) {
@@ -335,6 +335,43 @@ static void check_tunnels(void) {
     haft_http_server_free(proxy);
 }
 
+/* ---- Streams that are refused ---- */
+
+static void *ask_anew(void *asking) {
+    char body[100], failure[300];
+    CHECK_EQUAL(ask(asking, "localhost", "/echo", "hello", 5, body, failure), 0);
+    CHECK(strcmp(body, "hello") == 0);
+    return NULL;
+}
+
+/* More than the server takes at a time, before the client has heard how many that are: what was
+   refused was not begun, so it is asked again, whatever it is. */
+static void check_refused_streams(void) {
+    haft_io_task_t *tasks[ASKING];
+    uint16_t before = port;
+    haft_http_server_t *narrow = haft_http_server_new();
+    haft_http_set_limits(narrow, &(haft_http_limits_t){.streams = 2});
+    haft_http_post(narrow, "/echo", echo, NULL);
+    CHECK_EQUAL(haft_http_set_tls(narrow, tls), 0);
+    haft_io_task_t *serving = haft_io_async(serve_another, narrow);
+    while (haft_http_port(narrow) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    port = haft_http_port(narrow);
+    for (int round = 0; round < 3; round++) { /* the later ones resume TLS, and so ask earlier */
+        haft_http_client_t *asking =
+            haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
+        for (int i = 0; i < ASKING; i++)
+            tasks[i] = haft_io_async(ask_anew, asking);
+        for (int i = 0; i < ASKING; i++)
+            haft_io_join(tasks[i], NULL);
+        haft_http_client_free(asking);
+    }
+    port = before;
+    haft_http_stop(narrow);
+    haft_io_join(serving, NULL);
+    haft_http_server_free(narrow);
+}
+
 /* Also where waits return cancels, as in C++. */
 static void *serve(void *argument) {
     haft_io_return_cancels(true);
@@ -355,6 +392,7 @@ BODY(serve_and_ask) {
     check_clients_certificate();
     check_ends();
     check_tunnels();
+    check_refused_streams();
     check_reload();
     /* One that does not even begin the handshake does not hold up the end. */
     HAFT_IO_SCOPED_DESCRIPTOR __attribute__((unused)) int silent =

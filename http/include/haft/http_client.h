@@ -91,7 +91,9 @@ typedef struct haft_http_question {
  * https, or the library was built without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the
  * question's head is larger than 16 KiB; -EBADMSG: what came is no answer; -EPIPE: the server has closed the connection;
  * -ELOOP: too many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel. A question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`)
- * is asked again over a new connection if the server has closed a kept one meanwhile. What a redirect to another origin
+ * is asked again over a new connection if the server has closed a kept one meanwhile; one of HTTP/2
+ * that the server has refused before it began with it is asked again in any case, unless its body
+ * was produced. What a redirect to another origin
  * gets has neither Authorization nor Proxy-Authorization nor Cookie.
  */
 int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
