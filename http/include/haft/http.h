@@ -19,7 +19,8 @@
  * that handlers perform.
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
- * own. Headers that this one includes: haft/http_client.h, the client; haft/http_files.h, static
+ * own. Headers that this one includes: haft/http_client.h, the client; haft/http_cookies.h, its
+ * cookies; haft/http_trace.h, traces across services; haft/http_files.h, static
  * files; haft/http_compression.h, compressed answers, and what clients accept;
  * haft/http_multipart.h, forms with files; haft/http_events.h, server-sent events and handlers that
  * wait for long;
