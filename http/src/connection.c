@@ -4,6 +4,7 @@
  * also sends the answer to the last (haft_io_exchange).
  */
 #include "http2.h"
+#include "trace.h"
 
 enum { SKIPPED = 65536 }; /* bytes of a body that nobody has read */
 
@@ -159,12 +160,19 @@ static void unwind_request(haft_http_request_t *request) {
     haft_io_scope_with(&options, send_last_words, request, NULL);
 }
 
+static void end_trace(haft_http_request_t *request) {
+    if (request->is_traced)
+        haft_http_trace_end();
+    request->is_traced = false;
+}
+
 void hafti_http_request_end(haft_http_request_t *request) {
     if (request->is_running) {
         unwind_request(request);
         if (request->server->notes_requests)
             hafti_http_note_request(request);
     }
+    end_trace(request);
     if (request->protocol != NULL)
         request->protocol->free(request->protocol);
     hafti_http_answer_end(request);
@@ -184,6 +192,13 @@ void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *
     request->message.takes_connect = server->connect.handler != NULL;
 }
 
+static void begin_to_watch(haft_http_request_t *request) {
+    if (request->server->notes_requests)
+        hafti_http_begin_to_note(request);
+    if (request->server->traces)
+        hafti_http_trace_request(request);
+}
+
 /* An answer without a handler to what was no request. */
 static void answer_refused(haft_http_request_t *request) {
     hafti_http_message_t *message = &request->message;
@@ -193,8 +208,7 @@ static void answer_refused(haft_http_request_t *request) {
     message->target_size = 0;
     message->block[message->head] = '\0';
     message->memory = message->head + 1;
-    if (request->server->notes_requests)
-        hafti_http_begin_to_note(request);
+    begin_to_watch(request);
     request->keeps = false;
     message->parser.http_minor = 1;
     hafti_http_answer_status(request, message->status);
@@ -206,8 +220,7 @@ static void answer_request(haft_http_request_t *request) {
     request->method = llhttp_method_name((llhttp_method_t)message->parser.method);
     request->is_head = message->parser.method == HTTP_HEAD;
     request->keeps = hafti_http_message_is_kept(message);
-    if (request->server->notes_requests)
-        hafti_http_begin_to_note(request);
+    begin_to_watch(request);
     request->is_running = true;
     dispatch(request);
     request->is_running = false;
@@ -238,6 +251,7 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
     int code = hafti_http_answer_complete(request);
     if (request->server->notes_requests)
         hafti_http_note_request(request);
+    end_trace(request); /* it is not kept while the connection is idle */
     if (code != 0)
         return false;
     if (!request->message.is_complete && haft_http_flush(request) != 0)

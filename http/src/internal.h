@@ -77,6 +77,7 @@ struct haft_http_request {
     bool keeps; /* the connection, after this request */
     int64_t begun,
         begun_at; /* by the clock on the wall, and by haft_io_now(); if the server notes requests */
+    bool is_traced;  /* its task has its trace */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
     hafti_http_answer_t answer;
     struct hafti_http_protocol *protocol; /* that the library speaks after an upgrade, or NULL */
@@ -239,6 +240,7 @@ struct haft_http_server {
     hafti_http_proxies_t *proxies; /* that are trusted; may be NULL */
     bool notes_requests;           /* for the hook, or the counters */
     bool counts;
+    bool traces; /* each request belongs to a trace */
     haft_http_access_hook_t *access_hook;
     void *access_argument;
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
@@ -284,7 +286,7 @@ void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link
 /* Sets what is called when the server stops, and calls it if that stops already. */
 void hafti_http_server_on_stop(haft_http_server_t *server, hafti_http_link_t *link,
                                void (*stop)(void *argument), void *argument);
-/* A line for a handler that has failed. */
+/* Lines for a handler that has failed, and for where it was; on the stack of its task. */
 void hafti_http_log_failure(const haft_http_server_t *server, const haft_io_failure_t *failure);
 __attribute__((format(printf, 2, 3))) void hafti_http_log(const haft_http_server_t *server,
                                                           const char *format, ...);

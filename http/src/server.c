@@ -406,12 +406,6 @@ static void *serve_until_stopped(void *argument) {
     return NULL;
 }
 
-void hafti_http_log_failure(const haft_http_server_t *server, const haft_io_failure_t *failure) {
-    hafti_http_log(server, "a handler has failed: %s (%s), in the task '%s'",
-                   failure->message != NULL ? failure->message : "",
-                   haft_io_error_text(failure->code), failure->task);
-}
-
 static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
     hafti_http_log_failure(((const serving_t *)self)->server, failure);
 }

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 static haft_http_server_t *server;
-static char log_lines[8192], access_lines[8192];
+static char log_lines[1 << 16], access_lines[8192];
 static int cancelled;
 
 /* As far as there is room. */

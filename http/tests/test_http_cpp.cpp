@@ -141,6 +141,14 @@ static void add_routes(http::server &server) {
         }
         return said;
     });
+    server.get("/cookie", [](http::request &in) {
+        in.set_cookie("set", "2", {.for_http = true});
+        const haft_http_trace_t *trace = http::trace();
+        bool is_passed_on = *trace->parent != '\0';
+        return std::string(in.header("Cookie").value_or("")) + ' ' +
+               (is_passed_on ? trace->id : "no trace");
+    });
+    server.trace_requests();
     server.get("/much", [](http::request &in) {
         auto chosen = in.accepts({"text/html", "text/plain"});
         if (in.query("plain"))
@@ -188,6 +196,23 @@ static void ask_by_client(const std::string &base) {
     } catch (const std::system_error &error) {
         CHECK(error.code() == std::errc::protocol_not_supported);
     }
+}
+
+static void ask_with_cookies_and_traces(const std::string &base) {
+    http::cookie_jar jar;
+    CHECK(jar.set(base, "own=1") && !jar.set(base, "own=1; Domain=com"));
+    http::client client({.proxy = "", .connections = 1, .cookies = &jar});
+    CHECK(client.get(base + "/cookie").body() == "own=1 no trace");
+    CHECK(client.get(base + "/cookie").body() == "own=1; set=2 no trace");
+    CHECK(jar.get(base) == "own=1; set=2");
+    CHECK(haft_http_trace_begin(nullptr, nullptr) == 0);
+    std::string id = http::trace()->id;
+    CHECK(client.get(base + "/cookie").body() == "own=1; set=2 " + id);
+    haft_http_trace_end();
+    jar.clear();
+    CHECK(jar.get(base).empty() && http::trace() == nullptr);
+    http::client proxied({.proxy = base});
+    CHECK(proxied.get("http://elsewhere.example/text").body() == "text");
 }
 
 static void talk_by_websocket(const std::string &base) {
@@ -267,6 +292,7 @@ static void talk(http::server &server, std::string &log) {
     CHECK(has(ask(port, "POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\nh"),
               "400 Bad Request"));
     ask_by_client("http://127.0.0.1:" + std::to_string(port));
+    ask_with_cookies_and_traces("http://127.0.0.1:" + std::to_string(port));
     talk_by_websocket("http://127.0.0.1:" + std::to_string(port));
     post_forms("http://127.0.0.1:" + std::to_string(port));
     std::string zipped = get(port, "/much", "Accept-Encoding: gzip\r\nAccept: text/plain\r\n");

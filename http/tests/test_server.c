@@ -5,7 +5,7 @@
 #include "check_http.h"
 
 static haft_http_server_t *server;
-static char log_lines[4096];
+static char log_lines[1 << 16];
 
 static void note(void *unused, const char *line) {
     (void)unused;
@@ -207,7 +207,8 @@ static void *talk_all(void *unused) {
         run_talk(haft_http_port(server), &talks[i], "X-Evil");
     CHECK(strstr(log_lines, "GET /error: Input/output error") != NULL);
     CHECK(strstr(log_lines, "GET /nothing: the handler has not answered") != NULL);
-    CHECK(strstr(log_lines, "the disk is gone") != NULL);
+    const char *failed = strstr(log_lines, "the disk is gone (Input/output error), in the task '");
+    CHECK(failed != NULL && strncmp(strchr(failed, '\n'), "\n    ", 5) == 0); /* a frame */
     haft_http_stop(server);
     return unused;
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static haft_http_server_t *server;
-static char log_lines[4096];
+static char log_lines[1 << 16];
 
 static void note(void *unused, const char *line) {
     (void)unused;

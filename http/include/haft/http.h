@@ -19,7 +19,8 @@
  * that handlers perform.
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
- * own. Headers that this one includes: haft/http_client.h, the client; haft/http_files.h, static
+ * own. Headers that this one includes: haft/http_client.h, the client; haft/http_cookies.h, its
+ * cookies; haft/http_trace.h, traces across services; haft/http_files.h, static
  * files; haft/http_compression.h, compressed answers, and what clients accept;
  * haft/http_multipart.h, forms with files; haft/http_events.h, server-sent events and handlers that
  * wait for long;
@@ -124,8 +125,8 @@ int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, co
  */
 int haft_http_expect_proxy_header(haft_http_server_t *server, int listener);
 
-/* Gets each line of the log, without a newline: that a handler has failed, that the server
-   stops. It must not wait. */
+/* Gets each line of the log, without a newline: that a handler has failed, the frames where that
+   was, that the server stops. It must not wait. */
 typedef void haft_http_log_t(void *argument, const char *line);
 /* Without this call, lines go to standard error; with NULL there is no log. Call it before the
    server serves. */
@@ -385,11 +386,13 @@ int haft_http_serve_all(haft_http_server_t *server, const int *listeners, size_t
 
 #include "http_client.h"
 #include "http_compression.h"
+#include "http_cookies.h"
 #include "http_events.h"
 #include "http_files.h"
 #include "http_inside.h"
 #include "http_multipart.h"
 #include "http_stream.h"
+#include "http_trace.h"
 #include "http_websocket.h"
 
 #endif

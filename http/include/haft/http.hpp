@@ -23,6 +23,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -541,6 +542,8 @@ class server : private detail::server_state, public routes {
             [](void *self, const char *line) { static_cast<server *>(self)->log(line); }, this);
     }
 
+    /* Each request belongs to a trace; see haft_http_trace_requests, and trace(). */
+    void trace_requests() { haft_http_trace_requests(state.get()); }
     /* Over TLS, with a context of haft/tls.hpp or haft/tls.h, which outlives the server; see
        haft_http_set_tls. */
     void set_tls(haft_tls_context_t *context) {
@@ -590,7 +593,42 @@ class server : private detail::server_state, public routes {
     std::function<void(std::string_view)> log, access_log;
 };
 
+/* The trace of the current task; nullptr: none. See haft_http_trace_get. */
+inline const haft_http_trace_t *trace() {
+    return haft_http_trace_get();
+}
+
 /* ---- The client ----------------------------------------------------------------------------- */
+
+/* What servers have set; see haft/http_cookies.h. */
+class cookie_jar {
+  public:
+    cookie_jar() : state(haft_http_cookie_jar_new()) {
+        if (state == nullptr)
+            throw std::bad_alloc();
+    }
+    /* As an answer of this URL that sets a cookie: whether it is taken. */
+    bool set(const std::string &url, const std::string &field) {
+        int code = haft_http_cookie_jar_set(state.get(), url.c_str(), field.c_str());
+        return code != -EINVAL && io::detail::checked(code, "set a cookie") == 0;
+    }
+    /* What a question for this URL gets as its field Cookie; "": nothing. */
+    std::string get(const std::string &url) const {
+        char *text = nullptr;
+        io::detail::checked(haft_http_cookie_jar_get(state.get(), url.c_str(), &text),
+                            [&] { return "cookies for " + url; });
+        std::unique_ptr<char, decltype(&std::free)> owned(text, &std::free);
+        return text != nullptr ? text : "";
+    }
+    void clear() { haft_http_cookie_jar_clear(state.get()); }
+    haft_http_cookie_jar_t *get() const { return state.get(); }
+
+  private:
+    struct free {
+        void operator()(haft_http_cookie_jar_t *owned) const { haft_http_cookie_jar_free(owned); }
+    };
+    std::unique_ptr<haft_http_cookie_jar_t, free> state;
+};
 
 /* What a server has answered. The connection is kept if the body is read to its end. */
 class reply {
@@ -642,6 +680,10 @@ struct client_options {
         nullptr;               /* for https; nullptr: one that trusts whom the system trusts */
     bool uncompressed = false; /* see haft_http_client_options_t */
     std::uint64_t decompressed = 0;
+    std::optional<std::string> proxy = {}; /* std::nullopt: what the environment says; "": none */
+    std::size_t connections = 0;           /* to an origin at a time; 0: any number */
+    cookie_jar *cookies = nullptr;         /* which outlives the client */
+    bool untraced = false;
 };
 
 /* See haft/http_client.h. Errors are std::system_error, those of TLS std::errc::protocol_error;
@@ -656,6 +698,10 @@ class client {
         options.tls = how.tls;
         options.uncompressed = how.uncompressed;
         options.decompressed = how.decompressed;
+        options.proxy = how.proxy.has_value() ? how.proxy->c_str() : nullptr;
+        options.connections = how.connections;
+        options.cookies = how.cookies != nullptr ? how.cookies->get() : nullptr;
+        options.untraced = how.untraced;
         state.reset(haft_http_client_new(&options));
         if (state == nullptr)
             throw std::bad_alloc();

@@ -205,6 +205,10 @@ void haft_io_task_set_name(const char *name);              /* of the current tas
  */
 void *haft_io_local_get(const void *key);
 int haft_io_local_set(const void *key, void *value);
+/* The same for a value, not NULL, that is the tasks' from then on: `release(value)` is called when
+   the last task that has it has ended, or has another one for the key, on the thread of that task;
+   it must not wait. After an error the value is still the caller's. */
+int haft_io_local_give(const void *key, void *value, void (*release)(void *value));
 
 /* ---- Scopes --------------------------------------------------------------------------------- */
 
@@ -683,6 +687,16 @@ int haft_io_bind(int socket, const struct sockaddr *address, socklen_t address_s
    at which this machine can listen. For `port` 0 the system chooses a port (see haft_io_port).
    `backlog` 0 means the system's maximum. */
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
+typedef struct haft_io_listen_options {
+    int backlog; /* 0: the system's maximum */
+    /* Others may listen at the same port, in any thread or process of the same user, if all of them
+       say so (SO_REUSEPORT). The kernel gives each connection to one of them; those that a listener
+       has been given and not accepted are lost when it is closed. In a simulation each listener
+       there has its turn. */
+    bool reuse_port;
+} haft_io_listen_options_t;
+int haft_io_listen_tcp_with(const haft_io_listen_options_t *options, const char *host,
+                            uint16_t port);
 int haft_io_listen_unix(const char *path, int backlog);
 /*
  * Resolves the name, connects to one of its addresses, and returns the socket. The addresses are
