@@ -509,7 +509,7 @@ class routes {
     template <clause... F>
     void handle(F... functions) {
         using all = detail::clauses<F...>;
-        auto kept = std::make_shared<all>(std::tuple<F...>(std::move(functions)...));
+        auto kept = std::make_shared<all>(all{std::tuple<F...>(std::move(functions)...)});
         io::detail::checked(haft_http_handle(own, &all::handler(), kept.get()), "handle");
         kept_functions.push_back(std::move(kept));
     }
