@@ -5,8 +5,9 @@
  * websocket.h (tools/floors.txt).
  *
  * Memory of a connection. While it waits for a request it has its frame on the task's stack, and
- * nothing else. A request has a block of haft_io_lend for its head, what is left of which is its
- * memory (memory.c), also for the table of its fields and the parts of its path: blocks that
+ * nothing else. A request has a block of haft_io_lend for what is known of it, so that stacks stay
+ * within a page, and one for its head, what is left of which is its memory (memory.c), also for the
+ * table of its fields and the parts of its path: blocks that
  * connections use by turns stay in the processor's cache, and their stacks do not. What a
  * connection reads of the network is lent by haft_io_read_lent; what it answers is gathered in a
  * block of haft_io_lend, which haft_io_exchange gives back. Blocks are recycled by libhaft-io, so
@@ -217,6 +218,7 @@ typedef struct hafti_http_link {
 typedef struct hafti_http_around {
     struct hafti_http_around *inner;
     haft_http_around_t *function;
+    const haft_handler_t *handler; /* of haft_http_handle, instead of a function; or NULL */
     void *argument;
 } hafti_http_around_t;
 

@@ -150,15 +150,31 @@ int haft_http_on_connect(haft_http_server_t *server, haft_http_handler_t *handle
     return 0;
 }
 
-int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
-    if (function == NULL)
-        return -EINVAL;
+static int add_around(haft_http_server_t *server, const hafti_http_around_t *added) {
     hafti_http_around_t *around = malloc(sizeof *around);
     if (around == NULL)
         return -ENOMEM;
-    *around = (hafti_http_around_t){server->around, function, argument};
+    *around = *added;
+    around->inner = server->around;
     server->around = around;
     return 0;
+}
+
+int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
+    if (function == NULL)
+        return -EINVAL;
+    return add_around(server, &(hafti_http_around_t){.function = function, .argument = argument});
+}
+
+int haft_http_handle(haft_http_server_t *server, const haft_handler_t *handler, void *argument) {
+    if (handler == NULL)
+        return -EINVAL;
+    for (uint32_t i = 0; i < handler->handles.count; i++)
+        if (handler->handles.clauses[i].kind != HAFT_CLAUSE_TAIL)
+            return -EINVAL;
+    if (handler->on_return != NULL)
+        return -EINVAL;
+    return add_around(server, &(hafti_http_around_t){.handler = handler, .argument = argument});
 }
 
 haft_http_server_t *haft_http_group(haft_http_server_t *server, const char *prefix) {
@@ -510,7 +526,8 @@ int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *opt
     haft_io_run_options_t how = {.threads = threads == 0                          ? 1
                                             : threads == HAFT_HTTP_EACH_PROCESSOR ? 0
                                                                                   : threads,
-                                 .backend = running.options->backend};
+                                 .backend = running.options->backend,
+                                 .stack_size = running.options->stack_size};
     sigset_t before;
     sigemptyset(&running.signals);
     sigaddset(&running.signals, SIGINT);

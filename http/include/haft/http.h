@@ -155,6 +155,9 @@ typedef struct haft_http_run_options {
     int threads;
     const char *backend; /* of haft_io_run_options_t */
     int restart_signal;  /* such as SIGUSR2, calls haft_http_restart; 0: none does */
+    /* Of the stack on which a connection waits and its handlers run; 0: haft_stack_size(). The page
+       tables of a stack of 1 MiB take 2.2 KiB, of one of 64 KiB 0.3. */
+    size_t stack_size;
 } haft_http_run_options_t;
 
 /*
@@ -243,9 +246,30 @@ typedef int haft_http_around_t(haft_http_request_t *request, haft_http_next_t *n
 int haft_http_use(haft_http_server_t *server, haft_http_around_t *around, void *argument);
 
 /*
+ * Middleware that only handles effects: the clauses of `handler`, all of which are HAFT_TAIL, take
+ * what is performed inside of it, and get a haft_http_handling_t as their state. It stands among the
+ * functions of haft_http_use in the order in which both were added, and costs a small part of one.
+ * `handler` lives as long as the server. Returns 0; -ENOMEM; -EINVAL: it has another clause, or
+ * `on_return`.
+ *
+ *     static const char *tell_user(void *state, HAFT_PAYLOAD(current_user) *asked) {
+ *         const haft_http_handling_t *handling = state;
+ *         return haft_http_header(handling->request, "X-User");
+ *     }
+ *     HAFT_HANDLER(users, NULL, HAFT_TAIL(current_user, tell_user));
+ *     ...
+ *     haft_http_handle(server, &users, NULL);
+ */
+typedef struct haft_http_handling {
+    haft_http_request_t *request; /* inside of which the effect is performed */
+    void *argument;               /* of haft_http_handle */
+} haft_http_handling_t;
+int haft_http_handle(haft_http_server_t *server, const haft_handler_t *handler, void *argument);
+
+/*
  * A group: routes whose paths begin with `prefix`, with middleware of their own, which is called
  * inside the server's. Use it in place of a server in haft_http_route and its shorthands,
- * haft_http_use, haft_http_serve_files, haft_http_serve_counters, haft_http_debug_pages and this
+ * haft_http_use, haft_http_handle, haft_http_serve_files, haft_http_serve_counters, haft_http_debug_pages and this
  * function; other functions do not take it. In a group, "" is the path of the prefix itself. It is
  * freed with the server. NULL: no memory.
  *
