@@ -26,7 +26,6 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, ptr, thread};
 
@@ -216,6 +215,7 @@ fn make<E: Effect>() -> *mut c_void {
 fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
     #[cfg(target_arch = "x86_64")]
     {
+        use std::sync::atomic::{AtomicPtr, Ordering};
         // SAFETY: the word is that of this type, and is written by atomic stores of what is always
         // the same.
         let word = unsafe { AtomicPtr::from_ptr(sys::word_of!(make::<E>)) };
