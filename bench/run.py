@@ -71,6 +71,8 @@ PROGRAMS = [
     program("parsing_dollars", (10, 55), (6000, 18003000), (20_000, 200010000), ("tail",)),
     program("resume_nontail", (5, 37), (5000, None), (10_000, 860)),
     program("handler_sieve", (10, 17), (15_000, None), (60_000, 171848738), ("tail", "seff")),
+    program("skynet", (100, 4950), (100_000, 4999950000), (1_000_000, 499999500000), ("seff",)),
+    program("threads", (5, 10), (5000, 12497500), (20_000, 199990000), ("seff",)),
 ]
 MULTI_SHOT = ["nqueens", "tree_explore", "triples"]
 
@@ -84,6 +86,10 @@ PROGRAM_TARGETS = [
         ("C++: a generator through a function that resumes", "generator_next", "Haft, C++", 1),
         ("a sieve with a fiber for each prime", "handler_sieve", "Haft", 1),
         ("the same through seff.h", "handler_sieve", "Haft, seff", 1.2),
+        ("skynet, 100,000 that sleep at once", "skynet", "Haft", None),
+        ("the same through seff.h", "skynet", "Haft, seff", 1.2),
+        ("a thread with one fiber", "threads", "Haft", 1.2),
+        ("the same through seff.h", "threads", "Haft, seff", 1.2),
     )
 ]
 
@@ -458,6 +464,16 @@ MEMORY_REPEATS = 5
 MEMORY_TIMES = ("create", "resume_and_free")  # nanoseconds a computation
 OCAML_PEAK = 420  # bytes a continuation of the million
 
+# Programs of ocaml/ whose peak memory counts, and their time, beside OCaml 5's: arguments (small,
+# usual), and the most of both.
+Waiting = collections.namedtuple("Waiting", "what name small usual memory_limit time_limit")
+WAITING = [
+    *(
+        Waiting(f"{count:,} that wait below {calls:,} calls", "waiting", (10, calls), (count, calls), 1.3, None)
+        for count, calls in ((100_000, 10), (100_000, 50), (100_000, 200), (20_000, 1_000))
+    ),
+    Waiting("1,600,000, half of which are dropped", "dropping", (1000,), (1_600_000,), 1.3, 1.3),
+]
 
 # Compile time and size of the state example: peer, sources below bench/.
 COMPILED = [("plain C++", "plain/state_program"), ("Haft, C++", "cpp/state_program")]
@@ -467,7 +483,7 @@ SPREAD = ("least", "median", "90th percentile")
 NOISE = 0.05
 PROMISE_COLUMNS = ["what", "promised", "measured", "least / least", "met"]
 
-EVERYTHING = ["programs", *TARGETS, "compile", "memory"]
+EVERYTHING = ["programs", *TARGETS, "compile", "memory", "waiting"]
 
 
 class Failure(Exception):
@@ -605,6 +621,28 @@ def run_memory(build, quick):
     return list(results.values())
 
 
+def waiting_commands(build, arguments):
+    """(label, command) of each peer's build."""
+    return [
+        (PEER_NAMES[peer], [build / peer / waiting.name, *getattr(waiting, arguments)], waiting)
+        for waiting in WAITING
+        for peer in ("ocaml/haft", "ocaml/ocaml5")
+        if (build / peer / waiting.name).is_file()
+    ]
+
+
+def run_waiting(build, repeats):
+    """Processor seconds and peak resident bytes."""
+    results = {waiting.what: {} for waiting in WAITING}
+    for _ in range(repeats):
+        for label, command, waiting in waiting_commands(build, "usual"):
+            _, seconds, resident = run(command)
+            row = results[waiting.what].setdefault(label, {"seconds": [], "resident": []})
+            row["seconds"].append(seconds)
+            row["resident"].append(resident)
+    return results
+
+
 def run_compile(build, repeats):
     """Seconds of compiling each program of COMPILED as the build did, and bytes of the outcome."""
     database = json.loads((build.parent / "compile_commands.json").read_text(encoding="utf-8"))
@@ -679,8 +717,26 @@ def targets_of_programs(programs):
     return rows
 
 
+def targets_of_waiting(results):
+    rows = []
+    for waiting in WAITING:
+        measured = results.get(waiting.what, {})
+        pair = PEER_NAMES["ocaml/haft"], PEER_NAMES["ocaml/ocaml5"]
+        if any(label not in measured for label in pair):
+            continue
+        for what, key, limit in (
+            (f"OCaml: {waiting.what}: peak memory / OCaml 5", "resident", waiting.memory_limit),
+            ("the same: processor time / OCaml 5", "seconds", waiting.time_limit),
+        ):
+            samples = {label: measured[label][key] for label in pair}
+            ratio, least = paired_ratio(samples, *pair), least_ratio(samples, *pair)
+            rows.append(judged(what, limit, ratio, least))
+    return rows
+
+
 def targets_of(results):
     rows = targets_of_programs(results.get("programs", {}))
+    rows += targets_of_waiting(results.get("waiting", {}))
     for name, samples in results.get("series", {}).items():
         for target in TARGETS[name]:
             if str(target.baseline).startswith("ocaml5/") and target.baseline not in samples:
@@ -845,6 +901,18 @@ def memory_table(entries):
     return table(header, rows)
 
 
+def waiting_table(results):
+    labels = [PEER_NAMES["ocaml/haft"], PEER_NAMES["ocaml/ocaml5"]]
+    rows = []
+    for what, measured in results.items():
+        present = [measured.get(label) for label in labels]
+        seconds = ["{1:.2f} [{0:.2f}]".format(*spread(row["seconds"])) if row else "" for row in present]
+        resident = [f"{spread(row['resident'])[1] / 1e6:,.0f}" if row else "" for row in present]
+        rows.append([what, *seconds, *resident])
+    header = ["computations", *(f"{label}, s" for label in labels), *(f"{label}, MB" for label in labels)]
+    return table(header, rows)
+
+
 def processor_name():
     try:
         for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
@@ -905,6 +973,11 @@ def report(results):
         parts += ["## C++: compile time and size", compile_table(results["compile"])]
     if results.get("memory"):
         parts += ["## Memory of suspended computations", memory_table(results["memory"])]
+    if any(results.get("waiting", {}).values()):
+        parts += [
+            "## OCaml: computations that wait: processor seconds, median [least], and peak memory",
+            waiting_table(results["waiting"]),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -1051,6 +1124,7 @@ def quick(build):
     commands += [
         ([path, "--quick"], None) for name in TARGETS for _, path in series_binaries(build, name)
     ]
+    commands += [(command, None) for _, command, _ in waiting_commands(build, "small")]
     for command, size in commands:
         ran += 1
         try:
@@ -1086,6 +1160,8 @@ def measure(arguments, wanted):
                 results[name] = run_programs(build, arguments.repeats, arguments.large)
             elif name == "memory":
                 results[name] = run_memory(build, quick=False)
+            elif name == "waiting":
+                results[name] = run_waiting(build, arguments.repeats)
             elif name == "compile":
                 results[name] = run_compile(build, arguments.repeats)
             elif series_binaries(build, name):
@@ -1123,7 +1199,12 @@ def part_of(results, name):
     """What the promises of one benchmark are judged by."""
     samples = results["series"].get(name)
     part = {"series": {name: samples} if samples else {}}
-    parts = (("ocaml_objects", "ocaml/table1"), ("memory", "memory"), ("programs", "programs"))
+    parts = (
+        ("ocaml_objects", "ocaml/table1"),
+        ("memory", "memory"),
+        ("programs", "programs"),
+        ("waiting", "waiting"),
+    )
     for key, of in parts:
         if of == name and key in results:
             part[key] = results[key]

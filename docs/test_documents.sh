@@ -82,6 +82,7 @@ for folder in core/include cpp/include compat io/include io/posix/include http/i
 done
 # haft.hpp, compiled once for the programs that begin with it, of which there are many.
 mkdir "$work/compiled"
+ln -s "$HAFT_SOURCE_DIR/cpp/include/haft.hpp" "$work/compiled" # for headers that include it once more
 if [ "$language" = c ]; then
   # shellcheck disable=SC2086 # a command with arguments
   $CXX -std=c++20 -Wno-missing-field-initializers $flags $includes -pthread -x c++-header \

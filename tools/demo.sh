@@ -73,6 +73,35 @@ compare_word_frequency() {
 }
 compare_word_frequency
 
+# Those of Rust, by cargo, which needs the crate cc; and one of them for the other architecture, where there are a
+# cross compiler, an emulator and the target's std.
+rust_example() {
+  printf '\n== rust/haft/examples/%s.rs%s\n' "$1" "$2"
+  sed -n 's,^//! ,   ,p' "../rust/haft/examples/$1.rs"
+  echo
+  shift 2
+  (cd ../rust && CARGO_TARGET_DIR=$build/cargo cargo run --quiet --locked -p haft "$@") ||
+    fail "the example failed with status $?"
+}
+if command -v cargo >/dev/null &&
+  (cd ../rust && timeout 100 cargo fetch --quiet --locked 2>/dev/null); then
+  for name in echo chat generator transaction deterministic; do
+    rust_example "$name" '' --example "$name"
+  done
+  other=aarch64-unknown-linux-gnu
+  if [ -d "$(rustc --print sysroot)/lib/rustlib/$other" ] && command -v qemu-aarch64 >/dev/null &&
+    command -v aarch64-linux-gnu-gcc >/dev/null; then
+    CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu'
+    export CC_aarch64_unknown_linux_gnu CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER \
+      CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER
+    rust_example generator ', on AArch64 in an emulator' --target "$other" --example generator
+  fi
+else
+  printf '\n== The programs in Rust are left out: they need cargo and the crate cc.\n'
+fi
+
 if [ -x "$build/examples/http/hello" ]; then
   printf '\n== examples/http/hello.c under load: 1,000 kept connections, for five seconds\n\n'
   "${CC:-cc}" -std=gnu11 -O2 ../bench/http/load.c -o "$work/load" &&

@@ -7,6 +7,7 @@
 
 int main(int count, char **arguments) {
     haft::http::server server;
+    server.set_limits({.connections = 20000});
     server.get("/bench", [body = std::string(1024, 'x')](haft::http::request &) { return body; });
     return server.run(
         {.host = "127.0.0.1", .port = std::uint16_t(std::atoi(arguments[count - 1]))});

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Load on a web server: its processor time a request, and how long its clients wait. The server is
- * a process of its own on the second processor, which answers each request with 1 KiB; the load
- * comes from the first.
+ * a process of its own on the second processor, or on all of them where THREADS is in the
+ * environment, which answers each request with 1 KiB; the load comes from the first.
  *
  *     load MODE PORT[/PATH] CONNECTIONS SECONDS [SERVER ARGUMENT...]
  *
@@ -356,7 +356,8 @@ static void start(char **command, const int wait[2]) {
     if (read(wait[0], &(char){0}, 1) != 1)
         _exit(1);
     close(wait[0]);
-    pin(1);
+    if (getenv("THREADS") == NULL)
+        pin(1);
     if (command == NULL)
         loop();
     execv(command[0], command);

@@ -31,11 +31,17 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-WORKS = ["load", "latency", "idle", "middleware", "http2"]
+WORKS = ["load", "latency", "rising", "idle", "middleware", "http2", "tls"]
 LOOP = "epoll loop"
 CONNECTIONS = [64, 1000]
-IDLE = [1000, 10000]
+IDLE = [1000, 10000, 19000]
+# Of what a server answers at most: what it is offered. How often at most, since there are so many.
+SHARES = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0]
+MOST_RISING_REPEATS = 3
+# Those that can have two threads, and how they are told.
+TWO_THREADS = {"Haft, epoll": {}, "Haft, io_uring": {}, "Go": {"GOMAXPROCS": "2"}}
 MOST_IDLE = 5  # KiB
+SMALL_STACK = "64 KiB of stack"
 MOST_MIDDLEWARE = 100  # ns
 MOST_HTTP2 = 0.8  # of nghttpd's processor time
 # Of which figure (1: microseconds a request; 2: of these in user mode) the better of Haft's two back ends may be how many
@@ -53,9 +59,14 @@ def module_of(path):
 
 
 IO = module_of(ROOT / "bench" / "io" / "run.py")  # measures and tables are made as there
+PLOT = module_of(HERE / "plot.py")
 
 
 # ---- Servers ----
+
+
+def nginx_path():
+    return os.environ.get("HAFT_NGINX") or shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
 
 
 def nginx_command(nginx, folder):
@@ -88,9 +99,8 @@ def servers(build, builds=IO.builds):
         found["hyper"] = (program(peers / "rust" / "release" / "hyper"), {})
     if (here / "beast").exists():
         found["Boost.Beast"] = (program(here / "beast"), {})
-    nginx = os.environ.get("HAFT_NGINX") or shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
-    if nginx:
-        found["nginx"] = (nginx_command(nginx, peers / "nginx"), {})
+    if nginx_path():
+        found["nginx"] = (nginx_command(nginx_path(), peers / "nginx"), {})
     if builds(["go", "build", "-o", peers / "go" / "server", "."], HERE / "go"):
         found["Go"] = (program(peers / "go" / "server"), {})
     return found
@@ -103,8 +113,7 @@ def versions(found):
              for name in ("hyper", "tokio", "may", "may_minihttp")}
     header = pathlib.Path("/usr/include/boost/version.hpp")
     boost = re.search(r'BOOST_LIB_VERSION "(.*)"', header.read_text(encoding="utf-8")) if header.exists() else None
-    nginx = os.environ.get("HAFT_NGINX") or shutil.which("nginx") or "/usr/sbin/nginx"
-    said = subprocess.run([nginx, "-v"], stderr=subprocess.PIPE, text=True).stderr if "nginx" in found else ""
+    said = subprocess.run([nginx_path(), "-v"], stderr=subprocess.PIPE, text=True).stderr if "nginx" in found else ""
     known = {"may_minihttp": f"{crate['may_minihttp']} on may {crate['may']}",
              "hyper": f"{crate['hyper']} on Tokio {crate['tokio']}",
              "Boost.Beast": f"of Boost {boost[1].replace('_', '.')}" if boost else "",
@@ -150,13 +159,39 @@ def measure_latency(build, found, repeats, seconds):
     return IO.series({name: lambda server=server: run(server) for name, server in found.items()}, repeats)
 
 
+def measure_rising(build, found, repeats, seconds, shares):
+    """By threads and server, for each share: requests a second that were offered, that were answered, and three percentiles."""
+    def run(server):
+        most = loaded(build, server, "full", 64, seconds)
+        if most is None:
+            return None
+        points = [(most[0] * share, loaded(build, server, most[0] * share, 64, seconds)) for share in shares]
+        return None if any(point is None for _, point in points) else [[offered, *point] for offered, point in points]
+
+    def figures(chosen):
+        runs = IO.series({name: lambda server=server: run(server) for name, server in chosen.items()},
+                         min(repeats, MOST_RISING_REPEATS))
+        return {name: [[statistics.median(values) for values in zip(*points)] for points in zip(*turns)]
+                for name, turns in runs.items() if turns}
+
+    on_two = {name: (command, {**environment, **TWO_THREADS[name], "THREADS": "2"})
+              for name, (command, environment) in found.items() if name in TWO_THREADS}
+    return {"1": figures({name: server for name, server in found.items() if name != "Haft C++, io_uring"}),
+            "2": figures(on_two)}
+
+
 def measure_idle(build, found, counts):
-    return {str(count): {name: loaded(build, server, "idle", count, 0) or [] for name, server in found.items() if name != LOOP}
+    chosen = {}
+    for name, (command, environment) in found.items():
+        chosen[name] = (command, environment)
+        if name in HAFT:
+            chosen[f"{name}, {SMALL_STACK}"] = (command, {**environment, "STACK": "65536"})
+    return {str(count): {name: loaded(build, server, "idle", count, 0) or [] for name, server in chosen.items() if name != LOOP}
             for count in counts}
 
 
 def measure_middleware(build, repeats, requests):
-    """A pair of figures each time: nothing is performed; each effect is."""
+    """Eight figures each time, in pairs, as middleware.cpp says."""
     path = build / "http" / "middleware"
     texts = [IO.measured([path, requests], 1) for _ in range(repeats if path.exists() else 0)]
     return [[float(word) for word in text.split()] for text in texts if text is not None]
@@ -174,22 +209,29 @@ def wait_for_port(port):
             time.sleep(0.02)
 
 
-def loaded_by_h2load(server, requests):
-    """Requests a second, and the server's microseconds a request: in all, in user mode."""
+def loaded_by(server, load):
+    """What the command that `load` makes of a port prints, and the seconds the server has used: in all, in user mode."""
     command, environment = server
     port = free_port()
     words = [str(word) for word in command(port)]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment},
-                          preexec_fn=lambda: os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})) as process:
+                          preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})) as process:
         wait_for_port(port)
-        text = IO.measured(["h2load", "-n", requests, "-c", 64, "-m", 10, f"http://127.0.0.1:{port}/bench"], 1)
+        text = IO.measured(load(port), 1)  # on the last processor
         process.terminate()
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = status
-    rate = re.search(r"([0-9.]+) req/s", text or "")
+    return text or "", used.ru_utime + used.ru_stime, used.ru_utime
+
+
+def loaded_by_h2load(server, requests):
+    """Requests a second, and the server's microseconds a request: in all, in user mode."""
+    text, used, in_user_mode = loaded_by(
+        server, lambda port: ["h2load", "-n", requests, "-c", 64, "-m", 10, f"http://127.0.0.1:{port}/bench"])
+    rate = re.search(r"([0-9.]+) req/s", text)
     if rate is None or f" {requests} succeeded" not in text:
         return None
-    return [float(rate[1]), (used.ru_utime + used.ru_stime) * 1e6 / requests, used.ru_utime * 1e6 / requests]
+    return [float(rate[1]), used * 1e6 / requests, in_user_mode * 1e6 / requests]
 
 
 def measure_http2(build, repeats, requests):
@@ -202,6 +244,64 @@ def measure_http2(build, repeats, requests):
     found = {name: (program(build / "http" / "haft"), {"HAFT_IO_BACKEND": name.rpartition(" ")[2]}) for name in HAFT}
     found["nghttpd"] = (lambda port: [nghttpd, "--no-tls", "-d", folder, port], {})
     return IO.series({name: lambda server=server: loaded_by_h2load(server, requests) for name, server in found.items()}, repeats)
+
+
+# ---- TLS ----
+
+
+def make_certificate(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    return subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                           "365", "-subj", "/CN=localhost", "-keyout", folder / "key.pem", "-out", folder / "chain.pem"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def nginx_tls_command(nginx, folder):
+    plain_command = nginx_command(nginx, folder)
+
+    def command(port):
+        words = plain_command(port)
+        path = folder / "nginx.conf"
+        text = path.read_text(encoding="utf-8").replace(
+            f"{port} backlog=4096;", f"{port} ssl backlog=4096; ssl_certificate {folder}/chain.pem; "
+            f"ssl_certificate_key {folder}/key.pem; location = /large {{ root {folder}; }}")
+        path.write_text(text, encoding="utf-8")
+        return words
+    return command
+
+
+def handshakes(server, seconds):
+    """Connections a second, each of which has one answer, and the server's microseconds for one."""
+    text, used, _ = loaded_by(server, lambda port: ["openssl", "s_time", "-connect", f"127.0.0.1:{port}", "-new", "-www",
+                                                    "/small", "-time", seconds])
+    count = re.search(r"(\d+) connections in \d+ real seconds", text)
+    return None if count is None or int(count[1]) == 0 else [int(count[1]) / seconds, used * 1e6 / int(count[1])]
+
+
+def bulk(server, requests):
+    """Mebibytes a second, and the server's microseconds for one."""
+    text, used, _ = loaded_by(server, lambda port: ["h2load", "--h1", "-n", requests, "-c", 8,
+                                                    f"https://127.0.0.1:{port}/large"])
+    rate = re.search(r"([0-9.]+) req/s", text)
+    if rate is None or f" {requests} succeeded" not in text:
+        return None
+    return [float(rate[1]), used * 1e6 / requests]
+
+
+def measure_tls(build, found, repeats, seconds, requests):
+    folder = build / "http" / "peers" / "tls"
+    program_path = build / "http" / "https"
+    if not program_path.exists() or not shutil.which("openssl") or not shutil.which("h2load") or not make_certificate(folder):
+        return {}
+    (folder / "large").write_text("x" * 1024 * 1024, encoding="utf-8")
+    chosen = {name: (lambda port: [program_path, folder, port], {"HAFT_IO_BACKEND": name.rpartition(" ")[2]}) for name in HAFT}
+    if "nginx" in found:
+        chosen["nginx"] = (nginx_tls_command(nginx_path(), folder), {})
+
+    def run(server):
+        parts = handshakes(server, seconds), bulk(server, requests)
+        return None if None in parts else [*parts[0], *parts[1]]
+    return IO.series({name: lambda server=server: run(server) for name, server in chosen.items()}, repeats)
 
 
 # ---- The page ----
@@ -257,7 +357,7 @@ def idle_table(idle):
     names = list(next(iter(idle.values())))
     rows = []
     for count, figures in idle.items():
-        ours = [figures[name][0] for name in HAFT if figures.get(name)]
+        ours = [values[0] for name, values in figures.items() if name.startswith("Haft") and values]
         go = figures.get("Go")
         measure = min(ours) if ours else None
         rows.append([f"{int(count):,} connections", *(IO.figure(figures.get(name)) for name in names),
@@ -265,14 +365,35 @@ def idle_table(idle):
     return IO.table(["KiB", *names, f"at most {MOST_IDLE}", "less than Go's"], rows)
 
 
-def middleware_table(pairs):
-    if not pairs:
+def rising_drawing(rising):
+    rows = [[(f"{what}, us, {'one thread' if threads == '1' else 'two threads'}", "requests a second offered",
+              {name: [(point[0], point[column]) for point in points] for name, points in figures.items()})
+             for column, what in ((2, "p50"), (3, "p99"), (4, "p99.9"))]
+            for threads, figures in rising.items() if figures]
+    return PLOT.drawing("Latency while the offered load rises to saturation", rows, logarithmic=True)
+
+
+def idle_drawing(idle):
+    names = list(next(iter(idle.values())))
+    lines = {name: [(int(count), figures[name][0]) for count, figures in idle.items() if figures.get(name)] for name in names}
+    return PLOT.drawing("Memory of an idle connection",
+                        [[("KiB a connection", "idle connections", {name: line for name, line in lines.items() if line})]])
+
+
+def middleware_table(runs):
+    if not runs:
         return "Missing.\n"
-    first = statistics.median(IO.column(pairs, 0))
-    return IO.table(["ten handlers, ns a request", "Haft C++", "at most", "met"],
-                    [["around a handler that performs nothing", IO.figure(IO.column(pairs, 0)), str(MOST_MIDDLEWARE),
-                      IO.verdict(first, MOST_MIDDLEWARE)],
-                     ["around one that performs each effect once", IO.figure(IO.column(pairs, 1)), "", ""]])
+    kinds = ["functions that handle one each (`server.use`)", "functions, and each effect is performed once",
+             "handlers alone (`server.handle`)", "handlers alone, and each effect is performed once"]
+    rows = []
+    for index, kind in enumerate(kinds):
+        row = [kind]
+        for column in (2 * index, 2 * index + 1):
+            values = IO.column(runs, column)
+            row += [IO.figure(values), IO.verdict(statistics.median(values), MOST_MIDDLEWARE) if index % 2 == 0 else ""]
+        rows.append(row)
+    limit = f"at most {MOST_MIDDLEWARE}"
+    return IO.table(["ten around a request, ns", "once a request", limit, "again at once", limit], rows)
 
 
 def http2_section(figures):
@@ -288,6 +409,18 @@ def http2_section(figures):
 {IO.table(["the server's processor time a request, us", "in all", "in user mode", "requests a second"], rows)}
 The better of Haft's back ends, to nghttpd: {measure:.2f}, at most {MOST_HTTP2}: {IO.verdict(measure, MOST_HTTP2)}.
 """
+
+
+def tls_section(figures):
+    if not figures:
+        return ""
+    rows = [[name, *(with_spread(figures, name, index) for index in range(4))] for name in figures]
+    return f"""
+## TLS
+
+One thread, TLS 1.3, a certificate of P-256. Handshakes: OpenSSL's s_time connects anew each time, and reads one answer. Bytes: 8 kept connections of h2load ask for a mebibyte at a time; nginx sends a file, Haft what it has in memory.
+
+{IO.table(["", "handshakes a second", "the server's processor time for one, us", "MiB a second", "for one, us"], rows)}"""
 
 
 def report(results):
@@ -307,16 +440,22 @@ From when each connection has had one answer; each run takes half a second. Time
 64 connections, at two thirds of the requests a second that the server answered just before. A client's wait begins when its request was due, whether a connection was free or not.
 
 {latency_table(results['latency'])}
+![Latency while the offered load rises](rising.svg)
+
+From a fifth of what a server answers at most up to all of it, at 64 connections. With two threads, the server has both processors, one of which the load keeps busy, too.
+
 ## Memory
 
-Resident memory of the server, page tables included, for each connection that has had one answer and is idle.
+Resident memory of the server, page tables included, for each connection that has had one answer and is idle. A stack of 1 MiB, the default, takes 2.2 KiB of page tables; `stack_size` of haft_http_run_options_t chooses another size.
 
 {idle_table(results['idle'])}
+![Memory of an idle connection](idle.svg)
+
 ## Middleware
 
-Ten functions around a request, each of which handles an effect: how much longer it then takes from before the outermost to the handler of the route and back.
+Ten handlers of effects around a request: how much longer it then takes from before the outermost to the handler of the route and back. Once a request, behind the system calls by which it has come, their code and stack are in no near cache; at once again, a hundred times in a row, all is.
 
-{middleware_table(results['middleware'])}{http2_section(results.get('http2'))}"""
+{middleware_table(results['middleware'])}{http2_section(results.get('http2'))}{tls_section(results.get('tls'))}"""
 
 
 def front_table(results):
@@ -329,6 +468,8 @@ def front_table(results):
 
 def pages(results):
     yield HERE / "report.md", report(results)
+    yield HERE / "rising.svg", rising_drawing(results["rising"])
+    yield HERE / "idle.svg", idle_drawing(results["idle"])
     front = ROOT / "README.md"
     yield front, IO.marked(front.read_text(encoding="utf-8"), front_table(results), "bench/http/run.py")
 
@@ -345,7 +486,7 @@ def main():
     kept = HERE / "results.json"
     results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     if arguments.check:
-        stale = [path.name for path, text in pages(results) if path.read_text(encoding="utf-8") != text]
+        stale = [path.name for path, text in pages(results) if not path.exists() or path.read_text(encoding="utf-8") != text]
         for name in stale:
             print(f"{name} is not what results.json makes: bench/http/run.py --pages", file=sys.stderr)
         return 1 if stale else 0
@@ -360,8 +501,13 @@ def main():
                 results[name] = measure_load(build, found, repeats, seconds)
             elif name == "latency":
                 results[name] = measure_latency(build, found, repeats, seconds)
+            elif name == "rising":
+                few = {name: server for name, server in found.items() if name in HAFT} if quick else found
+                results[name] = measure_rising(build, few, repeats, seconds, SHARES[-1:] if quick else SHARES)
             elif name == "http2":
                 results[name] = measure_http2(build, repeats, 1000 if quick else 100000)
+            elif name == "tls":
+                results[name] = measure_tls(build, found, repeats, 1 if quick else 2, 10 if quick else 500)
             elif name == "idle":
                 results[name] = measure_idle(build, found, [100] if quick else IDLE)
             else:
@@ -375,7 +521,7 @@ def main():
                      "callbacks, with Asio's hint that there is one thread, without limits of time; nginx, one process that "
                      "returns a text of its configuration, without an access log; Go's net/http with GOMAXPROCS=1"})
         if quick:
-            report(results)
+            list(pages(results))
             failed = [name for figures in results["load"].values() for name, values in figures.items()
                       if not values and "io_uring" not in name]  # which the system may lack
             print("\n".join(f"{name} gave no figure" for name in failed), end="", file=sys.stderr)

@@ -145,7 +145,14 @@ typedef struct haft_known {
 #    include "freestanding.h"
 #else
 
-enum { HAFT_KNOWN = 256 }; /* how many handlers a thread remembers */
+enum {
+    HAFT_KNOWN = 256,             /* how many handlers a thread remembers */
+    HAFT_SIGNAL_STACK = 64 * 1024 /* bytes */
+};
+
+/* thread.c */
+/* Memory of HAFT_SIGNAL_STACK bytes for the alternate stack of the thread. */
+void *haft_signal_memory(const hafti_thread_t *thread);
 
 /* signals.c */
 /* Whether these addresses are on the alternate stack, if the code runs there. */

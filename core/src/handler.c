@@ -202,8 +202,10 @@ void haft_scope_push(hafti_scope_t *scope, const haft_handles_t *handles, void *
     hafti_thread_t *thread = haft_thread_ready();
     scope->outer = thread->current;
     scope->handles = handles;
-    scope->filled = UINT8_MAX; /* by earlier content of the frame */
-    haft_scope_renew(thread, scope);
+    scope->serial = haft_stamp(thread);
+    for (unsigned i = 0; i < HAFTI_CACHE_SLOTS; i++)
+        scope->cache[i].key = 0; /* earlier content of the frame */
+    scope->filled = 0;
     scope->state = state;
     scope->kind = HAFTI_SCOPE_STACKLESS;
     scope->slow = 0;

@@ -13,10 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <ucontext.h>
-
-enum { SIGNAL_STACK = 64 * 1024 };
 
 static struct sigaction before[2];
 static const int signals[2] = {SIGSEGV, SIGBUS};
@@ -146,16 +143,11 @@ void haft_overflow_watch_thread(hafti_thread_t *thread) {
         thread->signal_size = stack.ss_size;
         return;
     }
-    void *memory = mmap(NULL, SIGNAL_STACK, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return;
-    stack = (stack_t){.ss_sp = memory, .ss_size = SIGNAL_STACK};
+    void *memory = haft_signal_memory(thread);
+    stack = (stack_t){.ss_sp = memory, .ss_size = HAFT_SIGNAL_STACK};
     if (sigaltstack(&stack, NULL) == 0) {
         thread->signal_stack = thread->signal_low = memory;
-        thread->signal_size = SIGNAL_STACK;
-    } else {
-        munmap(memory, SIGNAL_STACK);
+        thread->signal_size = HAFT_SIGNAL_STACK;
     }
 }
 
@@ -168,6 +160,5 @@ void haft_overflow_unwatch_thread(hafti_thread_t *thread) {
         stack_t none = {.ss_flags = SS_DISABLE};
         sigaltstack(&none, NULL);
     }
-    munmap(thread->signal_stack, SIGNAL_STACK);
     thread->signal_stack = NULL;
 }

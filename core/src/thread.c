@@ -26,7 +26,44 @@ hafti_scope_t haft_unborn = {.kind = HAFTI_SCOPE_ROOT, .handles = &haft_handles_
 __thread __attribute__((tls_model("initial-exec"), used)) hafti_thread_t hafti_thread_state = {
     .current = &haft_unborn, .exceptions = &haft_no_exceptions, .globals = &haft_no_exceptions};
 
-static const size_t KNOWN_BYTES = HAFT_KNOWN * sizeof(haft_known_t);
+/*
+ * A thread has a mapping: the stack for its signals, and above that what its lookups have found.
+ * Short-lived threads would pay more for mappings than for all else that is done here: so a thread
+ * that ends leaves its mapping to a later one, with what was found, which no other thread takes for
+ * its own: a serial is never drawn twice.
+ */
+static const size_t MAPPING = HAFT_SIGNAL_STACK + HAFT_KNOWN * sizeof(haft_known_t);
+enum { LEFT = 32 };
+static void *left[LEFT]; /* NULL: the place is free */
+
+static void *take_mapping(void) {
+    for (int i = 0; i < LEFT; i++) {
+        void *mapping = __atomic_load_n(&left[i], __ATOMIC_RELAXED);
+        if (mapping != NULL) {
+            mapping = __atomic_exchange_n(&left[i], NULL, __ATOMIC_ACQUIRE);
+            if (mapping != NULL)
+                return mapping;
+        }
+    }
+    void *mapping = mmap(NULL, MAPPING, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return mapping == MAP_FAILED ? NULL : mapping;
+}
+
+static void leave_mapping(void *mapping) {
+    for (int i = 0; i < LEFT; i++) {
+        void *none = NULL;
+        if (__atomic_compare_exchange_n(&left[i], &none, mapping, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED))
+            return;
+    }
+    munmap(mapping, MAPPING);
+}
+
+void *haft_signal_memory(const hafti_thread_t *thread) {
+    return (char *)thread->known - HAFT_SIGNAL_STACK;
+}
+
 static pthread_key_t exit_key;
 static bool has_exit_key;
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;
@@ -39,7 +76,7 @@ static void thread_exits(void *value) {
     haft_signals_t signals;
     haft_signals_block(&signals); /* whose handlers may perform */
     haft_life.thread_ends(thread);
-    munmap(thread->known, KNOWN_BYTES);
+    leave_mapping(haft_signal_memory(thread));
     thread->current = &haft_unborn;
     thread->stamp = 0;
     haft_signals_restore(&signals);
@@ -68,11 +105,10 @@ static const char *start(hafti_thread_t *thread) {
     pthread_once(&process_once, process_starts);
     if (!has_exit_key)
         return "The process is out of thread-local keys.";
-    void *known =
-        mmap(NULL, KNOWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (known == MAP_FAILED)
+    char *mapping = take_mapping();
+    if (mapping == NULL)
         return "No memory for the state of a thread.";
-    thread->known = known;
+    thread->known = (haft_known_t *)(void *)(mapping + HAFT_SIGNAL_STACK);
     thread->root = (hafti_scope_t){.kind = HAFTI_SCOPE_ROOT,
                                    .handles = &haft_handles_none,
                                    .serial = haft_stamp_block(thread)};

@@ -81,7 +81,7 @@ class proxy {
 
     std::vector<service> services;
     std::size_t last = 0;
-    http::client client{{.kept = 100, .redirects = -1, .uncompressed = true}};
+    http::client client{{.kept = 100, .redirects = -1, .uncompressed = true, .proxy = ""}};
 };
 
 int main(int count, char **arguments) {

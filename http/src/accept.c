@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a client accepts, and how much it wants each: lists with weights (RFC 9110, 12.4.2). */
-#include "internal.h"
-
-enum { WHOLE = 1000 };
+#include "text.h"
 
 /* In thousandths; what is no weight is 0, so nothing is sent that was not clearly wanted. */
 static unsigned weight_of(hafti_http_text_t text) {
@@ -15,7 +13,7 @@ static unsigned weight_of(hafti_http_text_t text) {
             return 0;
         weight += factor * (unsigned)(text.bytes[i] - '0');
     }
-    return *text.bytes == '0' ? weight : weight == 0 ? WHOLE : 0;
+    return *text.bytes == '0' ? weight : weight == 0 ? HAFTI_HTTP_WHOLE : 0;
 }
 
 /* How closely an item of the list names what is asked for: 3: by its name; 2: by a range of types;
@@ -34,7 +32,7 @@ int hafti_http_weight_in(const char *accepted, const char *name) {
     int closest = 0, weight = -1;
     while (hafti_http_next_part(&list, ',', &item)) {
         hafti_http_next_part(&item, ';', &part);
-        int closeness = closeness_of(part, name), has = WHOLE;
+        int closeness = closeness_of(part, name), has = HAFTI_HTTP_WHOLE;
         while (closeness > closest && hafti_http_next_part(&item, ';', &part))
             if (part.size > 1 && (*part.bytes | 32) == 'q' && part.bytes[1] == '=')
                 has = (int)weight_of((hafti_http_text_t){part.bytes + 2, part.size - 2});
@@ -44,17 +42,4 @@ int hafti_http_weight_in(const char *accepted, const char *name) {
         }
     }
     return weight;
-}
-
-int haft_http_accepts(haft_http_request_t *request, const char *const *types, size_t count) {
-    const char *accepted = haft_http_header(request, "Accept");
-    int best = -1, most = 0;
-    for (size_t i = 0; i < count; i++) {
-        int weight = accepted != NULL ? hafti_http_weight_in(accepted, types[i]) : WHOLE;
-        if (weight > most) {
-            most = weight;
-            best = (int)i;
-        }
-    }
-    return best;
 }

@@ -97,6 +97,9 @@ static void put_json(line_t *line, haft_http_request_t *request, const haft_http
     put_field(line, request, "Referer", "");
     put(line, ",\"user_agent\":", 14);
     put_field(line, request, "User-Agent", "");
+    const haft_http_trace_t *trace = haft_http_trace_get();
+    if (trace != NULL)
+        print(line, ",\"trace\":\"%s\"", trace->id);
     put(line, "}", 1);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers. What is written is gathered in a block, and sent when that is full, by haft_http_flush, or by the connection,
- * together with the wait for its next request. What a user gives for the head is checked, so that no value
- * begins another line, or another answer.
+ * Answers. What is written is gathered in a block, and sent when that is full, by haft_http_flush,
+ * or by the connection, together with the wait for its next request. What a user gives for the head
+ * is checked, so that no value begins another line, or another answer.
  */
-#include "codings.h"
+#include "internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@ enum { MOST_AT_ONCE = 1024 * 1024 }; /* bytes of a file, each with a deadline of
 /* ---- Gathering ---- */
 
 int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size) {
-    int64_t granted = (int64_t)(size / limits->least_rate) * HAFT_IO_SECOND;
-    return hafti_http_deadline(haft_io_now() + granted, limits->write_time);
+    int64_t granted = hafti_http_granted(limits, size);
+    return hafti_http_deadline(hafti_http_deadline(haft_io_now(), granted), limits->write_time);
 }
 
 static int fail(haft_http_request_t *request, int code) {
@@ -153,7 +153,8 @@ char *hafti_http_put_number(char *to, uint64_t number, unsigned base) {
     return put(to, first, (size_t)(digits + sizeof digits - first));
 }
 
-/* What the connection does next. Of HTTP/1.1 it is kept unless one says otherwise, of 1.0 closed. */
+/* What the connection does next. Of HTTP/1.1 it is kept unless one says otherwise, of 1.0
+   closed. */
 static char *put_connection(char *to, const haft_http_request_t *request) {
     if (!request->keeps)
         return put_text(to, "Connection: close\r\n");
@@ -231,11 +232,9 @@ static char *grow(haft_http_request_t *request, char **lines, size_t used, size_
 
 static int add_line(haft_http_request_t *request, char **lines, size_t *used, size_t *room,
                     const char *name, const char *value) {
-    size_t name_size = strlen(name), value_size = strlen(value);
-    if (!hafti_http_is_token(name, name_size) || !hafti_http_is_value(value, value_size) ||
-        is_ours(name))
+    if (!hafti_http_is_given_token(name) || !hafti_http_is_given_value(value) || is_ours(name))
         return -EINVAL;
-    size_t size = name_size + value_size + 4;
+    size_t name_size = strlen(name), value_size = strlen(value), size = name_size + value_size + 4;
     char *to = grow(request, lines, *used, room, size);
     if (to == NULL)
         return -ENOMEM;
@@ -278,7 +277,7 @@ int haft_http_set_cookie(haft_http_request_t *request, const char *name, const c
     static const haft_http_cookie_options_t defaults = {0};
     if (options == NULL)
         options = &defaults;
-    if (!hafti_http_is_token(name, strlen(name)) || !is_cookie_value(value) ||
+    if (!hafti_http_is_given_token(name) || value == NULL || !is_cookie_value(value) ||
         !is_attribute(options->path) || !is_attribute(options->domain) ||
         !is_attribute(options->same_site))
         return -EINVAL;
@@ -298,7 +297,7 @@ int haft_http_set_cookie(haft_http_request_t *request, const char *name, const c
                    options->for_scripts ? "" : "; HttpOnly", options->for_http ? "" : "; Secure",
                    options->same_site != NULL ? options->same_site : "Lax") +
                1;
-        if (pass == 0 && (line = haft_http_allocate(request, (size_t)size)) == NULL)
+        if (pass == 0 && (line = hafti_http_allocate(&request->message, (size_t)size)) == NULL)
             return -ENOMEM;
     }
     return haft_http_set_header(request, "Set-Cookie", line);
@@ -319,7 +318,7 @@ int haft_http_begin(haft_http_request_t *request, int status, const char *type, 
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
         return -EALREADY;
-    if (status < 200 || status > 599 || (type != NULL && !hafti_http_is_value(type, strlen(type))))
+    if (status < 200 || status > 599 || (type != NULL && !hafti_http_is_given_value(type)))
         return -EINVAL;
     bool is_1_0 = hafti_http_is_1_0(&request->message);
     uint64_t sent = size;
@@ -347,6 +346,8 @@ int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_BEGUN)
         return -EINVAL;
+    if (bytes == NULL && size != 0)
+        return -EFAULT;
     if (answer->left != HAFT_HTTP_UNKNOWN_SIZE) {
         if (size > answer->left)
             return -EMSGSIZE;
@@ -409,13 +410,16 @@ static int send_file(haft_http_request_t *request, int file, int64_t offset, uin
 /* A file that has become shorter is an error, and no end of the answer. */
 int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size) {
     hafti_http_answer_t *answer = &request->answer;
+    int code = 0;
     answer->left -= size;
     answer->written += size;
     if (answer->without_body || size == 0)
         return 0;
-    return size <= HAFT_IO_LENT_SIZE - answer->size
+    if (size > HAFT_IO_LENT_SIZE - answer->size)
+        return send_file(request, file, offset, size);
+    return room_for(request, (size_t)size, &code) != NULL
                ? gather_file(request, file, offset, (size_t)size)
-               : send_file(request, file, offset, size);
+               : code;
 }
 
 int haft_http_flush(haft_http_request_t *request) {
@@ -430,14 +434,15 @@ int haft_http_status(const haft_http_request_t *request) {
 
 int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
                      size_t size) {
-    int code = haft_http_begin(request, status, type, size);
+    int code = body != NULL || size == 0 ? haft_http_begin(request, status, type, size) : -EFAULT;
     return code == 0 ? haft_http_write(request, body, size) : code;
 }
 
 static const char plain_text[] = "text/plain; charset=utf-8";
 
 int haft_http_answer_text(haft_http_request_t *request, int status, const char *text) {
-    return haft_http_answer(request, status, plain_text, text, strlen(text));
+    return text != NULL ? haft_http_answer(request, status, plain_text, text, strlen(text))
+                        : -EFAULT;
 }
 
 int haft_http_answer_format(haft_http_request_t *request, int status, const char *format, ...) {
@@ -449,7 +454,7 @@ int haft_http_answer_format(haft_http_request_t *request, int status, const char
     if (size < 0)
         return -EINVAL;
     if ((size_t)size >= sizeof text) {
-        if ((all = haft_http_allocate(request, (size_t)size + 1)) == NULL)
+        if ((all = hafti_http_allocate(&request->message, (size_t)size + 1)) == NULL)
             return -ENOMEM;
         va_start(arguments, format);
         vsnprintf(all, (size_t)size + 1, format, arguments);
@@ -490,7 +495,14 @@ int hafti_http_answer_complete(haft_http_request_t *request) {
     if (answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body)
         return fail(request, -EMSGSIZE);
     int code = end_encoding(request);
-    return code == 0 ? request->framing->end(request) : code;
+    if (code == 0 && (code = request->framing->end(request)) != 0)
+        fail(request, code);
+    return code;
+}
+
+void haft_http_note_failure(haft_http_request_t *request, const char *text) {
+    if (!request->answer.failed && text != NULL)
+        request->failure = hafti_http_copy(&request->message, text, strlen(text));
 }
 
 /* Once, before the first read of a body whose sender waits for it; not where it has begun to

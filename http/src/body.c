@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The body of a message. A sized one is taken from what has been read and then from the stream. A chunked one goes
- * through the parser, which never gives more bytes than it gets: so it gets at most as many as the caller has
- * room for, and they go there at once.
+ * The body of a message. A sized one is taken from what has been read and then from the stream. A
+ * chunked one goes through the parser, which never gives more bytes than it gets: so it gets at
+ * most as many as the caller has room for, and they go there at once.
  */
-#include "internal.h"
+#include "message.h"
 
 #include <stdlib.h>
 
@@ -18,13 +18,12 @@ int hafti_http_message_fail(hafti_http_message_t *message, int code) {
     return message->error = code;
 }
 
-/* What is left of the time for the body. The time in which nobody reads does not count: so a handler may be slow. */
+/* What is left of the time for the body. The time in which nobody reads does not count: so a
+   handler may be slow. */
 static int64_t deadline_of(const hafti_http_message_t *message, int64_t now) {
-    uint64_t seconds = message->got / message->limits->least_rate;
-    int64_t left = message->limits->body_time - message->waited;
-    if (message->limits->body_time == HAFT_IO_FOREVER || seconds > (uint64_t)INT32_MAX)
-        return HAFT_IO_FOREVER;
-    return now + left + (int64_t)seconds * HAFT_IO_SECOND;
+    int64_t granted = hafti_http_granted(message->limits, message->got);
+    return hafti_http_deadline(hafti_http_deadline(now, granted),
+                               message->limits->body_time - message->waited);
 }
 
 static ssize_t fill(hafti_http_message_t *message) {
@@ -69,7 +68,8 @@ static bool has_too_much_framing(const hafti_http_message_t *message) {
     return message->framing > message->limits->head + 8 * message->got;
 }
 
-/* Of trailers the parser takes more than it should: lines that end with LF alone, folded lines, empty names. */
+/* Of trailers the parser takes more than it should: lines that end with LF alone, folded lines,
+   empty names. */
 static bool are_trailers(hafti_http_message_t *message, const char *at, const char *end) {
     for (; at != end; message->last = *at++)
         if ((*at == '\n' && message->last != '\r') ||
@@ -109,6 +109,8 @@ ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffe
         return message->error;
     if (message->is_complete || size == 0)
         return 0;
+    if (buffer == NULL)
+        return -EFAULT;
     if (message->body == HAFTI_HTTP_CHUNKED)
         return read_chunked(message, buffer, size);
     if (message->body == HAFTI_HTTP_UNTIL_CLOSE)
@@ -123,7 +125,8 @@ ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, siz
                                     : hafti_http_message_read_plain(message, buffer, size);
 }
 
-/* What was read grows by malloc(3), and is copied to the message's memory when its size is known. */
+/* What was read grows by malloc(3), and is copied to the message's memory when its size is
+   known. */
 static ssize_t read_growing(hafti_http_message_t *message, char **bytes, size_t *room) {
     size_t size = 0;
     for (;;) {
@@ -162,7 +165,7 @@ static ssize_t read_all_sized(hafti_http_message_t *message, char **body) {
         return message->error;
     if (message->left + message->got > message->limit)
         return hafti_http_message_fail(message, -EMSGSIZE);
-    *body = hafti_http_allocate(message, size + 1);
+    *body = size != SIZE_MAX ? hafti_http_allocate(message, size + 1) : NULL;
     if (*body == NULL)
         return -ENOMEM;
     do {

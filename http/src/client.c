@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The client: a question is written, the head of its answer read; redirects are questions again. */
 #include "client.h"
-#include "codings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,10 @@ haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *optio
     client->secure.given = options->tls;
     client->redirects = options->redirects != 0 ? options->redirects : 10;
     client->is_plain = options->uncompressed;
+    client->is_untraced = options->untraced;
+    client->connections = options->connections;
+    client->cookies = options->cookies;
+    client->proxying = hafti_http_proxying_new(options->proxy);
     client->decompressed =
         options->decompressed != 0 ? options->decompressed : (uint64_t)256 * 1024 * 1024;
     client->limits = (haft_http_limits_t){
@@ -31,7 +34,7 @@ haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *optio
     };
     pthread_mutex_init(&client->mutex, NULL);
     bool is_agreed = options->tls == NULL || hafti_http_secure_set_protocols(options->tls) == 0;
-    if (client->pool == NULL || !is_agreed) {
+    if (client->pool == NULL || client->proxying == NULL || !is_agreed) {
         haft_http_client_free(client);
         return NULL;
     }
@@ -44,6 +47,7 @@ void haft_http_client_free(haft_http_client_t *client) {
     hafti_http2_free_origins(client);
     pthread_mutex_destroy(&client->mutex);
     hafti_http_pool_free(client->pool);
+    hafti_http_proxying_free(client->proxying);
     hafti_http_secure_end(&client->secure);
     free(client);
 }
@@ -76,7 +80,8 @@ static void put_text(head_t *head, const char *text) {
 typedef hafti_http_asking_t asking_t;
 
 static bool is_private(const char *name) {
-    return strcasecmp(name, "Authorization") == 0 || strcasecmp(name, "Cookie") == 0;
+    return strcasecmp(name, "Authorization") == 0 || strcasecmp(name, "Cookie") == 0 ||
+           strcasecmp(name, "Proxy-Authorization") == 0;
 }
 
 static bool is_ours(const char *name) {
@@ -99,8 +104,8 @@ static int put_field(head_t *head, const char *name, const char *value) {
 }
 
 bool hafti_http_is_askable(const haft_http_header_t *field) {
-    return !is_ours(field->name) && hafti_http_is_token(field->name, strlen(field->name)) &&
-           hafti_http_is_value(field->value, strlen(field->value));
+    return hafti_http_is_given_token(field->name) && !is_ours(field->name) &&
+           hafti_http_is_given_value(field->value);
 }
 
 bool hafti_http_is_kept_back(const asking_t *asking, const char *name) {
@@ -110,6 +115,8 @@ bool hafti_http_is_kept_back(const asking_t *asking, const char *name) {
 static int put_fields(head_t *head, const asking_t *asking) {
     const haft_http_question_t *question = asking->question;
     int code = 0;
+    for (size_t i = 0; i < asking->added_count && code == 0; i++)
+        code = put_field(head, asking->added[i].name, asking->added[i].value);
     for (size_t i = 0; i < question->header_count && code == 0; i++) {
         const haft_http_header_t *field = &question->headers[i];
         if (!hafti_http_is_askable(field))
@@ -120,24 +127,18 @@ static int put_fields(head_t *head, const asking_t *asking) {
     return code;
 }
 
+static bool has_field(const haft_http_question_t *question, const char *name) {
+    for (size_t i = 0; i < question->header_count; i++)
+        if (strcasecmp(question->headers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* Whether the library decodes is the library's to ask for; a part of what is coded it could not. */
 static bool asks_for_codings(const haft_http_client_t *client,
                              const haft_http_question_t *question) {
-    if (client->is_plain || *hafti_http_codings == NULL)
-        return false;
-    for (size_t i = 0; i < question->header_count; i++)
-        if (strcasecmp(question->headers[i].name, "Accept-Encoding") == 0 ||
-            strcasecmp(question->headers[i].name, "Range") == 0)
-            return false;
-    return true;
-}
-
-static void put_codings(head_t *head) {
-    char codings[HAFTI_HTTP_CODINGS];
-    hafti_http_list_codings(codings);
-    put_text(head, "Accept-Encoding: ");
-    put_text(head, codings);
-    put_text(head, "\r\n");
+    return !client->is_plain && *hafti_http_codings != NULL &&
+           !has_field(question, "Accept-Encoding") && !has_field(question, "Range");
 }
 
 bool hafti_http_means_body(const char *method) {
@@ -158,17 +159,27 @@ static int put_body_fields(head_t *head, const asking_t *asking) {
     return question->type != NULL ? put_field(head, "Content-Type", question->type) : 0;
 }
 
-static int put_head(head_t *head, const asking_t *asking, const hafti_http_url_t *url) {
+/* A proxy gets all of it (9112, 3.2.2). */
+static void put_target(head_t *head, const haft_http_reply_t *reply) {
+    const hafti_http_url_t *url = &reply->url;
+    if (reply->forwarder != NULL) {
+        put_text(head, "http://");
+        put(head, url->authority.bytes, url->authority.size);
+    }
+    put_text(head, url->target.size != 0 && *url->target.bytes == '/' ? "" : "/");
+    put(head, url->target.bytes, url->target.size);
+}
+
+static int put_head(head_t *head, const asking_t *asking, const haft_http_reply_t *reply) {
+    const hafti_http_url_t *url = &reply->url;
     if (!hafti_http_is_token(asking->method, strlen(asking->method)))
         return -EINVAL;
     put_text(head, asking->method);
-    put_text(head, url->target.size != 0 && *url->target.bytes == '/' ? " " : " /");
-    put(head, url->target.bytes, url->target.size);
+    put_text(head, " ");
+    put_target(head, reply);
     put_text(head, " HTTP/1.1\r\nHost: ");
     put(head, url->authority.bytes, url->authority.size);
     put_text(head, "\r\n");
-    if (asking->decodes)
-        put_codings(head);
     if (asking->lines != NULL)
         put_text(head, asking->lines);
     int code = put_fields(head, asking);
@@ -191,7 +202,9 @@ static int write_produced(hafti_http_stream_t *stream, const haft_http_question_
     char piece[4096];
     for (;;) {
         ssize_t size = question->produce(question->argument, piece, sizeof piece);
-        int code = size >= 0 ? write_chunk(stream, piece, size) : (int)size;
+        int code = size > (ssize_t)sizeof piece ? -EINVAL
+                   : size >= 0                  ? write_chunk(stream, piece, size)
+                                                : (int)size;
         if (code != 0 || size == 0)
             return code;
     }
@@ -203,7 +216,7 @@ static int write_question(const asking_t *asking, haft_http_reply_t *reply) {
     __attribute__((cleanup(give_back_head))) head_t head = {.block = haft_io_lend()};
     if (head.block == NULL)
         return -ENOMEM;
-    int code = put_head(&head, asking, &reply->url);
+    int code = put_head(&head, asking, reply);
     bool has_body = !asking->without_body && question->produce == NULL && question->size != 0;
     bool fits = has_body && question->size <= HAFT_IO_LENT_SIZE - head.size;
     if (fits)
@@ -219,6 +232,11 @@ static int write_question(const asking_t *asking, haft_http_reply_t *reply) {
 
 /* ---- The answer ---- */
 
+/* Whose connection it is, for the next question. */
+static const hafti_http_url_t *origin_of(const haft_http_reply_t *reply) {
+    return reply->forwarder != NULL ? &reply->forwarder->url : &reply->url;
+}
+
 /* The connection is kept where nothing is left to read on it. */
 static void end_stream(haft_http_reply_t *reply) {
     hafti_http_stream_t *stream = &reply->stream;
@@ -233,14 +251,13 @@ static void end_stream(haft_http_reply_t *reply) {
     }
     haft_io_give_back(stream->lent);
     stream->lent = NULL;
-    hafti_http_pool_give(reply->client->pool, &reply->url, stream);
+    hafti_http_pool_give(reply->client->pool, origin_of(reply), stream);
 }
-
-static const hafti_http_version_of_asking_t http1;
 
 static void close_reply(haft_http_reply_t *reply) {
     if (reply->version != NULL)
         reply->version->end(reply);
+    hafti_http_places_leave(reply->client, &reply->places);
 }
 
 void haft_http_reply_free(haft_http_reply_t *reply) {
@@ -251,41 +268,13 @@ void haft_http_reply_free(haft_http_reply_t *reply) {
     free(reply);
 }
 
-int hafti_http_connect(haft_http_reply_t *reply, bool only) {
-    const hafti_http_url_t *url = &reply->url;
-    haft_tls_context_t *tls = NULL;
-    int code = url->is_secure ? hafti_http_secure_get(&reply->client->secure, &tls) : 0;
-    if (code != 0)
-        return code;
-    int descriptor = haft_io_connect_tcp(url->host, url->port);
-    if (descriptor < 0)
-        return descriptor;
-    hafti_http_stream_open(&reply->stream, descriptor);
-    reply->version = &http1;
-    if (!url->is_secure)
-        return 0;
-    hafti_http_stream_secure(&reply->stream, tls, url->host);
-    code = only ? hafti_http_stream_offer_http1(&reply->stream) : 0;
-    return code != 0 ? code : hafti_http_stream_agree(&reply->stream, HAFT_IO_FOREVER);
-}
-
-static int open_stream(haft_http_reply_t *reply, bool anew) {
-    hafti_http_stream_t *stream = &reply->stream;
-    reply->message.is_complete = false; /* that of an answer before */
-    reply->was_kept = !anew && hafti_http_pool_take(reply->client->pool, &reply->url, stream);
-    if (reply->was_kept) {
-        reply->version = &http1;
-        return 0;
-    }
-    return reply->url.is_secure ? hafti_http2_open(reply, anew) : hafti_http_connect(reply, false);
-}
-
 void hafti_http_reply_begin(haft_http_reply_t *reply, hafti_http_stream_t *stream,
                             const char *method) {
     hafti_http_message_end(&reply->message);
     hafti_http_message_begin(&reply->message, stream, &reply->client->limits, HTTP_RESPONSE);
     reply->message.limit = UINT64_MAX;
-    reply->message.answers_head = strcmp(method, "HEAD") == 0;
+    /* An answer to CONNECT has no body either, but a tunnel (9110, 9.3.6). */
+    reply->message.answers_head = strcmp(method, "HEAD") == 0 || strcmp(method, "CONNECT") == 0;
 }
 
 /* Those of status 1xx come before the answer (9110, 15.2). */
@@ -302,11 +291,133 @@ static int read_answer(haft_http_reply_t *reply, const char *method) {
 
 static const hafti_http_version_of_asking_t http1 = {write_question, read_answer, end_stream};
 
-static bool is_repeatable(const asking_t *asking) {
+/* ---- Connections ---- */
+
+/* Has the proxy lead to the origin what is written from now on. */
+static int open_tunnel(haft_http_reply_t *reply, const hafti_http_proxy_t *proxy) {
+    hafti_http_stream_t *stream = &reply->stream;
+    int code = hafti_http_write_connect(stream, proxy, &reply->url);
+    if (code == 0)
+        code = read_answer(reply, "CONNECT");
+    unsigned status = reply->message.parser.status_code;
+    reply->message.is_complete = false; /* what the proxy has said is no answer */
+    if (code != 0 || (status / 100 == 2 && stream->at == stream->end))
+        return code;
+    snprintf(reply->failure, sizeof reply->failure, "the proxy has answered CONNECT with status %u",
+             status);
+    return -ECONNREFUSED;
+}
+
+static int agree(haft_http_reply_t *reply, haft_tls_context_t *tls, hafti_http_need_t need) {
+    hafti_http_stream_secure(&reply->stream, tls, reply->url.host);
+    int code = need == HAFTI_HTTP_FOR_UPGRADE ? hafti_http_stream_offer_http1(&reply->stream) : 0;
+    return code == 0 ? hafti_http_stream_agree(&reply->stream, HAFT_IO_FOREVER) : code;
+}
+
+static int connect_anew(haft_http_reply_t *reply, const hafti_http_proxy_t *proxy,
+                        hafti_http_need_t need) {
+    const hafti_http_url_t *url = &reply->url, *there = proxy != NULL ? &proxy->url : url;
+    haft_tls_context_t *tls = NULL;
+    int code = url->is_secure ? hafti_http_secure_get(&reply->client->secure, &tls) : 0;
+    if (code != 0)
+        return code;
+    int descriptor = haft_io_connect_tcp(there->host, there->port);
+    if (descriptor < 0)
+        return descriptor;
+    hafti_http_stream_open(&reply->stream, descriptor);
+    reply->version = &http1;
+    code = proxy != NULL && reply->forwarder == NULL ? open_tunnel(reply, proxy) : 0;
+    return code == 0 && url->is_secure ? agree(reply, tls, need) : code;
+}
+
+/* The others that are kept are as old as the one that its server has closed. */
+static bool takes_kept(haft_http_reply_t *reply, hafti_http_need_t need) {
+    hafti_http_pool_t *pool = reply->client->pool;
+    if (need == HAFTI_HTTP_NEW)
+        hafti_http_pool_drop(pool, origin_of(reply));
+    reply->was_kept = need == HAFTI_HTTP_KEPT_OR_NEW &&
+                      hafti_http_pool_take(pool, origin_of(reply), &reply->stream);
+    return reply->was_kept;
+}
+
+int hafti_http_connect(haft_http_reply_t *reply, hafti_http_need_t need) {
+    haft_http_client_t *client = reply->client;
+    const hafti_http_proxy_t *proxy;
+    int code = hafti_http_proxy_of(client->proxying, &reply->url, &proxy);
+    if (code != 0) {
+        snprintf(reply->failure, sizeof reply->failure,
+                 "the proxy is not of the form http://user:password@host:port");
+        return code;
+    }
+    bool is_tunneled = reply->url.is_secure || need == HAFTI_HTTP_FOR_UPGRADE;
+    reply->forwarder = is_tunneled ? NULL : proxy;
+    code = hafti_http_places_enter(client, origin_of(reply), &reply->places);
+    if (code != 0)
+        return code;
+    if (!takes_kept(reply, need))
+        return connect_anew(reply, proxy, need);
+    reply->version = &http1;
+    return 0;
+}
+
+static int open_stream(haft_http_reply_t *reply, hafti_http_need_t need) {
+    reply->message.is_complete = false; /* that of an answer before */
+    reply->was_kept = reply->was_refused = false;
+    return reply->url.is_secure && need != HAFTI_HTTP_FOR_UPGRADE ? hafti_http2_open(reply, need)
+                                                                  : hafti_http_connect(reply, need);
+}
+
+/* ---- Asking ---- */
+
+static void add_field(asking_t *asking, const char *name, const char *value) {
+    asking->added[asking->added_count++] = (haft_http_header_t){name, value};
+}
+
+/* Whether the question has it, for this origin. */
+static bool asks_with(const asking_t *asking, const char *name) {
+    return has_field(asking->question, name) && !hafti_http_is_kept_back(asking, name);
+}
+
+static int add_cookies(asking_t *asking, const haft_http_reply_t *reply) {
+    haft_http_cookie_jar_t *jar = reply->client->cookies;
+    free(asking->cookies);
+    asking->cookies = NULL;
+    if (jar == NULL || asks_with(asking, "Cookie"))
+        return 0;
+    int code = hafti_http_cookies_for(jar, &reply->url, &asking->cookies);
+    if (asking->cookies != NULL)
+        add_field(asking, "Cookie", asking->cookies);
+    return code;
+}
+
+static void add_trace(asking_t *asking, const haft_http_reply_t *reply) {
+    const haft_http_trace_t *trace = haft_http_trace_get();
+    if (trace == NULL || reply->client->is_untraced || has_field(asking->question, "traceparent"))
+        return;
+    hafti_http_put_trace_parent(trace, asking->trace_parent);
+    add_field(asking, "traceparent", asking->trace_parent);
+    if (*trace->state != '\0')
+        add_field(asking, "tracestate", trace->state);
+}
+
+static int add_fields(asking_t *asking, const haft_http_reply_t *reply) {
+    asking->added_count = 0;
+    if (asking->decodes) {
+        hafti_http_list_codings(asking->codings);
+        add_field(asking, "Accept-Encoding", asking->codings);
+    }
+    const char *authorization = reply->forwarder != NULL ? reply->forwarder->authorization : NULL;
+    if (authorization != NULL && !asks_with(asking, "Proxy-Authorization"))
+        add_field(asking, "Proxy-Authorization", authorization);
+    add_trace(asking, reply);
+    return add_cookies(asking, reply);
+}
+
+static bool is_safe(const asking_t *asking) {
     static const char *const safe[] = {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"};
     for (size_t i = 0; i < sizeof safe / sizeof *safe; i++)
         if (strcmp(safe[i], asking->method) == 0)
-            return asking->question->produce == NULL || asking->without_body;
+            return true;
     return false;
 }
 
@@ -314,8 +425,7 @@ static bool is_closed(int code) {
     return code == -EPIPE || code == -ECONNRESET;
 }
 
-/* Over what is open. */
-static int ask_there(const asking_t *asking, haft_http_reply_t *reply) {
+static int write_and_read(const asking_t *asking, haft_http_reply_t *reply) {
     int written = reply->version->write(asking, reply);
     if (written != 0 && !is_closed(written))
         return written;
@@ -324,24 +434,31 @@ static int ask_there(const asking_t *asking, haft_http_reply_t *reply) {
     return code != 0 && written != 0 ? written : code;
 }
 
-static int ask_over(const asking_t *asking, haft_http_reply_t *reply, bool anew) {
-    int code = open_stream(reply, anew);
-    return code == 0 ? ask_there(asking, reply) : code;
-}
-
-/* By a connection that speaks nothing but HTTP/1.1, and then perhaps something else. */
-static int ask_to_upgrade(const asking_t *asking, haft_http_reply_t *reply) {
-    int code = hafti_http_connect(reply, true);
-    return code == 0 ? ask_there(asking, reply) : code;
-}
-
-static int ask_once(const asking_t *asking, haft_http_reply_t *reply) {
-    int code = ask_over(asking, reply, false);
-    if (is_closed(code) && reply->was_kept && reply->message.head == 0 && is_repeatable(asking)) {
-        close_reply(reply);
-        code = ask_over(asking, reply, true);
-    }
+static int ask_over(asking_t *asking, haft_http_reply_t *reply, hafti_http_need_t need) {
+    haft_http_cookie_jar_t *jar = reply->client->cookies;
+    int code = open_stream(reply, need);
+    if (code == 0)
+        code = add_fields(asking, reply);
+    if (code == 0)
+        code = write_and_read(asking, reply);
+    if (code == 0 && jar != NULL)
+        hafti_http_cookies_take(jar, reply);
     return code;
+}
+
+/* Whether nothing can have been done for the question, or nothing that must be done once. */
+static bool is_repeatable(const asking_t *asking, const haft_http_reply_t *reply) {
+    return (asking->question->produce == NULL || asking->without_body) &&
+           reply->message.head == 0 && (reply->was_refused || (reply->was_kept && is_safe(asking)));
+}
+
+static int ask_once(asking_t *asking, haft_http_reply_t *reply) {
+    int code = ask_over(asking, reply, HAFTI_HTTP_KEPT_OR_NEW);
+    if (!is_closed(code) || !is_repeatable(asking, reply))
+        return code;
+    bool was_refused = reply->was_refused;
+    close_reply(reply);
+    return ask_over(asking, reply, was_refused ? HAFTI_HTTP_KEPT_OR_NEW : HAFTI_HTTP_NEW);
 }
 
 /* ---- Redirects ---- */
@@ -403,11 +520,13 @@ static void tell_failure(const haft_http_reply_t *reply, const haft_http_questio
                          int code) {
     if (question->failure != NULL)
         snprintf(question->failure, question->failure_size, "%s",
-                 hafti_http_stream_failure(&reply->stream, code));
+                 *reply->failure != '\0' ? reply->failure
+                                         : hafti_http_stream_failure(&reply->stream, code));
 }
 
 static void free_text(const asking_t *asking) {
     free(asking->text);
+    free(asking->cookies);
 }
 
 static const char *method_of(const haft_http_question_t *question) {
@@ -415,9 +534,19 @@ static const char *method_of(const haft_http_question_t *question) {
     return question->method != NULL ? question->method : has_body ? "POST" : "GET";
 }
 
+static bool is_question(const haft_http_question_t *question) {
+    for (size_t i = 0; i < question->header_count; i++)
+        if (question->headers == NULL || !hafti_http_is_askable(&question->headers[i]))
+            return false;
+    return question->url != NULL &&
+           (question->method == NULL || hafti_http_is_given_token(question->method));
+}
+
 int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *question,
                         const char *lines, haft_http_reply_t **result) {
     *result = NULL;
+    if (!is_question(question))
+        return -EINVAL;
     __attribute__((cleanup(free_text)))
     asking_t asking = {.question = question,
                        .method = method_of(question),
@@ -431,7 +560,8 @@ int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *
     reply->client = client;
     int code = hafti_http_url_parse(asking.text, &reply->url);
     if (code == 0)
-        code = lines == NULL ? follow(&asking, reply) : ask_to_upgrade(&asking, reply);
+        code = lines == NULL ? follow(&asking, reply)
+                             : ask_over(&asking, reply, HAFTI_HTTP_FOR_UPGRADE);
     if (code == 0 && asking.decodes && reply->message.body != HAFTI_HTTP_NO_BODY)
         code = hafti_http_decoder_begin(&reply->message, client->decompressed);
     if (code != 0) {
@@ -465,8 +595,9 @@ static bool is_hidden(const haft_http_reply_t *reply, const char *name, size_t s
 }
 
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name) {
-    return is_hidden(reply, name, strlen(name)) ? NULL
-                                                : hafti_http_message_header(&reply->message, name);
+    return name == NULL || is_hidden(reply, name, strlen(name))
+               ? NULL
+               : hafti_http_message_header(&reply->message, name);
 }
 
 bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const char **name,

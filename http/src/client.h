@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the client share: url.c, pool.c, secure.c, client.c, http2_client.c. */
+/* What the files of the client share: url.c, client_proxy.c, client_places.c, pool.c, secure.c,
+   cookies.c, client.c, http2_client.c. */
 #ifndef HAFT_HTTP_CLIENT_INTERNAL_H
 #define HAFT_HTTP_CLIENT_INTERNAL_H
 
+#include "codings.h"
 #include "http2.h"
+#include "trace.h"
 
-enum { HAFTI_HTTP_HOST = 256 }; /* with '\0'; a name has at most 253 letters */
+enum {
+    HAFTI_HTTP_HOST = 256, /* with '\0'; a name has at most 253 letters */
+    HAFTI_HTTP_ADDED = 5,  /* fields at most that the library adds to what is asked */
+};
 
 typedef struct {
     hafti_http_text_t authority, target; /* in the text; a target that is empty means "/" */
@@ -29,6 +35,45 @@ int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *
 void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **stream,
                              const haft_http_limits_t **limits);
 
+/* ---- client_proxy.c --------------------------------------------------------------------------- */
+
+typedef struct {
+    bool is_there;
+    int code;             /* what is wrong with what was said of it */
+    hafti_http_url_t url; /* its texts are gone */
+    char *authorization;  /* NULL: none */
+} hafti_http_proxy_t;
+
+typedef struct hafti_http_proxying hafti_http_proxying_t;
+
+/* `given` is the option of the client. NULL: no memory. */
+hafti_http_proxying_t *hafti_http_proxying_new(const char *given);
+void hafti_http_proxying_free(hafti_http_proxying_t *proxying);
+/* The proxy for this URL, or NULL. 0, or an error: what was said of it is no proxy. */
+int hafti_http_proxy_of(const hafti_http_proxying_t *proxying, const hafti_http_url_t *url,
+                        const hafti_http_proxy_t **proxy);
+/* Asks for a tunnel to the URL's origin. */
+int hafti_http_write_connect(hafti_http_stream_t *stream, const hafti_http_proxy_t *proxy,
+                             const hafti_http_url_t *url);
+
+/* ---- client_places.c -------------------------------------------------------------------------- */
+
+typedef struct hafti_http_places hafti_http_places_t;
+
+/* Waits for a place for another connection to the origin, which is left by hafti_http_places_leave.
+   `*places` is NULL if the client has no limit. 0, or an error of the wait, or -ENOMEM. */
+int hafti_http_places_enter(haft_http_client_t *client, const hafti_http_url_t *origin,
+                            hafti_http_places_t **places);
+/* Does nothing for NULL, which `*places` becomes. */
+void hafti_http_places_leave(haft_http_client_t *client, hafti_http_places_t **places);
+
+/* ---- cookies.c -------------------------------------------------------------------------------- */
+
+/* Takes what the answer sets. */
+void hafti_http_cookies_take(haft_http_cookie_jar_t *jar, const haft_http_reply_t *reply);
+/* As haft_http_cookie_jar_get. */
+int hafti_http_cookies_for(haft_http_cookie_jar_t *jar, const hafti_http_url_t *url, char **text);
+
 /* ---- pool.c: connections that wait for a question -------------------------------------------- */
 
 typedef struct hafti_http_pool hafti_http_pool_t;
@@ -38,6 +83,8 @@ void hafti_http_pool_free(hafti_http_pool_t *pool);
 /* One of the URL's origin that was used last and is still open: whether there is one. */
 bool hafti_http_pool_take(hafti_http_pool_t *pool, const hafti_http_url_t *url,
                           hafti_http_stream_t *stream);
+/* Closes those of the URL's origin. */
+void hafti_http_pool_drop(hafti_http_pool_t *pool, const hafti_http_url_t *url);
 /* Keeps it, or closes it where enough are kept. All that it has read has been taken. */
 void hafti_http_pool_give(hafti_http_pool_t *pool, const hafti_http_url_t *url,
                           const hafti_http_stream_t *stream);
@@ -62,12 +109,17 @@ typedef struct hafti_http2_origin hafti_http2_origin_t;
 struct haft_http_client {
     hafti_http_pool_t *pool;
     hafti_http_secure_t secure;
+    hafti_http_proxying_t *proxying;
+    haft_http_cookie_jar_t *cookies; /* may be NULL */
     haft_http_limits_t limits;
     int redirects;
+    size_t connections; /* to an origin; 0: any number */
+    bool is_untraced;
     bool is_plain;                 /* it asks for no codings */
     uint64_t decompressed;         /* the most that a body may become */
     pthread_mutex_t mutex;         /* of what follows; never held over a wait */
     hafti_http2_origin_t *origins; /* that speak HTTP/2, or may */
+    hafti_http_places_t *places;
 };
 
 /* What is asked, as the redirects have changed it. */
@@ -79,6 +131,10 @@ typedef struct {
     bool without_body;
     const char *lines; /* further ones of the head, for an upgrade; NULL: none */
     bool decodes;      /* what comes in one of the codings that the library knows */
+    haft_http_header_t added[HAFTI_HTTP_ADDED];
+    size_t added_count;
+    char *cookies; /* the values of these */
+    char codings[HAFTI_HTTP_CODINGS], trace_parent[HAFTI_HTTP_TRACE_PARENT];
 } hafti_http_asking_t;
 
 /* How a version of HTTP asks over what a reply has open. */
@@ -96,15 +152,26 @@ struct haft_http_reply {
     const hafti_http_version_of_asking_t *version; /* NULL: nothing is open */
     hafti_http_stream_t stream;                    /* of HTTP/1 */
     struct hafti_http2_stream *http2;              /* of HTTP/2 */
-    bool was_kept;                                 /* the connection, for an earlier question */
+    bool was_refused;                    /* the question, so nothing has been done for it */
+    bool was_kept;                       /* the connection, for an earlier question */
+    hafti_http_places_t *places;         /* where it has one */
+    const hafti_http_proxy_t *forwarder; /* that is asked instead of the origin, or NULL */
+    char failure[64];                    /* why there is no answer; "": the code says it */
     hafti_http_message_t message;
 };
 
 /* Begins the message that is the answer to a question of this method. */
 void hafti_http_reply_begin(haft_http_reply_t *reply, hafti_http_stream_t *stream,
                             const char *method);
-/* A connection of its own for the reply, as one of HTTP/1. `only`: the server is offered nothing else. */
-int hafti_http_connect(haft_http_reply_t *reply, bool only);
+/* Which connections are good enough for a question. */
+typedef enum {
+    HAFTI_HTTP_KEPT_OR_NEW,
+    HAFTI_HTTP_NEW,
+    HAFTI_HTTP_FOR_UPGRADE, /* a new one, where the server is offered nothing but HTTP/1 */
+} hafti_http_need_t;
+
+/* A connection of its own for the reply, as one of HTTP/1: it waits for a place. */
+int hafti_http_connect(haft_http_reply_t *reply, hafti_http_need_t need);
 /* Whether a field may be asked with; and whether this origin does not get it. */
 bool hafti_http_is_askable(const haft_http_header_t *field);
 bool hafti_http_is_kept_back(const hafti_http_asking_t *asking, const char *name);
@@ -112,8 +179,8 @@ bool hafti_http_is_kept_back(const hafti_http_asking_t *asking, const char *name
 bool hafti_http_means_body(const char *method);
 
 /* A stream of a connection that the origin's tasks share, if the server agrees on that; or else as
-   hafti_http_connect. `anew`: of a new connection. */
-int hafti_http2_open(haft_http_reply_t *reply, bool anew);
+   hafti_http_connect. */
+int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need);
 void hafti_http2_free_origins(haft_http_client_t *client);
 
 #endif

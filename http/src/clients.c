@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How many connections each client has: a table by address, of IPv6 by its first 64 bits, which
    one client may have all of. */
+#include "addresses.h"
 #include "internal.h"
 
 #include <netinet/in.h>
@@ -45,11 +46,6 @@ static hafti_http_client_t *find_or_make(hafti_http_clients_t *clients,
     return client;
 }
 
-static bool is_loopback(const struct in6_addr *address) {
-    return IN6_IS_ADDR_LOOPBACK(address) ||
-           (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
-}
-
 static hafti_http_clients_t *make(void) {
     hafti_http_clients_t *clients = calloc(1, sizeof *clients);
     if (clients != NULL && getrandom(&clients->seed, sizeof clients->seed, GRND_NONBLOCK) < 0)
@@ -63,7 +59,7 @@ bool hafti_http_clients_enter(haft_http_server_t *server, int descriptor,
     struct in6_addr address;
     *client = NULL;
     if (!hafti_http_peer_of(descriptor, &address) ||
-        (!server->limits_loopback && is_loopback(&address)) ||
+        (!server->limits_loopback && hafti_http_is_loopback(&address)) ||
         hafti_http_is_proxy(server->proxies, &address))
         return true;
     if (!IN6_IS_ADDR_V4MAPPED(&address))

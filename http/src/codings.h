@@ -4,7 +4,12 @@
 #ifndef HAFT_HTTP_CODINGS_INTERNAL_H
 #define HAFT_HTTP_CODINGS_INTERNAL_H
 
-#include "internal.h"
+#include <haft/http.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 typedef enum {
     HAFTI_HTTP_MORE,   /* bytes come; they may be kept for later */
@@ -44,15 +49,5 @@ extern const hafti_http_coding_t *const hafti_http_codings[];
 /* Their names, as Accept-Encoding has them. */
 enum { HAFTI_HTTP_CODINGS = 20 };
 void hafti_http_list_codings(char into[HAFTI_HTTP_CODINGS]);
-
-/* Gives bytes of the body to the answer's encoder, and what that makes of them to the answer. */
-int hafti_http_encode(haft_http_request_t *request, const void *bytes, size_t size,
-                      hafti_http_step_t step);
-
-/* Decodes the body of the message from now on, if it has one of the codings: to at most `limit`
-   bytes, and then -EFBIG. 0, or -ENOMEM. */
-int hafti_http_decoder_begin(hafti_http_message_t *message, uint64_t limit);
-/* Lowers the limit to `more` further bytes. */
-void hafti_http_decoder_limit(hafti_http_message_t *message, uint64_t more);
 
 #endif

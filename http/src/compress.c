@@ -3,7 +3,7 @@
  * Compression of what handlers write. It is decided when the head is made, stands above the version
  * of HTTP (answer.c gets what is sent), and holds its state only while an answer is written.
  */
-#include "codings.h"
+#include "internal.h"
 
 #include <stdlib.h>
 
@@ -16,30 +16,8 @@ struct hafti_http_encoder {
     char out[PIECE];
 };
 
-const hafti_http_coding_t *const hafti_http_codings[] = {
-#ifdef HAFT_HTTP_ZSTD
-    &hafti_http_zstd,
-#endif
-#ifdef HAFT_HTTP_BROTLI
-    &hafti_http_brotli,
-#endif
-#ifdef HAFT_HTTP_ZLIB
-    &hafti_http_gzip,
-#endif
-    NULL,
-};
-
-void hafti_http_list_codings(char into[HAFTI_HTTP_CODINGS]) {
-    *into = '\0';
-    for (const hafti_http_coding_t *const *coding = hafti_http_codings; *coding != NULL; coding++) {
-        if (*into != '\0')
-            strcat(into, ", ");
-        strcat(into, (*coding)->name);
-    }
-}
-
 void haft_http_set_compression(haft_http_server_t *server, const haft_http_compression_t *options) {
-    server->compression = *options;
+    server->compression = options != NULL ? *options : (haft_http_compression_t){0};
 }
 
 void haft_http_do_not_compress(haft_http_request_t *request) {
@@ -116,7 +94,7 @@ static bool may_compress(haft_http_request_t *request, int status, const char *t
 
 /* The coding that the client wants most; NULL: it wants the body as it is. */
 static const hafti_http_coding_t *choose(haft_http_request_t *request, bool is_small) {
-    const char *accepted = haft_http_header(request, "Accept-Encoding");
+    const char *accepted = hafti_http_message_header(&request->message, "Accept-Encoding");
     const hafti_http_coding_t *best = NULL;
     if (accepted == NULL)
         return NULL;

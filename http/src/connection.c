@@ -4,6 +4,9 @@
  * also sends the answer to the last (haft_io_exchange).
  */
 #include "http2.h"
+#include "trace.h"
+
+#include <haft/language.h>
 
 enum { SKIPPED = 65536 }; /* bytes of a body that nobody has read */
 
@@ -26,17 +29,40 @@ static const haft_http_server_t *group_in(const haft_http_server_t *level,
     return owner;
 }
 
+static int go_on(const hafti_http_around_t *around, const haft_http_server_t *level,
+                 const hafti_http_entry_t *entry, haft_http_request_t *request);
+
+static void pop(hafti_scope_t *const *scope) {
+    haft_scope_pop(*scope);
+}
+
+/* All handlers share this code, so only the first one waits for it to come from memory; each function
+   of middleware has code of its own. */
+static int go_on_under(const hafti_http_around_t *around, const haft_http_server_t *level,
+                       const hafti_http_entry_t *entry, haft_http_request_t *request) {
+    haft_http_handling_t handling = {request, around->argument};
+    hafti_scope_t scope;
+    haft_scope_push(&scope, &around->handler->handles, &handling);
+    __attribute__((cleanup(pop), unused)) hafti_scope_t *pushed = &scope;
+    return go_on(around->inner, level, entry, request);
+}
+
 static int call_next(haft_http_next_t *self, haft_http_request_t *request) {
     const next_t *here = (const next_t *)self;
-    const haft_http_server_t *level = here->level;
-    const hafti_http_around_t *around = here->around;
-    while (around == NULL && level != here->entry->owner) {
-        level = group_in(level, here->entry->owner);
+    return go_on(here->around, here->level, here->entry, request);
+}
+
+static int go_on(const hafti_http_around_t *around, const haft_http_server_t *level,
+                 const hafti_http_entry_t *entry, haft_http_request_t *request) {
+    while (around == NULL && level != entry->owner) {
+        level = group_in(level, entry->owner);
         around = level->around;
     }
     if (around == NULL)
-        return here->entry->handler(request, here->entry->argument);
-    next_t inner = {{call_next}, level, around->inner, here->entry};
+        return entry->handler(request, entry->argument);
+    if (around->handler != NULL)
+        return go_on_under(around, level, entry, request);
+    next_t inner = {{call_next}, level, around->inner, entry};
     return around->function(request, &inner.next, around->argument);
 }
 
@@ -62,8 +88,7 @@ static int answer_with_methods(haft_http_request_t *request, int status) {
 }
 
 static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
-    next_t first = {{call_next}, request->server, request->server->around, entry};
-    int code = call_next(&first.next, request);
+    int code = go_on(request->server->around, request->server, entry, request);
     hafti_http_protocol_t *protocol = request->protocol;
     return protocol != NULL ? protocol->finish(protocol, code) : code;
 }
@@ -136,9 +161,14 @@ typedef struct {
     bool lingers;      /* when it is closed, the client may still be sending */
     bool is_over;      /* the client has all that it gets */
     bool is_http1;     /* by its first request */
+    bool has_preface;  /* of HTTP/2, instead of a request */
     bool is_announced; /* it begins with a proxy's header */
     bool is_shut;      /* nothing more is read: the server was told to stop when a request came */
+    const char
+        *left; /* of the last answer, to be sent with the wait for the next request, or NULL */
+    size_t left_size;
 } connection_t;
+_Static_assert(sizeof(haft_http_request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
 
 static void *send_last_words(void *argument) {
     haft_http_request_t *request = argument;
@@ -159,12 +189,19 @@ static void unwind_request(haft_http_request_t *request) {
     haft_io_scope_with(&options, send_last_words, request, NULL);
 }
 
+static void end_trace(haft_http_request_t *request) {
+    if (request->is_traced)
+        haft_http_trace_end();
+    request->is_traced = false;
+}
+
 void hafti_http_request_end(haft_http_request_t *request) {
     if (request->is_running) {
         unwind_request(request);
         if (request->server->notes_requests)
             hafti_http_note_request(request);
     }
+    end_trace(request);
     if (request->protocol != NULL)
         request->protocol->free(request->protocol);
     hafti_http_answer_end(request);
@@ -184,6 +221,13 @@ void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *
     request->message.takes_connect = server->connect.handler != NULL;
 }
 
+static void begin_to_watch(haft_http_request_t *request) {
+    if (request->server->notes_requests)
+        hafti_http_begin_to_note(request);
+    if (request->server->traces)
+        hafti_http_trace_request(request);
+}
+
 /* An answer without a handler to what was no request. */
 static void answer_refused(haft_http_request_t *request) {
     hafti_http_message_t *message = &request->message;
@@ -193,8 +237,7 @@ static void answer_refused(haft_http_request_t *request) {
     message->target_size = 0;
     message->block[message->head] = '\0';
     message->memory = message->head + 1;
-    if (request->server->notes_requests)
-        hafti_http_begin_to_note(request);
+    begin_to_watch(request);
     request->keeps = false;
     message->parser.http_minor = 1;
     hafti_http_answer_status(request, message->status);
@@ -206,8 +249,7 @@ static void answer_request(haft_http_request_t *request) {
     request->method = llhttp_method_name((llhttp_method_t)message->parser.method);
     request->is_head = message->parser.method == HTTP_HEAD;
     request->keeps = hafti_http_message_is_kept(message);
-    if (request->server->notes_requests)
-        hafti_http_begin_to_note(request);
+    begin_to_watch(request);
     request->is_running = true;
     dispatch(request);
     request->is_running = false;
@@ -231,13 +273,15 @@ static bool has_come(connection_t *connection, ssize_t size) {
     return size > 0;
 }
 
-/* Sends what is left of the answer. Where the connection goes on, waits for the next request: whether one has come. */
+/* Sends what is left of the answer, or leaves it to the wait for the next request. Whether the
+   connection goes on. */
 static bool finish(haft_http_request_t *request, connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     hafti_http_answer_t *answer = &request->answer;
     int code = hafti_http_answer_complete(request);
     if (request->server->notes_requests)
         hafti_http_note_request(request);
+    end_trace(request); /* it is not kept while the connection is idle */
     if (code != 0)
         return false;
     if (!request->message.is_complete && haft_http_flush(request) != 0)
@@ -247,22 +291,22 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
         return flush_last(request, connection) && request->keeps && !connection->lingers;
     atomic_store(&connection->link.idle, true);
     if (atomic_load(&connection->server->stopping)) {
-        haft_http_flush(request);
+        flush_last(request, connection);
         return false;
     }
-    int64_t deadline = haft_io_now() + request->message.limits->idle_time;
-    const char *block = answer->block;
+    connection->left = answer->block;
+    connection->left_size = answer->size;
     answer->block = NULL;
-    hafti_http_message_end(&request->message);
-    return has_come(connection, hafti_http_stream_exchange(stream, block, answer->size, deadline));
+    return true;
 }
 
-/* Frames from here on: no request follows them. */
-static bool serve_http2(connection_t *connection, bool has_preface) {
-    connection->is_over =
-        hafti_http2_serve(connection->server, &connection->stream, &connection->link, has_preface);
-    connection->lingers = !connection->is_over;
-    return false;
+/* Sends what is left of the last answer, and waits for the next request: whether one has come. */
+static bool wait_for_next(connection_t *connection) {
+    const char *left = connection->left;
+    connection->left = NULL;
+    int64_t deadline = hafti_http_deadline(haft_io_now(), connection->server->limits.idle_time);
+    return has_come(connection, hafti_http_stream_exchange(&connection->stream, left,
+                                                           connection->left_size, deadline));
 }
 
 /* What HTTP/2 begins with, on a connection that has had no request (9113, 3.4). For HTTP/1 it is a
@@ -280,29 +324,39 @@ static bool is_whole(const hafti_http_message_t *message) {
                                     message->left <= (size_t)(stream->end - stream->at));
 }
 
-/* Whether another request has come. One of which a part was not read before the connection was shut
+static void end_request(haft_http_request_t *const *request) {
+    hafti_http_request_end(*request);
+    haft_io_give_back(*request);
+}
+
+/* Whether the connection goes on. One of which a part was not read before the connection was shut
    gets no answer, so its client may ask again elsewhere. */
 static bool serve_request(connection_t *connection) {
-    __attribute__((cleanup(hafti_http_request_end))) haft_http_request_t request;
-    hafti_http_request_begin(&request, connection->server, &connection->stream);
-    int code = hafti_http_message_read_head(&request.message);
-    if (code == -EBADMSG && is_preface(&request.message, connection))
-        return serve_http2(connection, true);
-    if ((code != 0 && code != -EBADMSG) ||
-        (connection->is_shut && (code != 0 || !is_whole(&request.message))))
+    haft_http_request_t *made = haft_io_lend();
+    if (made == NULL)
+        return false;
+    hafti_http_request_begin(made, connection->server, &connection->stream);
+    __attribute__((cleanup(end_request))) haft_http_request_t *request = made;
+    int code = hafti_http_message_read_head(&request->message);
+    connection->has_preface = code == -EBADMSG && is_preface(&request->message, connection);
+    if (connection->has_preface || (code != 0 && code != -EBADMSG) ||
+        (connection->is_shut && (code != 0 || !is_whole(&request->message))))
         return false;
     connection->is_http1 = true;
-    hafti_http_request_answer(&request, code);
-    return finish(&request, connection);
+    hafti_http_request_answer(request, code);
+    return finish(request, connection);
 }
 
 /* ---- The connection ---- */
 
-/* What the client has sent behind a request that was refused, or is sending: if it were not read, the kernel would reset
-   the connection, and the client might never see the answer (9112, 9.6). */
+/* Says that nothing more comes, and reads what the client has sent meanwhile, or is sending: if
+   that were left, the kernel would reset the connection, and the client might never see the end of
+   what it has not read yet (9112, 9.6). */
 static void linger(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     int64_t deadline = haft_io_now() + HAFT_IO_SECOND;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, deadline);
     if (stream->operations->shutdown(stream, SHUT_WR) != 0)
         return;
     while (hafti_http_stream_fill(stream, deadline) > 0)
@@ -314,6 +368,14 @@ static void close_connection(connection_t *connection) {
     hafti_http_stream_close(&connection->stream);
 }
 
+/* Frames from here on: no request follows them. */
+static bool serve_http2(connection_t *connection, bool has_preface) {
+    connection->is_over =
+        hafti_http2_serve(connection->server, &connection->stream, &connection->link, has_preface);
+    connection->lingers = !connection->is_over;
+    return false;
+}
+
 /* A server that is told to stop shuts connections that are idle: they read the end of the stream. */
 static bool wait_for_first(connection_t *connection) {
     atomic_store(&connection->link.idle, true);
@@ -322,19 +384,13 @@ static bool wait_for_first(connection_t *connection) {
         hafti_http_read_proxy_header(connection->server, &connection->stream) != 0)
         return false;
     if (connection->server->tls != NULL &&
-        hafti_http_stream_agree(&connection->stream, haft_io_now() + limits->head_time) != 0)
+        hafti_http_stream_agree(&connection->stream,
+                                hafti_http_deadline(haft_io_now(), limits->head_time)) != 0)
         return false;
     int64_t deadline = atomic_load(&connection->server->stopping)
                            ? hafti_http_fresh_until()
-                           : haft_io_now() + limits->idle_time;
+                           : hafti_http_deadline(haft_io_now(), limits->idle_time);
     return has_come(connection, hafti_http_stream_fill(&connection->stream, deadline));
-}
-
-/* Over TLS, clients are told that nothing is missing. */
-static void say_end(hafti_http_stream_t *stream) {
-    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
-    haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_SECOND);
-    stream->operations->shutdown(stream, SHUT_WR);
 }
 
 void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, bool is_announced) {
@@ -351,9 +407,10 @@ void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, boo
     if (goes_on && hafti_http_stream_chose_http2(&connection.stream))
         goes_on = serve_http2(&connection, false);
     while (goes_on)
-        goes_on = serve_request(&connection);
-    if (connection.lingers)
+        goes_on =
+            serve_request(&connection) && (connection.left == NULL || wait_for_next(&connection));
+    if (connection.has_preface)
+        serve_http2(&connection, true);
+    if (connection.lingers || connection.is_over)
         linger(&connection);
-    else if (connection.is_over && connection.stream.tls != NULL)
-        say_end(&connection.stream);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Dates as HTTP writes them (RFC 9110, 5.6.7), whatever the locale is. */
-#include "internal.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <time.h>

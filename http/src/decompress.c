@@ -2,6 +2,7 @@
 /* Bodies that are decoded while they are read. What they become is limited: a few kilobytes may
    stand for gigabytes. */
 #include "codings.h"
+#include "message.h"
 
 #include <stdlib.h>
 

@@ -13,9 +13,11 @@ int haft_http_events_begin(haft_http_request_t *request) {
     int code = haft_http_set_header(request, "Cache-Control", "no-store");
     if (code == 0)
         code = haft_http_begin(request, 200, "text/event-stream", HAFT_HTTP_UNKNOWN_SIZE);
-    request->answer.has_events = code == 0;
+    if (code != 0)
+        return code;
+    request->answer.has_events = true;
     request->answer.last_event = haft_io_now();
-    return code == 0 ? haft_http_flush(request) : code;
+    return haft_http_flush(request);
 }
 
 const char *haft_http_events_last_id(haft_http_request_t *request) {
@@ -80,7 +82,7 @@ static int send_now(haft_http_request_t *request, const char *text, size_t size)
 }
 
 int haft_http_events_send(haft_http_request_t *request, const haft_http_event_t *event) {
-    if (!is_line(event->type) || !is_line(event->id))
+    if (event == NULL || !is_line(event->type) || !is_line(event->id))
         return -EINVAL;
     __attribute__((cleanup(free_text))) event_text_t text = {NULL, 0};
     add_event(&text, event);

@@ -350,6 +350,8 @@ int haft_http_serve_files(haft_http_server_t *server, const char *prefix, const 
                           const haft_http_files_options_t *options) {
     static const haft_http_files_options_t defaults = {0};
     hafti_http_files_t *files;
+    if (prefix == NULL || folder == NULL)
+        return -EINVAL;
     size_t size = strlen(prefix);
     while (size != 0 && prefix[size - 1] == '/')
         size--;

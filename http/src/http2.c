@@ -159,6 +159,7 @@ int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, 
     if (stream == NULL)
         return 0;
     stream->is_closed = true;
+    stream->is_refused = code == NGHTTP2_REFUSED_STREAM;
     if (code != NGHTTP2_NO_ERROR || !stream->has_come || !stream->has_ended)
         haft_io_event_set(&stream->gone);
     haft_io_event_set(&stream->readable);
@@ -261,6 +262,7 @@ int hafti_http2_await_head(hafti_http2_stream_t *stream) {
 static void withdraw(hafti_http2_stream_t *const *writing) {
     hafti_http2_stream_t *stream = *writing;
     hafti_http2_lock(stream->connection);
+    stream->ends &= stream->out_size == 0; /* what lacks bytes must not seem whole */
     stream->out = NULL;
     stream->out_size = 0;
     hafti_http2_unlock(stream->connection);

@@ -11,9 +11,8 @@ bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
     return false;
 }
 
-int hafti_http2_open(haft_http_reply_t *reply, bool anew) {
-    (void)anew;
-    return hafti_http_connect(reply);
+int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need) {
+    return hafti_http_connect(reply, need);
 }
 
 void hafti_http2_free_origins(haft_http_client_t *client) {

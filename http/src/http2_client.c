@@ -6,7 +6,6 @@
  * task that has caused frames writes what there is.
  */
 #include "client.h"
-#include "codings.h"
 #include "http2_frames.h"
 
 #include <stdio.h>
@@ -16,7 +15,9 @@ typedef struct hafti_http2_shared {
     hafti_http2_t frames; /* the first, for who gets its address */
     hafti_http_stream_t stream;
     haft_io_mutex_t writing;
-    size_t users; /* its origin, and replies */
+    haft_http_client_t *client;
+    hafti_http_places_t *places; /* where it has one */
+    size_t users;                /* its origin, and replies */
     bool is_reading;
 } shared_t;
 
@@ -206,6 +207,7 @@ static void release(shared_t *shared) {
         return;
     hafti_http_stream_close(&shared->stream);
     hafti_http2_end(&shared->frames);
+    hafti_http_places_leave(shared->client, &shared->places);
     free(shared);
 }
 
@@ -240,6 +242,9 @@ static int share(haft_http_reply_t *reply, shared_t **result) {
                                      .settle = settle};
     shared->stream = reply->stream;
     shared->users = 1;
+    shared->client = reply->client;
+    shared->places = reply->places;
+    reply->places = NULL;
     reply->version = NULL;
     reply->stream = (hafti_http_stream_t){0};
     *result = shared;
@@ -325,7 +330,7 @@ void hafti_http2_free_origins(haft_http_client_t *client) {
 
 /* ---- What a reply does ---- */
 
-enum { OWN_FIELDS = 7 };
+enum { OWN_FIELDS = 6 + HAFTI_HTTP_ADDED };
 
 static hafti_http_text_t text_of(const char *text) {
     return (hafti_http_text_t){text, strlen(text)};
@@ -344,6 +349,8 @@ static void put(head_t *head, const char *name, hafti_http_text_t value) {
 
 static int put_asked(head_t *head, const hafti_http_asking_t *asking) {
     const haft_http_question_t *question = asking->question;
+    for (size_t i = 0; i < asking->added_count; i++)
+        put(head, asking->added[i].name, text_of(asking->added[i].value));
     for (size_t i = 0; i < question->header_count; i++) {
         const haft_http_header_t *field = &question->headers[i];
         if (!hafti_http_is_askable(field))
@@ -388,7 +395,9 @@ static int write_produced(hafti_http_stream_t *bytes, const haft_http_question_t
     char piece[4096];
     for (;;) {
         ssize_t size = question->produce(question->argument, piece, sizeof piece);
-        int code = size > 0 ? bytes->operations->write_all(bytes, piece, (size_t)size) : (int)size;
+        int code = size > (ssize_t)sizeof piece ? -EINVAL
+                   : size > 0 ? bytes->operations->write_all(bytes, piece, (size_t)size)
+                              : (int)size;
         if (code != 0 || size == 0)
             return code;
     }
@@ -407,12 +416,21 @@ static int write_body(const hafti_http_asking_t *asking, hafti_http2_stream_t *s
     return code == 0 ? bytes->operations->shutdown(bytes, SHUT_WR) : code;
 }
 
+/* As much as one of HTTP/1.1 would have. */
+static size_t size_of_head(const haft_http_question_t *question, const haft_http_reply_t *reply) {
+    size_t size = reply->url.target.size + reply->url.authority.size;
+    for (size_t i = 0; i < question->header_count; i++)
+        size += strlen(question->headers[i].name) + strlen(question->headers[i].value) + 4;
+    return size;
+}
+
 static int write_question(const hafti_http_asking_t *asking, haft_http_reply_t *reply) {
     hafti_http_text_t target = reply->url.target, authority = reply->url.authority;
     bool has_slash = target.size != 0 && *target.bytes == '/';
+    if (size_of_head(asking->question, reply) > HAFT_IO_LENT_SIZE)
+        return -EMSGSIZE;
     nghttp2_nv fields[OWN_FIELDS + asking->question->header_count];
     char path[target.size + 2];
-    char codings[HAFTI_HTTP_CODINGS];
     head_t head = {.fields = fields};
     if (!hafti_http_is_token(asking->method, strlen(asking->method)))
         return -EINVAL;
@@ -422,10 +440,6 @@ static int write_question(const hafti_http_asking_t *asking, haft_http_reply_t *
     put(&head, ":scheme", text_of("https"));
     put(&head, ":authority", authority);
     put(&head, ":path", text_of(path));
-    if (asking->decodes) {
-        hafti_http_list_codings(codings);
-        put(&head, "accept-encoding", text_of(codings));
-    }
     int code = put_asked(&head, asking);
     code = code == 0 ? put_body_fields(&head, asking) : code;
     if (code != 0)
@@ -444,6 +458,7 @@ static int read_head(haft_http_reply_t *reply, const char *method) {
         return -ECONNRESET;
     hafti_http2_lock(stream->connection);
     int code = hafti_http2_await_head(stream);
+    reply->was_refused = stream->is_refused;
     hafti_http2_unlock(stream->connection);
     settle(stream->connection);
     return code == 0 ? stream->code : code;
@@ -489,10 +504,15 @@ static int wait_for_connection(entered_t *entered) {
     return code;
 }
 
-static int connect_anew(haft_http_reply_t *reply, entered_t *entered) {
+/* The connection before is given up first, whose place this one may need. */
+static int connect_anew(haft_http_reply_t *reply, entered_t *entered, hafti_http_need_t need) {
     hafti_http2_origin_t *origin = entered->origin;
     shared_t *shared = NULL;
-    int code = hafti_http_connect(reply, false);
+    if (entered->is_connecting) {
+        release(origin->shared);
+        origin->shared = NULL;
+    }
+    int code = hafti_http_connect(reply, need);
     bool is_http1 = code == 0 && !hafti_http_stream_chose_http2(&reply->stream);
     atomic_store(&origin->is_http1, is_http1);
     if (code == 0 && !is_http1)
@@ -510,7 +530,7 @@ static int connect_anew(haft_http_reply_t *reply, entered_t *entered) {
 }
 
 /* While one task connects, the others that ask there wait for what it agrees on. */
-int hafti_http2_open(haft_http_reply_t *reply, bool anew) {
+int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need) {
     hafti_http2_origin_t *origin = enter(reply->client, &reply->url);
     if (origin == NULL)
         return -ENOMEM;
@@ -518,8 +538,9 @@ int hafti_http2_open(haft_http_reply_t *reply, bool anew) {
     int code = atomic_load(&origin->is_http1) ? 0 : wait_for_connection(&entered);
     if (code != 0)
         return code;
-    if (!entered.is_connecting || origin->shared == NULL || anew || !is_usable(origin->shared))
-        return connect_anew(reply, &entered);
+    if (!entered.is_connecting || origin->shared == NULL || need == HAFTI_HTTP_NEW ||
+        !is_usable(origin->shared))
+        return connect_anew(reply, &entered, need);
     reply->was_kept = true;
     return join(reply, origin->shared);
 }

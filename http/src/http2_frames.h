@@ -46,6 +46,7 @@ struct hafti_http2_stream {
     hafti_http_message_t *message;      /* that the peer sends */
     int32_t id;                         /* 0: it has not begun */
     int code;                           /* what is said of the head */
+    bool is_refused;                    /* the peer has not begun with it, and never will */
     bool has_head, has_come, ends, has_ended, is_closed;
     bool is_last;                        /* the next write is; of the task that writes */
     hafti_http2_piece_t *pieces, **last; /* of the body */

@@ -168,6 +168,13 @@ static size_t read_lines(const char *lines, size_t size, nghttp2_nv *fields) {
 
 enum { OWN_FIELDS = 4, STATUS = 3, LENGTH = 20 /* digits */ };
 
+/* What is more than nghttp2 sends as one head, or as trailers: 64 KiB, and for each field what its
+   length may take. */
+static bool is_too_long(size_t lines_size, size_t count) {
+    enum { MOST = 65536, OF_FIELD = 12, OWN = 300 };
+    return lines_size + count * OF_FIELD > MOST - OWN;
+}
+
 /* The fields, in the request's memory. It is given to nghttp2 with what is sent first, so that 100
    (Continue) may come before it. */
 static int make_head(haft_http_request_t *request, const char *type, uint64_t size) {
@@ -176,6 +183,8 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     bool has_size =
         size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304;
     size_t most = OWN_FIELDS + count_lines(answer->fields, answer->fields_size);
+    if (is_too_long(answer->fields_size + (type != NULL ? strlen(type) : 0), most))
+        return -EMSGSIZE;
     char *date = haft_http_allocate(request, HAFTI_HTTP_DATE + STATUS + LENGTH);
     nghttp2_nv *fields = haft_http_allocate(request, most * sizeof *fields);
     if (date == NULL || fields == NULL)
@@ -243,6 +252,8 @@ static int make_end(haft_http_request_t *request) {
     hafti_http2_stream_t *stream = stream_of(request);
     const hafti_http_answer_t *answer = &request->answer;
     size_t count = count_lines(answer->trailers, answer->trailers_size);
+    if (is_too_long(answer->trailers_size, count))
+        return -EMSGSIZE;
     nghttp2_nv *fields = count != 0 ? haft_http_allocate(request, count * sizeof *fields) : NULL;
     if (count != 0 && fields == NULL)
         return -ENOMEM;

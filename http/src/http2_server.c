@@ -281,7 +281,27 @@ static bool take_block(connection_t *connection, char **block, size_t *size) {
     return true;
 }
 
-/* Also when it has nothing more to write: the reader then reads the end. */
+/* Nothing more is written. What the client still says is read for a moment, since the kernel would
+   otherwise throw away what that has not read yet; then the reader reads the end. */
+static void end_writing(connection_t *connection) {
+    hafti_http2_t *frames = &connection->frames;
+    hafti_http_stream_t *below = frames->below;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_SECOND);
+    int code = below->operations->shutdown(below, SHUT_WR);
+    hafti_http2_lock(frames);
+    while (!connection->is_over && code == 0) {
+        haft_io_event_clear(&connection->to_write);
+        hafti_http2_unlock(frames);
+        code = haft_io_event_wait(&connection->to_write);
+        hafti_http2_lock(frames);
+    }
+    bool is_over = connection->is_over;
+    hafti_http2_unlock(frames);
+    if (!is_over)
+        below->operations->shutdown(below, SHUT_RD);
+}
+
 static void *write_frames(void *argument) {
     connection_t *connection = argument;
     hafti_http2_t *frames = &connection->frames;
@@ -300,7 +320,7 @@ static void *write_frames(void *argument) {
     if (code != 0)
         hafti_http2_fail(frames, code);
     hafti_http2_unlock(frames);
-    frames->below->operations->shutdown(frames->below, SHUT_RD);
+    end_writing(connection);
     return NULL;
 }
 

@@ -3,7 +3,6 @@
 #include "internal.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -41,45 +40,9 @@ void hafti_http_forget_listeners(hafti_http_listeners_t *listeners) {
 
 /* ---- TCP ---- */
 
-static void set_option(int socket, int level, int option, int value) {
-    setsockopt(socket, level, option, &value, sizeof value);
-}
-
-static int listen_at(const struct addrinfo *address, int backlog) {
-    int made = haft_io_socket(address->ai_family, SOCK_STREAM, 0);
-    if (made < 0)
-        return made;
-    set_option(made, SOL_SOCKET, SO_REUSEADDR, 1);
-    set_option(made, SOL_SOCKET, SO_REUSEPORT, 1);
-    if (address->ai_family == AF_INET6)
-        set_option(made, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-    if (bind(made, address->ai_addr, address->ai_addrlen) == 0 &&
-        listen(made, backlog != 0 ? backlog : SOMAXCONN) == 0)
-        return made;
-    int code = -errno;
-    haft_io_close(made);
-    return code;
-}
-
-/* As haft_io_listen_tcp, beside other processes that listen at the port. */
-static int listen_beside(const char *host, const char *port, int backlog) {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *addresses;
-    int code = haft_io_resolve(host, port, &hints, &addresses);
-    if (code != 0)
-        return code;
-    code = -EADDRNOTAVAIL;
-    for (const struct addrinfo *address = addresses; address != NULL && code < 0;
-         address = address->ai_next)
-        code = listen_at(address, backlog);
-    freeaddrinfo(addresses);
-    return code;
-}
-
 static int listen_tcp(const haft_http_run_options_t *options, const char *host, uint16_t port) {
-    char number[8];
-    snprintf(number, sizeof number, "%d", port);
-    return options->reuse_port ? listen_beside(host, number, options->backlog)
-                               : haft_io_listen_tcp(host, port, options->backlog);
+    haft_io_listen_options_t how = {.backlog = options->backlog, .reuse_port = options->reuse_port};
+    return haft_io_listen_tcp_with(&how, host, port);
 }
 
 /* "host:port", "[address]:port", ":port". */
@@ -147,8 +110,8 @@ static int take_passed(hafti_http_listeners_t *listeners) {
         if (flags < 0 || fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) != 0 ||
             fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
             return -errno;
-        set_option(descriptor, IPPROTO_TCP, TCP_NODELAY,
-                   1); /* fails, and no matter, for Unix sockets */
+        /* Fails, and no matter, for Unix sockets. */
+        setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
         int code = add(listeners, descriptor, systemd);
         if (code != 0)
             return code;

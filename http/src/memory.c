@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that lives as long as a message: what its block has left behind the head, and then pieces of malloc(3). */
-#include "internal.h"
+/* Memory that lives as long as a message: what its block has left behind the head, and then
+   pieces of malloc(3). */
+#include "message.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
@@ -10,7 +11,8 @@ typedef struct hafti_http_chunk {
 } chunk_t;
 
 static void *allocate_more(hafti_http_message_t *message, size_t size) {
-    chunk_t *chunk = size <= SIZE_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
+    /* malloc(3) gives no more, and under a sanitizer ends the program that asks for it. */
+    chunk_t *chunk = size <= PTRDIFF_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
     if (chunk == NULL)
         return NULL;
     chunk->next = message->more;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The head of a request, or of an answer. It is copied line by line into the message's block until the empty line that ends it, so the
- * parser sees it whole. What the parser takes and RFC 9112 does not is refused here: lines that end without CR,
- * folded lines, spaces, empty names, targets, Host, and lengths that contradict each other. A client that can make two servers read one
- * message in two ways can smuggle requests past the first.
+ * The head of a request, or of an answer. It is copied line by line into the message's block until
+ * the empty line that ends it, so the parser sees it whole. What the parser takes and RFC 9112 does
+ * not is refused here: lines that end without CR, folded lines, spaces, empty names, targets, Host,
+ * and lengths that contradict each other. A client that can make two servers read one message in
+ * two ways can smuggle requests past the first.
  */
-#include "internal.h"
+#include "message.h"
 
 /* ---- What the parser says ---- */
 
@@ -134,7 +135,7 @@ bool hafti_http_message_is_kept(const hafti_http_message_t *message) {
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name) {
     hafti_http_text_t value, further;
     size_t from = 0;
-    if (!hafti_http_message_field(message, name, &from, &value))
+    if (name == NULL || !hafti_http_message_field(message, name, &from, &value))
         return NULL;
     const char *divider = strcasecmp(name, "Cookie") == 0 ? "; " : ", "; /* 9113, 8.2.3 */
     char *all = hafti_http_copy(message, value.bytes, value.size);
@@ -196,8 +197,8 @@ static int check_host(hafti_http_message_t *message, const known_t *host) {
     return is_good ? 0 : refuse(message, 400);
 }
 
-/* The absolute form is that of a proxy's client, and a server takes it, too (9112, 3.2.2): from here on the target is
-   its path. */
+/* The absolute form is that of a proxy's client, and a server takes it, too (9112, 3.2.2): from
+   here on the target is its path. */
 static int check_absolute_target(hafti_http_message_t *message, hafti_http_text_t target) {
     static const char scheme[] = "http://";
     size_t skipped = sizeof scheme - 1;
@@ -313,7 +314,8 @@ static bool is_digit(char byte) {
     return byte >= '0' && byte <= '9';
 }
 
-/* 9112, 3: a method, a target and a version with a space between, where the parser takes several; and 2.3. */
+/* 9112, 3: a method, a target and a version with a space between, where the parser takes
+   several; and 2.3. */
 static int check_request_line(hafti_http_message_t *message) {
     static const char name[] = "HTTP/";
     const char *line = message->block, *end = memchr(line, '\r', message->head);

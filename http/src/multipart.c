@@ -5,8 +5,9 @@
  *     --boundary CRLF  field CRLF ... CRLF  bytes CRLF --boundary CRLF  ... CRLF --boundary-- CRLF
  *
  * A part ends before CRLF "--" boundary, the delimiter. The window, bytes[at] to bytes[end], is
- * what has been read of the body and not given to anybody; it begins with a CRLF of our own, so that
- * the first delimiter is one like the others. `known` bytes of it are known to belong to the part.
+ * what has been read of the body and not given to anybody; it begins with a CRLF of our own, so
+ * that the first delimiter is one like the others. `known` bytes of it are known to belong to the
+ * part.
  *
  * What two readers could read in two ways is an error, and the status of the request is 400: text
  * before the first delimiter or behind the last, spaces behind one, folded fields, bytes that no
@@ -299,6 +300,8 @@ ssize_t haft_http_multipart_read(haft_http_multipart_t *multipart, void *buffer,
     int code = multipart->request->message.error;
     if (code != 0 || !multipart->in_part || size == 0)
         return code;
+    if (buffer == NULL)
+        return -EFAULT;
     code = multipart->known == 0 ? know(multipart) : 0;
     if (code != 0)
         return code;
@@ -407,7 +410,7 @@ int haft_http_multipart_store(haft_http_multipart_t *multipart, const char *fold
 
 const char *haft_http_multipart_header(haft_http_multipart_t *multipart, const char *name) {
     hafti_http_text_t value;
-    if (find_field(multipart, name, &value) != 1)
+    if (name == NULL || find_field(multipart, name, &value) != 1)
         return NULL;
     return hafti_http_copy(&multipart->request->message, value.bytes, value.size);
 }

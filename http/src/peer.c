@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Clients by their addresses: the peer of a connection, or whom a proxy that is trusted speaks
    for. */
+#include "addresses.h"
 #include "internal.h"
 
 #include <arpa/inet.h>
@@ -9,14 +10,13 @@
 
 /* ---- Addresses ---- */
 
-/* All are addresses of IPv6; one of IPv4 is mapped. */
 static void map_address(const struct in_addr *four, struct in6_addr *address) {
     memset(address, 0, sizeof *address);
     memset(&address->s6_addr[10], 0xff, 2);
     memcpy(&address->s6_addr[12], four, sizeof *four);
 }
 
-static bool read_address(const char *text, struct in6_addr *address) {
+bool hafti_http_read_address(const char *text, struct in6_addr *address) {
     struct in_addr four;
     if (inet_pton(AF_INET6, text, address) == 1)
         return true;
@@ -24,6 +24,11 @@ static bool read_address(const char *text, struct in6_addr *address) {
         return false;
     map_address(&four, address);
     return true;
+}
+
+bool hafti_http_is_loopback(const struct in6_addr *address) {
+    return IN6_IS_ADDR_LOOPBACK(address) ||
+           (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
 }
 
 static void write_address(const struct in6_addr *address, char into[HAFTI_HTTP_ADDRESS]) {
@@ -62,19 +67,14 @@ const char *haft_http_peer(haft_http_request_t *request) {
 
 /* ---- Proxies that are trusted ---- */
 
-typedef struct {
-    struct in6_addr address;
-    int bits;
-} network_t;
-
 struct hafti_http_proxies {
     char *field;
     bool unix_sockets;
     size_t count;
-    network_t networks[];
+    hafti_http_network_t networks[];
 };
 
-static bool is_in(const struct in6_addr *address, const network_t *network) {
+bool hafti_http_is_in(const struct in6_addr *address, const hafti_http_network_t *network) {
     int whole = network->bits / 8, rest = network->bits % 8;
     unsigned mask = 0xff00u >> rest & 0xff;
     return memcmp(address, &network->address, (size_t)whole) == 0 &&
@@ -83,7 +83,7 @@ static bool is_in(const struct in6_addr *address, const network_t *network) {
 
 bool hafti_http_is_proxy(const hafti_http_proxies_t *proxies, const struct in6_addr *address) {
     for (size_t i = 0; proxies != NULL && i < proxies->count; i++)
-        if (is_in(address, &proxies->networks[i]))
+        if (hafti_http_is_in(address, &proxies->networks[i]))
             return true;
     return false;
 }
@@ -97,16 +97,16 @@ bool hafti_http_is_from_proxy(const hafti_http_proxies_t *proxies, int descripto
 /* "" is a peer without an address. */
 static bool is_trusted(const hafti_http_proxies_t *proxies, const char *text) {
     struct in6_addr address;
-    return *text == '\0' ? proxies->unix_sockets
-                         : read_address(text, &address) && hafti_http_is_proxy(proxies, &address);
+    return *text == '\0'
+               ? proxies->unix_sockets
+               : hafti_http_read_address(text, &address) && hafti_http_is_proxy(proxies, &address);
 }
 
-/* "10.0.0.0/8", or an address. */
-static bool read_network(char *text, network_t *network) {
+bool hafti_http_read_network(char *text, hafti_http_network_t *network) {
     char *slash = strchr(text, '/'), *end = NULL;
     if (slash != NULL)
         *slash = '\0';
-    if (!read_address(text, &network->address))
+    if (!hafti_http_read_address(text, &network->address))
         return false;
     int most = strchr(text, ':') != NULL ? 128 : 32;
     long bits = slash != NULL ? strtol(slash + 1, &end, 10) : most;
@@ -121,7 +121,7 @@ static int read_networks(hafti_http_proxies_t *proxies, char *text) {
     for (char *word; (word = strtok_r(NULL, " ,", &rest)) != NULL;)
         if (strcmp(word, "unix") == 0)
             proxies->unix_sockets = true;
-        else if (!read_network(word, &proxies->networks[proxies->count++]))
+        else if (!hafti_http_read_network(word, &proxies->networks[proxies->count++]))
             return -EINVAL;
     return 0;
 }
@@ -133,6 +133,8 @@ void hafti_http_proxies_free(hafti_http_proxies_t *proxies) {
 }
 
 int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, const char *field) {
+    if (networks == NULL)
+        return -EINVAL;
     size_t most = strlen(networks) / 2 + 1;
     hafti_http_proxies_t *proxies = calloc(1, sizeof *proxies + most * sizeof proxies->networks[0]);
     char *text = strdup(networks);
@@ -175,7 +177,7 @@ static bool read_element(hafti_http_text_t element, bool has_parameters,
         return false;
     memcpy(into, part.bytes, part.size);
     into[part.size] = '\0';
-    if (!read_address(into, &address))
+    if (!hafti_http_read_address(into, &address))
         return false;
     write_address(&address, into);
     return true;

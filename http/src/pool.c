@@ -71,6 +71,11 @@ bool hafti_http_pool_take(hafti_http_pool_t *pool, const hafti_http_url_t *url,
     return false;
 }
 
+void hafti_http_pool_drop(hafti_http_pool_t *pool, const hafti_http_url_t *url) {
+    for (kept_t *kept; (kept = unlink_first(pool, url)) != NULL;)
+        drop(kept);
+}
+
 /* Adds it, if there is room: the one that has waited longest goes, which is the origin's last in the list. */
 static kept_t *link_first(hafti_http_pool_t *pool, kept_t *kept) {
     size_t count = 0;

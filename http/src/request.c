@@ -18,7 +18,7 @@ const char *haft_http_version(const haft_http_request_t *request) {
 }
 
 const char *haft_http_path(haft_http_request_t *request, const char *name) {
-    for (size_t i = 0; i < request->match.count; i++) {
+    for (size_t i = 0; i < request->match.count && name != NULL; i++) {
         hafti_http_text_t text = request->match.captures[i].text;
         if (strcmp(request->match.captures[i].name, name) != 0)
             continue;
@@ -33,14 +33,45 @@ const char *haft_http_path(haft_http_request_t *request, const char *name) {
     return NULL;
 }
 
+/* NULL also where it cannot be decoded. */
+static const char *decoded(hafti_http_message_t *message, hafti_http_text_t text) {
+    char *copy = hafti_http_copy(message, text.bytes, text.size);
+    ssize_t size = copy != NULL ? hafti_http_decode(text.bytes, text.size, true, copy) : -ENOMEM;
+    if (size < 0)
+        return NULL;
+    copy[size] = '\0';
+    return copy;
+}
+
+static bool is_name(hafti_http_message_t *message, hafti_http_text_t text, const char *name) {
+    if (memchr(text.bytes, '%', text.size) == NULL && memchr(text.bytes, '+', text.size) == NULL)
+        return strlen(name) == text.size && memcmp(name, text.bytes, text.size) == 0;
+    const char *found = decoded(message, text);
+    return found != NULL && strcmp(found, name) == 0;
+}
+
+/* The first parameter of this name of a=b&c=d, decoded. */
+static const char *parameter(hafti_http_message_t *message, const char *bytes, size_t size,
+                             const char *name) {
+    hafti_http_text_t list = {bytes, size}, pair;
+    while (name != NULL && hafti_http_next_part(&list, '&', &pair)) {
+        const char *equals = memchr(pair.bytes, '=', pair.size);
+        size_t name_size = equals != NULL ? (size_t)(equals - pair.bytes) : pair.size;
+        if (!is_name(message, (hafti_http_text_t){pair.bytes, name_size}, name))
+            continue;
+        size_t skipped = equals != NULL ? name_size + 1 : name_size;
+        return decoded(message, (hafti_http_text_t){pair.bytes + skipped, pair.size - skipped});
+    }
+    return NULL;
+}
+
 const char *haft_http_query(haft_http_request_t *request, const char *name) {
     const char *target = haft_http_target(request);
     const char *mark = memchr(target, '?', request->message.target_size);
     if (mark == NULL)
         return NULL;
     size_t skipped = (size_t)(mark + 1 - target);
-    return hafti_http_parameter(&request->message, mark + 1, request->message.target_size - skipped,
-                                name);
+    return parameter(&request->message, mark + 1, request->message.target_size - skipped, name);
 }
 
 const char *haft_http_header(haft_http_request_t *request, const char *name) {
@@ -55,8 +86,8 @@ bool haft_http_header_at(haft_http_request_t *request, size_t number, const char
 /* 6265, 4.2.1; a browser that has several of a name sends the most specific one first. */
 const char *haft_http_cookie(haft_http_request_t *request, const char *name) {
     hafti_http_text_t list, pair;
-    size_t from = 0, size = strlen(name);
-    while (hafti_http_message_field(&request->message, "Cookie", &from, &list))
+    size_t from = 0, size = name != NULL ? strlen(name) : 0;
+    while (size != 0 && hafti_http_message_field(&request->message, "Cookie", &from, &list))
         while (hafti_http_next_part(&list, ';', &pair))
             if (pair.size > size && pair.bytes[size] == '=' && memcmp(pair.bytes, name, size) == 0)
                 return hafti_http_copy(&request->message, pair.bytes + size + 1,
@@ -101,12 +132,12 @@ const char *haft_http_form(haft_http_request_t *request, const char *name) {
     }
     if (request->form == NULL)
         return NULL;
-    return hafti_http_parameter(&request->message, request->form, request->form_size, name);
+    return parameter(&request->message, request->form, request->form_size, name);
 }
 
 const char *haft_http_trailer(haft_http_request_t *request, const char *name) {
     const hafti_http_message_t *message = &request->message;
-    if (!message->is_complete)
+    if (!message->is_complete || name == NULL)
         return NULL;
     for (size_t at = 0; at < message->trailers_size;) {
         const char *found = message->trailers + at, *value = found + strlen(found) + 1;
@@ -117,7 +148,15 @@ const char *haft_http_trailer(haft_http_request_t *request, const char *name) {
     return NULL;
 }
 
-void haft_http_note_failure(haft_http_request_t *request, const char *text) {
-    if (!request->answer.failed)
-        request->failure = hafti_http_copy(&request->message, text, strlen(text));
+int haft_http_accepts(haft_http_request_t *request, const char *const *types, size_t count) {
+    const char *accepted = haft_http_header(request, "Accept");
+    int best = -1, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        int weight = accepted != NULL ? hafti_http_weight_in(accepted, types[i]) : HAFTI_HTTP_WHOLE;
+        if (weight > most) {
+            most = weight;
+            best = (int)i;
+        }
+    }
+    return best;
 }

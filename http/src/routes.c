@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Routes: a tree with a node for each part of a path. What is found is the first of: the part's text, {name}, and
- * {name...}; where a choice leads nowhere, the next is tried. No node is looked at twice.
+ * Routes: a tree with a node for each part of a path. What is found is the first of: the part's
+ * text, {name}, and {name...}; where a choice leads nowhere, the next is tried. No node is looked
+ * at twice.
  */
-#include "internal.h"
+#include "routes.h"
 
 #include <stdlib.h>
 
@@ -30,7 +31,8 @@ static hafti_http_node_t *child_with_text(hafti_http_node_t *first, const char *
     return NULL;
 }
 
-/* The child for a part of a pattern, which is made if it is not there. Names that differ are different children. */
+/* The child for a part of a pattern, which is made if it is not there. Names that differ are
+   different children. */
 static hafti_http_node_t *child_for(hafti_http_node_t *node, hafti_http_text_t part) {
     hafti_http_node_t **children = &node->texts;
     if (part.size > 2 && *part.bytes == '{') {
@@ -108,8 +110,8 @@ static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added) {
 int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
                           const hafti_http_entry_t *entry) {
     hafti_http_text_t rest = {path + 1, *path != '\0' ? strlen(path) - 1 : 0}, part;
-    if (*path != '/' || !is_pattern(rest) ||
-        !hafti_http_is_token(entry->method, strlen(entry->method)) || entry->handler == NULL)
+    if (*path != '/' || !is_pattern(rest) || !hafti_http_is_given_token(entry->method) ||
+        entry->handler == NULL)
         return -EINVAL;
     if (*routes == NULL && (*routes = node_new("", 0)) == NULL)
         return -ENOMEM;

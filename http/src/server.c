@@ -66,8 +66,12 @@ static void set_default_time(int64_t *limit, int64_t seconds) {
 }
 
 int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits) {
+    static const haft_http_limits_t defaults = {0};
+    if (limits == NULL)
+        limits = &defaults;
+    size_t head = limits->head != 0 ? limits->head : HAFTI_HTTP_HEAD;
     if (limits->head > HAFTI_HTTP_HEAD || limits->fields > HAFTI_HTTP_FIELDS ||
-        limits->request_line > HAFTI_HTTP_HEAD || limits->idle_time < 0 || limits->head_time < 0 ||
+        limits->request_line > head || limits->idle_time < 0 || limits->head_time < 0 ||
         limits->body_time < 0 || limits->write_time < 0 || limits->grace < 0 ||
         limits->events_time < 0 || limits->streams > INT32_MAX)
         return -EINVAL;
@@ -90,7 +94,7 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
     set_default_time(&set->write_time, 30);
     set_default_time(&set->grace, 10);
     set_default_time(&set->events_time, 15);
-    return set->request_line <= set->head ? 0 : -EINVAL;
+    return 0;
 }
 
 void haft_http_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument) {
@@ -115,12 +119,6 @@ void hafti_http_log(const haft_http_server_t *server, const char *format, ...) {
 
 /* ---- Routes ---- */
 
-haft_http_server_t *hafti_http_root_of(haft_http_server_t *server) {
-    while (server->parent != NULL)
-        server = server->parent;
-    return server;
-}
-
 static char *joined(const char *prefix, const char *path) {
     char *text = NULL;
     return asprintf(&text, "%s%s", prefix != NULL ? prefix : "", path) >= 0 ? text : NULL;
@@ -130,6 +128,8 @@ int haft_http_route(haft_http_server_t *server, const char *method, const char *
                     haft_http_handler_t *handler, void *argument) {
     hafti_http_entry_t entry = {
         .method = method, .handler = handler, .argument = argument, .owner = server};
+    if (path == NULL)
+        return -EINVAL;
     if (*path != '/' && !(*path == '\0' && server->parent != NULL))
         return -EINVAL;
     char *whole = joined(server->prefix, path);
@@ -141,6 +141,8 @@ int haft_http_route(haft_http_server_t *server, const char *method, const char *
 }
 
 int haft_http_on_connect(haft_http_server_t *server, haft_http_handler_t *handler, void *argument) {
+    if (handler == NULL)
+        return -EINVAL;
     if (server->connect.handler != NULL)
         return -EEXIST;
     server->connect = (hafti_http_entry_t){
@@ -148,18 +150,36 @@ int haft_http_on_connect(haft_http_server_t *server, haft_http_handler_t *handle
     return 0;
 }
 
-int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
+static int add_around(haft_http_server_t *server, const hafti_http_around_t *added) {
     hafti_http_around_t *around = malloc(sizeof *around);
     if (around == NULL)
         return -ENOMEM;
-    *around = (hafti_http_around_t){server->around, function, argument};
+    *around = *added;
+    around->inner = server->around;
     server->around = around;
     return 0;
 }
 
+int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
+    if (function == NULL)
+        return -EINVAL;
+    return add_around(server, &(hafti_http_around_t){.function = function, .argument = argument});
+}
+
+int haft_http_handle(haft_http_server_t *server, const haft_handler_t *handler, void *argument) {
+    if (handler == NULL)
+        return -EINVAL;
+    for (uint32_t i = 0; i < handler->handles.count; i++)
+        if (handler->handles.clauses[i].kind != HAFT_CLAUSE_TAIL)
+            return -EINVAL;
+    if (handler->on_return != NULL)
+        return -EINVAL;
+    return add_around(server, &(hafti_http_around_t){.handler = handler, .argument = argument});
+}
+
 haft_http_server_t *haft_http_group(haft_http_server_t *server, const char *prefix) {
     haft_http_server_t *group = calloc(1, sizeof *group);
-    char *whole = joined(server->prefix, prefix);
+    char *whole = prefix != NULL ? joined(server->prefix, prefix) : NULL;
     if (group == NULL || whole == NULL) {
         free(group);
         free(whole);
@@ -389,7 +409,8 @@ static void *serve_until_stopped(void *argument) {
     accept_until_stopped(serving);
     atomic_store(&server->stopping, true);
     haft_io_event_set(&server->stop); /* also where it has not been told to */
-    int64_t deadline = haft_io_now() + server->limits.grace, fresh = hafti_http_fresh_until();
+    int64_t deadline = hafti_http_deadline(haft_io_now(), server->limits.grace),
+            fresh = hafti_http_fresh_until();
     shut_idle_connections(server, false);
     if (!have_ended(server, fresh < deadline ? fresh : deadline))
         shut_idle_connections(server, true);
@@ -399,12 +420,6 @@ static void *serve_until_stopped(void *argument) {
         serving->code = -ETIMEDOUT;
     }
     return NULL;
-}
-
-void hafti_http_log_failure(const haft_http_server_t *server, const haft_io_failure_t *failure) {
-    hafti_http_log(server, "a handler has failed: %s (%s), in the task '%s'",
-                   failure->message != NULL ? failure->message : "",
-                   haft_io_error_text(failure->code), failure->task);
 }
 
 static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
@@ -511,7 +526,8 @@ int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *opt
     haft_io_run_options_t how = {.threads = threads == 0                          ? 1
                                             : threads == HAFT_HTTP_EACH_PROCESSOR ? 0
                                                                                   : threads,
-                                 .backend = running.options->backend};
+                                 .backend = running.options->backend,
+                                 .stack_size = running.options->stack_size};
     sigset_t before;
     sigemptyset(&running.signals);
     sigaddset(&running.signals, SIGINT);

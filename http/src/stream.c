@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A connection as a stream: its operations over a socket, each with a limit of time, and what has been read of it. */
-#include "internal.h"
+/* A connection as a stream: its operations over a socket, each with a limit of time, and what
+   has been read of it. */
+#include "stream.h"
 
+#include <pthread.h>
 #include <signal.h>
 
 static ssize_t socket_read_lent(hafti_http_stream_t *stream, const void **bytes) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes of the network as text: what tokens and values are, lists, %-decoding, parameters. */
-#include "internal.h"
+/* Bytes of the network as text: what tokens and values are, lists, %-decoding. */
+#include "text.h"
 
 #include <strings.h>
 
@@ -42,6 +42,14 @@ bool hafti_http_is_token(const char *text, size_t size) {
 
 bool hafti_http_is_value(const char *text, size_t size) {
     return are_all(text, size, VALUE);
+}
+
+bool hafti_http_is_given_token(const char *text) {
+    return text != NULL && hafti_http_is_token(text, strlen(text));
+}
+
+bool hafti_http_is_given_value(const char *text) {
+    return text != NULL && hafti_http_is_value(text, strlen(text));
 }
 
 bool hafti_http_is_target(hafti_http_text_t text) {
@@ -117,35 +125,4 @@ ssize_t hafti_http_decode(const char *bytes, size_t size, bool plus, char *into)
         *to++ = byte;
     }
     return to - into;
-}
-
-/* NULL also where it cannot be decoded. */
-static const char *decoded(hafti_http_message_t *message, hafti_http_text_t text) {
-    char *copy = hafti_http_copy(message, text.bytes, text.size);
-    ssize_t size = copy != NULL ? hafti_http_decode(text.bytes, text.size, true, copy) : -ENOMEM;
-    if (size < 0)
-        return NULL;
-    copy[size] = '\0';
-    return copy;
-}
-
-static bool is_name(hafti_http_message_t *message, hafti_http_text_t text, const char *name) {
-    if (memchr(text.bytes, '%', text.size) == NULL && memchr(text.bytes, '+', text.size) == NULL)
-        return strlen(name) == text.size && memcmp(name, text.bytes, text.size) == 0;
-    const char *found = decoded(message, text);
-    return found != NULL && strcmp(found, name) == 0;
-}
-
-const char *hafti_http_parameter(hafti_http_message_t *message, const char *bytes, size_t size,
-                                 const char *name) {
-    hafti_http_text_t list = {bytes, size}, pair;
-    while (hafti_http_next_part(&list, '&', &pair)) {
-        const char *equals = memchr(pair.bytes, '=', pair.size);
-        size_t name_size = equals != NULL ? (size_t)(equals - pair.bytes) : pair.size;
-        if (!is_name(message, (hafti_http_text_t){pair.bytes, name_size}, name))
-            continue;
-        size_t skipped = equals != NULL ? name_size + 1 : name_size;
-        return decoded(message, (hafti_http_text_t){pair.bytes + skipped, pair.size - skipped});
-    }
-    return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Media types of files, by the ending of their names. Texts are UTF-8. */
-#include "internal.h"
+#include "text.h"
 
 static const struct {
     const char *ending, *type;

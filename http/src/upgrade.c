@@ -30,8 +30,7 @@ bool hafti_http_asks_to_upgrade(const haft_http_request_t *request, const char *
 }
 
 int haft_http_upgrade(haft_http_request_t *request, const char *protocol) {
-    if (!hafti_http_asks_to_upgrade(request, protocol) ||
-        !hafti_http_is_value(protocol, strlen(protocol)))
+    if (!hafti_http_is_given_value(protocol) || !hafti_http_asks_to_upgrade(request, protocol))
         return -ENOTSUP;
     return begin_stream(
         request, 101,
@@ -55,13 +54,17 @@ ssize_t haft_http_stream_read(haft_http_request_t *request, void *buffer, size_t
     }
     size_t there = (size_t)(stream->end - stream->at);
     size = size < there ? size : there;
+    if (buffer == NULL && size != 0)
+        return -EFAULT;
     memcpy(buffer, stream->at, size);
     stream->at += size;
     return (ssize_t)size;
 }
 
 int haft_http_stream_write(haft_http_request_t *request, const void *bytes, size_t size) {
-    return request->answer.is_stream ? hafti_http_answer_send(request, bytes, size) : -EINVAL;
+    if (!request->answer.is_stream)
+        return -EINVAL;
+    return bytes != NULL || size == 0 ? hafti_http_answer_send(request, bytes, size) : -EFAULT;
 }
 
 int haft_http_stream_shutdown(haft_http_request_t *request) {

@@ -202,6 +202,8 @@ static int send_frame(haft_http_websocket_t *given, int opcode, const char *byte
 int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_message_kind_t kind,
                              const void *bytes, size_t size) {
     bool is_text = kind == HAFT_HTTP_TEXT;
+    if (bytes == NULL && size != 0)
+        return -EFAULT;
     if ((!is_text && kind != HAFT_HTTP_BINARY) || (is_text && !is_utf8(bytes, size)))
         return -EINVAL;
     return send_frame(socket, (int)kind, bytes, size);
@@ -233,9 +235,10 @@ static int lose(haft_http_websocket_t *socket) {
 
 static int64_t message_deadline(const haft_http_websocket_t *socket) {
     const haft_http_limits_t *limits = socket->limits;
-    int64_t granted = (int64_t)(socket->size / limits->least_rate) * HAFT_IO_SECOND;
-    return socket->in_message ? hafti_http_deadline(socket->begun + granted, limits->body_time)
-                              : HAFT_IO_FOREVER;
+    int64_t granted = hafti_http_granted(limits, socket->size);
+    return socket->in_message
+               ? hafti_http_deadline(hafti_http_deadline(socket->begun, granted), limits->body_time)
+               : HAFT_IO_FOREVER;
 }
 
 static int64_t silence_deadline(const haft_http_websocket_t *socket) {

@@ -9,10 +9,12 @@
 /* Whether the library was built with wslay. */
 extern const bool hafti_http_has_websocket;
 
-/* ---- handshake.c ---- */
+/* ---- websocket_key.c ---- */
 
 enum { HAFTI_HTTP_WEBSOCKET_KEY = 24 /* base64 of 16 bytes */, HAFTI_HTTP_WEBSOCKET_ANSWER = 28 };
 
+/* Those of base64. */
+extern const char hafti_http_letters[];
 /* Writes three bytes as four letters, and so on; what is missing of the last three counts as 0, and
    becomes '='. */
 void hafti_http_put_base64(const unsigned char *bytes, size_t size, char *into);
@@ -32,8 +34,8 @@ typedef struct {
 
 enum { HAFTI_HTTP_DEFLATION = 128 /* bytes of a text for it */ };
 
-/* The server's side: takes the first of the client's offers that it can, and writes what it answers;
-   "": none. */
+/* The server's side: takes the first of the client's offers that it can, and writes what it
+   answers; "": none. */
 void hafti_http_deflation_accept(hafti_http_deflation_t *deflation, const char *offers,
                                  bool keeps_context, char into[HAFTI_HTTP_DEFLATION]);
 /* What the client offers; "": nothing. */
@@ -44,8 +46,8 @@ bool hafti_http_deflation_agree(hafti_http_deflation_t *deflation, const char *a
 /* `*out` is to be freed. 0 or -ENOMEM. */
 int hafti_http_deflate(hafti_http_deflation_t *deflation, const char *bytes, size_t size,
                        char **out, size_t *out_size);
-/* Likewise, with a '\0' behind it; 0, or the code with which the connection is closed: 1007: that is
-   not compressed; 1009: it becomes more than `most` bytes; 1011: no memory. */
+/* Likewise, with a '\0' behind it; 0, or the code with which the connection is closed: 1007:
+   that is not compressed; 1009: it becomes more than `most` bytes; 1011: no memory. */
 int hafti_http_inflate(hafti_http_deflation_t *deflation, const char *bytes, size_t size,
                        size_t most, char **out, size_t *out_size);
 void hafti_http_deflation_end(hafti_http_deflation_t *deflation);

@@ -116,7 +116,8 @@ int haft_http_websocket_connect(haft_http_client_t *client, const haft_http_ques
     *socket = NULL;
     if (!hafti_http_has_websocket)
         return -EOPNOTSUPP;
-    if (question->method != NULL || question->body != NULL || question->produce != NULL ||
+    if (question->url == NULL || question->method != NULL || question->body != NULL ||
+        question->produce != NULL ||
         (options->protocols != NULL &&
          !hafti_http_is_value(options->protocols, strlen(options->protocols))))
         return -EINVAL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of libhaft-http share: a server with a few routes, and a client that says bytes and hears bytes. */
+/* What the tests of libhaft-http share: a server with a few routes, and a client that says bytes
+   and hears bytes. */
 #ifndef CHECK_HTTP_H
 #define CHECK_HTTP_H
 
@@ -19,8 +20,8 @@
         }                                                                                          \
     } while (0)
 
-/* Says all of it, and then nothing more, or waits with the connection open if `stays`; hears the answers up to the end of
-   the stream. */
+/* Says all of it, and then nothing more, or waits with the connection open if `stays`; hears the
+   answers up to the end of the stream. */
 static inline size_t say_and_hear(uint16_t port, const char *bytes, size_t size, bool stays,
                                   char *heard, size_t room) {
     HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp("127.0.0.1", port);
@@ -81,7 +82,8 @@ static inline int fail_hard(haft_http_request_t *request, void *unused) {
     haft_io_fail(-EIO, "the disk is gone");
 }
 
-/* Under four seeds, with short counts in every second, and with switches between operations in the last two. */
+/* Under four seeds, with short counts in every second, and with switches between operations in
+   the last two. */
 static inline void simulate_seeds(void *(*body)(void *)) {
     haft_io_simulation_options_t how = {.network = true};
     for (how.seed = 1; how.seed <= 4; how.seed++) {

@@ -57,8 +57,99 @@ static int sleep_long(haft_http_request_t *request, void *unused) {
     return haft_http_answer_text(request, 200, "late");
 }
 
+/* ---- Cookies ---- */
+
+/* Says which cookies it has got, and sets one; "/cookies/to" sends the client to "/cookies". */
+static int say_cookies(haft_http_request_t *request, void *to) {
+    const char *cookies = haft_http_header(request, "Cookie");
+    const haft_http_cookie_options_t options = {.path = "/", .for_http = true};
+    haft_http_set_cookie(request, to != NULL ? "way" : "here", "1", &options);
+    if (to != NULL)
+        haft_http_set_header(request, "Location", to);
+    return haft_http_answer_text(request, to != NULL ? 302 : 200, cookies != NULL ? cookies : "");
+}
+
+/* ---- Places ---- */
+
+static int together, most_together;
+
+static int count_together(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    together++;
+    most_together = together > most_together ? together : most_together;
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    together--;
+    return haft_http_answer_text(request, 200, "");
+}
+
+/* ---- Traces ---- */
+
+static int say_trace(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    const haft_http_trace_t *trace = haft_http_trace_get();
+    return haft_http_answer_format(request, 200, "%s %s %s %d [%s]", trace->id,
+                                   *trace->parent != '\0' ? trace->parent : "none", trace->span,
+                                   trace->is_sampled, trace->state);
+}
+
+typedef struct {
+    char id[33], parent[17], span[17], state[520];
+    int is_sampled;
+} said_trace_t;
+
+static said_trace_t read_trace(const char *text) {
+    said_trace_t said = {0};
+    CHECK(sscanf(text, "%32s %16s %16s %d [%519[^]]", said.id, said.parent, said.span,
+                 &said.is_sampled, said.state) >= 4);
+    return said;
+}
+
+static const char *url_of(const char *path);
+
+/* What "/trace" is told by a question of this task. */
+static void *ask_for_trace(void *said) {
+    HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
+    char *body;
+    CHECK(haft_http_ask(client, &(haft_http_question_t){.url = url_of("/trace")}, &reply) == 0);
+    CHECK(haft_http_reply_body(reply, &body) > 0);
+    *(said_trace_t *)said = read_trace(body);
+    return NULL;
+}
+
+/* Asks twice, once by another task. */
+static int pass_trace_on(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    const haft_http_trace_t *trace = haft_http_trace_get();
+    said_trace_t said[2];
+    haft_io_join(haft_io_async(ask_for_trace, &said[0]), NULL);
+    ask_for_trace(&said[1]);
+    for (int i = 0; i < 2; i++) {
+        CHECK(strcmp(said[i].id, trace->id) == 0 && strcmp(said[i].state, trace->state) == 0);
+        CHECK(said[i].is_sampled == trace->is_sampled && strlen(said[i].parent) == 16);
+        CHECK(strcmp(said[i].parent, trace->span) != 0 &&
+              strcmp(said[i].parent, trace->parent) != 0);
+    }
+    CHECK(strcmp(said[0].parent, said[1].parent) != 0);
+    return haft_http_answer_text(request, 200, trace->id);
+}
+
+static char last_line[1000];
+
+static void note_line(void *unused, const char *line) {
+    (void)unused;
+    snprintf(last_line, sizeof last_line, "%s", line);
+}
+
 static void make_server(void) {
     server = haft_http_server_new();
+    haft_http_trace_requests(server);
+    haft_http_set_access_log(server, HAFT_HTTP_LOG_JSON, note_line, NULL);
+    haft_http_count(server);
+    haft_http_get(server, "/cookies", say_cookies, NULL);
+    haft_http_get(server, "/cookies/to", say_cookies, (void *)(uintptr_t) "/cookies");
+    haft_http_get(server, "/together", count_together, NULL);
+    haft_http_get(server, "/trace", say_trace, NULL);
+    haft_http_get(server, "/trace/on", pass_trace_on, NULL);
     static const char *const methods[] = {"GET", "POST", "PUT", "PATCH"};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         haft_http_route(server, methods[i], "/x", say_request, NULL);
@@ -190,9 +281,321 @@ static void ask_in_time(void) {
     CHECK(ask((haft_http_question_t){0}, "/sleep", NULL) == -ETIMEDOUT);
 }
 
+/* ---- Cookies of the client ---- */
+
+static const struct {
+    const char *url, *set; /* by an answer from there */
+    int code;
+    const char *asked, *sent; /* NULL: nothing */
+} cookies[] = {
+    {"http://a.example/", "a=b", 0, "http://a.example/x?y", "a=b"},
+    {"http://a.example/", "a=b", 0, "https://a.example:8443/", "a=b"},
+    {"http://a.example/", "a=b", 0, "http://b.a.example/", NULL},
+    {"http://a.example/", "a=b", 0, "http://A.EXAMPLE/", "a=b"},
+    {"http://a.example/", " a = b c ; x", 0, "http://a.example/", "a=b c"},
+    {"http://a.example/", "a=\"b\"=c", 0, "http://a.example/", "a=\"b\"=c"},
+    {"http://a.example/", "a=", 0, "http://a.example/", "a="},
+    {"http://a.example/", "a", -EINVAL, "http://a.example/", NULL},
+    {"http://a.example/", "=b", -EINVAL, "http://a.example/", NULL},
+    {"http://a.example/", "", -EINVAL, "http://a.example/", NULL},
+    {"http://a.example/", "a=b\r\nX: 1", -EINVAL, "http://a.example/", NULL},
+    {"nowhere", "a=b", -EINVAL, "http://a.example/", NULL},
+    /* Domains (5.1.3). */
+    {"http://a.example/", "a=b; Domain=a.example", 0, "http://b.a.example/", "a=b"},
+    {"http://a.example/", "a=b; domain=.A.Example", 0, "http://b.a.example/", "a=b"},
+    {"http://b.a.example/", "a=b; Domain=a.example", 0, "http://a.example/", "a=b"},
+    {"http://a.example/", "a=b; Domain=a.example", 0, "http://ba.example/", NULL},
+    {"http://a.example/", "a=b; Domain=b.a.example", -EINVAL, "http://b.a.example/", NULL},
+    {"http://a.example/", "a=b; Domain=example", -EINVAL, "http://a.example/", NULL},
+    {"http://a.example/", "a=b; Domain=", 0, "http://a.example/", "a=b"},
+    {"http://localhost/", "a=b; Domain=localhost", 0, "http://localhost/", "a=b"},
+    {"http://localhost/", "a=b; Domain=localhost", 0, "http://a.localhost/", NULL},
+    {"http://10.0.0.1/", "a=b; Domain=10.0.0.1", 0, "http://10.0.0.1/", "a=b"},
+    {"http://10.0.0.1/", "a=b; Domain=0.0.1", -EINVAL, "http://10.0.0.1/", NULL},
+    {"http://[::1]/", "a=b", 0, "http://[::1]:80/", "a=b"},
+    /* Paths (5.1.4). */
+    {"http://a.example/x/y", "a=b", 0, "http://a.example/x/z", "a=b"},
+    {"http://a.example/x/y", "a=b", 0, "http://a.example/x", "a=b"},
+    {"http://a.example/x/y", "a=b", 0, "http://a.example/", NULL},
+    {"http://a.example/x/y?/z/", "a=b", 0, "http://a.example/xy", NULL},
+    {"http://a.example", "a=b", 0, "http://a.example", "a=b"},
+    {"http://a.example/", "a=b; Path=/x", 0, "http://a.example/x/y", "a=b"},
+    {"http://a.example/", "a=b; Path=/x", 0, "http://a.example/xy", NULL},
+    {"http://a.example/", "a=b; Path=/x/", 0, "http://a.example/x", NULL},
+    {"http://a.example/", "a=b; Path=x", 0, "http://a.example/", "a=b"},
+    /* Secure, and prefixes. */
+    {"https://a.example/", "a=b; Secure; HttpOnly; SameSite=Lax", 0, "https://a.example/", "a=b"},
+    {"https://a.example/", "a=b; SECURE", 0, "http://a.example/", NULL},
+    {"http://a.example/", "a=b; Secure", -EINVAL, "https://a.example/", NULL},
+    {"https://a.example/", "__Secure-a=b", -EINVAL, "https://a.example/", NULL},
+    {"https://a.example/", "__Secure-a=b; Secure", 0, "https://a.example/", "__Secure-a=b"},
+    {"https://a.example/", "__Host-a=b; Secure", -EINVAL, "https://a.example/", NULL},
+    {"https://a.example/", "__Host-a=b; Secure; Path=/", 0, "https://a.example/", "__Host-a=b"},
+    {"https://a.example/", "__Host-a=b; Secure; Path=/; Domain=a.example", -EINVAL,
+     "https://a.example/", NULL},
+    /* Time (5.1.1, 5.2.1, 5.2.2). */
+    {"http://a.example/", "a=b; Max-Age=60", 0, "http://a.example/", "a=b"},
+    {"http://a.example/", "a=b; Max-Age=99999999999999999999", 0, "http://a.example/", "a=b"},
+    {"http://a.example/", "a=b; Max-Age=0", 0, "http://a.example/", NULL},
+    {"http://a.example/", "a=b; Max-Age=-1", 0, "http://a.example/", NULL},
+    {"http://a.example/", "a=b; Max-Age=x", 0, "http://a.example/", "a=b"},
+    {"http://a.example/", "a=b; Max-Age=", 0, "http://a.example/", "a=b"},
+    {"http://a.example/", "a=b; Expires=Sun, 06 Nov 1994 08:49:37 GMT", 0, "http://a.example/",
+     NULL},
+    {"http://a.example/", "a=b; Expires=Sunday, 06-Nov-94 08:49:37 GMT", 0, "http://a.example/",
+     NULL},
+    {"http://a.example/", "a=b; Expires=Sun Nov  6 8:49:37 1994", 0, "http://a.example/", NULL},
+    {"http://a.example/", "a=b; Expires=Fri, 01 Jan 2100 00:00:00 GMT", 0, "http://a.example/",
+     "a=b"},
+    {"http://a.example/", "a=b; Expires=Fri, 01-Jan-69 00:00:00 GMT", 0, "http://a.example/",
+     "a=b"},
+    {"http://a.example/", "a=b; Expires=Fri, 41 Jan 1994 00:00:00 GMT", 0, "http://a.example/",
+     "a=b"},
+    {"http://a.example/", "a=b; Expires=1994", 0, "http://a.example/", "a=b"},
+    {"http://a.example/", "a=b; Expires=Sun, 06 Nov 1994 08:49:37 GMT; Max-Age=9", 0,
+     "http://a.example/", "a=b"},
+    {"http://a.example/", "a=b; Max-Age=0; Max-Age=9", 0, "http://a.example/", "a=b"},
+};
+
+static void check_sent(haft_http_cookie_jar_t *jar, const char *url, const char *expected) {
+    char *sent;
+    CHECK(haft_http_cookie_jar_get(jar, url, &sent) == 0);
+    if (expected == NULL ? sent != NULL : sent == NULL || strcmp(sent, expected) != 0) {
+        fprintf(stderr, "%s: expected %s, but got %s\n", url, expected != NULL ? expected : "none",
+                sent != NULL ? sent : "none");
+        abort();
+    }
+    free(sent);
+}
+
+static void set_cookies(void) {
+    for (size_t i = 0; i < sizeof cookies / sizeof *cookies; i++) {
+        haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
+        int code = haft_http_cookie_jar_set(jar, cookies[i].url, cookies[i].set);
+        if (code != cookies[i].code)
+            fprintf(stderr, "%s: %d\n", cookies[i].set, code);
+        CHECK(code == cookies[i].code);
+        check_sent(jar, cookies[i].asked, cookies[i].sent);
+        haft_http_cookie_jar_free(jar);
+    }
+}
+
+static void order_and_replace_cookies(void) {
+    static const char url[] = "https://a.example/x/y";
+    haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
+    static const char *const set[] = {"a=1; Path=/",
+                                      "b=1; Path=/x",
+                                      "c=1; Path=/",
+                                      "a=2; Path=/",
+                                      "a=3; Path=/; Domain=a.example",
+                                      "d=1; Secure; Path=/"};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        CHECK(haft_http_cookie_jar_set(jar, url, set[i]) == 0);
+    check_sent(jar, url, "b=1; a=2; c=1; a=3; d=1");
+    /* Somebody on the way does not replace what only https sets. */
+    CHECK(haft_http_cookie_jar_set(jar, "http://a.example/", "d=2") == -EINVAL);
+    CHECK(haft_http_cookie_jar_set(jar, "http://a.example/", "d=2; Path=/x") == -EINVAL);
+    CHECK(haft_http_cookie_jar_set(jar, url, "a=; Path=/; Max-Age=0") == 0);
+    check_sent(jar, url, "b=1; c=1; a=3; d=1");
+    haft_http_cookie_jar_clear(jar);
+    check_sent(jar, url, NULL);
+    haft_http_cookie_jar_free(jar);
+}
+
+/* Those that were sent or set longest ago go; what is sent stays below a limit. */
+static void limit_cookies(void) {
+    haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
+    static char text[5000];
+    char url[40];
+    CHECK(haft_http_cookie_jar_set(jar, "http://a.example/kept", "k=1; Path=/kept") == 0);
+    for (int i = 0; i < 60; i++) {
+        snprintf(text, sizeof text, "c%d=1; Path=/c", i);
+        CHECK(haft_http_cookie_jar_set(jar, "http://a.example/", text) == 0);
+        check_sent(jar, "http://a.example/kept", "k=1");
+    }
+    char *sent;
+    CHECK(haft_http_cookie_jar_get(jar, "http://a.example/c", &sent) == 0);
+    CHECK(strstr(sent, "c11=1; ") == sent && strstr(sent, "; c59=1") != NULL);
+    free(sent);
+    for (int i = 0; i < 3100; i++) {
+        snprintf(url, sizeof url, "http://h%d.example/", i);
+        CHECK(haft_http_cookie_jar_set(jar, url, "a=b") == 0);
+    }
+    check_sent(jar, "http://a.example/kept", NULL);
+    check_sent(jar, "http://h99.example/", NULL);
+    check_sent(jar, "http://h100.example/", "a=b");
+    haft_http_cookie_jar_clear(jar);
+    memset(text, 'x', sizeof text);
+    text[1] = '=';
+    text[4098] = '\0';
+    CHECK(haft_http_cookie_jar_set(jar, "http://a.example/", text) == -EINVAL);
+    text[4097] = '\0';
+    for (int i = 0; i < 3; i++) {
+        text[0] = (char)('a' + i);
+        CHECK(haft_http_cookie_jar_set(jar, "http://a.example/", text) == 0);
+    }
+    CHECK(haft_http_cookie_jar_get(jar, "http://a.example/", &sent) == 0);
+    CHECK(strlen(sent) == 4097);
+    free(sent);
+    haft_http_cookie_jar_free(jar);
+}
+
+static void keep_cookies(void) {
+    static const haft_http_header_t own[] = {{"Cookie", "own=1"}};
+    haft_http_client_t *before = client;
+    haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
+    client = haft_http_client_new(&(haft_http_client_options_t){.cookies = jar});
+    CHECK(ask((haft_http_question_t){0}, "/cookies", "") == 200);
+    CHECK(ask((haft_http_question_t){0}, "/cookies", "here=1") == 200);
+    CHECK(ask((haft_http_question_t){0}, "/cookies/to", "here=1; way=1") == 200);
+    CHECK(ask((haft_http_question_t){.headers = own, .header_count = 1}, "/cookies", "own=1") ==
+          200);
+    CHECK(ask((haft_http_question_t){0}, "/to/302/cookies", "here=1; way=1") == 200);
+    haft_http_client_free(client);
+    haft_http_cookie_jar_free(jar);
+    client = before;
+    CHECK(ask((haft_http_question_t){0}, "/cookies", "") == 200);
+    CHECK(ask((haft_http_question_t){0}, "/cookies", "") == 200);
+}
+
+/* ---- Connections in all ---- */
+
+static void *ask_together(void *unused) {
+    CHECK(ask((haft_http_question_t){0}, "/together", NULL) == 200);
+    return unused;
+}
+
+static void *ask_all_together(void *unused) {
+    for (int i = 0; i < 8; i++)
+        CHECK(haft_io_spawn(ask_together, NULL) == 0);
+    return unused;
+}
+
+static void *ask_in_vain(void *unused) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + 2 * HAFT_IO_MILLISECOND);
+    CHECK(ask((haft_http_question_t){0}, "/together", NULL) == -ETIMEDOUT);
+    return unused;
+}
+
+static void *cancel_a_question(void *unused) {
+    haft_io_spawn(ask_together, NULL);
+    haft_io_spawn(ask_in_vain, NULL);
+    haft_io_sleep(5 * HAFT_IO_MILLISECOND);
+    haft_io_scope_cancel(haft_io_this_scope());
+    return unused;
+}
+
+static void wait_for_places(void) {
+    haft_http_client_t *before = client;
+    haft_http_counters_t first, last;
+    client = haft_http_client_new(&(haft_http_client_options_t){.connections = 2});
+    haft_http_read_counters(server, &first);
+    most_together = 0;
+    CHECK(haft_io_scope(ask_all_together, NULL, NULL) == 0);
+    CHECK(most_together == 2);
+    haft_http_read_counters(server, &last);
+    CHECK(last.connections_accepted == first.connections_accepted + 2);
+    {
+        HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *one = NULL, *other = NULL;
+        haft_http_question_t question = {.url = url_of("/much")};
+        CHECK(haft_http_ask(client, &question, &one) == 0);
+        CHECK(haft_http_ask(client, &question, &other) == 0);
+        CHECK(haft_io_scope(cancel_a_question, NULL, NULL) == -ECANCELED);
+        CHECK(most_together == 2);
+    }
+    CHECK(haft_io_scope(ask_all_together, NULL, NULL) == 0);
+    CHECK(most_together == 2);
+    haft_http_client_free(client);
+    client = before;
+}
+
+/* ---- Traces ---- */
+
+#define ID "0af7651916cd43dd8448eb211c80319c"
+#define SPAN "b7ad6b7169203331"
+#define STATE64 "k=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define STATE512 STATE64 "," STATE64 "," STATE64 "," STATE64 "," STATE64 "," STATE64 "," STATE64
+
+static const struct {
+    const char *parent, *state;
+    bool is_good;
+    int is_sampled;
+    const char *kept;
+} traces[] = {
+    {"00-" ID "-" SPAN "-01", "a=b", true, 1, "a=b"},
+    {"00-" ID "-" SPAN "-00", "a=b , ,t@s=c d,", true, 0, "a=b,t@s=c d"},
+    {"00-" ID "-" SPAN "-02", NULL, true, 0, ""},
+    {"00-" ID "-" SPAN "-ff", "a", true, 1, ""},
+    {"00-" ID "-" SPAN "-01", "A=b", true, 1, ""},
+    {"00-" ID "-" SPAN "-01", "a=b=c", true, 1, ""},
+    {"00-" ID "-" SPAN "-01", STATE512 "," STATE64, true, 1, STATE512},
+    {"cc-" ID "-" SPAN "-01", "a=b", true, 1, "a=b"},
+    {"cc-" ID "-" SPAN "-01-what-comes", "a=b", true, 1, "a=b"},
+    {"cc-" ID "-" SPAN "-01.what-comes", "a=b", false, 1, ""},
+    {"ff-" ID "-" SPAN "-01", "a=b", false, 1, ""},
+    {"00-" ID "-" SPAN "-01-more", "a=b", false, 1, ""},
+    {"00-" ID "-" SPAN "-0", "a=b", false, 1, ""},
+    {"00-" ID "-" SPAN "-0G", "a=b", false, 1, ""},
+    {"00-00000000000000000000000000000000-" SPAN "-01", "a=b", false, 1, ""},
+    {"00-" ID "-0000000000000000-01", "a=b", false, 1, ""},
+    {"00-0AF7651916CD43DD8448EB211C80319C-" SPAN "-01", "a=b", false, 1, ""},
+    {"00-" ID "-" SPAN "-01, 00-" ID "-" SPAN "-01", "a=b", false, 1, ""},
+    {"", "a=b", false, 1, ""},
+    {NULL, "a=b", false, 1, ""},
+};
+
+static void follow_traces(void) {
+    for (size_t i = 0; i < sizeof traces / sizeof *traces; i++) {
+        HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
+        haft_http_header_t fields[] = {{"tracestate", traces[i].state},
+                                       {"traceparent", traces[i].parent}};
+        size_t first = traces[i].state == NULL;
+        haft_http_question_t question = {.url = url_of("/trace"),
+                                         .headers = fields + first,
+                                         .header_count = 2 - first - (traces[i].parent == NULL)};
+        char *body, expected[60];
+        CHECK(haft_http_ask(client, &question, &reply) == 0);
+        CHECK(haft_http_reply_body(reply, &body) > 0);
+        said_trace_t said = read_trace(body);
+        bool is_good = strcmp(said.id, ID) == 0 && strcmp(said.parent, SPAN) == 0;
+        if (is_good != traces[i].is_good || strcmp(said.state, traces[i].kept) != 0) {
+            fprintf(stderr, "%s: %s\n", traces[i].parent, body);
+            abort();
+        }
+        CHECK(said.is_sampled == traces[i].is_sampled &&
+              (is_good || strcmp(said.parent, "none") == 0));
+        CHECK(strlen(said.id) == 32 && strlen(said.span) == 16 && strcmp(said.span, SPAN) != 0);
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        snprintf(expected, sizeof expected, ",\"trace\":\"%s\"}", said.id);
+        CHECK(strstr(last_line, expected) != NULL);
+    }
+    CHECK(ask((haft_http_question_t){0}, "/trace/on", NULL) == 200);
+    static const haft_http_header_t given[] = {{"traceparent", "00-" ID "-" SPAN "-00"},
+                                               {"tracestate", "a=b"}};
+    CHECK(ask((haft_http_question_t){.headers = given, .header_count = 2}, "/trace/on", ID) == 200);
+    /* What begins here; and a client that does not tell. */
+    said_trace_t said;
+    CHECK(haft_http_trace_get() == NULL);
+    CHECK(haft_http_trace_begin("00-" ID "-" SPAN "-00", "a=b") == 0);
+    ask_for_trace(&said);
+    CHECK(strcmp(said.id, ID) == 0 && strcmp(said.parent, SPAN) != 0);
+    haft_http_client_t *before = client;
+    client = haft_http_client_new(&(haft_http_client_options_t){.untraced = true});
+    ask_for_trace(&said);
+    CHECK(strcmp(said.id, ID) != 0);
+    haft_http_client_free(client);
+    client = before;
+    haft_http_trace_end();
+    CHECK(haft_http_trace_get() == NULL);
+}
+
 static void *ask_server(void *unused) {
     port = start_server(server);
     client = haft_http_client_new(NULL);
+    keep_cookies();
+    wait_for_places();
+    follow_traces();
     ask_all();
     ask_for_urls();
     keep_connections();
@@ -287,8 +690,176 @@ static void *hear_answers(void *unused) {
     return unused;
 }
 
+/* ---- Proxies ---- */
+
+static uint16_t proxy_port;
+static char proxied[500]; /* what the last question has said to the proxy */
+
+/* A proxy that gives no tunnel, and answers everything by itself. */
+static void *be_proxy(void *argument) {
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
+    static const char ok[] = OK_ "Content-Length: 2\r\n\r\nhi";
+    static const char no[] = "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno";
+    char memory[1000], *line;
+    haft_io_reader_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
+    for (;;) {
+        ssize_t size;
+        bool is_first = true;
+        while ((size = haft_io_reader_line(&lines, &line)) > 2) {
+            line[size - 2] = '\0';
+            if (is_first)
+                snprintf(proxied, sizeof proxied, "%s", line);
+            else if (strncmp(line, "Host:", 5) == 0 || strncmp(line, "Proxy-", 6) == 0)
+                snprintf(proxied + strlen(proxied), sizeof proxied - strlen(proxied), "|%s", line);
+            is_first = false;
+        }
+        if (size <= 0)
+            return NULL;
+        bool is_tunnel = strncmp(proxied, "CONNECT ", 8) == 0;
+        haft_io_write_all(connection, is_tunnel ? no : ok,
+                          is_tunnel ? sizeof no - 1 : sizeof ok - 1);
+    }
+}
+
+static void *accept_for_proxy(void *unused) {
+    for (int connection; (connection = haft_io_accept(listener)) >= 0;)
+        haft_io_spawn(be_proxy, (void *)(intptr_t)connection);
+    return unused;
+}
+
+/* The status, or an error; the failure is told. */
+static int ask_with(const haft_http_client_options_t *options, const char *url, char failure[100]) {
+    haft_http_client_t *asking = haft_http_client_new(options);
+    haft_http_reply_t *reply;
+    haft_http_question_t question = {.url = url, .failure = failure, .failure_size = 100};
+    proxied[0] = failure[0] = '\0';
+    int code = haft_http_ask(asking, &question, &reply);
+    code = code == 0 ? haft_http_reply_status(reply) : code;
+    haft_http_reply_free(reply);
+    haft_http_client_free(asking);
+    return code;
+}
+
+static void ask_by_given_proxy(void) {
+    char failure[100], proxy[100], expected[200];
+    haft_http_client_options_t options = {.proxy = proxy};
+    snprintf(proxy, sizeof proxy, "http://user:p%%40ss@127.0.0.1:%d/", proxy_port);
+    CHECK(ask_with(&options, "http://here.example/x?y#z", failure) == 200);
+    CHECK(strcmp(proxied, "GET http://here.example/x?y HTTP/1.1|Host: here.example|"
+                          "Proxy-Authorization: Basic dXNlcjpwQHNz") == 0);
+    snprintf(proxy, sizeof proxy, "127.0.0.1:%d", proxy_port);
+    CHECK(ask_with(&options, "http://[::1]:81", failure) == 200);
+    CHECK(strcmp(proxied, "GET http://[::1]:81/ HTTP/1.1|Host: [::1]:81") == 0);
+    snprintf(proxy, sizeof proxy, "http://user@127.0.0.1:%d", proxy_port);
+    CHECK(ask_with(&options, "https://here.example/x", failure) != 200);
+    if (*proxied != '\0') /* the library has TLS */
+        CHECK(strcmp(proxied, "CONNECT here.example:443 HTTP/1.1|Host: here.example:443|"
+                              "Proxy-Authorization: Basic dXNlcjo=") == 0 &&
+              strcmp(failure, "the proxy has answered CONNECT with status 403") == 0);
+    static const char *const wrong[] = {"https://a/",    "socks5://a/",  "http://",
+                                        "http://a:b:c/", "http://a%@b/", "http://a b/"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        options.proxy = wrong[i];
+        int code = ask_with(&options, "http://127.0.0.1/", failure);
+        CHECK(code == (i < 2 ? -EPROTONOSUPPORT : -EINVAL) && strstr(failure, "proxy") != NULL);
+    }
+    /* A connection to it is kept, for all that it passes on. */
+    snprintf(expected, sizeof expected, "127.0.0.1:%d", proxy_port);
+    options = (haft_http_client_options_t){.proxy = expected, .connections = 1};
+    haft_http_client_t *asking = haft_http_client_new(&options);
+    for (int i = 0; i < 3; i++) {
+        HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
+        char url[40], *body;
+        snprintf(url, sizeof url, "http://h%d.example/", i);
+        CHECK(haft_http_ask(asking, &(haft_http_question_t){.url = url}, &reply) == 0);
+        CHECK(haft_http_reply_body(reply, &body) == 2);
+    }
+    haft_http_websocket_t *socket;
+    haft_http_question_t question = {.url = "ws://here.example/"};
+    int code = haft_http_websocket_connect(asking, &question, NULL, &socket);
+    CHECK(code == -EOPNOTSUPP || (code == -ECONNREFUSED &&
+                                  strstr(proxied, "CONNECT here.example:80 HTTP/1.1") == proxied));
+    haft_http_client_free(asking);
+}
+
+/* What the environment says; the proxy is meant by "P". */
+static const struct {
+    const char *variables[3][2];
+    const char *url;
+    bool is_proxied;
+} environments[] = {
+    {{{"http_proxy", "P"}}, "http://a.example", true},
+    {{{"HTTP_PROXY", "P"}}, "http://a.example", true},
+    {{{"HTTP_PROXY", "P"}, {"REQUEST_METHOD", "GET"}}, "http://a.example", false},
+    {{{"http_proxy", "P"}, {"REQUEST_METHOD", "GET"}}, "http://a.example", true},
+    {{{"HTTP_PROXY", "P"}, {"http_proxy", ""}}, "http://a.example", true},
+    {{{"HTTPS_PROXY", "P"}, {"https_proxy", "P"}}, "http://a.example", false},
+    {{{"http_proxy", "P"}}, "http://localhost", false},
+    {{{"http_proxy", "P"}}, "http://127.0.0.2", false},
+    {{{"http_proxy", "P"}}, "http://[::1]", false},
+    {{{"http_proxy", "P"}, {"no_proxy", "*"}}, "http://a.example", false},
+    {{{"http_proxy", "P"}, {"NO_PROXY", "b.example,a.example"}}, "http://a.example", false},
+    {{{"http_proxy", "P"}, {"no_proxy", "b.example A.example"}}, "http://a.example", false},
+    {{{"http_proxy", "P"}, {"no_proxy", "a.example"}}, "http://b.a.example", false},
+    {{{"http_proxy", "P"}, {"no_proxy", "a.example"}}, "http://ba.example", true},
+    {{{"http_proxy", "P"}, {"no_proxy", ".a.example"}}, "http://b.a.example", false},
+    {{{"http_proxy", "P"}, {"no_proxy", "*.a.example"}}, "http://b.a.example", false},
+    {{{"http_proxy", "P"}, {"no_proxy", ".a.example"}}, "http://a.example", true},
+    {{{"http_proxy", "P"}, {"no_proxy", "a.example:1"}}, "http://a.example", true},
+    {{{"http_proxy", "P"}, {"no_proxy", "b.example,"}}, "http://a.example", true},
+    {{{"http_proxy", "P"}, {"no_proxy", "10.0.0.0/8"}}, "http://10.1.2.3", false},
+    {{{"http_proxy", "P"}, {"no_proxy", "10.0.0.0/8"}}, "http://11.1.2.3", true},
+    {{{"http_proxy", "P"}, {"no_proxy", "10.1.2.3"}}, "http://10.1.2.3", false},
+    {{{"http_proxy", "P"}, {"no_proxy", "1.2.3"}}, "http://0.1.2.3", true},
+    {{{"http_proxy", "P"}, {"no_proxy", "2001:db8::/32"}}, "http://[2001:db8::1]", false},
+    {{{"http_proxy", "P"}, {"no_proxy", "[2001:db8::1]:1"}}, "http://[2001:db8::1]", true},
+};
+
+/* Where each name is this host. */
+static void ask_by_environment(void) {
+    char url[100], failure[100], place[40];
+    snprintf(place, sizeof place, "http://127.0.0.1:%d", proxy_port);
+    for (size_t i = 0; i < sizeof environments / sizeof *environments; i++) {
+        for (int j = 0; j < 3 && environments[i].variables[j][0] != NULL; j++) {
+            const char *value = environments[i].variables[j][1];
+            setenv(environments[i].variables[j][0], strcmp(value, "P") == 0 ? place : value, 1);
+        }
+        snprintf(url, sizeof url, "%s:%d/x", environments[i].url, port);
+        CHECK(ask_with(&(haft_http_client_options_t){.proxy = ""}, url, failure) == 200);
+        CHECK(*proxied == '\0');
+        int code = ask_with(NULL, url, failure);
+        if (code != 200 || (*proxied != '\0') != environments[i].is_proxied) {
+            fprintf(stderr, "%zu: %d, %s, %s\n", i, code, proxied, failure);
+            abort();
+        }
+        for (int j = 0; j < 3 && environments[i].variables[j][0] != NULL; j++)
+            unsetenv(environments[i].variables[j][0]);
+    }
+}
+
+static void *ask_by_proxies(void *unused) {
+    port = start_server(server);
+    listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    proxy_port = (uint16_t)haft_io_port(listener);
+    haft_io_spawn(accept_for_proxy, NULL);
+    ask_by_given_proxy();
+    if (haft_io_seed() != 0)
+        ask_by_environment();
+    haft_io_close(listener);
+    haft_http_stop(server);
+    return unused;
+}
+
 int main(void) {
-    void *(*const cases[])(void *) = {hear_answers, ask_server};
+    void *(*const cases[])(void *) = {hear_answers, ask_server, ask_by_proxies};
+    static const char *const variables[] = {"http_proxy",    "HTTP_PROXY",  "no_proxy",
+                                            "NO_PROXY",      "https_proxy", "HTTPS_PROXY",
+                                            "REQUEST_METHOD"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        unsetenv(variables[i]);
+    set_cookies();
+    order_and_replace_cookies();
+    limit_cookies();
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         simulate_seeds(cases[i]);

@@ -16,6 +16,9 @@ namespace io = haft::io;
 /* What the service needs from around it. */
 struct current_user : haft::effect<std::string> {};
 
+struct place : haft::effect<std::string> {};
+struct counted : haft::effect<int> {};
+
 static std::string greet() {
     return "Hello, " + haft::perform<current_user>();
 }
@@ -141,6 +144,14 @@ static void add_routes(http::server &server) {
         }
         return said;
     });
+    server.get("/cookie", [](http::request &in) {
+        in.set_cookie("set", "2", {.for_http = true});
+        const haft_http_trace_t *trace = http::trace();
+        bool is_passed_on = *trace->parent != '\0';
+        return std::string(in.header("Cookie").value_or("")) + ' ' +
+               (is_passed_on ? trace->id : "no trace");
+    });
+    server.trace_requests();
     server.get("/much", [](http::request &in) {
         auto chosen = in.accepts({"text/html", "text/plain"});
         if (in.query("plain"))
@@ -154,6 +165,31 @@ static void add_routes(http::server &server) {
     v1.use([](http::request &, const http::next &next) {
         haft::handle(next).with([](current_user) { return std::string("v1"); });
     });
+    auto tell_place = [](http::request &) { return haft::perform<place>(); };
+    server.get("/place", tell_place);
+    http::route_group inner = server.group("/inner");
+    inner.get("/place", tell_place);
+    inner.get("/refused", tell_place);
+    inner.get("/counted", [](http::request &) {
+        std::string first = std::to_string(haft::perform<counted>());
+        return first + std::to_string(haft::perform<counted>());
+    });
+    /* What it performs goes further out. */
+    inner.handle([](http::request &in, place) {
+        if (in.target() == "/inner/refused")
+            throw http::error(403, "not here");
+        return "in " + haft::perform<place>();
+    });
+    inner.handle([count = 0](counted) mutable {
+        io::sleep_for(std::chrono::milliseconds(1));
+        count = 1 - count;
+        return count + 10 * haft::perform<counted>();
+    });
+    inner.use([](http::request &, const http::next &next) {
+        haft::handle(next).with([](counted) { return 4; });
+    });
+    server.handle([](http::request &in, place) { return std::string(in.target()); },
+                  [](counted) { return 7; });
     server.files("/files", folder.path, {.cache_control = "no-cache"});
     server.use([](http::request &in, const http::next &next) {
         auto user = in.header("X-User");
@@ -188,6 +224,23 @@ static void ask_by_client(const std::string &base) {
     } catch (const std::system_error &error) {
         CHECK(error.code() == std::errc::protocol_not_supported);
     }
+}
+
+static void ask_with_cookies_and_traces(const std::string &base) {
+    http::cookie_jar jar;
+    CHECK(jar.set(base, "own=1") && !jar.set(base, "own=1; Domain=com"));
+    http::client client({.proxy = "", .connections = 1, .cookies = &jar});
+    CHECK(client.get(base + "/cookie").body() == "own=1 no trace");
+    CHECK(client.get(base + "/cookie").body() == "own=1; set=2 no trace");
+    CHECK(jar.get(base) == "own=1; set=2");
+    CHECK(haft_http_trace_begin(nullptr, nullptr) == 0);
+    std::string id = http::trace()->id;
+    CHECK(client.get(base + "/cookie").body() == "own=1; set=2 " + id);
+    haft_http_trace_end();
+    jar.clear();
+    CHECK(jar.get(base).empty() && http::trace() == nullptr);
+    http::client proxied({.proxy = base});
+    CHECK(proxied.get("http://elsewhere.example/text").body() == "text");
 }
 
 static void talk_by_websocket(const std::string &base) {
@@ -256,6 +309,10 @@ static void talk(http::server &server, std::string &log) {
     CHECK(has(ask(port, "CONNECT here:1 HTTP/1.1\r\nHost: here:1\r\n\r\nhello"), "\r\n\r\nhello"));
     CHECK(has(get(port, "/api/greet", "X-User: Ada\r\n"), "Hello, Ada"));
     CHECK(has(get(port, "/api/v1/greet", "X-User: Ada\r\n"), "Hello, v1"));
+    CHECK(has(get(port, "/place"), "\r\n\r\n/place"));
+    CHECK(has(get(port, "/inner/place"), "\r\n\r\nin /inner/place"));
+    CHECK(has(get(port, "/inner/refused"), "403 Forbidden") && !has(log, "not here"));
+    CHECK(has(get(port, "/inner/counted"), "\r\n\r\n4140"));
     std::string file = get(port, "/files/file.txt", "Range: bytes=5-\r\n");
     CHECK(has(file, "Cache-Control: no-cache\r\n") && has(file, "\r\n\r\na file"));
     CHECK(has(get(port, "/split"), "500 Internal") && !has(get(port, "/split"), "Evil"));
@@ -267,6 +324,7 @@ static void talk(http::server &server, std::string &log) {
     CHECK(has(ask(port, "POST /echo HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\nh"),
               "400 Bad Request"));
     ask_by_client("http://127.0.0.1:" + std::to_string(port));
+    ask_with_cookies_and_traces("http://127.0.0.1:" + std::to_string(port));
     talk_by_websocket("http://127.0.0.1:" + std::to_string(port));
     post_forms("http://127.0.0.1:" + std::to_string(port));
     std::string zipped = get(port, "/much", "Accept-Encoding: gzip\r\nAccept: text/plain\r\n");

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests under random cancels, resets and shutdowns. Each has a number, and its answer says that
- * number and repeats its body. What must hold: an answer is that of its own request; a handler is
- * called at most once for a number; and unless its client gave up, a request whose handler was
- * called gets its whole answer, also when the server was told to stop meanwhile.
+ * Requests of HTTP/1.1 and HTTP/2 under random cancels, resets and shutdowns. Each has a number,
+ * and its answer says that number and repeats its body. What must hold: an answer is that of its
+ * own request; a handler is called at most once for a number; and unless its client gave up, a
+ * request whose handler was called gets its whole answer, also when the server was told to stop
+ * meanwhile.
  *
  * On one thread and on two, as many requests on each as HAFT_HTTP_SOAK_REQUESTS says, else a few
  * thousand; HAFT_IO_SEED is the seed.
  */
 #define _GNU_SOURCE /* memmem */
-#include "check_http.h"
+#ifdef CHECK_HTTP2
+#    include "check_http2.h"
+#else
+#    include "check_http.h"
+#endif
 
 #include <netinet/in.h>
 #include <stdatomic.h>
 
-enum { CLIENTS = 24, LARGE = 60000, PIPELINED = 6, ROOM = 3 * LARGE };
+enum { CLIENTS = 24, LARGE = 60000, PIPELINED = 6, MULTIPLEXED = 20, ROOM = 3 * LARGE };
 
 /* What has become of a request, for its client. FAILED: it got no answer, and did not give up. */
 enum { UNASKED, ANSWERED, FAILED, GIVEN_UP };
@@ -98,6 +103,9 @@ static int echo(haft_http_request_t *request, void *unused) {
 typedef struct {
     uint64_t random;
     char said[ROOM], heard[ROOM + 1];
+#ifdef CHECK_HTTP2
+    client_t connection;
+#endif
 } asker_t;
 
 /* The next number; the one that is due tells the server to stop. */
@@ -115,7 +123,7 @@ static int64_t time_of(asker_t *asker, bool gives_up) {
 }
 
 /* By the library's client, over connections that it keeps; sometimes for a short time only. */
-static void ask(asker_t *asker) {
+static void ask_one(asker_t *asker) {
     unsigned number = take_number();
     char url[64];
     fill(asker->said, number);
@@ -163,6 +171,11 @@ static char *next_body(char **at, const char *end, size_t *size) {
     }
 }
 
+static void reset_when_closed(int connection) {
+    setsockopt(connection, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
+               sizeof(struct linger));
+}
+
 /* Several requests at once on a connection of their own, which may be reset at any time. */
 static void pipeline(asker_t *asker) {
     unsigned numbers[PIPELINED], count = 0;
@@ -183,8 +196,7 @@ static void pipeline(asker_t *asker) {
         said = draw(&asker->random, (unsigned)said);
     haft_io_write_all(connection, asker->said, said);
     if (gives_up)
-        setsockopt(connection, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
-                   sizeof(struct linger));
+        reset_when_closed(connection);
     else
         haft_io_shutdown(connection, SHUT_WR);
     ssize_t got = 1;
@@ -204,12 +216,68 @@ static void pipeline(asker_t *asker) {
     }
 }
 
+#ifdef CHECK_HTTP2
+/* Questions for a connection of HTTP/2, with their bodies in `said`: how many. */
+static unsigned put_questions(asker_t *asker, unsigned *numbers, int32_t *ids) {
+    unsigned count = 0;
+    size_t said = 0;
+    do {
+        char path[16];
+        unsigned number = numbers[count] = take_number();
+        fill(asker->said + said, number);
+        snprintf(path, sizeof path, "/%u", number);
+        ids[count++] = ask_with(&asker->connection, "PUT", path, "", asker->said + said,
+                                size_of(number), NULL);
+        said += size_of(number);
+    } while (count < 1 + draw(&asker->random, MULTIPLEXED) && said < ROOM - LARGE);
+    return count;
+}
+
+/* Several requests at once on a connection of HTTP/2, some of which are reset, as the connection
+   may be. */
+static void multiplex(asker_t *asker) {
+    unsigned numbers[MULTIPLEXED];
+    int32_t ids[MULTIPLEXED];
+    bool is_reset[MULTIPLEXED] = {false};
+    client_t *connection = &asker->connection;
+    bool gives_up = draw(&asker->random, 8) == 0;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + time_of(asker, gives_up));
+    int descriptor = haft_io_connect_tcp("127.0.0.1", port);
+    if (descriptor < 0)
+        return;
+    begin_client(connection, descriptor, NULL, 0);
+    unsigned count = put_questions(asker, numbers, ids);
+    say(connection);
+    for (unsigned i = 0; i < count; i++)
+        if ((is_reset[i] = draw(&asker->random, 8) == 0))
+            nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE, ids[i],
+                                      NGHTTP2_CANCEL);
+    for (unsigned i = 0; i < count; i++) {
+        const answer_t *answer = hear_whole(connection, ids[i]);
+        CHECK(gives_up || answer->is_closed || connection->has_ended);
+        if (answer->is_closed && answer->error == 0 && strcmp(answer->status, "200") == 0)
+            take_answer(numbers[i], answer->body, answer->size);
+        else
+            become[numbers[i]] = gives_up || is_reset[i] ? GIVEN_UP : FAILED;
+    }
+    if (gives_up)
+        reset_when_closed(descriptor);
+    close_client(connection);
+}
+#else
+static void multiplex(asker_t *asker) {
+    pipeline(asker);
+}
+#endif
+
 static void *run_client(void *random) {
     asker_t *asker = malloc(sizeof *asker);
     CHECK(asker != NULL);
     asker->random = (uint64_t)(uintptr_t)random;
+    static void (*const ways[])(asker_t * asker) = {pipeline, multiplex, ask_one, ask_one};
     while (!atomic_load(&stopping))
-        draw(&asker->random, 3) == 0 ? pipeline(asker) : ask(asker);
+        ways[draw(&asker->random, sizeof ways / sizeof *ways)](asker);
     free(asker);
     return NULL;
 }

@@ -205,6 +205,26 @@ static void check_refusals(void) {
     haft_http_client_free(distrusting);
 }
 
+/* A question's head has a limit, as over HTTP/1.1. */
+static void check_long_questions(void) {
+    enum { LONG = 1000000, MANY = 10000 };
+    char *url = malloc(LONG + 1);
+    haft_http_header_t *headers = malloc(MANY * sizeof *headers);
+    haft_http_reply_t *reply;
+    CHECK(url != NULL && headers != NULL);
+    int begin = sprintf(url, "https://localhost:%d/", port);
+    for (int i = 0; i < MANY; i++)
+        headers[i] = (haft_http_header_t){"a", "b"};
+    haft_http_question_t question = {.url = url, .headers = headers, .header_count = MANY};
+    CHECK_EQUAL(haft_http_ask(client, &question, &reply), -EMSGSIZE);
+    memset(url + begin, 'a', (size_t)(LONG - begin));
+    url[LONG] = '\0';
+    question.header_count = 0;
+    CHECK_EQUAL(haft_http_ask(client, &question, &reply), -EMSGSIZE);
+    free(headers);
+    free(url);
+}
+
 static void check_clients_certificate(void) {
     char body[100], failure[300];
     haft_http_client_t *asking = haft_http_client_new(&(haft_http_client_options_t){.tls = known});
@@ -259,6 +279,119 @@ static void check_reload(void) {
     EVP_PKEY_free(other.key);
 }
 
+/* ---- Through a proxy ---- */
+
+typedef struct {
+    haft_http_request_t *request;
+    int origin;
+} tunnel_t;
+
+static void *pass_back(void *argument) {
+    const tunnel_t *tunnel = argument;
+    char bytes[4096];
+    for (ssize_t got; (got = haft_io_read(tunnel->origin, bytes, sizeof bytes)) > 0;)
+        if (haft_http_stream_write(tunnel->request, bytes, (size_t)got) != 0)
+            break;
+    haft_http_stream_shutdown(tunnel->request);
+    return NULL;
+}
+
+static void *pass_both_ways(void *argument) {
+    const tunnel_t *tunnel = argument;
+    char bytes[4096];
+    haft_io_spawn(pass_back, argument);
+    for (ssize_t got; (got = haft_http_stream_read(tunnel->request, bytes, sizeof bytes)) > 0;)
+        if (haft_io_write_all(tunnel->origin, bytes, (size_t)got) != 0)
+            break;
+    haft_io_shutdown(tunnel->origin, SHUT_WR);
+    return NULL;
+}
+
+static int be_tunnel(haft_http_request_t *request, void *count) {
+    const char *shown = haft_http_header(request, "Proxy-Authorization");
+    if (shown == NULL || strcmp(shown, "Basic bWU6bWU=") != 0)
+        return haft_http_answer_text(request, 407, "who are you?");
+    HAFT_IO_SCOPED_DESCRIPTOR int origin = haft_io_connect_tcp("127.0.0.1", port);
+    tunnel_t tunnel = {request, origin};
+    ++*(int *)count;
+    int code = haft_http_tunnel(request);
+    return code == 0 ? haft_io_scope(pass_both_ways, &tunnel, NULL) : code;
+}
+
+static void *serve_another(void *another) {
+    CHECK_EQUAL(haft_http_serve(another, haft_io_listen_tcp("127.0.0.1", 0, 0)), 0);
+    return NULL;
+}
+
+/* The origin's certificate is checked, and its protocol agreed on, as without a proxy. */
+static void check_tunnels(void) {
+    char body[100], failure[300], url[100];
+    int count = 0;
+    haft_http_server_t *proxy = haft_http_server_new();
+    haft_http_on_connect(proxy, be_tunnel, &count);
+    haft_io_task_t *serving = haft_io_async(serve_another, proxy);
+    while (haft_http_port(proxy) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (int knows = 0; knows < 2; knows++) {
+        snprintf(url, sizeof url, "http://%s127.0.0.1:%d", knows ? "me:me@" : "",
+                 haft_http_port(proxy));
+        haft_http_client_t *asking = haft_http_client_new(
+            &(haft_http_client_options_t){.tls = trusting, .proxy = url, .connections = 1});
+        for (int i = 0; i < 2; i++) {
+            CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure),
+                        knows ? 0 : -ECONNREFUSED);
+            CHECK(strcmp(knows ? body : failure,
+                         knows ? VERSION " TLSv1.3 nobody"
+                               : "the proxy has answered CONNECT with status 407") == 0);
+        }
+        CHECK_EQUAL(count, knows);
+        if (knows)
+            CHECK_EQUAL(ask(asking, "127.0.0.1", "/peer", NULL, 0, body, failure),
+                        HAFT_TLS_ERROR_OF_CERTIFICATE - X509_V_ERR_IP_ADDRESS_MISMATCH);
+        haft_http_client_free(asking);
+    }
+    haft_http_stop(proxy);
+    haft_io_join(serving, NULL);
+    haft_http_server_free(proxy);
+}
+
+/* ---- Streams that are refused ---- */
+
+static void *ask_anew(void *asking) {
+    char body[100], failure[300];
+    CHECK_EQUAL(ask(asking, "localhost", "/echo", "hello", 5, body, failure), 0);
+    CHECK(strcmp(body, "hello") == 0);
+    return NULL;
+}
+
+/* More than the server takes at a time, before the client has heard how many that are: what was
+   refused was not begun, so it is asked again, whatever it is. */
+static void check_refused_streams(void) {
+    haft_io_task_t *tasks[ASKING];
+    uint16_t before = port;
+    haft_http_server_t *narrow = haft_http_server_new();
+    haft_http_set_limits(narrow, &(haft_http_limits_t){.streams = 2});
+    haft_http_post(narrow, "/echo", echo, NULL);
+    CHECK_EQUAL(haft_http_set_tls(narrow, tls), 0);
+    haft_io_task_t *serving = haft_io_async(serve_another, narrow);
+    while (haft_http_port(narrow) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    port = haft_http_port(narrow);
+    for (int round = 0; round < 3; round++) { /* the later ones resume TLS, and so ask earlier */
+        haft_http_client_t *asking =
+            haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
+        for (int i = 0; i < ASKING; i++)
+            tasks[i] = haft_io_async(ask_anew, asking);
+        for (int i = 0; i < ASKING; i++)
+            haft_io_join(tasks[i], NULL);
+        haft_http_client_free(asking);
+    }
+    port = before;
+    haft_http_stop(narrow);
+    haft_io_join(serving, NULL);
+    haft_http_server_free(narrow);
+}
+
 /* Also where waits return cancels, as in C++. */
 static void *serve(void *argument) {
     haft_io_return_cancels(true);
@@ -276,8 +409,11 @@ BODY(serve_and_ask) {
     check_answers();
     check_sharing();
     check_refusals();
+    check_long_questions();
     check_clients_certificate();
     check_ends();
+    check_tunnels();
+    check_refused_streams();
     check_reload();
     /* One that does not even begin the handshake does not hold up the end. */
     HAFT_IO_SCOPED_DESCRIPTOR __attribute__((unused)) int silent =

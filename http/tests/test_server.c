@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server does with what is well-formed: routes, bodies, answers, failures, limits of time, its end. Each case runs
-   over the simulated network, whose time is virtual, and where it needs no virtual time, over sockets. */
+/* What a server does with what is well-formed: routes, bodies, answers, failures, limits of
+   time, its end. Each case runs over the simulated network, whose time is virtual, and where it
+   needs no virtual time, over sockets. */
 #include "check_http.h"
 
 static haft_http_server_t *server;
-static char log_lines[4096];
+static char log_lines[1 << 16];
 
 static void note(void *unused, const char *line) {
     (void)unused;
@@ -206,7 +207,8 @@ static void *talk_all(void *unused) {
         run_talk(haft_http_port(server), &talks[i], "X-Evil");
     CHECK(strstr(log_lines, "GET /error: Input/output error") != NULL);
     CHECK(strstr(log_lines, "GET /nothing: the handler has not answered") != NULL);
-    CHECK(strstr(log_lines, "the disk is gone") != NULL);
+    const char *failed = strstr(log_lines, "the disk is gone (Input/output error), in the task '");
+    CHECK(failed != NULL && strncmp(strchr(failed, '\n'), "\n    ", 5) == 0); /* a frame */
     haft_http_stop(server);
     return unused;
 }
@@ -253,6 +255,19 @@ static void *meet_slow_ones(void *unused) {
     return unused;
 }
 
+/* A client that does not read: what a write may take is granted, and no more. */
+static void *drop_who_does_not_read(void *unused) {
+    static char heard[200000];
+    start_server(server);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
+        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    haft_io_write_all(connection, "GET /much" END, strlen("GET /much" END));
+    haft_io_sleep(1000 * HAFT_IO_SECOND);
+    CHECK(haft_io_read_all(connection, heard, sizeof heard) < 100000);
+    haft_http_stop(server);
+    return unused;
+}
+
 static void hear_word(const char *head, const char *then) {
     HAFT_IO_SCOPED_DESCRIPTOR int connection =
         haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
@@ -289,6 +304,27 @@ static void *answer_before_the_body(void *unused) {
     haft_io_shutdown(connection, SHUT_WR);
     CHECK(haft_io_read_all(connection, heard, sizeof heard - 1) > 0);
     CHECK(strstr(heard, "\r\n\r\na -") != NULL);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* A client that reads slowly and has said more: what it has not read when the server closes must
+   not be thrown away (9112, 9.6). */
+static void *deliver_to_slow_readers(void *unused) {
+    static const char last[] = "GET /much" WITH("Connection: close"), more[] = "GET /a" END;
+    static char heard[200000];
+    int small = 30000;
+    start_server(server);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
+        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    setsockopt(connection, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    haft_io_write_all(connection, last, sizeof last - 1);
+    for (int i = 0; i < 40; i++) {
+        haft_io_write_all(connection, more, sizeof more - 1);
+        haft_io_sleep(2 * HAFT_IO_MILLISECOND);
+    }
+    ssize_t size = haft_io_read_all(connection, heard, sizeof heard);
+    CHECK(size > 100000 && heard[size - 1] == 'x');
     haft_http_stop(server);
     return unused;
 }
@@ -384,13 +420,14 @@ static void *stop_after_grace(void *unused) {
 }
 
 int main(void) {
-    void *(*const cases[])(void *) = {talk_all,         wait_for_word,      answer_before_the_body,
-                                      stop_idle,        stop_amid_requests, stop_gracefully,
-                                      stop_after_grace, meet_slow_ones};
+    void *(*const cases[])(void *) = {
+        talk_all,       wait_for_word,         answer_before_the_body, deliver_to_slow_readers,
+        stop_idle,      stop_amid_requests,    stop_gracefully,        stop_after_grace,
+        meet_slow_ones, drop_who_does_not_read};
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         simulate_seeds(cases[i]);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 6; i++)
         for (int threads = 1; threads <= 2; threads++)
             CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
                   0);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static haft_http_server_t *server;
-static char log_lines[4096];
+static char log_lines[1 << 16];
 
 static void note(void *unused, const char *line) {
     (void)unused;
@@ -842,6 +842,50 @@ static int mark(haft_http_request_t *request, haft_http_next_t *next, void *word
     return code == 0 ? next->call(next, request) : code;
 }
 
+HAFT_EFFECT(whose, const char *, {});
+
+static const char *tell_target(void *state, HAFT_PAYLOAD(whose) * asked) {
+    const haft_http_handling_t *handling = state;
+    (void)asked;
+    CHECK(strcmp(handling->argument, "argument") == 0);
+    return haft_http_target(handling->request);
+}
+/* Its own perform goes further out. */
+static const char *tell_method(void *state, HAFT_PAYLOAD(whose) * asked) {
+    const haft_http_handling_t *handling = state;
+    (void)asked;
+    haft_http_set_header(handling->request, "X-Method", haft_http_method(handling->request));
+    return HAFT_PERFORM(whose);
+}
+static void *leave(void *state, HAFT_PAYLOAD(whose) * asked) {
+    (void)asked;
+    return state;
+}
+static void *return_it(void *state, void *result) {
+    (void)state;
+    return result;
+}
+HAFT_HANDLER(targets, NULL, HAFT_TAIL(whose, tell_target));
+HAFT_HANDLER(methods, NULL, HAFT_TAIL(whose, tell_method));
+HAFT_HANDLER(leaving, NULL, HAFT_NEVER(whose, leave));
+HAFT_HANDLER(returning, return_it, HAFT_TAIL(whose, tell_target));
+
+static int say_whose(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return haft_http_answer_text(request, 200, HAFT_PERFORM(whose));
+}
+
+/* Handlers without a function stand among functions, and in groups. */
+static void add_handlers(haft_http_server_t *api, haft_http_server_t *v2) {
+    haft_http_get(server, "/whose", say_whose, NULL);
+    haft_http_get(v2, "/whose", say_whose, NULL);
+    CHECK(haft_http_handle(v2, &methods, NULL) == 0);
+    CHECK(haft_http_handle(api, &methods, NULL) == 0);
+    CHECK(haft_http_handle(server, &targets, "argument") == 0);
+    CHECK(haft_http_handle(server, &leaving, NULL) == -EINVAL);
+    CHECK(haft_http_handle(server, &returning, NULL) == -EINVAL);
+}
+
 static const talk_t grouped[] = {
     {"GET /plain" END, {"X-Around: server\r\n\r\n"}, 1},
     {"GET /api" END, {"X-Around: server\r\nX-Around: outer\r\nX-Around: inner\r\n\r\n"}, 1},
@@ -849,6 +893,11 @@ static const talk_t grouped[] = {
     {"GET /api/v1/bare" END, {"inner\r\n\r\n"}, 1},
     {"GET /api/v2/deep/a" END, {"inner\r\nX-Around: v2\r\nX-Around: deep\r\n\r\n"}, 1},
     {"GET /v2/deep" END "GET /api/none" END, {"404", "404"}, 2},
+    {"GET /whose" END, {"X-Around: server\r\n\r\n/whose"}, 1},
+    {"GET /api/v2/whose" END,
+     {"outer\r\nX-Around: inner\r\nX-Around: v2\r\nX-Method: GET\r\nX-Method: "
+      "GET\r\n\r\n/api/v2/whose"},
+     1},
 };
 
 static void *ask_groups(void *unused) {
@@ -871,6 +920,7 @@ static void add_groups(void) {
     haft_http_use(v2, mark, "v2");
     haft_http_use(api, mark, "inner");
     haft_http_use(api, mark, "outer");
+    add_handlers(api, v2);
     haft_http_use(server, mark, "server");
     CHECK(haft_http_get(api, "/plain", say_short, NULL) == -EEXIST);
     CHECK(haft_http_get(api, "plain", say_short, NULL) == -EINVAL);

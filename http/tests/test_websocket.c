@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* WebSocket: messages, frames, closes, limits of time and size, and who may connect; compressed
-   messages; the client. The clients of the server's tests say their frames byte by byte, so that they
-   can break every rule; so does the server of the client's. */
+   messages; the client. The clients of the server's tests say their frames byte by byte, so that
+   they can break every rule; so does the server of the client's. */
 #include "check_http.h"
 
 #include <pthread.h>

@@ -243,6 +243,22 @@ static haft_io_task_t *clause_self(void *state, HAFT_PAYLOAD(haft_io_self) * pay
     return ((hafti_io_runner_t *)state)->task;
 }
 
+static void *default_block_thread(void *unused, HAFT_PAYLOAD(haft_io_block_thread) * payload) {
+    (void)unused;
+    return payload->function(payload->argument);
+}
+/* The operations are out of reach, as in every clause, so that their defaults answer. The scheduler
+   answers a yield, and whatever else waits asks which task it is: none, meanwhile. */
+HAFT_HANDLER(goes_on_alone, NULL, HAFT_TAIL(haft_io_yield, default_yield));
+static void run_again(hafti_io_runner_t **runner) {
+    __atomic_store_n(&(*runner)->worker->running, *runner, __ATOMIC_RELAXED);
+}
+static void *clause_block_thread(void *state, HAFT_PAYLOAD(haft_io_block_thread) * payload) {
+    __attribute__((cleanup(run_again))) hafti_io_runner_t *runner = state;
+    __atomic_store_n(&runner->worker->running, NULL, __ATOMIC_RELAXED);
+    return haft_handle(&goes_on_alone, NULL, payload->function, payload->argument);
+}
+
 /* All of them. (A spawn and a yield are the scheduler's: these have a default only.) */
 #define OPERATIONS(one, then)                                                                      \
     one(self) then one(read)                                                                       \
@@ -262,7 +278,8 @@ static haft_io_task_t *clause_self(void *state, HAFT_PAYLOAD(haft_io_self) * pay
     then one(close)                                                                                \
     then one(sleep_until)                                                                          \
     then one(now)                                                                                  \
-    then one(call_blocking)
+    then one(call_blocking)                                                                        \
+    then one(block_thread)
 
 #define COMMA ,
 #define BY_CLAUSE(name) HAFT_TAIL(haft_io_##name, clause_##name)

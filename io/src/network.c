@@ -41,12 +41,15 @@ static int real_bind(int socket, const struct sockaddr *address, socklen_t size)
     return HAFTI_IO_RESULT(bind(socket, address, size));
 }
 
-static int real_listen(int socket, const struct sockaddr *address, socklen_t size, int backlog) {
+static int real_listen(int socket, const struct sockaddr *address, socklen_t size,
+                       const haft_io_listen_options_t *options) {
     int yes = 1;
     if (address->sa_family != AF_UNIX)
         setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (options->reuse_port)
+        setsockopt(socket, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof yes);
     int code = real_bind(socket, address, size);
-    return code == 0 ? HAFTI_IO_RESULT(listen(socket, backlog)) : code;
+    return code == 0 ? HAFTI_IO_RESULT(listen(socket, options->backlog)) : code;
 }
 
 static int real_port(int socket) {

@@ -193,3 +193,6 @@ int haft_io_call_blocking(void (*function)(void *), void *argument) {
 int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *)) {
     OR_CANCELLED(int, HAFT_PERFORM(haft_io_call_blocking, function, argument, left));
 }
+void *haft_io_block_thread(void *(*function)(void *), void *argument) {
+    return HAFT_PERFORM(haft_io_block_thread, function, argument);
+}

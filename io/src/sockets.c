@@ -72,14 +72,17 @@ static socklen_t local_address(address_t *address, const char *path) {
     return sizeof address->local;
 }
 
-static int listen_at(const address_t *address, socklen_t size, int backlog) {
+static int listen_at(const address_t *address, socklen_t size,
+                     const haft_io_listen_options_t *options) {
     if (size == 0)
         return -EINVAL;
     int listener = haft_io_socket(address->any.sa_family, SOCK_STREAM, 0);
     if (listener < 0)
         return listener;
-    int code = hafti_io_network_of(listener)->listen(listener, &address->any, size,
-                                                     backlog > 0 ? backlog : SOMAXCONN);
+    haft_io_listen_options_t how = *options;
+    if (how.backlog <= 0)
+        how.backlog = SOMAXCONN;
+    int code = hafti_io_network_of(listener)->listen(listener, &address->any, size, &how);
     if (code == 0)
         return listener;
     haft_io_close(listener);
@@ -99,7 +102,8 @@ static int resolve_port(const char *host, uint16_t port, struct addrinfo **addre
 }
 
 /* At the first of the name's addresses that this machine has. */
-static int listen_at_name(const char *host, uint16_t port, int backlog) {
+static int listen_at_name(const char *host, uint16_t port,
+                          const haft_io_listen_options_t *options) {
     __attribute__((cleanup(free_addresses))) struct addrinfo *addresses = NULL;
     int code = resolve_port(host, port, &addresses), first_code = 0;
     if (code != 0)
@@ -107,7 +111,7 @@ static int listen_at_name(const char *host, uint16_t port, int backlog) {
     for (const struct addrinfo *one = addresses; one != NULL; one = one->ai_next) {
         address_t address;
         memcpy(&address, one->ai_addr, one->ai_addrlen);
-        code = listen_at(&address, one->ai_addrlen, backlog);
+        code = listen_at(&address, one->ai_addrlen, options);
         if (code >= 0)
             return code;
         first_code = first_code != 0 ? first_code : code;
@@ -115,16 +119,24 @@ static int listen_at_name(const char *host, uint16_t port, int backlog) {
     return first_code;
 }
 
-int haft_io_listen_tcp(const char *host, uint16_t port, int backlog) {
+int haft_io_listen_tcp_with(const haft_io_listen_options_t *given, const char *host,
+                            uint16_t port) {
+    static const haft_io_listen_options_t defaults = {0};
+    const haft_io_listen_options_t *options = given != NULL ? given : &defaults;
     address_t address;
     socklen_t size = numeric_address(&address, host, port);
-    return size != 0 || host == NULL ? listen_at(&address, size, backlog)
-                                     : listen_at_name(host, port, backlog);
+    return size != 0 || host == NULL ? listen_at(&address, size, options)
+                                     : listen_at_name(host, port, options);
+}
+
+int haft_io_listen_tcp(const char *host, uint16_t port, int backlog) {
+    return haft_io_listen_tcp_with(&(haft_io_listen_options_t){.backlog = backlog}, host, port);
 }
 
 int haft_io_listen_unix(const char *path, int backlog) {
     address_t address;
-    return listen_at(&address, local_address(&address, path), backlog);
+    haft_io_listen_options_t options = {.backlog = backlog};
+    return listen_at(&address, local_address(&address, path), &options);
 }
 
 static int connect_to(const struct sockaddr *address, socklen_t size) {

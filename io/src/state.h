@@ -83,12 +83,19 @@ enum hafti_io_task_state {
     HAFTI_IO_ENDED
 };
 
+/* Of a value that was given away: how many bindings have it, and what the last one calls. */
+typedef struct {
+    size_t uses;
+    void (*release)(void *value);
+} hafti_io_given_t;
+
 /* A value by key, shared by the tasks that have inherited it, and not changed while it is. */
 typedef struct hafti_io_binding {
     struct hafti_io_binding *outer;
     size_t uses;
     const void *key;
     void *value;
+    hafti_io_given_t *given; /* NULL: the value is the program's */
 } hafti_io_binding_t;
 
 /* What only a task that has started needs; the next task of the runner finds it cleared

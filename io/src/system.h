@@ -20,7 +20,7 @@ typedef struct hafti_io_network {
     int (*socket_pair)(int domain, int type, int protocol, int ends[2]);
     int (*bind)(int socket, const struct sockaddr *address, socklen_t size);
     int (*listen)(int socket, const struct sockaddr *address, socklen_t size,
-                  int backlog); /* binds it first */
+                  const haft_io_listen_options_t *options); /* binds it first */
     int (*port)(int socket);
     int (*shutdown)(int socket, int how);
     /* For a child process: the system's descriptor of an end, which is closed with that. */

@@ -5,9 +5,18 @@
 #include <limits.h>
 #include <stdlib.h>
 
+static void release_value(const hafti_io_binding_t *binding) {
+    hafti_io_given_t *given = binding->given;
+    if (given == NULL || __atomic_sub_fetch(&given->uses, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    given->release(binding->value);
+    free(given);
+}
+
 static void release_binding(hafti_io_binding_t *binding) {
     while (binding != NULL && __atomic_sub_fetch(&binding->uses, 1, __ATOMIC_ACQ_REL) == 0) {
         hafti_io_binding_t *outer = binding->outer;
+        release_value(binding);
         free(binding);
         binding = outer;
     }
@@ -313,17 +322,20 @@ static bool make_own(hafti_io_binding_t **place) {
     hafti_io_binding_t *copy = malloc(sizeof *copy);
     if (copy == NULL)
         return false;
-    *copy = (hafti_io_binding_t){use_binding(binding->outer), 1, binding->key, binding->value};
+    *copy = (hafti_io_binding_t){use_binding(binding->outer), 1, binding->key, binding->value,
+                                 binding->given};
+    if (copy->given != NULL)
+        __atomic_fetch_add(&copy->given->uses, 1, __ATOMIC_RELAXED);
     *place = copy;
     release_binding(binding);
     return true;
 }
 
 /* A key stands in the list once, so the list does not grow with the number of calls. */
-int haft_io_local_set(const void *key, void *value) {
+static int bind_value(const char *function, const void *key, void *value, hafti_io_given_t *given) {
     haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
-        hafti_io_misuse("haft_io_local_set was called outside of a task.");
+        hafti_io_misuse("%s was called outside of a task.", function);
     const hafti_io_binding_t *found = task->locals;
     while (found != NULL && found->key != key)
         found = found->outer;
@@ -331,7 +343,7 @@ int haft_io_local_set(const void *key, void *value) {
         hafti_io_binding_t *binding = value != NULL ? malloc(sizeof *binding) : NULL;
         if (binding == NULL)
             return value != NULL ? -ENOMEM : 0;
-        *binding = (hafti_io_binding_t){task->locals, 1, key, value};
+        *binding = (hafti_io_binding_t){task->locals, 1, key, value, given};
         task->locals = binding;
         return 0;
     }
@@ -347,6 +359,23 @@ int haft_io_local_set(const void *key, void *value) {
     }
     if (!make_own(place))
         return -ENOMEM;
+    release_value(*place);
     (*place)->value = value;
+    (*place)->given = given;
     return 0;
+}
+
+int haft_io_local_set(const void *key, void *value) {
+    return bind_value("haft_io_local_set", key, value, NULL);
+}
+
+int haft_io_local_give(const void *key, void *value, void (*release)(void *value)) {
+    hafti_io_given_t *given = malloc(sizeof *given);
+    if (given == NULL)
+        return -ENOMEM;
+    *given = (hafti_io_given_t){1, release};
+    int code = bind_value("haft_io_local_give", key, value, given);
+    if (code != 0)
+        free(given);
+    return code;
 }

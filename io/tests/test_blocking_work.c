@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocking calls that a cancel leaves: who frees their arguments, whenever it comes. */
+/* Blocking calls that a cancel leaves: who frees their arguments, whenever it comes. And those for
+   which the thread waits, with all its tasks. */
 #include "check_io.h"
 
 #include <pthread.h>
@@ -190,6 +191,80 @@ static void every_argument_is_freed_once(void) {
         }
 }
 
+/* ---- On the task's own thread ---- */
+
+static int turns;
+static haft_io_event_t told;
+BODY(take_a_turn) {
+    turns++;
+    return NULL;
+}
+static void *set_later(void *unused) {
+    usleep(2000);
+    haft_io_event_set(&told);
+    return unused;
+}
+/* A wait of each kind: for a time, for others, for a thread, for the pool, for a descriptor. */
+static void *wait_on_thread(void *argument) {
+    int pipe_ends[2];
+    pthread_t setter;
+    CHECK(haft_io_self() == NULL);
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_MILLISECOND), 0);
+    CHECK_EQUAL(haft_io_yield(), 0);
+    CHECK_EQUAL(pthread_create(&setter, NULL, set_later, NULL), 0);
+    CHECK_EQUAL(haft_io_event_wait(&told), 0);
+    CHECK_EQUAL(pthread_join(setter, NULL), 0);
+    haft_io_event_clear(&told);
+    call_t call_here = {0};
+    CHECK_EQUAL(haft_io_call_blocking(call, &call_here), 0);
+    CHECK_EQUAL(call_here.number, 1);
+    CHECK_EQUAL(pipe(pipe_ends), 0);
+    CHECK_EQUAL(haft_io_write(pipe_ends[1], "x", 1), 1);
+    CHECK_EQUAL(haft_io_read(pipe_ends[0], &(char){0}, 1), 1);
+    CHECK_EQUAL(close(pipe_ends[0]) + close(pipe_ends[1]), 0);
+    return haft_io_block_thread(take_a_turn, NULL) == NULL ? argument : NULL; /* in each other */
+}
+BODY(block_the_thread) {
+    int result;
+    turns = 0;
+    haft_io_spawn(take_a_turn, NULL);
+    CHECK(haft_io_block_thread(wait_on_thread, &result) == &result);
+    CHECK_EQUAL(turns, 1);
+    CHECK(haft_io_self() != NULL);
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_MILLISECOND), 0);
+    CHECK_EQUAL(turns, 2);
+    return NULL;
+}
+static void no_other_task_runs_while_one_blocks_the_thread(void) {
+    CHECK_RUNS(block_the_thread);
+    turns = 0;
+    CHECK(haft_io_block_thread(wait_on_thread, &turns) == &turns); /* outside of a run, too */
+    CHECK_EQUAL(turns, 1);
+}
+
+/* A cancel that has come meanwhile is seen by the next wait after it. */
+BODY(sleep_on_thread) {
+    CHECK_EQUAL(haft_io_sleep(2 * HAFT_IO_MILLISECOND), 0);
+    turns++;
+    return NULL;
+}
+BODY(block_and_wait) {
+    haft_io_block_thread(sleep_on_thread, NULL);
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK(!"it was cancelled");
+    return NULL;
+}
+BODY(block_under_a_deadline) {
+    turns = 0;
+    haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, block_and_wait, NULL, NULL), -ETIMEDOUT);
+    CHECK_EQUAL(turns, 1);
+    return NULL;
+}
+static void no_cancel_ends_a_wait_of_the_thread(void) {
+    CHECK_RUNS(block_under_a_deadline);
+}
+
 int main(void) {
     check_backend();
     RUN(a_call_that_ends_is_the_callers);
@@ -198,5 +273,7 @@ int main(void) {
     RUN(calls_that_were_left_keep_no_other_waiting);
     RUN(who_has_been_cancelled_calls_nothing);
     RUN(every_argument_is_freed_once);
+    RUN(no_other_task_runs_while_one_blocks_the_thread);
+    RUN(no_cancel_ends_a_wait_of_the_thread);
     return check_end();
 }

@@ -662,6 +662,57 @@ static void a_read_of_nothing_waits_for_nothing(void) {
     CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, read_nothing, NULL), 0);
 }
 
+typedef struct {
+    int listener, count; /* of what it has accepted */
+} sharing_t;
+BODY(accept_and_close) {
+    sharing_t *sharing = argument;
+    for (int got; (got = haft_io_accept(sharing->listener)) >= 0; sharing->count++)
+        haft_io_close(got);
+    return NULL;
+}
+static void connect_to_port(uint16_t to, int times) {
+    char byte;
+    while (times-- != 0) {
+        HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp("127.0.0.1", to);
+        CHECK(connection >= 0);
+        CHECK_EQUAL(haft_io_read(connection, &byte, 1), 0);
+    }
+}
+BODY(listen_beside_another) {
+    enum { MANY = 40 };
+    const haft_io_listen_options_t shared = {.reuse_port = true};
+    sharing_t one = {haft_io_listen_tcp_with(&shared, "127.0.0.1", 0), 0}, other = {0};
+    uint16_t to = (uint16_t)haft_io_port(one.listener);
+    CHECK_EQUAL(haft_io_listen_tcp("127.0.0.1", to, 0), -EADDRINUSE);
+    CHECK_EQUAL(haft_io_listen_tcp_with(NULL, "127.0.0.1", to), -EADDRINUSE);
+    other.listener = haft_io_listen_tcp_with(&shared, "127.0.0.1", to);
+    CHECK(other.listener >= 0);
+    haft_io_spawn(accept_and_close, &one);
+    haft_io_task_t *task = haft_io_async(accept_and_close, &other);
+    connect_to_port(to, MANY);
+    haft_io_yield();
+    CHECK(one.count != 0 && other.count != 0 && one.count + other.count == MANY);
+    int before = one.count;
+    haft_io_close(other.listener);
+    haft_io_join(task, NULL);
+    connect_to_port(to, MANY);
+    haft_io_yield();
+    CHECK_EQUAL(one.count, before + MANY);
+    haft_io_close(one.listener);
+    int alone = haft_io_listen_tcp("127.0.0.1", to, 0);
+    CHECK(alone >= 0);
+    CHECK_EQUAL(haft_io_listen_tcp_with(&shared, "127.0.0.1", to), -EADDRINUSE);
+    haft_io_close(alone);
+    return NULL;
+}
+static void listeners_that_share_a_port_divide_its_connections(void) {
+    CHECK_RUNS(listen_beside_another);
+    CHECK_EQUAL(haft_io_simulate_with(&(haft_io_simulation_options_t){.network = true},
+                                      listen_beside_another, NULL),
+                0);
+}
+
 int main(void) {
     check_backend();
     RUN(a_read_waits_for_what_is_written);
@@ -691,6 +742,7 @@ int main(void) {
     RUN(a_wait_for_events_returns_those_that_are_there);
     RUN(a_handler_of_the_program_sees_the_operations);
     RUN(a_read_of_nothing_waits_for_nothing);
+    RUN(listeners_that_share_a_port_divide_its_connections);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

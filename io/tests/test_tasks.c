@@ -290,6 +290,42 @@ static void names_and_values_are_inherited_and_changes_stay_with_the_task(void) 
     CHECK_RUNS(pass_on);
 }
 
+static int released[3];
+static void release(void *value) {
+    released[(intptr_t)value]++;
+}
+BODY(wait_with_values) {
+    haft_io_event_wait(argument);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&key), 1);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&other_key), 7);
+    return NULL;
+}
+BODY(give_values) {
+    haft_io_event_t ends = {0};
+    CHECK_EQUAL(haft_io_local_give(&key, check_number(1), release), 0);
+    haft_io_local_set(&other_key, check_number(7));
+    haft_io_task_t *task = haft_io_async(wait_with_values, &ends);
+    haft_io_local_set(&other_key, check_number(8)); /* what stands before it is copied */
+    CHECK_EQUAL(haft_io_local_give(&key, check_number(2), release), 0);
+    CHECK_EQUAL(released[1], 0);
+    haft_io_event_set(&ends);
+    CHECK_EQUAL(haft_io_join(task, NULL), 0);
+    CHECK_EQUAL(released[1], 1);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&key), 2);
+    haft_io_local_set(&key, NULL);
+    CHECK_EQUAL(released[2], 1);
+    CHECK_EQUAL(haft_io_local_give(&key, check_number(2), release), 0);
+    haft_io_join(haft_io_async(check_nothing, NULL), NULL);
+    CHECK_EQUAL(released[2], 1);
+    return NULL;
+}
+static void a_value_that_was_given_is_released_with_the_last_task_that_has_it(void) {
+    memset(released, 0, sizeof released);
+    CHECK_RUNS(give_values);
+    CHECK_EQUAL(released[1], 1);
+    CHECK_EQUAL(released[2], 2);
+}
+
 static void *keep_errno(void *argument) {
     for (int i = 0; i < 10; i++) {
         errno = (int)(intptr_t)argument;
@@ -896,6 +932,7 @@ int main(void) {
     RUN(who_sleeps_until_the_past_for_ever_does_not_keep_others_waiting);
     RUN(a_sleep_until_the_past_is_refused_like_any_other);
     RUN(names_and_values_are_inherited_and_changes_stay_with_the_task);
+    RUN(a_value_that_was_given_is_released_with_the_last_task_that_has_it);
     RUN(values_that_are_set_again_and_again_take_no_more_memory);
     RUN(a_value_behind_others_is_changed_and_removed_for_one_task_only);
     RUN(errno_is_the_tasks_own);

@@ -42,10 +42,13 @@ fn compiler() -> cc::Build {
     build
 }
 
-fn shim(includes: &[PathBuf]) -> cc::Build {
+fn shim(includes: &[PathBuf], posix: bool) -> cc::Build {
     println!("cargo:rerun-if-changed=shim");
     let mut shim = compiler();
     shim.includes(includes).file("shim/declarations.c");
+    if posix {
+        shim.define("HAFT_RUST_POSIX", None);
+    }
     shim
 }
 
@@ -55,7 +58,7 @@ fn installed(posix: bool) {
         .atleast_version(env!("CARGO_PKG_VERSION"))
         .probe("haft-io")
         .expect("pkg-config finds haft-io, which the feature `system` needs");
-    shim(&io.include_paths).compile("haft_rust_shim");
+    shim(&io.include_paths, posix).compile("haft_rust_shim");
     if posix {
         // Programs name nothing of it, so the linker is told to keep it.
         let found = pkg_config::Config::new()
@@ -93,16 +96,16 @@ fn compiled(architecture: &str, posix: bool) {
     let c = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo says where")).join("c");
     let core = c.join("core");
     let io = c.join("io");
-    let includes = [core.join("include"), io.join("include")];
-    println!("cargo:rerun-if-changed={}", includes[0].display());
-    println!("cargo:rerun-if-changed={}", includes[1].display());
-    let mut libraries = vec![("haft_rust_shim", shim(&includes))];
+    let includes = ["core/include", "io/include", "io/posix/include"].map(|folder| c.join(folder));
+    for folder in &includes {
+        println!("cargo:rerun-if-changed={}", folder.display());
+    }
+    let mut libraries = vec![("haft_rust_shim", shim(&includes, posix))];
     if posix {
         let mut library = compiler();
         library
             .flag("-U_FORTIFY_SOURCE")
             .includes(&includes)
-            .include(io.join("posix/include"))
             .include(io.join("posix/src"))
             .files(sources(&io.join("posix/src"), "c", &[]));
         libraries.push(("haft_posix", library));

@@ -51,6 +51,60 @@ for expected in haft/examples/*.expected tests/examples/*.expected; do
   *) "$CARGO_TARGET_DIR/debug/examples/$name" | diff "$expected" - ;;
   esac
 done
+# Two versions in one program would be two copies of what there is once in a process: cargo refuses them.
+two=$HAFT_BUILD_DIR/cargo-two
+mkdir -p "$two/older/src" "$two/both/src"
+: >"$two/older/src/lib.rs"
+: >"$two/both/src/lib.rs"
+echo 'fn main() {}' >"$two/older/build.rs"
+cat >"$two/older/Cargo.toml" <<'end'
+[package]
+name = "haft-sys"
+version = "0.2.0"
+links = "haft"
+end
+cat >"$two/both/Cargo.toml" <<end
+[package]
+name = "both"
+version = "0.0.0"
+[workspace]
+[dependencies]
+haft = { path = "$PWD/haft" }
+older = { package = "haft-sys", path = "../older" }
+end
+if (cd "$two/both" && cargo metadata --offline --format-version 1 >/dev/null 2>"$two/said") ||
+  ! grep -q 'haft-sys. links to the native library .haft., but it conflicts' "$two/said"; then
+  echo 'two versions of the library in one program are not refused:'
+  cat "$two/said"
+  exit 1
+fi
+
+# Other ways to compile it, each of which compiles all: by the oldest compiler (rust-version in Cargo.toml);
+# with panics that abort, where only what has to be unwound ends the process; for the other architecture,
+# in an emulator, but for what begins programs, which an emulator does otherwise than the system.
+if [ -n "${HAFT_RUST_ALL-}" ]; then
+  oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+  cargo "+$oldest" test --quiet --locked $offline --target-dir "$CARGO_TARGET_DIR-oldest" -p haft --tests
+  aborting=$CARGO_TARGET_DIR-abort
+  CARGO_PROFILE_DEV_PANIC=abort \
+    cargo build --quiet --locked $offline --target-dir "$aborting" -p haft --examples
+  for name in deterministic generator; do
+    "$aborting/debug/examples/$name" | diff "haft/examples/$name.expected" -
+  done
+  said=$("$aborting/debug/examples/transaction" 2>&1 || true)
+  case $said in
+  *'panic = "abort" makes it impossible'*) ;;
+  *)
+    echo "with panic = abort a computation is to be unwound, and nothing says so: $said"
+    exit 1
+    ;;
+  esac
+  CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu' \
+    cargo test --quiet --locked $offline --target aarch64-unknown-linux-gnu -p haft --tests -- \
+    --skip a_program_begins_as_its_command_says --skip tasks_panic_at_once --skip tasks_print_to_a_pipe
+fi
 # The newest versions of larger crates take minutes to build.
 if [ -n "${HAFT_RUST_CRATES-}" ]; then
   (cd crates && CARGO_TARGET_DIR=$HAFT_BUILD_DIR/cargo-crates cargo test --quiet)

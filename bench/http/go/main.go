@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// `server PORT`: the answer of ../load.c by net/http, on one processor.
+// `server PORT`: the answer of ../load.c by net/http, on one processor unless GOMAXPROCS says how many.
 package main
 
 import (
@@ -11,7 +11,9 @@ import (
 )
 
 func main() {
-	runtime.GOMAXPROCS(1)
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+	}
 	body := []byte(strings.Repeat("x", 1024))
 	http.HandleFunc("/", func(response http.ResponseWriter, _ *http.Request) {
 		response.Header().Set("Content-Type", "text/plain")

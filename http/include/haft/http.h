@@ -19,7 +19,8 @@
  * that handlers perform.
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
- * own. Headers that this one includes: haft/http_client.h, the client; haft/http_files.h, static
+ * own. Headers that this one includes: haft/http_client.h, the client; haft/http_cookies.h, its
+ * cookies; haft/http_trace.h, traces across services; haft/http_files.h, static
  * files; haft/http_compression.h, compressed answers, and what clients accept;
  * haft/http_multipart.h, forms with files; haft/http_events.h, server-sent events and handlers that
  * wait for long;
@@ -92,8 +93,9 @@ typedef struct haft_http_limits {
     int64_t grace;       /* for requests that have come when the server is told to stop (10 s) */
 } haft_http_limits_t;
 
-/* Sets all limits; 0 means the default. Call this before the server serves. -EINVAL: a limit is
-   negative, or beyond its maximum. */
+/* Sets all limits; 0 means the default, as does NULL, and HAFT_IO_FOREVER is a time without end.
+   Call this before the server serves. -EINVAL: a limit is negative, or beyond its maximum, or the
+   request line's is beyond the head's; then nothing has changed. */
 int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits);
 
 /*
@@ -123,8 +125,8 @@ int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, co
  */
 int haft_http_expect_proxy_header(haft_http_server_t *server, int listener);
 
-/* Gets each line of the log, without a newline: that a handler has failed, that the server
-   stops. It must not wait. */
+/* Gets each line of the log, without a newline: that a handler has failed, the frames where that
+   was, that the server stops. It must not wait. */
 typedef void haft_http_log_t(void *argument, const char *line);
 /* Without this call, lines go to standard error; with NULL there is no log. Call it before the
    server serves. */
@@ -153,6 +155,9 @@ typedef struct haft_http_run_options {
     int threads;
     const char *backend; /* of haft_io_run_options_t */
     int restart_signal;  /* such as SIGUSR2, calls haft_http_restart; 0: none does */
+    /* Of the stack on which a connection waits and its handlers run; 0: haft_stack_size(). The page
+       tables of a stack of 1 MiB take 2.2 KiB, of one of 64 KiB 0.3. */
+    size_t stack_size;
 } haft_http_run_options_t;
 
 /*
@@ -241,9 +246,30 @@ typedef int haft_http_around_t(haft_http_request_t *request, haft_http_next_t *n
 int haft_http_use(haft_http_server_t *server, haft_http_around_t *around, void *argument);
 
 /*
+ * Middleware that only handles effects: the clauses of `handler`, all of which are HAFT_TAIL, take
+ * what is performed inside of it, and get a haft_http_handling_t as their state. It stands among the
+ * functions of haft_http_use in the order in which both were added, and costs a small part of one.
+ * `handler` lives as long as the server. Returns 0; -ENOMEM; -EINVAL: it has another clause, or
+ * `on_return`.
+ *
+ *     static const char *tell_user(void *state, HAFT_PAYLOAD(current_user) *asked) {
+ *         const haft_http_handling_t *handling = state;
+ *         return haft_http_header(handling->request, "X-User");
+ *     }
+ *     HAFT_HANDLER(users, NULL, HAFT_TAIL(current_user, tell_user));
+ *     ...
+ *     haft_http_handle(server, &users, NULL);
+ */
+typedef struct haft_http_handling {
+    haft_http_request_t *request; /* inside of which the effect is performed */
+    void *argument;               /* of haft_http_handle */
+} haft_http_handling_t;
+int haft_http_handle(haft_http_server_t *server, const haft_handler_t *handler, void *argument);
+
+/*
  * A group: routes whose paths begin with `prefix`, with middleware of their own, which is called
  * inside the server's. Use it in place of a server in haft_http_route and its shorthands,
- * haft_http_use, haft_http_serve_files, haft_http_serve_counters, haft_http_debug_pages and this
+ * haft_http_use, haft_http_handle, haft_http_serve_files, haft_http_serve_counters, haft_http_debug_pages and this
  * function; other functions do not take it. In a group, "" is the path of the prefix itself. It is
  * freed with the server. NULL: no memory.
  *
@@ -304,8 +330,8 @@ ssize_t haft_http_body(haft_http_request_t *request, char **body);
 /* The first parameter of this name in a body of the type application/x-www-form-urlencoded. The
    first call reads the body. NULL: there is none, or no such body, or the body cannot be read. */
 const char *haft_http_form(haft_http_request_t *request, const char *name);
-/* A field that came behind a chunked body. NULL: there is none, or the body has not been read to
-   its end. */
+/* A field that came behind a chunked body, or over HTTP/2 behind one without Content-Length. NULL:
+   there is none, or the body has not been read to its end. */
 const char *haft_http_trailer(haft_http_request_t *request, const char *name);
 
 /* ---- The answer ----------------------------------------------------------------------------- */
@@ -331,8 +357,9 @@ int haft_http_set_cookie(haft_http_request_t *request, const char *name, const c
 
 /* Answers with a whole body. `type` is the Content-Type; NULL: there is no such field. The body
    is not sent for HEAD, and with a status that has none (204, 304). -EALREADY: the answer has
-   begun; -EINVAL: the status is not in 200 to 599, or the type is no value of a field; or an
-   error of haft_io_write. */
+   begun; -EINVAL: the status is not in 200 to 599, or the type is no value of a field; -EFAULT: the
+   body is NULL, and not empty; -EMSGSIZE: over HTTP/2, the head is larger than 64 KiB; or an error
+   of haft_io_write. */
 int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
                      size_t size);
 /* The same with a text in UTF-8, and with one that is formatted as by printf(3). */
@@ -383,11 +410,13 @@ int haft_http_serve_all(haft_http_server_t *server, const int *listeners, size_t
 
 #include "http_client.h"
 #include "http_compression.h"
+#include "http_cookies.h"
 #include "http_events.h"
 #include "http_files.h"
 #include "http_inside.h"
 #include "http_multipart.h"
 #include "http_stream.h"
+#include "http_trace.h"
 #include "http_websocket.h"
 
 #endif

@@ -16,6 +16,7 @@
 #ifndef HAFT_HTTP_HPP
 #define HAFT_HTTP_HPP
 
+#include <haft.hpp>
 #include <haft/http.h>
 #include <haft/io.hpp>
 
@@ -23,6 +24,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -30,6 +32,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -338,8 +341,85 @@ template <typename F>
 concept handler =
     std::invocable<F &, request &> && detail::answers<std::invoke_result_t<F &, request &>>;
 
-/* The rest of the handlers, for middleware: next() answers the request. */
-using next = std::function<void()>;
+/* The rest of the handlers, for middleware: next() answers the request. A copy is used, as it is,
+   while the middleware runs. */
+class next {
+  public:
+    void operator()() const { *code = inner->call(inner, wrapped); }
+
+  private:
+    friend class routes;
+    next(haft_http_next_t *further, haft_http_request_t *request, int *result)
+        : inner(further), wrapped(request), code(result) {}
+    haft_http_next_t *inner;
+    haft_http_request_t *wrapped;
+    int *code;
+};
+
+namespace detail {
+
+/* The effect that a function for routes::handle takes. */
+template <typename Parameters>
+struct taken_by {};
+template <typename E>
+requires is_effect<std::remove_cvref_t<E>>
+struct taken_by<effects<E>> {
+    using effect = std::remove_cvref_t<E>;
+    template <typename F>
+    static decltype(auto) call(F &function, haft_http_request_t *, effect &performed) {
+        return function(haft::detail::passed<effect>::on(performed));
+    }
+};
+template <typename E>
+requires is_effect<std::remove_cvref_t<E>>
+struct taken_by<effects<request &, E>> {
+    using effect = std::remove_cvref_t<E>;
+    template <typename F>
+    static decltype(auto) call(F &function, haft_http_request_t *wrapped, effect &performed) {
+        request in(wrapped);
+        return function(in, haft::detail::passed<effect>::on(performed));
+    }
+};
+template <typename F>
+using taken = taken_by<typename haft::detail::signature_of<decltype(&F::operator())>::parameters>;
+
+} // namespace detail
+
+/* What handles an effect around handlers: a function object that takes the effect, or a request & and
+   the effect, and returns the result of the perform. */
+template <typename F>
+concept clause = requires {
+    typename detail::taken<F>::effect;
+};
+
+namespace detail {
+
+/* The functions of routes::handle, and the table for haft_http_handle. */
+template <clause... F>
+struct clauses {
+    std::tuple<F...> functions;
+
+    template <typename Function, typename E = typename taken<Function>::effect>
+    static result_of<E> call(void *state, E *performed) {
+        const auto *handling = static_cast<const haft_http_handling_t *>(state);
+        auto &function = std::get<Function>(static_cast<clauses *>(handling->argument)->functions);
+        return static_cast<result_of<E>>(
+            taken<Function>::call(function, handling->request, *performed));
+    }
+    template <typename Function, typename E = typename taken<Function>::effect>
+    static haft_clause_t entry() {
+        return {effect_traits<E>::id(), reinterpret_cast<haft_function_t *>(&call<Function>),
+                HAFT_CLAUSE_TAIL, haft::detail::shape_of<E>};
+    }
+    static const haft_handler_t &handler() {
+        static const haft_clause_t table[] = {entry<F>()...};
+        static const haft_handler_t made = {
+            {sizeof...(F), 0, HAFTI_SET_FIXED, table}, nullptr, "haft::http"};
+        return made;
+    }
+};
+
+} // namespace detail
 
 struct limits {
     std::size_t request_line = 0, head = 0, fields = 0;
@@ -366,6 +446,7 @@ struct run_options {
     const char *listen = nullptr; /* instead of host and port: see haft_http_run_options_t */
     bool reuse_port = false;
     int restart_signal = 0; /* such as SIGUSR2: see haft_http_restart */
+    std::size_t stack_size = 0;
 };
 
 class route_group;
@@ -418,6 +499,22 @@ class routes {
         kept_functions.push_back(std::move(kept));
     }
 
+    /*
+     * Middleware that only handles effects, by functions that take an effect, or the request and an
+     * effect. It costs a small part of what a function around the handlers does; see
+     * haft_http_handle. What a function throws leaves the perform.
+     *
+     *     server.handle([](now) { return clock(); },
+     *                   [](haft::http::request &in, user) { return in.header("X-User"); });
+     */
+    template <clause... F>
+    void handle(F... functions) {
+        using all = detail::clauses<F...>;
+        auto kept = std::make_shared<all>(all{std::tuple<F...>(std::move(functions)...)});
+        io::detail::checked(haft_http_handle(own, &all::handler(), kept.get()), "handle");
+        kept_functions.push_back(std::move(kept));
+    }
+
     /* Middleware: a client that goes away cancels its handler; see haft_http_cancel_with_client. */
     void cancel_with_client() {
         io::detail::checked(haft_http_use(own, &haft_http_cancel_with_client, nullptr), "use");
@@ -466,8 +563,7 @@ class routes {
     static int call_around(haft_http_request_t *wrapped, haft_http_next_t *inner, void *function) {
         int code = 0;
         int thrown = detail::call(wrapped, [&](request &in) {
-            auto go_on = [&] { code = inner->call(inner, wrapped); };
-            (*static_cast<F *>(function))(in, next(std::ref(go_on))); /* which allocates nothing */
+            (*static_cast<F *>(function))(in, next(inner, wrapped, &code));
         });
         return thrown != 0 ? thrown : code;
     }
@@ -541,6 +637,8 @@ class server : private detail::server_state, public routes {
             [](void *self, const char *line) { static_cast<server *>(self)->log(line); }, this);
     }
 
+    /* Each request belongs to a trace; see haft_http_trace_requests, and trace(). */
+    void trace_requests() { haft_http_trace_requests(state.get()); }
     /* Over TLS, with a context of haft/tls.hpp or haft/tls.h, which outlives the server; see
        haft_http_set_tls. */
     void set_tls(haft_tls_context_t *context) {
@@ -575,6 +673,7 @@ class server : private detail::server_state, public routes {
         options.listen = how.listen;
         options.reuse_port = how.reuse_port;
         options.restart_signal = how.restart_signal;
+        options.stack_size = how.stack_size;
         return haft_http_run(state.get(), &options) == 0 ? 0 : 1;
     }
     /* In a task of a run, or of a simulation, of your own. False: requests were cut off at its end. */
@@ -590,7 +689,42 @@ class server : private detail::server_state, public routes {
     std::function<void(std::string_view)> log, access_log;
 };
 
+/* The trace of the current task; nullptr: none. See haft_http_trace_get. */
+inline const haft_http_trace_t *trace() {
+    return haft_http_trace_get();
+}
+
 /* ---- The client ----------------------------------------------------------------------------- */
+
+/* What servers have set; see haft/http_cookies.h. */
+class cookie_jar {
+  public:
+    cookie_jar() : state(haft_http_cookie_jar_new()) {
+        if (state == nullptr)
+            throw std::bad_alloc();
+    }
+    /* As an answer of this URL that sets a cookie: whether it is taken. */
+    bool set(const std::string &url, const std::string &field) {
+        int code = haft_http_cookie_jar_set(state.get(), url.c_str(), field.c_str());
+        return code != -EINVAL && io::detail::checked(code, "set a cookie") == 0;
+    }
+    /* What a question for this URL gets as its field Cookie; "": nothing. */
+    std::string get(const std::string &url) const {
+        char *text = nullptr;
+        io::detail::checked(haft_http_cookie_jar_get(state.get(), url.c_str(), &text),
+                            [&] { return "cookies for " + url; });
+        std::unique_ptr<char, decltype(&std::free)> owned(text, &std::free);
+        return text != nullptr ? text : "";
+    }
+    void clear() { haft_http_cookie_jar_clear(state.get()); }
+    haft_http_cookie_jar_t *get() const { return state.get(); }
+
+  private:
+    struct free {
+        void operator()(haft_http_cookie_jar_t *owned) const { haft_http_cookie_jar_free(owned); }
+    };
+    std::unique_ptr<haft_http_cookie_jar_t, free> state;
+};
 
 /* What a server has answered. The connection is kept if the body is read to its end. */
 class reply {
@@ -642,6 +776,10 @@ struct client_options {
         nullptr;               /* for https; nullptr: one that trusts whom the system trusts */
     bool uncompressed = false; /* see haft_http_client_options_t */
     std::uint64_t decompressed = 0;
+    std::optional<std::string> proxy = {}; /* std::nullopt: what the environment says; "": none */
+    std::size_t connections = 0;           /* to an origin at a time; 0: any number */
+    cookie_jar *cookies = nullptr;         /* which outlives the client */
+    bool untraced = false;
 };
 
 /* See haft/http_client.h. Errors are std::system_error, those of TLS std::errc::protocol_error;
@@ -656,6 +794,10 @@ class client {
         options.tls = how.tls;
         options.uncompressed = how.uncompressed;
         options.decompressed = how.decompressed;
+        options.proxy = how.proxy.has_value() ? how.proxy->c_str() : nullptr;
+        options.connections = how.connections;
+        options.cookies = how.cookies != nullptr ? how.cookies->get() : nullptr;
+        options.untraced = how.untraced;
         state.reset(haft_http_client_new(&options));
         if (state == nullptr)
             throw std::bad_alloc();

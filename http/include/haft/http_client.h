@@ -13,6 +13,7 @@
 #define HAFT_HTTP_CLIENT_H
 
 #include "http.h"
+#include "http_cookies.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +39,23 @@ typedef struct haft_http_client_options {
        that field itself, or Range, and decodes them. */
     bool uncompressed;
     uint64_t decompressed; /* bytes that a compressed body may become (256 MiB); more: -EFBIG */
+    /*
+     * "http://user:password@host:port", the proxy for all questions: those for http are passed on by
+     * it, those for https and WebSocket go through a tunnel (CONNECT). "": none. NULL: those that
+     * the environment names when the client is made, in http_proxy for http and https_proxy for
+     * https, except for this machine and the hosts, networks and ports of no_proxy:
+     * "here.example, .elsewhere.example, 10.0.0.0/8, *:8080" ("*": all). The names may be of
+     * capitals; but a CGI program (REQUEST_METHOD) does not believe HTTP_PROXY, which its client has
+     * set.
+     */
+    const char *proxy;
+    /* To an origin at a time, those that are kept too; to a proxy that passes questions on, for all
+       of these. Further questions wait their turn, as long as their task's deadlines let them. 0: any
+       number. A task that has a reply may then wait for itself. */
+    size_t connections;
+    haft_http_cookie_jar_t *cookies; /* that keeps and sends cookies; NULL: none are kept */
+    bool
+        untraced; /* without this, questions say which trace their task belongs to (haft_http_trace_get) */
 } haft_http_client_options_t;
 
 /* `options` NULL: zeroed ones. NULL: no memory. */
@@ -72,9 +90,11 @@ typedef struct haft_http_question {
  * haft_io_read; -EINVAL: the URL, the method or a header is none; -EPROTONOSUPPORT: another scheme than http and
  * https, or the library was built without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the
  * question's head is larger than 16 KiB; -EBADMSG: what came is no answer; -EPIPE: the server has closed the connection;
- * -ELOOP: too many redirects. A question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`)
- * is asked again over a new connection if the server has closed a kept one meanwhile. What a redirect to another origin
- * gets has neither Authorization nor Cookie.
+ * -ELOOP: too many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel. A question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`)
+ * is asked again over a new connection if the server has closed a kept one meanwhile; one of HTTP/2
+ * that the server has refused before it began with it is asked again in any case, unless its body
+ * was produced. What a redirect to another origin
+ * gets has neither Authorization nor Proxy-Authorization nor Cookie.
  */
 int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
                   haft_http_reply_t **reply);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * WebSocket for C++20: haft/http_websocket.h with values and exceptions. Part of haft/http.hpp, which includes it.
+ * WebSocket for C++20: haft/http_websocket.h with values and exceptions. Part of haft/http.hpp,
+ * which includes it.
  *
  *     server.get("/echo", [](haft::http::request &request) {
  *         auto socket = haft::http::websocket::accept(request);
@@ -29,8 +30,9 @@ struct websocket_message {
     bool is_text = true;
 };
 
-/* An open WebSocket. It may be copied into tasks that send. The server's is closed by the return of the handler, before
-   which these tasks must end; the client's when the last copy ends, in the run. */
+/* An open WebSocket. It may be copied into tasks that send. The server's is closed by the return
+   of the handler, before which these tasks must end; the client's when the last copy ends, in the
+   run. */
 class websocket {
   public:
     /* If the client may not have it, it has been answered with an error: then the first receive
@@ -39,7 +41,8 @@ class websocket {
         haft_http_websocket_options_t options = options_of(how);
         return websocket({haft_http_websocket_accept(from.get(), &options), leave});
     }
-    /* Connects to the WebSocket of a server (ws://..., wss://...); see haft_http_websocket_connect. */
+    /* Connects to the WebSocket of a server (ws://..., wss://...); see
+       haft_http_websocket_connect. */
     static websocket connect(client &by, const question &what, const websocket_options &how = {}) {
         haft_http_websocket_options_t options = options_of(how);
         haft_http_websocket_t *made = nullptr;

@@ -205,6 +205,10 @@ void haft_io_task_set_name(const char *name);              /* of the current tas
  */
 void *haft_io_local_get(const void *key);
 int haft_io_local_set(const void *key, void *value);
+/* The same for a value, not NULL, that is the tasks' from then on: `release(value)` is called when
+   the last task that has it has ended, or has another one for the key, on the thread of that task;
+   it must not wait. After an error the value is still the caller's. */
+int haft_io_local_give(const void *key, void *value, void (*release)(void *value));
 
 /* ---- Scopes --------------------------------------------------------------------------------- */
 
@@ -683,6 +687,16 @@ int haft_io_bind(int socket, const struct sockaddr *address, socklen_t address_s
    at which this machine can listen. For `port` 0 the system chooses a port (see haft_io_port).
    `backlog` 0 means the system's maximum. */
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
+typedef struct haft_io_listen_options {
+    int backlog; /* 0: the system's maximum */
+    /* Others may listen at the same port, in any thread or process of the same user, if all of them
+       say so (SO_REUSEPORT). The kernel gives each connection to one of them; those that a listener
+       has been given and not accepted are lost when it is closed. In a simulation each listener
+       there has its turn. */
+    bool reuse_port;
+} haft_io_listen_options_t;
+int haft_io_listen_tcp_with(const haft_io_listen_options_t *options, const char *host,
+                            uint16_t port);
 int haft_io_listen_unix(const char *path, int backlog);
 /*
  * Resolves the name, connects to one of its addresses, and returns the socket. The addresses are
@@ -732,6 +746,17 @@ int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)
  * catches that, a real-time signal that it does not catch.
  */
 void haft_io_call_briefly(void (*function)(void *), void *argument);
+
+/*
+ * Calls `function(argument)` here, as on a thread without tasks, and returns its result: whatever
+ * waits in it, in this library and in libhaft-posix, blocks the thread with all its tasks. So no
+ * other task of the thread runs before it returns. It is meant for code that uses what belongs to
+ * the thread and cannot be used by two tasks at once, such as a handler of failures in a language's
+ * runtime. haft_io_self() is NULL there, no cancel arrives, and a watchdog does not see it. Wait
+ * there for nothing that only another task of the thread can end, and close no descriptor that a
+ * task waits for.
+ */
+void *haft_io_block_thread(void *(*function)(void *), void *argument);
 
 /* Files: as open(2), pread(2), pwrite(2), fsync(2), called in the pool. Use haft_io_open_fifo to
    open a FIFO for one direction. */

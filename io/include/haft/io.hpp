@@ -1615,6 +1615,12 @@ class socket : public descriptor {
     }
 };
 
+/* See haft_io_listen_options_t. */
+struct listen_options {
+    int backlog = 0;
+    bool reuse_port = false;
+};
+
 /* A listening socket, which is also the endless range of the connections that it accepts. */
 class listener : public descriptor {
   public:
@@ -1624,6 +1630,8 @@ class listener : public descriptor {
         : descriptor(detail::checked(haft_io_listen_tcp(host.c_str(), port, backlog), [&] {
               return "listen at " + host + ", port " + std::to_string(port);
           })) {}
+    listener(const std::string &host, std::uint16_t port, const listen_options &how)
+        : descriptor(listen_with(how, host, port)) {}
     static listener unix_path(const std::string &path, int backlog = 0) {
         return listener(detail::checked(haft_io_listen_unix(path.c_str(), backlog),
                                         [&] { return "listen at " + path; }));
@@ -1662,6 +1670,14 @@ class listener : public descriptor {
 
   private:
     explicit listener(int owned) : descriptor(owned) {}
+    static int listen_with(const listen_options &how, const std::string &host, std::uint16_t port) {
+        haft_io_listen_options_t options = {};
+        options.backlog = how.backlog;
+        options.reuse_port = how.reuse_port;
+        return detail::checked(haft_io_listen_tcp_with(&options, host.c_str(), port), [&] {
+            return "listen at " + host + ", port " + std::to_string(port);
+        });
+    }
 };
 
 /* A UDP socket. */

@@ -114,5 +114,9 @@ HAFT_EFFECT(haft_io_spawn, int, {
     void *(*function)(void *);
     void *argument;
 });
+HAFT_EFFECT(haft_io_block_thread, void *, {
+    void *(*function)(void *);
+    void *argument;
+});
 
 #endif

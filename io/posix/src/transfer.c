@@ -14,10 +14,14 @@
  */
 #include "internal.h"
 
+#include "haft/posix.h"
+
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 enum nature { SOCKET, FILE_ON_DISK, OTHER };
 enum { FEW = 8 };
@@ -111,11 +115,22 @@ static ssize_t try_after_poll(const transfer_t *t) {
     }
 }
 
+/* What the kernel makes when it is read, and a call of the pool would only delay. (A few of them, as
+   the kernel's log, have to be waited for: those poll reports.) */
+static bool is_made_by_kernel(int file) {
+    struct statfs status;
+    struct pollfd entry = {file, POLLIN, 0};
+    return fstatfs(file, &status) == 0 && status.f_type == PROC_SUPER_MAGIC &&
+           SYSTEM(poll)(&entry, 1, 0) != 0;
+}
+
 /* A thread of the pool accesses the disk; a small write to the system's memory is made at once. */
 static ssize_t transfer_file(const transfer_t *t) {
     enum { LITTLE = 65536 };
     if (t->outward && size_of(t->parts, t->count) <= LITTLE &&
         (fcntl(t->descriptor, F_GETFL) & (O_SYNC | O_DSYNC | O_DIRECT)) == 0)
+        return transfer_plainly(t);
+    if (!t->outward && is_made_by_kernel(t->descriptor))
         return transfer_plainly(t);
     in_pool_t call = {t, 0};
     int code = haft_posix_call_blocking(transfer_in_pool, &call);
@@ -346,8 +361,23 @@ static ssize_t attempt_or_end(transfer_t *t, unsigned turn) {
     return done == -EAGAIN ? 0 : done;
 }
 
+/* Descriptors whose writes block the thread, a bit for each. */
+static uint32_t blocking_writes;
+
+void haft_posix_block_writes(int descriptor) {
+    if (descriptor >= 0 && descriptor < 32)
+        __atomic_fetch_or(&blocking_writes, UINT32_C(1) << descriptor, __ATOMIC_RELAXED);
+}
+
+static bool write_blocks(const transfer_t *t) {
+    return t->outward && !t->by_socket && t->descriptor >= 0 && t->descriptor < 32 &&
+           (__atomic_load_n(&blocking_writes, __ATOMIC_RELAXED) >> t->descriptor & 1) != 0;
+}
+
 static ssize_t transfer(transfer_t t) {
     int before = haft_posix_error();
+    if (write_blocks(&t))
+        return haft_posix_answer(transfer_plainly(&t), before);
     size_t size = size_of(t.parts, t.count);
     haft_posix_take_turns(t.descriptor);
     waits_t waits = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that wait for what is not a descriptor of the task's own: the other end of a FIFO, a lock,
    a signal, a child, a command, the end of a thread; and those that move bytes from one descriptor
-   to another. Each test is a run of one thread in which another task does what the call waits
+   to another; and those that make the thread wait. Each test is a run of one thread in which another task does what the call waits
    for. */
 #include "check_posix.h"
 
@@ -599,6 +599,91 @@ static void names_are_resolved_by_every_function(void) {
     CHECK_RUNS(cancel_resolving);
 }
 
+/* ---- Calls for which the thread waits ---- */
+
+static int turns;
+BODY(take_turns) {
+    for (int i = 0; i < 3; i++, turns++)
+        haft_io_yield();
+    return NULL;
+}
+static void *write_in_a_moment(void *unused) {
+    usleep(2000);
+    CHECK_EQUAL(write(ends[1], "x", 1), 1);
+    return unused;
+}
+static void *drain_in_a_moment(void *unused) {
+    usleep(2000);
+    drain((void *)LARGE);
+    return unused;
+}
+static void begin_thread(pthread_t *thread, void *(*function)(void *)) {
+    CHECK_EQUAL(pthread_create(thread, NULL, function, NULL), 0);
+}
+
+static void *wait_without_tasks(void *argument) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t writer;
+    char byte;
+    CHECK_EQUAL(usleep(1000), 0);
+    CHECK_EQUAL(sched_yield(), 0);
+    begin_thread(&writer, write_in_a_moment);
+    CHECK_EQUAL(read(ends[0], &byte, 1), 1);
+    CHECK_EQUAL(pthread_join(writer, NULL), 0);
+    CHECK_EQUAL(pthread_mutex_lock(&mutex), 0);
+    CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
+    return argument;
+}
+BODY(block_the_thread) {
+    haft_io_spawn(take_turns, NULL);
+    CHECK(haft_io_block_thread(wait_without_tasks, ends) == ends);
+    CHECK_EQUAL(turns, 0);
+    return NULL;
+}
+static void in_a_block_of_the_thread_calls_are_the_systems(void) {
+    turns = 0;
+    CHECK_EQUAL(pipe(ends), 0);
+    CHECK_RUNS(block_the_thread);
+    CHECK_EQUAL(turns, 3);
+    close_ends();
+}
+
+/* Of more than there is room for. */
+BODY(write_much) {
+    pthread_t reader;
+    begin_thread(&reader, drain_in_a_moment);
+    haft_io_spawn(take_turns, NULL);
+    CHECK_EQUAL(write(ends[1], large, LARGE), LARGE);
+    CHECK_EQUAL(turns, 0);
+    CHECK_EQUAL(close(ends[1]), 0);
+    CHECK_EQUAL(pthread_join(reader, NULL), 0);
+    return NULL;
+}
+static void a_write_that_is_to_block_does(void) {
+    turns = 0;
+    CHECK_EQUAL(pipe(ends), 0);
+    haft_posix_block_writes(ends[1]);
+    haft_posix_block_writes(1000); /* of no effect */
+    CHECK_RUNS(write_much);
+    CHECK_EQUAL(close(ends[0]), 0);
+}
+
+/* A task that reads its maps, as what resolves the addresses of a backtrace does under a lock. */
+BODY(read_maps) {
+    char text[4096];
+    haft_io_spawn(take_turns, NULL);
+    int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    while (read(maps, text, sizeof text) > 0)
+        continue;
+    CHECK_EQUAL(close(maps), 0);
+    CHECK_EQUAL(turns, 0);
+    return NULL;
+}
+static void a_file_of_the_kernel_is_read_at_once(void) {
+    turns = 0;
+    CHECK_RUNS(read_maps);
+}
+
 int main(void) {
     check_backend();
     RUN(opening_a_fifo_waits_for_the_other_end);
@@ -615,5 +700,8 @@ int main(void) {
     RUN(commands_are_waited_for);
     RUN(the_end_of_a_thread_is_waited_for_also_by_a_cancelled_task);
     RUN(names_are_resolved_by_every_function);
+    RUN(in_a_block_of_the_thread_calls_are_the_systems);
+    RUN(a_write_that_is_to_block_does);
+    RUN(a_file_of_the_kernel_is_read_at_once);
     return check_end();
 }

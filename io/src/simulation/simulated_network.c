@@ -20,9 +20,18 @@ static hafti_io_simulated_state_t *network(void) {
 
 /* ---- Of the table system.h ---- */
 
+/* Of those that share the place, the one after this. */
+static hafti_io_object_t *next_beside(const hafti_io_object_t *listener) {
+    return HAFTI_IO_OWNER(listener->beside.next, hafti_io_object_t, beside);
+}
+
+/* Each of those that share the place has its turn. */
 static hafti_io_object_t *listener_at(const hafti_io_simulated_state_t *state,
                                       const hafti_io_place_there_t *place) {
-    return hafti_io_object_at(&state->listeners, place);
+    hafti_io_object_t *listener = hafti_io_object_at(&state->listeners, place);
+    if (listener != NULL)
+        hafti_io_stand_for_place(&state->listeners, &next_beside(listener)->place);
+    return listener;
 }
 
 int hafti_io_network_socket(int domain, int type, int protocol) {
@@ -69,7 +78,7 @@ int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]) {
 }
 
 int hafti_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,
-                            int backlog) {
+                            const haft_io_listen_options_t *options) {
     hafti_io_simulated_state_t *state = network();
     hafti_io_object_t *socket = hafti_io_object_of(state, descriptor);
     if (socket == NULL)
@@ -79,14 +88,20 @@ int hafti_io_network_listen(int descriptor, const struct sockaddr *address, sock
     if (code != 0)
         return code;
     hafti_io_place_there_t before = socket->place;
+    hafti_io_object_t *there = hafti_io_object_at(&state->listeners, &place);
+    bool is_shared = there != NULL && there->shares_place && options->reuse_port;
     socket->place = place;
-    code = hafti_io_occupy(state, &state->listeners, &socket->place);
+    code = is_shared ? 0 : hafti_io_occupy(state, &state->listeners, &socket->place);
     if (code != 0) {
         socket->place = before;
         return code;
     }
+    hafti_io_ring(&socket->beside);
+    if (is_shared)
+        hafti_io_append(&there->beside, &socket->beside);
+    socket->shares_place = options->reuse_port;
     socket->kind = HAFTI_IO_A_LISTENER;
-    socket->backlog = (size_t)backlog;
+    socket->backlog = (size_t)options->backlog;
     hafti_io_ring(&socket->without_room);
     return 0;
 }
@@ -195,7 +210,11 @@ int hafti_io_simulated_accept(hafti_io_simulated_state_t *state, hafti_io_object
 
 void hafti_io_simulated_listener_closes(hafti_io_simulated_state_t *state,
                                         hafti_io_object_t *listener) {
-    hafti_io_vacate(&state->listeners, &listener->place);
+    if (hafti_io_ring_empty(&listener->beside))
+        hafti_io_vacate(&state->listeners, &listener->place);
+    else
+        hafti_io_stand_for_place(&state->listeners, &next_beside(listener)->place);
+    hafti_io_unlink(&listener->beside);
     while (!hafti_io_ring_empty(&listener->arrived)) {
         hafti_io_object_t *end = take_first(&listener->arrived);
         hafti_io_object_break(state, end);

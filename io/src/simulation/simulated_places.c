@@ -67,6 +67,12 @@ hafti_io_object_t *hafti_io_object_at(void *const *places, const hafti_io_place_
     return found != NULL ? HAFTI_IO_OWNER(*found, hafti_io_object_t, place) : NULL;
 }
 
+void hafti_io_stand_for_place(void *const *places, hafti_io_place_there_t *place) {
+    hafti_io_place_there_t **found = tfind(place, places, by_place);
+    if (found != NULL)
+        *found = place;
+}
+
 /* One that none of these has; false: they have all. */
 bool hafti_io_choose_port(hafti_io_simulated_state_t *state, void *const *places,
                           hafti_io_place_there_t *place) {

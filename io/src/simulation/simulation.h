@@ -127,7 +127,9 @@ struct hafti_io_object {
        not taken it yet. */
     size_t backlog, waiting;
     hafti_io_link_t arrived, without_room;
-    hafti_io_link_t link; /* in one of these */
+    hafti_io_link_t link;   /* in one of these */
+    hafti_io_link_t beside; /* the others that listen at its place */
+    bool shares_place;      /* others may */
     /* A socket that waits for room, or has been given some: the listener. */
     hafti_io_object_t *full;
     const hafti_io_operation_t *connects; /* and its waiter */
@@ -261,6 +263,8 @@ int hafti_io_place_of(const struct sockaddr *address, socklen_t size,
 bool hafti_io_is_some_address(const hafti_io_place_there_t *place);
 /* The listener or receiver at the place; NULL: there is none. */
 hafti_io_object_t *hafti_io_object_at(void *const *places, const hafti_io_place_there_t *place);
+/* From now on this object's place is the one that is found there, of the objects at one place. */
+void hafti_io_stand_for_place(void *const *places, hafti_io_place_there_t *place);
 /* Finds a free port there; false: all are taken. */
 bool hafti_io_choose_port(hafti_io_simulated_state_t *state, void *const *places,
                           hafti_io_place_there_t *place);
@@ -338,7 +342,7 @@ int hafti_io_network_pipe(int ends[2]);
 int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]);
 int hafti_io_network_bind(int socket, const struct sockaddr *address, socklen_t size);
 int hafti_io_network_listen(int socket, const struct sockaddr *address, socklen_t size,
-                            int backlog);
+                            const haft_io_listen_options_t *options);
 int hafti_io_network_port(int socket);
 /* The end's stream is the system's from now on. -EOPNOTSUPP for what is no end. */
 int hafti_io_network_real_of(int end);

@@ -319,6 +319,11 @@ static void an_error_says_where() {
                        [&] { io::socket::connect("127.0.0.1", port); }));
         CHECK(fails_at("connect to /nowhere:", [] { io::socket::connect_unix("/nowhere"); }));
         CHECK(fails_at("listen at here, port 7:", [] { io::listener("here", 7); }));
+        io::listener one("127.0.0.1", 0, {.reuse_port = true});
+        io::listener other("127.0.0.1", one.port(), {.backlog = 7, .reuse_port = true});
+        CHECK(other.port() == one.port());
+        CHECK(fails_at("listen at 127.0.0.1, port ",
+                       [&] { io::listener("127.0.0.1", one.port(), io::listen_options{}); }));
         CHECK(fails_at("listen at /no/where:", [] { io::listener::unix_path("/no/where"); }));
         CHECK(fails_at("/nowhere:", [] { io::file("/nowhere"); }));
         CHECK(fails_at("process without a name:", [] { io::process({}); }));

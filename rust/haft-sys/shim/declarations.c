@@ -144,6 +144,7 @@ int haft_io_scope_with(const haft_io_scope_options_t *, haft_body_t *, void *, v
 haft_io_scope_t *haft_io_this_scope(void);
 void haft_io_scope_cancel(haft_io_scope_t *);
 bool haft_io_return_cancels(bool);
+void *haft_io_block_thread(haft_body_t *, void *);
 int64_t haft_io_now(void);
 int haft_io_sleep(int64_t);
 int haft_io_sleep_until(int64_t);

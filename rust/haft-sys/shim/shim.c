@@ -9,6 +9,9 @@
  */
 #include <haft/io.h>
 #include <haft/language.h>
+#ifdef HAFT_RUST_POSIX
+#    include <haft/posix.h>
+#endif
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -19,6 +22,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 typedef void clause_t(void *state, void *payload);
 
@@ -192,6 +196,17 @@ int haft_rust_signal_wait(const int *signals, size_t count) {
     sigset_t set;
     return fill(&set, signals, count) ? haft_io_signal_wait(&set) : -EINVAL;
 }
+
+/* ---- Standard output ---- */
+
+#ifdef HAFT_RUST_POSIX
+/* std writes to these under locks that let in the thread which has them, and so any of its tasks, for
+   which std has no answer but a panic. */
+__attribute__((constructor)) static void block_standard_output(void) {
+    haft_posix_block_writes(STDOUT_FILENO);
+    haft_posix_block_writes(STDERR_FILENO);
+}
+#endif
 
 /* ---- The end of a thread ---- */
 

@@ -197,6 +197,7 @@ unsafe extern "C" {
     pub fn haft_io_this_scope() -> *mut haft_io_scope_t;
     pub fn haft_io_scope_cancel(scope: *mut haft_io_scope_t);
     pub fn haft_io_return_cancels(returns: bool) -> bool;
+    pub fn haft_io_block_thread(function: haft_body_t, argument: *mut c_void) -> *mut c_void;
     pub fn haft_io_now() -> i64;
     pub fn haft_io_sleep(nanoseconds: i64) -> c_int;
     pub fn haft_io_sleep_until(deadline: i64) -> c_int;

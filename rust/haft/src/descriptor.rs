@@ -148,10 +148,35 @@ macro_rules! stream {
             ///
             /// # Errors
             /// The system's.
+            ///
+            /// ```
+            /// use haft::net::UnixStream;
+            /// use std::io::Write;
+            ///
+            /// haft::run(|| -> std::io::Result<()> {
+            ///     let (mut sender, receiver) = UnixStream::pair()?;
+            ///     sender.write_all(b"hello")?;
+            ///     assert_eq!(&receiver.read_lent()?[..], b"hello");
+            ///     Ok(())
+            /// })
+            /// .unwrap();
+            /// ```
             pub fn read_lent(&self) -> ::std::io::Result<crate::io::Lent> {
                 self.0.read_lent()
             }
             /// To read lines and the like, by [`read_lent`](Self::read_lent).
+            ///
+            /// ```
+            /// use std::io::BufRead;
+            ///
+            /// haft::run(|| -> std::io::Result<()> {
+            ///     let (sender, receiver) = haft::net::UnixStream::pair()?;
+            ///     drop(sender);
+            ///     assert_eq!(receiver.reader().lines().count(), 0);
+            ///     Ok(())
+            /// })
+            /// .unwrap();
+            /// ```
             pub fn reader(&self) -> crate::io::LentReader<'_> {
                 crate::io::LentReader::new(&self.0)
             }

@@ -16,6 +16,7 @@
 //! A computation that has ended suspends its fiber a last time, with a word that is no slot: the
 //! fiber runs the next computation of its thread then.
 
+use crate::wait::{drop_quietly, must_unwind};
 use haft_sys as sys;
 use haft_sys::hot::Found;
 use std::any::{Any, TypeId, type_name};
@@ -25,7 +26,6 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, ptr, thread};
 
@@ -71,6 +71,23 @@ pub trait Effect: Sized + 'static {
 }
 
 /// The payload of the panic that unwinds a computation which is dropped where it waits.
+///
+/// ```
+/// # struct Ask;
+/// # impl haft::Effect for Ask {
+/// #     type Output = u32;
+/// # }
+/// use std::panic::catch_unwind;
+///
+/// let clean = haft::handle_general(
+///     |Ask, _dropped| false,
+///     || {
+///         let payload = catch_unwind(|| haft::perform(Ask)).unwrap_err();
+///         payload.is::<haft::Discontinued>()
+///     },
+/// );
+/// assert!(!clean); // the clause's answer: what the body returns while it is unwound is nobody's
+/// ```
 pub struct Discontinued(());
 
 impl fmt::Debug for Discontinued {
@@ -198,6 +215,7 @@ fn make<E: Effect>() -> *mut c_void {
 fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
     #[cfg(target_arch = "x86_64")]
     {
+        use std::sync::atomic::{AtomicPtr, Ordering};
         // SAFETY: the word is that of this type, and is written by atomic stores of what is always
         // the same.
         let word = unsafe { AtomicPtr::from_ptr(sys::word_of!(make::<E>)) };
@@ -220,6 +238,14 @@ fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
 /// # Panics
 /// If nobody handles the effect, or the clause panics; with [`Discontinued`], if the handler drops
 /// the computation.
+///
+/// ```
+/// # struct Ask;
+/// # impl haft::Effect for Ask {
+/// #     type Output = u32;
+/// # }
+/// assert_eq!(haft::handle(|Ask| 21, || haft::perform(Ask) * 2), 42);
+/// ```
 #[inline(always)]
 pub fn perform<E: Effect>(effect: E) -> E::Output {
     let made = descriptor::<E>();
@@ -650,7 +676,9 @@ impl<E: Effect, R> Fiber<E, R> {
             let raise = Answer::Raise(Box::new(Discontinued(())));
             // What ends the body is nobody's any more; a panic has been reported by the panic hook.
             // If the body performs the effect again while it is unwound, that raises, too.
-            drop(catch_unwind(AssertUnwindSafe(|| drop(self.resume(raise)))));
+            must_unwind("a computation that waits is dropped");
+            let outcome = catch_unwind(AssertUnwindSafe(|| drop(self.resume(raise))));
+            outcome.unwrap_or_else(drop_quietly);
         }
     }
 }
@@ -675,6 +703,18 @@ impl<E: Effect, R> Drop for Fiber<E, R> {
 // ---- Shallow handling ----
 
 /// What a [`Computation`] has come to.
+///
+/// ```
+/// # struct Ask;
+/// # impl haft::Effect for Ask {
+/// #     type Output = u32;
+/// # }
+/// use haft::{Computation, Step};
+///
+/// let mut computation = Computation::new(|| haft::perform(Ask) + 1);
+/// assert!(matches!(computation.start(), Step::Performed(Ask)));
+/// assert!(matches!(computation.resume(41), Step::Returned(42)));
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<E, R> {
     /// It has performed the effect, and waits for the answer.
@@ -728,6 +768,15 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     ///
     /// # Panics
     /// If there is no memory for a stack.
+    ///
+    /// ```
+    /// # struct Ask;
+    /// # impl haft::Effect for Ask {
+    /// #     type Output = u32;
+    /// # }
+    /// let mut nothing_yet = haft::Computation::<Ask, u32>::new(|| panic!("never"));
+    /// assert!(!nothing_yet.is_finished());
+    /// ```
     pub fn new(body: impl FnOnce() -> R + 'static) -> Self {
         assert!(
             !thread_ends(),
@@ -744,6 +793,15 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     ///
     /// # Panics
     /// If it has begun, or the body panics before it performs the effect.
+    ///
+    /// ```
+    /// # struct Ask;
+    /// # impl haft::Effect for Ask {
+    /// #     type Output = u32;
+    /// # }
+    /// let mut computation = haft::Computation::<Ask, u32>::new(|| 42);
+    /// assert!(matches!(computation.start(), haft::Step::Returned(42)));
+    /// ```
     #[inline(always)]
     pub fn start(&mut self) -> Step<E, R> {
         may_go_on();
@@ -754,6 +812,16 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     ///
     /// # Panics
     /// If it does not wait, or the body panics.
+    ///
+    /// ```
+    /// # struct Ask;
+    /// # impl haft::Effect for Ask {
+    /// #     type Output = u32;
+    /// # }
+    /// let mut computation = haft::Computation::<Ask, u32>::new(|| haft::perform(Ask) + 1);
+    /// computation.start();
+    /// assert!(matches!(computation.resume(41), haft::Step::Returned(42)));
+    /// ```
     #[inline(always)]
     pub fn resume(&mut self, answer: E::Output) -> Step<E, R> {
         may_go_on();
@@ -764,6 +832,18 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     ///
     /// # Panics
     /// If it does not wait, or the body panics: by this payload, unless it catches that.
+    ///
+    /// ```
+    /// # struct Ask;
+    /// # impl haft::Effect for Ask {
+    /// #     type Output = u32;
+    /// # }
+    /// let body = || std::panic::catch_unwind(|| haft::perform(Ask)).is_err();
+    /// let mut computation = haft::Computation::<Ask, bool>::new(body);
+    /// computation.start();
+    /// let step = computation.discontinue(Box::new("no answer"));
+    /// assert!(matches!(step, haft::Step::Returned(true)));
+    /// ```
     pub fn discontinue(&mut self, payload: Payload) -> Step<E, R> {
         may_go_on();
         self.fiber.resume(Answer::Raise(payload))
@@ -780,6 +860,16 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     }
 
     /// Whether the body has returned or panicked.
+    ///
+    /// ```
+    /// # struct Ask;
+    /// # impl haft::Effect for Ask {
+    /// #     type Output = u32;
+    /// # }
+    /// let mut computation = haft::Computation::<Ask, u32>::new(|| 42);
+    /// computation.start();
+    /// assert!(computation.is_finished());
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.fiber.state.get() == State::Finished
     }
@@ -805,6 +895,16 @@ impl<E: Effect, R> fmt::Debug for Computation<E, R> {
 
 /// A computation that waits in a perform, as the clause of [`handle_general`] gets it: it is
 /// resumed, discontinued or dropped, once. Dropping it unwinds the computation.
+///
+/// ```
+/// # struct Ask;
+/// # impl haft::Effect for Ask {
+/// #     type Output = u32;
+/// # }
+/// // What the clause returns is the result; the computation goes on inside of the clause.
+/// let doubled = haft::handle_general(|Ask, k| 2 * k.resume(20), || haft::perform(Ask) + 1);
+/// assert_eq!(doubled, 42);
+/// ```
 pub struct Resumption<'k, E: Effect, R> {
     handler: &'k dyn Handler<E, R>,
     fiber: &'k Fiber<E, R>,
@@ -839,10 +939,32 @@ fn drive<E: Effect, R>(handler: &dyn Handler<E, R>, fiber: &Fiber<E, R>, step: S
 impl<E: Effect, R> Resumption<'_, E, R> {
     /// Answers the effect. Returns what the computation returns, or what the clause does for its
     /// next effect.
+    ///
+    /// ```
+    /// # struct Ask;
+    /// # impl haft::Effect for Ask {
+    /// #     type Output = u32;
+    /// # }
+    /// let sum = haft::handle_general(
+    ///     |Ask, k| 100 + k.resume(1),
+    ///     || haft::perform(Ask) + haft::perform(Ask),
+    /// );
+    /// assert_eq!(sum, 202);
+    /// ```
     pub fn resume(self, answer: E::Output) -> R {
         self.go_on(Answer::Value(answer))
     }
     /// Raises a panic with this payload where the computation waits.
+    ///
+    /// ```
+    /// # struct Ask;
+    /// # impl haft::Effect for Ask {
+    /// #     type Output = u32;
+    /// # }
+    /// let body = || std::panic::catch_unwind(|| haft::perform(Ask)).unwrap_or(7);
+    /// let answer = haft::handle_general(|Ask, k| k.discontinue(Box::new("no answer")), body);
+    /// assert_eq!(answer, 7);
+    /// ```
     pub fn discontinue(self, payload: Payload) -> R {
         self.go_on(Answer::Raise(payload))
     }

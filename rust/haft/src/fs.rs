@@ -41,6 +41,18 @@ impl File {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use std::io::Read;
+    ///
+    ///     let mut name = String::new();
+    ///     haft::fs::File::open("/proc/self/comm")?.read_to_string(&mut name)?;
+    ///     assert!(name.ends_with('\n'));
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         OpenOptions::new().read(true).open(path)
     }
@@ -48,6 +60,19 @@ impl File {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let path = std::env::temp_dir().join(format!("haft-create-{}", std::process::id()));
+    ///     use std::io::Write;
+    ///
+    ///     haft::fs::File::create(&path)?.write_all(b"new")?;
+    ///     assert_eq!(haft::fs::read(&path)?, b"new");
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         OpenOptions::new()
             .write(true)
@@ -59,6 +84,19 @@ impl File {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let path = std::env::temp_dir().join(format!("haft-read-at-{}", std::process::id()));
+    ///     haft::fs::write(&path, "hello")?;
+    ///     let mut end = [0; 8];
+    ///     assert_eq!(haft::fs::File::open(&path)?.read_at(&mut end, 3)?, 2);
+    ///     assert_eq!(&end[..2], b"lo");
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let (bytes, size) = (buffer.as_mut_ptr().cast(), buffer.len());
         // SAFETY: the file is open, and the buffer lent, until the call returns.
@@ -68,6 +106,19 @@ impl File {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let path = std::env::temp_dir().join(format!("haft-write-at-{}", std::process::id()));
+    ///     let file = haft::fs::File::create(&path)?;
+    ///     file.write_at(b"lo", 3)?;
+    ///     file.write_at(b"hel", 0)?;
+    ///     assert_eq!(haft::fs::read(&path)?, b"hello");
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let (bytes, size) = (bytes.as_ptr().cast(), bytes.len());
         // SAFETY: the file is open, and the bytes lent, until the call returns.
@@ -77,6 +128,20 @@ impl File {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let path = std::env::temp_dir().join(format!("haft-sync-{}", std::process::id()));
+    ///     use std::io::Write;
+    ///
+    ///     let mut file = haft::fs::File::create(&path)?;
+    ///     file.write_all(b"safe")?;
+    ///     file.sync_all()?;
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn sync_all(&self) -> io::Result<()> {
         // SAFETY: the file is open until the call returns.
         done(|| unsafe { sys::haft_io_fsync(self.0.raw()) as isize }).map(drop)
@@ -101,35 +166,101 @@ pub struct OpenOptions {
 
 impl OpenOptions {
     /// For nothing yet.
+    ///
+    /// ```
+    /// // It says neither that the file is to be read nor that it is to be written.
+    /// let refused = haft::run(|| haft::fs::OpenOptions::new().open("/dev/null"));
+    /// assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
     /// To read.
+    ///
+    /// ```
+    /// let null = haft::run(|| haft::fs::OpenOptions::new().read(true).open("/dev/null"));
+    /// assert!(null.is_ok());
+    /// ```
     pub fn read(&mut self, yes: bool) -> &mut Self {
         self.read = yes;
         self
     }
     /// To write.
+    ///
+    /// ```
+    /// let null = haft::run(|| haft::fs::OpenOptions::new().write(true).open("/dev/null"));
+    /// assert!(null.is_ok());
+    /// ```
     pub fn write(&mut self, yes: bool) -> &mut Self {
         self.write = yes;
         self
     }
     /// To write at the end, wherever that is at each write.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let path = std::env::temp_dir().join(format!("haft-append-{}", std::process::id()));
+    ///     use std::io::Write;
+    ///
+    ///     haft::fs::write(&path, "one")?;
+    ///     let mut file = haft::fs::OpenOptions::new().append(true).open(&path)?;
+    ///     file.write_all(b", two")?;
+    ///     assert_eq!(haft::fs::read(&path)?, b"one, two");
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn append(&mut self, yes: bool) -> &mut Self {
         self.append = yes;
         self
     }
     /// Empties the file.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let path = std::env::temp_dir().join(format!("haft-truncate-{}", std::process::id()));
+    ///     haft::fs::write(&path, "old")?;
+    ///     haft::fs::OpenOptions::new().write(true).truncate(true).open(&path)?;
+    ///     assert!(haft::fs::read(&path)?.is_empty());
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn truncate(&mut self, yes: bool) -> &mut Self {
         self.truncate = yes;
         self
     }
     /// Makes the file if there is none.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let path = std::env::temp_dir().join(format!("haft-make-{}", std::process::id()));
+    ///     haft::fs::OpenOptions::new().write(true).create(true).open(&path)?;
+    ///     assert!(haft::fs::read(&path)?.is_empty());
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn create(&mut self, yes: bool) -> &mut Self {
         self.create = yes;
         self
     }
     /// Makes the file; it is an error if there is one.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let path = std::env::temp_dir().join(format!("haft-make-new-{}", std::process::id()));
+    ///     haft::fs::write(&path, "there")?;
+    ///     let refused = haft::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+    ///     assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn create_new(&mut self, yes: bool) -> &mut Self {
         self.create_new = yes;
         self
@@ -140,6 +271,14 @@ impl OpenOptions {
     /// # Errors
     /// The system's; `InvalidInput` if the file is to be neither read nor written, or is to be made
     /// or emptied without being written.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     haft::fs::OpenOptions::new().read(true).open("/proc/self/comm")?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn open(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let path = c_path(path.as_ref())?;
         let flags = self.flags().ok_or(io::ErrorKind::InvalidInput)?;
@@ -175,6 +314,15 @@ impl OpenOptions {
 }
 
 /// What [`metadata`] returns.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     let about = haft::fs::metadata("/")?;
+///     assert!(about.is_dir() && !about.is_file());
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 #[derive(Clone, Debug)]
 pub struct Metadata {
     size: u64,
@@ -184,11 +332,30 @@ pub struct Metadata {
 
 impl Metadata {
     /// Its size in bytes.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let path = std::env::temp_dir().join(format!("haft-len-{}", std::process::id()));
+    ///     haft::fs::write(&path, "four")?;
+    ///     assert_eq!(haft::fs::metadata(&path)?.len(), 4);
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     #[allow(clippy::len_without_is_empty)] // as std's
     pub fn len(&self) -> u64 {
         self.size
     }
     /// Type and permissions, as in `st_mode` of stat(2).
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     assert_eq!(haft::fs::metadata("/tmp")?.mode() & 0o700, 0o700);
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn mode(&self) -> u32 {
         self.mode
     }
@@ -196,14 +363,42 @@ impl Metadata {
         self.mode & 0o170_000 == kind
     }
     /// Whether it is a regular file.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     assert!(haft::fs::metadata("/proc/self/comm")?.is_file());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn is_file(&self) -> bool {
         self.is_of(0o100_000)
     }
     /// Whether it is a directory.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     assert!(haft::fs::metadata("/")?.is_dir());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn is_dir(&self) -> bool {
         self.is_of(0o040_000)
     }
     /// When it was last written.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let path = std::env::temp_dir().join(format!("haft-modified-{}", std::process::id()));
+    ///     haft::fs::write(&path, "")?;
+    ///     let age = haft::fs::metadata(&path)?.modified().elapsed().unwrap_or_default();
+    ///     assert!(age.as_secs() < 3600);
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn modified(&self) -> SystemTime {
         self.modified
     }
@@ -239,6 +434,14 @@ pub fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
 ///
 /// # Errors
 /// The system's.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     assert!(haft::fs::read("/dev/null")?.is_empty());
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     File::open(path)?.read_to_end(&mut content)?;
@@ -264,6 +467,17 @@ pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
 ///
 /// # Errors
 /// The system's.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     let path = std::env::temp_dir().join(format!("haft-write-{}", std::process::id()));
+///     haft::fs::write(&path, "hello")?;
+///     assert_eq!(haft::fs::read(&path)?, b"hello");
+///     haft::fs::remove_file(&path)?;
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()> {
     File::create(path)?.write_all(content.as_ref())
 }
@@ -272,6 +486,17 @@ pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()
 ///
 /// # Errors
 /// The system's.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     let path = std::env::temp_dir().join(format!("haft-folder-{}", std::process::id()));
+///     haft::fs::create_dir(&path)?;
+///     assert!(haft::fs::create_dir(&path).is_err()); // it is there
+///     haft::fs::remove_dir(&path)?;
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 pub fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
     let path = c_path(path.as_ref())?;
     // SAFETY: the path lives until the call returns.
@@ -282,6 +507,18 @@ pub fn create_dir(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 /// The system's.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     let path = std::env::temp_dir().join(format!("haft-folders-{}", std::process::id()));
+///     haft::fs::create_dir_all(path.join("inner"))?;
+///     haft::fs::create_dir_all(path.join("inner"))?;
+///     haft::fs::remove_dir(path.join("inner"))?;
+///     haft::fs::remove_dir(&path)?;
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     if path.as_os_str().is_empty() {
@@ -307,6 +544,17 @@ fn remove(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// The system's; `IsADirectory` for a directory.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     let path = std::env::temp_dir().join(format!("haft-remove-{}", std::process::id()));
+///     haft::fs::write(&path, "")?;
+///     haft::fs::remove_file(&path)?;
+///     assert!(haft::fs::remove_file(&path).is_err());
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 pub fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     if metadata(path).is_ok_and(|found| found.is_dir()) && !path.is_symlink() {
@@ -319,6 +567,14 @@ pub fn remove_file(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 /// The system's; `NotADirectory` for anything else.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     assert!(haft::fs::remove_dir("/no/such/folder").is_err());
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 pub fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     if !metadata(path)?.is_dir() || path.is_symlink() {
@@ -331,6 +587,18 @@ pub fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
 ///
 /// # Errors
 /// The system's.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     let path = std::env::temp_dir().join(format!("haft-rename-{}", std::process::id()));
+///     haft::fs::write(path.with_extension("new"), "whole")?;
+///     haft::fs::rename(path.with_extension("new"), &path)?;
+///     assert_eq!(haft::fs::read(&path)?, b"whole");
+///     haft::fs::remove_file(&path)?;
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     let (from, to) = (c_path(from.as_ref())?, c_path(to.as_ref())?);
     // SAFETY: the paths live until the call returns.

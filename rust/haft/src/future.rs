@@ -73,6 +73,20 @@ pub fn iterate<S: futures_core::Stream>(stream: S) -> Iterate<S> {
 }
 
 /// What [`iterate`] returns.
+///
+/// ```
+/// # use std::pin::Pin;
+/// # use std::task::{Context, Poll};
+/// struct Nothing;
+/// impl futures_core::Stream for Nothing {
+///     type Item = u32;
+///     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<u32>> {
+///         Poll::Ready(None)
+///     }
+/// }
+/// let mut values: haft::Iterate<Nothing> = haft::iterate(Nothing);
+/// assert_eq!(values.next(), None);
+/// ```
 #[cfg(feature = "futures")]
 #[derive(Debug)]
 #[must_use = "iterators are lazy"]

@@ -23,6 +23,14 @@ impl<T: 'static> Yielder<T> {
     ///
     /// # Panics
     /// Outside of a generator of this type; and where the generator is dropped.
+    ///
+    /// ```
+    /// let mut words = haft::Generator::new(|out| {
+    ///     out.give("one");
+    ///     out.give("two");
+    /// });
+    /// assert_eq!(words.next(), Some("one"));
+    /// ```
     #[inline(always)]
     pub fn give(self, element: T) {
         perform(Give(element));
@@ -73,6 +81,11 @@ impl<T: 'static> Generator<T> {
     ///
     /// # Panics
     /// If there is no memory for a stack.
+    ///
+    /// ```
+    /// let squares = haft::Generator::new(|out| (1_u64..).for_each(|n| out.give(n * n)));
+    /// assert_eq!(squares.take(3).collect::<Vec<_>>(), [1, 4, 9]);
+    /// ```
     pub fn new(body: impl FnOnce(Yielder<T>) + 'static) -> Self {
         Generator {
             computation: Computation::new(|| body(Yielder(PhantomData))),

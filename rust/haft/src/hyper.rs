@@ -38,11 +38,29 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 /// A connection, for hyper.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     let (one, other) = haft::net::UnixStream::pair()?;
+///     let (_for_client, _for_server) = (haft::hyper::Io::new(one), haft::hyper::Io::new(other));
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Io(Descriptor);
 
 impl Io {
     /// Over a socket of [`net`](crate::net), or of std.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let (one, _other) = std::os::unix::net::UnixStream::pair()?;
+    ///     let _io = haft::hyper::Io::new(one);
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn new<S: Into<OwnedFd>>(stream: S) -> Self {
         Io(stream.into().into())
     }
@@ -104,6 +122,16 @@ impl Drop for Io {
 }
 
 /// Runs hyper's own futures as tasks.
+///
+/// ```
+/// use hyper::rt::Executor as _;
+///
+/// haft::run(|| {
+///     let (sender, receiver) = haft::channel(1);
+///     haft::hyper::Executor.execute(async move { sender.send(42).unwrap() });
+///     assert_eq!(receiver.recv(), Ok(42));
+/// });
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Executor;
 
@@ -118,6 +146,13 @@ where
 }
 
 /// hyper's timers.
+///
+/// ```
+/// use hyper::rt::Timer as _;
+/// use std::time::Duration;
+///
+/// haft::run(|| haft::block_on(haft::hyper::Timer.sleep(Duration::from_millis(1))));
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timer;
 

@@ -42,8 +42,8 @@
 //!   computation has. A frame of either is left in no other way: who leaks a [`Computation`] leaks its stack with all
 //!   that lies there, and as its body is `'static`, nothing outside of that stack is borrowed.
 //!
-//! `panic = "abort"` ends the process at the first cancel that reaches a task, and at the first
-//! computation that is dropped before its end.
+//! `panic = "abort"` ends the process, with a message, at the first cancel that reaches a task, and
+//! at the first computation that is dropped before its end.
 
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -54,6 +54,7 @@ pub mod __select;
 #[doc(hidden)]
 #[path = "test.rs"]
 pub mod __test;
+mod blocking;
 mod descriptor;
 mod effects;
 pub mod fs;
@@ -73,6 +74,8 @@ pub mod signal;
 mod simulation;
 pub mod sync;
 mod task;
+#[cfg(feature = "tracing")]
+pub mod tracing;
 mod wait;
 
 /// What the streams of [`net`], [`fs`] and [`process`] read into.
@@ -80,6 +83,7 @@ pub mod io {
     pub use crate::descriptor::{Lent, LentReader};
 }
 
+pub use blocking::block_thread;
 pub use effects::{
     Computation, Discontinued, Effect, Resumption, Step, handle, handle_general, perform,
 };

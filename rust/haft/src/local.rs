@@ -6,6 +6,7 @@
 //! no address but a number, under which [`LISTS`] has the list as long as the task, or the call of
 //! [`LocalKey::set`], goes on.
 
+use crate::blocking::locals_of_blocked;
 use haft_sys as sys;
 use std::any::Any;
 use std::collections::HashMap;
@@ -37,6 +38,13 @@ macro_rules! task_local {
 }
 
 /// The key of a task-local value, which [`task_local!`](crate::task_local!) declares.
+///
+/// ```
+/// haft::task_local! { static DEPTH: u32; }
+/// haft::run(|| {
+///     DEPTH.set(1, || assert_eq!(*DEPTH.get().unwrap(), 1));
+/// });
+/// ```
 pub struct LocalKey<T> {
     /// Its address is what it is known by.
     _place: u8,
@@ -62,9 +70,12 @@ fn lists() -> MutexGuard<'static, Lists> {
 }
 
 static WORD: u8 = 0;
-fn word() -> usize {
+pub(crate) fn word() -> usize {
     // SAFETY: any thread may call it, and a key is any address.
-    unsafe { sys::haft_io_local_get(ptr::from_ref(&WORD).cast()) as usize }
+    match unsafe { sys::haft_io_local_get(ptr::from_ref(&WORD).cast()) as usize } {
+        0 => locals_of_blocked(),
+        number => number,
+    }
 }
 fn set_word(number: usize) -> bool {
     // SAFETY: as above; nobody reads through the number.
@@ -126,6 +137,16 @@ impl<T: Send + Sync + 'static> LocalKey<T> {
     ///
     /// # Panics
     /// Outside of a run.
+    ///
+    /// ```
+    /// haft::task_local! { static DEPTH: u32; }
+    /// haft::run(|| {
+    ///     DEPTH.set(1, || {
+    ///         DEPTH.set(2, || DEPTH.with(|depth| assert_eq!(*depth, 2)));
+    ///         DEPTH.with(|depth| assert_eq!(*depth, 1));
+    ///     });
+    /// });
+    /// ```
     pub fn set<R>(&'static self, value: T, body: impl FnOnce() -> R) -> R {
         // SAFETY: any thread may call it.
         let is_outside = unsafe { sys::haft_rust_self() }.is_null();
@@ -145,12 +166,26 @@ impl<T: Send + Sync + 'static> LocalKey<T> {
     ///
     /// # Panics
     /// If it has none.
+    ///
+    /// ```
+    /// haft::task_local! { static DEPTH: u32; }
+    /// haft::run(|| {
+    ///     assert_eq!(DEPTH.set(41, || DEPTH.with(|depth| depth + 1)), 42);
+    /// });
+    /// ```
     pub fn with<R>(&'static self, function: impl FnOnce(&T) -> R) -> R {
         let value = self.get().expect("the task-local value is not set");
         function(&value)
     }
 
     /// The value of the current task, if it has one.
+    ///
+    /// ```
+    /// haft::task_local! { static DEPTH: u32; }
+    /// haft::run(|| {
+    ///     assert!(DEPTH.get().is_none());
+    /// });
+    /// ```
     pub fn get(&'static self) -> Option<Arc<T>> {
         let mut list = current();
         while let Some(entry) = list {

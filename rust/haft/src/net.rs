@@ -71,6 +71,23 @@ fn accept(listener: &Descriptor) -> io::Result<Descriptor> {
 // ---- TCP ----
 
 /// A connection, as [`std::net::TcpStream`]. What is written is sent at once (`TCP_NODELAY`).
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     use haft::net::{TcpListener, TcpStream};
+///     use std::io::{Read, Write};
+///
+///     let listener = TcpListener::bind("127.0.0.1:0")?;
+///     let mut client = TcpStream::connect(listener.local_addr()?)?;
+///     let (mut served, _) = listener.accept()?;
+///     client.write_all(b"hello")?;
+///     let mut text = [0; 5];
+///     served.read_exact(&mut text)?;
+///     assert_eq!(&text, b"hello");
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 #[derive(Debug)]
 pub struct TcpStream(Descriptor);
 stream! { TcpStream: read write }
@@ -80,6 +97,16 @@ impl TcpStream {
     ///
     /// # Errors
     /// Of the last address.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let listener = haft::net::TcpListener::bind("127.0.0.1:0")?;
+    ///     haft::net::TcpStream::connect(listener.local_addr()?)?;
+    ///     haft::net::TcpStream::connect(("127.0.0.1", listener.local_addr()?.port()))?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn connect(addresses: impl ToSocketAddrs) -> io::Result<Self> {
         first_of(addresses, |host, port| {
             // SAFETY: the name lives until the call returns; the socket is new.
@@ -92,6 +119,16 @@ impl TcpStream {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let listener = haft::net::TcpListener::bind("127.0.0.1:0")?;
+    ///     let client = haft::net::TcpStream::connect(listener.local_addr()?)?;
+    ///     assert_eq!(client.peer_addr()?, listener.local_addr()?);
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         let address = by_std(&self.0, std::net::TcpStream::peer_addr);
         address_or_simulated(address, &self.0)
@@ -100,6 +137,17 @@ impl TcpStream {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let listener = haft::net::TcpListener::bind("127.0.0.1:0")?;
+    ///     let client = haft::net::TcpStream::connect(listener.local_addr()?)?;
+    ///     let (served, _) = listener.accept()?;
+    ///     assert_eq!(client.local_addr()?, served.peer_addr()?);
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let address = by_std(&self.0, std::net::TcpStream::local_addr);
         address_or_simulated(address, &self.0)
@@ -108,6 +156,20 @@ impl TcpStream {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use std::io::Read;
+    ///     use std::net::Shutdown;
+    ///
+    ///     let listener = haft::net::TcpListener::bind("127.0.0.1:0")?;
+    ///     let client = haft::net::TcpStream::connect(listener.local_addr()?)?;
+    ///     client.shutdown(Shutdown::Write)?;
+    ///     assert_eq!(listener.accept()?.0.read(&mut [0; 8])?, 0); // the end
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         shut_down(&self.0, how)
     }
@@ -138,6 +200,15 @@ impl TcpListener {
     ///
     /// # Errors
     /// Of the last address.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let listener = haft::net::TcpListener::bind("127.0.0.1:0")?; // any free port
+    ///     assert_ne!(listener.local_addr()?.port(), 0);
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn bind(addresses: impl ToSocketAddrs) -> io::Result<Self> {
         first_of(addresses, |host, port| {
             // SAFETY: the name lives until the call returns; the socket is new.
@@ -149,6 +220,15 @@ impl TcpListener {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let listener = haft::net::TcpListener::bind("127.0.0.1:0")?;
+    ///     assert!(listener.local_addr()?.ip().is_loopback());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let address = by_std(&self.0, std::net::TcpListener::local_addr);
         address_or_simulated(address, &self.0)
@@ -157,6 +237,17 @@ impl TcpListener {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let listener = haft::net::TcpListener::bind("127.0.0.1:0")?;
+    ///     let client = haft::net::TcpStream::connect(listener.local_addr()?)?;
+    ///     let (_served, address) = listener.accept()?;
+    ///     assert_eq!(address, client.local_addr()?);
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let stream = TcpStream(accept(&self.0)?);
         let address = stream.peer_addr()?;
@@ -173,6 +264,21 @@ impl AsFd for TcpListener {
 
 /// A connection of this machine, as [`std::os::unix::net::UnixStream`]; descriptors can be passed
 /// over it.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     use haft::net::UnixStream;
+///     use std::io::{Read, Write};
+///
+///     let (mut one, mut other) = UnixStream::pair()?;
+///     one.write_all(b"hello")?;
+///     let mut text = [0; 5];
+///     other.read_exact(&mut text)?;
+///     assert_eq!(&text, b"hello");
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 #[derive(Debug)]
 pub struct UnixStream(Descriptor);
 stream! { UnixStream: read write }
@@ -182,6 +288,14 @@ impl UnixStream {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     assert!(haft::net::UnixStream::connect("/no/such/socket").is_err());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = c_string(path.as_ref().as_os_str())?;
         // SAFETY: the path lives until the call returns; the socket is new.
@@ -192,6 +306,16 @@ impl UnixStream {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let (one, other) = haft::net::UnixStream::pair()?;
+    ///     drop(one);
+    ///     assert!(other.read_lent()?.is_empty()); // the end
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn pair() -> io::Result<(Self, Self)> {
         const AF_UNIX: i32 = 1;
         const SOCK_STREAM: i32 = 1;
@@ -206,6 +330,16 @@ impl UnixStream {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let (one, other) = haft::net::UnixStream::pair()?;
+    ///     one.shutdown(std::net::Shutdown::Write)?;
+    ///     assert!(other.read_lent()?.is_empty());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         shut_down(&self.0, how)
     }
@@ -247,6 +381,16 @@ impl UnixStream {
     ///
     /// # Errors
     /// The system's; `BrokenPipe` at the end of the stream, `EBADMSG` if a byte came without one.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     let (here, there) = haft::net::UnixStream::pair()?;
+    ///     here.send_descriptor(&std::fs::File::open("/dev/null")?)?;
+    ///     std::fs::File::from(there.receive_descriptor()?).metadata()?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn receive_descriptor(&self) -> io::Result<OwnedFd> {
         // SAFETY: the socket is open until the call returns; the descriptor is new.
         unsafe { Descriptor::made_by(|| sys::haft_io_receive_descriptor(self.0.raw())) }
@@ -255,6 +399,20 @@ impl UnixStream {
 }
 
 /// A socket that takes connections of this machine, as [`std::os::unix::net::UnixListener`].
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     use haft::net::{UnixListener, UnixStream};
+///
+///     let path = std::env::temp_dir().join(format!("haft-listener-{}", std::process::id()));
+///     let listener = UnixListener::bind(&path)?;
+///     let _client = UnixStream::connect(&path)?;
+///     let _served = listener.accept()?;
+///     haft::fs::remove_file(&path)?;
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 #[derive(Debug)]
 pub struct UnixListener(Descriptor);
 
@@ -290,6 +448,20 @@ impl UnixListener {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::net::{UnixListener, UnixStream};
+    ///
+    ///     let path = std::env::temp_dir().join(format!("haft-accept-{}", std::process::id()));
+    ///     let listener = UnixListener::bind(&path)?;
+    ///     let _client = UnixStream::connect(&path)?;
+    ///     let _served = listener.accept()?;
+    ///     haft::fs::remove_file(&path)?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn accept(&self) -> io::Result<UnixStream> {
         accept(&self.0).map(UnixStream)
     }

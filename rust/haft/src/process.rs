@@ -15,6 +15,17 @@ use std::process::{ExitStatus, Output};
 use std::ptr;
 
 /// What a standard stream of a child is, as [`std::process::Stdio`].
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     use haft::process::{Command, Stdio};
+///
+///     let status = Command::new("ls").stdout(Stdio::null()).status()?;
+///     assert!(status.success());
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 #[derive(Debug)]
 pub struct Stdio(Stream);
 
@@ -28,14 +39,45 @@ enum Stream {
 
 impl Stdio {
     /// That of this process.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::{Command, Stdio};
+    ///
+    ///     assert!(Command::new("true").stderr(Stdio::inherit()).status()?.success());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn inherit() -> Self {
         Stdio(Stream::Inherited)
     }
     /// Nothing to read, and what is written is lost.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::{Command, Stdio};
+    ///
+    ///     assert!(Command::new("cat").stdin(Stdio::null()).status()?.success());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn null() -> Self {
         Stdio(Stream::Null)
     }
     /// A pipe, whose other end the [`Child`] has.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::{Command, Stdio};
+    ///
+    ///     let child = Command::new("echo").arg("hi").stdout(Stdio::piped()).spawn()?;
+    ///     assert_eq!(child.wait_with_output()?.stdout, b"hi\n");
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn piped() -> Self {
         Stdio(Stream::Piped)
     }
@@ -47,11 +89,38 @@ impl<T: Into<OwnedFd>> From<T> for Stdio {
 }
 
 /// The end of a pipe to which a child's input is written.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     use haft::process::{Command, Stdio};
+///     use std::io::Write;
+///
+///     let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+///     child.stdin.take().unwrap().write_all(b"hi")?; // and closes it
+///     assert_eq!(child.wait_with_output()?.stdout, b"hi");
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 #[derive(Debug)]
 pub struct ChildInput(Descriptor);
 stream! { ChildInput: write }
 
 /// The end of a pipe from which a child's output is read.
+///
+/// ```
+/// haft::run(|| -> std::io::Result<()> {
+///     use haft::process::{Command, Stdio};
+///     use std::io::Read;
+///
+///     let mut child = Command::new("echo").arg("hi").stdout(Stdio::piped()).spawn()?;
+///     let mut text = String::new();
+///     child.stdout.take().unwrap().read_to_string(&mut text)?;
+///     assert_eq!((text.as_str(), child.wait()?.success()), ("hi\n", true));
+///     Ok(())
+/// })
+/// .unwrap();
+/// ```
 #[derive(Debug)]
 pub struct ChildOutput(Descriptor);
 stream! { ChildOutput: read }
@@ -81,6 +150,17 @@ pub struct Command {
 
 impl Command {
     /// The program is searched in `PATH`.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     assert!(Command::new("true").status()?.success());
+    ///     assert!(Command::new("no-such-program").status().is_err());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Command {
             words: vec![program.as_ref().to_owned()],
@@ -92,54 +172,162 @@ impl Command {
         }
     }
     /// Another argument.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let output = Command::new("echo").arg("one argument").output()?;
+    ///     assert_eq!(output.stdout, b"one argument\n");
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Self {
         self.words.push(argument.as_ref().to_owned());
         self
     }
     /// Further arguments.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let output = Command::new("echo").args(["a", "b"]).output()?;
+    ///     assert_eq!(output.stdout, b"a b\n");
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn args<T: AsRef<OsStr>>(&mut self, arguments: impl IntoIterator<Item = T>) -> &mut Self {
         let arguments = arguments.into_iter();
         self.words.extend(arguments.map(|a| a.as_ref().to_owned()));
         self
     }
     /// A variable of its environment.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let output = Command::new("sh").args(["-c", "echo $WORD"]).env("WORD", "hi").output()?;
+    ///     assert_eq!(output.stdout, b"hi\n");
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
         let value = Some(value.as_ref().to_owned());
         self.environment.push((name.as_ref().to_owned(), value));
         self
     }
     /// Takes a variable out of its environment.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let output = Command::new("sh").args(["-c", "echo $HOME"]).env_remove("HOME").output()?;
+    ///     assert_eq!(output.stdout, b"\n");
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn env_remove(&mut self, name: impl AsRef<OsStr>) -> &mut Self {
         self.environment.push((name.as_ref().to_owned(), None));
         self
     }
     /// It gets no variables but those that are set after this.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let output = Command::new("/usr/bin/env").env_clear().env("ONLY", "this").output()?;
+    ///     assert_eq!(output.stdout, b"ONLY=this\n");
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn env_clear(&mut self) -> &mut Self {
         self.is_clear = true;
         self.environment.clear();
         self
     }
     /// Its working directory.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     assert_eq!(Command::new("pwd").current_dir("/").output()?.stdout, b"/\n");
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn current_dir(&mut self, folder: impl AsRef<Path>) -> &mut Self {
         self.folder = Some(folder.as_ref().to_owned());
         self
     }
     /// It leads a process group of its own: signals of the terminal do not reach it.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let mut child = Command::new("sleep").arg("60").group(true).spawn()?;
+    ///     child.kill()?; // with what it has started
+    ///     assert!(!child.wait()?.success());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn group(&mut self, yes: bool) -> &mut Self {
         self.is_group = yes;
         self
     }
     /// Its standard input; that of this process, unless it is set.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::{Command, Stdio};
+    ///
+    ///     assert!(Command::new("cat").stdin(Stdio::null()).status()?.success());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn stdin(&mut self, stream: impl Into<Stdio>) -> &mut Self {
         self.streams[0] = Some(stream.into());
         self
     }
     /// Its standard output.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let file = std::fs::File::options().write(true).open("/dev/null")?;
+    ///     assert!(Command::new("ls").stdout(file).status()?.success());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn stdout(&mut self, stream: impl Into<Stdio>) -> &mut Self {
         self.streams[1] = Some(stream.into());
         self
     }
     /// Its standard error.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::{Command, Stdio};
+    ///
+    ///     assert!(!Command::new("ls").arg("/none").stderr(Stdio::null()).status()?.success());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn stderr(&mut self, stream: impl Into<Stdio>) -> &mut Self {
         self.streams[2] = Some(stream.into());
         self
@@ -204,6 +392,17 @@ impl Command {
     ///
     /// # Errors
     /// The system's: `NotFound` if there is no such program.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let mut child = Command::new("true").spawn()?;
+    ///     assert!(child.wait()?.success());
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn spawn(&mut self) -> io::Result<Child> {
         let words: Vec<CString> = self
             .words
@@ -245,6 +444,17 @@ impl Command {
     ///
     /// # Errors
     /// Those of [`spawn`](Self::spawn).
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let status = Command::new("sh").args(["-c", "exit 3"]).status()?;
+    ///     assert_eq!(status.code(), Some(3));
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn status(&mut self) -> io::Result<ExitStatus> {
         self.spawn()?.wait()
     }
@@ -257,6 +467,16 @@ impl Command {
     ///
     /// # Panics
     /// Outside of a run.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     assert_eq!(Command::new("echo").arg("hi").output()?.stdout, b"hi\n");
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn output(&mut self) -> io::Result<Output> {
         self.streams[0].get_or_insert(Stdio::null());
         self.streams[1].get_or_insert(Stdio::piped());
@@ -302,6 +522,18 @@ pub struct Child {
 
 impl Child {
     /// Its number.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let mut child = Command::new("true").spawn()?;
+    ///     assert_ne!(child.id(), std::process::id());
+    ///     child.wait()?;
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn id(&self) -> u32 {
         self.id.unsigned_abs()
     }
@@ -311,6 +543,18 @@ impl Child {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///
+    ///     let mut child = Command::new("false").spawn()?;
+    ///     assert_eq!(child.wait()?.code(), Some(1));
+    ///     assert_eq!(child.wait()?.code(), Some(1)); // once more
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         if let Some(status) = self.status {
@@ -330,6 +574,17 @@ impl Child {
     ///
     /// # Panics
     /// Outside of a run.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::{Command, Stdio};
+    ///
+    ///     let child = Command::new("echo").arg("hi").stdout(Stdio::piped()).spawn()?;
+    ///     assert_eq!(child.wait_with_output()?.stdout, b"hi\n");
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         fn all_of(stream: Option<ChildOutput>) -> io::Result<Vec<u8>> {
             let mut bytes = Vec::new();
@@ -356,6 +611,19 @@ impl Child {
     ///
     /// # Errors
     /// The system's; `InvalidInput` if it has been waited for.
+    ///
+    /// ```
+    /// haft::run(|| -> std::io::Result<()> {
+    ///     use haft::process::Command;
+    ///     use std::os::unix::process::ExitStatusExt;
+    ///
+    ///     let mut child = Command::new("sleep").arg("60").spawn()?;
+    ///     child.kill()?;
+    ///     assert_eq!(child.wait()?.signal(), Some(9));
+    ///     Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
     pub fn kill(&mut self) -> io::Result<()> {
         const SIGKILL: c_int = 9;
         unsafe extern "C" {

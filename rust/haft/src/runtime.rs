@@ -41,6 +41,11 @@ impl Runtime {
     ///
     /// # Panics
     /// If there is no memory.
+    ///
+    /// ```
+    /// let runtime = haft::Runtime::new(haft::Options::new().threads(2)).unwrap();
+    /// drop(runtime); // its threads end
+    /// ```
     pub fn new(options: Options) -> io::Result<Self> {
         let (jobs, received) = channel::<Box<dyn FnOnce() + Send>>(64);
         let (begun, begins) = channel(1);
@@ -65,6 +70,12 @@ impl Runtime {
     ///
     /// # Panics
     /// If the run has ended by a panic, as where there is no memory for a task.
+    ///
+    /// ```
+    /// let runtime = haft::Runtime::new(haft::Options::new()).unwrap();
+    /// let task = runtime.spawn(|| 6 * 7); // from a thread that is none of its tasks
+    /// assert_eq!(task.join().unwrap(), 42);
+    /// ```
     pub fn spawn<F, T>(&self, function: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,

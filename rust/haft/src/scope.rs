@@ -15,17 +15,23 @@ use std::{fmt, ptr, thread};
 
 type Payload = Box<dyn Any + Send>;
 
-/// Calls the body in a scope of C. The scope's code, and how the body ended.
-fn open<T>(
-    options: &sys::haft_io_scope_options_t,
-    body: impl FnOnce() -> T,
-) -> (c_int, thread::Result<T>) {
+/// The number of the caller's run.
+fn run_of_scope() -> usize {
     // SAFETY: any thread may call it.
     let outside = unsafe { sys::haft_io_this_scope() }.is_null();
     assert!(!outside, "a scope is opened outside of haft::run");
     if this_run() == 0 {
         begin_run(); // a task of C
     }
+    this_run()
+}
+
+/// Calls the body in a scope of C. The scope's code, and how the body ended.
+fn open<T>(
+    options: &sys::haft_io_scope_options_t,
+    body: impl FnOnce() -> T,
+) -> (c_int, thread::Result<T>) {
+    run_of_scope();
     let mut body = Call::new(body);
     let (function, argument) = (body.body(), body.argument());
     let code = returning_cancels(|| {
@@ -46,6 +52,17 @@ fn value_of<T>(outcome: thread::Result<T>) -> T {
 }
 
 /// A scope in which tasks are spawned that borrow from around it. See [`scope`].
+///
+/// ```
+/// haft::run(|| {
+///     let words = vec!["one", "three"];
+///     let longest = haft::scope(|s| {
+///         let lengths: Vec<_> = words.iter().map(|word| s.spawn(|| word.len())).collect();
+///         lengths.into_iter().map(|length| length.join().unwrap()).max()
+///     });
+///     assert_eq!(longest, Some(5));
+/// });
+/// ```
 pub struct Scope<'scope, 'env: 'scope> {
     /// Valid from the beginning of the body to the end of the scope, and so as long as anybody has
     /// a `&'scope Scope`.
@@ -84,18 +101,14 @@ pub fn scope<'env, F, T>(body: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
-    let mut scope = Scope {
+    let scope = Scope {
         inner: AtomicPtr::new(ptr::null_mut()),
-        run: 0,
+        run: run_of_scope(),
         spawned: AtomicUsize::new(0),
         panics: Mutex::new(Vec::new()),
         scope: PhantomData,
         env: PhantomData,
     };
-    if this_run() == 0 {
-        begin_run();
-    }
-    scope.run = this_run();
     let (_, outcome) = open(&sys::haft_io_scope_options_t::ZERO, || {
         // SAFETY: any thread may call it.
         scope
@@ -140,6 +153,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// As [`spawn`](Self::spawn), for a task with a name of its own.
+    ///
+    /// ```
+    /// haft::run(|| {
+    ///     haft::scope(|s| {
+    ///         let named = s.spawn_named(c"reader", haft::task_name);
+    ///         assert_eq!(named.join().unwrap().unwrap(), "reader");
+    ///     });
+    /// });
+    /// ```
     pub fn spawn_named<F, T>(
         &'scope self,
         name: &'static CStr,
@@ -227,6 +249,15 @@ impl fmt::Debug for Scope<'_, '_> {
 }
 
 /// A task of a [`Scope`]. If it is dropped, the scope still waits for the task.
+///
+/// ```
+/// haft::run(|| {
+///     haft::scope(|s| {
+///         let task = s.spawn(|| 42);
+///         assert_eq!(task.join().unwrap(), 42);
+///     });
+/// });
+/// ```
 pub struct ScopedJoinHandle<'scope, T> {
     panics: &'scope Mutex<Vec<(usize, Payload)>>,
     number: usize,
@@ -242,6 +273,16 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Errors
     /// The task has panicked, or was cancelled.
+    ///
+    /// ```
+    /// haft::run(|| {
+    ///     haft::scope(|s| {
+    ///         let fails = s.spawn(|| std::panic::resume_unwind(Box::new("no luck")));
+    ///         let payload: Box<dyn std::any::Any + Send> = fails.join().map(|()| ()).unwrap_err();
+    ///         assert!(payload.is::<&str>());
+    ///     });
+    /// });
+    /// ```
     pub fn join(self) -> thread::Result<T> {
         self.packet.join_or(|| {
             let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
@@ -252,6 +293,17 @@ impl<T> ScopedJoinHandle<'_, T> {
         })
     }
     /// Whether the task has ended, so that a join returns at once.
+    ///
+    /// ```
+    /// haft::run(|| {
+    ///     haft::scope(|s| {
+    ///         let task = s.spawn(|| ());
+    ///         assert!(!task.is_finished()); // it begins when this task waits
+    ///         haft::yield_now();
+    ///         assert!(task.is_finished());
+    ///     });
+    /// });
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.packet.is_finished()
     }
@@ -268,6 +320,11 @@ impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
 // ---- Deadlines, shields, cancel handles ----
 
 /// A deadline has passed. See [`timeout`].
+///
+/// ```
+/// let error = std::io::Error::from(haft::TimedOut);
+/// assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedOut;
 
@@ -325,6 +382,17 @@ pub fn shield<T>(body: impl FnOnce() -> T) -> T {
 }
 
 /// Cancels the body of a [`cancellable`].
+///
+/// ```
+/// haft::run(|| {
+///     let outcome = haft::cancellable(|handle| {
+///         handle.cancel(); // as another task may, that has a clone
+///         haft::yield_now();
+///         unreachable!();
+///     });
+///     assert!(outcome.is_err());
+/// });
+/// ```
 #[derive(Clone, Debug)]
 pub struct CancelHandle(Arc<Cancellable>);
 
@@ -345,6 +413,14 @@ impl CancelHandle {
     ///
     /// # Panics
     /// If the caller is no task of the run.
+    ///
+    /// ```
+    /// haft::run(|| {
+    ///     let mut ended = None;
+    ///     let _ = haft::cancellable(|handle| ended = Some(handle.clone()));
+    ///     ended.unwrap().cancel(); // nothing is left to be cancelled
+    /// });
+    /// ```
     pub fn cancel(&self) {
         assert!(
             this_run() == self.0.run,

@@ -18,6 +18,16 @@ use std::ptr;
 /// `descriptor` returns the descriptor of an effect whose payload is laid out as this type, and whose
 /// result as `Output`. No handler drops a computation that has frames of Rust, nor resumes it on
 /// another thread.
+///
+/// ```
+/// haft::shared_effect! {
+///     unsafe struct Now {} = haft_id_haft_io_now -> i64;
+/// }
+/// fn answer<E: haft::SharedEffect>(effect: E) -> E::Output {
+///     haft::perform_shared(effect)
+/// }
+/// assert!(answer(Now {}) > 0);
+/// ```
 pub unsafe trait SharedEffect: Copy + 'static {
     /// What a handler answers.
     type Output: Copy + 'static;
@@ -108,6 +118,13 @@ unsafe extern "C" fn in_place<E: SharedEffect>(state: *mut c_void, payload: *mut
 ///
 /// # Panics
 /// If the effect has other sizes in C.
+///
+/// ```
+/// haft::shared_effect! {
+///     unsafe struct Now {} = haft_id_haft_io_now -> i64;
+/// }
+/// assert!(haft::perform_shared(Now {}) > 0); // C's default answers
+/// ```
 pub fn perform_shared<E: SharedEffect>(mut effect: E) -> E::Output {
     handler::<E>(); // which has compared the sizes
     let mut answer = MaybeUninit::<E::Output>::uninit();
@@ -131,6 +148,14 @@ pub fn perform_shared<E: SharedEffect>(mut effect: E) -> E::Output {
 ///
 /// # Panics
 /// If the body panics, or the effect has other sizes in C.
+///
+/// ```
+/// haft::shared_effect! {
+///     unsafe struct Now {} = haft_id_haft_io_now -> i64;
+/// }
+/// let time = haft::handle_shared(|Now {}| 42, || haft::perform_shared(Now {}));
+/// assert_eq!(time, 42);
+/// ```
 pub fn handle_shared<E: SharedEffect, R>(
     mut clause: impl FnMut(E) -> E::Output,
     body: impl FnOnce() -> R,

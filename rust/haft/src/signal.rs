@@ -39,6 +39,13 @@ impl Signals {
     ///
     /// # Errors
     /// `InvalidInput` if a number is none of a signal.
+    ///
+    /// ```
+    /// use haft::signal::{SIGUSR1, Signals};
+    ///
+    /// assert!(Signals::block(&[SIGUSR1]).is_ok());
+    /// assert!(Signals::block(&[1000]).is_err());
+    /// ```
     pub fn block(signals: &[i32]) -> io::Result<Self> {
         // SAFETY: the numbers live until the call returns.
         done(|| unsafe { sys::haft_rust_signals_block(signals.as_ptr(), signals.len()) as isize })?;
@@ -50,6 +57,18 @@ impl Signals {
     ///
     /// # Errors
     /// The system's.
+    ///
+    /// ```
+    /// use haft::process::Command;
+    /// use haft::signal::{SIGUSR2, Signals};
+    ///
+    /// let signals = Signals::block(&[SIGUSR2]).unwrap();
+    /// haft::run(|| {
+    ///     let me = std::process::id().to_string();
+    ///     haft::spawn(move || Command::new("kill").args(["-USR2", &me]).status()).join().unwrap().unwrap();
+    ///     assert_eq!(signals.wait().unwrap(), SIGUSR2);
+    /// });
+    /// ```
     pub fn wait(&self) -> io::Result<i32> {
         // SAFETY: the numbers live until the call returns.
         done(|| unsafe { sys::haft_rust_signal_wait(self.0.as_ptr(), self.0.len()) as isize })

@@ -52,37 +52,79 @@ pub struct Simulation {
 
 impl Simulation {
     /// Of time and the order of tasks alone.
+    ///
+    /// ```
+    /// assert_eq!(haft::Simulation::new().run(|| 42), 42);
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
     /// 0 draws one, unless the environment has one in `HAFT_IO_SEED`.
+    ///
+    /// ```
+    /// assert_eq!(haft::Simulation::new().seed(7).run(haft::simulation_seed), Some(7));
+    /// ```
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
     /// Reads and writes of simulated streams may do less than they are asked to.
+    ///
+    /// ```
+    /// use std::io::{Read, Write};
+    ///
+    /// haft::Simulation::new().seed(1).network(true).short_counts(true).run(|| {
+    ///     let (mut one, mut other) = haft::net::UnixStream::pair().unwrap();
+    ///     one.write_all(b"in as many parts as the seed decides").unwrap();
+    ///     drop(one);
+    ///     let mut text = String::new();
+    ///     other.read_to_string(&mut text).unwrap();
+    ///     assert_eq!(text.len(), 36);
+    /// });
+    /// ```
     pub fn short_counts(mut self, yes: bool) -> Self {
         self.short_counts = yes;
         self
     }
     /// Sockets, by [`net`](crate::net), are of a network that exists in the simulation only, whose one
     /// host has every address and name.
+    ///
+    /// ```
+    /// let simulation = haft::Simulation::new().network(true);
+    /// simulation.run(|| assert!(haft::net::TcpListener::bind("192.0.2.1:80").is_ok()));
+    /// ```
     pub fn network(mut self, yes: bool) -> Self {
         self.network = yes;
         self
     }
     /// Files, by [`fs`](crate::fs), exist in the simulation only; at first there are none.
+    ///
+    /// ```
+    /// let simulation = haft::Simulation::new().files(true);
+    /// simulation.run(|| assert!(haft::fs::metadata("/etc").is_err()));
+    /// ```
     pub fn files(mut self, yes: bool) -> Self {
         self.files = yes;
         self
     }
     /// One in so many operations on simulated sockets and files fails, as the seed decides; 0: none.
+    ///
+    /// ```
+    /// let simulation = haft::Simulation::new().seed(1).files(true).faults_one_in(2);
+    /// let failed = simulation.run(|| (0..100).filter(|_| haft::fs::write("/file", "x").is_err()).count());
+    /// assert!(failed > 0);
+    /// ```
     pub fn faults_one_in(mut self, count: u32) -> Self {
         self.faults_one_in = count;
         self
     }
     /// At one in so many operations that need not wait another task goes on; 0: at none. So seeds
     /// find races between operations.
+    ///
+    /// ```
+    /// let simulation = haft::Simulation::new().network(true).switches_one_in(1);
+    /// simulation.run(|| drop(haft::net::UnixStream::pair().unwrap()));
+    /// ```
     pub fn switches_one_in(mut self, count: u32) -> Self {
         self.switches_one_in = count;
         self
@@ -92,6 +134,11 @@ impl Simulation {
     ///
     /// # Panics
     /// As [`simulate`].
+    ///
+    /// ```
+    /// let hour = std::time::Duration::from_secs(3600);
+    /// assert!(haft::Simulation::new().run(|| haft::timeout(hour, || haft::sleep(2 * hour))).is_err());
+    /// ```
     pub fn run<T>(&self, main: impl FnOnce() -> T) -> T {
         let options = sys::haft_io_simulation_options_t {
             seed: self.seed,

@@ -41,6 +41,11 @@ unsafe impl Sync for Event {}
 
 impl Event {
     /// Not set.
+    ///
+    /// ```
+    /// static READY: haft::sync::Event = haft::sync::Event::new();
+    /// assert!(!READY.is_set());
+    /// ```
     pub const fn new() -> Self {
         Event {
             inner: UnsafeCell::new(sys::haft_io_event_t::ZERO),
@@ -48,22 +53,51 @@ impl Event {
         }
     }
     /// Ends all waits, those that begin later, too.
+    ///
+    /// ```
+    /// let event = haft::sync::Event::new();
+    /// event.set();
+    /// event.wait(); // returns at once
+    /// ```
     pub fn set(&self) {
         self.is_set.store(true, Ordering::Release);
         // SAFETY: it is not moved while `self` is borrowed, and the waiters borrow it, too.
         unsafe { sys::haft_io_event_set(self.inner.get()) };
     }
     /// Lets waits that begin from now on wait for the next [`set`](Self::set).
+    ///
+    /// ```
+    /// let event = haft::sync::Event::new();
+    /// event.set();
+    /// event.clear();
+    /// assert!(!event.is_set());
+    /// ```
     pub fn clear(&self) {
         self.is_set.store(false, Ordering::Release);
         // SAFETY: as above.
         unsafe { sys::haft_io_event_clear(self.inner.get()) };
     }
     /// Whether it is set.
+    ///
+    /// ```
+    /// let event = haft::sync::Event::new();
+    /// event.set();
+    /// assert!(event.is_set());
+    /// ```
     pub fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Acquire)
     }
     /// Waits until it is set.
+    ///
+    /// ```
+    /// let event = haft::sync::Event::new();
+    /// haft::run(|| {
+    ///     haft::scope(|s| {
+    ///         s.spawn(|| event.set());
+    ///         event.wait();
+    ///     });
+    /// });
+    /// ```
     pub fn wait(&self) {
         let _ = self.try_wait();
     }
@@ -132,6 +166,12 @@ unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 
 impl<T> Mutex<T> {
     /// With the value, and not locked.
+    ///
+    /// ```
+    /// static TOTAL: haft::sync::Mutex<u32> = haft::sync::Mutex::new(0);
+    /// *TOTAL.lock() += 1;
+    /// assert_eq!(*TOTAL.lock(), 1);
+    /// ```
     pub const fn new(value: T) -> Self {
         Mutex {
             inner: UnsafeCell::new(sys::haft_io_mutex_t::ZERO),
@@ -139,6 +179,10 @@ impl<T> Mutex<T> {
         }
     }
     /// The value.
+    ///
+    /// ```
+    /// assert_eq!(haft::sync::Mutex::new(42).into_inner(), 42);
+    /// ```
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
@@ -146,17 +190,37 @@ impl<T> Mutex<T> {
 
 impl<T: ?Sized> Mutex<T> {
     /// Waits until nobody else has it.
+    ///
+    /// ```
+    /// let names = haft::sync::Mutex::new(vec!["ada"]);
+    /// names.lock().push("grace");
+    /// assert_eq!(names.lock().len(), 2);
+    /// ```
     pub fn lock(&self) -> MutexGuard<'_, T> {
         // SAFETY: it is not moved while `self` is borrowed, and the waiters borrow it, too.
         acquire(|| unsafe { sys::haft_io_mutex_lock(self.inner.get()) });
         self.guard()
     }
     /// Without a wait: `None` if somebody has it.
+    ///
+    /// ```
+    /// let mutex = haft::sync::Mutex::new(());
+    /// let held = mutex.lock();
+    /// assert!(mutex.try_lock().is_none());
+    /// drop(held);
+    /// assert!(mutex.try_lock().is_some());
+    /// ```
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         // SAFETY: as above.
         unsafe { sys::haft_io_mutex_try_lock(self.inner.get()) }.then(|| self.guard())
     }
     /// The value, which nobody else can have.
+    ///
+    /// ```
+    /// let mut mutex = haft::sync::Mutex::new(41);
+    /// *mutex.get_mut() += 1;
+    /// assert_eq!(mutex.into_inner(), 42);
+    /// ```
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -175,6 +239,13 @@ impl<T: ?Sized> fmt::Debug for Mutex<T> {
 }
 
 /// The value of a [`Mutex`], until this is dropped.
+///
+/// ```
+/// let mutex = haft::sync::Mutex::new(String::new());
+/// let mut text = mutex.lock();
+/// text.push_str("hello");
+/// assert_eq!(text.len(), 5);
+/// ```
 #[must_use = "the mutex is unlocked at once if its guard is dropped"]
 pub struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
@@ -233,6 +304,11 @@ unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
     /// With so many permits.
+    ///
+    /// ```
+    /// static CONNECTIONS: haft::sync::Semaphore = haft::sync::Semaphore::new(10);
+    /// let _one = CONNECTIONS.acquire();
+    /// ```
     pub const fn new(permits: u32) -> Self {
         Semaphore {
             inner: UnsafeCell::new(sys::haft_io_semaphore_t {
@@ -242,17 +318,36 @@ impl Semaphore {
         }
     }
     /// Waits for a permit.
+    ///
+    /// ```
+    /// let permits = haft::sync::Semaphore::new(1);
+    /// let first = permits.acquire();
+    /// drop(first);
+    /// let _second = permits.acquire();
+    /// ```
     pub fn acquire(&self) -> Permit<'_> {
         // SAFETY: it is not moved while `self` is borrowed, and the waiters borrow it, too.
         acquire(|| unsafe { sys::haft_io_semaphore_acquire(self.inner.get()) });
         Permit(self)
     }
     /// Without a wait: `None` if there is no permit.
+    ///
+    /// ```
+    /// let permits = haft::sync::Semaphore::new(1);
+    /// let first = permits.try_acquire();
+    /// assert!(first.is_some() && permits.try_acquire().is_none());
+    /// ```
     pub fn try_acquire(&self) -> Option<Permit<'_>> {
         // SAFETY: as above.
         unsafe { sys::haft_io_semaphore_try_acquire(self.inner.get()) }.then(|| Permit(self))
     }
     /// One permit more.
+    ///
+    /// ```
+    /// let permits = haft::sync::Semaphore::new(1);
+    /// permits.release();
+    /// assert!(permits.try_acquire().is_some_and(|_first| permits.try_acquire().is_some()));
+    /// ```
     pub fn release(&self) {
         // SAFETY: as above.
         unsafe { sys::haft_io_semaphore_release(self.inner.get()) };
@@ -267,6 +362,13 @@ impl fmt::Debug for Semaphore {
 
 /// A permit of a [`Semaphore`], which is given back when this is dropped; by [`std::mem::forget`],
 /// never.
+///
+/// ```
+/// let permits = haft::sync::Semaphore::new(1);
+/// let permit = permits.acquire();
+/// assert!(permits.try_acquire().is_none());
+/// drop(permit);
+/// ```
 #[must_use = "the permit is given back at once if this is dropped"]
 #[derive(Debug)]
 pub struct Permit<'a>(&'a Semaphore);
@@ -377,8 +479,23 @@ pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 /// The sending end of a [`channel`].
+///
+/// ```
+/// let (sender, receiver) = haft::channel(2);
+/// let other = sender.clone();
+/// sender.send(1).unwrap();
+/// other.send(2).unwrap();
+/// assert_eq!(receiver.try_recv(), Some(1));
+/// ```
 pub struct Sender<T>(Arc<Shared<T>>);
 /// The receiving end of a [`channel`]; each value is received once.
+///
+/// ```
+/// let (sender, receiver) = haft::channel(2);
+/// sender.send("hello").unwrap();
+/// drop(sender);
+/// assert_eq!(receiver.iter().collect::<Vec<_>>(), ["hello"]);
+/// ```
 pub struct Receiver<T>(Arc<Shared<T>>);
 
 impl<T> Sender<T> {
@@ -397,6 +514,13 @@ impl<T: Send> Sender<T> {
     ///
     /// # Errors
     /// There is no receiver any more; the error has the value.
+    ///
+    /// ```
+    /// let (sender, receiver) = haft::channel(2);
+    /// assert!(sender.send(1).is_ok());
+    /// drop(receiver);
+    /// assert_eq!(sender.send(2).unwrap_err().0, 2);
+    /// ```
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         self.0.send(value).map_err(SendError)
     }
@@ -407,14 +531,37 @@ impl<T: Send> Receiver<T> {
     ///
     /// # Errors
     /// There is no sender any more, and all values have been received.
+    ///
+    /// ```
+    /// let (sender, receiver) = haft::channel(2);
+    /// sender.send(1).unwrap();
+    /// drop(sender);
+    /// assert_eq!(receiver.recv(), Ok(1));
+    /// assert!(receiver.recv().is_err());
+    /// ```
     pub fn recv(&self) -> Result<T, RecvError> {
         self.0.receive().ok_or(RecvError)
     }
     /// The next value, if it is there.
+    ///
+    /// ```
+    /// let (sender, receiver) = haft::channel(2);
+    /// assert_eq!(receiver.try_recv(), None);
+    /// sender.send(1).unwrap();
+    /// assert_eq!(receiver.try_recv(), Some(1));
+    /// ```
     pub fn try_recv(&self) -> Option<T> {
         self.0.try_receive()
     }
     /// The values until there is no sender any more.
+    ///
+    /// ```
+    /// let (sender, receiver) = haft::channel(2);
+    /// haft::run(|| {
+    ///     haft::spawn(move || (0..5).for_each(|i| sender.send(i).unwrap()));
+    ///     assert_eq!(receiver.iter().sum::<i32>(), 10);
+    /// });
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
         std::iter::from_fn(|| self.0.receive())
     }
@@ -458,9 +605,22 @@ impl<T> fmt::Debug for Receiver<T> {
 }
 
 /// There is no receiver any more; with the value that was not sent.
+///
+/// ```
+/// let (sender, receiver) = haft::channel(2);
+/// drop(receiver);
+/// let haft::SendError(returned) = sender.send("lost").unwrap_err();
+/// assert_eq!(returned, "lost");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 /// There is no sender any more, and no value.
+///
+/// ```
+/// let (sender, receiver) = haft::channel::<u32>(1);
+/// drop(sender);
+/// assert_eq!(receiver.recv(), Err(haft::RecvError));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvError;
 

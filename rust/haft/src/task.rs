@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Runs and their tasks.
 
+use crate::blocking::{guard_panic_hook, this_task};
 use crate::local;
 use crate::sync::Event;
 use crate::wait::{Call, nanoseconds};
@@ -20,6 +21,17 @@ use std::{fmt, io, ptr, thread};
 ///
 /// Whoever joins the task gets it as the error. Code that catches panics lets it pass, or only
 /// delays it: the next wait raises it again.
+///
+/// ```
+/// haft::run(|| {
+///     let outcome = haft::scope(|s| {
+///         let task = s.spawn(|| haft::sleep(std::time::Duration::from_secs(60)));
+///         s.cancel();
+///         haft::shield(|| task.join())
+///     });
+///     assert!(outcome.unwrap_err().is::<haft::Cancelled>());
+/// });
+/// ```
 pub struct Cancelled(pub(crate) ());
 
 impl fmt::Debug for Cancelled {
@@ -57,6 +69,10 @@ pub struct Options {
 
 impl Options {
     /// One thread, and otherwise the library's defaults.
+    ///
+    /// ```
+    /// assert_eq!(haft::run_with(haft::Options::new(), || 42).unwrap(), 42);
+    /// ```
     pub fn new() -> Self {
         Options {
             threads: Some(1),
@@ -65,21 +81,41 @@ impl Options {
     }
     /// On how many threads tasks run; 0 means one per processor that the process may use. A task
     /// stays on the thread on which it began.
+    ///
+    /// ```
+    /// let options = haft::Options::new().threads(2);
+    /// assert_eq!(haft::run_with(options, || haft::spawn(|| 42).join().unwrap()).unwrap(), 42);
+    /// ```
     pub fn threads(mut self, threads: u16) -> Self {
         self.threads = Some(threads);
         self
     }
     /// Bytes of addresses for the stack of a task; only what is used takes memory.
+    ///
+    /// ```
+    /// let options = haft::Options::new().stack_size(64 * 1024);
+    /// assert_eq!(haft::run_with(options, || 42).unwrap(), 42);
+    /// ```
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.stack_size = bytes;
         self
     }
     /// `c"epoll"`, say; without it, what the system has.
+    ///
+    /// ```
+    /// let unknown = haft::Options::new().backend(c"carrier pigeons");
+    /// assert!(haft::run_with(unknown, || ()).is_err());
+    /// ```
     pub fn backend(mut self, name: &'static CStr) -> Self {
         self.backend = Some(name);
         self
     }
     /// A task that holds its thread for longer is named on standard error, with a backtrace.
+    ///
+    /// ```
+    /// let options = haft::Options::new().watchdog(std::time::Duration::from_secs(1));
+    /// haft::run_with(options, || haft::yield_now()).unwrap();
+    /// ```
     pub fn watchdog(mut self, time: Duration) -> Self {
         self.watchdog = Some(time);
         self
@@ -108,6 +144,7 @@ pub(crate) fn this_run() -> usize {
 /// The current task and those that it spawns belong to a new run of Rust.
 pub(crate) fn begin_run() {
     static LAST: AtomicUsize = AtomicUsize::new(0);
+    guard_panic_hook();
     let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
     // SAFETY: as above.
     unsafe { sys::haft_io_return_cancels(true) };
@@ -274,6 +311,8 @@ extern "C" fn enter<F: FnOnce()>(argument: *mut c_void) -> *mut c_void {
         // What a task returned has panicked when it was dropped, and nobody is there to be told.
         std::process::abort();
     }
+    #[cfg(feature = "tracing")]
+    crate::tracing::forget_task();
     ptr::null_mut()
 }
 
@@ -308,6 +347,14 @@ pub(crate) unsafe fn start<F: FnOnce()>(
 /// A task whose end can be waited for, as [`std::thread::JoinHandle`] of a thread.
 ///
 /// It is a future, too, for async code on other threads. If it is dropped, the task goes on.
+///
+/// ```
+/// haft::run(|| {
+///     let tasks: Vec<_> = (0..3).map(|i| haft::spawn(move || i * i)).collect();
+///     let squares: Vec<i32> = tasks.into_iter().map(|task| task.join().unwrap()).collect();
+///     assert_eq!(squares, [0, 1, 4]);
+/// });
+/// ```
 #[must_use = "a task whose handle is dropped goes on, and its panic is seen by nobody"]
 pub struct JoinHandle<T>(Arc<Packet<T>>);
 
@@ -336,6 +383,15 @@ impl<T> JoinHandle<T> {
         self.0.join_or(|| None)
     }
     /// Whether the task has ended, so that a join returns at once.
+    ///
+    /// ```
+    /// haft::run(|| {
+    ///     let task = haft::spawn(|| ());
+    ///     assert!(!task.is_finished()); // it begins when this task waits
+    ///     haft::yield_now();
+    ///     assert!(task.is_finished());
+    /// });
+    /// ```
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
     }
@@ -457,9 +513,13 @@ pub fn dump(descriptor: impl AsFd) -> io::Result<()> {
 }
 
 /// The name of the current task, `Some("")` if it has none; `None` outside of a run.
+///
+/// ```
+/// assert_eq!(haft::task_name(), None); // no task
+/// haft::run(|| assert_eq!(haft::task_name().unwrap(), ""));
+/// ```
 pub fn task_name() -> Option<String> {
-    // SAFETY: any thread may call it.
-    let task = unsafe { sys::haft_rust_self() };
+    let task = this_task();
     if task.is_null() {
         return None;
     }

@@ -3,6 +3,7 @@
 
 use crate::task::Cancelled;
 use haft_sys as sys;
+use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
@@ -50,10 +51,27 @@ pub(crate) fn wait(call: impl FnOnce() -> isize) -> Result<usize, Interrupted> {
     }
 }
 
+/// Where a stack is to be unwound: says why that ends the process with `panic = "abort"`.
+pub(crate) fn must_unwind(what: &str) {
+    if cfg!(panic = "abort") {
+        eprintln!("haft: {what}, and panic = \"abort\" makes it impossible to unwind it");
+        std::process::abort();
+    }
+}
+
+/// Drops the payload of a panic. A payload may panic itself when it is dropped: no frame may be left
+/// by that which has promised to end a computation first.
+pub(crate) fn drop_quietly(payload: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
+    }
+}
+
 /// Unwinds the task, unless the thread is panicking: a second panic in a destructor would end the
 /// process.
 pub(crate) fn raise_cancelled() {
     if !std::thread::panicking() {
+        must_unwind("a task is cancelled");
         resume_unwind(Box::new(Cancelled(())));
     }
     // The panic may be that of another task, which waits in a destructor. It has to go on, or a

@@ -185,6 +185,34 @@ fn a_computation_that_refuses_to_be_unwound_is_ended_all_the_same() {
 }
 
 #[test]
+fn payloads_that_panic_when_they_are_dropped_end_no_handler_before_its_computation() {
+    struct Spite;
+    impl Drop for Spite {
+        fn drop(&mut self) {
+            panic!("again");
+        }
+    }
+    struct Refuse;
+    impl Effect for Refuse {
+        type Output = ();
+    }
+    impl Drop for Refuse {
+        fn drop(&mut self) {
+            std::panic::panic_any(Spite);
+        }
+    }
+    let ended = Cell::new(false);
+    let body = || {
+        let _end = OnDrop(|| ended.set(true));
+        for _ in 0..3 {
+            let _ = catch_unwind(|| perform(Refuse));
+        }
+    };
+    handle_general(|refuse: Refuse, _k| std::mem::forget(refuse), body);
+    assert!(ended.get()); // what the body has borrowed is still there
+}
+
+#[test]
 fn a_discontinued_computation_may_catch_the_panic() {
     let outcome = handle_general(
         |Ask(_), k| k.discontinue(Box::new("stop")),

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
-//! What std waits for by futexes, between tasks of one thread: nothing blocks that thread.
+//! What std waits for by futexes, between tasks of one thread: nothing blocks that thread. And what
+//! std keeps for a thread, or under a lock, while it calls the system.
 #![cfg(feature = "posix")]
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::io::Read;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, mpsc};
 use std::thread;
@@ -208,4 +211,99 @@ fn a_sleep_of_std_that_is_cancelled_ends_and_then_the_task_is_unwound() {
     });
     assert_eq!(outcome, Err(haft::TimedOut));
     assert!(slept.get());
+}
+
+// ---- What needs a process of its own ----
+
+/// Runs an ignored test of this file in another process.
+fn in_child(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([
+        test,
+        "--exact",
+        "--ignored",
+        "--nocapture",
+        "--test-threads=1",
+    ]);
+    command
+}
+
+#[test]
+#[ignore = "is run by tasks_panic_at_once_with_backtraces"]
+fn child_that_panics() {
+    let panic_at_once = || {
+        let tasks: Vec<_> = (0..8)
+            .map(|number| haft::spawn(move || panic!("task {number}")))
+            .collect();
+        assert!(tasks.into_iter().all(|task| task.join().is_err()));
+    };
+    haft::run(panic_at_once);
+    haft::run_with(haft::Options::new().threads(4), panic_at_once).unwrap();
+}
+
+#[test]
+fn tasks_panic_at_once_with_backtraces() {
+    let output = in_child("child_that_panics")
+        .env("RUST_BACKTRACE", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {said}", output.status);
+    for number in 0..8 {
+        let message = format!("task {number}\n");
+        assert_eq!(said.matches(&message).count(), 2, "{said}");
+    }
+    assert_eq!(said.matches("stack backtrace:").count(), 16, "{said}");
+}
+
+#[test]
+#[ignore = "is run by tasks_print_to_a_pipe_that_is_full"]
+fn child_that_prints() {
+    haft::run(|| {
+        haft::all((0..4).map(|_| {
+            || {
+                for _ in 0..100 {
+                    println!("{}", "x".repeat(4000));
+                    haft::yield_now();
+                }
+            }
+        }))
+    });
+}
+
+#[test]
+fn tasks_print_to_a_pipe_that_is_full() {
+    let mut child = in_child("child_that_prints")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    thread::sleep(Duration::from_millis(50)); // it is full by then
+    let mut text = String::new();
+    let mut out = child.stdout.take().unwrap();
+    out.read_to_string(&mut text).unwrap();
+    assert!(child.wait().unwrap().success());
+    let whole = "x".repeat(4000);
+    let lines = text.lines().filter(|line| line.ends_with(&whole));
+    assert_eq!(lines.count(), 400);
+}
+
+#[test]
+fn a_task_that_blocks_the_thread_keeps_its_name_and_its_values() {
+    haft::task_local! { static USER: u32; }
+    haft::run(|| {
+        haft::set_task_name(c"server");
+        USER.set(7, || {
+            let other = haft::spawn(|| ());
+            haft::block_thread(|| {
+                thread::sleep(SHORT);
+                haft::sleep(SHORT);
+                haft::yield_now();
+                assert!(!other.is_finished());
+                assert_eq!(haft::task_name().unwrap(), "server");
+                assert_eq!(USER.get().map(|user| *user), Some(7));
+            });
+            other.join().unwrap();
+        });
+    });
+    assert_eq!(haft::block_thread(|| 42), 42); // outside of a run, too
 }

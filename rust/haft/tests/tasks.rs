@@ -102,6 +102,16 @@ fn a_second_run_on_the_thread_is_an_error() {
 }
 
 #[test]
+fn scopes_are_refused_where_there_is_no_task() {
+    let refused = || {
+        let payload = std::panic::catch_unwind(|| haft::scope(|_| ())).unwrap_err();
+        assert_eq!(message(payload), "a scope is opened outside of haft::run");
+    };
+    refused();
+    haft::run(|| haft::block_thread(refused));
+}
+
+#[test]
 fn a_scope_waits_for_tasks_that_borrow() {
     for threads in [1, 3] {
         let options = haft::Options::new().threads(threads);

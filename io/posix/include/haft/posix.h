@@ -50,8 +50,8 @@
  *   and that the mask of ppoll, pselect, epoll_pwait or sigsuspend lets through. If a program
  *   relies on EINTR, let the handler write to a non-blocking pipe, and wait for that pipe, too;
  *   docs/io.md shows this and more.
- * - Files: data that the system has in memory is read at once, and writes go to that memory.
- *   Everything else (a read from the disk, O_SYNC, O_DIRECT, fsync) is done by the pool of blocking
+ * - Files: data that the system has in memory is read at once, and so are the files of /proc; writes
+ *   go to that memory. Everything else (a read from the disk, O_SYNC, O_DIRECT, fsync) is done by the pool of blocking
  *   work, and so is the resolution of names.
  * - A FIFO that is opened for one direction, and a lock of a file (flock, F_SETLKW, F_OFD_SETLKW,
  *   lockf) that another has, are tried again after pauses of 1 to 32 milliseconds, because the
@@ -121,6 +121,8 @@
  *   if you have not used haft_io_accept on it.
  * - Libraries need more stack than small tasks. The default, 1 MiB of addresses of which only the
  *   used part takes memory, is enough for libcurl, libpq and hiredis.
+ * - What may not be interrupted by other tasks of the thread is called by haft_io_block_thread: the
+ *   calls in it are the system's own.
  */
 #ifndef HAFT_POSIX_H
 #define HAFT_POSIX_H
@@ -135,6 +137,13 @@ extern "C" {
 /* Whether the calls of this process come to this library: false if it was linked after the C
    library. */
 bool haft_posix_answers(void);
+
+/*
+ * Writes to the descriptor, one of the first 32, are the system's own from now on and block the
+ * thread, like those to a FILE: for a descriptor to which a library writes under a lock that belongs
+ * to the thread, as Rust's std does to standard output and standard error.
+ */
+void haft_posix_block_writes(int descriptor);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

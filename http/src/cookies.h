@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of a client's cookies share: set_cookie.c (what a field says) and cookies.c (the jar). */
+#ifndef HAFT_HTTP_COOKIES_INTERNAL_H
+#define HAFT_HTTP_COOKIES_INTERNAL_H
+
+#include "client.h"
+
+/* What a field Set-Cookie says; the texts are in it. */
+typedef struct {
+    hafti_http_text_t name, value;
+    hafti_http_text_t domain; /* without its first dot; empty: none */
+    hafti_http_text_t path;   /* empty: none, or none that begins with a slash */
+    bool is_secure, expires;
+    time_t expiry; /* if it expires */
+} hafti_http_set_cookie_t;
+
+/* Whether the field sets a cookie (6265, 5.2). */
+bool hafti_http_read_set_cookie(hafti_http_text_t field, time_t now, hafti_http_set_cookie_t *set);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* Where a server listens, and what it passes on to the process that takes its place. */
+#ifndef HAFT_HTTP_LISTEN_H
+#define HAFT_HTTP_LISTEN_H
+
+#include <haft/http.h>
+
+/* ---- listen.c ---- */
+
+enum { HAFTI_HTTP_LISTENERS = 64 };
+typedef struct {
+    size_t count;
+    int descriptors[HAFTI_HTTP_LISTENERS];
+    char *places[HAFTI_HTTP_LISTENERS]; /* as the options have it */
+    bool inherits;                      /* some from the process before */
+    size_t passed; /* how many a restart passes on, also when they are the server's */
+    char *paths;   /* of Unix sockets, to be removed, each with its '\0' */
+    size_t paths_size;
+} hafti_http_listeners_t;
+
+/* Listens where the options say. 0, or an error, which it has logged. */
+int hafti_http_listen(haft_http_server_t *server, const haft_http_run_options_t *options,
+                      hafti_http_listeners_t *listeners);
+/* Closes them, and removes the paths. */
+void hafti_http_forget_listeners(hafti_http_listeners_t *listeners);
+
+/* ---- restart.c ---- */
+
+/* Whether this process has got listeners from the one before, and nobody has asked yet. */
+bool hafti_http_inherits(void);
+/* Stores those for this place: how many. */
+int hafti_http_take_inherited(const char *place, int *descriptors, int most);
+/* Closes those that nobody has taken. */
+void hafti_http_forget_inherited(void);
+/* Tells the process before, if there is one, that this one serves. */
+void hafti_http_tell_ready(void);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Routes: which handler answers a path. */
+#ifndef HAFT_HTTP_ROUTES_H
+#define HAFT_HTTP_ROUTES_H
+
+#include "message.h"
+
+enum {
+    HAFTI_HTTP_CAPTURES = 16,
+    HAFTI_HTTP_PARTS = 64, /* of a path */
+};
+
+typedef struct hafti_http_node hafti_http_node_t;
+typedef struct hafti_http_entry {
+    struct hafti_http_entry *next;
+    const char *method;
+    haft_http_handler_t *handler;
+    void *argument;
+    const haft_http_server_t *owner; /* a server, or a group of its routes */
+} hafti_http_entry_t;
+
+typedef struct {
+    const hafti_http_entry_t *entries; /* of the path, for all methods; NULL: it has no route */
+    size_t count;
+    struct {
+        const char *name;
+        hafti_http_text_t text; /* as it came */
+    } captures[HAFTI_HTTP_CAPTURES];
+} hafti_http_match_t;
+
+/* Takes method, handler, argument and owner of `entry`. */
+int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
+                          const hafti_http_entry_t *entry);
+void hafti_http_routes_free(hafti_http_node_t *routes);
+/* 0, or -EINVAL: that is no path; -EMSGSIZE: it has too many parts; -ENOMEM. */
+int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,
+                           hafti_http_text_t path, hafti_http_match_t *match);
+const hafti_http_entry_t *hafti_http_entry_of(const hafti_http_match_t *match, const char *method);
+
+#endif

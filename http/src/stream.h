@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* A connection as a stream, over TCP or TLS: its operations, each with a limit of time, and what
+   has been read of it. */
+#ifndef HAFT_HTTP_CONNECTION_STREAM_H
+#define HAFT_HTTP_CONNECTION_STREAM_H
+
+#include <haft/http.h>
+
+#include <errno.h>
+
+enum { HAFTI_HTTP_ADDRESS = 46 }; /* of a peer, as text */
+
+/* A time from now on; what is beyond all times has no end. */
+static inline int64_t hafti_http_deadline(int64_t now, int64_t time) {
+    return time < HAFT_IO_FOREVER - now ? now + time : HAFT_IO_FOREVER;
+}
+/* What the least rate grants for so many bytes. */
+static inline int64_t hafti_http_granted(const haft_http_limits_t *limits, uint64_t size) {
+    uint64_t seconds = size / limits->least_rate, most = HAFT_IO_FOREVER / HAFT_IO_SECOND;
+    return seconds < most ? (int64_t)seconds * HAFT_IO_SECOND : HAFT_IO_FOREVER;
+}
+
+/* ---- stream.c ---- */
+
+typedef struct hafti_http_stream hafti_http_stream_t;
+
+/* How bytes come and go: over TCP, or TLS. They return as the functions of haft/io.h do. */
+typedef struct {
+    ssize_t (*read_lent)(hafti_http_stream_t *stream, const void **bytes);
+    /* Writes all of the buffer, and then is read_lent; `*bytes` may be the buffer. */
+    ssize_t (*exchange)(hafti_http_stream_t *stream, const void *buffer, size_t size,
+                        const void **bytes);
+    int (*write_all)(hafti_http_stream_t *stream, const void *buffer, size_t size);
+    int (*shutdown)(hafti_http_stream_t *stream, int how);
+    void (*close)(hafti_http_stream_t *stream);
+    /* As haft_io_send_file; NULL: the bytes are read, and written. */
+    ssize_t (*send_file)(hafti_http_stream_t *stream, int file, int64_t *offset, size_t size);
+} hafti_http_stream_operations_t;
+
+struct hafti_http_stream {
+    const hafti_http_stream_operations_t *operations;
+    int descriptor;
+    haft_tls_t *tls;  /* NULL: without */
+    const void *lent; /* has the bytes from `at` to `end`, which nobody has taken yet */
+    const char *at, *end;
+    haft_io_event_t *gone; /* is set when the peer has gone; NULL: only the descriptor tells that */
+    bool knows_peer;
+    char peer[HAFTI_HTTP_ADDRESS]; /* where it is known; "": it has no address */
+};
+
+void hafti_http_stream_open(hafti_http_stream_t *stream, int descriptor);
+void hafti_http_stream_close(hafti_http_stream_t *stream);
+/* Reads more when all has been taken: how many bytes there are, 0 at the end, or an error. Not
+   later than `deadline`. */
+ssize_t hafti_http_stream_fill(hafti_http_stream_t *stream, int64_t deadline);
+/* The same, after writing all `size` bytes of a block, which is given back. */
+ssize_t hafti_http_stream_exchange(hafti_http_stream_t *stream, const void *block, size_t size,
+                                   int64_t deadline);
+int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size_t size,
+                            int64_t deadline);
+/* Sends up to `size` bytes of a file, from `*offset` on: how many; 0 at its end. */
+ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, int file, int64_t *offset,
+                                    size_t size, int64_t deadline);
+
+/* ---- secure.c: TLS ---- */
+
+/* Makes a stream that nobody has used yet one over TLS; a client gives the server's
+   `host`, a server NULL. */
+void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *context,
+                              const char *host);
+/* Of a client: it does not offer HTTP/2. */
+int hafti_http_stream_offer_http1(hafti_http_stream_t *stream);
+/* The handshake. */
+int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline);
+/* Whether the handshake has agreed on HTTP/2. */
+bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream);
+/* Why the last operation has failed with this code. */
+const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int code);
+
+#endif

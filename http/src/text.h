@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes of the network as text: what they may be, lists, weights, dates, types of files. */
+#ifndef HAFT_HTTP_TEXT_H
+#define HAFT_HTTP_TEXT_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/types.h>
+#include <time.h>
+
+typedef struct {
+    const char *bytes;
+    size_t size;
+} hafti_http_text_t;
+
+/* ---- text.c ---- */
+
+bool hafti_http_is_token(const char *text, size_t size);
+bool hafti_http_is_value(const char *text, size_t size); /* of a field */
+/* The same of what a program gives, which may be NULL. */
+bool hafti_http_is_given_token(const char *text);
+bool hafti_http_is_given_value(const char *text);
+bool hafti_http_is_target(hafti_http_text_t text);
+/* A host, with or without a port (RFC 3986, 3.2.2): whether its bytes are of those. */
+bool hafti_http_is_authority(hafti_http_text_t text);
+/* Ignoring case. */
+static inline bool hafti_http_same(const char *text, size_t size, const char *word) {
+    return strlen(word) == size && strncasecmp(text, word, size) == 0;
+}
+/* The next part of a list that a comma, or another byte, divides, without spaces around it;
+   false at the end. */
+bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text_t *part);
+/* Whether the word is a part that commas divide, ignoring case. */
+bool hafti_http_lists(hafti_http_text_t list, const char *word);
+/* The next of the lines "Name: value\r\n" that an answer's fields and trailers are kept as, from
+   `*at` on; false: there is none. */
+bool hafti_http_next_line(hafti_http_text_t lines, size_t *at, hafti_http_text_t *name,
+                          hafti_http_text_t *value);
+/* Decodes %XX, and with `plus` '+' as a space, to `into`, which has room for `size` bytes: how
+   many there are, or -EINVAL: a % is not followed by two digits, or it means '\0'. */
+ssize_t hafti_http_decode(const char *bytes, size_t size, bool plus, char *into);
+
+/* ---- accept.c ---- */
+
+enum { HAFTI_HTTP_WHOLE = 1000 }; /* the weight of what is wanted most */
+/* The weight that a list of what a client accepts gives to the name, in thousandths; -1: none. */
+int hafti_http_weight_in(const char *accepted, const char *name);
+
+/* ---- date.c, types.c ---- */
+
+enum { HAFTI_HTTP_DATE = 29 }; /* bytes */
+void hafti_http_put_date(time_t time, char into[HAFTI_HTTP_DATE + 1]);
+bool hafti_http_parse_date(const char *text, time_t *time);
+/* The media type for a file of this name. */
+const char *hafti_http_type_of(const char *name);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What a request and a question do with the trace of their task (trace.c). */
+#ifndef HAFT_HTTP_TRACE_INTERNAL_H
+#define HAFT_HTTP_TRACE_INTERNAL_H
+
+#include "internal.h"
+
+enum { HAFTI_HTTP_TRACE_PARENT = 56 }; /* bytes of the field, with '\0' */
+
+/* Begins the one that the request's fields name. */
+void hafti_http_trace_request(haft_http_request_t *request);
+/* What a question says for this trace; each has an id of its own. */
+void hafti_http_put_trace_parent(const haft_http_trace_t *trace,
+                                 char into[HAFTI_HTTP_TRACE_PARENT]);
+
+#endif

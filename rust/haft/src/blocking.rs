@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+//! Code during which no other task of the thread runs; the panic hook is such code.
+
+use crate::local;
+use crate::wait::Call;
+use haft_sys as sys;
+use std::cell::Cell;
+use std::panic::{resume_unwind, set_hook, take_hook};
+use std::sync::Once;
+use std::thread;
+
+/// A task that blocks its thread. To C the thread has no task meanwhile; here it still has its name
+/// and its values.
+#[derive(Clone, Copy)]
+struct Blocked {
+    task: *mut sys::haft_io_task_t,
+    locals: usize,
+}
+
+thread_local! {
+    static BLOCKED: Cell<Option<Blocked>> = const { Cell::new(None) };
+}
+
+/// The task on whose stack the caller is, or null.
+pub(crate) fn this_task() -> *mut sys::haft_io_task_t {
+    BLOCKED.get().map_or_else(
+        // SAFETY: any thread may call it.
+        || unsafe { sys::haft_rust_self() },
+        |blocked| blocked.task,
+    )
+}
+
+/// The number of the list of values that the task has which blocks the thread; 0: there is none.
+pub(crate) fn locals_of_blocked() -> usize {
+    BLOCKED.get().map_or(0, |blocked| blocked.locals)
+}
+
+/// Puts back what was there, also when the function panics.
+struct Restore(Option<Blocked>);
+impl Drop for Restore {
+    fn drop(&mut self) {
+        BLOCKED.set(self.0);
+    }
+}
+
+/// Calls the function as on a thread without tasks: whatever waits in it blocks the thread, and no
+/// other task of the thread runs before it returns.
+///
+/// For what one thread can do only once at a time, whatever stack it is on: code with the lock of
+/// [`std::io::stdout`], a library that has a variable of the thread borrowed while it calls back. The
+/// panic hook is called so by itself. No cancel arrives in the function, and it cannot spawn tasks.
+/// It must not wait for what only another task of the thread can end.
+///
+/// ```
+/// use std::io::Write;
+///
+/// haft::run(|| {
+///     haft::block_thread(|| {
+///         let mut out = std::io::stdout().lock();
+///         std::thread::sleep(std::time::Duration::from_millis(1)); // all tasks wait
+///         writeln!(out, "in one piece")
+///     })
+///     .unwrap();
+/// });
+/// ```
+pub fn block_thread<T>(function: impl FnOnce() -> T) -> T {
+    let task = this_task();
+    let locals = local::word();
+    let blocked = (!task.is_null()).then_some(Blocked { task, locals });
+    let mut call = Call::new(|| {
+        let _restore = Restore(BLOCKED.replace(blocked));
+        function()
+    });
+    let (body, argument) = (call.body(), call.argument());
+    // SAFETY: the body and its argument live until the call returns, and the body lets no panic out.
+    unsafe { sys::haft_io_block_thread(body, argument) };
+    match call.outcome {
+        Some(outcome) => outcome.unwrap_or_else(|payload| resume_unwind(payload)),
+        None => unreachable!("it is called in place"),
+    }
+}
+
+/// Has the panic hook block the thread. std counts for each thread that its hook runs, and ends the
+/// process if a second panic comes meanwhile; and it holds a lock. So while one task is in the hook,
+/// which reads files for its backtrace, no other task of the thread may run.
+pub(crate) fn guard_panic_hook() {
+    static ONCE: Once = Once::new();
+    if ONCE.is_completed() || thread::panicking() {
+        return; // a panicking thread cannot change the hook
+    }
+    ONCE.call_once(|| {
+        let hook = take_hook();
+        set_hook(Box::new(move |information| {
+            block_thread(|| hook(information));
+        }));
+    });
+}
