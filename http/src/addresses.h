@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses and networks, of what peer.c reads: for whom the server trusts, and what a client asks without its proxy. */
+/* Addresses and networks, of what peer.c reads: for whom the server trusts, and what a client
+   asks without its proxy. */
 #ifndef HAFT_HTTP_ADDRESSES_H
 #define HAFT_HTTP_ADDRESSES_H
 

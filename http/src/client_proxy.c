@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Through which proxy a client asks: the one that it was given, or else what the environment says
- * when the client is made. There a name of small letters comes before the one of capitals; HTTP_PROXY
- * is not read where REQUEST_METHOD is set, since a CGI program's client chooses what that is, by the
- * field "Proxy" of its request ("httpoxy").
+ * when the client is made. There a name of small letters comes before the one of capitals;
+ * HTTP_PROXY is not read where REQUEST_METHOD is set, since a CGI program's client chooses what
+ * that is, by the field "Proxy" of its request ("httpoxy").
  */
 #include "addresses.h"
 #include "client.h"
@@ -132,7 +132,8 @@ static char *without_brackets(char *name) {
     return name + 1;
 }
 
-/* "here.example" is this host and those below it, ".here.example" and "*.here.example" only those. */
+/* "here.example" is this host and those below it, ".here.example" and "*.here.example" only
+   those. */
 static bool names(const char *name, const char *host) {
     size_t size = strlen(host), most = strlen(name);
     if (strncmp(name, "*.", 2) == 0)

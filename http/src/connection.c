@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection: one request after the other, each answered by its handler, on one task. The wait for the next request
- * also sends the answer to the last (haft_io_exchange).
+ * A connection: one request after the other, each answered by its handler, on one task. The wait
+ * for the next request also sends the answer to the last (haft_io_exchange).
  */
 #include "http2.h"
 #include "trace.h"
@@ -36,8 +36,8 @@ static void pop(hafti_scope_t *const *scope) {
     haft_scope_pop(*scope);
 }
 
-/* All handlers share this code, so only the first one waits for it to come from memory; each function
-   of middleware has code of its own. */
+/* All handlers share this code, so only the first one waits for it to come from memory; each
+   function of middleware has code of its own. */
 static int go_on_under(const hafti_http_around_t *around, const haft_http_server_t *level,
                        const hafti_http_entry_t *entry, haft_http_request_t *request) {
     haft_http_handling_t handling = {request, around->argument};
@@ -178,7 +178,8 @@ static void *send_last_words(void *argument) {
     return NULL;
 }
 
-/* The handler has failed, and its stack is being unwound: says so to the client, if it has heard nothing yet. */
+/* The handler has failed, and its stack is being unwound: says so to the client, if it has heard
+   nothing yet. */
 static void unwind_request(haft_http_request_t *request) {
     bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
     if (has_begun || request->answer.failed || atomic_load(&request->server->cutting))
@@ -370,13 +371,13 @@ static void close_connection(connection_t *connection) {
 
 /* Frames from here on: no request follows them. */
 static bool serve_http2(connection_t *connection, bool has_preface) {
-    connection->is_over =
-        hafti_http2_serve(connection->server, &connection->stream, &connection->link, has_preface);
-    connection->lingers = !connection->is_over;
+    hafti_http2_serve(connection->server, &connection->stream, &connection->link, has_preface);
+    connection->lingers = true;
     return false;
 }
 
-/* A server that is told to stop shuts connections that are idle: they read the end of the stream. */
+/* A server that is told to stop shuts connections that are idle: they read the end of the
+   stream. */
 static bool wait_for_first(connection_t *connection) {
     atomic_store(&connection->link.idle, true);
     const haft_http_limits_t *limits = &connection->server->limits;

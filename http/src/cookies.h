@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of a client's cookies share: set_cookie.c (what a field says) and cookies.c (the jar). */
+/* What the files of a client's cookies share: set_cookie.c (what a field says) and cookies.c
+   (the jar). */
 #ifndef HAFT_HTTP_COOKIES_INTERNAL_H
 #define HAFT_HTTP_COOKIES_INTERNAL_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the log says of a handler that has failed: on the stack of its task, before that is unwound. */
+/* What the log says of a handler that has failed: on the stack of its task, before that is
+   unwound. */
 #include "internal.h"
 
 #include <execinfo.h>

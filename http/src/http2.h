@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* HTTP/2 (RFC 9113), by nghttp2: what http2.c, http2_head.c, http2_server.c and http2_client.c share,
-   and what the rest of the library knows of it. */
+/* HTTP/2 (RFC 9113), by nghttp2: what http2.c, http2_head.c, http2_server.c and http2_client.c
+   share, and what the rest of the library knows of it. */
 #ifndef HAFT_HTTP2_INTERNAL_H
 #define HAFT_HTTP2_INTERNAL_H
 
@@ -13,8 +13,8 @@ extern const bool hafti_http_has_http2;
 #define HAFTI_HTTP2_PREFACE "PRI * HTTP/2.0\r\n\r\n"
 
 /* Serves a connection until its end; `has_preface`: HAFTI_HTTP2_PREFACE has been taken from the
-   stream. Whether it has ended well, so that the client has all that it gets. */
-bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
+   stream. */
+void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
                        hafti_http_link_t *link, bool has_preface);
 
 #endif

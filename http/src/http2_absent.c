@@ -5,10 +5,9 @@
 
 const bool hafti_http_has_http2 = false;
 
-bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
+void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
                        hafti_http_link_t *link, bool has_preface) {
     (void)server, (void)stream, (void)link, (void)has_preface;
-    return false;
 }
 
 int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client's connections of HTTP/2: one for each origin, which the tasks that ask there share. There
- * is no task of its own, as a client belongs to no scope. A task that waits for its stream reads the
- * connection, for all, if no other does; when it has what it wants, the next one reads. Likewise a
- * task that has caused frames writes what there is.
+ * A client's connections of HTTP/2: one for each origin, which the tasks that ask there share.
+ * There is no task of its own, as a client belongs to no scope. A task that waits for its stream
+ * reads the connection, for all, if no other does; when it has what it wants, the next one reads.
+ * Likewise a task that has caused frames writes what there is.
  */
 #include "client.h"
 #include "http2_frames.h"

@@ -102,7 +102,8 @@ static inline void hafti_http2_unlock(hafti_http2_t *connection) {
 int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *callbacks,
                       bool is_client);
 void hafti_http2_end(hafti_http2_t *connection);
-/* The following ones are called with the mutex, and hafti_http2_pump not by a callback of nghttp2. */
+/* The following ones are called with the mutex, and hafti_http2_pump not by a callback of
+   nghttp2. */
 /* Moves frames to the block as far as it has room. */
 void hafti_http2_pump(hafti_http2_t *connection);
 /* Takes `size` bytes that have come: 0, or an error of the session. */

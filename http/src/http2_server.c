@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server's connection of HTTP/2: a scope, in which a task writes, and one reads. The reader serves
- * what it has read itself, one request after the other, as long as their handlers need not wait:
- * stacks and memory are then used by turns, and stay in the processor's cache. Where a handler is
- * about to wait, its task is that of this request alone from then on, and another task, which has
- * stood by, reads on. So each request that waits has a task, and at most one more is idle.
+ * A server's connection of HTTP/2: a scope, in which a task writes, and one reads. The reader
+ * serves what it has read itself, one request after the other, as long as their handlers need not
+ * wait: stacks and memory are then used by turns, and stay in the processor's cache. Where a
+ * handler is about to wait, its task is that of this request alone from then on, and another task,
+ * which has stood by, reads on. So each request that waits has a task, and at most one more is
+ * idle.
  *
  * They end in this order: the reader, when the client has gone or nghttp2 wants no more of it;
  * requests, which learn of that; and the writer, when nothing is left.
@@ -51,7 +52,6 @@ struct connection {
     int64_t credit, credited_at;
     bool is_over;   /* nobody reads any more */
     bool is_ending; /* no request is taken any more */
-    bool is_broken; /* and not because the client or the server wanted to stop */
 };
 
 /* ---- What the session says ---- */
@@ -98,7 +98,6 @@ static void go_away(connection_t *connection, uint32_t code) {
         nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE,
                               nghttp2_session_get_last_proc_stream_id(session), code, NULL, 0);
     connection->is_ending = true;
-    connection->is_broken |= code != NGHTTP2_NO_ERROR;
     hafti_http2_pump(&connection->frames);
     wake_writer(&connection->frames);
 }
@@ -350,7 +349,6 @@ static bool take(connection_t *connection, const char *bytes, size_t size) {
                 connection->credit < 0 ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);
     hafti_http2_pump(frames);
     bool goes_on = code == 0 && nghttp2_session_want_read(frames->session) != 0;
-    connection->is_broken |= !goes_on && !connection->is_ending;
     hafti_http2_unlock(frames);
     return goes_on;
 }
@@ -484,7 +482,7 @@ static void end_serving(const serving_t *serving) {
     hafti_http2_end(frames);
 }
 
-bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
+void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
                        hafti_http_link_t *link, bool has_preface) {
     connection_t connection = {
         .frames = {.below = stream,
@@ -505,5 +503,4 @@ bool hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
         haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP/2 connection",
                                                       .on_failure = &connection.on_failure},
                            serve_frames, &serving, NULL);
-    return !connection.is_broken;
 }

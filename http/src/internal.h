@@ -58,7 +58,8 @@ typedef struct {
  * and the operations of the stream, are all in which versions differ.
  */
 typedef struct {
-    /* The head; `type` may be NULL. Nothing need be sent before bytes of the body are, or the end. */
+    /* The head; `type` may be NULL. Nothing need be sent before bytes of the body are, or the
+       end. */
     int (*head)(haft_http_request_t *request, const char *type, uint64_t size);
     /* A piece, which is not empty, of a body of unknown size. */
     int (*piece)(haft_http_request_t *request, const void *bytes, size_t size);

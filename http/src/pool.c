@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A client's connections that wait for a question: a list, the last used first, so that few are kept busy. */
+/* A client's connections that wait for a question: a list, the last used first, so that few are
+   kept busy. */
 #include "client.h"
 
 #include <stdlib.h>
@@ -76,7 +77,8 @@ void hafti_http_pool_drop(hafti_http_pool_t *pool, const hafti_http_url_t *url) 
         drop(kept);
 }
 
-/* Adds it, if there is room: the one that has waited longest goes, which is the origin's last in the list. */
+/* Adds it, if there is room: the one that has waited longest goes, which is the origin's last in
+   the list. */
 static kept_t *link_first(hafti_http_pool_t *pool, kept_t *kept) {
     size_t count = 0;
     kept_t *dropped = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server: accepts connections, each of which is a task, and ends. Whoever stops it cancels the scope in which it accepts.
- * Then connections that are idle are shut, those that have had no request yet a moment later, and the others end after their
- * request. Those that have not ended when the time of grace is over are cancelled with the scope in which they run.
+ * A server: accepts connections, each of which is a task, and ends. Whoever stops it cancels the
+ * scope in which it accepts. Then connections that are idle are shut, those that have had no
+ * request yet a moment later, and the others end after their request. Those that have not ended
+ * when the time of grace is over are cancelled with the scope in which they run.
  */
 #include "internal.h"
 
@@ -305,7 +306,8 @@ static void *cancel_when_stopped(void *argument) {
     return NULL;
 }
 
-/* An error that belongs to one connection, which has gone before it was accepted, is not the listener's: accept(2). */
+/* An error that belongs to one connection, which has gone before it was accepted, is not the
+   listener's: accept(2). */
 static bool is_of_connection(int code) {
     return code == -ECONNABORTED || code == -ENETDOWN || code == -EPROTO || code == -EHOSTDOWN ||
            code == -EHOSTUNREACH || code == -ENETUNREACH || code == -EPERM;

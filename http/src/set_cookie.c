@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a field Set-Cookie says (RFC 6265, 5.1.1 and 5.2): much is taken that no server should send. */
+/* What a field Set-Cookie says (RFC 6265, 5.1.1 and 5.2): much is taken that no server should
+   send. */
 #include "cookies.h"
 
 #include <stdio.h>

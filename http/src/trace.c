@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The trace of a task (W3C Trace Context, level 1): read of a request's fields, and written for a question's. */
+/* The trace of a task (W3C Trace Context, level 1): read of a request's fields, and written for
+   a question's. */
 #include "trace.h"
 
 #include <stdio.h>
@@ -14,7 +15,8 @@ static const char key;
 
 /* ---- Identifiers ---- */
 
-/* Here, so that errno is this thread's. Where the system has no random bytes yet, the time has to do. */
+/* Here, so that errno is this thread's. Where the system has no random bytes yet, the time has
+   to do. */
 __attribute__((noinline)) static uint64_t random_word(void) {
     uint64_t word;
     if (getrandom(&word, sizeof word, GRND_NONBLOCK) != sizeof word)

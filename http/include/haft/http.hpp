@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Haft HTTP for C++20: haft/http.h with values, exceptions and lambdas. Header only, over libhaft-http.
+ * Haft HTTP for C++20: haft/http.h with values, exceptions and lambdas. Header only, over
+ * libhaft-http.
  *
  *     #include <haft/http.hpp>
  *     int main() {
@@ -9,9 +10,10 @@
  *         return server.run({.port = 8080});
  *     }
  *
- * A handler gets the request, and returns a text, or a response, or nothing when it has answered by itself. An exception
- * that leaves it is a line in the log and status 500 for the client, or the status of an http::error. What is said in
- * haft/http.h about threads, limits, routes and answers holds here.
+ * A handler gets the request, and returns a text, or a response, or nothing when it has answered by
+ * itself. An exception that leaves it is a line in the log and status 500 for the client, or the
+ * status of an http::error. What is said in haft/http.h about threads, limits, routes and answers
+ * holds here.
  */
 #ifndef HAFT_HTTP_HPP
 #define HAFT_HTTP_HPP
@@ -295,8 +297,8 @@ concept answers = std::is_void_v<T> || requires(request &in, T value) {
     answer_with(in, value);
 };
 
-/* Calls the function and answers with what it returns. What it throws is a failure of this request alone; a cancel, and
-   the unwinding of a task, pass. */
+/* Calls the function and answers with what it returns. What it throws is a failure of this
+   request alone; a cancel, and the unwinding of a task, pass. */
 template <typename F>
 int call(haft_http_request_t *state, F &&function) {
     request in(state);
@@ -385,8 +387,8 @@ using taken = taken_by<typename haft::detail::signature_of<decltype(&F::operator
 
 } // namespace detail
 
-/* What handles an effect around handlers: a function object that takes the effect, or a request & and
-   the effect, and returns the result of the perform. */
+/* What handles an effect around handlers: a function object that takes the effect, or `request &`
+   and the effect, and returns the result of the perform. */
 template <typename F>
 concept clause = requires {
     typename detail::taken<F>::effect;
@@ -662,7 +664,8 @@ class server : private detail::server_state, public routes {
         return read;
     }
 
-    /* Serves until a signal or stop(). What main() may return: 0, or 1 after an error, which was logged. */
+    /* Serves until a signal or stop(). What main() may return: 0, or 1 after an error, which was
+       logged. */
     int run(const run_options &how = {}) {
         haft_http_run_options_t options = {};
         options.host = how.host;
@@ -676,7 +679,8 @@ class server : private detail::server_state, public routes {
         options.stack_size = how.stack_size;
         return haft_http_run(state.get(), &options) == 0 ? 0 : 1;
     }
-    /* In a task of a run, or of a simulation, of your own. False: requests were cut off at its end. */
+    /* In a task of a run, or of a simulation, of your own. False: requests were cut off at its
+       end. */
     bool serve(io::listener listener) {
         return io::detail::in_time(haft_http_serve(state.get(), listener.release()), "serve");
     }
@@ -818,7 +822,8 @@ class client {
 
   private:
     friend class websocket;
-    /* Calls the function with the question as haft/http_client.h has it, and throws what it returns. */
+    /* Calls the function with the question as haft/http_client.h has it, and throws what it
+       returns. */
     template <typename F>
     static void call(const question &what, F &&function) {
         std::vector<haft_http_header_t> headers;

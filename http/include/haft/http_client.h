@@ -20,9 +20,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Keeps connections to the servers that it has asked, for its next questions. For the tasks of any run; may be used
-   without one, too, where it blocks. Over https, where the server speaks HTTP/2, the tasks that ask one origin at once
-   share a connection; it is kept until it ends. */
+/* Keeps connections to the servers that it has asked, for its next questions. For the tasks of
+   any run; may be used without one, too, where it blocks. Over https, where the server speaks
+   HTTP/2, the tasks that ask one origin at once share a connection; it is kept until it ends. */
 typedef struct haft_http_client haft_http_client_t;
 /* What a server has answered. For one task at a time. */
 typedef struct haft_http_reply haft_http_reply_t;
@@ -40,18 +40,18 @@ typedef struct haft_http_client_options {
     bool uncompressed;
     uint64_t decompressed; /* bytes that a compressed body may become (256 MiB); more: -EFBIG */
     /*
-     * "http://user:password@host:port", the proxy for all questions: those for http are passed on by
-     * it, those for https and WebSocket go through a tunnel (CONNECT). "": none. NULL: those that
-     * the environment names when the client is made, in http_proxy for http and https_proxy for
-     * https, except for this machine and the hosts, networks and ports of no_proxy:
+     * "http://user:password@host:port", the proxy for all questions: those for http are passed on
+     * by it, those for https and WebSocket go through a tunnel (CONNECT). "": none. NULL: those
+     * that the environment names when the client is made, in http_proxy for http and https_proxy
+     * for https, except for this machine and the hosts, networks and ports of no_proxy:
      * "here.example, .elsewhere.example, 10.0.0.0/8, *:8080" ("*": all). The names may be of
-     * capitals; but a CGI program (REQUEST_METHOD) does not believe HTTP_PROXY, which its client has
-     * set.
+     * capitals; but a CGI program (REQUEST_METHOD) does not believe HTTP_PROXY, which its client
+     * has set.
      */
     const char *proxy;
-    /* To an origin at a time, those that are kept too; to a proxy that passes questions on, for all
-       of these. Further questions wait their turn, as long as their task's deadlines let them. 0: any
-       number. A task that has a reply may then wait for itself. */
+    /* To an origin at a time, those that are kept too; to a proxy that passes questions on, for
+       all of these. Further questions wait their turn, as long as their task's deadlines let them.
+       0: any number. A task that has a reply may then wait for itself. */
     size_t connections;
     haft_http_cookie_jar_t *cookies; /* that keeps and sends cookies; NULL: none are kept */
     bool
@@ -76,8 +76,9 @@ typedef struct haft_http_question {
     const char *type; /* Content-Type of the body; NULL: none */
     const void *body;
     size_t size;
-    /* In place of a body: writes up to `size` bytes of it to the buffer, and returns how many, 0 at its end, or an error,
-       with which the call ends. It is sent in chunks, and once: so a redirect that wants it again is not followed. */
+    /* In place of a body: writes up to `size` bytes of it to the buffer, and returns how many, 0
+       at its end, or an error, with which the call ends. It is sent in chunks, and once: so a
+       redirect that wants it again is not followed. */
     ssize_t (*produce)(void *argument, void *buffer, size_t size);
     void *argument;
     char *failure; /* NULL, or where words are put that say why there is no answer */
@@ -85,16 +86,17 @@ typedef struct haft_http_question {
 } haft_http_question_t;
 
 /*
- * Asks, and reads the head of the answer. How long this may take is the task's to say (haft_io_deadline_set, or the
- * deadline of a scope). 0, and `*reply` is to be freed; or an error: those of haft_io_connect_tcp, haft_io_write and
- * haft_io_read; -EINVAL: the URL, the method or a header is none; -EPROTONOSUPPORT: another scheme than http and
- * https, or the library was built without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the
- * question's head is larger than 16 KiB; -EBADMSG: what came is no answer; -EPIPE: the server has closed the connection;
- * -ELOOP: too many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel. A question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`)
- * is asked again over a new connection if the server has closed a kept one meanwhile; one of HTTP/2
- * that the server has refused before it began with it is asked again in any case, unless its body
- * was produced. What a redirect to another origin
- * gets has neither Authorization nor Proxy-Authorization nor Cookie.
+ * Asks, and reads the head of the answer. How long this may take is the task's to say
+ * (haft_io_deadline_set, or the deadline of a scope). 0, and `*reply` is to be freed; or an error:
+ * those of haft_io_connect_tcp, haft_io_write and haft_io_read; -EINVAL: the URL, the method or a
+ * header is none; -EPROTONOSUPPORT: another scheme than http and https, or the library was built
+ * without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the question's head is larger than 16
+ * KiB; -EBADMSG: what came is no answer; -EPIPE: the server has closed the connection; -ELOOP: too
+ * many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel. A question that is safe
+ * to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked again over a new
+ * connection if the server has closed a kept one meanwhile; one of HTTP/2 that the server has
+ * refused before it began with it is asked again in any case, unless its body was produced. What a
+ * redirect to another origin gets has neither Authorization nor Proxy-Authorization nor Cookie.
  */
 int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
                   haft_http_reply_t **reply);
@@ -111,11 +113,12 @@ bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const ch
    `body`; -EBADMSG: it is damaged, or was cut off. */
 ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size);
 ssize_t haft_http_reply_body(haft_http_reply_t *reply, char **body);
-/* The connection is kept if the body has been read to its end, and closed if not; over HTTP/2 it is kept in any case.
-   NULL: nothing. */
+/* The connection is kept if the body has been read to its end, and closed if not; over HTTP/2 it
+   is kept in any case. NULL: nothing. */
 void haft_http_reply_free(haft_http_reply_t *reply);
 
-/* Declares a reply that is freed when the variable's block is left, also when the task is cancelled or fails. */
+/* Declares a reply that is freed when the variable's block is left, also when the task is
+   cancelled or fails. */
 #define HAFT_HTTP_SCOPED_REPLY __attribute__((cleanup(haft_http_reply_free_scoped)))
 static inline void haft_http_reply_free_scoped(haft_http_reply_t *const *reply) {
     haft_http_reply_free(*reply);

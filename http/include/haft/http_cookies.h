@@ -16,16 +16,16 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /*
- * What servers have set, for haft_http_client_options_t.cookies (RFC 6265). Each answer's Set-Cookie
- * fields are kept, also those of a redirect, and each question gets the cookies whose domain, path
- * and Secure fit its URL, unless it has a field Cookie of its own. Several clients may share a jar,
- * on any threads; it must outlive them. It is in memory only.
+ * What servers have set, for haft_http_client_options_t.cookies (RFC 6265). Each answer's
+ * Set-Cookie fields are kept, also those of a redirect, and each question gets the cookies whose
+ * domain, path and Secure fit its URL, unless it has a field Cookie of its own. Several clients may
+ * share a jar, on any threads; it must outlive them. It is in memory only.
  *
  * A cookie is ignored if its name and value have more than 4096 bytes; if it is Secure, or would
  * replace one that is, and does not come over https; if its Domain is neither the host nor a domain
- * above it, or has no dot; or if it breaks what its prefix promises (__Secure-, __Host-). At most 50
- * of a domain and 3000 in all are kept; then the one goes that was sent longest ago. A question gets
- * at most 8 KiB of them. They are kept for at most 400 days.
+ * above it, or has no dot; or if it breaks what its prefix promises (__Secure-, __Host-). At most
+ * 50 of a domain and 3000 in all are kept; then the one goes that was sent longest ago. A question
+ * gets at most 8 KiB of them. They are kept for at most 400 days.
  *
  * The jar has no list of public suffixes: a host below "co.uk" may set cookies for all of "co.uk",
  * which the other hosts there then get. So do not share a jar between services that do not trust
@@ -40,8 +40,8 @@ void haft_http_cookie_jar_free(haft_http_cookie_jar_t *jar);
 /* As if an answer of this URL had the field "Set-Cookie: `field`". 0, also if that has removed a
    cookie; -EINVAL: that is no URL, or the cookie is ignored; -ENOMEM. */
 int haft_http_cookie_jar_set(haft_http_cookie_jar_t *jar, const char *url, const char *field);
-/* Stores what a question for this URL gets as its field Cookie, to be freed by free(3); NULL: it gets
-   none. 0, -EINVAL: that is no URL, or -ENOMEM. */
+/* Stores what a question for this URL gets as its field Cookie, to be freed by free(3); NULL: it
+   gets none. 0, -EINVAL: that is no URL, or -ENOMEM. */
 int haft_http_cookie_jar_get(haft_http_cookie_jar_t *jar, const char *url, char **cookies);
 /* Removes all. */
 void haft_http_cookie_jar_clear(haft_http_cookie_jar_t *jar);
