@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace http = haft::http;
 namespace io = haft::io;
@@ -369,12 +370,31 @@ static void test_leaving() {
     CHECK(log.empty());
 }
 
+/* The handler uses more than a stack has by default. */
+static void test_stack_size(std::size_t size) {
+    http::server server;
+    server.get("/deep", [&server](http::request &) {
+        volatile char deep[2 << 20];
+        deep[0] = 'd';
+        server.stop();
+        return std::string(1, deep[0]) + "eep";
+    });
+    std::thread client([&server] {
+        while (server.port() == 0)
+            usleep(1000);
+        CHECK(has(get(server.port(), "/deep"), "\r\n\r\ndeep"));
+    });
+    CHECK(server.run({.host = "127.0.0.1", .stack_size = size}) == 0);
+    client.join();
+}
+
 int main() {
     /* Its functions under handlers of the test. */
     CHECK(haft::handle(greet).with([](current_user) { return std::string("test"); }) ==
           "Hello, test");
 
     test_leaving();
+    test_stack_size(4 << 20);
     http::server server;
     std::string log;
     server.set_log([&](std::string_view line) { log.append(line) += '\n'; });
