@@ -17,13 +17,12 @@ struct computation_t {
 
 static void skynet_begin(skynet_t *one) {
     ::new (&one->computation) computation_t;
-    one->computation.performer =
-        context::fiber(std::allocator_arg, context::fixedsize_stack(8 * 1024),
-                       [one](context::fiber &&driver) {
-                           one->computation.driver = std::move(driver);
-                           skynet_run(one);
-                           return std::move(one->computation.driver);
-                       });
+    one->computation.performer = context::fiber(
+        std::allocator_arg, context::fixedsize_stack(8 * 1024), [one](context::fiber &&driver) {
+            one->computation.driver = std::move(driver);
+            skynet_run(one);
+            return std::move(one->computation.driver);
+        });
 }
 
 static bool skynet_resume(skynet_t *one) {

@@ -62,7 +62,6 @@
  * spare stack: so a collection cannot fail. It is placed only so far below the fiber's header that
  * most of the stack remains for its clause.
  */
-typedef struct gap gap_t;
 struct gap {
     char *next;
     void (*raised)(void);
@@ -80,7 +79,6 @@ _Static_assert(GAP_NEXT == offsetof(gap_t, next) && GAP_RAISED == offsetof(gap_t
 /* A cycle of the major collector has seen the fiber. */
 enum { SEEN = 1 };
 
-/* The gap of the fiber that was placed last, or NULL. */
 gap_t *haft_ocaml_placed;
 uintnat haft_ocaml_most_placed;
 /* Chains that are placed. */

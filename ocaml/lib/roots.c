@@ -333,6 +333,7 @@ static void minor_collection_ends(void) {
     haft_ocaml_end_abandoned();
     haft_ocaml_reuse_hosts();
     haft_ocaml_forget_waiting();
+    haft_ocaml_judge_early();
     haft_ocaml_trim(dropped);
     haft_ocaml_watch_threads();
 }

@@ -172,6 +172,9 @@ void haft_ocaml_scan_frames(scanning_action action, frames_t *frames);
 void haft_ocaml_scan_suspended(scanning_action action, ocaml_fiber_t *fiber);
 
 /* nests.c: fibers that run on the stacks of others. */
+/* The gap of the fiber that was placed last, or NULL. */
+typedef struct gap gap_t;
+extern gap_t *haft_ocaml_placed;
 /* For a fiber that is not on a shelf: it is nested, or a settler. */
 HAFTI_INLINE bool is_nested(const ocaml_fiber_t *fiber) {
     return haft_of(fiber)->pool == NULL;
@@ -297,6 +300,11 @@ ocaml_fiber_t *haft_ocaml_fiber(value continuation, bool *image);
 ocaml_fiber_t *haft_ocaml_restore(value image);
 /* A continuation that has survived a minor collection, and not been used, gets a block. */
 void haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber);
+/* The same before a minor collection, for a young continuation: it has an image then, or still its
+   fiber. */
+void haft_ocaml_settle_early(value continuation, ocaml_fiber_t *fiber);
+/* A minor collection ends: decides whether that pays. */
+void haft_ocaml_judge_early(void);
 /* For compaction: the roots on stacks that were not put away. */
 void haft_ocaml_scan_settled(scanning_action action);
 

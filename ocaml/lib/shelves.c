@@ -5,7 +5,9 @@
  * Stacks lie far apart, so that to switch between thousands misses the caches and the tables of
  * pages. So, while there are more than a few, a small stack is moved to a shelf when some more have
  * been suspended after it (not at once, because most continuations are resumed soon), and back to a
- * stack when it is resumed. Threads in turn then share a few stacks, which stay in the caches.
+ * stack when it is resumed. Threads in turn then share a few stacks, which stay in the caches. One
+ * that is too large for a shelf gets an image (stacks.c) at that time, if there are many stacks: at
+ * the next minor collection it would get one from memory that is in no cache any more.
  *
  * A shelf is a suspended fiber that is too small to run on, and so it is for the garbage collector:
  *
@@ -80,8 +82,11 @@ static void shelve(ocaml_fiber_t *fiber) {
         has_callbacks(fiber, *(char **)(void *)fiber->sp))
         return;
     ocaml_fiber_t *shelf = haft_ocaml_take_shelf(bytes_of(fiber));
-    if (shelf == NULL)
+    if (shelf == NULL) {
+        if (haft_ocaml_many_stacks())
+            haft_ocaml_settle_early(continuation, fiber);
         return;
+    }
     move_stack(fiber, shelf);
     shelf->continuation = continuation;
     assert(haft_ocaml_is_valid(shelf));

@@ -123,8 +123,6 @@ static uintnat *live_here;
 static const value *live_from;
 /* A handler on them is being asked for a clause, and its continuation is YOUNG. */
 static bool live_asked;
-/* The words of the images of all that was looked at, and of the largest. */
-static size_t live_total, live_largest;
 
 static void note_slot(value content, value *slot) {
     size_t index = (size_t)(slot - live_from);
@@ -163,7 +161,6 @@ static bool find_live_of(const part_t *part, size_t groups) {
 static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
     size_t words = 0, groups = 0;
     live_asked = false;
-    live_total = live_largest = 0;
     if (fiber->roots != NULL)
         return false;
     for (part_t part = innermost_part(fiber); part.fiber != NULL; part = outer_part(part.fiber)) {
@@ -171,9 +168,7 @@ static bool find_live(const ocaml_fiber_t *fiber, size_t most) {
         if (words + words_of(&part) > most || !make_dense(&dense))
             return false;
         words += words_of(&dense);
-        size_t fields = image_fields(words_of(&dense)), more = groups_for(words_of(&dense));
-        live_total += 1 + fields;
-        live_largest = fields > live_largest ? fields : live_largest;
+        size_t more = groups_for(words_of(&dense));
         make_room(groups + more);
         bool found = find_live_of(&dense, groups);
         groups += more;
@@ -237,13 +232,21 @@ static size_t find_again(size_t words, const uintnat *lives) {
     return found;
 }
 
+/* Whether a block fits into the minor heap, without a collection, in which the fiber might go
+   elsewhere. */
+static bool fits_minor_heap(size_t fields) {
+    intnat room = Caml_state->young_ptr - Caml_state->young_limit; /* < 0 when a signal waits */
+    return fields <= Max_young_wosize && (intnat)fields < room;
+}
+
 /* Makes the image of one fiber, given its live words. */
 static value make_part(const part_t *part, const uintnat *lives, bool young) {
     size_t words = words_of(part), groups = groups_for(words), repeated = groups_of_again(words);
     size_t tops = IMAGE_LIVE + groups, at = image_begin(words);
     copy_words(part, words);
     size_t fields = image_fields(words) - find_again(words, lives);
-    value image = young ? caml_alloc_small(fields, 0) : caml_alloc_shr_no_track_noexc(fields, 0);
+    value image = young && fits_minor_heap(fields) ? caml_alloc_small(fields, 0)
+                                                   : caml_alloc_shr_no_track_noexc(fields, 0);
     if (image == 0)
         return 0;
     Field(image, IMAGE_WORDS) = Val_long(words);
@@ -270,15 +273,8 @@ static value make_part(const part_t *part, const uintnat *lives, bool young) {
     return image;
 }
 
-/* Whether those images fit into the minor heap, without a collection, in which the fiber might go
-   elsewhere. */
-static bool fits_minor_heap(void) {
-    intnat room = Caml_state->young_ptr - Caml_state->young_limit; /* < 0 when a signal waits */
-    return live_largest <= Max_young_wosize && (intnat)live_total <= room;
-}
-
 /* Makes one image of the fibers that find_live has found movable. 0: there is no memory. `young`:
-   in the minor heap, if they fit. */
+   in the minor heap, as far as they fit. */
 static value make_image(const ocaml_fiber_t *fiber, bool young) {
     const uintnat *lives = live;
     value innermost = 0, inner = 0;
@@ -294,7 +290,7 @@ static value make_image(const ocaml_fiber_t *fiber, bool young) {
         if (inner == 0)
             innermost = image;
         else
-            Field(inner, IMAGE_OUTER) = image;
+            store(inner, IMAGE_OUTER, image);
         if (part.fiber == fiber)
             return innermost;
         inner = image;
@@ -497,6 +493,29 @@ void haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber) {
         keep_in(continuation, fiber, block);
 }
 
+/* Images made before a minor collection, since the last one, and how many of these were restored
+   since. Where most are, a few thousand threads take turns: they stay on their stacks, until it is
+   tried again after some collections. */
+static size_t early, early_restored;
+static bool never_early;
+
+void haft_ocaml_settle_early(value continuation, ocaml_fiber_t *fiber) {
+    if (never_early || haft_ocaml_placed != NULL || !find_live(fiber, LARGEST_OF_MANY))
+        return;
+    value image = make_image(fiber, true);
+    if (image == 0)
+        return;
+    replace_by_image(continuation, fiber, image);
+    early++;
+}
+
+void haft_ocaml_judge_early(void) {
+    enum { COLLECTIONS = 16 };
+    static int collections;
+    never_early = (never_early || early_restored > early / 2) && ++collections % COLLECTIONS != 0;
+    early = early_restored = 0;
+}
+
 /* What was on the stack when marking began is no longer reachable through the block. */
 static void leave_block(value block) {
     if (caml_gc_phase == Phase_mark)
@@ -510,6 +529,7 @@ static void use(value continuation) {
 
 /* It has been restored. */
 static void leave_image(value image) {
+    early_restored += Is_young(image);
     Field(image, IMAGE_SHOTS) -= 2;
     leave_block(image);
 }
@@ -674,7 +694,7 @@ static bool copy_to_image(value continuation, ocaml_fiber_t *fiber, value copy, 
     if (live_asked)
         return false; /* Both copies would decline it; after a collection one of them gets an
                          error. */
-    value block = make_image(fiber, !again && fits_minor_heap());
+    value block = make_image(fiber, !again);
     if (block == 0)
         caml_raise_out_of_memory();
     if (again) {

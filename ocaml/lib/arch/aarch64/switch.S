@@ -938,7 +938,9 @@ haft_ocaml_clause_returned:
 
         .cfi_restore_state
 .Lput_away:                             /* Others may have to be. */
+        str     x27, STATE(young_ptr)   /* it may allocate, without a collection */
         call_c  haft_ocaml_wait
+        ldr     x27, STATE(young_ptr)
         b       .Lcall_clause
         end_function haft_ocaml_perform_by_call
 

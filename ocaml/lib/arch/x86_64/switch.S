@@ -859,7 +859,9 @@ haft_ocaml_clause_returned:
         save    %rbx
         save    %rdi
         movq    %rcx, %rdi
+        movq    %r15, STATE(young_ptr)  /* it may allocate, without a collection */
         call    haft_ocaml_wait@PLT
+        movq    STATE(young_ptr), %r15
         restore %rdi
         restore %rbx
         restore %rax
