@@ -68,6 +68,27 @@ fn accept(listener: &Descriptor) -> io::Result<Descriptor> {
     unsafe { Descriptor::made_by(|| sys::haft_io_accept(listener.raw())) }
 }
 
+/// To and from std's types.
+macro_rules! listener {
+    ($name:ident) => {
+        impl AsFd for $name {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.0.as_fd()
+            }
+        }
+        impl From<OwnedFd> for $name {
+            fn from(descriptor: OwnedFd) -> Self {
+                $name(descriptor.into())
+            }
+        }
+        impl From<$name> for OwnedFd {
+            fn from(listener: $name) -> Self {
+                listener.0.into()
+            }
+        }
+    };
+}
+
 // ---- TCP ----
 
 /// A connection, as [`std::net::TcpStream`]. What is written is sent at once (`TCP_NODELAY`).
@@ -254,11 +275,7 @@ impl TcpListener {
         Ok((stream, address))
     }
 }
-impl AsFd for TcpListener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+listener! { TcpListener }
 
 // ---- Unix ----
 
@@ -466,8 +483,4 @@ impl UnixListener {
         accept(&self.0).map(UnixStream)
     }
 }
-impl AsFd for UnixListener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+listener! { UnixListener }
