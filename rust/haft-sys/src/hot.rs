@@ -8,7 +8,11 @@
 //!
 //! - A set of effects is compared by its address alone, since each effect of Rust has one set as a
 //!   request. That the cache of the scope has the effect without a mark says that the switch need
-//!   not be made out of line.
+//!   not be made out of line; and that C has suspended the fiber by this effect before, so that
+//!   `awaits` has it.
+//! - A fiber is looked at when C has resumed it: whether its gate is open, its stack has a guard, and
+//!   what its resumer handles. Only C changes these. Whether exceptions are pending, who resumes, and
+//!   whether it was suspended with further fibers inside of it, is looked at each time.
 //! - `owner` is read once: a computation of Rust stays on its thread, so no other thread resumes it
 //!   at the same time.
 //! - The modes of floating point are not compared. Code of Rust runs with the default ones; what
@@ -17,6 +21,7 @@
 //!   fiber that waits in one waits for any reply.
 
 use crate::{haft_fiber_t, haft_rust_effect_t, haft_rust_perform, haft_rust_resume};
+use core::cell::Cell;
 use core::ffi::c_void;
 
 #[cfg(target_arch = "x86_64")]
@@ -27,7 +32,7 @@ use x86_64 as arch;
 /// Where there is no assembly C does all.
 #[cfg(not(target_arch = "x86_64"))]
 mod arch {
-    use super::{Found, c_void, haft_fiber_t, haft_rust_effect_t};
+    use super::{Found, Resumed, c_void, haft_fiber_t, haft_rust_effect_t};
     pub struct Reach(());
     pub struct Suspending(());
     impl Suspending {
@@ -36,7 +41,16 @@ mod arch {
     pub unsafe fn find(_: *mut haft_rust_effect_t) -> Found {
         Found::Other
     }
-    pub unsafe fn resume(_: *mut haft_fiber_t, _: *mut haft_rust_effect_t) -> Option<*mut c_void> {
+    pub unsafe fn find_on(_: usize, _: *mut haft_rust_effect_t) -> Found {
+        Found::Other
+    }
+    pub fn current_fiber() -> usize {
+        0
+    }
+    pub unsafe fn is_ordinary(_: *const haft_fiber_t, _: *const haft_rust_effect_t) -> bool {
+        false
+    }
+    pub unsafe fn resume(_: *mut haft_fiber_t) -> Option<Resumed> {
         None
     }
 }
@@ -73,6 +87,28 @@ pub unsafe fn find(effect: *mut haft_rust_effect_t) -> Found {
     unsafe { arch::find(effect) }
 }
 
+/// As `find`, which it calls unless this fiber handles the effect. `fiber` was the
+/// [`current_fiber`] of the code that performs, or of any other; it may be gone.
+///
+/// # Safety
+/// As for `find`.
+#[inline(always)]
+pub unsafe fn find_on(fiber: usize, effect: *mut haft_rust_effect_t) -> Found {
+    // SAFETY: as the caller says.
+    unsafe {
+        match arch::find_on(fiber, effect) {
+            Found::Request(suspending) => Found::Request(suspending),
+            _ => arch::find(effect),
+        }
+    }
+}
+
+/// The address of the fiber on which the code runs, if no handler is further in.
+#[inline(always)]
+pub fn current_fiber() -> usize {
+    arch::current_fiber()
+}
+
 /// Performs what was found to be no handler in place.
 ///
 /// # Safety
@@ -89,23 +125,61 @@ pub unsafe fn perform(found: Found, effect: *mut haft_rust_effect_t, slot: *mut 
     }
 }
 
+/// What a fiber that has been resumed has come to.
+pub struct Resumed {
+    /// The fiber: the caller knows it, but would mostly read it from memory, at an address that it
+    /// has from its stack. This is there before the stack pointer is.
+    pub fiber: *mut haft_fiber_t,
+    /// Of the effect that has suspended it; or null: it has ended.
+    pub slot: *mut c_void,
+}
+
 /// Starts or resumes a fiber: as `haft_rust_resume`.
+///
+/// Whether the fiber is ordinary, so that little has to be looked at when it is resumed again, is put
+/// into `is_ordinary`.
 ///
 /// # Safety
 /// The fiber is new or suspended, and was always resumed on this thread. The effect is one of
 /// `haft_rust_effect_new`.
 #[inline(always)]
-pub unsafe fn resume(fiber: *mut haft_fiber_t, effect: *mut haft_rust_effect_t) -> *mut c_void {
+pub unsafe fn start(
+    fiber: *mut haft_fiber_t,
+    effect: *mut haft_rust_effect_t,
+    is_ordinary: &Cell<bool>,
+) -> Resumed {
+    // SAFETY: as the caller says.
+    unsafe {
+        is_ordinary.set(arch::is_ordinary(fiber, effect));
+        resume(fiber, effect, is_ordinary)
+    }
+}
+
+/// Resumes a fiber. `is_ordinary` is what the last start or resume has left there.
+///
+/// # Safety
+/// As for `start`; and the fiber has been started to handle this effect, and no other since.
+#[inline(always)]
+pub unsafe fn resume(
+    fiber: *mut haft_fiber_t,
+    effect: *mut haft_rust_effect_t,
+    is_ordinary: &Cell<bool>,
+) -> Resumed {
     #[cold]
-    unsafe fn by_c(fiber: *mut haft_fiber_t, effect: *mut haft_rust_effect_t) -> *mut c_void {
+    unsafe fn by_c(fiber: *mut haft_fiber_t, effect: *mut haft_rust_effect_t) -> Resumed {
         // SAFETY: as the caller says.
-        unsafe { haft_rust_resume(fiber, effect) }
+        let slot = unsafe { haft_rust_resume(fiber, effect) };
+        Resumed { fiber, slot }
     }
     // SAFETY: as the caller says.
     unsafe {
-        match arch::resume(fiber, effect) {
-            Some(slot) => slot,
-            None => by_c(fiber, effect),
+        if is_ordinary.get() {
+            if let Some(resumed) = arch::resume(fiber) {
+                return resumed;
+            }
         }
+        let resumed = by_c(fiber, effect);
+        is_ordinary.set(arch::is_ordinary(fiber, effect));
+        resumed
     }
 }

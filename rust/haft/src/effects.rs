@@ -14,13 +14,13 @@
 //! ```
 //!
 //! A computation that has ended suspends its fiber a last time, with a word that is no slot: the
-//! fiber runs the next computation of its thread then.
+//! fiber is idle then, and runs the next computation of its thread.
 
 use crate::wait::{drop_quietly, must_unwind};
 use haft_sys as sys;
 use haft_sys::hot::Found;
 use std::any::{Any, TypeId, type_name};
-use std::cell::{Cell, RefCell, UnsafeCell};
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::{CString, c_void};
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
@@ -99,8 +99,6 @@ impl fmt::Debug for Discontinued {
 type Payload = Box<dyn Any + Send>;
 
 enum Answer<T> {
-    /// There is none yet.
-    Awaited,
     Value(T),
     Raise(Payload),
 }
@@ -108,7 +106,8 @@ enum Answer<T> {
 struct Slot<E: Effect> {
     /// Taken by the handler, once.
     effect: ManuallyDrop<E>,
-    answer: Answer<E::Output>,
+    /// Written by the handler before the performer goes on.
+    answer: MaybeUninit<Answer<E::Output>>,
 }
 
 // ---- Descriptors ----
@@ -182,10 +181,11 @@ unsafe fn answer<E: Effect>(payload: *mut c_void, clause: impl FnOnce(E) -> E::O
     let slot = unsafe { &mut *payload.cast::<Slot<E>>() };
     // SAFETY: as above.
     let effect = unsafe { ManuallyDrop::take(&mut slot.effect) };
-    slot.answer = match catch_unwind(AssertUnwindSafe(|| clause(effect))) {
-        Ok(value) => Answer::Value(value),
-        Err(payload) => Answer::Raise(payload),
-    };
+    slot.answer
+        .write(match catch_unwind(AssertUnwindSafe(|| clause(effect))) {
+            Ok(value) => Answer::Value(value),
+            Err(payload) => Answer::Raise(payload),
+        });
 }
 
 /// Where nobody handles the effect.
@@ -248,10 +248,25 @@ fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
 /// ```
 #[inline(always)]
 pub fn perform<E: Effect>(effect: E) -> E::Output {
+    // SAFETY: the descriptor is one of the library's.
+    perform_by(effect, |made| unsafe { sys::hot::find(made) })
+}
+
+/// As [`perform`], by code that has been on this fiber: see [`sys::hot::find_on`].
+#[inline(always)]
+pub(crate) fn perform_on<E: Effect>(fiber: usize, effect: E) -> E::Output {
+    // SAFETY: as above.
+    perform_by(effect, |made| unsafe { sys::hot::find_on(fiber, made) })
+}
+
+#[inline(always)]
+fn perform_by<E: Effect>(
+    effect: E,
+    find: impl FnOnce(*mut sys::haft_rust_effect_t) -> Found,
+) -> E::Output {
     let made = descriptor::<E>();
-    // SAFETY: the descriptor is one of the library's. A panic of the clause passes no frame of C,
-    // and drops what was found.
-    let found = unsafe { sys::hot::find(made) };
+    // (A panic of the clause passes no frame of C, and drops what was found.)
+    let found = find(made);
     if let Found::InPlace(found) = found {
         // SAFETY: the state is that of `handle`, whose frame is around this one.
         let handler = unsafe { &*found.state.cast::<InPlace<'_, E>>() };
@@ -259,37 +274,54 @@ pub fn perform<E: Effect>(effect: E) -> E::Output {
     }
     let slot = UnsafeCell::new(Slot {
         effect: ManuallyDrop::new(effect),
-        answer: Answer::Awaited,
+        answer: MaybeUninit::uninit(),
     });
     // SAFETY: the slot lies in this frame until the call returns, and the handler of this effect's
     // descriptor knows its type. Nothing is unwound through C.
     unsafe { sys::hot::perform(found, made, slot.get().cast()) };
-    match slot.into_inner().answer {
+    // SAFETY: whoever lets a performer go on has answered it: `answer`, or `Fiber::resume`.
+    match unsafe { slot.into_inner().answer.assume_init() } {
         Answer::Value(value) => value,
-        other => not_answered(other),
+        Answer::Raise(payload) => raise(payload),
     }
 }
 
 #[cold]
-fn not_answered<T>(answer: Answer<T>) -> T {
-    match answer {
-        Answer::Raise(payload) => resume_unwind(payload),
-        _ => unreachable!("a computation is resumed with an answer"),
-    }
+fn raise(payload: Payload) -> ! {
+    resume_unwind(payload)
 }
 
 // ---- Handling in place ----
 
 /// A clause that runs on the performer's stack, outside of its own handler.
 struct InPlace<'a, E: Effect> {
-    clause: RefCell<&'a mut dyn FnMut(E) -> E::Output>,
+    /// Called with the closure.
+    call: unsafe fn(*mut (), E) -> E::Output,
+    clause: *mut (),
+    lent: PhantomData<&'a mut ()>,
 }
 
-impl<E: Effect> InPlace<'_, E> {
-    #[inline]
+impl<'a, E: Effect> InPlace<'a, E> {
+    fn new<C: FnMut(E) -> E::Output>(clause: &'a mut C) -> Self {
+        unsafe fn call<E: Effect, C: FnMut(E) -> E::Output>(
+            clause: *mut (),
+            effect: E,
+        ) -> E::Output {
+            // SAFETY: as `answer` says.
+            unsafe { (*clause.cast::<C>())(effect) }
+        }
+        InPlace {
+            call: call::<E, C>,
+            clause: ptr::from_mut(clause).cast(),
+            lent: PhantomData,
+        }
+    }
+
+    #[inline(always)]
     fn answer(&self, effect: E) -> E::Output {
-        // (The clause is outside of its handler, so it does not come here from inside.)
-        (self.clause.borrow_mut())(effect)
+        // SAFETY: the closure is lent for as long as this lives. It does not run already: while it
+        // does its handler is out of reach, and the code inside of the handler waits for it.
+        unsafe { (self.call)(self.clause, effect) }
     }
 }
 
@@ -335,9 +367,7 @@ pub fn handle<E: Effect, R>(mut clause: impl FnMut(E) -> E::Output, body: impl F
     fn body_of<F: FnOnce() -> R, R>(_: &Body<F, R>) -> sys::haft_body_t {
         Body::<F, R>::enter
     }
-    let state: InPlace<'_, E> = InPlace {
-        clause: RefCell::new(&mut clause),
-    };
+    let state = InPlace::<E>::new(&mut clause);
     let mut body = Body {
         function: Some(body),
         outcome: None,
@@ -361,29 +391,47 @@ pub fn handle<E: Effect, R>(mut clause: impl FnMut(E) -> E::Output, body: impl F
 
 // ---- Fibers, and what is on them ----
 
-/// Where a computation lies until it begins; and the fiber on which it runs. A fiber whose
-/// computation has ended, or has never begun, takes a further one of its thread.
+/// Where a computation lies until it begins, and its outcome when it has ended; and the fiber on
+/// which it runs. A fiber whose computation has ended, or has never begun, takes a further one of its
+/// thread.
 #[repr(C)]
 struct Room {
-    body: UnsafeCell<MaybeUninit<[u128; 8]>>,
-    /// What the fiber does when it is resumed: none to end.
-    job: Cell<Option<unsafe fn(*const Room)>>,
+    content: UnsafeCell<MaybeUninit<[u128; 8]>>,
+    /// What the fiber does when it is resumed: none to end. Then it suspends itself by `effect`.
+    job: Cell<Option<unsafe fn(&Room)>>,
+    effect: Cell<*mut sys::haft_rust_effect_t>,
     fiber: Cell<*mut sys::haft_fiber_t>,
-    /// Another fiber that has nothing to do.
-    next: Cell<*const Room>,
+    /// Another one whose fiber is idle.
+    next: Cell<Place>,
+}
+
+/// A room with its fiber: to take both is not to wait for one when the other is read. Both are null
+/// where there is none.
+#[derive(Clone, Copy)]
+struct Place {
+    room: *const Room,
+    fiber: *mut sys::haft_fiber_t,
+}
+
+impl Place {
+    const NONE: Place = Place {
+        room: ptr::null(),
+        fiber: ptr::null_mut(),
+    };
 }
 
 impl Room {
     /// # Panics
     /// If there is no memory for a stack.
     #[cold]
-    fn make() -> *const Room {
+    fn make() -> Place {
         check_thread();
         let room = Box::into_raw(Box::new(Room {
-            body: UnsafeCell::new(MaybeUninit::uninit()),
+            content: UnsafeCell::new(MaybeUninit::uninit()),
             job: Cell::new(None),
+            effect: Cell::new(ptr::null_mut()),
             fiber: Cell::new(ptr::null_mut()),
-            next: Cell::new(ptr::null()),
+            next: Cell::new(Place::NONE),
         }));
         // SAFETY: the room lives as long as the fiber, and the function lets no panic out.
         let fiber = unsafe { sys::haft_rust_fiber_new(0, work, room.cast()) };
@@ -394,12 +442,12 @@ impl Room {
             drop(unsafe { Box::from_raw(room) });
             panic!("no memory for the stack of a computation");
         }
-        room
+        Place { room, fiber }
     }
 
     /// Puts the value, or its box if it is large, where [`Room::take`] finds it.
     fn put<T>(&self, value: T) {
-        let place = self.body.get();
+        let place = self.content.get();
         // SAFETY: the place is large enough, aligned, and nobody else's.
         unsafe {
             if fits::<T>() {
@@ -413,7 +461,7 @@ impl Room {
     /// # Safety
     /// A value of this type was put there, and was not taken.
     unsafe fn take<T>(&self) -> T {
-        let place = self.body.get();
+        let place = self.content.get();
         // SAFETY: the caller says so.
         unsafe {
             if fits::<T>() {
@@ -449,20 +497,29 @@ impl Effect for Nothing {
     type Output = ();
 }
 
+/// In place of a slot: the computation has ended, and its outcome is in the room.
+const ENDED: *mut c_void = ptr::without_provenance_mut(1);
+
 /// The function of all fibers.
 unsafe extern "C" fn work(argument: *mut c_void) -> *mut c_void {
-    let room: *const Room = argument.cast();
-    // SAFETY: the room lives as long as the fiber; whoever resumes the fiber has given it a job.
-    while let Some(job) = unsafe { &*room }.job.take() {
-        // SAFETY: as above.
-        unsafe { job(room) };
+    // SAFETY: the room lives as long as the fiber.
+    let room = unsafe { &*argument.cast::<Room>() };
+    while let Some(job) = room.job.get() {
+        let effect = room.effect.get();
+        // SAFETY: whoever resumes the fiber has given it a job, and handles this effect; no handler
+        // is further in.
+        unsafe {
+            job(room);
+            let found = sys::hot::find_on(room.fiber.get().addr(), effect);
+            sys::hot::perform(found, effect, ENDED);
+        }
     }
     ptr::null_mut()
 }
 
 /// Fibers of this thread that have nothing to do.
 struct Idle {
-    first: Cell<*const Room>,
+    first: Cell<Place>,
     count: Cell<usize>,
 }
 
@@ -470,35 +527,35 @@ impl Idle {
     /// Their stacks keep the memory that they have used.
     const MOST: usize = 16;
 
-    fn take(&self) -> Option<*const Room> {
-        let room = self.first.get();
-        if room.is_null() {
+    fn take(&self) -> Option<Place> {
+        let place = self.first.get();
+        if place.room.is_null() {
             return None;
         }
         // SAFETY: those in the list are there.
-        self.first.set(unsafe { &*room }.next.get());
+        self.first.set(unsafe { &*place.room }.next.get());
         self.count.set(self.count.get() - 1);
-        Some(room)
+        Some(place)
     }
 
     /// # Safety
     /// As for [`Room::end`].
-    unsafe fn give(&self, room: *const Room) {
+    unsafe fn give(&self, place: Place) {
         if self.count.get() == Self::MOST {
             // SAFETY: as the caller says.
-            return unsafe { Room::end(room) };
+            return unsafe { Room::end(place.room) };
         }
         // SAFETY: the room is there.
-        unsafe { &*room }.next.set(self.first.replace(room));
+        unsafe { &*place.room }.next.set(self.first.replace(place));
         self.count.set(self.count.get() + 1);
     }
 }
 
 impl Drop for Idle {
     fn drop(&mut self) {
-        while let Some(room) = self.take() {
+        while let Some(place) = self.take() {
             // SAFETY: those in the list wait in `work`, and are nobody's.
-            unsafe { Room::end(room) };
+            unsafe { Room::end(place.room) };
         }
     }
 }
@@ -506,7 +563,7 @@ impl Drop for Idle {
 thread_local! {
     static IDLE: Idle = const {
         Idle {
-            first: Cell::new(ptr::null()),
+            first: Cell::new(Place::NONE),
             count: Cell::new(0),
         }
     };
@@ -534,40 +591,33 @@ fn check_thread() {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     New,
-    Suspended,
-    Running,
+    /// It waits if it has a slot, else it runs.
+    Begun,
     Finished,
 }
 
 /// A computation. Dropped, it unwinds what it does; forgotten, it leaks, with its fiber.
 struct Fiber<E: Effect, R> {
     room: *const Room,
+    /// That of the room. Each switch gives it anew: see [`sys::hot::Resumed`].
+    fiber: Cell<*mut sys::haft_fiber_t>,
     effect: *mut sys::haft_rust_effect_t,
-    /// In which it waits.
+    /// In which it waits, or null.
     slot: Cell<*mut Slot<E>>,
     state: Cell<State>,
+    /// See [`sys::hot::resume`].
+    is_ordinary: Cell<bool>,
     /// Drops the body, which has not begun.
     discard: unsafe fn(&Room),
     returns: PhantomData<fn() -> R>,
 }
 
-/// In the word with which a fiber is suspended: a computation has ended, and this is the address of
-/// its outcome.
-const ENDED: usize = 1;
-
 /// # Safety
 /// The room has a body of this type.
-unsafe fn run_body<E: Effect, F: FnOnce() -> R, R>(room: *const Room) {
-    // SAFETY: the room lives as long as the fiber; and as the caller says.
-    let body = unsafe { (*room).take::<F>() };
-    // Taken by `Fiber::go_on` on the other side of the switch.
-    let mut outcome = ManuallyDrop::new(catch_unwind(AssertUnwindSafe(body)));
-    let word = ptr::from_mut(&mut outcome).wrapping_byte_add(ENDED);
-    // SAFETY: the fiber has been resumed to handle this effect, and no handler is further in.
-    unsafe {
-        let made = descriptor::<E>();
-        sys::hot::perform(sys::hot::find(made), made, word.cast());
-    }
+unsafe fn run_body<F: FnOnce() -> R, R>(room: &Room) {
+    // SAFETY: as the caller says.
+    let body = unsafe { room.take::<F>() };
+    room.put(catch_unwind(AssertUnwindSafe(body)));
 }
 
 impl<E: Effect, R> Fiber<E, R> {
@@ -580,16 +630,20 @@ impl<E: Effect, R> Fiber<E, R> {
     #[inline]
     unsafe fn new<F: FnOnce() -> R>(body: F) -> Self {
         let idle = IDLE.try_with(Idle::take).ok().flatten();
-        let room = idle.unwrap_or_else(Room::make);
+        let Place { room, fiber } = idle.unwrap_or_else(Room::make);
         // SAFETY: a room lives as long as its fiber.
         let given = unsafe { &*room };
+        let effect = descriptor::<E>();
         given.put(body);
-        given.job.set(Some(run_body::<E, F, R>));
+        given.job.set(Some(run_body::<F, R>));
+        given.effect.set(effect);
         Fiber {
             room,
-            effect: descriptor::<E>(),
+            fiber: Cell::new(fiber),
+            effect,
             slot: Cell::new(ptr::null_mut()),
             state: Cell::new(State::New),
+            is_ordinary: Cell::new(false),
             // SAFETY: the room has such a body.
             discard: |room| drop(unsafe { room.take::<F>() }),
             returns: PhantomData,
@@ -603,22 +657,34 @@ impl<E: Effect, R> Fiber<E, R> {
         if self.state.get() != State::New {
             self.refuse("started");
         }
-        // SAFETY: it has not begun.
-        unsafe { self.go_on() }
+        self.state.set(State::Begun);
+        // SAFETY: the fiber is new, or waits for something to do; as for `resume`.
+        unsafe {
+            let (fiber, effect) = (self.fiber.get(), self.effect);
+            self.arrive(sys::hot::start(fiber, effect, &self.is_ordinary))
+        }
     }
 
     /// # Panics
     /// If it does not wait, or the body panics.
     #[inline(always)]
     fn resume(&self, answer: Answer<E::Output>) -> Step<E, R> {
-        if self.state.get() != State::Suspended {
+        let slot = self.slot.replace(ptr::null_mut());
+        if slot.is_null() {
             self.refuse("resumed");
         }
-        // SAFETY: the fiber waits in the perform in whose frame the slot lies.
+        // SAFETY: the fiber waits in the perform in whose frame the slot lies; on this thread, since
+        // it is not `Send`. What it runs lets no panic out.
         unsafe {
-            (&raw mut (*self.slot.get()).answer).write(answer);
-            self.go_on()
+            (*slot).answer.write(answer);
+            let (fiber, effect) = (self.fiber.get(), self.effect);
+            self.arrive(sys::hot::resume(fiber, effect, &self.is_ordinary))
         }
+    }
+
+    #[inline]
+    fn waits(&self) -> bool {
+        !self.slot.get().is_null()
     }
 
     #[cold]
@@ -627,52 +693,57 @@ impl<E: Effect, R> Fiber<E, R> {
             "a computation is {what} that {}",
             match self.state.get() {
                 State::New => "has not begun",
-                State::Suspended => "has begun",
-                State::Running => "runs",
+                State::Begun if self.waits() => "has begun",
+                State::Begun => "runs",
                 State::Finished => "has ended",
             }
         )
     }
 
     /// # Safety
-    /// It has not begun, or it has an answer.
+    /// It has just been resumed.
     #[inline(always)]
-    unsafe fn go_on(&self) -> Step<E, R> {
-        self.state.set(State::Running);
-        // SAFETY: the fiber is suspended, on this thread, since it is not `Send`. What it runs lets
-        // no panic out.
-        let word = unsafe { sys::hot::resume((*self.room).fiber.get(), self.effect) };
-        if word.addr() & ENDED == 0 {
-            self.state.set(State::Suspended);
-            self.slot.set(word.cast());
+    unsafe fn arrive(&self, resumed: sys::hot::Resumed) -> Step<E, R> {
+        self.fiber.set(resumed.fiber);
+        if resumed.slot != ENDED {
+            let slot: *mut Slot<E> = resumed.slot.cast();
+            self.slot.set(slot);
             // SAFETY: the fiber waits in a perform of the effect that it is resumed to handle.
-            return Step::Performed(unsafe { ManuallyDrop::take(&mut (*self.slot.get()).effect) });
+            return Step::Performed(unsafe { ManuallyDrop::take(&mut (*slot).effect) });
         }
+        // SAFETY: `run_body` has put the outcome there.
+        let outcome = unsafe { (*self.room).take::<thread::Result<R>>() };
         self.state.set(State::Finished);
-        let outcome: *mut thread::Result<R> = word.wrapping_byte_sub(ENDED).cast();
-        // SAFETY: the fiber waits in `run_body`, in whose frame the outcome lies.
-        match unsafe { outcome.read() } {
+        self.give_room();
+        match outcome {
             Ok(result) => Step::Returned(result),
             Err(payload) => resume_unwind(payload),
         }
     }
 
-    /// Unwinds what the fiber does, until it has ended.
+    /// The computation has ended, or never begins.
     #[inline]
+    fn give_room(&self) {
+        // SAFETY: the fiber waits in `work` for something to do, or is new; this has it no more.
+        unsafe {
+            let (room, fiber) = (self.room, self.fiber.get());
+            let gave = IDLE.try_with(|idle| idle.give(Place { room, fiber }));
+            if gave.is_err() {
+                Room::end(self.room);
+            }
+        }
+    }
+
+    /// Unwinds what the fiber does, until it has ended.
+    #[cold]
     fn end(&self) {
         if self.state.get() == State::New {
             self.state.set(State::Finished);
             // SAFETY: the body has not begun, and does not begin any more.
             unsafe { (self.discard)(&*self.room) };
+            self.give_room();
         }
-        if self.state.get() == State::Suspended {
-            self.unwind();
-        }
-    }
-
-    #[cold]
-    fn unwind(&self) {
-        while self.state.get() == State::Suspended {
+        while self.waits() {
             let raise = Answer::Raise(Box::new(Discontinued(())));
             // What ends the body is nobody's any more; a panic has been reported by the panic hook.
             // If the body performs the effect again while it is unwound, that raises, too.
@@ -683,19 +754,12 @@ impl<E: Effect, R> Fiber<E, R> {
     }
 }
 
+/// (A computation that drops itself, while it runs, is leaked.)
 impl<E: Effect, R> Drop for Fiber<E, R> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        self.end();
-        if self.state.get() == State::Running {
-            return; // A computation drops itself: it is leaked.
-        }
-        // SAFETY: the computation has ended, so the fiber waits for another one, or is new.
-        unsafe {
-            let gave = IDLE.try_with(|idle| idle.give(self.room));
-            if gave.is_err() {
-                Room::end(self.room);
-            }
+        if self.state.get() != State::Finished {
+            self.end();
         }
     }
 }
@@ -853,9 +917,9 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     #[inline(always)]
     pub(crate) fn step(&mut self, answer: E::Output) -> Option<Step<E, R>> {
         match self.fiber.state.get() {
-            State::Suspended => Some(self.resume(answer)),
+            State::New => Some(self.start()),
+            State::Begun => Some(self.resume(answer)),
             State::Finished => None,
-            _ => Some(self.start()),
         }
     }
 
@@ -876,8 +940,9 @@ impl<E: Effect, R: 'static> Computation<E, R> {
 }
 
 impl<E: Effect, R> Drop for Computation<E, R> {
+    #[inline(always)]
     fn drop(&mut self) {
-        if self.fiber.state.get() == State::Suspended && thread_ends() {
+        if self.fiber.waits() && thread_ends() {
             return; // It is leaked.
         }
         // SAFETY: the field is not used after this.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Generators: iterators that are written as functions.
 
-use crate::effects::{Computation, Effect, Step, perform};
+use crate::effects::{Computation, Effect, Step, perform_on};
+use haft_sys::hot::current_fiber;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -14,7 +15,11 @@ impl<T: 'static> Effect for Give<T> {
 
 /// By which the function of a [`Generator`] hands out its elements, also from functions that it
 /// calls.
-pub struct Yielder<T>(PhantomData<fn(T)>);
+pub struct Yielder<T> {
+    /// The generator's: mostly the one that `give` suspends.
+    fiber: usize,
+    elements: PhantomData<fn(T)>,
+}
 
 impl<T: 'static> Yielder<T> {
     /// Hands an element to whoever iterates, and goes on when the next is wanted. It may be called
@@ -33,7 +38,7 @@ impl<T: 'static> Yielder<T> {
     /// ```
     #[inline(always)]
     pub fn give(self, element: T) {
-        perform(Give(element));
+        perform_on(self.fiber, Give(element));
     }
 }
 impl<T> Clone for Yielder<T> {
@@ -88,7 +93,12 @@ impl<T: 'static> Generator<T> {
     /// ```
     pub fn new(body: impl FnOnce(Yielder<T>) + 'static) -> Self {
         Generator {
-            computation: Computation::new(|| body(Yielder(PhantomData))),
+            computation: Computation::new(|| {
+                body(Yielder {
+                    fiber: current_fiber(),
+                    elements: PhantomData,
+                })
+            }),
         }
     }
 }

@@ -541,3 +541,65 @@ fn a_clause_in_place_suspends_what_is_around_its_performer() {
     assert!(matches!(outer.resume(100), Step::Performed(Ask(20))));
     assert!(matches!(outer.resume(200), Step::Returned(302)));
 }
+
+#[test]
+fn a_yielder_gives_to_the_innermost_generator_of_its_type_whichever_it_came_from() {
+    let kept: Rc<Cell<Option<Yielder<u32>>>> = Rc::default();
+    let keep = Rc::clone(&kept);
+    let first = Generator::new(move |out| {
+        keep.set(Some(out));
+        out.give(1);
+        let inner = Generator::new(move |own| {
+            own.give(2);
+            out.give(3);
+        });
+        inner.for_each(|n| out.give(n * 10));
+    });
+    assert_eq!(first.collect::<Vec<_>>(), [1, 20, 30]);
+    // Its generator has ended, and others run on the same fiber.
+    let old = kept.get().expect("it was kept");
+    let second = Generator::new(move |out| (0..3).for_each(|n| [out, old][n % 2].give(n as u32)));
+    assert_eq!(second.collect::<Vec<_>>(), [0, 1, 2]);
+    let mut texts = Generator::new(move |out| {
+        out.give("text");
+        old.give(4);
+    });
+    assert_eq!(texts.next(), Some("text"));
+    assert!(catch_unwind(AssertUnwindSafe(|| texts.next())).is_err());
+    assert!(catch_unwind(|| old.give(5)).is_err());
+}
+
+#[test]
+fn a_clause_in_place_gives_what_its_performer_on_a_further_fiber_has_asked_for() {
+    // The clause runs on the stack of the inner computation, with the scope of the generator.
+    let numbers = Generator::new(|out| {
+        let asks = || {
+            let mut inner =
+                Computation::<Choose, u32>::new(|| (1..4).map(|n| perform(Ask(n))).sum());
+            assert!(matches!(inner.start(), Step::Returned(60)));
+        };
+        out.give(0);
+        let clause = |Ask(n)| {
+            out.give(n);
+            n * 10
+        };
+        handle(clause, asks);
+        out.give(4);
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_computation_returns_what_is_of_any_size() {
+    #[repr(align(64))]
+    struct Aligned(u8);
+    for round in 0..3 {
+        let mut large = Computation::<Ask, [u32; 100]>::new(move || [perform(Ask(round)); 100]);
+        assert!(matches!(large.start(), Step::Performed(Ask(n)) if n == round));
+        assert!(matches!(large.resume(round + 1), Step::Returned(all) if all == [round + 1; 100]));
+        let mut aligned = Computation::<Ask, Aligned>::new(move || Aligned(round as u8));
+        assert!(matches!(aligned.start(), Step::Returned(Aligned(n)) if u32::from(n) == round));
+        let mut nothing = Computation::<Ask, ()>::new(|| ());
+        assert!(matches!(nothing.start(), Step::Returned(())));
+    }
+}

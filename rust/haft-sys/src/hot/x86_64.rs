@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The hot paths on x86-64: `haft/inner/switch_x86_64.h` and `haft/inner/hot.h`, with the same names.
 
-use super::{Found, InPlace};
+use super::{Found, InPlace, Resumed};
 use crate::{haft_fiber_t, haft_rust_effect_t};
 use core::arch::asm;
 use core::ffi::c_void;
@@ -90,7 +90,6 @@ at! {
     Context.base = 24
     Context.gate_or_room = 36
     Fiber.owner = 40
-    Fiber.awaits = 48
     Fiber.top = 56
     Fiber.resumer = 64
     Fiber.scope = 104
@@ -110,24 +109,8 @@ const GATE_CLOSED: u32 = 0;
 const GATE_OPEN: u32 = 1;
 const ROOM_LOOK: u32 = 1;
 const CLAUSE_MARK: usize = 1;
-const AWAITS_NOTHING: usize = 1;
 
-#[repr(C)]
-struct Request {
-    effect: *mut c_void,
-    payload: *mut c_void,
-}
-
-unsafe extern "C-unwind" {
-    fn hafti_woken(word: *mut c_void, wake: usize) -> *mut c_void;
-}
 unsafe extern "C" {
-    fn hafti_arrived(
-        fiber: *mut haft_fiber_t,
-        effect: *mut c_void,
-        payload: *mut c_void,
-    ) -> Request;
-    fn hafti_look_at_stack(fiber: *mut haft_fiber_t);
     fn hafti_in_place_moved(performer: *mut Scope, outer: *const Scope);
 }
 
@@ -202,27 +185,24 @@ unsafe fn fiber_of(scope: *mut Scope) -> *mut Fiber {
 
 #[inline(always)]
 fn is_on(fiber: *const Fiber) -> bool {
-    let sp: usize;
+    let mut distance = fiber as usize;
     // SAFETY: reads a register; and the header of a fiber that runs.
     unsafe {
-        asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags));
-        (fiber as usize).wrapping_sub(sp) <= (*fiber).resumer.gate_or_room as usize
+        asm!("sub {}, rsp", inout(reg) distance, options(nomem, nostack));
+        distance <= (*fiber).resumer.gate_or_room as usize
     }
 }
 
 // ---- The switch ----
 
-struct Words {
-    first: *mut c_void,
-    second: usize,
-    special: bool,
-}
-
-/// Stores what runs at `$from` bytes into the fiber, and continues with the context at `$to`.
+/// Stores what runs at `$from` bytes into the fiber, and continues with the context at `$to`. Its value
+/// is the fiber, which is the same on both sides.
+///
+/// Words that come back may be special in C, which the carry says: a fiber is told to unwind or to
+/// call something, or it has ended. Nobody tells a fiber of Rust so, and its last resume is C's.
 macro_rules! switch {
-    ($from:literal, $to:literal, $fiber:expr, $first:expr, $second:expr) => {{
-        let (first, second): (*mut c_void, usize);
-        let special: u32;
+    ($from:literal, $to:literal, $fiber:expr, $($words:tt)*) => {{
+        let fiber: *mut Fiber;
         asm!(
             "lea r8, [rip + 2f]",
             concat!("mov qword ptr [rdi + ", $from, "], rbp"),
@@ -234,17 +214,14 @@ macro_rules! switch {
             concat!("mov rbx, qword ptr [rdi + ", $to, " + 24]"),
             "clc", // the words are not special
             concat!("jmp qword ptr [rdi + ", $to, " + 8]"),
-            "2:",
-            "setc sil",
-            "movzx esi, sil",
-            inout("rdi") $fiber => _,
-            inout("rax") $first => first,
-            inout("rdx") $second => second,
-            out("rsi") special,
+            "3: ud2",
+            "2: jc 3b",
+            inout("rdi") $fiber => fiber,
+            $($words)*
             out("r12") _, out("r13") _, out("r14") _, out("r15") _,
             clobber_abi("sysv64"),
         );
-        Words { first, second, special: special != 0 }
+        fiber
     }};
 }
 
@@ -257,26 +234,41 @@ pub(super) struct Reach {
     serial: u64,
 }
 
-/// The current scope is that of a fiber, on whose stack the code runs.
-pub struct Suspending(Here);
+/// The current scope is that of the fiber, on whose stack the code runs.
+pub struct Suspending {
+    here: Here,
+    fiber: *mut Fiber,
+}
+
+/// The effect's entry in the cache of the scope, and its key.
+///
+/// # Safety
+/// The scope is in the chain of this thread, and the shim has made the effect.
+#[inline(always)]
+unsafe fn entry_in(scope: *mut Scope, made: *const RustEffect) -> (*mut Entry, usize) {
+    // SAFETY: the effect has a place in the cache of all scopes.
+    unsafe {
+        let entry = scope.byte_add((*made).entry as usize).cast::<Entry>();
+        (entry, (&raw const (*entry).key).read_volatile())
+    }
+}
 
 #[inline(always)]
 pub(super) unsafe fn find(effect: *mut haft_rust_effect_t) -> Found {
-    // SAFETY: the shim has made the effect, with a place in the cache of all scopes, and the chain
-    // of scopes is that of this thread.
+    // SAFETY: the shim has made the effect, and the chain of scopes is that of this thread.
     unsafe {
         let made = effect.cast::<RustEffect>();
         let here = Here::now();
         let current = here.current;
-        let entry = current.byte_add((*made).entry as usize).cast::<Entry>();
-        let key = (&raw const (*entry).key).read_volatile();
+        let (entry, key) = entry_in(current, made);
         if key == effect as usize {
             // Only fibers have this set. (It is not of interest what else the entry has.)
+            let fiber = fiber_of(current);
             if (*current).handles == &raw const (*made).request
-                && is_on(fiber_of(current))
+                && is_on(fiber)
                 && !here.has_exceptions()
             {
-                return Found::Request(Suspending(here));
+                return Found::Request(Suspending { here, fiber });
             }
         } else if key == effect as usize + CLAUSE_MARK {
             let with = (&raw const (*entry).with).read_volatile();
@@ -300,6 +292,30 @@ pub(super) unsafe fn find(effect: *mut haft_rust_effect_t) -> Found {
     }
 }
 
+/// As `find`, if the effect is handled by whoever has resumed this fiber: then the performer knows the
+/// fiber, which is there sooner than what the thread has. `fiber` is an address, maybe of nothing.
+#[inline(always)]
+pub(super) unsafe fn find_on(fiber: usize, effect: *mut haft_rust_effect_t) -> Found {
+    // SAFETY: as in `find`. The fiber is looked at only if its scope is the current one.
+    unsafe {
+        let made = effect.cast::<RustEffect>();
+        let here = Here::now();
+        let fiber = core::ptr::with_exposed_provenance_mut::<Fiber>(fiber);
+        let scope = fiber
+            .wrapping_byte_add(offset_of!(Fiber, scope))
+            .cast::<Scope>();
+        if here.current == scope
+            && entry_in(scope, made).1 == effect as usize
+            && (*scope).handles == &raw const (*made).request
+            && is_on(fiber)
+            && !here.has_exceptions()
+        {
+            return Found::Request(Suspending { here, fiber });
+        }
+        Found::Other
+    }
+}
+
 impl Drop for InPlace {
     #[inline(always)]
     fn drop(&mut self) {
@@ -318,58 +334,66 @@ impl Drop for InPlace {
 impl Suspending {
     #[inline(always)]
     pub(super) unsafe fn suspend(self, effect: *mut haft_rust_effect_t, slot: *mut c_void) {
-        let here = self.0;
-        // SAFETY: as `find` has found.
+        let Suspending { here, fiber } = self;
+        // SAFETY: as `find` or `find_on` has found.
         unsafe {
-            let fiber = fiber_of(here.current);
-            (*fiber).top = here.current;
-            (*fiber).awaits = effect as usize + AWAITS_NOTHING;
-            here.set_current((*here.current).outer);
-            let words = switch!("0", "64", fiber, slot, effect as usize);
-            if words.special {
-                hafti_woken(words.first, words.second);
-            }
+            let scope = &raw mut (*fiber).scope;
+            (*fiber).top = scope;
+            // (`awaits` has this effect already, since the first perform under a set is C's.)
+            here.set_current((*scope).outer);
+            switch!("0", "64", fiber, inout("rax") slot => _, inout("rdx") effect => _,);
         }
     }
 }
 
-/// It has returned.
-#[cold]
-unsafe fn arrived(fiber: *mut haft_fiber_t, words: Words) -> *mut c_void {
-    // SAFETY: as for `resume`, whose switch has come back so.
-    unsafe { hafti_arrived(fiber, words.second as *mut c_void, words.first) };
-    core::ptr::null_mut()
+/// The fiber of the current scope, which is that of a fiber.
+#[inline(always)]
+pub(super) fn current_fiber() -> usize {
+    // (Only an address.)
+    (Here::now().current as usize).wrapping_sub(offset_of!(Fiber, scope))
+}
+
+/// Whether nothing but exceptions, another resumer, or further fibers inside of it can keep the fiber
+/// from being resumed here; as long as it is resumed to handle this effect.
+#[inline(always)]
+pub(super) unsafe fn is_ordinary(
+    fiber: *const haft_fiber_t,
+    effect: *const haft_rust_effect_t,
+) -> bool {
+    // SAFETY: the caller has the fiber, which nobody else uses; the shim has made the effect.
+    unsafe {
+        let this = fiber.cast::<Fiber>();
+        (*this).context.gate_or_room == GATE_OPEN
+            && (*this).scope.handles == &raw const (*effect.cast::<RustEffect>()).request
+            && (*this).resumer.gate_or_room & ROOM_LOOK == 0
+    }
 }
 
 /// None: C has to do it.
+///
+/// # Safety
+/// As for `start`, and the fiber is ordinary.
 #[inline(always)]
-pub(super) unsafe fn resume(
-    fiber: *mut haft_fiber_t,
-    effect: *mut haft_rust_effect_t,
-) -> Option<*mut c_void> {
-    // SAFETY: the caller has the fiber, which nobody else uses; the shim has made the effect.
+pub(super) unsafe fn resume(fiber: *mut haft_fiber_t) -> Option<Resumed> {
+    // SAFETY: the caller has the fiber, which nobody else uses.
     unsafe {
-        let made = effect.cast::<RustEffect>();
         let this = fiber.cast::<Fiber>();
         let here = Here::now();
-        if (*this).owner != (*here.current).serial
-            || (*this).context.gate_or_room != GATE_OPEN
-            || (*this).scope.handles != &raw const (*made).request
-            || here.has_exceptions()
+        let scope = &raw mut (*this).scope;
+        if (*this).owner != (*here.current).serial || (*this).top != scope || here.has_exceptions()
         {
             return None;
         }
         (*this).context.gate_or_room = GATE_CLOSED;
-        here.set_current((*this).top);
-        let words = switch!("64", "0", this, core::ptr::null_mut::<c_void>(), 0usize);
-        if words.special {
-            return Some(arrived(fiber, words));
-        }
-        if (*this).resumer.gate_or_room & ROOM_LOOK != 0 {
-            hafti_look_at_stack(fiber);
-        }
+        here.set_current(scope);
+        let slot;
+        // (A perform of Rust finds its answer in its slot, and looks at no words.)
+        let this = switch!("64", "0", this, lateout("rax") slot, lateout("rdx") _,);
         (*this).context.gate_or_room = GATE_OPEN;
-        Some(words.first)
+        Some(Resumed {
+            fiber: this.cast(),
+            slot,
+        })
     }
 }
 
