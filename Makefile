@@ -29,6 +29,7 @@ bench:
 	@python3 bench/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
 	@python3 bench/io/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
 	@python3 bench/http/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"
+	@if command -v cargo >/dev/null; then python3 rust/bench/run.py --build "$(HAFT_BUILD_ROOT)/bench/bench"; fi
 
 # DESTDIR is honoured, and no package is fetched or installed for the build, as packagers expect.
 install:

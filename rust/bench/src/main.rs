@@ -1,160 +1,9 @@
 // SPDX-License-Identifier: MIT
-//! Fibers, effects and generators of Haft beside others', in turns: the processor time of an
-//! operation, medians of many rounds.
+//! `haft-bench [ROUNDS]`: each loop in turns with the others, so that what else the machine does
+//! meets all of them. Prints the median of the rounds: the processor time of an operation, in
+//! nanoseconds.
 
-use corosensei::Yielder as CoroYielder;
-use corosensei::stack::DefaultStack;
-use corosensei::{Coroutine, CoroutineResult};
-use genawaiter::rc::{Co, Gen};
-use haft::{Computation, Effect, Generator, Step, Yielder, handle, perform};
-use std::future::Future;
-use std::hint::black_box;
-use std::pin::Pin;
-use std::rc::Rc;
-
-struct Yield(usize);
-impl Effect for Yield {
-    type Output = usize;
-}
-
-fn switch_haft(count: usize) {
-    let mut fiber = Computation::<Yield, usize>::new(move || {
-        (0..count).fold(0, |sum, i| sum + perform(Yield(i)))
-    });
-    let mut step = fiber.start();
-    while let Step::Performed(Yield(value)) = step {
-        step = fiber.resume(value);
-    }
-}
-
-fn switch_corosensei(count: usize) {
-    let mut fiber =
-        Coroutine::new(move |yielder, _| (0..count).fold(0, |sum, i| sum + yielder.suspend(i)));
-    let mut step = fiber.resume(0);
-    while let CoroutineResult::Yield(value) = step {
-        step = fiber.resume(value);
-    }
-    black_box(step.as_return());
-}
-
-fn create_haft(count: usize) {
-    for i in 0..count {
-        let mut fiber = Computation::<Yield, usize>::new(move || black_box(i));
-        black_box(matches!(fiber.start(), Step::Returned(_)));
-    }
-}
-
-fn create_corosensei(count: usize) {
-    let mut stack = DefaultStack::new(64 * 1024).unwrap();
-    for i in 0..count {
-        let mut fiber: Coroutine<(), (), usize> =
-            Coroutine::with_stack(stack, move |_, ()| black_box(i));
-        black_box(fiber.resume(()).as_return());
-        stack = fiber.into_stack();
-    }
-}
-
-fn perform_in_place(count: usize) {
-    let clause = |Yield(value)| value + 1;
-    black_box(handle(clause, || {
-        (0..count).fold(0, |sum, i| sum + perform(Yield(i)))
-    }));
-}
-
-fn perform_in_c(count: usize) {
-    unsafe extern "C" {
-        fn bench_perform(count: usize) -> usize;
-    }
-    // SAFETY: an ordinary call.
-    black_box(unsafe { bench_perform(count) });
-}
-
-// ---- Generators over a tree ----
-
-enum Tree {
-    Leaf,
-    Node(Rc<Tree>, usize, Rc<Tree>),
-}
-
-/// With so many values at least.
-fn tree(count: usize) -> Rc<Tree> {
-    let mut tree = Rc::new(Tree::Leaf);
-    for depth in 0..usize::BITS - count.leading_zeros() {
-        tree = Rc::new(Tree::Node(Rc::clone(&tree), depth as usize, tree));
-    }
-    tree
-}
-
-fn tree_haft(count: usize) {
-    fn walk(tree: &Tree, out: Yielder<usize>) {
-        if let Tree::Node(left, value, right) = tree {
-            walk(left, out);
-            out.give(*value);
-            walk(right, out);
-        }
-    }
-    let tree = tree(count);
-    black_box(Generator::new(move |out| walk(&tree, out)).sum::<usize>());
-}
-
-fn tree_corosensei(count: usize) {
-    fn walk(tree: &Tree, out: &CoroYielder<(), usize>) {
-        if let Tree::Node(left, value, right) = tree {
-            walk(left, out);
-            out.suspend(*value);
-            walk(right, out);
-        }
-    }
-    let tree = tree(count);
-    let mut fiber = Coroutine::new(move |out, ()| walk(&tree, out));
-    let mut sum = 0;
-    while let CoroutineResult::Yield(value) = fiber.resume(()) {
-        sum += value;
-    }
-    black_box(sum);
-}
-
-fn tree_genawaiter(count: usize) {
-    type Walk<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
-    fn walk<'a>(tree: &'a Tree, out: &'a Co<usize>) -> Walk<'a> {
-        Box::pin(async move {
-            if let Tree::Node(left, value, right) = tree {
-                walk(left, out).await;
-                out.yield_(*value).await;
-                walk(right, out).await;
-            }
-        })
-    }
-    let tree = tree(count);
-    let generator = Gen::new(|out| async move { walk(&tree, &out).await });
-    black_box(generator.into_iter().sum::<usize>());
-}
-
-fn tree_by_hand(count: usize) {
-    struct Walk<'a>(Vec<&'a Tree>);
-    impl<'a> Walk<'a> {
-        fn descend(&mut self, mut tree: &'a Tree) {
-            while let Tree::Node(left, ..) = tree {
-                self.0.push(tree);
-                tree = left;
-            }
-        }
-    }
-    impl Iterator for Walk<'_> {
-        type Item = usize;
-        fn next(&mut self) -> Option<usize> {
-            let Tree::Node(_, value, right) = self.0.pop()? else {
-                return None;
-            };
-            self.descend(right);
-            Some(*value)
-        }
-    }
-    let tree = tree(count);
-    let mut walk = Walk(Vec::new());
-    walk.descend(&tree);
-    black_box(walk.sum::<usize>());
-}
+use haft_bench::{COUNT, ROWS};
 
 fn seconds() -> f64 {
     // SAFETY: the record is the call's until it returns.
@@ -167,34 +16,23 @@ fn seconds() -> f64 {
 }
 
 fn main() {
-    const ROUNDS: usize = 101;
-    const COUNT: usize = (1 << 17) - 1;
-    type Row = (&'static str, fn(usize));
-    let rows: [Row; 10] = [
-        ("suspend and resume, haft", switch_haft),
-        ("suspend and resume, corosensei", switch_corosensei),
-        ("create, run, drop, haft", create_haft),
-        (
-            "create, run, drop, corosensei, one stack",
-            create_corosensei,
-        ),
-        ("perform, handled in place, haft", perform_in_place),
-        ("perform, handled in place, haft in C", perform_in_c),
-        ("an element of a tree, haft", tree_haft),
-        ("an element of a tree, corosensei", tree_corosensei),
-        ("an element of a tree, genawaiter", tree_genawaiter),
-        ("an element of a tree, by hand", tree_by_hand),
-    ];
-    let mut times = rows.map(|_| Vec::new());
-    for _ in 0..ROUNDS {
-        for ((_, function), times) in rows.iter().zip(&mut times) {
+    let rounds = std::env::args()
+        .nth(1)
+        .map_or(101, |text| text.parse().expect("a number"));
+    let loops = || {
+        ROWS.iter()
+            .flat_map(|(row, loops)| loops.iter().map(move |(who, run)| (row, who, run)))
+    };
+    let mut times: Vec<Vec<f64>> = loops().map(|_| Vec::new()).collect();
+    for _ in 0..rounds {
+        for ((_, _, run), times) in loops().zip(&mut times) {
             let before = seconds();
-            function(COUNT);
+            run(COUNT);
             times.push((seconds() - before) * 1e9 / COUNT as f64);
         }
     }
-    for ((name, _), times) in rows.iter().zip(&mut times) {
+    for ((row, who, _), times) in loops().zip(&mut times) {
         times.sort_by(f64::total_cmp);
-        println!("{:8.2} ns  {name}", times[ROUNDS / 2]);
+        println!("{row}\t{who}\t{:.2}", times[times.len() / 2]);
     }
 }
