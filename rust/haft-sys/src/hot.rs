@@ -7,9 +7,8 @@
 //! with C's by `shim/declarations.c`. What is left out here, and why that is right:
 //!
 //! - A set of effects is compared by its address alone, since each effect of Rust has one set as a
-//!   request. That the cache of the scope has the effect without a mark says that the switch need
-//!   not be made out of line; and that C has suspended the fiber by this effect before, so that
-//!   `awaits` has it.
+//!   request. `requested`, or the cache of the scope, which has the effect without a mark, says that
+//!   the switch need not be made out of line.
 //! - A fiber is looked at when C has resumed it: whether its gate is open, its stack has a guard, and
 //!   what its resumer handles. Only C changes these. Whether exceptions are pending, who resumes, and
 //!   whether it was suspended with further fibers inside of it, is looked at each time.

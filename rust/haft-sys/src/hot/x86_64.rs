@@ -28,7 +28,10 @@ struct Handles {
 /// Of the shim: what an effect of Rust is in C.
 #[repr(C)]
 struct RustEffect {
-    effect: [u64; 11],
+    effect: [u64; 10],
+    /// Not 0: the effect was found to be a request, whose switch need not be made out of line.
+    requested: u32,
+    spare: u32,
     /// Of its entry in the cache of a scope.
     entry: u32,
     as_request: Clause,
@@ -90,6 +93,7 @@ at! {
     Context.base = 24
     Context.gate_or_room = 36
     Fiber.owner = 40
+    Fiber.awaits = 48
     Fiber.top = 56
     Fiber.resumer = 64
     Fiber.scope = 104
@@ -100,6 +104,7 @@ at! {
     Scope.cache = 48
     Entry.with = 8
     Entry.scope = 16
+    RustEffect.requested = 80
     RustEffect.entry = 88
     RustEffect.in_place = 120
     RustEffect.request = 144
@@ -109,6 +114,7 @@ const GATE_CLOSED: u32 = 0;
 const GATE_OPEN: u32 = 1;
 const ROOM_LOOK: u32 = 1;
 const CLAUSE_MARK: usize = 1;
+const AWAITS_NOTHING: usize = 1;
 
 unsafe extern "C" {
     fn hafti_in_place_moved(performer: *mut Scope, outer: *const Scope);
@@ -253,6 +259,23 @@ unsafe fn entry_in(scope: *mut Scope, made: *const RustEffect) -> (*mut Entry, u
     }
 }
 
+/// Whether the effect suspends the fiber of this scope, the current one, on whose stack the code runs.
+///
+/// # Safety
+/// As for `entry_in`.
+#[inline(always)]
+unsafe fn is_requested(here: Here, scope: *mut Scope, made: *mut RustEffect) -> bool {
+    // SAFETY: only fibers have this set, so the scope is that of a fiber when more is read.
+    unsafe {
+        let fiber = fiber_of(scope);
+        (*scope).handles == &raw const (*made).request
+            && ((*made).requested != 0 || entry_in(scope, made).1 == made as usize)
+            && (*fiber).awaits == made as usize + AWAITS_NOTHING
+            && is_on(fiber)
+            && !here.has_exceptions()
+    }
+}
+
 #[inline(always)]
 pub(super) unsafe fn find(effect: *mut haft_rust_effect_t) -> Found {
     // SAFETY: the shim has made the effect, and the chain of scopes is that of this thread.
@@ -260,17 +283,12 @@ pub(super) unsafe fn find(effect: *mut haft_rust_effect_t) -> Found {
         let made = effect.cast::<RustEffect>();
         let here = Here::now();
         let current = here.current;
-        let (entry, key) = entry_in(current, made);
-        if key == effect as usize {
-            // Only fibers have this set. (It is not of interest what else the entry has.)
+        if is_requested(here, current, made) {
             let fiber = fiber_of(current);
-            if (*current).handles == &raw const (*made).request
-                && is_on(fiber)
-                && !here.has_exceptions()
-            {
-                return Found::Request(Suspending { here, fiber });
-            }
-        } else if key == effect as usize + CLAUSE_MARK {
+            return Found::Request(Suspending { here, fiber });
+        }
+        let (entry, key) = entry_in(current, made);
+        if key == effect as usize + CLAUSE_MARK {
             let with = (&raw const (*entry).with).read_volatile();
             let scope = (&raw const (*entry).scope).read_volatile();
             // (A handler of a signal, of C, may have written the entry meanwhile.)
@@ -304,12 +322,7 @@ pub(super) unsafe fn find_on(fiber: usize, effect: *mut haft_rust_effect_t) -> F
         let scope = fiber
             .wrapping_byte_add(offset_of!(Fiber, scope))
             .cast::<Scope>();
-        if here.current == scope
-            && entry_in(scope, made).1 == effect as usize
-            && (*scope).handles == &raw const (*made).request
-            && is_on(fiber)
-            && !here.has_exceptions()
-        {
+        if here.current == scope && is_requested(here, scope, made) {
             return Found::Request(Suspending { here, fiber });
         }
         Found::Other
@@ -339,7 +352,7 @@ impl Suspending {
         unsafe {
             let scope = &raw mut (*fiber).scope;
             (*fiber).top = scope;
-            // (`awaits` has this effect already, since the first perform under a set is C's.)
+            // (`awaits` has this effect already: `is_requested`.)
             here.set_current((*scope).outer);
             switch!("0", "64", fiber, inout("rax") slot => _, inout("rdx") effect => _,);
         }
