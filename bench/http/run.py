@@ -357,7 +357,7 @@ def idle_table(idle):
     names = list(next(iter(idle.values())))
     rows = []
     for count, figures in idle.items():
-        ours = [values[0] for name, values in figures.items() if name.startswith("Haft") and values]
+        ours = [figures[name][0] for name in HAFT if figures.get(name)]
         go = figures.get("Go")
         measure = min(ours) if ours else None
         rows.append([f"{int(count):,} connections", *(IO.figure(figures.get(name)) for name in names),
