@@ -8,10 +8,11 @@ browser=$(command -v chromium || command -v chromium-browser || command -v googl
   exit 77
 }
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# (What Chromium has begun may still write there for a moment.)
+trap 'rm -rf "$work" 2>/dev/null || { sleep 1; rm -rf "$work"; }' EXIT
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$HAFT_SOURCE_DIR/http/tests python3 - "$browser" "$HAFT_BUILD_DIR/examples/http" \
   "$work" 2>"$work/log" <<'END' || { status=$?; cat "$work/log"; exit $status; }
-import atexit, base64, json, os, subprocess, sys, time
+import atexit, base64, json, os, signal, subprocess, sys, time
 
 from serving import start
 
@@ -28,8 +29,8 @@ class Browser:
         self.process = subprocess.Popen(
             ['bash', '-c', command, 'sh', browser, '--headless', '--no-sandbox', '--disable-gpu',
              '--remote-debugging-pipe', '--user-data-dir=' + work, 'about:blank'],
-            pass_fds=[their_input, their_output])
-        atexit.register(self.process.kill)
+            pass_fds=[their_input, their_output], start_new_session=True)
+        atexit.register(os.killpg, self.process.pid, signal.SIGKILL)
         os.close(their_input)
         os.close(their_output)
         self.answers = os.fdopen(self.input, 'rb')

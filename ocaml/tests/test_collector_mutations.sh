@@ -126,7 +126,7 @@ mutate 'the handler on an image' stacks.c \
   's/fiber->handler = Field(image, Wosize_val(image) - 1);//'
 mutate 'the links between traps' stacks.c \
   's/^        \*link = (uintnat)part->fiber - (uintnat)trap;/        *link = (uintnat)part->fiber - (uintnat)trap + 64;/'
-mutate 'the images further out' stacks.c 's/^            Field(inner, IMAGE_OUTER) = image;/            ;/'
+mutate 'the images further out' stacks.c 's/^            store(inner, IMAGE_OUTER, image);/            ;/'
 mutate 'the live slots of fibers further out' stacks.c 's/^        lives += groups;/        ;/'
 exit $failed
 # SPDX-License-Identifier: MIT
