@@ -158,6 +158,18 @@ function(haft_script_test name)
     "CXX=${CMAKE_CXX_COMPILER}")
 endfunction()
 
+# haft_floors_test(NAME FOLDER folder OBJECTS target): the folder's floors (tools/floors.txt) hold, by what is included
+# and by the symbols of the objects.
+function(haft_floors_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;OBJECTS" "")
+  find_program(HAFT_PYTHON python3)
+  if(HAFT_PYTHON)
+    set_property(DIRECTORY APPEND PROPERTY HAFT_DECLARED_TESTS ${name})
+    add_test(NAME ${name} COMMAND "${HAFT_PYTHON}" "${PROJECT_SOURCE_DIR}/tools/check_floors.py" ${arg_FOLDER}
+      "$<TARGET_OBJECTS:${arg_OBJECTS}>" COMMAND_EXPAND_LISTS)
+  endif()
+endfunction()
+
 # haft_tests_in_folder([LIBS target...]): every test_NAME.c, .cpp or .sh of this folder that no
 # haft_test or haft_script_test has named becomes a test with default properties.
 function(haft_tests_in_folder)

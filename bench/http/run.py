@@ -15,7 +15,6 @@ the system's, or the program that HAFT_NGINX names. One that is missing is left 
 processor; the load is on the first.
 """
 
-import argparse
 import importlib.util
 import json
 import os
@@ -475,21 +474,11 @@ def pages(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(), default=ROOT / "build" / "bench" / "bench")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", action="append", choices=WORKS)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--pages", action="store_true")
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
+    arguments = IO.arguments_of(__doc__, WORKS)
     kept = HERE / "results.json"
     results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     if arguments.check:
-        stale = [path.name for path, text in pages(results) if not path.exists() or path.read_text(encoding="utf-8") != text]
-        for name in stale:
-            print(f"{name} is not what results.json makes: bench/http/run.py --pages", file=sys.stderr)
-        return 1 if stale else 0
+        return IO.check_pages(pages(results), "bench/http/run.py")
     if not arguments.pages:
         quick, build = arguments.quick, arguments.build
         repeats, seconds = (1, 0.1) if quick else (arguments.repeats, 0.5)

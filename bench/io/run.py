@@ -494,27 +494,33 @@ def pages(results):
         yield path, marked(path.read_text(encoding="utf-8"), figures)
 
 
-def check_pages(results):
-    stale = [path for path, text in pages(results) if path.read_text(encoding="utf-8") != text]
+def check_pages(made, by):
+    """Whether the pages are what the script makes of its results: an exit status."""
+    stale = [path for path, text in made if not path.exists() or path.read_text(encoding="utf-8") != text]
     for path in stale:
-        print(f"{path.name} is not what results.json makes: bench/io/run.py --pages", file=sys.stderr)
+        print(f"{path.name} is not what results.json makes: {by} --pages", file=sys.stderr)
     return 1 if stale else 0
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments_of(documentation, works):
+    """What scripts like this one are told."""
+    parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(),
                         default=ROOT / "build" / "bench" / "bench")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", action="append", choices=[*WORKS, "echo", "idle", "neighbours", "crowded"])
+    parser.add_argument("--only", action="append", choices=works)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--pages", action="store_true")
     parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = arguments_of(__doc__, [*WORKS, "echo", "idle", "neighbours", "crowded"])
     kept = HERE / "results.json"
     results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {"work": {}}
     if arguments.check:
-        return check_pages(results)
+        return check_pages(pages(results), "bench/io/run.py")
     if not arguments.pages:
         quick = arguments.quick
         repeats = 1 if quick else arguments.repeats

@@ -366,12 +366,21 @@ static void *close_and_replace(void *yields) {
     CHECK_EQUAL(haft_io_close_by(ends[0], replace_by_call, &others[0]), ends[0]);
     return NULL;
 }
+/* To a number that no other thread's open gets while it is free: that is the lowest. */
+static void move_up(int *descriptor) {
+    enum { HIGH = 500 };
+    int low = *descriptor;
+    *descriptor = fcntl(low, F_DUPFD_CLOEXEC, HIGH);
+    CHECK(*descriptor >= HIGH);
+    close(low);
+}
 static void close_and_replace_beside(const haft_io_run_options_t *options) {
     current = &waits[0];
     for (int i = 0; i < REPLACEMENTS; i++) {
         pthread_t thread;
         int yields = i % 20;
         make_pipes();
+        move_up(&ends[0]);
         waiting = (haft_io_event_t){0};
         CHECK_EQUAL(pthread_create(&thread, NULL, close_and_replace, &yields), 0);
         CHECK_EQUAL(haft_io_run_with(options, wait_to_be_closed, NULL), 0);

@@ -13,7 +13,6 @@ The programs are built here by cargo, in DIR/rust: those of this folder, of peer
 TCP echo is bench/io/echo, built with the benchmarks, in DIR/io.
 """
 
-import argparse
 import importlib.util
 import json
 import os
@@ -208,27 +207,12 @@ def pages(results):
     yield readme, IO.marked(readme.read_text(encoding="utf-8"), readme_tables(results), "rust/bench/run.py")
 
 
-def check_pages(results):
-    stale = [path for path, text in pages(results) if path.read_text(encoding="utf-8") != text]
-    for path in stale:
-        print(f"{path.name} is not what results.json makes: rust/bench/run.py --pages", file=sys.stderr)
-    return 1 if stale else 0
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(),
-                        default=ROOT / "build" / "bench" / "bench")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", action="append", choices=["effects", *WORKS, "echo"])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--pages", action="store_true")
-    parser.add_argument("--check", action="store_true")
-    arguments = parser.parse_args()
+    arguments = IO.arguments_of(__doc__, ["effects", *WORKS, "echo"])
     kept = HERE / "results.json"
     results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {"work": {}}
     if arguments.check:
-        return check_pages(results)
+        return IO.check_pages(pages(results), "rust/bench/run.py")
     if not arguments.pages:
         quick = arguments.quick
         repeats = 1 if quick else arguments.repeats
