@@ -158,7 +158,7 @@ static void tasks_that_yield_take_turns(void) {
     CHECK_SAME_TEXT(order, "xyxyxy");
 }
 
-static int64_t start;
+static int64_t start; /* after all of them have begun to sleep, also under load */
 static void *sleep_and_note(void *text) {
     haft_io_sleep_until(start + (((const char *)text)[0] - '0') * 3 * HAFT_IO_MILLISECOND);
     note(text);
@@ -166,7 +166,7 @@ static void *sleep_and_note(void *text) {
 }
 BODY(sleep_sort) {
     order[0] = '\0';
-    start = haft_io_now();
+    start = haft_io_now() + 200 * HAFT_IO_MILLISECOND;
     haft_io_spawn(sleep_and_note, "3");
     haft_io_spawn(sleep_and_note, "1");
     haft_io_spawn(sleep_and_note, "2");
