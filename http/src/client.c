@@ -189,25 +189,32 @@ static int put_head(head_t *head, const asking_t *asking, const haft_http_reply_
     return code != 0 || !head->is_full ? code : -EMSGSIZE;
 }
 
-static int write_chunk(hafti_http_stream_t *stream, const char *bytes, ssize_t size) {
+/* The last one is empty. */
+static int write_chunk(hafti_http_stream_t *stream, const void *bytes, size_t size) {
     char line[24];
-    int length = snprintf(line, sizeof line, "%zx\r\n", (size_t)size);
+    int length = snprintf(line, sizeof line, "%zx\r\n", size);
     int code = stream->operations->write_all(stream, line, (size_t)length);
     if (code == 0 && size != 0)
-        code = stream->operations->write_all(stream, bytes, (size_t)size);
+        code = stream->operations->write_all(stream, bytes, size);
     return code == 0 ? stream->operations->write_all(stream, "\r\n", 2) : code;
 }
 
-static int write_produced(hafti_http_stream_t *stream, const haft_http_question_t *question) {
+int hafti_http_write_produced(hafti_http_stream_t *stream, const haft_http_question_t *question,
+                              hafti_http_write_piece_t *write) {
     char piece[4096];
     for (;;) {
         ssize_t size = question->produce(question->argument, piece, sizeof piece);
-        int code = size > (ssize_t)sizeof piece ? -EINVAL
-                   : size >= 0                  ? write_chunk(stream, piece, size)
-                                                : (int)size;
+        if (size > (ssize_t)sizeof piece)
+            return -EINVAL;
+        int code = size > 0 ? write(stream, piece, (size_t)size) : (int)size;
         if (code != 0 || size == 0)
             return code;
     }
+}
+
+static int write_chunks(hafti_http_stream_t *stream, const haft_http_question_t *question) {
+    int code = hafti_http_write_produced(stream, question, write_chunk);
+    return code == 0 ? write_chunk(stream, NULL, 0) : code;
 }
 
 static int write_question(const asking_t *asking, haft_http_reply_t *reply) {
@@ -226,7 +233,7 @@ static int write_question(const asking_t *asking, haft_http_reply_t *reply) {
     if (code == 0 && has_body && !fits)
         code = stream->operations->write_all(stream, question->body, question->size);
     if (code == 0 && !asking->without_body && question->produce != NULL)
-        code = write_produced(stream, question);
+        code = write_chunks(stream, question);
     return code;
 }
 

@@ -175,6 +175,11 @@ int hafti_http_connect(haft_http_reply_t *reply, hafti_http_need_t need);
 /* Whether a field may be asked with; and whether this origin does not get it. */
 bool hafti_http_is_askable(const haft_http_header_t *field);
 bool hafti_http_is_kept_back(const hafti_http_asking_t *asking, const char *name);
+/* Writes each piece that the question's function produces: 0 at the end, or an error of the two, or
+   -EINVAL: it says that it has written more than there was room for. */
+typedef int hafti_http_write_piece_t(hafti_http_stream_t *stream, const void *bytes, size_t size);
+int hafti_http_write_produced(hafti_http_stream_t *stream, const haft_http_question_t *question,
+                              hafti_http_write_piece_t *write);
 /* 9110, 8.6: methods that mean a body say so where there is none. */
 bool hafti_http_means_body(const char *method);
 

@@ -190,19 +190,14 @@ static void unwind_request(haft_http_request_t *request) {
     haft_io_scope_with(&options, send_last_words, request, NULL);
 }
 
-static void end_trace(haft_http_request_t *request) {
-    if (request->is_traced)
-        haft_http_trace_end();
-    request->is_traced = false;
-}
-
 void hafti_http_request_end(haft_http_request_t *request) {
     if (request->is_running) {
         unwind_request(request);
         if (request->server->notes_requests)
             hafti_http_note_request(request);
     }
-    end_trace(request);
+    if (request->is_traced)
+        haft_http_trace_end();
     if (request->protocol != NULL)
         request->protocol->free(request->protocol);
     hafti_http_answer_end(request);
@@ -282,7 +277,6 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
     int code = hafti_http_answer_complete(request);
     if (request->server->notes_requests)
         hafti_http_note_request(request);
-    end_trace(request); /* it is not kept while the connection is idle */
     if (code != 0)
         return false;
     if (!request->message.is_complete && haft_http_flush(request) != 0)

@@ -391,18 +391,6 @@ static int begin_stream(haft_http_reply_t *reply, const head_t *head, bool has_b
     return id > 0 ? 0 : id == NGHTTP2_ERR_NOMEM ? -ENOMEM : -ECONNRESET;
 }
 
-static int write_produced(hafti_http_stream_t *bytes, const haft_http_question_t *question) {
-    char piece[4096];
-    for (;;) {
-        ssize_t size = question->produce(question->argument, piece, sizeof piece);
-        int code = size > (ssize_t)sizeof piece ? -EINVAL
-                   : size > 0 ? bytes->operations->write_all(bytes, piece, (size_t)size)
-                              : (int)size;
-        if (code != 0 || size == 0)
-            return code;
-    }
-}
-
 static int write_body(const hafti_http_asking_t *asking, hafti_http2_stream_t *stream) {
     hafti_http_stream_t *bytes = &stream->bytes;
     const haft_http_question_t *question = asking->question;
@@ -412,7 +400,7 @@ static int write_body(const hafti_http_asking_t *asking, hafti_http2_stream_t *s
         stream->is_last = true;
         return bytes->operations->write_all(bytes, question->body, question->size);
     }
-    int code = write_produced(bytes, question);
+    int code = hafti_http_write_produced(bytes, question, bytes->operations->write_all);
     return code == 0 ? bytes->operations->shutdown(bytes, SHUT_WR) : code;
 }
 

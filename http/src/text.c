@@ -101,7 +101,7 @@ bool hafti_http_next_line(hafti_http_text_t lines, size_t *at, hafti_http_text_t
     return true;
 }
 
-static int digit_of(char byte) {
+int hafti_http_digit_of(char byte) {
     if (byte >= '0' && byte <= '9')
         return byte - '0';
     byte |= 32;
@@ -113,8 +113,8 @@ ssize_t hafti_http_decode(const char *bytes, size_t size, bool plus, char *into)
     for (size_t i = 0; i < size; i++) {
         char byte = bytes[i];
         if (byte == '%') {
-            int high = size - i > 2 ? digit_of(bytes[i + 1]) : -1;
-            int low = size - i > 2 ? digit_of(bytes[i + 2]) : -1;
+            int high = size - i > 2 ? hafti_http_digit_of(bytes[i + 1]) : -1;
+            int low = size - i > 2 ? hafti_http_digit_of(bytes[i + 2]) : -1;
             if (high < 0 || low < 0 || high + low == 0)
                 return -EINVAL;
             byte = (char)(high * 16 + low);

@@ -38,10 +38,6 @@ static bool is_id(const char *text, size_t size) {
 
 /* ---- What the fields say ---- */
 
-static unsigned digit_of(char digit) {
-    return (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
-}
-
 /* 3.2: "00-ID-SPAN-FLAGS"; a later version may have more behind that. */
 static bool read_parent(const char *text, haft_http_trace_t *trace) {
     size_t size = text != NULL ? strlen(text) : 0;
@@ -53,7 +49,7 @@ static bool read_parent(const char *text, haft_http_trace_t *trace) {
         return false;
     memcpy(trace->id, text + 3, ID);
     memcpy(trace->parent, text + 36, SPAN);
-    trace->is_sampled = (digit_of(text[54]) & SAMPLED) != 0;
+    trace->is_sampled = (hafti_http_digit_of(text[54]) & SAMPLED) != 0;
     return true;
 }
 
