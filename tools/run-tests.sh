@@ -108,11 +108,9 @@ run_preset() {
   report=$root/$1.junit.xml
   rm -f "$report"
   # (Some tests sleep: one more at a time than there are processors.)
-  parallel=$JOBS
-  [ "$1" != quick ] || parallel=$((JOBS + 1))
   # shellcheck disable=SC2086 # the prefixes are commands with arguments, or nothing
   HAFT_CAMPAIGN=${HAFT_CAMPAIGN:-$(campaign_of "$1")} \
-    $with $prefix ctest --test-dir "$root/$1" --parallel "$parallel" \
+    $with $prefix ctest --test-dir "$root/$1" --parallel $((JOBS + 1)) \
     --output-on-failure --output-junit "$report" >"$log" 2>&1
   status=$?
   tests=$(junit_count tests "$report" 2>/dev/null)
