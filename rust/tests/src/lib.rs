@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The programs of the guide and of the README are doc tests of this crate; other tests are in
+//! The programs of the guide and of the READMEs are doc tests of this crate; other tests are in
 //! `tests/`.
 
 #[cfg(doctest)]
@@ -8,3 +8,6 @@ struct Guide;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Repository;
