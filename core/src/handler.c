@@ -198,11 +198,11 @@ static bool in_place(const haft_handler_t *handler) {
     return true;
 }
 
-void haft_scope_push(hafti_scope_t *scope, const haft_handles_t *handles, void *state) {
-    hafti_thread_t *thread = haft_thread_ready();
+HAFTI_INLINE void push(hafti_thread_t *thread, hafti_scope_t *scope, uint64_t serial,
+                       const haft_handles_t *handles, void *state) {
     scope->outer = thread->current;
     scope->handles = handles;
-    scope->serial = haft_stamp(thread);
+    scope->serial = serial;
     for (unsigned i = 0; i < HAFTI_CACHE_SLOTS; i++)
         scope->cache[i].key = 0; /* earlier content of the frame */
     scope->filled = 0;
@@ -211,6 +211,23 @@ void haft_scope_push(hafti_scope_t *scope, const haft_handles_t *handles, void *
     scope->slow = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* signal handlers see whole scopes */
     thread->current = scope;
+}
+
+/* On a thread that has not used the library, or whose block of serials is used up. */
+static HAFTI_COLD void push_slowly(hafti_scope_t *scope, const haft_handles_t *handles,
+                                   void *state) {
+    hafti_thread_t *thread = haft_thread_ready();
+    push(thread, scope, haft_stamp_block(thread), handles, state);
+}
+
+/* (The rare case is a jump at the end, so that the usual one saves no registers.) */
+void haft_scope_push(hafti_scope_t *scope, const haft_handles_t *handles, void *state) {
+    hafti_thread_t *thread = hafti_thread();
+    uint64_t serial = HAFTI_LIKELY(thread->current != &haft_unborn) ? haft_next_stamp(thread) : 0;
+    if (HAFTI_UNLIKELY(serial << HAFTI_THREAD_BITS == 0))
+        push_slowly(scope, handles, state);
+    else
+        push(thread, scope, serial, handles, state);
 }
 
 static void pop(hafti_scope_t **scope) {

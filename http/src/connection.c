@@ -36,15 +36,20 @@ static void pop(hafti_scope_t *const *scope) {
     haft_scope_pop(*scope);
 }
 
-/* All handlers share this code, so only the first one waits for it to come from memory; each
-   function of middleware has code of its own. */
+/* Handlers in a row are around the rest together, some in each frame: they cost less than functions,
+   each of which has a frame and code of its own. The first is popped, and so all are. */
 static int go_on_under(const hafti_http_around_t *around, const haft_http_server_t *level,
                        const hafti_http_entry_t *entry, haft_http_request_t *request) {
-    haft_http_handling_t handling = {request, around->argument};
-    hafti_scope_t scope;
-    haft_scope_push(&scope, &around->handler->handles, &handling);
-    __attribute__((cleanup(pop), unused)) hafti_scope_t *pushed = &scope;
-    return go_on(around->inner, level, entry, request);
+    enum { MOST = 4 };
+    haft_http_handling_t handlings[MOST];
+    hafti_scope_t scopes[MOST];
+    for (unsigned i = 0; i < MOST && around != NULL && around->handler != NULL; i++) {
+        handlings[i] = (haft_http_handling_t){request, around->argument};
+        haft_scope_push(&scopes[i], &around->handler->handles, &handlings[i]);
+        around = around->inner;
+    }
+    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = scopes;
+    return go_on(around, level, entry, request);
 }
 
 static int call_next(haft_http_next_t *self, haft_http_request_t *request) {
