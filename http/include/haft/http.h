@@ -330,8 +330,8 @@ ssize_t haft_http_body(haft_http_request_t *request, char **body);
 /* The first parameter of this name in a body of the type application/x-www-form-urlencoded. The
    first call reads the body. NULL: there is none, or no such body, or the body cannot be read. */
 const char *haft_http_form(haft_http_request_t *request, const char *name);
-/* A field that came behind a chunked body, or over HTTP/2 behind one without Content-Length. NULL:
-   there is none, or the body has not been read to its end. */
+/* A field that came behind a chunked body, or over HTTP/2 behind any. NULL: there is none, or the
+   body has not been read to its end, where haft_http_read has returned 0. */
 const char *haft_http_trailer(haft_http_request_t *request, const char *name);
 
 /* ---- The answer ----------------------------------------------------------------------------- */
