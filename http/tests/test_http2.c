@@ -77,7 +77,7 @@ static char byte_of(int i) {
 }
 
 static int say_much(haft_http_request_t *request, void *size) {
-    static char bytes[10000];
+    char bytes[10000];
     int code = haft_http_begin(request, 200, NULL, *(const uint64_t *)size);
     for (int i = 0; i < MUCH && code == 0; i += (int)sizeof bytes) {
         for (int j = 0; j < (int)sizeof bytes; j++)
