@@ -11,8 +11,10 @@
  * is asked for, and answers may have any size. If PORT is 0, a free one is added to SERVER's
  * arguments. MODE:
  *     full      as many requests as the server answers. Prints requests a second, microseconds of
- *               the server's processor time a request, and the median, the 99th and the 99.9th
- *               percentile of what a client waits, in microseconds
+ *               the server's processor time a request, the median, the 99th and the 99.9th
+ *               percentile of what a client waits, in microseconds, and the microseconds a request
+ *               of the processes that the process BESIDE of the environment has started, such as a
+ *               database's
  *     samples   the same load: prints the microseconds a request in user mode; taking samples slows
  *               the server
  *     a number  as many requests a second: prints how many were answered, and the three
@@ -280,6 +282,20 @@ static void ask_at(double rate, connection_t *all, int count, double seconds, wa
 
 /* ---- Modes ---- */
 
+/* Microseconds of processor time, of those that live. */
+static double used_beside(void) {
+    const char *parent = getenv("BESIDE");
+    char path[64];
+    double used = 0;
+    snprintf(path, sizeof path, "/proc/%s/task/%s/children", parent, parent);
+    FILE *children = parent != NULL ? fopen(path, "r") : NULL;
+    for (int child; children != NULL && fscanf(children, "%d", &child) == 1;)
+        used += clock_of(child, ALL);
+    if (children != NULL)
+        fclose(children);
+    return used;
+}
+
 static void print_memory(int connections) {
     connect_all(1);
     double before = kibibytes_of(server);
@@ -292,12 +308,13 @@ static void print_load(const char *mode, struct perf_event_mmap_page *samples, i
     waits_t waits = {0, 0, NULL};
     connection_t *all = connect_all(connections);
     used_t before = used_by(server, samples);
-    double rate = atof(mode);
+    double rate = atof(mode), beside = used_beside();
     if (rate > 0)
         ask_at(rate, all, connections, seconds, &waits);
     else
         ask_all_the_time(all, connections, seconds, &waits);
     used_t used = used_between(before, used_by(server, samples));
+    beside = used_beside() - beside;
     double count = (double)waits.count;
     if (waits.count == 0)
         give_up("no answers");
@@ -315,7 +332,8 @@ static void print_load(const char *mode, struct perf_event_mmap_page *samples, i
     else if (rate > 0)
         printf("%.0f %.1f %.1f %.1f\n", count / seconds, p50, p99, p999);
     else
-        printf("%.0f %.4f %.1f %.1f %.1f\n", count / seconds, used.all / count, p50, p99, p999);
+        printf("%.0f %.4f %.1f %.1f %.1f %.4f\n", count / seconds, used.all / count, p50, p99, p999,
+               beside / count);
 }
 
 static int end_gracefully(void) {

@@ -15,6 +15,7 @@ the system's, or the program that HAFT_NGINX names. One that is missing is left 
 processor; the load is on the first.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -23,6 +24,7 @@ import platform
 import re
 import shutil
 import socket
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -30,7 +32,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-WORKS = ["load", "latency", "rising", "idle", "middleware", "http2", "tls"]
+WORKS = ["load", "latency", "rising", "idle", "middleware", "http2", "tls", "json"]
 LOOP = "epoll loop"
 CONNECTIONS = [64, 1000]
 IDLE = [1000, 10000, 19000]
@@ -43,6 +45,10 @@ MOST_IDLE = 5  # KiB
 SMALL_STACK = "64 KiB of stack"
 MOST_MIDDLEWARE = 100  # ns
 MOST_HTTP2 = 0.8  # of nghttpd's processor time
+# Of a service in JSON: what it is asked for, and its data.
+ASKED = {"one entry": "/todo/7", "all 20 entries": "/todo"}
+TODO = ("create table todo (id integer primary key, what text not null); insert into todo values " +
+        ", ".join(f"({number}, 'entry {number}')" for number in range(1, 21)) + ";")
 # Of which figure (1: microseconds a request; 2: of these in user mode) the better of Haft's two back ends may be how many
 # times a peer's, with 64 connections and with 1,000.
 LIMITS = [(LOOP, 1, 1.2, 1.1), ("may_minihttp", 1, 0.93, 0.93), ("may_minihttp", 2, 1.0, 1.0),
@@ -131,11 +137,12 @@ def free_port():
         return one.getsockname()[1]
 
 
-def loaded(build, server, mode, connections, seconds):
+def loaded(build, server, mode, connections, seconds, path=""):
     """What load prints; None if it fails."""
     command, environment = server
     port = free_port()
-    text = IO.measured([build / "http" / "load", mode, port, connections, seconds, *command(port)], os.cpu_count(), environment)
+    text = IO.measured([build / "http" / "load", mode, f"{port}{path}", connections, seconds, *command(port)],
+                       os.cpu_count(), environment)
     return None if text is None else [float(word) for word in text.split()]
 
 
@@ -303,6 +310,64 @@ def measure_tls(build, found, repeats, seconds, requests):
     return IO.series({name: lambda server=server: run(server) for name, server in chosen.items()}, repeats)
 
 
+# ---- A service in JSON over a database ----
+
+
+@contextlib.contextmanager
+def postgres():
+    """A new PostgreSQL with the data: how programs connect to it, and its process number; nothing, if it is missing."""
+    script, hold = ROOT / "io" / "posix" / "tests" / "libraries" / "postgres.sh", HERE / "json" / "hold.sh"
+    with subprocess.Popen(["sh", script, hold, "epoll"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        where = process.stdout.readline().strip()
+        if where.startswith("host="):
+            subprocess.run(["psql", "-q", "-c", TODO, where], check=True)
+            folder = pathlib.Path(where.split()[0].removeprefix("host="))
+            yield where, (folder / "data" / "postmaster.pid").read_text(encoding="utf-8").split()[0]
+        else:
+            yield None, None
+        process.stdin.close()
+
+
+def make_sqlite(path):
+    path.unlink(missing_ok=True)
+    database = sqlite3.connect(path)
+    database.executescript(TODO)
+    database.close()
+    return path
+
+
+def json_versions():
+    drivers = dict(re.findall(r"(go-sqlite3|pgx/v5) v([0-9.]+)", (HERE / "json" / "go" / "go.mod").read_text(encoding="utf-8")))
+    return (f"SQLite {sqlite3.sqlite_version}, {IO.first_line('pg_config', '--version') or 'PostgreSQL is missing'}; "
+            f"go-sqlite3 {drivers['go-sqlite3']}, which brings its own SQLite, pgx {drivers['pgx/v5']}")
+
+
+def measure_json(build, repeats, seconds, builds=IO.builds):
+    """By database and by what is asked for: what load prints of each server."""
+    folder = build / "http" / "peers" / "json"
+    go = folder / "server"
+    has_go = builds(["go", "build", "-o", go, "."], HERE / "json" / "go")
+
+    def figures(store, where, environment):
+        path = build / "http" / f"json_{store}"
+        if where is None or not path.exists():
+            return {}
+        found = {name: (lambda port: [path, where, port], {"HAFT_IO_BACKEND": name.rpartition(" ")[2], **environment})
+                 for name in HAFT}
+        if has_go:
+            found["Go"] = (lambda port: [go, store, where, port], environment)
+        return {what: IO.series({name: lambda server=server, asked=asked: loaded(build, server, "full", 64, seconds, asked)
+                                 for name, server in found.items()}, repeats)
+                for what, asked in ASKED.items()}
+
+    folder.mkdir(parents=True, exist_ok=True)
+    measured = {"versions": json_versions(), "load_average": round(os.getloadavg()[0], 1),
+                "SQLite": figures("sqlite", make_sqlite(folder / "todo.db"), {})}
+    with postgres() as (where, number):
+        measured["PostgreSQL"] = figures("postgres", where, {"BESIDE": number or ""})
+    return measured
+
+
 # ---- The page ----
 
 
@@ -422,6 +487,32 @@ One thread, TLS 1.3, a certificate of P-256. Handshakes: OpenSSL's s_time connec
 {IO.table(["", "handshakes a second", "the server's processor time for one, us", "MiB a second", "for one, us"], rows)}"""
 
 
+def json_table(store, figures):
+    if not figures:
+        return f"{store} was missing.\n"
+    has_server = store == "PostgreSQL"
+    columns = [("requests a second", 0), ("the server's processor time a request, us", 1),
+               *([("PostgreSQL's, us", 5)] if has_server else []), ("p50, us", 2), ("p99, us", 3)]
+    rows = [[f"{what}: {name}", *(with_spread(servers, name, index) for _, index in columns)]
+            for what, servers in figures.items() for name in servers]
+    ratios = [(what, ratio(servers, "Go", 1)) for what, servers in figures.items()]
+    said = ", ".join(f"{measure:.2f} ({what})" for what, measure in ratios if measure is not None)
+    return (IO.table([store, *(head for head, _ in columns)], rows) +
+            (f"\nThe server's processor time, the better of Haft's back ends to Go: {said}.\n" if said else ""))
+
+
+def json_section(figures):
+    if not figures:
+        return ""
+    return f"""
+## A service in JSON over a database
+
+A to-do list is read, with 64 connections, one request at a time each: from SQLite, and from PostgreSQL over a Unix socket. Each server has one thread for its tasks, one processor, eight connections to the database, and the same two statements, prepared once for each of these. Haft's are [in C](json), with jansson; threads of the pool call SQLite, and libpq, which knows nothing of tasks, suspends them by libhaft-posix. Go's has net/http and encoding/json, GOMAXPROCS=1, and the drivers that are used most. PostgreSQL shares the processors with the server and the load. {figures['versions']}. The load average was {figures['load_average']} when this began.
+
+{json_table("SQLite", figures["SQLite"])}
+{json_table("PostgreSQL", figures["PostgreSQL"])}"""
+
+
 def report(results):
     return f"""# Benchmarks of libhaft-http
 
@@ -454,7 +545,7 @@ Resident memory of the server, page tables included, for each connection that ha
 
 Ten handlers of effects around a request: how much longer it then takes from before the outermost to the handler of the route and back. Once a request, behind the system calls by which it has come, their code and stack are in no near cache; at once again, a hundred times in a row, all is.
 
-{middleware_table(results['middleware'])}{http2_section(results.get('http2'))}{tls_section(results.get('tls'))}"""
+{middleware_table(results['middleware'])}{http2_section(results.get('http2'))}{tls_section(results.get('tls'))}{json_section(results.get('json'))}"""
 
 
 def front_table(results):
@@ -483,7 +574,8 @@ def main():
         quick, build = arguments.quick, arguments.build
         repeats, seconds = (1, 0.1) if quick else (arguments.repeats, 0.5)
         load_average = os.getloadavg()[0]
-        found = servers(build, (lambda *_: False) if quick else IO.builds)
+        builds = (lambda *_: False) if quick else IO.builds
+        found = servers(build, builds)
         for name in WORKS if quick else arguments.only or WORKS:
             print(f"  {name}", file=sys.stderr)
             if name == "load":
@@ -497,6 +589,8 @@ def main():
                 results[name] = measure_http2(build, repeats, 1000 if quick else 100000)
             elif name == "tls":
                 results[name] = measure_tls(build, found, repeats, 1 if quick else 2, 10 if quick else 500)
+            elif name == "json":
+                results[name] = measure_json(build, repeats, 0.1 if quick else 1, builds)
             elif name == "idle":
                 results[name] = measure_idle(build, found, [100] if quick else IDLE)
             else:
@@ -511,7 +605,8 @@ def main():
                      "returns a text of its configuration, without an access log; Go's net/http with GOMAXPROCS=1"})
         if quick:
             list(pages(results))
-            failed = [name for figures in results["load"].values() for name, values in figures.items()
+            tables = [*results["load"].values(), *results["json"]["SQLite"].values(), *results["json"]["PostgreSQL"].values()]
+            failed = [name for figures in tables for name, values in figures.items()
                       if not values and "io_uring" not in name]  # which the system may lack
             print("\n".join(f"{name} gave no figure" for name in failed), end="", file=sys.stderr)
             return 1 if failed else 0

@@ -62,7 +62,7 @@ static void *listen_to(void *argument) {
         return NULL;
     while (haft_http_websocket_receive(guest->socket, &message) == 0) {
         text_t text = {.size = message.size};
-        if (message.size > sizeof text.bytes)
+        if (message.kind != HAFT_HTTP_TEXT || message.size > sizeof text.bytes)
             continue;
         memcpy(text.bytes, message.bytes, message.size);
         for (guest_t *other = guests; other != NULL; other = other->next)

@@ -50,9 +50,9 @@ int main(int count, char **arguments) {
                         break;
             });
             while (auto message = socket.receive())
-                for (texts *heard : guests)
-                    heard->try_send(
-                        std::string(message->bytes)); /* one that is 16 behind misses it */
+                if (message->is_text)
+                    for (texts *heard : guests) /* one that is 16 behind misses it */
+                        heard->try_send(std::string(message->bytes));
             self.heard.close();
         });
     });

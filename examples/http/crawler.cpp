@@ -5,6 +5,7 @@
  */
 #include <haft/http.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -68,7 +69,8 @@ int main(int count, char **arguments) {
     if (count < 2)
         return std::cerr << "usage: crawler URL [AT_ONCE]\n", 2;
     io::run([&] {
-        crawler all(arguments[1], count > 2 ? std::size_t(std::atoi(arguments[2])) : 8);
+        int at_once = count > 2 ? std::atoi(arguments[2]) : 8;
+        crawler all(arguments[1], std::size_t(std::max(at_once, 1)));
         for (const auto &[path, result] : all.found)
             std::cout << path << ": " << result << '\n';
     });

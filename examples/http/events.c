@@ -4,8 +4,8 @@
    listeners needs no lock. */
 #include <haft/http.h>
 
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char page[] =
     "<!doctype html><title>Events</title><form><input name=text "
@@ -64,10 +64,10 @@ static int send_events(haft_http_request_t *request, void *unused) {
 static int say(haft_http_request_t *request, void *unused) {
     (void)unused;
     const char *said = haft_http_form(request, "text");
-    if (said == NULL)
-        return haft_http_answer_text(request, 400, "text=..., please\n");
     text_t text;
-    snprintf(text.bytes, sizeof text.bytes, "%s", said);
+    if (said == NULL || strlen(said) >= sizeof text.bytes)
+        return haft_http_answer_text(request, 400, "text=..., of up to 199 bytes, please\n");
+    strcpy(text.bytes, said);
     for (listener_t *listener = listeners; listener != NULL; listener = listener->next)
         haft_io_channel_try_send(listener->heard, &text);
     return haft_http_answer(request, 204, NULL, "", 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Hello: the first web server. `hello`, then: curl http://localhost:8080/hello/you. Its argument is another port. */
+/* Hello: the first web server. `hello`, then: curl http://localhost:8080/hello/you. Its argument
+   is another port. */
 #include <haft/http.h>
 
 #include <stdlib.h>

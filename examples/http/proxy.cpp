@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <iostream>
 
@@ -14,9 +13,8 @@ namespace io = haft::io;
 
 /* All fields but those that are of one connection only (RFC 9110, 7.6.1) or are written anew. */
 static http::fields pass_on(http::fields all) {
-    std::string dropped =
-        " connection proxy-connection keep-alive te trailer transfer-encoding upgrade "
-        "content-length host date expect ";
+    std::string dropped = " connection proxy-connection keep-alive te trailer transfer-encoding "
+                          "upgrade content-length host date expect ";
     for (const auto &[name, value] : all)
         if (strcasecmp(name.c_str(), "connection") == 0)
             dropped += value + ' ';
@@ -27,11 +25,9 @@ static http::fields pass_on(http::fields all) {
     return all;
 }
 
-class proxy {
-  public:
-    explicit proxy(std::span<char *> urls) : services(urls.begin(), urls.end()) {}
-
+struct proxy {
     void pass(http::request &request) {
+        request.limit_body(UINT64_MAX); /* that is the services' concern */
         http::reply reply = ask(request);
         for (const auto &[name, value] : pass_on(reply.headers()))
             request.set_header(name.c_str(), value);
@@ -47,7 +43,6 @@ class proxy {
                     std::cerr << each.url << (now ? " is back\n" : " is down\n");
     }
 
-  private:
     struct service {
         service(const char *at) : url(at) {}
         std::string url;
@@ -84,16 +79,21 @@ class proxy {
     http::client client{{.kept = 100, .redirects = -1, .uncompressed = true, .proxy = ""}};
 };
 
-int main(int count, char **arguments) {
-    proxy proxy(std::span(arguments + 1, arguments + count - 1));
+int main(int count, char **arguments) try {
+    if (count < 3)
+        return std::cerr << "usage: proxy URL... PORT\n", 2;
+    proxy proxy{.services = std::vector<proxy::service>(arguments + 1, arguments + count - 1)};
     http::server server;
+    server.cancel_with_client();
     for (const char *method : {"GET", "POST", "PUT", "PATCH", "DELETE"})
         server.route(method, "/{path...}", [&](http::request &request) { proxy.pass(request); });
     io::signals stop{SIGINT, SIGTERM};
     io::run([&](io::scope_ref run) {
         run.spawn([&] { proxy.watch_health(); });
         run.spawn([&] { stop.wait(), server.stop(); });
-        server.serve(io::listener("::", std::uint16_t(std::atoi(arguments[count - 1]))));
+        server.serve(io::listener("::", std::uint16_t(std::stoi(arguments[count - 1]))));
         run.cancel();
     });
+} catch (const std::exception &failure) {
+    return std::cerr << "proxy: " << failure.what() << '\n', 1;
 }

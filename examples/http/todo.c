@@ -14,25 +14,24 @@ static sqlite3 *database;
 typedef struct {
     const char *text;
     bool one;         /* row is expected */
-    const char *what; /* ?1 of it, and ?2 */
-    long long id;
-    json_t **rows; /* what it has returned; NULL: it has failed */
+    const char *what; /* ? of it */
+    json_t **rows;    /* what it has returned */
+    int code;
 } query_t;
 
 static void run(void *argument) {
     query_t *query = argument;
     sqlite3_stmt *statement;
-    if (sqlite3_prepare_v2(database, query->text, -1, &statement, NULL) != SQLITE_OK)
+    query->code = sqlite3_prepare_v2(database, query->text, -1, &statement, NULL);
+    if (query->code != SQLITE_OK)
         return;
     sqlite3_bind_text(statement, 1, query->what, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 2, query->id);
     json_t *rows = *query->rows = json_array();
     while (sqlite3_step(statement) == SQLITE_ROW)
         json_array_append_new(rows, json_pack("{sI ss*}", "id",
                                               (json_int_t)sqlite3_column_int64(statement, 0),
                                               "what", sqlite3_column_text(statement, 1)));
-    if (sqlite3_finalize(statement) != SQLITE_OK)
-        json_decref(rows), *query->rows = NULL;
+    query->code = sqlite3_finalize(statement); /* says what has failed above */
 }
 
 static void forget(json_t *const *value) {
@@ -44,8 +43,10 @@ static int answer(haft_http_request_t *request, int status, query_t query) {
     __attribute__((cleanup(forget))) json_t *rows = NULL;
     query.rows = &rows;
     int code = haft_io_call_blocking(run, &query); /* SQLite waits for the disk */
-    if (code != 0 || rows == NULL)
-        return code != 0 ? code : -EIO;
+    if (code != 0)
+        return code;
+    if (query.code != SQLITE_OK)
+        return haft_http_note_failure(request, sqlite3_errstr(query.code)), -EIO;
     const json_t *value = query.one ? json_array_get(rows, 0) : rows;
     if (value == NULL)
         return haft_http_answer_text(request, 404, "no such entry\n");
@@ -66,7 +67,7 @@ static int add(haft_http_request_t *request, void *unused) {
     ssize_t size = haft_http_body(request, &body);
     if (size < 0)
         return (int)size;
-    query_t query = {.text = "insert into todo (what) values (?1) returning id, what", .one = true};
+    query_t query = {.text = "insert into todo (what) values (?) returning id, what", .one = true};
     json_error_t error = {.text = ""};
     __attribute__((cleanup(forget))) json_t *value = json_loadb(body, (size_t)size, 0, &error);
     if (value == NULL || json_unpack_ex(value, &error, 0, "{ss}", "what", &query.what) != 0)
@@ -76,8 +77,8 @@ static int add(haft_http_request_t *request, void *unused) {
 
 static int drop(haft_http_request_t *request, void *unused) {
     (void)unused;
-    query_t query = {.text = "delete from todo where id = ?2 returning id, what", .one = true};
-    query.id = atoll(haft_http_path(request, "id"));
+    query_t query = {.text = "delete from todo where id = ? returning id, what", .one = true};
+    query.what = haft_http_path(request, "id");
     return answer(request, 200, query);
 }
 

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT
-/*
- * A to-do list: JSON by nlohmann's library, kept by SQLite. `todo FILE PORT`, then
- *
- *     curl localhost:8080/todo --json '{"what": "tea"}'
- *     curl localhost:8080/todo
- *     curl localhost:8080/todo/1 --json '{"done": true}' -X PATCH
- */
+/* A to-do list: JSON by nlohmann's library, kept by SQLite. `todo_cpp FILE PORT`, then
+   curl localhost:8080/todo --json '{"what": "tea"}' and curl localhost:8080/todo and
+   curl localhost:8080/todo/1 --json '{"done": true}' -X PATCH */
 #include <haft/http.hpp>
 
 #include <nlohmann/json.hpp>
 #include <sqlite3.h>
 
 #include <cstdlib>
+#include <iostream>
 
 namespace http = haft::http;
 namespace io = haft::io;
@@ -41,10 +38,14 @@ class database {
         int code;
         while ((code = sqlite3_step(made)) == SQLITE_ROW)
             rows.push_back({{"id", sqlite3_column_int64(made, 0)},
-                            {"what", reinterpret_cast<const char *>(sqlite3_column_text(made, 1))},
+                            {"what", text_of(made, 1)},
                             {"done", sqlite3_column_int(made, 2) != 0}});
         check(code == SQLITE_DONE ? SQLITE_OK : code);
         return rows;
+    }
+    static std::string text_of(sqlite3_stmt *row, int column) {
+        const void *bytes = sqlite3_column_blob(row, column);
+        return {static_cast<const char *>(bytes), std::size_t(sqlite3_column_bytes(row, column))};
     }
     void check(int code) const {
         if (code != SQLITE_OK)
@@ -71,7 +72,7 @@ static http::response answer_one(int status, const json &rows) {
     return rows.empty() ? throw http::error(404, "no such entry\n") : answer(status, rows[0]);
 }
 
-int main(int count, char **arguments) {
+int main(int count, char **arguments) try {
     database todo(count > 1 ? arguments[1] : "todo.db");
     http::server server;
     server.get("/todo", [&](http::request &) {
@@ -91,4 +92,6 @@ int main(int count, char **arguments) {
             200, todo.query("delete from todo where id = ? returning *", {request.path("id")}));
     });
     return server.run({.port = std::uint16_t(count > 2 ? std::atoi(arguments[2]) : 8080)});
+} catch (const std::exception &failure) {
+    return std::cerr << failure.what() << '\n', 1;
 }

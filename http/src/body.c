@@ -38,7 +38,7 @@ static ssize_t fill(hafti_http_message_t *message) {
     return size;
 }
 
-static ssize_t read_sized(hafti_http_message_t *message, char *buffer, size_t size) {
+static ssize_t read_piece(hafti_http_message_t *message, char *buffer, size_t size) {
     ssize_t there = fill(message);
     if (there <= 0)
         return there;
@@ -50,17 +50,34 @@ static ssize_t read_sized(hafti_http_message_t *message, char *buffer, size_t si
     message->stream->at += size;
     message->left -= size;
     message->got += size;
-    message->is_complete = message->left == 0;
     return (ssize_t)size;
 }
 
+/* The stream's end is that of the body, and no error. */
+static ssize_t end_with_stream(hafti_http_message_t *message, ssize_t got) {
+    if (got != -EPIPE)
+        return got;
+    message->is_complete = true;
+    return message->error = 0;
+}
+
 static ssize_t read_until_close(hafti_http_message_t *message, char *buffer, size_t size) {
+    if (message->got > message->limit)
+        return hafti_http_message_fail(message, -EMSGSIZE);
     message->left = size;
-    ssize_t got = message->got <= message->limit ? read_sized(message, buffer, size) : -EMSGSIZE;
-    message->is_complete = got == -EPIPE; /* the end, and no error */
-    if (got == -EPIPE)
-        got = message->error = 0;
-    return got == -EMSGSIZE ? hafti_http_message_fail(message, -EMSGSIZE) : got;
+    return end_with_stream(message, read_piece(message, buffer, size));
+}
+
+/* Over HTTP/2 trailers may follow, so the body has not ended with its last byte, but with its
+   stream. nghttp2 sees to it that no further byte comes before that. */
+static ssize_t read_sized(hafti_http_message_t *message, char *buffer, size_t size) {
+    if (message->left + message->got > message->limit)
+        return hafti_http_message_fail(message, -EMSGSIZE);
+    ssize_t got = read_piece(message, buffer, size);
+    if (message->left != 0)
+        return got;
+    message->is_complete = message->parser.http_major != 2;
+    return end_with_stream(message, got);
 }
 
 /* Chunks of one byte have five of framing each; beyond this it is extensions and zeros. */
@@ -115,8 +132,6 @@ ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffe
         return read_chunked(message, buffer, size);
     if (message->body == HAFTI_HTTP_UNTIL_CLOSE)
         return read_until_close(message, buffer, size);
-    if (message->left + message->got > message->limit)
-        return hafti_http_message_fail(message, -EMSGSIZE);
     return read_sized(message, buffer, size);
 }
 
@@ -169,7 +184,7 @@ static ssize_t read_all_sized(hafti_http_message_t *message, char **body) {
     if (*body == NULL)
         return -ENOMEM;
     do {
-        piece = hafti_http_message_read(message, *body + got, size - got);
+        piece = hafti_http_message_read(message, *body + got, size + 1 - got);
         got += piece > 0 ? (size_t)piece : 0;
     } while (piece > 0);
     if (piece < 0)

@@ -26,7 +26,7 @@ int hafti_http_url_parse(const char *text, hafti_http_url_t *url);
 /* What a reference on the page `base` means, to be freed; NULL: no memory. */
 char *hafti_http_url_resolve(const char *base, const char *reference);
 
-/* ---- client.c --------------------------------------------------------------------------------- */
+/* ---- client.c -------------------------------------------------------------------------------- */
 
 /* As haft_http_ask; or, unless `lines` is NULL, with these in the head, too, over a connection
    of its own: the answer, whatever it is. */
@@ -35,7 +35,7 @@ int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *
 void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **stream,
                              const haft_http_limits_t **limits);
 
-/* ---- client_proxy.c --------------------------------------------------------------------------- */
+/* ---- client_proxy.c -------------------------------------------------------------------------- */
 
 typedef struct {
     bool is_there;
@@ -56,7 +56,7 @@ int hafti_http_proxy_of(const hafti_http_proxying_t *proxying, const hafti_http_
 int hafti_http_write_connect(hafti_http_stream_t *stream, const hafti_http_proxy_t *proxy,
                              const hafti_http_url_t *url);
 
-/* ---- client_places.c -------------------------------------------------------------------------- */
+/* ---- client_places.c ------------------------------------------------------------------------- */
 
 typedef struct hafti_http_places hafti_http_places_t;
 
@@ -67,7 +67,7 @@ int hafti_http_places_enter(haft_http_client_t *client, const hafti_http_url_t *
 /* Does nothing for NULL, which `*places` becomes. */
 void hafti_http_places_leave(haft_http_client_t *client, hafti_http_places_t **places);
 
-/* ---- cookies.c -------------------------------------------------------------------------------- */
+/* ---- cookies.c ------------------------------------------------------------------------------- */
 
 /* Takes what the answer sets. */
 void hafti_http_cookies_take(haft_http_cookie_jar_t *jar, const haft_http_reply_t *reply);
@@ -89,7 +89,7 @@ void hafti_http_pool_drop(hafti_http_pool_t *pool, const hafti_http_url_t *url);
 void hafti_http_pool_give(hafti_http_pool_t *pool, const hafti_http_url_t *url,
                           const hafti_http_stream_t *stream);
 
-/* ---- secure.c: a client's context of TLS ------------------------------------------------------ */
+/* ---- secure.c: a client's context of TLS ----------------------------------------------------- */
 
 /* Made by the first use, where none was given. */
 typedef struct {
@@ -102,7 +102,7 @@ int hafti_http_secure_set_protocols(haft_tls_context_t *context);
 int hafti_http_secure_get(hafti_http_secure_t *secure, haft_tls_context_t **context);
 void hafti_http_secure_end(hafti_http_secure_t *secure);
 
-/* ---- client.c, http2_client.c ------------------------------------------------------------------ */
+/* ---- client.c, http2_client.c ---------------------------------------------------------------- */
 
 typedef struct hafti_http2_origin hafti_http2_origin_t;
 

@@ -134,7 +134,7 @@ static char *without_brackets(char *name) {
 
 /* "here.example" is this host and those below it, ".here.example" and "*.here.example" only
    those. */
-static bool names(const char *name, const char *host) {
+static bool names_host(const char *name, const char *host) {
     size_t size = strlen(host), most = strlen(name);
     if (strncmp(name, "*.", 2) == 0)
         name++, most--;
@@ -158,7 +158,7 @@ static bool exempts(hafti_http_text_t part, const hafti_http_url_t *url,
     if (strcmp(name, "*") == 0)
         return true;
     if (address == NULL)
-        return names(name, url->host);
+        return names_host(name, url->host);
     return hafti_http_read_network(name, &network) && hafti_http_is_in(address, &network);
 }
 

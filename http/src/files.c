@@ -326,8 +326,8 @@ void hafti_http_files_free(hafti_http_files_t *files) {
     }
 }
 
-static int make(const char *folder, const haft_http_files_options_t *options,
-                hafti_http_files_t **made) {
+static int make_files(const char *folder, const haft_http_files_options_t *options,
+                      hafti_http_files_t **made) {
     hafti_http_files_t *files = calloc(1, sizeof *files);
     if (files == NULL)
         return -ENOMEM;
@@ -358,7 +358,7 @@ int haft_http_serve_files(haft_http_server_t *server, const char *prefix, const 
     char below[size + sizeof "/{path...}"], itself[size + 1];
     snprintf(below, sizeof below, "%.*s/{path...}", (int)size, prefix);
     snprintf(itself, sizeof itself, "%.*s", (int)size, prefix);
-    int code = make(folder, options != NULL ? options : &defaults, &files);
+    int code = make_files(folder, options != NULL ? options : &defaults, &files);
     if (code != 0)
         return code;
     files->next = server->files;

@@ -37,7 +37,7 @@ static void *begin_raw_encoding(uint64_t size, bool is_small) {
     return begin(size, is_small, true);
 }
 
-static void set(z_stream *state, const hafti_http_pieces_t *pieces) {
+static void set_pieces(z_stream *state, const hafti_http_pieces_t *pieces) {
     uInt most = UINT32_MAX / 2;
     state->next_in = (Bytef *)(uintptr_t)pieces->in;
     state->avail_in = pieces->in_size < most ? (uInt)pieces->in_size : most;
@@ -55,7 +55,7 @@ static void get(const z_stream *state, hafti_http_pieces_t *pieces) {
 static int encode(void *given, hafti_http_pieces_t *pieces, hafti_http_step_t step) {
     static const int flushes[] = {Z_NO_FLUSH, Z_SYNC_FLUSH, Z_FINISH};
     z_stream *state = given;
-    set(state, pieces);
+    set_pieces(state, pieces);
     bool is_all = state->avail_in == pieces->in_size;
     deflate(state, is_all ? flushes[step] : Z_NO_FLUSH);
     get(state, pieces);
@@ -82,7 +82,7 @@ static void *begin_raw_decoding(void) {
 
 static int decode(void *given, hafti_http_pieces_t *pieces) {
     z_stream *state = given;
-    set(state, pieces);
+    set_pieces(state, pieces);
     int code = inflate(state, Z_NO_FLUSH);
     get(state, pieces);
     if (code == Z_STREAM_END)

@@ -15,13 +15,13 @@
  * A write waits until nghttp2 has taken all bytes, as far as the peer's windows allow and the block
  * has room: this is the back-pressure. What was read is taken off the windows when a task takes it.
  *
- * | field       | means                                                                            |
- * |-------------|----------------------------------------------------------------------------------|
- * | has_head    | the head of the peer's message has come; further fields are trailers             |
- * | has_come    | all of the peer's message has; `pieces` may have some of it                      |
- * | ends        | nothing is written behind `out`                                                  |
- * | has_ended   | nghttp2 has the end of this side's message                                       |
- * | is_closed   | nghttp2 knows the stream no more; it was reset unless both of the above hold     |
+ * | field       | means                                                                           |
+ * |-------------|---------------------------------------------------------------------------------|
+ * | has_head    | the head of the peer's message has come; further fields are trailers            |
+ * | has_come    | all of the peer's message has; `pieces` may have some of it                     |
+ * | ends        | nothing is written behind `out`                                                 |
+ * | has_ended   | nghttp2 has the end of this side's message                                      |
+ * | is_closed   | nghttp2 knows the stream no more; it was reset unless both of the above hold    |
  */
 #ifndef HAFT_HTTP2_FRAMES_H
 #define HAFT_HTTP2_FRAMES_H

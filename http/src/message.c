@@ -10,12 +10,12 @@
 
 /* ---- What the parser says ---- */
 
-static hafti_http_message_t *of(llhttp_t *parser) {
+static hafti_http_message_t *message_of(llhttp_t *parser) {
     return parser->data;
 }
 
 static int on_url(llhttp_t *parser, const char *at, size_t size) {
-    hafti_http_message_t *message = of(parser);
+    hafti_http_message_t *message = message_of(parser);
     if (message->target_size == 0)
         message->target = (size_t)(at - message->block);
     message->target_size = (size_t)(at - message->block) + size - message->target;
@@ -33,12 +33,12 @@ static int keep_trailer(hafti_http_message_t *message, const char *at, size_t si
 }
 
 static int end_trailer(llhttp_t *parser) {
-    hafti_http_message_t *message = of(parser);
+    hafti_http_message_t *message = message_of(parser);
     return message->into != NULL ? keep_trailer(message, "", 1) : 0;
 }
 
 static int on_field(llhttp_t *parser, const char *at, size_t size) {
-    hafti_http_message_t *message = of(parser);
+    hafti_http_message_t *message = message_of(parser);
     if (message->into != NULL)
         return keep_trailer(message, at, size);
     if (message->field_count == message->limits->fields) {
@@ -51,7 +51,7 @@ static int on_field(llhttp_t *parser, const char *at, size_t size) {
 }
 
 static int on_value(llhttp_t *parser, const char *at, size_t size) {
-    hafti_http_message_t *message = of(parser);
+    hafti_http_message_t *message = message_of(parser);
     if (message->into != NULL)
         return keep_trailer(message, at, size);
     hafti_http_field_t *field = &message->fields[message->field_count - 1];
@@ -68,20 +68,20 @@ static int on_head_end(llhttp_t *parser) {
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t size) {
-    hafti_http_message_t *message = of(parser);
+    hafti_http_message_t *message = message_of(parser);
     memcpy(message->into + message->into_size, at, size);
     message->into_size += size;
     return 0;
 }
 
 static int on_chunk(llhttp_t *parser) {
-    of(parser)->in_trailers = parser->content_length == 0;
-    of(parser)->last = '\n';
-    return of(parser)->in_trailers ? HPE_PAUSED : 0;
+    message_of(parser)->in_trailers = parser->content_length == 0;
+    message_of(parser)->last = '\n';
+    return message_of(parser)->in_trailers ? HPE_PAUSED : 0;
 }
 
 static int on_end(llhttp_t *parser) {
-    of(parser)->is_complete = true;
+    message_of(parser)->is_complete = true;
     return HPE_PAUSED;
 }
 

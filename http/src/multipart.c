@@ -44,13 +44,13 @@ static int refuse(haft_http_multipart_t *multipart, int code) {
 
 /* ---- The window ---- */
 
-static size_t there(const haft_http_multipart_t *multipart) {
+static size_t unread_size(const haft_http_multipart_t *multipart) {
     return multipart->end - multipart->at;
 }
 
 /* Reads more of the body behind the window. 1; 0 at the end of the body; or an error. */
 static ssize_t fill(haft_http_multipart_t *multipart) {
-    memmove(multipart->bytes, multipart->bytes + multipart->at, there(multipart));
+    memmove(multipart->bytes, multipart->bytes + multipart->at, unread_size(multipart));
     multipart->end -= multipart->at;
     multipart->at = 0;
     ssize_t got = haft_http_read(multipart->request, multipart->bytes + multipart->end,
@@ -60,8 +60,8 @@ static ssize_t fill(haft_http_multipart_t *multipart) {
 }
 
 /* Until the window has `size` bytes; the body must not end before. */
-static int need(haft_http_multipart_t *multipart, size_t size) {
-    while (there(multipart) < size) {
+static int read_at_least(haft_http_multipart_t *multipart, size_t size) {
+    while (unread_size(multipart) < size) {
         ssize_t got = fill(multipart);
         if (got <= 0)
             return got == 0 ? refuse(multipart, -EBADMSG) : (int)got;
@@ -70,17 +70,17 @@ static int need(haft_http_multipart_t *multipart, size_t size) {
 }
 
 static char *find(const haft_http_multipart_t *multipart, const char *what, size_t size) {
-    return memmem(multipart->bytes + multipart->at, there(multipart), what, size);
+    return memmem(multipart->bytes + multipart->at, unread_size(multipart), what, size);
 }
 
 /* Finds out how many bytes in the window are the part's: 0 in front of the delimiter. */
 static int know(haft_http_multipart_t *multipart) {
-    int code = need(multipart, multipart->delimiter_size);
+    int code = read_at_least(multipart, multipart->delimiter_size);
     if (code != 0)
         return code;
     const char *delimiter = find(multipart, multipart->delimiter, multipart->delimiter_size);
     multipart->known = delimiter != NULL ? (size_t)(delimiter - multipart->bytes) - multipart->at
-                                         : there(multipart) - multipart->delimiter_size + 1;
+                                         : unread_size(multipart) - multipart->delimiter_size + 1;
     return 0;
 }
 
@@ -220,9 +220,9 @@ static int read_head(haft_http_multipart_t *multipart, haft_http_part_t *part) {
     static const char empty_line[] = "\r\n\r\n";
     const char *end;
     while ((end = find(multipart, empty_line, 4)) == NULL) {
-        int code = there(multipart) > multipart->limits.head + 4
+        int code = unread_size(multipart) > multipart->limits.head + 4
                        ? refuse(multipart, -EMSGSIZE)
-                       : need(multipart, there(multipart) + 1);
+                       : read_at_least(multipart, unread_size(multipart) + 1);
         if (code != 0)
             return code;
     }
@@ -246,12 +246,12 @@ static int read_end(haft_http_multipart_t *multipart) {
     ssize_t got;
     multipart->has_ended = true;
     do
-        got = there(multipart) <= 2 ? fill(multipart) : 0;
+        got = unread_size(multipart) <= 2 ? fill(multipart) : 0;
     while (got > 0);
     if (got < 0)
         return (int)got;
-    bool is_end =
-        there(multipart) == 0 || (there(multipart) == 2 && find(multipart, "\r\n", 2) != NULL);
+    bool is_end = unread_size(multipart) == 0 ||
+                  (unread_size(multipart) == 2 && find(multipart, "\r\n", 2) != NULL);
     return is_end ? 0 : refuse(multipart, -EBADMSG);
 }
 
@@ -265,7 +265,7 @@ static int skip_part(haft_http_multipart_t *multipart) {
 
 static int begin_part(haft_http_multipart_t *multipart, haft_http_part_t *part) {
     multipart->at += multipart->delimiter_size;
-    int code = need(multipart, 2);
+    int code = read_at_least(multipart, 2);
     if (code != 0)
         return code;
     const char *next = multipart->bytes + multipart->at;

@@ -3,9 +3,6 @@
    has been read of it. */
 #include "stream.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 static ssize_t socket_read_lent(hafti_http_stream_t *stream, const void **bytes) {
     return haft_io_read_lent(stream->descriptor, bytes);
 }
@@ -27,23 +24,8 @@ static void socket_close(hafti_http_stream_t *stream) {
     haft_io_close(stream->descriptor);
 }
 
-static void do_nothing(int signal) {
-    (void)signal;
-}
-
-/* sendfile(2) to a broken connection sends SIGPIPE, which no flag forbids. A handler ends with
-   exec, so that processes which this one starts have the default action again. */
-static void catch_broken_pipes(void) {
-    struct sigaction action;
-    if (sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL)
-        sigaction(SIGPIPE, &(struct sigaction){.sa_handler = do_nothing, .sa_flags = SA_RESTART},
-                  NULL);
-}
-
 static ssize_t socket_send_file(hafti_http_stream_t *stream, int file, int64_t *offset,
                                 size_t size) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, catch_broken_pipes);
     return haft_io_send_file(stream->descriptor, file, offset, size);
 }
 

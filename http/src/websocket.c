@@ -272,10 +272,24 @@ static int wait_awhile(haft_http_websocket_t *socket) {
     return message <= silence ? 1008 : ping(socket);
 }
 
+static bool is_late(const haft_http_websocket_t *socket) {
+    return socket->closing != 0 && haft_io_now() >= socket->closing;
+}
+
+/* A client that never pauses lets no wait for it end. It is told nevertheless that the server
+   stops, and the time for its part of the close holds for it, too. */
+static int check_end(haft_http_websocket_t *socket) {
+    bool is_stopping = socket->request != NULL && atomic_load(&socket->request->server->stopping);
+    return is_late(socket) ? lose(socket) : is_stopping && socket->closing == 0 ? 1001 : 0;
+}
+
 /* Reads what has come. While the WebSocket is open, the attempt does not wait: its deadline has
    passed. It comes first, as a stream may have read ahead of what the descriptor tells. */
 static int fill(haft_http_websocket_t *socket) {
     hafti_http_stream_t *stream = socket->stream;
+    int end = check_end(socket);
+    if (end != 0)
+        return end;
     for (;;) {
         ssize_t got = hafti_http_stream_fill(stream, socket->closing);
         if (got > 0) {
@@ -475,7 +489,7 @@ static int fail_with(haft_http_websocket_t *socket, int code) {
     hafti_http_stream_t *stream = socket->stream;
     begin_to_close(socket, code, "");
     if (!socket->is_over && stream->operations->shutdown(stream, SHUT_WR) == 0)
-        while (hafti_http_stream_fill(stream, socket->closing) > 0)
+        while (!is_late(socket) && hafti_http_stream_fill(stream, socket->closing) > 0)
             continue;
     socket->is_over = true;
     stream->at = stream->end;

@@ -81,7 +81,7 @@ static bool has_agreed(haft_http_reply_t *reply, const handshake_t *handshake,
             hafti_http_deflation_agree(&begin->deflation, extensions, options->keeps_context));
 }
 
-static void tell(const haft_http_question_t *question, const char *what, int status) {
+static void tell_refusal(const haft_http_question_t *question, const char *what, int status) {
     if (question->failure != NULL)
         snprintf(question->failure, question->failure_size, "the server has answered with %s %d",
                  what, status);
@@ -94,11 +94,11 @@ static int begin_socket(haft_http_reply_t **reply, const haft_http_question_t *q
     hafti_http_reply_stream(*reply, &begin.stream, &begin.limits);
     int status = haft_http_reply_status(*reply);
     if (status != 101) {
-        tell(question, "status", status);
+        tell_refusal(question, "status", status);
         return -ECONNREFUSED;
     }
     if (!has_agreed(*reply, handshake, options, &begin)) {
-        tell(question, "no handshake of a WebSocket, but status", status);
+        tell_refusal(question, "no handshake of a WebSocket, but status", status);
         return -EBADMSG;
     }
     *socket = hafti_http_websocket_new(&begin);

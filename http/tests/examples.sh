@@ -71,6 +71,7 @@ def ask_chat(url):
         guest.say(1, b'here')
         while guest.hear() != (1, b'here'):
             pass
+    guests[0].say(2, b'\xff is no text')
     guests[0].say(1, 'one thing €'.encode())
     for guest in guests:
         while (heard := guest.hear()) != (1, 'one thing €'.encode()):
@@ -115,7 +116,9 @@ class Service(BaseHTTPRequestHandler):
 
     def do_POST(self):
         while size := int(self.rfile.readline(), 16):
-            self.server.came.put(self.rfile.read(size + 2)[:-2])
+            piece = self.rfile.read(size + 2)[:-2]
+            if self.server.came is not None:
+                self.server.came.put(piece)
         self.rfile.readline()
         self.send_response(200)
         self.send_header('Transfer-Encoding', 'chunked')
@@ -153,6 +156,10 @@ def ask_proxy(url, services):
     to_go.put(b'f')
     to_go.put(b'')
     assert [answers.readline() for _ in range(4)] == [b'1\r\n', b'f\r\n', b'0\r\n', b'\r\n']
+    for service in services:
+        service.came = None  # which drops what comes
+    to_go.put(b'')
+    assert ask_status(url + '/', data=2000000 * b'x') == (200, b'')
     services[0].down = True
     left = str(services[1].server_port).encode()
     while {urlopen(url + '/name').read() for _ in range(4)} != {left}:
@@ -165,6 +172,12 @@ def ask_proxy(url, services):
         pass
 
 
+def check_refused(*command, code=1):
+    """It ends by itself, and says why."""
+    ended = subprocess.run(command, stderr=subprocess.PIPE, timeout=60)
+    assert ended.returncode == code and ended.stderr != b'', (command, ended)
+
+
 with open(work + '/a.txt', 'w') as file:
     file.write('from a file\n')
 for kind in ['', '_cpp']:
@@ -173,12 +186,16 @@ for kind in ['', '_cpp']:
         if kind == '' or os.path.exists(program):
             server, url = start(program, *arguments)
             hear_end = ask(url)
+            check_refused(program, *arguments, url.rpartition(':')[2])
             server.terminate()
             if hear_end is not None:
                 hear_end()
             assert server.wait() == 0
-    todo = f'{examples}/todo{kind}'
+    files, todo = f'{examples}/files{kind}', f'{examples}/todo{kind}'
+    if os.path.exists(files):
+        check_refused(files, work + '/missing', '0')
     if os.path.exists(todo):
+        check_refused(todo, work + '/missing/todo.db', '0')
         server, url = start(todo, f'{work}/todo{kind}.db')
         ask_todo(url)
         server.terminate()
@@ -187,7 +204,9 @@ if os.path.exists(examples + '/proxy'):
     (first, first_url), (second, second_url) = start_service(), start_service()
     found = subprocess.run([examples + '/crawler', first_url], stdout=subprocess.PIPE, check=True).stdout
     assert found.decode() == '/: 200\n/a/: 200\n/a/../missing: 404\n/a/b?c: 200\n', found
+    check_refused(examples + '/proxy', code=2)
     server, url = start(examples + '/proxy', first_url, second_url, stderr=subprocess.PIPE)
+    check_refused(examples + '/proxy', first_url, url.rpartition(':')[2])
     ask_proxy(url, [first, second])
     server.terminate()
     assert server.wait() == 0

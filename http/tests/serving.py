@@ -42,5 +42,6 @@ def ask_todo(url, wrong=(b'{"what": 7}', b'{"what"', b'{}', b'')):
     one = f'{url}/todo/{entry["id"]}'
     if ask_status(one, 'PATCH', b'{"done": true}')[0] != 405:
         assert json.loads(ask_status(url + '/todo')[1])[0]['done'] is True
+    assert ask_status(f'{one}%20x', 'DELETE')[0] in (400, 404)
     assert ask_status(one, 'DELETE')[0] == 200 and ask_status(one, 'DELETE')[0] == 404
     assert json.loads(ask_status(url + '/todo')[1]) == []

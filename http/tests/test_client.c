@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The client: bodies both ways, connections that are kept, redirects, time, and answers that are none. Over the simulated
-   network with several seeds, and over sockets. */
+/* The client: bodies both ways, connections that are kept, redirects, time, and answers that are
+   none. Over the simulated network with several seeds, and over sockets. */
 #include "check_http.h"
 
 static haft_http_server_t *server;

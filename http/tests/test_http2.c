@@ -57,6 +57,19 @@ static int echo(haft_http_request_t *request, void *unused) {
     return haft_http_answer(request, 200, "text/plain", body, (size_t)size);
 }
 
+/* Reads piece by piece to the end, behind which the trailer stands. */
+static int drain(haft_http_request_t *request, void *unused) {
+    char piece[4];
+    ssize_t size;
+    int all = 0;
+    (void)unused;
+    CHECK(haft_http_trailer(request, "X-Sum") == NULL);
+    while ((size = haft_http_read(request, piece, sizeof piece)) > 0)
+        all += (int)size;
+    const char *sum = haft_http_trailer(request, "X-Sum");
+    return size < 0 ? (int)size : haft_http_answer_format(request, 200, "%d %s", all, sum);
+}
+
 enum { MUCH = 300000 };
 
 static char byte_of(int i) {
@@ -64,7 +77,7 @@ static char byte_of(int i) {
 }
 
 static int say_much(haft_http_request_t *request, void *size) {
-    static char bytes[10000];
+    char bytes[10000];
     int code = haft_http_begin(request, 200, NULL, *(const uint64_t *)size);
     for (int i = 0; i < MUCH && code == 0; i += (int)sizeof bytes) {
         for (int j = 0; j < (int)sizeof bytes; j++)
@@ -159,6 +172,7 @@ static void make_server(void) {
     haft_http_post(server, "/", read_first, NULL);
     haft_http_get(server, "/fields", say_fields, NULL);
     haft_http_post(server, "/echo", echo, NULL);
+    haft_http_post(server, "/drain", drain, NULL);
     haft_http_post(server, "/stream", stream_back, NULL);
     haft_http_get(server, "/much", say_much, &exactly);
     haft_http_get(server, "/chunks", say_much, &unknown);
@@ -221,6 +235,9 @@ static void *answer_many_at_once(void *unused) {
         ask_with(&client, "GET", "/fields",
                  "x-a: 1\nx-a: 2\ncookie: a=b\ncookie: c=d\nhost: here\n", NULL, 0, NULL);
     int32_t posted = ask_with(&client, "POST", "/echo", "", "hello", 5, "7");
+    int32_t sized = ask_with(&client, "POST", "/echo", "content-length: 5\n", "hello", 5, "7");
+    int32_t drained =
+        ask_with(&client, "POST", "/drain", "content-length: 16\n", "hello, you there", 16, "8");
     int32_t streamed = ask_with(&client, "POST", "/stream", "", "hello, you there", 16, NULL);
     int32_t empty = ask(&client, "GET", "/empty"), head = ask(&client, "HEAD", "/much");
     int32_t failed = ask(&client, "GET", "/fail"), nothing = ask(&client, "GET", "/nothing");
@@ -231,6 +248,9 @@ static void *answer_many_at_once(void *unused) {
     check_answer(&client, fields, "200", "HTTP/2.0 GET [here] [1, 2] [a=b; c=d]");
     check_answer(&client, posted, "200", "hello");
     CHECK(strcmp(answer_of(&client, posted)->sum, "7") == 0);
+    check_answer(&client, sized, "200", "hello");
+    CHECK(strcmp(answer_of(&client, sized)->sum, "7") == 0);
+    check_answer(&client, drained, "200", "16 8");
     check_answer(&client, streamed, "200", "hello, you there");
     CHECK(strcmp(answer_of(&client, streamed)->trailer, "yes") == 0);
     check_answer(&client, empty, "204", NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* haft/http.hpp: handlers and what they return, exceptions, middleware that handles effects, under test handlers and
-   whole, over the simulated network and over sockets. */
+/* haft/http.hpp: handlers and what they return, exceptions, middleware that handles effects, under
+   test handlers and whole, over the simulated network and over sockets. */
 #include <haft/http.hpp>
 
 #include <haft.hpp>
@@ -223,7 +223,8 @@ static void ask_by_client(const std::string &base) {
         client.get("ftp://here/");
         CHECK(false);
     } catch (const std::system_error &error) {
-        CHECK(error.code() == std::errc::protocol_not_supported);
+        CHECK(error.code() == std::errc::protocol_not_supported &&
+              error.what() == std::string("ask ftp://here/: Protocol not supported"));
     }
 }
 

@@ -22,8 +22,11 @@ static void count_out(const int *unused) {
     __atomic_fetch_sub(&open_sockets, 1, __ATOMIC_SEQ_CST);
 }
 
+typedef int take_message_t(haft_http_websocket_t *socket, const haft_http_message_t *message);
+
 /* What it notes is looked at when no socket is open any more. */
-static int echo_with(haft_http_request_t *request, const haft_http_websocket_options_t *options) {
+static int take_all(haft_http_request_t *request, const haft_http_websocket_options_t *options,
+                    take_message_t *take) {
     haft_http_websocket_t *socket = haft_http_websocket_accept(request, options);
     haft_http_message_t message;
     if (socket == NULL)
@@ -34,7 +37,7 @@ static int echo_with(haft_http_request_t *request, const haft_http_websocket_opt
     int code = 0;
     while (code == 0 && (code = haft_http_websocket_receive(socket, &message)) == 0) {
         CHECK(message.bytes[message.size] == '\0');
-        code = haft_http_websocket_send(socket, message.kind, message.bytes, message.size);
+        code = take(socket, &message);
     }
     pthread_mutex_lock(&noting);
     last_code = haft_http_websocket_close_code(socket);
@@ -44,8 +47,28 @@ static int echo_with(haft_http_request_t *request, const haft_http_websocket_opt
     return code;
 }
 
+static int send_back(haft_http_websocket_t *socket, const haft_http_message_t *message) {
+    return haft_http_websocket_send(socket, message->kind, message->bytes, message->size);
+}
+
 static int echo(haft_http_request_t *request, void *options) {
-    return echo_with(request, options);
+    return take_all(request, options, send_back);
+}
+
+enum { MANY = 50 };
+static int received;
+static bool dawdles; /* meanwhile nothing more is received */
+
+static int drop(haft_http_websocket_t *socket, const haft_http_message_t *message) {
+    (void)socket, (void)message;
+    __atomic_fetch_add(&received, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&dawdles, __ATOMIC_SEQ_CST))
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    return 0;
+}
+
+static int dawdle(haft_http_request_t *request, void *options) {
+    return take_all(request, options, drop);
 }
 
 static int close_first(haft_http_request_t *request, void *unused) {
@@ -217,8 +240,9 @@ static void wait_for_end(void) {
         haft_io_sleep(HAFT_IO_MILLISECOND);
 }
 
+static int served; /* what the server has returned */
 static void *serve(void *unused) {
-    haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0));
+    served = haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0));
     return unused;
 }
 
@@ -428,6 +452,63 @@ static void *stop_server(void *unused) {
     haft_io_close(first);
     wait_for_end();
     CHECK(last_code == 1001);
+    return unused;
+}
+
+static void *say_many(void *socket) {
+    static const char bytes[1000] = {0};
+    for (int i = 0; i < MANY; i++)
+        say(*(int *)socket, 0x82, bytes, sizeof bytes);
+    return NULL;
+}
+
+/* A client that has sent more than the server has read when that is told to stop. */
+static void *stop_in_the_middle(void *unused) {
+    int socket = connect_to(start(), "/dawdle");
+    __atomic_store_n(&received, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&dawdles, true, __ATOMIC_SEQ_CST);
+    haft_io_task_t *saying = haft_io_async(say_many, &socket);
+    while (__atomic_load_n(&received, __ATOMIC_SEQ_CST) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_http_stop(server);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    __atomic_store_n(&dawdles, false, __ATOMIC_SEQ_CST);
+    expect(socket, 0x88, "\x03\xe9", 2);
+    CHECK(haft_io_join(saying, NULL) == 0);
+    say(socket, 0x88, "\x03\xe9", 2);
+    wait_for_end();
+    CHECK(received < MANY && last_code == 1001 && last_result == -EPIPE);
+    haft_io_close(socket);
+    return unused;
+}
+
+/* Empty messages, as fast as it can, until the connection is lost. It reads nothing. */
+static void *flood(void *socket) {
+    enum { FRAME = 6, FRAMES = 10000 };
+    static char frames[FRAMES * FRAME];
+    for (size_t i = 0; i < sizeof frames; i += FRAME) {
+        frames[i] = (char)0x82;
+        frames[i + 1] = (char)0x80;
+    }
+    while (haft_io_write_all(*(int *)socket, frames, sizeof frames) == 0)
+        continue;
+    return NULL;
+}
+
+/* A client that never pauses, and does not answer the close. */
+static void *stop_in_a_flood(void *unused) {
+    pthread_t flooding;
+    int socket = connect_to(start(), "/dawdle");
+    __atomic_store_n(&received, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&dawdles, false, __ATOMIC_SEQ_CST);
+    CHECK(pthread_create(&flooding, NULL, flood, &socket) == 0);
+    while (__atomic_load_n(&received, __ATOMIC_SEQ_CST) < 100000)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_http_stop(server);
+    wait_for_end();
+    pthread_join(flooding, NULL);
+    CHECK(last_code == 1001 && last_result == -EPIPE);
+    haft_io_close(socket);
     return unused;
 }
 
@@ -872,7 +953,8 @@ static void add_routes(void) {
     static haft_http_websocket_options_t some = {.origins = "http://b.org:81, https://a.org"},
                                          any = {.origins = "*", .protocols = "one, two"},
                                          kept = {.keeps_context = true},
-                                         plain = {.uncompressed = true};
+                                         plain = {.uncompressed = true},
+                                         brief = {.close_time = 50 * HAFT_IO_MILLISECOND};
     static int returned = 0, error = -EIO;
     haft_http_set_log(server, NULL, NULL);
     haft_http_get(server, "/echo", echo, NULL);
@@ -885,17 +967,31 @@ static void add_routes(void) {
     haft_http_get(server, "/return", return_at_once, &returned);
     haft_http_get(server, "/error", return_at_once, &error);
     haft_http_get(server, "/closed", close_from_task, NULL);
+    haft_http_get(server, "/dawdle", dawdle, &brief);
     haft_http_get(server, "/impatient", be_impatient, NULL);
     haft_http_get(server, "/tasks", send_from_tasks, NULL);
 }
 
 int main(void) {
-    void *(*const cases[])(void *) = {be_silent,   be_slow,           be_silent_by_client,
-                                      echo_sizes,  join_fragments,    break_rules,
-                                      trickle,     close_from_server, hear_from_tasks,
-                                      stop_server, shake_hands,       cancel_everywhere,
-                                      negotiate,   inflate,           break_compression,
-                                      send_bomb,   ask_by_client,     shake_hands_by_client};
+    void *(*const cases[])(void *) = {be_silent,
+                                      be_slow,
+                                      be_silent_by_client,
+                                      echo_sizes,
+                                      join_fragments,
+                                      break_rules,
+                                      trickle,
+                                      close_from_server,
+                                      hear_from_tasks,
+                                      stop_server,
+                                      stop_in_the_middle,
+                                      shake_hands,
+                                      cancel_everywhere,
+                                      negotiate,
+                                      inflate,
+                                      break_compression,
+                                      send_bomb,
+                                      ask_by_client,
+                                      shake_hands_by_client};
     enum { CASES = sizeof cases / sizeof *cases, VIRTUAL = 3 };
     server = haft_http_server_new();
     add_routes();
@@ -905,6 +1001,8 @@ int main(void) {
         for (int threads = 1; threads <= 2; threads++)
             CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
                   0);
+    CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, stop_in_a_flood, NULL) == 0);
+    CHECK(served == 0);
     haft_http_server_free(server);
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>
@@ -100,6 +101,27 @@ static __attribute__((noinline)) void move_now(void *argument) {
         *m->offset = position;
 }
 
+static bool is_pending(int signal) {
+    sigset_t pending;
+    return sigpending(&pending) == 0 && sigismember(&pending, signal) == 1;
+}
+
+/* These calls send their thread SIGPIPE if the other end is closed, and have no flag against that,
+   as send(2) has. So the signal is blocked meanwhile, and taken back. One that the program has
+   blocked, and that was there before, is left to it. */
+static void move_without_signal(void *argument) {
+    const move_t *m = argument;
+    sigset_t broken, before;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken, &before);
+    bool is_programs = sigismember(&before, SIGPIPE) == 1 && is_pending(SIGPIPE);
+    move_now(argument);
+    if (m->done == -EPIPE && !is_programs)
+        sigtimedwait(&broken, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static bool may_wait(const move_t *m) {
     if (m->size == 0)
         return false;
@@ -128,9 +150,9 @@ static ssize_t move(move_t *m) {
     bool in_pool = may_wait(m), tried = false, first = true;
     for (unsigned turn = 0;; first = false) {
         if (!in_pool)
-            move_now(m);
+            move_without_signal(m);
         bool tries = in_pool && (first || are_ready(m, tried));
-        int code = tries ? hafti_io_call_for_a_moment(move_now, m) : 0;
+        int code = tries ? hafti_io_call_for_a_moment(move_without_signal, m) : 0;
         if (code != 0)
             return code;
         if ((tries || !in_pool) && m->done != -EAGAIN && m->done != -EINTR)

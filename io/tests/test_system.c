@@ -215,6 +215,51 @@ static void bytes_go_past_the_program(void) {
     CHECK_RUNS(splice_a_pipe);
 }
 
+/* SIGPIPE would end the program here. */
+static void check_broken(int to) {
+    int64_t offset = 0;
+    HAFT_IO_SCOPED_DESCRIPTOR int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    CHECK_EQUAL(haft_io_pipe(through), 0);
+    CHECK_EQUAL(haft_io_write(through[1], "a", 1), 1);
+    CHECK_EQUAL(haft_io_send_file(to, file, &offset, 10), -EPIPE);
+    CHECK_EQUAL(offset, 0);
+    CHECK_EQUAL(haft_io_splice(through[0], to, 10), -EPIPE);
+    haft_io_close(through[0]);
+    haft_io_close(through[1]);
+}
+static bool is_pending(void) {
+    sigset_t pending;
+    CHECK_EQUAL(sigpending(&pending), 0);
+    return sigismember(&pending, SIGPIPE) == 1;
+}
+BODY(move_to_nobody) {
+    sigset_t broken, before;
+    for (int blocks = 0; blocks < 2; blocks++) {
+        CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | (blocks ? 0 : SOCK_NONBLOCK), 0, ends), 0);
+        haft_io_close(ends[0]);
+        check_broken(ends[1]);
+        haft_io_close(ends[1]);
+        CHECK_EQUAL(blocks ? pipe(ends) : haft_io_pipe(ends), 0);
+        haft_io_close(ends[0]);
+        check_broken(ends[1]);
+    }
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &broken, &before);
+    check_broken(ends[1]);
+    CHECK(!is_pending());
+    raise(SIGPIPE); /* which is the program's */
+    check_broken(ends[1]);
+    CHECK(is_pending());
+    CHECK_EQUAL(sigtimedwait(&broken, NULL, &(struct timespec){0}), SIGPIPE);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    haft_io_close(ends[1]);
+    return NULL;
+}
+static void bytes_to_nobody_send_no_signal(void) {
+    RUNS_BOTH_WAYS(move_to_nobody);
+}
+
 /* ---- Signals ---- */
 
 static sigset_t signals;
@@ -529,6 +574,7 @@ int main(void) {
     RUN(a_descriptor_is_passed_over_a_unix_socket);
     RUN(of_two_descriptors_that_come_at_once_none_is_left_open);
     RUN(bytes_go_past_the_program);
+    RUN(bytes_to_nobody_send_no_signal);
     RUN(a_signal_is_waited_for);
     RUN(processes_are_started_and_waited_for);
     RUN(who_waits_without_descriptors_looks_now_and_then);

@@ -6,7 +6,8 @@
  *
  *     static int hello(haft_http_request_t *request, void *unused) {
  *         (void)unused;
- *         return haft_http_answer_format(request, 200, "Hello, %s\n", haft_http_path(request, "name"));
+ *         const char *name = haft_http_path(request, "name");
+ *         return haft_http_answer_format(request, 200, "Hello, %s\n", name);
  *     }
  *     int main(void) {
  *         haft_http_server_t *server = haft_http_server_new();
@@ -15,8 +16,8 @@
  *     }
  *
  * A connection is a task of haft/io.h, which calls a handler for each request; over HTTP/2 each
- * request is one. So a handler may wait anywhere while the other connections go on. Middleware (haft_http_use) handles the effects
- * that handlers perform.
+ * request is one. So a handler may wait anywhere while the other connections go on. Middleware
+ * (haft_http_use) handles the effects that handlers perform.
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
  * own. Headers that this one includes: haft/http_client.h, the client; haft/http_cookies.h, its
@@ -143,8 +144,8 @@ typedef struct haft_http_run_options {
      * Instead of `host` and `port`, where to listen, with spaces between: "[::1]:8080",
      * "localhost:8080", ":8080" for all addresses, "unix:/run/service.sock", and "systemd" for the
      * sockets that a socket unit has passed (LISTEN_FDS). After "proxy:" there stands a place where
-     * connections begin with the PROXY protocol (haft_http_expect_proxy_header). The path of a Unix socket is removed at
-     * the end. One that an ended process has left is replaced.
+     * connections begin with the PROXY protocol (haft_http_expect_proxy_header). The path of a Unix
+     * socket is removed at the end. One that an ended process has left is replaced.
      */
     const char *listen;
     /* TCP: other processes may listen at the same port, and the kernel divides the connections
@@ -177,9 +178,9 @@ void haft_http_stop(haft_http_server_t *server);
  * passes on the sockets at which haft_http_run listens. When the new process calls haft_http_run
  * with the same places, it has their sockets and serves; then this server stops, as by
  * haft_http_stop. No connection is refused meanwhile: both accept from the same queues. If the new
- * process ends before that, or takes 30 s, this server goes on. For a task of the server's run, such
- * as a handler. Returns 0; -ENOTSUP: the server was not started by haft_http_run; -EALREADY: it is
- * being restarted; -ECHILD: the new process has ended; -ETIMEDOUT; or an error of
+ * process ends before that, or takes 30 s, this server goes on. For a task of the server's run,
+ * such as a handler. Returns 0; -ENOTSUP: the server was not started by haft_http_run; -EALREADY:
+ * it is being restarted; -ECHILD: the new process has ended; -ETIMEDOUT; or an error of
  * haft_io_process_start.
  */
 int haft_http_restart(haft_http_server_t *server);
@@ -247,10 +248,10 @@ int haft_http_use(haft_http_server_t *server, haft_http_around_t *around, void *
 
 /*
  * Middleware that only handles effects: the clauses of `handler`, all of which are HAFT_TAIL, take
- * what is performed inside of it, and get a haft_http_handling_t as their state. It stands among the
- * functions of haft_http_use in the order in which both were added, and costs a small part of one.
- * `handler` lives as long as the server. Returns 0; -ENOMEM; -EINVAL: it has another clause, or
- * `on_return`.
+ * what is performed inside of it, and get a haft_http_handling_t as their state. It stands among
+ * the functions of haft_http_use in the order in which both were added, and costs a small part of
+ * one. `handler` lives as long as the server. Returns 0; -ENOMEM; -EINVAL: it has another clause,
+ * or `on_return`.
  *
  *     static const char *tell_user(void *state, HAFT_PAYLOAD(current_user) *asked) {
  *         const haft_http_handling_t *handling = state;
@@ -269,9 +270,9 @@ int haft_http_handle(haft_http_server_t *server, const haft_handler_t *handler, 
 /*
  * A group: routes whose paths begin with `prefix`, with middleware of their own, which is called
  * inside the server's. Use it in place of a server in haft_http_route and its shorthands,
- * haft_http_use, haft_http_handle, haft_http_serve_files, haft_http_serve_counters, haft_http_debug_pages and this
- * function; other functions do not take it. In a group, "" is the path of the prefix itself. It is
- * freed with the server. NULL: no memory.
+ * haft_http_use, haft_http_handle, haft_http_serve_files, haft_http_serve_counters,
+ * haft_http_debug_pages and this function; other functions do not take it. In a group, "" is the
+ * path of the prefix itself. It is freed with the server. NULL: no memory.
  *
  *     haft_http_server_t *api = haft_http_group(server, "/api");
  *     haft_http_use(api, with_user, NULL);
@@ -330,8 +331,8 @@ ssize_t haft_http_body(haft_http_request_t *request, char **body);
 /* The first parameter of this name in a body of the type application/x-www-form-urlencoded. The
    first call reads the body. NULL: there is none, or no such body, or the body cannot be read. */
 const char *haft_http_form(haft_http_request_t *request, const char *name);
-/* A field that came behind a chunked body, or over HTTP/2 behind one without Content-Length. NULL:
-   there is none, or the body has not been read to its end. */
+/* A field that came behind a chunked body, or over HTTP/2 behind any. NULL: there is none, or the
+   body has not been read to its end, where haft_http_read has returned 0. */
 const char *haft_http_trailer(haft_http_request_t *request, const char *name);
 
 /* ---- The answer ----------------------------------------------------------------------------- */

@@ -6,7 +6,9 @@
  *     #include <haft/http.hpp>
  *     int main() {
  *         haft::http::server server;
- *         server.get("/hello/{name}", [](haft::http::request &request) { return "Hello, " + request.path("name"); });
+ *         server.get("/hello/{name}", [](haft::http::request &request) {
+ *             return "Hello, " + request.path("name");
+ *         });
  *         return server.run({.port = 8080});
  *     }
  *
@@ -847,7 +849,9 @@ class client {
         int code = function(given);
         if (code <= of_tls && code > HAFT_IO_ERROR_OF_RESOLVER)
             code = -EPROTO;
-        io::detail::checked(code, [&] { return "ask " + what.url + ": " + failure.data(); });
+        io::detail::checked(code, [&] {
+            return io::detail::without_error("ask " + what.url + ": " + failure.data(), code);
+        });
     }
     static constexpr int of_tls = -20000; /* HAFT_TLS_ERROR_OF_CERTIFICATE */
     static ssize_t call_producer(void *asked, void *buffer, std::size_t size) {

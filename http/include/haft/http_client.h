@@ -5,8 +5,8 @@
  *     haft_http_client_t *client = haft_http_client_new(NULL);
  *     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
  *     char *body;
- *     if (haft_http_ask(client, &(haft_http_question_t){.url = "http://localhost:8080/hello/you"}, &reply) == 0 &&
- *         haft_http_reply_body(reply, &body) >= 0)
+ *     haft_http_question_t question = {.url = "http://localhost:8080/hello/you"};
+ *     if (haft_http_ask(client, &question, &reply) == 0 && haft_http_reply_body(reply, &body) >= 0)
  *         puts(body);
  */
 #ifndef HAFT_HTTP_CLIENT_H
@@ -27,10 +27,11 @@ typedef struct haft_http_client haft_http_client_t;
 /* What a server has answered. For one task at a time. */
 typedef struct haft_http_reply haft_http_reply_t;
 
+/* 0 means the default, which is in brackets. */
 typedef struct haft_http_client_options {
-    size_t kept;   /* connections of an origin that wait for a question; 0: 8 */
-    int redirects; /* that are followed in a row; 0: 10; negative: none */
-    uint64_t body; /* bytes that haft_http_reply_body takes; 0: 16 MiB */
+    size_t kept;   /* connections of an origin that wait for a question (8) */
+    int redirects; /* that are followed in a row (10); negative: none */
+    uint64_t body; /* bytes that haft_http_reply_body takes (16 MiB); more: -EMSGSIZE */
     /* Of haft_tls_client_context, for https; it must live as long as the client, and gets the
        protocols that the client speaks: HTTP/2 before HTTP/1.1. NULL: one that trusts whom the
        system trusts. */
@@ -54,8 +55,7 @@ typedef struct haft_http_client_options {
        0: any number. A task that has a reply may then wait for itself. */
     size_t connections;
     haft_http_cookie_jar_t *cookies; /* that keeps and sends cookies; NULL: none are kept */
-    bool
-        untraced; /* without this, questions say which trace their task belongs to (haft_http_trace_get) */
+    bool untraced; /* without this, questions name the trace of their task (haft_http_trace_get) */
 } haft_http_client_options_t;
 
 /* `options` NULL: zeroed ones. NULL: no memory. */

@@ -25,9 +25,8 @@ extern "C" {
 
 /* 0 means the default, which is in brackets. */
 typedef struct haft_http_compression {
-    bool off; /* answers are never compressed */
-    size_t
-        least_size; /* bytes of an answer of known size (1400); smaller ones are left as they are */
+    bool off;          /* answers are never compressed */
+    size_t least_size; /* bytes of an answer whose size is known (1400); less: left as it is */
     /* Whether answers of this Content-Type are compressed (texts, JSON, XML, and the like). */
     bool (*is_worth)(const char *type);
 } haft_http_compression_t;

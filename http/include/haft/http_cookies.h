@@ -3,7 +3,8 @@
  * Cookies of a client. Part of haft/http.h, which includes it.
  *
  *     haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
- *     haft_http_client_t *client = haft_http_client_new(&(haft_http_client_options_t){.cookies = jar});
+ *     haft_http_client_options_t options = {.cookies = jar};
+ *     haft_http_client_t *client = haft_http_client_new(&options);
  */
 #ifndef HAFT_HTTP_COOKIES_H
 #define HAFT_HTTP_COOKIES_H

@@ -48,9 +48,6 @@ int haft_http_serve_files(haft_http_server_t *server, const char *prefix, const 
  * haft_http_serve_files does. `type` is the Content-Type, or NULL. The caller keeps the file, and
  * closes it afterwards. -EINVAL: it is no regular file; other errors are those of fstat(2) and
  * haft_http_answer.
- *
- * sendfile(2) to a connection that the client has closed sends SIGPIPE. So before its first use, if
- * that signal has its default action, the library installs a handler that does nothing.
  */
 int haft_http_answer_file(haft_http_request_t *request, int file, const char *type);
 

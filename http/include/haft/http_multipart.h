@@ -72,8 +72,8 @@ ssize_t haft_http_multipart_text(haft_http_multipart_t *multipart, char **text);
 /*
  * Stores the rest of the part in a new file below the folder, and returns the file's descriptor,
  * which the caller closes. The file has no name, so it is gone when it is closed, whatever happens;
- * linkat(2) with "/proc/self/fd/N" and AT_SYMLINK_FOLLOW keeps it under a name, on file systems that
- * have O_TMPFILE. Errors are those above, and those of haft_io_open and haft_io_pwrite.
+ * linkat(2) with "/proc/self/fd/N" and AT_SYMLINK_FOLLOW keeps it under a name, on file systems
+ * that have O_TMPFILE. Errors are those above, and those of haft_io_open and haft_io_pwrite.
  */
 int haft_http_multipart_store(haft_http_multipart_t *multipart, const char *folder);
 

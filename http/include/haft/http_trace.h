@@ -3,8 +3,8 @@
  * Traces across services (W3C Trace Context). Part of haft/http.h, which includes it.
  *
  * A trace is all that is done for one question of a user, in every service that this leads to. Its
- * id travels in the field "traceparent", and what vendors add to it in "tracestate". Here it belongs
- * to a task, and to the tasks that this one starts.
+ * id travels in the field "traceparent", and what vendors add to it in "tracestate". Here it
+ * belongs to a task, and to the tasks that this one starts.
  */
 #ifndef HAFT_HTTP_TRACE_H
 #define HAFT_HTTP_TRACE_H
@@ -25,19 +25,19 @@ typedef struct haft_http_trace {
 } haft_http_trace_t;
 
 /*
- * From here on each request of the server belongs to a trace: the one that its fields name, or a new
- * one if they name none, or are malformed. Handlers and middleware, the access hook, and the tasks
- * that handlers start find it by haft_http_trace_get; the access log in JSON has its id as "trace".
- * Before the server serves.
+ * From here on each request of the server belongs to a trace: the one that its fields name, or a
+ * new one if they name none, or are malformed. Handlers and middleware, the access hook, and the
+ * tasks that handlers start find it by haft_http_trace_get; the access log in JSON has its id as
+ * "trace". Before the server serves.
  */
 void haft_http_trace_requests(haft_http_server_t *server);
 
 /* The trace of the current task; NULL: none. It stays as it is while the task has it. */
 const haft_http_trace_t *haft_http_trace_get(void);
 /*
- * For what begins without a request, such as a message from a queue: the current task has this trace
- * from here on, and the tasks that it starts, too. `parent` and `state` are what the two fields say;
- * NULL, or a `parent` that is malformed: a new trace. 0 or -ENOMEM.
+ * For what begins without a request, such as a message from a queue: the current task has this
+ * trace from here on, and the tasks that it starts, too. `parent` and `state` are what the two
+ * fields say; NULL, or a `parent` that is malformed: a new trace. 0 or -ENOMEM.
  */
 int haft_http_trace_begin(const char *parent, const char *state);
 /* The current task has no trace any more; those that it has started keep theirs. */

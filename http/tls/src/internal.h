@@ -5,8 +5,8 @@
  * peer's), sessions.c (what resumes), context.c, stream.c.
  *
  * OpenSSL never waits: it takes bytes that have arrived from memory, and leaves bytes to be sent in
- * memory (bytes.c). So none of its frames is on a stack that is unwound by a cancel, and each of its
- * calls begins and ends on one thread.
+ * memory (bytes.c). So none of its frames is on a stack that is unwound by a cancel, and each of
+ * its calls begins and ends on one thread.
  */
 #ifndef HAFT_TLS_INTERNAL_H
 #define HAFT_TLS_INTERNAL_H

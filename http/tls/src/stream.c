@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: OpenSSL is called until it is done; between two calls, outside of it, what it has to send
- * is sent, and what it wants to read is waited for.
+ * Streams: OpenSSL is called until it is done; between two calls, outside of it, what it has to
+ * send is sent, and what it wants to read is waited for.
  */
 #include "internal.h"
 

@@ -556,11 +556,12 @@ ssize_t haft_io_writev(int descriptor, const struct iovec *parts, size_t count);
  * Move bytes without copying them through the program. haft_io_send_file sends up to `size` bytes
  * of a file, from `*offset` on, to a socket, as sendfile(2) does; with NULL for `offset`, from the
  * file's own position. haft_io_splice moves bytes between a pipe and any other descriptor, as
- * splice(2) does. Both return how many bytes were moved; 0 at the end. A broken connection sends
- * SIGPIPE, as with those system calls. If either descriptor is closed while a task waits here, the
- * wait ends with -EBADF. haft_io_send_file returns -EAGAIN if it is to send to a pipe from a
- * descriptor that is non-blocking and has nothing now. In a simulation haft_io_send_file copies,
- * and haft_io_splice does not take ends of simulated streams.
+ * splice(2) does. Both return how many bytes were moved; 0 at the end. A broken connection, or a
+ * pipe without readers, is -EPIPE; unlike those system calls, these functions send no SIGPIPE. If
+ * either descriptor is closed while a task waits here, the wait ends with -EBADF. haft_io_send_file
+ * returns -EAGAIN if it is to send to a pipe from a descriptor that is non-blocking and has nothing
+ * now. In a simulation haft_io_send_file copies, and haft_io_splice does not take ends of simulated
+ * streams.
  */
 ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size);
 ssize_t haft_io_splice(int from, int to, size_t size);

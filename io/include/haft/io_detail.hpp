@@ -62,6 +62,15 @@ inline std::error_code error_of(int result) {
                : std::error_code(-result, std::generic_category());
 }
 
+/* A text that says what has failed, without the words for the error at its end: std::system_error
+   adds them. */
+inline std::string without_error(std::string text, int result) {
+    std::string words = ": " + error_of(result).message();
+    if (text.ends_with(words))
+        text.erase(text.size() - words.size());
+    return text;
+}
+
 /* Returns a result of haft/io.h, or throws if it is an error. */
 template <std::signed_integral N>
 N checked(N result, const char *what) {

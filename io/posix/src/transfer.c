@@ -115,8 +115,8 @@ static ssize_t try_after_poll(const transfer_t *t) {
     }
 }
 
-/* What the kernel makes when it is read, and a call of the pool would only delay. (A few of them, as
-   the kernel's log, have to be waited for: those poll reports.) */
+/* What the kernel makes when it is read, and a call of the pool would only delay. (A few of them,
+   as the kernel's log, have to be waited for: those poll reports.) */
 static bool is_made_by_kernel(int file) {
     struct statfs status;
     struct pollfd entry = {file, POLLIN, 0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that wait for what is not a descriptor of the task's own: the other end of a FIFO, a lock,
    a signal, a child, a command, the end of a thread; and those that move bytes from one descriptor
-   to another; and those that make the thread wait. Each test is a run of one thread in which another task does what the call waits
-   for. */
+   to another; and those that make the thread wait. Each test is a run of one thread in which
+   another task does what the call waits for. */
 #include "check_posix.h"
 
 #include <arpa/nameser.h>
@@ -668,8 +668,8 @@ static void a_write_that_is_to_block_does(void) {
     CHECK_EQUAL(close(ends[0]), 0);
 }
 
-/* As what resolves the addresses of a backtrace reads its maps, under a lock. (An emulator makes the
-   maps itself.) */
+/* As what resolves the addresses of a backtrace reads its maps, under a lock. (An emulator makes
+   the maps itself.) */
 BODY(read_status) {
     char text[512];
     haft_io_spawn(take_turns, NULL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Static local variables of C++ whose initialisers wait, used by several tasks of a thread, and by threads.
+// Static local variables of C++ whose initialisers wait, used by several tasks of a thread, and by
+// threads.
 #include "../../tests/check_io.h"
 
 #include <stdexcept>

@@ -7,7 +7,8 @@
  *     static haft_tls_context_t *context;
  *
  *     static void *echo(void *connection) {
- *         HAFT_TLS_SCOPED haft_tls_t *stream = haft_tls_new(context, (int)(intptr_t)connection, NULL);
+ *         int descriptor = (int)(intptr_t)connection;
+ *         HAFT_TLS_SCOPED haft_tls_t *stream = haft_tls_new(context, descriptor, NULL);
  *         char buffer[4096];
  *         ssize_t got;
  *         while ((got = haft_tls_read(stream, buffer, sizeof buffer)) > 0)

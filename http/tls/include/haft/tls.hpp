@@ -23,8 +23,9 @@
  *         });
  *     }
  *
- * Errors are std::system_error, whose text is that of haft_tls_failure. Codes of TLS are of tls::category(): they are the
- * numbers of haft/tls.h. What is said there about threads and ends of streams holds here.
+ * Errors are std::system_error, whose text is that of haft_tls_failure. Codes of TLS are of
+ * tls::category(): they are the numbers of haft/tls.h. What is said there about threads and ends of
+ * streams holds here.
  */
 #ifndef HAFT_TLS_HPP
 #define HAFT_TLS_HPP
@@ -54,7 +55,8 @@ template <std::signed_integral N>
 N checked(N result, const char *failure) {
     if (result <= HAFT_TLS_ERROR_OF_CERTIFICATE && result > HAFT_IO_ERROR_OF_RESOLVER)
         throw std::system_error(std::error_code(static_cast<int>(result), errors), failure);
-    return io::detail::checked(result, failure);
+    return io::detail::checked(
+        result, [&] { return io::detail::without_error(failure, static_cast<int>(result)); });
 }
 
 } // namespace detail

@@ -40,9 +40,9 @@
  *   written in full.
  * - A cancel does not unwind the frames of a library, which are not prepared for it. The call fails
  *   with ECANCELED (getaddrinfo: EAI_SYSTEM), and so does every later wait of the library, until
- *   the task comes to a wait of its own, which unwinds. A sleep whose caller asks what is left
- *   ends as by a signal (EINTR), and nothing is left: such callers know of no other error. Operations that can be done at once are
- *   done; work that the pool has begun is waited for.
+ *   the task comes to a wait of its own, which unwinds. A sleep whose caller asks what is left ends
+ *   as by a signal (EINTR), and nothing is left: such callers know of no other error. Operations
+ *   that can be done at once are done; work that the pool has begun is waited for.
  * - select and pselect with a count beyond FD_SETSIZE look, like the kernel, at no more members of
  *   the sets than the process's table of descriptors has room for (FDSize in /proc/self/status;
  *   FD_SETSIZE if that cannot be read).
@@ -50,9 +50,9 @@
  *   and that the mask of ppoll, pselect, epoll_pwait or sigsuspend lets through. If a program
  *   relies on EINTR, let the handler write to a non-blocking pipe, and wait for that pipe, too;
  *   docs/io.md shows this and more.
- * - Files: data that the system has in memory is read at once, and so are the files of /proc; writes
- *   go to that memory. Everything else (a read from the disk, O_SYNC, O_DIRECT, fsync) is done by the pool of blocking
- *   work, and so is the resolution of names.
+ * - Files: data that the system has in memory is read at once, and so are the files of /proc;
+ *   writes go to that memory. Everything else (a read from the disk, O_SYNC, O_DIRECT, fsync) is
+ *   done by the pool of blocking work, and so is the resolution of names.
  * - A FIFO that is opened for one direction, and a lock of a file (flock, F_SETLKW, F_OFD_SETLKW,
  *   lockf) that another has, are tried again after pauses of 1 to 32 milliseconds, because the
  *   kernel does not notify when they become available. So the longest waiter may not be served
@@ -140,8 +140,8 @@ bool haft_posix_answers(void);
 
 /*
  * Writes to the descriptor, one of the first 32, are the system's own from now on and block the
- * thread, like those to a FILE: for a descriptor to which a library writes under a lock that belongs
- * to the thread, as Rust's std does to standard output and standard error.
+ * thread, like those to a FILE: for a descriptor to which a library writes under a lock that
+ * belongs to the thread, as Rust's std does to standard output and standard error.
  */
 void haft_posix_block_writes(int descriptor);
 

@@ -1,8 +1,11 @@
 #!/bin/sh
-# postgres.sh PROGRAM: runs it against a PostgreSQL of its own: a new data directory, a Unix socket in it, and no
-# port. As root, the server runs as a user without rights, since it refuses to be root.
+# postgres.sh PROGRAM [BACKEND...]: runs it on each back end, or on those that are named, against a PostgreSQL of its
+# own: a new data directory, a Unix socket in it, and no port. As root, the server runs as a user without rights,
+# since it refuses to be root.
 set -eu
 program=$1
+shift
+[ $# -gt 0 ] || set -- epoll io_uring
 binaries=$(pg_config --bindir 2>/dev/null) || binaries=
 if [ ! -x "$binaries/initdb" ]; then
   echo 'PostgreSQL is not installed'
@@ -46,7 +49,7 @@ until $as_user "$binaries/pg_isready" -q -h "$work"; do
 done
 
 # shellcheck disable=SC2086 # a command with arguments, or nothing
-for backend in epoll io_uring; do
+for backend in "$@"; do
   "$binaries/psql" -q -h "$work" -U tester -d postgres -c "create database $backend"
   status=0
   HAFT_IO_BACKEND=$backend ${HAFT_LAUNCHER:-} "$program" "host=$work user=tester dbname=$backend" ||
