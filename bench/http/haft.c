@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `haft PORT`: the answer of load.c by libhaft-http, with its default limits but that of connections.
-   HAFT_IO_BACKEND chooses the back end, THREADS says how many threads there are, STACK how many
-   bytes a stack has. */
+   HAFT_IO_BACKEND chooses the back end, THREADS says how many threads there are. */
 #include <haft/http.h>
 
 #include <stdlib.h>
@@ -17,10 +16,9 @@ int main(int count, char **arguments) {
     haft_http_server_t *server = haft_http_server_new();
     haft_http_set_limits(server, &(haft_http_limits_t){.connections = 20000});
     haft_http_get(server, "/bench", answer, body);
-    const char *threads = getenv("THREADS"), *stack = getenv("STACK");
+    const char *threads = getenv("THREADS");
     haft_http_run_options_t options = {.host = "127.0.0.1",
                                        .threads = threads != NULL ? atoi(threads) : 1,
-                                       .stack_size = stack != NULL ? (size_t)atol(stack) : 0,
                                        .port = (uint16_t)atoi(arguments[count - 1])};
     return haft_http_run(server, &options) != 0;
 }

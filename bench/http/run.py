@@ -32,17 +32,19 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-WORKS = ["load", "latency", "rising", "idle", "middleware", "http2", "tls", "json"]
+WORKS = ["load", "latency", "rising", "idle", "middleware", "http2", "tls", "tls_idle", "json"]
 LOOP = "epoll loop"
 CONNECTIONS = [64, 1000]
 IDLE = [1000, 10000, 19000]
+TLS_IDLE = [1000, 5000]
 # Of what a server answers at most: what it is offered. How often at most, since there are so many.
 SHARES = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0]
 MOST_RISING_REPEATS = 3
 # Those that can have two threads, and how they are told.
 TWO_THREADS = {"Haft, epoll": {}, "Haft, io_uring": {}, "Go": {"GOMAXPROCS": "2"}}
 MOST_IDLE = 5  # KiB
-SMALL_STACK = "64 KiB of stack"
+MOST_TLS_IDLE = 6  # KiB beside what OpenSSL holds
+OPENSSL = "OpenSSL alone"
 MOST_MIDDLEWARE = 100  # ns
 MOST_HTTP2 = 0.8  # of nghttpd's processor time
 # Of a service in JSON: what it is asked for, and its data.
@@ -187,12 +189,7 @@ def measure_rising(build, found, repeats, seconds, shares):
 
 
 def measure_idle(build, found, counts):
-    chosen = {}
-    for name, (command, environment) in found.items():
-        chosen[name] = (command, environment)
-        if name in HAFT:
-            chosen[f"{name}, {SMALL_STACK}"] = (command, {**environment, "STACK": "65536"})
-    return {str(count): {name: loaded(build, server, "idle", count, 0) or [] for name, server in chosen.items() if name != LOOP}
+    return {str(count): {name: loaded(build, server, "idle", count, 0) or [] for name, server in found.items() if name != LOOP}
             for count in counts}
 
 
@@ -308,6 +305,27 @@ def measure_tls(build, found, repeats, seconds, requests):
         parts = handshakes(server, seconds), bulk(server, requests)
         return None if None in parts else [*parts[0], *parts[1]]
     return IO.series({name: lambda server=server: run(server) for name, server in chosen.items()}, repeats)
+
+
+def measure_tls_idle(build, found, counts):
+    """KiB a connection, by how many there are and server; one of them is OpenSSL alone."""
+    folder, here = build / "http" / "peers" / "tls", build / "http"
+    if not (here / "tls_idle").exists() or not shutil.which("openssl") or not make_certificate(folder):
+        return {}
+    chosen = {OPENSSL: (lambda port: [], {})}
+    for name in HAFT:
+        chosen[name] = (lambda port: [here / "https", folder, port], {"HAFT_IO_BACKEND": name.rpartition(" ")[2]})
+    if "nginx" in found:
+        chosen["nginx"] = (nginx_tls_command(nginx_path(), folder), {})
+    if "Go" in found:
+        chosen["Go"] = (lambda port: [here / "peers" / "go" / "server", port, folder], {})
+
+    def run(server, count):
+        command, environment = server
+        port = free_port()
+        text = IO.measured([here / "tls_idle", folder, port, count, *command(port)], os.cpu_count(), environment)
+        return [] if text is None else [float(text)]
+    return {str(count): {name: run(server, count) for name, server in chosen.items()} for count in counts}
 
 
 # ---- A service in JSON over a database ----
@@ -487,6 +505,23 @@ One thread, TLS 1.3, a certificate of P-256. Handshakes: OpenSSL's s_time connec
 {IO.table(["", "handshakes a second", "the server's processor time for one, us", "MiB a second", "for one, us"], rows)}"""
 
 
+def tls_idle_section(tls_idle):
+    if not tls_idle:
+        return ""
+    names = list(next(iter(tls_idle.values())))
+    rows = []
+    for count, figures in tls_idle.items():
+        ours = [figures[name][0] for name in HAFT if figures.get(name)]
+        openssl, go = figures.get(OPENSSL), figures.get("Go")
+        measure = min(ours) if ours else None
+        rows.append([f"{int(count):,} connections", *(IO.figure(figures.get(name)) for name in names),
+                     IO.verdict(measure, openssl[0] + MOST_TLS_IDLE) if openssl else "", IO.verdict(measure, go[0]) if go else ""])
+    return f"""
+Memory of the server, page tables included, for each connection over TLS 1.3 that has had one answer and is idle, beside a server that is OpenSSL alone and keeps nothing of its own.
+
+{IO.table(["KiB", *names, f"at most OpenSSL's and {MOST_TLS_IDLE}", "less than Go's"], rows)}"""
+
+
 def json_table(store, figures):
     if not figures:
         return f"{store} was missing.\n"
@@ -536,7 +571,7 @@ From a fifth of what a server answers at most up to all of it, at 64 connections
 
 ## Memory
 
-Resident memory of the server, page tables included, for each connection that has had one answer and is idle. A stack of 1 MiB, the default, takes 2.2 KiB of page tables; `stack_size` of haft_http_run_options_t chooses another size.
+Resident memory of the server, page tables included, for each connection that has had one answer and is idle. Haft's connection has no stack then.
 
 {idle_table(results['idle'])}
 ![Memory of an idle connection](idle.svg)
@@ -545,7 +580,7 @@ Resident memory of the server, page tables included, for each connection that ha
 
 Ten handlers of effects around a request: how much longer it then takes from before the outermost to the handler of the route and back. Once a request, behind the system calls by which it has come, their code and stack are in no near cache; at once again, a hundred times in a row, all is.
 
-{middleware_table(results['middleware'])}{http2_section(results.get('http2'))}{tls_section(results.get('tls'))}{json_section(results.get('json'))}"""
+{middleware_table(results['middleware'])}{http2_section(results.get('http2'))}{tls_section(results.get('tls'))}{tls_idle_section(results.get('tls_idle'))}{json_section(results.get('json'))}"""
 
 
 def front_table(results):
@@ -589,6 +624,8 @@ def main():
                 results[name] = measure_http2(build, repeats, 1000 if quick else 100000)
             elif name == "tls":
                 results[name] = measure_tls(build, found, repeats, 1 if quick else 2, 10 if quick else 500)
+            elif name == "tls_idle":
+                results[name] = measure_tls_idle(build, found, [20] if quick else TLS_IDLE)
             elif name == "json":
                 results[name] = measure_json(build, repeats, 0.1 if quick else 1, builds)
             elif name == "idle":

@@ -30,8 +30,12 @@ int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size
     if (request->answer.failed)
         return -EPIPE;
     request->answer.is_sent = true;
-    int code = hafti_http_stream_write(request->message.stream, bytes, size,
-                                       hafti_http_write_deadline(request->message.limits, size));
+    hafti_http_stream_t *stream = request->message.stream;
+    int code =
+        stream->operations->limits_writes
+            ? stream->operations->write_all(stream, bytes, size)
+            : hafti_http_stream_write(stream, bytes, size,
+                                      hafti_http_write_deadline(request->message.limits, size));
     return code == 0 ? 0 : fail(request, code);
 }
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection: one request after the other, each answered by its handler, on one task. The wait
- * for the next request also sends the answer to the last (haft_io_exchange).
+ * A connection: one request after the other, each answered by its handler, on one task. While it
+ * waits for a request, also for the first, it rests (haft_io_rest): its record below is all that is
+ * left. A turn begins when something has come, and serves what there is.
  */
 #include "http2.h"
 #include "trace.h"
 
 #include <haft/language.h>
+
+#include <stdlib.h>
 
 enum { SKIPPED = 65536 }; /* bytes of a body that nobody has read */
 
@@ -160,17 +163,22 @@ static void dispatch(haft_http_request_t *request) {
 /* ---- A request ---- */
 
 typedef struct {
+    haft_io_rest_t rest; /* the first: what wakes it, and what it then needs, lie side by side */
+    hafti_http_accepted_t accepted;
     haft_http_server_t *server;
     hafti_http_stream_t stream;
     hafti_http_link_t link;
-    bool lingers;      /* when it is closed, the client may still be sending */
-    bool is_over;      /* the client has all that it gets */
-    bool is_http1;     /* by its first request */
-    bool has_preface;  /* of HTTP/2, instead of a request */
-    bool is_announced; /* it begins with a proxy's header */
-    bool is_shut;      /* nothing more is read: the server was told to stop when a request came */
+    int64_t deadline; /* of what it waits for */
+    bool rests;       /* what follows this turn; otherwise its end */
+    bool has_agreed;  /* what comes before the first request is over */
+    bool lingers;     /* when it is closed, the client may still be sending */
+    bool is_over;     /* the client has all that it gets */
+    bool is_http1;    /* by its first request */
+    bool has_preface; /* of HTTP/2, instead of a request */
+    bool waits;       /* for the next request, of which nothing has come */
+    bool is_shut;     /* nothing more is read: the server was told to stop when a request came */
     const char
-        *left; /* of the last answer, to be sent with the wait for the next request, or NULL */
+        *left; /* of the last answer, to be sent before the wait for the next request, or NULL */
     size_t left_size;
 } connection_t;
 _Static_assert(sizeof(haft_http_request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
@@ -294,19 +302,37 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
         flush_last(request, connection);
         return false;
     }
+    connection->waits = true;
     connection->left = answer->block;
     connection->left_size = answer->size;
     answer->block = NULL;
     return true;
 }
 
-/* Sends what is left of the last answer, and waits for the next request: whether one has come. */
+static void *take_turn(void *argument);
+
+static void rest(connection_t *connection) {
+    connection->rests = true;
+    haft_io_rest(&connection->rest, connection->stream.descriptor, connection->deadline, take_turn,
+                 connection);
+}
+
+/* Sends what is left of the last answer, and rests until the next request comes, or waits for it
+   here, where some of it has been read: whether the connection goes on. */
 static bool wait_for_next(connection_t *connection) {
-    const char *left = connection->left;
+    hafti_http_stream_t *stream = &connection->stream;
+    HAFT_IO_SCOPED_LENT const void *const left = connection->left;
     connection->left = NULL;
-    int64_t deadline = hafti_http_deadline(haft_io_now(), connection->server->limits.idle_time);
-    return has_come(connection, hafti_http_stream_exchange(&connection->stream, left,
-                                                           connection->left_size, deadline));
+    connection->waits = false;
+    connection->deadline = hafti_http_deadline(haft_io_now(), connection->server->limits.idle_time);
+    if (left != NULL &&
+        hafti_http_stream_write(stream, left, connection->left_size, connection->deadline) != 0)
+        return false;
+    if (hafti_http_stream_is_drained(stream)) {
+        rest(connection);
+        return true;
+    }
+    return has_come(connection, hafti_http_stream_fill(stream, connection->deadline));
 }
 
 /* What HTTP/2 begins with, on a connection that has had no request (9113, 3.4). For HTTP/1 it is a
@@ -363,54 +389,109 @@ static void linger(connection_t *connection) {
         continue;
 }
 
-static void close_connection(connection_t *connection) {
+/* Also where the task is unwound. */
+static void end_turn(connection_t *const *argument) {
+    connection_t *connection = *argument;
+    if (connection->rests)
+        return;
     hafti_http_server_leave(connection->server, &connection->link);
     hafti_http_stream_close(&connection->stream);
+    hafti_http_leave_place(&connection->accepted);
+    free(connection);
 }
 
 /* Frames from here on: no request follows them. */
-static bool serve_http2(connection_t *connection, bool has_preface) {
+static void serve_http2(connection_t *connection, bool has_preface) {
     hafti_http2_serve(connection->server, &connection->stream, &connection->link, has_preface);
     connection->lingers = true;
-    return false;
 }
 
-/* A server that is told to stop shuts connections that are idle: they read the end of the
-   stream. */
-static bool wait_for_first(connection_t *connection) {
-    atomic_store(&connection->link.idle, true);
-    const haft_http_limits_t *limits = &connection->server->limits;
-    if (connection->is_announced &&
-        hafti_http_read_proxy_header(connection->server, &connection->stream) != 0)
+/* What comes before the first request. */
+static bool agree(connection_t *connection) {
+    hafti_http_stream_t *stream = &connection->stream;
+    haft_http_server_t *server = connection->server;
+    if (connection->accepted.is_announced && hafti_http_read_proxy_header(server, stream) != 0)
         return false;
-    if (connection->server->tls != NULL &&
-        hafti_http_stream_agree(&connection->stream,
-                                hafti_http_deadline(haft_io_now(), limits->head_time)) != 0)
+    if (server->tls != NULL && hafti_http_stream_agree(stream, connection->deadline) != 0)
         return false;
-    int64_t deadline = atomic_load(&connection->server->stopping)
-                           ? hafti_http_fresh_until()
-                           : hafti_http_deadline(haft_io_now(), limits->idle_time);
-    return has_come(connection, hafti_http_stream_fill(&connection->stream, deadline));
+    connection->deadline = atomic_load(&server->stopping)
+                               ? hafti_http_fresh_until()
+                               : hafti_http_deadline(haft_io_now(), server->limits.idle_time);
+    connection->has_agreed = true;
+    return true;
 }
 
-void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, bool is_announced) {
-    __attribute__((cleanup(close_connection)))
-    connection_t connection = {.server = server, .is_announced = is_announced};
-    hafti_http_stream_open(&connection.stream, descriptor);
+/* Whether there are bytes to serve; it may rest. A server that is told to stop shuts connections
+   that are idle: they read the end of the stream. */
+static bool begin_turn(connection_t *connection) {
+    hafti_http_stream_t *stream = &connection->stream;
+    if (!connection->has_agreed) {
+        if (!agree(connection))
+            return false;
+        if (stream->tls != NULL && hafti_http_stream_is_drained(stream)) {
+            rest(connection);
+            return false;
+        }
+    }
+    bool goes_on = has_come(connection, hafti_http_stream_fill(stream, connection->deadline));
+    atomic_store_explicit(&connection->link.is_fresh, false, memory_order_release);
+    return goes_on;
+}
+
+/* Until nothing is left of what has come, or of the connection. */
+static void serve_requests(connection_t *connection) {
+    bool goes_on = true;
+    while (goes_on && !connection->rests) {
+        goes_on = serve_request(connection);
+        if (goes_on && connection->waits)
+            goes_on = wait_for_next(connection);
+    }
+}
+
+static void *take_turn(void *argument) {
+    __attribute__((cleanup(end_turn))) connection_t *connection = argument;
+    connection->rests = false;
+    bool goes_on = begin_turn(connection);
+    if (goes_on && !connection->is_http1 && hafti_http_stream_chose_http2(&connection->stream))
+        serve_http2(connection, false);
+    else if (goes_on)
+        serve_requests(connection);
+    if (connection->has_preface)
+        serve_http2(connection, true);
+    if (!connection->rests && (connection->lingers || connection->is_over))
+        linger(connection);
+    return NULL;
+}
+
+static void *begin(void *argument) {
+    connection_t *connection = argument;
+    haft_http_server_t *server = connection->server;
+    const haft_http_limits_t *limits = &server->limits;
+    hafti_http_stream_open(&connection->stream, connection->accepted.descriptor);
     if (server->tls != NULL)
-        hafti_http_stream_secure(&connection.stream, server->tls, NULL);
-    connection.link.stream = &connection.stream;
-    atomic_store_explicit(&connection.link.is_fresh, true, memory_order_relaxed);
-    hafti_http_server_enter(server, &connection.link);
-    bool goes_on = wait_for_first(&connection);
-    atomic_store_explicit(&connection.link.is_fresh, false, memory_order_release);
-    if (goes_on && hafti_http_stream_chose_http2(&connection.stream))
-        goes_on = serve_http2(&connection, false);
-    while (goes_on)
-        goes_on =
-            serve_request(&connection) && (connection.left == NULL || wait_for_next(&connection));
-    if (connection.has_preface)
-        serve_http2(&connection, true);
-    if (connection.lingers || connection.is_over)
-        linger(&connection);
+        hafti_http_stream_secure(&connection->stream, server->tls, NULL);
+    connection->link.stream = &connection->stream;
+    atomic_store_explicit(&connection->link.is_fresh, true, memory_order_relaxed);
+    atomic_store(&connection->link.idle, true);
+    hafti_http_server_enter(server, &connection->link);
+    connection->deadline =
+        atomic_load(&server->stopping)
+            ? hafti_http_fresh_until()
+            : hafti_http_deadline(haft_io_now(),
+                                  server->tls != NULL ? limits->head_time : limits->idle_time);
+    rest(connection);
+    return NULL;
+}
+
+int hafti_http_connection_spawn(const hafti_http_accepted_t *accepted, haft_io_scope_t *scope) {
+    haft_io_task_options_t options = {.scope = scope, .name = "HTTP connection"};
+    connection_t *connection = calloc(1, sizeof *connection);
+    if (connection == NULL)
+        return -ENOMEM;
+    connection->accepted = *accepted;
+    connection->server = accepted->server;
+    int code = haft_io_spawn_with(&options, begin, connection);
+    if (code != 0)
+        free(connection);
+    return code;
 }

@@ -22,8 +22,8 @@ void hafti_http2_fail(hafti_http2_t *connection, int code) {
     for (hafti_http2_stream_t *stream = connection->streams; stream != NULL;
          stream = stream->next) {
         haft_io_event_set(&stream->gone);
-        haft_io_event_set(&stream->readable);
-        haft_io_event_set(&stream->writable);
+        hafti_http2_signal(&stream->readable);
+        hafti_http2_signal(&stream->writable);
     }
 }
 
@@ -39,6 +39,8 @@ static bool has_frame(hafti_http2_t *connection) {
 }
 
 void hafti_http2_pump(hafti_http2_t *connection) {
+    if (connection->pending_size == 0 && !nghttp2_session_want_write(connection->session))
+        return; /* mostly: it takes less time to ask than to try */
     while (connection->error == 0 && connection->size != HAFT_IO_LENT_SIZE &&
            has_frame(connection)) {
         if (connection->block == NULL && (connection->block = haft_io_lend()) == NULL) {
@@ -107,7 +109,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         return 0;
     if ((frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0) {
         stream->has_come = true;
-        haft_io_event_set(&stream->readable);
+        hafti_http2_signal(&stream->readable);
     }
     if (is_headers && !stream->has_head)
         connection->head_has_come(connection, stream);
@@ -140,7 +142,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
         memcpy(piece->bytes + piece->size, bytes, part);
         piece->size += part;
     }
-    haft_io_event_set(&stream->readable);
+    hafti_http2_signal(&stream->readable);
     return 0;
 }
 
@@ -162,8 +164,8 @@ int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, 
     stream->is_refused = code == NGHTTP2_REFUSED_STREAM;
     if (code != NGHTTP2_NO_ERROR || !stream->has_come || !stream->has_ended)
         haft_io_event_set(&stream->gone);
-    haft_io_event_set(&stream->readable);
-    haft_io_event_set(&stream->writable);
+    hafti_http2_signal(&stream->readable);
+    hafti_http2_signal(&stream->writable);
     return 0;
 }
 
@@ -178,10 +180,9 @@ int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *call
     if (nghttp2_option_new(&option) != 0)
         return -ENOMEM;
     nghttp2_option_set_no_auto_window_update(option, 1);
-    int code =
-        is_client
-            ? nghttp2_session_client_new2(&connection->session, callbacks, connection, option)
-            : nghttp2_session_server_new2(&connection->session, callbacks, connection, option);
+    nghttp2_mem memory = hafti_http2_memory(&connection->memory);
+    int code = (is_client ? nghttp2_session_client_new3 : nghttp2_session_server_new3)(
+        &connection->session, callbacks, connection, option, &memory);
     nghttp2_option_del(option);
     if (code == 0)
         code = nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
@@ -191,6 +192,7 @@ int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *call
 
 void hafti_http2_end(hafti_http2_t *connection) {
     nghttp2_session_del(connection->session);
+    hafti_http2_memory_end(&connection->memory);
     haft_io_give_back(connection->block);
     pthread_mutex_destroy(&connection->mutex);
 }
@@ -201,11 +203,14 @@ static hafti_http2_stream_t *of(hafti_http_stream_t *bytes) {
     return (hafti_http2_stream_t *)bytes;
 }
 
-/* Waits with the mutex until the event is set. */
-static int wait_for(hafti_http2_stream_t *stream, haft_io_event_t *event) {
+/* Waits with the mutex. */
+static int wait_for(hafti_http2_stream_t *stream, hafti_http2_signal_t *signal) {
     hafti_http2_t *connection = stream->connection;
-    haft_io_event_clear(event);
-    return connection->wait(connection, stream, event);
+    haft_io_event_clear(&signal->event);
+    signal->is_awaited = true;
+    int code = connection->wait(connection, stream, &signal->event);
+    signal->is_awaited = false;
+    return code;
 }
 
 /* Lets the peer send as many bytes again. */
@@ -258,18 +263,35 @@ int hafti_http2_await_head(hafti_http2_stream_t *stream) {
     return code;
 }
 
-/* Also where the task is unwound while it waits: its bytes are gone then. */
-static void withdraw(hafti_http2_stream_t *const *writing) {
-    hafti_http2_stream_t *stream = *writing;
-    hafti_http2_lock(stream->connection);
+/* What nghttp2 has not taken is the task's again. */
+static void withdraw(hafti_http2_stream_t *stream) {
     stream->ends &= stream->out_size == 0; /* what lacks bytes must not seem whole */
     stream->out = NULL;
     stream->out_size = 0;
-    hafti_http2_unlock(stream->connection);
+}
+
+/* The task was unwound while it waited. */
+static void withdraw_unlocked(hafti_http2_stream_t *const *writing) {
+    if (*writing == NULL)
+        return;
+    hafti_http2_lock((*writing)->connection);
+    withdraw(*writing);
+    hafti_http2_unlock((*writing)->connection);
 }
 
 static bool is_taken(const hafti_http2_stream_t *stream) {
     return stream->out_size == 0 && (!stream->ends || stream->has_ended);
+}
+
+static __attribute__((noinline)) int await_taken(hafti_http2_stream_t *stream) {
+    const hafti_http2_t *connection = stream->connection;
+    __attribute__((cleanup(withdraw_unlocked))) hafti_http2_stream_t *writing = stream;
+    int code = 0;
+    while (code == 0 && !is_taken(stream))
+        code = stream->is_closed || connection->error != 0 ? -ECONNRESET
+                                                           : wait_for(stream, &stream->writable);
+    writing = NULL;
+    return code;
 }
 
 static int write_locked(hafti_http2_stream_t *stream) {
@@ -282,30 +304,21 @@ static int write_locked(hafti_http2_stream_t *stream) {
     if (code != 0)
         return code;
     hafti_http2_pump(connection);
-    while (code == 0 && !is_taken(stream))
-        code = stream->is_closed || connection->error != 0 ? -ECONNRESET
-                                                           : wait_for(stream, &stream->writable);
-    return code;
+    return is_taken(stream) ? 0 : await_taken(stream);
 }
 
 /* With no bytes, it is the head that is sent, or the end. */
 static int write_all(hafti_http_stream_t *bytes, const void *buffer, size_t size) {
     hafti_http2_stream_t *stream = of(bytes);
-    __attribute__((cleanup(withdraw), unused)) hafti_http2_stream_t *writing = stream;
     hafti_http2_lock(stream->connection);
     stream->out = buffer;
     stream->out_size = size;
     stream->ends = stream->ends || stream->is_last;
     int code = write_locked(stream);
+    withdraw(stream);
     hafti_http2_unlock(stream->connection);
     stream->connection->settle(stream->connection);
     return code;
-}
-
-static ssize_t exchange(hafti_http_stream_t *bytes, const void *buffer, size_t size,
-                        const void **lent) {
-    int code = write_all(bytes, buffer, size);
-    return code == 0 ? read_lent(bytes, lent) : code;
 }
 
 static int shut_down(hafti_http_stream_t *bytes, int how) {
@@ -323,8 +336,8 @@ static void do_nothing(hafti_http_stream_t *bytes) {
 
 static const hafti_http_stream_operations_t operations = {
     .read_lent = read_lent,
-    .exchange = exchange,
     .write_all = write_all,
+    .limits_writes = true,
     .shutdown = shut_down,
     .close = do_nothing,
 };
@@ -367,6 +380,7 @@ void hafti_http2_stream_end(hafti_http2_stream_t *stream, uint32_t code) {
         if (!stream->has_come || !stream->has_ended)
             hafti_http2_reset(connection, stream->id, code);
     }
-    consume(stream, stream->unread);
+    if (stream->unread != 0)
+        consume(stream, stream->unread);
     give_pieces_back(stream);
 }

@@ -100,8 +100,8 @@ static void wake_reader(shared_t *shared) {
         stream = stream->next;
     if (stream == NULL || shared->is_reading)
         return;
-    haft_io_event_set(&stream->readable);
-    haft_io_event_set(&stream->writable);
+    hafti_http2_signal(&stream->readable);
+    hafti_http2_signal(&stream->writable);
 }
 
 static void settle(hafti_http2_t *frames) {
@@ -194,7 +194,7 @@ static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
         return;
     }
     stream->code = hafti_http2_check_head(stream);
-    haft_io_event_set(&stream->readable);
+    hafti_http2_signal(&stream->readable);
 }
 
 static void release(shared_t *shared) {

@@ -39,6 +39,16 @@ enum {
         256 * 1024, /* bytes of bodies on a connection that no task has taken yet */
 };
 
+/* What at most one task waits for; under the connection's mutex. */
+typedef struct {
+    haft_io_event_t event;
+    bool is_awaited;
+} hafti_http2_signal_t;
+static inline void hafti_http2_signal(hafti_http2_signal_t *signal) {
+    if (signal->is_awaited)
+        haft_io_event_set(&signal->event);
+}
+
 struct hafti_http2_stream {
     hafti_http_stream_t bytes; /* the first, for who gets its address */
     hafti_http2_t *connection;
@@ -61,12 +71,21 @@ struct hafti_http2_stream {
     nghttp2_nv *trailers_out; /* likewise */
     size_t trailers_out_count;
     bool is_waiting; /* a task of a client's, for another that reads */
-    haft_io_event_t readable, writable, gone;
+    hafti_http2_signal_t readable, writable;
+    haft_io_event_t gone;
     hafti_http_field_t fields[HAFTI_HTTP_FIELDS]; /* the last: it need not be zeroed */
 };
 
+/* Free blocks by size, for nghttp2 (http2_memory.c). */
+enum { HAFTI_HTTP2_KINDS = 8 };
+typedef struct {
+    struct block *kept[HAFTI_HTTP2_KINDS];
+    unsigned count[HAFTI_HTTP2_KINDS];
+} hafti_http2_memory_t;
+
 struct hafti_http2 {
     pthread_mutex_t mutex; /* of all that follows, and of the streams */
+    hafti_http2_memory_t memory;
     nghttp2_session *session;
     hafti_http_stream_t *below;
     hafti_http2_stream_t *streams;
@@ -95,6 +114,12 @@ static inline void hafti_http2_lock(hafti_http2_t *connection) {
 static inline void hafti_http2_unlock(hafti_http2_t *connection) {
     pthread_mutex_unlock(&connection->mutex);
 }
+
+/* ---- http2_memory.c ---- */
+
+/* `memory` is zeroed, and ends after the session. */
+nghttp2_mem hafti_http2_memory(hafti_http2_memory_t *memory);
+void hafti_http2_memory_end(hafti_http2_memory_t *memory);
 
 /* ---- http2.c ---- */
 
@@ -132,8 +157,13 @@ bool hafti_http2_put_trailer(hafti_http2_stream_t *stream, hafti_http_text_t nam
 int hafti_http2_check_head(hafti_http2_stream_t *stream);
 /* A field for nghttp2, which copies both, and writes names in small letters. */
 nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);
-#define HAFTI_HTTP2_FIELD(name, text, size)                                                        \
-    hafti_http2_field((hafti_http_text_t){name, sizeof name - 1}, (hafti_http_text_t){text, size})
+/* One whose name is a literal in small letters, which is not copied. */
+#define HAFTI_HTTP2_FIELD(literal, text, size)                                                     \
+    ((nghttp2_nv){.name = (uint8_t *)(literal),                                                    \
+                  .namelen = sizeof literal - 1,                                                   \
+                  .value = (uint8_t *)(text),                                                      \
+                  .valuelen = size,                                                                \
+                  .flags = NGHTTP2_NV_FLAG_NO_COPY_NAME})
 /* Gives the head of an answer that waits to nghttp2: 0 or -ENOMEM. */
 int hafti_http2_submit_answer(hafti_http2_stream_t *stream);
 /* Bytes of the body of what a stream sends. */

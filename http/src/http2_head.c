@@ -25,7 +25,7 @@ static bool repeats_host(const hafti_http_message_t *message, hafti_http_text_t 
                          hafti_http_text_t value) {
     size_t from = 0;
     hafti_http_text_t host;
-    return hafti_http_same(name.bytes, name.size, "host") &&
+    return name.size == 4 && hafti_http_same(name.bytes, name.size, "host") &&
            hafti_http_message_field(message, "host", &from, &host) && host.size == value.size &&
            memcmp(host.bytes, value.bytes, value.size) == 0;
 }
@@ -244,7 +244,7 @@ ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *int
             nghttp2_submit_trailer(session, id, stream->trailers_out, stream->trailers_out_count);
         }
     }
-    haft_io_event_set(&stream->writable);
+    hafti_http2_signal(&stream->writable);
     return (ssize_t)size;
 }
 

@@ -42,12 +42,14 @@ struct connection {
     hafti_http2_t frames;            /* the first, likewise */
     haft_io_on_failure_t on_failure; /* of a handler */
     haft_http_server_t *server;
-    haft_io_event_t to_write, to_read; /* there is something to write, or nobody reads */
-    bool has_substitute;               /* a task that waits for to_read */
-    int32_t newest;                    /* stream that the client has begun */
-    size_t requests;                   /* that have not ended */
-    request_t *arrived, **behind;      /* heads that have come */
-    int64_t head_since; /* when a head has begun that is not complete; 0: there is none */
+    hafti_http2_signal_t to_write; /* there is something to write */
+    haft_io_event_t to_read;       /* nobody reads */
+    bool has_substitute;           /* a task that waits for to_read */
+    int32_t newest;                /* stream that the client has begun */
+    size_t requests;               /* that have not ended */
+    request_t *arrived, **behind;  /* heads that have come */
+    bool head_has_begun;           /* one that is not complete */
+    int64_t head_since; /* when it has, after all that was read with it; 0: there is none */
     int64_t idle_since; /* when the last request has ended */
     int64_t credit, credited_at;
     bool is_over;   /* nobody reads any more */
@@ -57,7 +59,7 @@ struct connection {
 /* ---- What the session says ---- */
 
 static void wake_writer(hafti_http2_t *frames) {
-    haft_io_event_set(&((connection_t *)frames)->to_write);
+    hafti_http2_signal(&((connection_t *)frames)->to_write);
 }
 
 /* The request that is served has to wait: another task reads on. */
@@ -67,6 +69,10 @@ static void hand_over(reader_t *reader) {
 }
 
 static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    const haft_http_limits_t *limits = &((connection_t *)frames)->server->limits;
+    if (event == &stream->writable.event)
+        haft_io_deadline_set(&limit, hafti_http_write_deadline(limits, stream->out_size));
     hafti_http2_unlock(frames);
     hand_over(((request_t *)stream)->reader); /* also where a handler has a gate of its own */
     int code = haft_io_event_wait(event);
@@ -130,7 +136,8 @@ static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, v
     int32_t id = frame->hd.stream_id;
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    connection->head_since = haft_io_now();
+    connection->head_has_begun = true;
+    connection->head_since = 0;
     connection->newest = id;
     request_t *made =
         connection->requests < connection->server->limits.streams ? haft_io_lend() : NULL;
@@ -172,6 +179,7 @@ static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
     connection_t *connection = (connection_t *)frames;
     request_t *request = (request_t *)stream;
     stream->code = hafti_http2_check_head(stream);
+    connection->head_has_begun = false;
     connection->head_since = 0;
     *connection->behind = request;
     connection->behind = &request->next;
@@ -255,6 +263,17 @@ static void serve_arrived(reader_t *reader) {
 
 /* ---- Writing ---- */
 
+static int await_frames(connection_t *connection) {
+    hafti_http2_signal_t *signal = &connection->to_write;
+    haft_io_event_clear(&signal->event);
+    signal->is_awaited = true;
+    hafti_http2_unlock(&connection->frames);
+    int code = haft_io_event_wait(&signal->event);
+    hafti_http2_lock(&connection->frames);
+    signal->is_awaited = false;
+    return code;
+}
+
 /* Whether there is a block to be written, for which this waits. */
 static bool take_block(connection_t *connection, char **block, size_t *size) {
     hafti_http2_t *frames = &connection->frames;
@@ -266,10 +285,7 @@ static bool take_block(connection_t *connection, char **block, size_t *size) {
             (!nghttp2_session_want_read(session) && !nghttp2_session_want_write(session));
         if (is_over)
             return false;
-        haft_io_event_clear(&connection->to_write);
-        hafti_http2_unlock(frames);
-        haft_io_event_wait(&connection->to_write);
-        hafti_http2_lock(frames);
+        await_frames(connection);
         hafti_http2_pump(frames);
     }
     *block = frames->block;
@@ -289,12 +305,8 @@ static void end_writing(connection_t *connection) {
     haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_SECOND);
     int code = below->operations->shutdown(below, SHUT_WR);
     hafti_http2_lock(frames);
-    while (!connection->is_over && code == 0) {
-        haft_io_event_clear(&connection->to_write);
-        hafti_http2_unlock(frames);
-        code = haft_io_event_wait(&connection->to_write);
-        hafti_http2_lock(frames);
-    }
+    while (!connection->is_over && code == 0)
+        code = await_frames(connection);
     bool is_over = connection->is_over;
     hafti_http2_unlock(frames);
     if (!is_over)
@@ -344,6 +356,8 @@ static bool take(connection_t *connection, const char *bytes, size_t size) {
     hafti_http2_t *frames = &connection->frames;
     hafti_http2_lock(frames);
     int code = frames->error != 0 ? frames->error : hafti_http2_receive(frames, bytes, size);
+    if (connection->head_has_begun && connection->head_since == 0)
+        connection->head_since = haft_io_now();
     if (code != 0)
         go_away(connection,
                 connection->credit < 0 ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);

@@ -4,13 +4,13 @@
  * have text.h, stream.h, codings.h, message.h and routes.h, those above http2.h, client.h and
  * websocket.h (tools/floors.txt).
  *
- * Memory of a connection. While it waits for a request it has its frame on the task's stack, and
- * nothing else. A request has a block of haft_io_lend for what is known of it, so that stacks stay
+ * Memory of a connection. While it waits for a request it has a record, and no stack (haft_io_rest).
+ * A request has a block of haft_io_lend for what is known of it, so that stacks stay
  * within a page, and one for its head, what is left of which is its memory (memory.c), also for the
  * table of its fields and the parts of its path: blocks that
  * connections use by turns stay in the processor's cache, and their stacks do not. What a
  * connection reads of the network is lent by haft_io_read_lent; what it answers is gathered in a
- * block of haft_io_lend, which haft_io_exchange gives back. Blocks are recycled by libhaft-io, so
+ * block of haft_io_lend, which is given back when it has been sent. Blocks are recycled by libhaft-io, so
  * no request of usual size allocates.
  */
 #ifndef HAFT_HTTP_INTERNAL_H
@@ -268,9 +268,17 @@ static inline int64_t hafti_http_fresh_until(void) {
     return haft_io_now() + HAFTI_HTTP_FRESH_MILLISECONDS * HAFT_IO_MILLISECOND;
 }
 
-/* Serves what comes on a connection until its end, and closes it. `is_announced`: it begins with a
-   proxy's header. */
-void hafti_http_connection_serve(haft_http_server_t *server, int descriptor, bool is_announced);
+/* A connection that has been accepted, and its place. */
+typedef struct {
+    haft_http_server_t *server;
+    hafti_http_client_t *client;
+    int descriptor;
+    bool is_announced; /* it begins with a proxy's header */
+} hafti_http_accepted_t;
+void hafti_http_leave_place(const hafti_http_accepted_t *accepted);
+/* Spawns a task in the scope that serves what comes on the connection until its end, closes it, and
+   leaves the place. 0; or -ENOMEM: then neither. */
+int hafti_http_connection_spawn(const hafti_http_accepted_t *accepted, haft_io_scope_t *scope);
 /* A request on `stream`, which the end of `request` does not close. Its head comes next. */
 void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *server,
                               hafti_http_stream_t *stream);

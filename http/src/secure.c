@@ -11,11 +11,6 @@ static ssize_t tls_read_lent(hafti_http_stream_t *stream, const void **bytes) {
     return haft_tls_read_lent(stream->tls, bytes);
 }
 
-static ssize_t tls_exchange(hafti_http_stream_t *stream, const void *buffer, size_t size,
-                            const void **bytes) {
-    return haft_tls_exchange(stream->tls, buffer, size, bytes);
-}
-
 static int tls_write_all(hafti_http_stream_t *stream, const void *buffer, size_t size) {
     return haft_tls_write_all(stream->tls, buffer, size);
 }
@@ -26,16 +21,20 @@ static int tls_shutdown(hafti_http_stream_t *stream, int how) {
     return code == 0 ? haft_io_shutdown(stream->descriptor, how) : code;
 }
 
+static bool tls_has_unread(hafti_http_stream_t *stream) {
+    return haft_tls_has_unread(stream->tls);
+}
+
 static void tls_close(hafti_http_stream_t *stream) {
     haft_tls_close(stream->tls);
 }
 
 static const hafti_http_stream_operations_t tls_operations = {
     .read_lent = tls_read_lent,
-    .exchange = tls_exchange,
     .write_all = tls_write_all,
     .shutdown = tls_shutdown,
     .close = tls_close,
+    .has_unread = tls_has_unread,
 };
 
 void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *context,

@@ -250,14 +250,7 @@ typedef struct {
     size_t number;
 } accepting_t;
 
-typedef struct {
-    haft_http_server_t *server;
-    hafti_http_client_t *client;
-    int descriptor;
-    bool is_announced; /* it begins with a proxy's header */
-} accepted_t;
-
-static void leave_place(const accepted_t *accepted) {
+void hafti_http_leave_place(const hafti_http_accepted_t *accepted) {
     haft_http_server_t *server = accepted->server;
     hafti_http_clients_leave(server, accepted->client);
     if (atomic_fetch_sub(&server->open, 1) == 1)
@@ -265,38 +258,19 @@ static void leave_place(const accepted_t *accepted) {
     haft_io_semaphore_release(&server->places);
 }
 
-static void *serve_connection(void *argument) {
-    __attribute__((cleanup(leave_place))) accepted_t accepted = *(accepted_t *)argument;
-    free(argument);
-    hafti_http_connection_serve(accepted.server, accepted.descriptor, accepted.is_announced);
-    return NULL;
-}
-
-static int spawn_connection(const serving_t *serving, const accepted_t *accepted) {
-    haft_io_task_options_t options = {.scope = serving->connections, .name = "HTTP connection"};
-    accepted_t *copy = malloc(sizeof *copy);
-    if (copy == NULL)
-        return -ENOMEM;
-    *copy = *accepted;
-    int code = haft_io_spawn_with(&options, serve_connection, copy);
-    if (code != 0)
-        free(copy);
-    return code;
-}
-
 /* The place of a connection that has come is left when it ends, or here. */
 static void take(const serving_t *serving, int descriptor, bool is_announced) {
     haft_http_server_t *server = serving->server;
-    accepted_t accepted = {server, NULL, descriptor, is_announced};
+    hafti_http_accepted_t accepted = {server, NULL, descriptor, is_announced};
     atomic_fetch_add(&server->open, 1);
     if (server->counts && descriptor >= 0)
         atomic_fetch_add_explicit(&server->counters.accepted, 1, memory_order_relaxed);
     if (descriptor >= 0 && hafti_http_clients_enter(server, descriptor, &accepted.client) &&
-        spawn_connection(serving, &accepted) == 0)
+        hafti_http_connection_spawn(&accepted, serving->connections) == 0)
         return;
     if (descriptor >= 0)
         haft_io_close(descriptor);
-    leave_place(&accepted);
+    hafti_http_leave_place(&accepted);
 }
 
 static void *cancel_when_stopped(void *argument) {

@@ -7,11 +7,6 @@ static ssize_t socket_read_lent(hafti_http_stream_t *stream, const void **bytes)
     return haft_io_read_lent(stream->descriptor, bytes);
 }
 
-static ssize_t socket_exchange(hafti_http_stream_t *stream, const void *buffer, size_t size,
-                               const void **bytes) {
-    return haft_io_exchange(stream->descriptor, buffer, size, bytes);
-}
-
 static int socket_write_all(hafti_http_stream_t *stream, const void *buffer, size_t size) {
     return haft_io_write_all(stream->descriptor, buffer, size);
 }
@@ -30,8 +25,11 @@ static ssize_t socket_send_file(hafti_http_stream_t *stream, int file, int64_t *
 }
 
 static const hafti_http_stream_operations_t socket_operations = {
-    socket_read_lent, socket_exchange, socket_write_all,
-    socket_shutdown,  socket_close,    socket_send_file,
+    .read_lent = socket_read_lent,
+    .write_all = socket_write_all,
+    .shutdown = socket_shutdown,
+    .close = socket_close,
+    .send_file = socket_send_file,
 };
 
 void hafti_http_stream_open(hafti_http_stream_t *stream, int descriptor) {
@@ -56,13 +54,15 @@ ssize_t hafti_http_stream_fill(hafti_http_stream_t *stream, int64_t deadline) {
     return take(stream, stream->operations->read_lent(stream, &stream->lent));
 }
 
-ssize_t hafti_http_stream_exchange(hafti_http_stream_t *stream, const void *block, size_t size,
-                                   int64_t deadline) {
+/* Nothing is held then. */
+bool hafti_http_stream_is_drained(hafti_http_stream_t *stream) {
+    const hafti_http_stream_operations_t *operations = stream->operations;
+    if (stream->at != stream->end ||
+        (operations->has_unread != NULL && operations->has_unread(stream)))
+        return false;
     haft_io_give_back(stream->lent);
-    stream->lent = block;
-    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
-    haft_io_deadline_set(&limit, deadline);
-    return take(stream, stream->operations->exchange(stream, block, size, &stream->lent));
+    stream->lent = NULL;
+    return true;
 }
 
 int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size_t size,

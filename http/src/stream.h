@@ -27,12 +27,14 @@ typedef struct hafti_http_stream hafti_http_stream_t;
 /* How bytes come and go: over TCP, or TLS. They return as the functions of haft/io.h do. */
 typedef struct {
     ssize_t (*read_lent)(hafti_http_stream_t *stream, const void **bytes);
-    /* Writes all of the buffer, and then is read_lent; `*bytes` may be the buffer. */
-    ssize_t (*exchange)(hafti_http_stream_t *stream, const void *buffer, size_t size,
-                        const void **bytes);
     int (*write_all)(hafti_http_stream_t *stream, const void *buffer, size_t size);
     int (*shutdown)(hafti_http_stream_t *stream, int how);
     void (*close)(hafti_http_stream_t *stream);
+    bool
+        limits_writes; /* write_all by a handler ends by itself in the time that the limits grant */
+    /* Whether something has been read of the descriptor that read_lent has not given yet; NULL:
+       never. */
+    bool (*has_unread)(hafti_http_stream_t *stream);
     /* As haft_io_send_file; NULL: the bytes are read, and written. */
     ssize_t (*send_file)(hafti_http_stream_t *stream, int file, int64_t *offset, size_t size);
 } hafti_http_stream_operations_t;
@@ -53,9 +55,8 @@ void hafti_http_stream_close(hafti_http_stream_t *stream);
 /* Reads more when all has been taken: how many bytes there are, 0 at the end, or an error. Not
    later than `deadline`. */
 ssize_t hafti_http_stream_fill(hafti_http_stream_t *stream, int64_t deadline);
-/* The same, after writing all `size` bytes of a block, which is given back. */
-ssize_t hafti_http_stream_exchange(hafti_http_stream_t *stream, const void *block, size_t size,
-                                   int64_t deadline);
+/* Whether all that has been read was taken, so that the task may rest until more comes. */
+bool hafti_http_stream_is_drained(hafti_http_stream_t *stream);
 int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size_t size,
                             int64_t deadline);
 /* Sends up to `size` bytes of a file, from `*offset` on: how many; 0 at its end. */

@@ -480,6 +480,14 @@ HAFTI_IO_HOT ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int des
     return hafti_io_uring_read_arrived(runner, known, descriptor, bytes);
 }
 
+bool hafti_io_uring_watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *known, int descriptor) {
+    state_t *state = worker->backend_state;
+    const arrivals_t *arrivals = known->arrivals;
+    return (arrivals == NULL || arrivals->receives) && !hafti_io_has_arrived(known) &&
+           hafti_io_begin_to_wait_on(known, descriptor) == 0 &&
+           may_ask(state, known, descriptor, true) && kernel_asked(state, known, descriptor, true);
+}
+
 bool hafti_io_stop_arrivals(state_t *state, const hafti_io_descriptor_t *known) {
     if (known == NULL || known->arrivals == NULL)
         return false;

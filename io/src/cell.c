@@ -50,13 +50,30 @@ void hafti_io_cell_cancel(hafti_io_runner_t *runner, bool shared) {
         hafti_io_cell_finish(cell, HAFTI_IO_CANCELLED);
 }
 
-static void hide_from_cancels(hafti_io_runner_t *runner, hafti_io_cell_t *cell) {
+void hafti_io_hide_from_cancels(hafti_io_runner_t *runner, hafti_io_cell_t *cell) {
+    if (HAFTI_IO_LIKELY(!runner->worker->shared)) {
+        runner->cell = NULL;
+        return;
+    }
     if (__atomic_compare_exchange_n(&runner->cell, &cell, NULL, false, __ATOMIC_ACQUIRE,
                                     __ATOMIC_ACQUIRE))
         return;
     unsigned turns = 0;
     while (__atomic_load_n(&runner->cell, __ATOMIC_ACQUIRE) != NULL)
         hafti_io_relax(&turns);
+}
+
+bool hafti_io_show_to_cancels(hafti_io_runner_t *runner, hafti_io_cell_t *cell) {
+    if (HAFTI_IO_LIKELY(!runner->worker->shared))
+        runner->cell = cell;
+    else
+        HAFTI_IO_SHOW(&runner->cell, cell); /* before a look at the scope */
+    /* The loser finds the task in the ready queue, and must not run it twice. */
+    if (HAFTI_IO_LIKELY(!__atomic_load_n(&runner->scope->cancelled, __ATOMIC_SEQ_CST)) ||
+        !hafti_io_cell_swap(cell, HAFTI_IO_CANCELLED))
+        return true;
+    hafti_io_hide_from_cancels(runner, cell);
+    return false;
 }
 
 static HAFTI_IO_COLD uint32_t wait_as_thread(hafti_io_cell_t *cell, int64_t deadline) {
@@ -153,26 +170,14 @@ static uint32_t wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, const 
     hafti_io_worker_t *worker = runner->worker;
     if (HAFTI_IO_UNLIKELY(!runner->listed))
         hafti_io_scope_list(runner->scope, runner);
-    if (kind == HAFTI_IO_CANCELLABLE) {
-        if (HAFTI_IO_LIKELY(!worker->shared))
-            runner->cell = cell;
-        else
-            HAFTI_IO_SHOW(&runner->cell, cell); /* before a look at the scope */
-        /* The loser finds the task in the ready queue, and must not run it twice. */
-        if (HAFTI_IO_UNLIKELY(__atomic_load_n(&runner->scope->cancelled, __ATOMIC_SEQ_CST)) &&
-            hafti_io_cell_swap(cell, HAFTI_IO_CANCELLED)) {
-            hide_from_cancels(runner, cell);
-            return HAFTI_IO_CANCELLED;
-        }
-    }
+    if (kind == HAFTI_IO_CANCELLABLE && !hafti_io_show_to_cancels(runner, cell))
+        return HAFTI_IO_CANCELLED;
     bool gated = runner->gated;
     if (HAFTI_IO_UNLIKELY(gated))
         leave_gate(runner);
     hafti_io_suspend(runner, worker, waits_for);
-    if (HAFTI_IO_LIKELY(!worker->shared))
-        runner->cell = NULL;
-    else if (kind == HAFTI_IO_CANCELLABLE)
-        hide_from_cancels(runner, cell);
+    if (kind == HAFTI_IO_CANCELLABLE)
+        hafti_io_hide_from_cancels(runner, cell);
     uint32_t outcome = __atomic_load_n(&cell->word, __ATOMIC_ACQUIRE);
     if (HAFTI_IO_UNLIKELY(gated))
         enter_gate(runner);

@@ -194,7 +194,7 @@ static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
     add_descriptors(view, &wait);
     int64_t since = view->now > wait.since ? view->now - wait.since : 0;
     add(text, ", %lld ms\n", (long long)(since / HAFT_IO_MILLISECOND));
-    if (view->backtraces)
+    if (view->backtraces && task->runner->fiber != NULL)
         add_backtrace(text, depth + 2, task);
 }
 

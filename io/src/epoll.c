@@ -147,6 +147,19 @@ static ssize_t operate_by_epoll(hafti_io_runner_t *runner, hafti_io_operation_t 
     }
 }
 
+/* What was there before causes no edge, unless epoll is asked again. */
+static bool watch_by_epoll(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
+                           int descriptor) {
+    if (is_left(worker, entry, HAFTI_IO_NONE))
+        return true;
+    uint64_t bit = UINT64_C(1) << worker->index;
+    if ((__atomic_load_n(&entry->registered, __ATOMIC_RELAXED) & bit) == 0)
+        return watch_descriptor(worker, entry, descriptor) == 0;
+    struct epoll_event event =
+        event_of(__atomic_load_n(&entry->life, __ATOMIC_RELAXED), descriptor, EVERYTHING);
+    return epoll_ctl(worker->epoll, EPOLL_CTL_MOD, descriptor, &event) == 0;
+}
+
 /* ---- What happens ---- */
 
 /* The file may be open by other numbers, and would stay registered. */
@@ -285,6 +298,7 @@ const hafti_io_backend_t hafti_io_epoll = {
     .stop = stop_epoll,
     .operate = operate_by_epoll,
     .exchange = hafti_io_exchange_at_once,
+    .watch = watch_by_epoll,
     .close = hafti_io_close_descriptor,
     .forget = hafti_io_forget_edges,
     .poll_several = poll_several_by_epoll,

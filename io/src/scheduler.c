@@ -59,6 +59,7 @@
  * if that begins later. Debug builds check what of this one thread can see (valid.c).
  */
 #include "scheduler.h"
+#include "resting.h"
 #include "valid.h"
 
 #include <stdlib.h>
@@ -97,12 +98,16 @@ static void foresee(hafti_io_worker_t *worker) {
         link = link->next;
     for (; worker->foreseen < AHEAD && link != &worker->polled; link = link->next) {
         const haft_io_task_t *task = HAFTI_IO_OWNER(link, haft_io_task_t, queued);
+        worker->foreseen++;
+        if (task->runner->fiber == NULL) { /* it rests */
+            bring(task->runner, 0, ABOVE);
+            continue;
+        }
         bring(task->runner->fiber, 0, HEADER);
         bring(task->runner->fiber, -SCOPE, -SCOPE_END);
         /* A canceller may have it at this moment (cell.c). */
         const void *cell = __atomic_load_n(&task->runner->cell, __ATOMIC_RELAXED);
         bring(cell, -BELOW, ABOVE);
-        worker->foreseen++;
     }
     if (link != &worker->polled)
         __builtin_prefetch(HAFTI_IO_OWNER(link, haft_io_task_t, queued)->runner);
@@ -232,6 +237,7 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->accepted = false;
     runner->stays = 0;
     runner->timer = NULL;
+    runner->rest = NULL;
 }
 
 static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {
@@ -241,7 +247,10 @@ static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *ru
     hafti_io_set_state(task, HAFTI_IO_RUNNING);
     runner->worker->operations = runner->worker->turn_begins;
     task->result = task->function(task->argument);
-    hafti_io_task_end(task, 0);
+    if (runner->rest != NULL)
+        hafti_io_begin_rest(runner);
+    else
+        hafti_io_task_end(task, 0);
 }
 
 static void *run_tasks(void *argument) {
@@ -366,6 +375,8 @@ static inline int reply_to_yield(const hafti_io_runner_t *runner) {
 static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
                                                       haft_io_task_t *task, const bool shared) {
     HAFTI_IO_CHECK(next, worker, task);
+    if (task->runner != NULL && HAFTI_IO_UNLIKELY(task->runner->fiber == NULL))
+        hafti_io_end_rest(task);
     hafti_io_runner_t *runner = task->runner;
     if (runner == NULL) {
         task->worker = worker;

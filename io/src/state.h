@@ -13,7 +13,8 @@
  *   OFFERED  | as NEW: suspended, and it   | a worker's loop
  *            | moves (moving.c)            |
  *   RUNNING  | its runner                  | itself: it waits, yields, ends
- *   PARKED   | its cell's owner's list     | who wins the cell
+ *   PARKED   | its cell's owner's list; a  | who wins the cell
+ *            | task that rests has no stack|
  *   ENDED    | its home's list of ended,   | haft_io_join, or the end of the scope
  *            | if it is to be joined       |
  *   FREE     | the worker's free list      | the next spawn
@@ -101,7 +102,7 @@ typedef struct hafti_io_binding {
 /* What only a task that has started needs; the next task of the runner finds it cleared
    (scheduler.c). */
 struct hafti_io_runner {
-    haft_fiber_t *fiber;
+    haft_fiber_t *fiber;  /* NULL: the task rests (resting.c) */
     haft_io_task_t *task; /* NULL: idle */
     hafti_io_worker_t *worker;
     haft_io_scope_t *scope;   /* the innermost that the task is in: whose cancel is its own */
@@ -129,6 +130,7 @@ struct hafti_io_runner {
         *poll_cell; /* by which a poll of several waits, which sets this NULL; NULL: by its own */
     hafti_io_limit_t *limits; /* the deadlines of the blocks that it is in, the innermost first */
     struct hafti_io_runner *next; /* of the idle ones, or of free records */
+    struct hafti_io_rest *rest;   /* with which its task goes on when the function has returned */
 };
 
 /* There may be very many that have not started. What every wait touches comes first. */

@@ -95,10 +95,20 @@ static void await_end_of(haft_io_task_t *task) {
 }
 
 /* Its home may be gone before what runs in that scope. */
-static HAFTI_IO_COLD void left_open(const haft_io_task_t *task) {
-    hafti_io_misuse("The task '%s' has ended before it left the scope '%s': a fiber with an open "
+static HAFTI_IO_COLD void left_open(const haft_io_task_t *task, const char *what) {
+    hafti_io_misuse("The task '%s' %s before it left the scope '%s': a fiber with an open "
                     "scope ends before the task that opened it.",
-                    haft_io_task_name(task), hafti_io_scope_name(task->runner->scope));
+                    haft_io_task_name(task), what, hafti_io_scope_name(task->runner->scope));
+}
+
+void hafti_io_check_leaving(const haft_io_task_t *task, const char *what) {
+    const hafti_io_runner_t *runner = task->runner;
+    if (HAFTI_IO_UNLIKELY(runner->scope != task->home))
+        left_open(task, what);
+    if (HAFTI_IO_UNLIKELY(runner->limits != NULL))
+        hafti_io_misuse("The task '%s' %s inside of a block with a deadline: declare that with "
+                        "HAFT_IO_SCOPED_DEADLINE.",
+                        haft_io_task_name(task), what);
 }
 
 void hafti_io_task_end(haft_io_task_t *task, int code) {
@@ -106,13 +116,7 @@ void hafti_io_task_end(haft_io_task_t *task, int code) {
     hafti_io_worker_t *worker = task->worker;
     hafti_io_runner_t *runner = task->runner;
     if (HAFTI_IO_LIKELY(runner != NULL)) {
-        if (HAFTI_IO_UNLIKELY(runner->scope != home))
-            left_open(task);
-        if (HAFTI_IO_UNLIKELY(runner->limits != NULL))
-            hafti_io_misuse(
-                "The task '%s' has ended inside of a block with a deadline: declare that with "
-                "HAFT_IO_SCOPED_DEADLINE.",
-                haft_io_task_name(task));
+        hafti_io_check_leaving(task, "has ended");
         if (runner->listed)
             hafti_io_scope_unlist(home, runner);
     }

@@ -9,6 +9,8 @@
 haft_io_task_t *hafti_io_task_new(hafti_io_worker_t *worker, haft_io_scope_t *scope,
                                   void *(*function)(void *), void *argument);
 void hafti_io_task_end(haft_io_task_t *task, int code);
+/* Reports a scope or a deadline that the task has not left; `what` it does. */
+void hafti_io_check_leaving(const haft_io_task_t *task, const char *what);
 /* With a stack as the task has it, for it and for the bodies of its scopes. NULL: no memory. */
 haft_fiber_t *hafti_io_fiber_of(const haft_io_task_t *task, void *(*function)(void *),
                                 void *argument);

@@ -795,6 +795,7 @@ const hafti_io_backend_t hafti_io_uring = {
     .read_lent = hafti_io_uring_read_lent,
     .write = write_by_ring,
     .exchange = exchange,
+    .watch = hafti_io_uring_watch,
     .close = close_submitted,
     .forget = hafti_io_forget_edges,
     .poll_several = poll_several_by_ring,

@@ -79,7 +79,8 @@ typedef struct hafti_io_arrivals {
     int code; /* the error that has ended it, for the next reader; or 0 */
 } __attribute__((aligned(HAFTI_IO_LINE))) hafti_io_arrivals_t;
 
-/* Of hafti_io_backend_t. */
+/* Of hafti_io_backend_t; in a run of several threads nothing is watched. */
+bool hafti_io_uring_watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *known, int descriptor);
 ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int descriptor, const void **bytes);
 /* A connection, or bytes in lent memory: waits for the next. */
 ssize_t hafti_io_take_arrival(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,

@@ -13,6 +13,12 @@ void hafti_io_cell_cancel(hafti_io_runner_t *runner, bool shared);
 uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, int64_t deadline,
                             const char *waits_for);
 
+/* Shows the cell of a task that is about to wait to whoever cancels its scope. False: that has been
+   cancelled, and the cell won by it. */
+bool hafti_io_show_to_cancels(hafti_io_runner_t *runner, hafti_io_cell_t *cell);
+/* When it has been won: no canceller looks at it any more. */
+void hafti_io_hide_from_cancels(hafti_io_runner_t *runner, hafti_io_cell_t *cell);
+
 /* Puts the runner's task, which is about to wait, into its scope's list. */
 void hafti_io_scope_list(haft_io_scope_t *scope, hafti_io_runner_t *runner);
 void hafti_io_scope_unlist(haft_io_scope_t *scope, hafti_io_runner_t *runner);

@@ -12,6 +12,8 @@ void *hafti_io_new_record(hafti_io_worker_t *worker, hafti_io_records_t *records
 /* All, of both kinds, at the end of the run. */
 void hafti_io_free_records(hafti_io_worker_t *worker);
 
+struct hafti_io_descriptor; /* descriptors.h */
+
 enum { HAFTI_IO_TASKS_BETWEEN_POLLS = 64 }; /* at most, so that neither I/O nor timers starve */
 
 /* One set of operations that wait: epoll, io_uring, simulated. */
@@ -29,6 +31,10 @@ typedef struct hafti_io_backend {
     ssize_t (*write)(hafti_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
     /* Or by the two, one after the other: hafti_io_exchange_rest. */
     ssize_t (*exchange)(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload);
+    /* From now on what can be read there wakes the waiters, also what has come already and no task
+       has seen; the caller becomes one before the next poll. False: it does not, or there is
+       something to read. NULL: it never does. */
+    bool (*watch)(hafti_io_worker_t *worker, struct hafti_io_descriptor *entry, int descriptor);
     int (*close)(hafti_io_worker_t *worker, int descriptor);
     /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL:
        nothing. */

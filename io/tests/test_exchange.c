@@ -2,7 +2,7 @@
 /*
  * haft_io_exchange: the same as a write of all and then a read into lent memory. io_uring makes one
  * wait of the two for tasks that the same poll has woken: so there are many here, each with a
- * connection of its own.
+ * connection of its own. And haft_io_rest, which is a wait for the same without a stack.
  */
 #include "check_io.h"
 
@@ -61,6 +61,7 @@ static void they_get_text(int pair, const char *text) {
 }
 
 static int started, woken;
+static bool counts_stacks; /* elsewhere some are kept of tasks that wait at the same time */
 static void count(int *counter) {
     __atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL);
 }
@@ -476,9 +477,268 @@ static void in_a_simulation_it_is_the_same(void) {
     CHECK_EQUAL(haft_io_simulate(exchange_over_a_pair, NULL), 0);
 }
 
+/* ---- Waits without a stack ---- */
+
+typedef struct {
+    haft_io_rest_t rest;
+    int64_t deadline; /* 0: none */
+    int pair, turns;
+    ssize_t got;       /* by the last read */
+    const void *bytes; /* lent */
+} resting_t;
+static resting_t resting[PAIRS];
+static int at_rest; /* that rest, or are about to */
+
+static void *answer_and_rest(void *argument);
+static void rest_again(resting_t *self) {
+    haft_io_rest(&self->rest, ours[self->pair],
+                 self->deadline != 0 ? self->deadline : HAFT_IO_FOREVER, answer_and_rest, self);
+    count(&at_rest);
+}
+static void *answer_and_rest(void *argument) {
+    resting_t *self = argument;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, self->deadline != 0 ? self->deadline : HAFT_IO_FOREVER);
+    self->turns++;
+    self->got = haft_io_read_lent(ours[self->pair], &self->bytes);
+    CHECK_EQUAL((intptr_t)haft_io_local_get(&resting), self->pair + 1);
+    if (self->got > 0 && haft_io_write_all(ours[self->pair], self->bytes, (size_t)self->got) == 0) {
+        rest_again(self);
+    } else {
+        haft_io_give_back(self->bytes);
+        self->bytes = NULL;
+    }
+    return &resting[self->pair];
+}
+static void *begin_to_rest(void *argument) {
+    resting_t *self = argument;
+    haft_io_return_cancels(true); /* of this turn only */
+    haft_io_task_set_name("one that rests");
+    CHECK_EQUAL(haft_io_local_set(&resting, check_number(self->pair + 1)), 0);
+    rest_again(self);
+    return NULL;
+}
+static void rest_all(int64_t deadline) {
+    open_pairs();
+    at_rest = 0;
+    for (int i = 0; i < PAIRS; i++) {
+        resting[i] = (resting_t){.pair = i, .deadline = deadline};
+        servers[i] = haft_io_async(begin_to_rest, &resting[i]);
+    }
+    await_all(&at_rest);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+}
+static void finish_resting(ssize_t got) {
+    for (int i = 0; i < PAIRS; i++) {
+        void *result = NULL;
+        CHECK_EQUAL(haft_io_join(servers[i], &result), 0);
+        CHECK(result == &resting[i]);
+        CHECK_EQUAL(resting[i].got, got);
+    }
+    close_pairs();
+}
+BODY(rest_and_answer) {
+    size_t before = haft_pool_report().stacks;
+    rest_all(0);
+    for (int round = 0; round < ROUNDS; round++) {
+        if (counts_stacks)
+            CHECK(haft_pool_report().stacks <= before + 2);
+        for (int i = 0; i < PAIRS; i++)
+            they_send(i, "a message");
+        for (int i = 0; i < PAIRS; i++)
+            they_get_text(i, "a message");
+    }
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(shutdown(theirs[i], SHUT_WR), 0);
+    finish_resting(0);
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(resting[i].turns, ROUNDS + 1);
+    return NULL;
+}
+BODY(rest_until_a_time) {
+    int64_t deadline = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
+    rest_all(deadline);
+    finish_resting(-ETIMEDOUT);
+    CHECK(haft_io_now() >= deadline);
+    rest_all(haft_io_now());
+    finish_resting(-ETIMEDOUT);
+    return NULL;
+}
+BODY(rest_until_a_close) {
+    rest_all(0);
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(haft_io_close(ours[i]), 0);
+        if (i % 2 == 0)
+            ours[i] = -1;
+    }
+    finish_resting(-EBADF);
+    return NULL;
+}
+
+/* The function of a cancelled task is called, and its first wait ends it; so are those that rest
+   after the cancel. */
+static int ended;
+static void end_resting(resting_t *const *self) {
+    count(&ended);
+    haft_io_give_back((*self)->bytes);
+    (*self)->bytes = NULL;
+}
+static void *read_to_be_cancelled(void *argument) {
+    __attribute__((cleanup(end_resting))) resting_t *self = argument;
+    haft_io_read_lent(ours[self->pair], &self->bytes);
+    CHECK(!"it is cancelled");
+    return NULL;
+}
+static void *rest_to_be_cancelled(void *argument) {
+    resting_t *self = argument;
+    haft_io_return_cancels(true);
+    haft_io_sleep(self->pair % 2 * HAFT_IO_MILLISECOND); /* some wait on a stack before */
+    haft_io_rest(&self->rest, ours[self->pair], HAFT_IO_FOREVER, read_to_be_cancelled, self);
+    count(&at_rest);
+    return NULL;
+}
+BODY(rest_all_in_scope) {
+    for (int i = 0; i < PAIRS; i++) {
+        resting[i] = (resting_t){.pair = i};
+        haft_io_spawn(rest_to_be_cancelled, &resting[i]);
+    }
+    if (argument == NULL)
+        haft_io_scope_cancel(haft_io_this_scope());
+    haft_io_return_cancels(true);
+    while (__atomic_load_n(&at_rest, __ATOMIC_ACQUIRE) != PAIRS)
+        haft_io_yield();
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+BODY(cancel_a_rest) {
+    for (int late = 0; late < 2; late++) {
+        open_pairs();
+        at_rest = ended = 0;
+        CHECK_EQUAL(haft_io_scope(rest_all_in_scope, late ? &at_rest : NULL, NULL), -ECANCELED);
+        CHECK_EQUAL(ended, PAIRS);
+        close_pairs();
+    }
+    return NULL;
+}
+
+/* What has come before, and was not read, wakes it; so does what another task reads, and what no
+   back end watches. */
+static void *read_rest(void *argument) {
+    resting_t *self = argument;
+    char bytes[9];
+    self->got = haft_io_read(ours[self->pair], bytes, sizeof bytes);
+    return NULL;
+}
+static void *read_some_and_rest(void *argument) {
+    resting_t *self = argument;
+    char bytes[4];
+    CHECK_EQUAL(haft_io_read(ours[self->pair], bytes, sizeof bytes), 4);
+    haft_io_rest(&self->rest, ours[self->pair], HAFT_IO_FOREVER, read_rest, self);
+    return NULL;
+}
+BODY(rest_before_what_has_come) {
+    open_pairs();
+    for (int i = 0; i < PAIRS; i++) {
+        they_send(i, "and what follows"); /* of which less is asked for than there is */
+        resting[i] = (resting_t){.pair = i};
+        servers[i] = haft_io_async(read_some_and_rest, &resting[i]);
+    }
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(haft_io_join(servers[i], NULL), 0);
+        CHECK_EQUAL(resting[i].got, 9);
+    }
+    close_pairs();
+    return NULL;
+}
+static void *read_file(void *argument) {
+    resting_t *self = argument;
+    char byte;
+    self->got = haft_io_pread(self->pair, &byte, 1, 0);
+    return NULL;
+}
+static void *rest_before_file(void *argument) {
+    resting_t *self = argument;
+    haft_io_rest(&self->rest, self->pair, HAFT_IO_FOREVER, read_file, self);
+    return NULL;
+}
+BODY(rest_where_nothing_wakes) {
+    int files[] = {check_file_with("x"), -1};
+    for (int i = 0; i < 2; i++) {
+        resting[i] = (resting_t){.pair = files[i]};
+        CHECK_EQUAL(haft_io_join(haft_io_async(rest_before_file, &resting[i]), NULL), 0);
+        CHECK_EQUAL(resting[i].got, i == 0 ? 1 : -EBADF);
+    }
+    haft_io_close(files[0]);
+    return NULL;
+}
+BODY(look_at_rests) {
+    static char text[8192];
+    rest_all(0);
+    int dump = check_file_with(""), size;
+    CHECK_EQUAL(haft_io_dump_with(&(haft_io_dump_options_t){.backtraces = true}, dump), 0);
+    size = (int)haft_io_pread(dump, text, sizeof text - 1, 0);
+    text[size > 0 ? size : 0] = '\0';
+    CHECK(strstr(text, "task 'one that rests' waits for: read on descriptor") != NULL);
+    haft_io_close(dump);
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(shutdown(theirs[i], SHUT_WR), 0);
+    finish_resting(0);
+    return NULL;
+}
+static void rest_outside(void) {
+    static haft_io_rest_t rest;
+    haft_io_rest(&rest, 0, HAFT_IO_FOREVER, check_nothing, NULL);
+}
+static void *rest_with_deadline(void *unused) {
+    static haft_io_rest_t rest;
+    haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_SECOND);
+    haft_io_rest(&rest, 0, HAFT_IO_FOREVER, check_nothing, unused);
+    return NULL;
+}
+static void rest_inside_a_deadline(void) {
+    haft_io_run(rest_with_deadline, NULL);
+}
+static void *rest_for_nothing(void *unused) {
+    static haft_io_rest_t rest;
+    haft_io_rest(&rest, 0, HAFT_IO_FOREVER, NULL, unused);
+    return NULL;
+}
+static void rest_without_a_function(void) {
+    haft_io_run(rest_for_nothing, NULL);
+}
+static void mistakes_with_rests_are_named(void) {
+    CHECK_ABORTS(rest_outside, "haft_io_rest was called outside of a task.");
+    CHECK_ABORTS(rest_without_a_function,
+                 "A task that rests needs a function to go on with (NULL).");
+    CHECK_ABORTS(rest_inside_a_deadline, "rests inside of a block with a deadline");
+}
+BODY(rest_in_a_simulation) {
+    int ends[2];
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    ours[0] = ends[0];
+    resting[0] = (resting_t){.pair = 0};
+    haft_io_task_t *task = haft_io_async(begin_to_rest, &resting[0]);
+    char bytes[4];
+    for (int round = 0; round < ROUNDS; round++) {
+        CHECK_EQUAL(haft_io_write_all(ends[1], "text", 4), 0);
+        CHECK_EQUAL(haft_io_read_all(ends[1], bytes, 4), 4);
+    }
+    haft_io_close(ends[1]);
+    CHECK_EQUAL(haft_io_join(task, NULL), 0);
+    CHECK_EQUAL(resting[0].got, 0);
+    haft_io_close(ends[0]);
+    return NULL;
+}
+static void in_a_simulation_a_task_rests_too(void) {
+    haft_io_simulation_options_t how = {.network = true};
+    CHECK_EQUAL(haft_io_simulate_with(&how, rest_in_a_simulation, NULL), 0);
+}
+
 static void *(*body)(void *);
 static void run_on(const haft_io_run_options_t *options) {
     alone = options->threads == 1;
+    counts_stacks = alone && strcmp(options->backend, "epoll") == 0;
     CHECK_EQUAL(haft_io_run_with(options, body, NULL), 0);
 }
 #define ON_ALL(name, what)                                                                         \
@@ -501,6 +761,13 @@ ON_ALL(it_is_a_read_for_others, read_meanwhile)
 ON_ALL(others_may_write_meanwhile, write_meanwhile)
 ON_ALL(without_memory_to_lend_an_answer_is_sent_once_and_nothing_is_lost, look_at_answers)
 ON_ALL(other_streams_have_it_too, exchange_over_a_pair)
+ON_ALL(a_task_that_rests_has_no_stack_and_answers, rest_and_answer)
+ON_ALL(a_rest_ends_at_its_time, rest_until_a_time)
+ON_ALL(a_close_ends_a_rest, rest_until_a_close)
+ON_ALL(a_cancel_ends_a_rest, cancel_a_rest)
+ON_ALL(what_has_come_before_a_rest_ends_it, rest_before_what_has_come)
+ON_ALL(where_nothing_wakes_it_a_task_does_not_rest, rest_where_nothing_wakes)
+ON_ALL(who_looks_sees_what_a_task_rests_for, look_at_rests)
 
 int main(void) {
     RUN(each_gets_its_answer_and_the_next);
@@ -520,5 +787,14 @@ int main(void) {
     RUN(other_streams_have_it_too);
     RUN(without_a_run_it_blocks);
     RUN(in_a_simulation_it_is_the_same);
+    RUN(a_task_that_rests_has_no_stack_and_answers);
+    RUN(a_rest_ends_at_its_time);
+    RUN(a_close_ends_a_rest);
+    RUN(a_cancel_ends_a_rest);
+    RUN(what_has_come_before_a_rest_ends_it);
+    RUN(where_nothing_wakes_it_a_task_does_not_rest);
+    RUN(who_looks_sees_what_a_task_rests_for);
+    RUN(mistakes_with_rests_are_named);
+    RUN(in_a_simulation_a_task_rests_too);
     return check_end();
 }

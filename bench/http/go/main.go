@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// `server PORT`: the answer of ../load.c by net/http, on one processor unless GOMAXPROCS says how many.
+// `server PORT [FOLDER]`: the answer of ../load.c by net/http, on one processor unless GOMAXPROCS says how many; over TLS
+// with FOLDER's chain.pem and key.pem.
 package main
 
 import (
@@ -19,5 +20,9 @@ func main() {
 		response.Header().Set("Content-Type", "text/plain")
 		response.Write(body)
 	})
-	panic(http.ListenAndServe("127.0.0.1:"+os.Args[1], nil))
+	address := "127.0.0.1:" + os.Args[1]
+	if len(os.Args) > 2 {
+		panic(http.ListenAndServeTLS(address, os.Args[2]+"/chain.pem", os.Args[2]+"/key.pem", nil))
+	}
+	panic(http.ListenAndServe(address, nil))
 }

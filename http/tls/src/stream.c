@@ -471,10 +471,19 @@ int haft_tls_write_all(haft_tls_t *stream, const void *buffer, size_t size) {
     return code == 0 ? send_output(stream) : code;
 }
 
-/* As long as OpenSSL has all that has come, the next bytes are the answer. */
-static bool has_unread(haft_tls_t *stream) {
+/* As long as OpenSSL has all that has come, the next bytes are the answer. What has been emptied is
+   given back. */
+bool haft_tls_has_unread(haft_tls_t *stream) {
+    if (stream == NULL)
+        return false;
+    hafti_tls_bytes_t *bytes = &stream->bytes;
     pthread_mutex_lock(&stream->calling);
-    bool has = stream->bytes.at != stream->bytes.end || SSL_has_pending(stream->openssl) == 1;
+    bool has = bytes->at != bytes->end || SSL_has_pending(stream->openssl) == 1;
+    if (!has) {
+        haft_io_give_back(bytes->input);
+        bytes->input = NULL;
+        bytes->at = bytes->end = NULL;
+    }
     pthread_mutex_unlock(&stream->calling);
     return has;
 }
@@ -496,7 +505,7 @@ static size_t hand_over_output(haft_tls_t *stream, const char **start) {
 
 /* By the task that has `sending`: sends the output, and receives, as one wait. */
 static int send_and_receive(haft_tls_t *stream) {
-    if (has_unread(stream))
+    if (haft_tls_has_unread(stream))
         return send_output(stream);
     const char *start;
     size_t size = hand_over_output(stream, &start);

@@ -462,6 +462,39 @@ enum { HAFT_IO_LENT_SIZE = 16384 + 512 };
  */
 ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const void **bytes);
 
+/*
+ * Waits for bytes without a stack. The calling task, whose function returns next, goes on with
+ * `function(argument)`, as a new task begins, when there may be something to read from the
+ * descriptor, at `deadline` (of haft_io_now(); HAFT_IO_FOREVER: there is none), when the task is
+ * cancelled, or when the descriptor is closed. Until then the task takes its record and `*rest`,
+ * which is the program's, and lives until the function is called. So very many connections may be
+ * open with a stack for each that has something to do.
+ *
+ *     static void *serve(void *argument) {
+ *         connection_t *connection = argument;
+ *         HAFT_IO_SCOPED_LENT const void *bytes = NULL;
+ *         ssize_t size = haft_io_read_lent(connection->descriptor, &bytes);
+ *         if (size <= 0 || haft_io_write_all(connection->descriptor, bytes, (size_t)size) != 0)
+ *             return close_and_free(connection);
+ *         haft_io_rest(&connection->rest, connection->descriptor, HAFT_IO_FOREVER, serve, argument);
+ *         return NULL;
+ *     }
+ *
+ * The function reads, and so learns why it was called; what it does not find has to be waited for
+ * there, on the stack. It is called at once where the wait cannot be had: for what is not a socket
+ * or pipe, while another task reads the descriptor, in a simulation, and with io_uring in a run of
+ * several threads or for what is not TCP. A cancelled task is not unwound here, but at the first
+ * wait of its function, which closes what its argument owns, also then. If there is no memory for
+ * a stack then, the scope fails, as for a new task. The task keeps its name, its values, and who
+ * joins it; it has left its scopes and deadlines when its function returns. Anything that it does
+ * after this call and before it returns is done.
+ */
+typedef struct {
+    void *inside[36];
+} haft_io_rest_t;
+void haft_io_rest(haft_io_rest_t *rest, int descriptor, int64_t deadline, void *(*function)(void *),
+                  void *argument);
+
 /* Returns HAFT_IO_LENT_SIZE bytes of memory, to be given back, or NULL if there is none. For
    handlers of your own that imitate haft_io_read_lent. */
 void *haft_io_lend(void);
@@ -879,7 +912,7 @@ int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
  */
 
 typedef struct haft_io_counters {
-    uint64_t tasks;      /* tasks that have started */
+    uint64_t tasks;      /* tasks that have started, and that have gone on after haft_io_rest */
     uint64_t steals;     /* tasks, new or moving ones, that a thread took out of another's queue */
     uint64_t operations; /* operations on descriptors */
     uint64_t polls;      /* polls of the back ends */

@@ -161,6 +161,9 @@ int haft_tls_handshake(haft_tls_t *stream);
 ssize_t haft_tls_read(haft_tls_t *stream, void *buffer, size_t size);
 /* Reads as haft_io_read_lent: into memory that is lent when bytes have come. */
 ssize_t haft_tls_read_lent(haft_tls_t *stream, const void **bytes);
+/* Whether a read has something to look at without waiting for the descriptor: a task that waits for
+   that in another way (haft_io_rest, haft_io_wait_ready) asks this first. */
+bool haft_tls_has_unread(haft_tls_t *stream);
 /* Writes everything, or fails. Returns 0 or an error. After an error it is unknown how much was
    written. Tasks that write at once take turns. */
 int haft_tls_write_all(haft_tls_t *stream, const void *buffer, size_t size);
