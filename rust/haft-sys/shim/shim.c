@@ -124,8 +124,8 @@ void haft_rust_shared_handle(const haft_rust_shared_t *effect, void *state, void
 
 /* Starts or resumes a fiber. Under `request` the fiber may be suspended and resumed by src/hot. */
 haft_request_t haft_rust_resume(haft_fiber_t *fiber, const haft_rust_effect_t *effect) {
-    bool is_ordinary = fiber->context.gate != HAFTI_GATE_SLOW &&
-                       (fiber->resumer.room & HAFTI_ROOM_LOOK) == 0;
+    bool is_ordinary =
+        fiber->context.gate != HAFTI_GATE_SLOW && (fiber->resumer.room & HAFTI_ROOM_LOOK) == 0;
     return haft_resume(fiber, HAFT_NO_REPLY,
                        is_ordinary ? &effect->request : &effect->request_by_c);
 }
