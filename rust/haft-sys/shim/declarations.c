@@ -45,6 +45,9 @@ FIELD(haft_io_simulation_options_t, files, network)
 FIELD(haft_io_simulation_options_t, faults_one_in, files)
 FIELD(haft_io_simulation_options_t, switches_one_in, faults_one_in)
 
+SIZE(haft_request_t, 16)
+FIELD(haft_request_t, payload, effect)
+
 SIZE(haft_io_waiting_t, 16)
 FIELD(haft_io_waiting_t, last, first)
 
@@ -108,11 +111,10 @@ AT(hafti_cache_entry_t, key, 0)
 AT(hafti_cache_entry_t, found, 8)
 AT(hafti_found_t, with, 0)
 AT(hafti_found_t, scope, 8)
-AT(haft_rust_effect_t, effect, 0)
-AT(haft_effect_t, requested, 80)
-AT(haft_rust_effect_t, entry, 88)
-AT(haft_rust_effect_t, in_place, 120)
-AT(haft_rust_effect_t, request, 144)
+AT(haft_rust_effect_t, request, 0)
+AT(haft_rust_effect_t, effect, 32)
+AT(haft_rust_effect_t, entry, 120)
+AT(haft_rust_effect_t, in_place, 152)
 AT(hafti_thread_t, current, 0)
 AT(hafti_thread_t, exceptions, 8)
 _Static_assert(HAFTI_GATE_CLOSED == 0 && HAFTI_GATE_OPEN == 1, "gates");
@@ -128,9 +130,9 @@ void haft_rust_handle(const haft_rust_effect_t *, void *, haft_body_t *, void *)
 void haft_perform(haft_effect_t *, void *, size_t, void *, size_t);
 haft_rust_shared_t *haft_rust_shared_new(haft_effect_t *, const void *, size_t, size_t);
 void haft_rust_shared_handle(const haft_rust_shared_t *, void *, haft_body_t *, void *);
-void *haft_rust_resume(haft_fiber_t *, const haft_rust_effect_t *);
+haft_request_t haft_rust_resume(haft_fiber_t *, const haft_rust_effect_t *);
 haft_fiber_t *haft_rust_fiber_new(size_t, haft_body_t *, void *);
-bool haft_rust_watch_thread(bool *);
+bool haft_rust_watch_thread(void (*)(void));
 int haft_rust_yield(void);
 haft_io_task_t *haft_rust_self(void);
 const char *haft_io_error_text(int);

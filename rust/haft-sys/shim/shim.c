@@ -33,11 +33,11 @@ static void call_clause(haft_function_t *function, void *state, void *payload, v
 
 /* src/hot.rs reads this, too. */
 typedef struct haft_rust_effect {
+    /* Sets that never change, with this effect alone. */
+    haft_handles_t request, request_by_c;
     haft_effect_t effect;
     uint32_t entry; /* of its slot in the cache of a scope: bytes from the scope */
-    /* Sets that never change, with this effect alone. */
     haft_clause_t as_request, in_place;
-    haft_handles_t request;
     haft_handler_t handler;
 } haft_rust_effect_t;
 
@@ -64,6 +64,7 @@ haft_rust_effect_t *haft_rust_effect_new(const char *name, clause_t *unhandled,
     made->entry = offsetof(hafti_scope_t, cache) + slot * sizeof(hafti_cache_entry_t);
     made->as_request = (haft_clause_t){effect, NULL, HAFT_CLAUSE_REQUEST, SHAPE};
     made->request = (haft_handles_t){1, 0, HAFTI_SET_UNNUMBERED, &made->as_request};
+    made->request_by_c = made->request;
     made->in_place = (haft_clause_t){effect, (haft_function_t *)in_place, HAFT_CLAUSE_TAIL, SHAPE};
     made->handler =
         (haft_handler_t){{1, 0, HAFTI_SET_UNNUMBERED, &made->in_place}, NULL, effect->name};
@@ -121,11 +122,12 @@ void haft_rust_shared_handle(const haft_rust_shared_t *effect, void *state, void
     (void)haft_handle(&effect->handler, state, body, argument);
 }
 
-/* Starts or resumes a fiber; the slot of the effect that has suspended it, or NULL: it has
-   ended. */
-void *haft_rust_resume(haft_fiber_t *fiber, const haft_rust_effect_t *effect) {
-    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, &effect->request);
-    return haft_finished(request) ? NULL : request.payload;
+/* Starts or resumes a fiber. Under `request` the fiber may be suspended and resumed by src/hot. */
+haft_request_t haft_rust_resume(haft_fiber_t *fiber, const haft_rust_effect_t *effect) {
+    bool is_ordinary =
+        fiber->context.gate != HAFTI_GATE_SLOW && (fiber->resumer.room & HAFTI_ROOM_LOOK) == 0;
+    return haft_resume(fiber, HAFT_NO_REPLY,
+                       is_ordinary ? &effect->request : &effect->request_by_c);
 }
 
 haft_fiber_t *haft_rust_fiber_new(size_t stack_size, void *(*function)(void *), void *argument) {
@@ -217,12 +219,16 @@ __attribute__((constructor)) static void block_standard_output(void) {
  */
 typedef int atexit_t(void (*function)(void *), void *argument, void *library);
 static __thread bool watched;
-static __thread bool *to_be_told; /* a variable of Rust, without a destructor */
+static __thread void (*to_be_told)(void); /* a function of Rust */
 
+/* What is around the running code gets new serials, so that whatever it resumes next it resumes
+   through C. */
 static void note_end(void *unused) {
     (void)unused;
-    if (to_be_told != NULL)
-        *to_be_told = true;
+    if (to_be_told == NULL)
+        return;
+    hafti_in_place_moved(hafti_thread()->current, NULL);
+    to_be_told();
 }
 
 __attribute__((visibility("default"))) int __cxa_thread_atexit_impl(void (*function)(void *),
@@ -235,9 +241,9 @@ int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *lib
     return 0;
 }
 
-/* Sets `*ends` when it is so. False: that cannot be told. To be called when the thread has a variable
-   with a destructor. */
-bool haft_rust_watch_thread(bool *ends) {
+/* Calls the function when it is so, once or more. False: that cannot be told. To be called when the
+   thread has a variable with a destructor. */
+bool haft_rust_watch_thread(void (*ends)(void)) {
     to_be_told = ends;
     return watched;
 }

@@ -86,6 +86,10 @@ record! { haft_rust_status_t, 24 {
     modified_nanoseconds: u32,
     mode: u32,
 }}
+record! { haft_request_t, 16 {
+    effect: *mut haft_effect_t,
+    payload: *mut c_void,
+}}
 record! { haft_io_waiting_t, 16 {
     first: *mut c_void,
     last: *mut c_void,
@@ -162,13 +166,13 @@ unsafe extern "C" {
     pub fn haft_rust_resume(
         fiber: *mut haft_fiber_t,
         effect: *const haft_rust_effect_t,
-    ) -> *mut c_void;
+    ) -> haft_request_t;
     pub fn haft_rust_fiber_new(
         stack_size: usize,
         function: haft_body_t,
         argument: *mut c_void,
     ) -> *mut haft_fiber_t;
-    pub fn haft_rust_watch_thread(ends: *mut bool) -> bool;
+    pub fn haft_rust_watch_thread(ends: unsafe extern "C" fn()) -> bool;
     pub fn haft_rust_yield() -> c_int;
     pub fn haft_rust_self() -> *mut haft_io_task_t;
 

@@ -13,12 +13,13 @@
 //!   the handler ----------+ writes answer
 //! ```
 //!
-//! A computation that has ended suspends its fiber a last time, with a word that is no slot: the
-//! fiber is idle then, and runs the next computation of its thread.
+//! Between a fiber and whoever has resumed it effects and answers need no slot: they go along with the
+//! switch, see [`sys::hot`]. A fiber whose computation has ended is idle, and runs the next one of its
+//! thread.
 
 use crate::wait::{drop_quietly, must_unwind};
 use haft_sys as sys;
-use haft_sys::hot::Found;
+use haft_sys::hot::{Outcome, Resumed, Room, Word};
 use std::any::{Any, TypeId, type_name};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{CString, c_void};
@@ -26,6 +27,8 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, ptr, thread};
 
@@ -211,19 +214,28 @@ fn make<E: Effect>() -> *mut c_void {
     made.cast()
 }
 
+/// The descriptor, or [`sys::hot::UNMADE`].
 #[inline(always)]
+fn known<E: Effect>() -> *mut sys::haft_rust_effect_t {
+    // SAFETY: the word is that of this type, and whoever writes it writes the same.
+    #[cfg(target_arch = "x86_64")]
+    return unsafe { sys::word_of!(make::<E>, "mov", *mut sys::haft_rust_effect_t) };
+    #[cfg(not(target_arch = "x86_64"))]
+    return descriptor::<E>();
+}
+
+#[inline]
 fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::sync::atomic::{AtomicPtr, Ordering};
-        // SAFETY: the word is that of this type, and is written by atomic stores of what is always
-        // the same.
-        let word = unsafe { AtomicPtr::from_ptr(sys::word_of!(make::<E>)) };
-        let made = word.load(Ordering::Relaxed);
-        if !made.is_null() {
-            return made.cast();
+        let known = known::<E>();
+        if known != sys::hot::UNMADE {
+            return known;
         }
         let made = look_up(TypeId::of::<E>(), make::<E>).0;
+        // SAFETY: as above.
+        let word =
+            unsafe { AtomicPtr::from_ptr(sys::word_of!(make::<E>, "lea", *mut *mut c_void)) };
         word.store(made, Ordering::Relaxed);
         made.cast()
     }
@@ -248,47 +260,55 @@ fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
 /// ```
 #[inline(always)]
 pub fn perform<E: Effect>(effect: E) -> E::Output {
-    // SAFETY: the descriptor is one of the library's.
-    perform_by(effect, |made| unsafe { sys::hot::find(made) })
-}
-
-/// As [`perform`], by code that has been on this fiber: see [`sys::hot::find_on`].
-#[inline(always)]
-pub(crate) fn perform_on<E: Effect>(fiber: usize, effect: E) -> E::Output {
-    // SAFETY: as above.
-    perform_by(effect, |made| unsafe { sys::hot::find_on(fiber, made) })
-}
-
-#[inline(always)]
-fn perform_by<E: Effect>(
-    effect: E,
-    find: impl FnOnce(*mut sys::haft_rust_effect_t) -> Found,
-) -> E::Output {
-    let made = descriptor::<E>();
-    // (A panic of the clause passes no frame of C, and drops what was found.)
-    let found = find(made);
-    if let Found::InPlace(found) = found {
-        // SAFETY: the state is that of `handle`, whose frame is around this one.
-        let handler = unsafe { &*found.state.cast::<InPlace<'_, E>>() };
-        return handler.answer(effect);
+    let made = known::<E>();
+    let effect = ManuallyDrop::new(effect);
+    // SAFETY: whoever has resumed the fiber gets such a word, and answers it.
+    let (word, tag) = unsafe { sys::hot::perform(made, sys::hot::encode(&effect)) };
+    if tag == sys::hot::ANSWER {
+        // SAFETY: so it has.
+        return unsafe { sys::hot::decode(word) };
     }
+    if tag != sys::hot::NOT_DONE {
+        // SAFETY: as above.
+        unsafe { raise(word, tag) };
+    }
+    // SAFETY: nobody has taken it.
+    let effect = unsafe { sys::hot::decode(word) };
+    // SAFETY: the handler is dropped before this call returns, or is left by a panic, which passes no
+    // frame of C. The state is that of `handle`, whose frame is around this one.
+    unsafe {
+        if let Some(found) = sys::hot::find(made) {
+            let handler = &*found.state.cast::<InPlace<'_, E>>();
+            return handler.answer(effect);
+        }
+    }
+    perform_by_c(effect)
+}
+
+#[cold]
+#[inline(never)]
+fn perform_by_c<E: Effect>(effect: E) -> E::Output {
     let slot = UnsafeCell::new(Slot {
         effect: ManuallyDrop::new(effect),
         answer: MaybeUninit::uninit(),
     });
     // SAFETY: the slot lies in this frame until the call returns, and the handler of this effect's
     // descriptor knows its type. Nothing is unwound through C.
-    unsafe { sys::hot::perform(found, made, slot.get().cast()) };
+    unsafe { sys::hot::perform_by_c(descriptor::<E>(), slot.get().cast()) };
     // SAFETY: whoever lets a performer go on has answered it: `answer`, or `Fiber::resume`.
     match unsafe { slot.into_inner().answer.assume_init() } {
         Answer::Value(value) => value,
-        Answer::Raise(payload) => raise(payload),
+        Answer::Raise(payload) => resume_unwind(payload),
     }
 }
 
+/// # Safety
+/// The word is that of a payload, if the tag says so.
 #[cold]
-fn raise(payload: Payload) -> ! {
-    resume_unwind(payload)
+unsafe fn raise(word: Word, tag: usize) -> ! {
+    assert!(tag == sys::hot::RAISE, "nobody else wakes a computation");
+    // SAFETY: the caller says so.
+    resume_unwind(unsafe { sys::hot::decode::<Payload>(word) })
 }
 
 // ---- Handling in place ----
@@ -391,235 +411,248 @@ pub fn handle<E: Effect, R>(mut clause: impl FnMut(E) -> E::Output, body: impl F
 
 // ---- Fibers, and what is on them ----
 
-/// Where a computation lies until it begins, and its outcome when it has ended; and the fiber on
-/// which it runs. A fiber whose computation has ended, or has never begun, takes a further one of its
-/// thread.
-#[repr(C)]
-struct Room {
-    content: UnsafeCell<MaybeUninit<[u128; 8]>>,
-    /// What the fiber does when it is resumed: none to end. Then it suspends itself by `effect`.
-    job: Cell<Option<unsafe fn(&Room)>>,
-    effect: Cell<*mut sys::haft_rust_effect_t>,
-    fiber: Cell<*mut sys::haft_fiber_t>,
-    /// Another one whose fiber is idle.
-    next: Cell<Place>,
-}
-
-/// A room with its fiber: to take both is not to wait for one when the other is read. Both are null
-/// where there is none.
-#[derive(Clone, Copy)]
-struct Place {
-    room: *const Room,
-    fiber: *mut sys::haft_fiber_t,
-}
-
-impl Place {
-    const NONE: Place = Place {
-        room: ptr::null(),
-        fiber: ptr::null_mut(),
-    };
-}
-
-impl Room {
-    /// # Panics
-    /// If there is no memory for a stack.
-    #[cold]
-    fn make() -> Place {
-        check_thread();
-        let room = Box::into_raw(Box::new(Room {
-            content: UnsafeCell::new(MaybeUninit::uninit()),
-            job: Cell::new(None),
-            effect: Cell::new(ptr::null_mut()),
-            fiber: Cell::new(ptr::null_mut()),
-            next: Cell::new(Place::NONE),
-        }));
-        // SAFETY: the room lives as long as the fiber, and the function lets no panic out.
-        let fiber = unsafe { sys::haft_rust_fiber_new(0, work, room.cast()) };
-        // SAFETY: it has just been made.
-        unsafe { &*room }.fiber.set(fiber);
-        if fiber.is_null() {
-            // SAFETY: nobody else has it.
-            drop(unsafe { Box::from_raw(room) });
-            panic!("no memory for the stack of a computation");
-        }
-        Place { room, fiber }
-    }
-
-    /// Puts the value, or its box if it is large, where [`Room::take`] finds it.
-    fn put<T>(&self, value: T) {
-        let place = self.content.get();
-        // SAFETY: the place is large enough, aligned, and nobody else's.
-        unsafe {
-            if fits::<T>() {
-                place.cast::<T>().write(value);
-            } else {
-                place.cast::<Box<T>>().write(Box::new(value));
-            }
-        }
-    }
-
-    /// # Safety
-    /// A value of this type was put there, and was not taken.
-    unsafe fn take<T>(&self) -> T {
-        let place = self.content.get();
-        // SAFETY: the caller says so.
-        unsafe {
-            if fits::<T>() {
-                place.cast::<T>().read()
-            } else {
-                *place.cast::<Box<T>>().read()
-            }
-        }
-    }
-
-    /// # Safety
-    /// The fiber is new, or waits in [`work`] for something to do; nobody has the room any more.
-    unsafe fn end(this: *const Room) {
-        // SAFETY: the caller says so. The function of the fiber returns; the effect is not
-        // performed.
-        unsafe {
-            (*this).job.set(None);
-            let fiber = (*this).fiber.get();
-            sys::haft_rust_resume(fiber, descriptor::<Nothing>());
-            sys::haft_fiber_drop(fiber);
-            drop(Box::from_raw(this.cast_mut()));
-        }
-    }
-}
-
 const fn fits<T>() -> bool {
     size_of::<T>() <= size_of::<[u128; 8]>() && align_of::<T>() <= align_of::<[u128; 8]>()
 }
 
-/// What a fiber is resumed to handle that only returns.
+/// Puts the value, or its box if it is large, where [`take`] finds it.
+///
+/// # Safety
+/// Nobody else uses the room.
+unsafe fn put<T>(room: *mut Room, value: T) {
+    // SAFETY: as the caller says; the place is large enough, and aligned.
+    unsafe {
+        let place = &raw mut (*room).content;
+        if fits::<T>() {
+            place.cast::<T>().write(value);
+        } else {
+            place.cast::<Box<T>>().write(Box::new(value));
+        }
+    }
+}
+
+/// # Safety
+/// A value of this type was put there, and was not taken.
+unsafe fn take<T>(room: *mut Room) -> T {
+    // SAFETY: the caller says so.
+    unsafe {
+        let place = &raw mut (*room).content;
+        if fits::<T>() {
+            place.cast::<T>().read()
+        } else {
+            *place.cast::<Box<T>>().read()
+        }
+    }
+}
+
+type Place = *mut sys::haft_fiber_t;
+
+/// What fibers are resumed to handle that are to end.
 struct Nothing;
 impl Effect for Nothing {
     type Output = ();
 }
 
-/// In place of a slot: the computation has ended, and its outcome is in the room.
-const ENDED: *mut c_void = ptr::without_provenance_mut(1);
-
-/// The function of all fibers.
-unsafe extern "C" fn work(argument: *mut c_void) -> *mut c_void {
-    // SAFETY: the room lives as long as the fiber.
-    let room = unsafe { &*argument.cast::<Room>() };
-    while let Some(job) = room.job.get() {
-        let effect = room.effect.get();
-        // SAFETY: whoever resumes the fiber has given it a job, and handles this effect; no handler
-        // is further in.
-        unsafe {
-            job(room);
-            let found = sys::hot::find_on(room.fiber.get().addr(), effect);
-            sys::hot::perform(found, effect, ENDED);
-        }
-    }
-    ptr::null_mut()
-}
-
-/// Fibers of this thread that have nothing to do.
-struct Idle {
-    first: Cell<Place>,
-    count: Cell<usize>,
-}
-
-impl Idle {
-    /// Their stacks keep the memory that they have used.
-    const MOST: usize = 16;
-
-    fn take(&self) -> Option<Place> {
-        let place = self.first.get();
-        if place.room.is_null() {
-            return None;
-        }
-        // SAFETY: those in the list are there.
-        self.first.set(unsafe { &*place.room }.next.get());
-        self.count.set(self.count.get() - 1);
-        Some(place)
-    }
-
-    /// # Safety
-    /// As for [`Room::end`].
-    unsafe fn give(&self, place: Place) {
-        if self.count.get() == Self::MOST {
-            // SAFETY: as the caller says.
-            return unsafe { Room::end(place.room) };
-        }
-        // SAFETY: the room is there.
-        unsafe { &*place.room }.next.set(self.first.replace(place));
-        self.count.set(self.count.get() + 1);
-    }
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        while let Some(place) = self.take() {
-            // SAFETY: those in the list wait in `work`, and are nobody's.
-            unsafe { Room::end(place.room) };
-        }
-    }
-}
+/// In place of a fiber in [`LAST`]: the thread ends.
+const NO_MORE: Place = ptr::without_provenance_mut(1);
+/// Besides that in `LAST`: their stacks keep the memory that they have used.
+const MOST_IDLE: usize = 15;
 
 thread_local! {
-    static IDLE: Idle = const {
-        Idle {
-            first: Cell::new(Place::NONE),
-            count: Cell::new(0),
-        }
-    };
+    /// An idle fiber of this thread, the first to be used; or null.
+    static LAST: Cell<Place> = const { Cell::new(ptr::null_mut()) };
+    /// Further ones: a list, and its length.
+    static IDLE: Cell<(Place, usize)> = const { Cell::new((ptr::null_mut(), 0)) };
     /// Whether the destructors of the thread's thread-local variables run.
     ///
     /// A computation that waits may have references to such variables, which are for frames that
-    /// end before that. One that lies in such a variable is still there. So it goes on no more.
+    /// end before that. One that lies in such a variable is still there. So it goes on no more:
+    /// nothing is resumed without a call of C then, and that call asks.
     static ENDS: Cell<bool> = const { Cell::new(false) };
+    /// A variable with a destructor.
+    static WATCHED: Watched = const { Watched };
+}
+
+struct Watched;
+impl Drop for Watched {
+    fn drop(&mut self) {}
 }
 
 fn thread_ends() -> bool {
     ENDS.get()
 }
 
-/// Before the thread makes its first fiber, after it has looked into `IDLE`, which has a destructor:
-/// so std has had an entry made, which is seen.
+extern "C" fn note_end() {
+    ENDS.set(true);
+    let last = LAST.replace(NO_MORE);
+    if last > NO_MORE {
+        end_fiber(last);
+    }
+    while let Some(idle) = take_idle() {
+        end_fiber(idle);
+    }
+}
+
+/// Before the thread makes a fiber.
 fn check_thread() {
-    // SAFETY: the variable has no destructor, so it is there as long as the thread.
-    let watched = ENDS.with(|ends| unsafe { sys::haft_rust_watch_thread(ends.as_ptr()) });
+    // Has std make an entry, which is seen.
+    let _ = WATCHED.try_with(|_| ());
+    // SAFETY: the function needs no variable that has a destructor.
+    let watched = unsafe { sys::haft_rust_watch_thread(note_end) };
     assert!(watched, "this C library does not tell when a thread ends");
+}
+
+fn end_fiber(idle: Place) {
+    // SAFETY: it is idle, and nobody has it any more.
+    unsafe { sys::hot::end_fiber(idle, descriptor::<Nothing>()) };
+}
+
+fn take_idle() -> Option<Place> {
+    let (first, count) = IDLE.get();
+    if first.is_null() {
+        return None;
+    }
+    // SAFETY: those in the list are there.
+    let next = unsafe { (*sys::hot::room_of(first)).next.get() };
+    IDLE.set((next, count - 1));
+    Some(first)
+}
+
+/// An idle fiber. `may_make` is called before one is made, and where the thread ends.
+///
+/// # Panics
+/// If there is no memory for a stack.
+#[inline(always)]
+fn take_fiber<E: Effect>(may_make: fn()) -> Place {
+    let last = LAST.get();
+    if last <= NO_MORE {
+        return take_further(descriptor::<E>, may_make);
+    }
+    LAST.set(ptr::null_mut());
+    last
+}
+
+#[cold]
+#[inline(never)]
+fn take_further(effect: fn() -> *mut sys::haft_rust_effect_t, may_make: fn()) -> Place {
+    take_idle().unwrap_or_else(|| {
+        may_make();
+        check_thread();
+        let fiber = sys::hot::new_fiber(effect());
+        assert!(!fiber.is_null(), "no memory for the stack of a computation");
+        fiber
+    })
+}
+
+/// The fiber is idle, and nobody has it any more.
+#[inline(always)]
+fn give_fiber(idle: Place) {
+    if LAST.get().is_null() {
+        LAST.set(idle);
+    } else {
+        give_further(idle);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn give_further(idle: Place) {
+    let (first, count) = IDLE.get();
+    if count == MOST_IDLE || thread_ends() {
+        return end_fiber(idle);
+    }
+    // SAFETY: the fiber is there.
+    unsafe { (*sys::hot::room_of(idle)).next.set(first) };
+    IDLE.set((idle, count + 1));
 }
 
 // ---- Computations ----
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    New,
-    /// It waits if it has a slot, else it runs.
-    Begun,
-    Finished,
+/// Where a computation is: one of these, or it waits in a perform by C, whose slot this is.
+type At<E> = *mut Slot<E>;
+const fn at<E: Effect>(number: usize) -> At<E> {
+    ptr::without_provenance_mut(number)
+}
+const ENDED: usize = 0;
+/// Or it waits for a word: see `Fiber::waits`.
+const RUNS: usize = 1;
+/// It has not begun.
+const NEW: usize = 2;
+
+/// What a computation does.
+struct Work {
+    job: sys::hot::Job,
+    /// Drops the body, which has not begun.
+    discard: unsafe fn(*mut Room),
+}
+
+struct WorkOf<F, R>(PhantomData<(F, R)>);
+impl<F: FnOnce() -> R, R> WorkOf<F, R> {
+    const WORK: Work = Work {
+        job: Self::job,
+        discard: Self::discard,
+    };
+
+    /// # Safety
+    /// The room has a body of this type.
+    unsafe extern "C" fn job(fiber: Place) -> Outcome {
+        let room = sys::hot::room_of(fiber);
+        // SAFETY: as the caller says; the outcome has the room after the body.
+        unsafe {
+            let body = take::<F>(room);
+            match catch_unwind(AssertUnwindSafe(body)) {
+                Ok(result) => {
+                    let tag = sys::hot::ENDED;
+                    if sys::hot::is_word::<R>() {
+                        let word = sys::hot::encode(&ManuallyDrop::new(result));
+                        return Outcome { word, tag };
+                    }
+                    put(room, result);
+                    let word = Word::uninit();
+                    Outcome { word, tag }
+                }
+                Err(payload) => {
+                    put(room, payload);
+                    let (word, tag) = (Word::uninit(), sys::hot::PANICKED);
+                    Outcome { word, tag }
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// The room has a body of this type.
+    unsafe fn discard(room: *mut Room) {
+        // SAFETY: as the caller says.
+        drop(unsafe { take::<F>(room) });
+    }
+}
+
+#[cold]
+fn refuse(what: &str, at: usize, otherwise: &str) -> ! {
+    panic!(
+        "a computation is {what} that {}",
+        match at {
+            ENDED => "has ended",
+            NEW => "has not begun",
+            _ => otherwise,
+        }
+    )
 }
 
 /// A computation. Dropped, it unwinds what it does; forgotten, it leaks, with its fiber.
 struct Fiber<E: Effect, R> {
-    room: *const Room,
-    /// That of the room. Each switch gives it anew: see [`sys::hot::Resumed`].
-    fiber: Cell<*mut sys::haft_fiber_t>,
-    effect: *mut sys::haft_rust_effect_t,
-    /// In which it waits, or null.
-    slot: Cell<*mut Slot<E>>,
-    state: Cell<State>,
-    /// See [`sys::hot::resume`].
-    is_ordinary: Cell<bool>,
-    /// Drops the body, which has not begun.
-    discard: unsafe fn(&Room),
+    fiber: Place,
+    /// The fiber, if it waits for a word; else [`sys::hot::nowhere`]. So whether it waits need not be
+    /// asked before it is resumed. Each switch gives it anew: see [`Resumed`].
+    waits: Cell<Place>,
+    at: Cell<At<E>>,
+    work: &'static Work,
     returns: PhantomData<fn() -> R>,
 }
 
-/// # Safety
-/// The room has a body of this type.
-unsafe fn run_body<F: FnOnce() -> R, R>(room: &Room) {
-    // SAFETY: as the caller says.
-    let body = unsafe { room.take::<F>() };
-    room.put(catch_unwind(AssertUnwindSafe(body)));
-}
-
+// What is called where C resumes, or where nothing is resumed, takes and returns values: so a fiber
+// that is a local variable stays in registers.
 impl<E: Effect, R> Fiber<E, R> {
     /// # Panics
     /// If there is no memory for a stack.
@@ -627,109 +660,222 @@ impl<E: Effect, R> Fiber<E, R> {
     /// # Safety
     /// It is dropped, or finished, before what the body borrows ends; or it is leaked, and the body
     /// borrows nothing.
-    #[inline]
-    unsafe fn new<F: FnOnce() -> R>(body: F) -> Self {
-        let idle = IDLE.try_with(Idle::take).ok().flatten();
-        let Place { room, fiber } = idle.unwrap_or_else(Room::make);
-        // SAFETY: a room lives as long as its fiber.
-        let given = unsafe { &*room };
-        let effect = descriptor::<E>();
-        given.put(body);
-        given.job.set(Some(run_body::<F, R>));
-        given.effect.set(effect);
+    #[inline(always)]
+    unsafe fn new<F: FnOnce() -> R>(body: F, may_make: fn()) -> Self {
+        let fiber = take_fiber::<E>(may_make);
+        // SAFETY: the room is that of an idle fiber, which is this one's now.
+        unsafe { put(sys::hot::room_of(fiber), body) };
         Fiber {
-            room,
-            fiber: Cell::new(fiber),
-            effect,
-            slot: Cell::new(ptr::null_mut()),
-            state: Cell::new(State::New),
-            is_ordinary: Cell::new(false),
-            // SAFETY: the room has such a body.
-            discard: |room| drop(unsafe { room.take::<F>() }),
+            fiber,
+            waits: Cell::new(sys::hot::nowhere()),
+            at: Cell::new(at(NEW)),
+            work: const { &WorkOf::<F, R>::WORK },
             returns: PhantomData,
         }
     }
 
+    #[inline(always)]
+    fn waits_for_word(&self) -> bool {
+        self.waits.get() != sys::hot::nowhere()
+    }
+
+    #[inline(always)]
+    fn waits(&self) -> bool {
+        self.waits_for_word() || self.at.get() > at(NEW)
+    }
+
+    #[inline(always)]
+    fn is_at(&self, number: usize) -> bool {
+        self.at.get() == at(number) && !self.waits_for_word()
+    }
+
+    /// `may_go_on` is called where that may not be so.
+    ///
     /// # Panics
     /// If it has begun, or the body panics before it performs the effect.
     #[inline(always)]
-    fn start(&self) -> Step<E, R> {
-        if self.state.get() != State::New {
-            self.refuse("started");
+    fn start(&self, may_go_on: fn()) -> Step<E, R> {
+        if self.at.get() != at(NEW) {
+            refuse("started", self.at.get().addr(), "has begun");
         }
-        self.state.set(State::Begun);
-        // SAFETY: the fiber is new, or waits for something to do; as for `resume`.
-        unsafe {
-            let (fiber, effect) = (self.fiber.get(), self.effect);
-            self.arrive(sys::hot::start(fiber, effect, &self.is_ordinary))
+        let (fiber, job) = (self.fiber, self.work.job);
+        self.at.set(at(RUNS));
+        // SAFETY: the fiber is idle, and has the body of this job in its room.
+        let mut resumed = unsafe { sys::hot::start(fiber, known::<E>(), job) };
+        if resumed.tag == sys::hot::ENDED {
+            self.at.set(at(ENDED));
+            // SAFETY: so the job has.
+            return Step::Returned(unsafe { Self::result(fiber, resumed.word) });
         }
+        if resumed.tag == sys::hot::NOT_DONE {
+            self.at.set(at(NEW));
+            may_go_on();
+            self.at.set(at(RUNS));
+            // SAFETY: as above.
+            resumed = unsafe { Self::start_by_c(fiber, job) };
+        }
+        self.arrive(resumed)
     }
 
     /// # Panics
     /// If it does not wait, or the body panics.
     #[inline(always)]
-    fn resume(&self, answer: Answer<E::Output>) -> Step<E, R> {
-        let slot = self.slot.replace(ptr::null_mut());
-        if slot.is_null() {
-            self.refuse("resumed");
-        }
-        // SAFETY: the fiber waits in the perform in whose frame the slot lies; on this thread, since
-        // it is not `Send`. What it runs lets no panic out.
-        unsafe {
-            (*slot).answer.write(answer);
-            let (fiber, effect) = (self.fiber.get(), self.effect);
-            self.arrive(sys::hot::resume(fiber, effect, &self.is_ordinary))
+    fn resume(&self, answer: E::Output, may_go_on: fn()) -> Step<E, R> {
+        match self.try_resume(answer) {
+            Ok(step) => step,
+            Err(answer) => self.resume_by_c(Answer::Value(answer), may_go_on),
         }
     }
 
-    #[inline]
-    fn waits(&self) -> bool {
-        !self.slot.get().is_null()
+    /// As `resume`, of one that has not begun, too; or none: it has ended.
+    #[inline(always)]
+    fn step(&self, answer: E::Output, may_go_on: fn()) -> Option<Step<E, R>> {
+        match self.try_resume(answer) {
+            Ok(step) => Some(step),
+            Err(answer) => match self.at.get().addr() {
+                ENDED => None,
+                NEW => Some(self.start(may_go_on)),
+                _ => Some(self.resume_by_c(Answer::Value(answer), may_go_on)),
+            },
+        }
     }
 
-    #[cold]
-    fn refuse(&self, what: &str) -> ! {
-        panic!(
-            "a computation is {what} that {}",
-            match self.state.get() {
-                State::New => "has not begun",
-                State::Begun if self.waits() => "has begun",
-                State::Begun => "runs",
-                State::Finished => "has ended",
+    /// Or nothing is done, and returns the answer.
+    #[inline(always)]
+    fn try_resume(&self, answer: E::Output) -> Result<Step<E, R>, E::Output> {
+        let answer = ManuallyDrop::new(answer);
+        let fiber = self.waits.replace(sys::hot::nowhere());
+        // SAFETY: the fiber waits in a perform of the effect; on this thread, since it is not `Send`.
+        // What it runs lets no panic out.
+        let resumed = unsafe { sys::hot::resume(fiber, sys::hot::encode(&answer)) };
+        if resumed.tag == sys::hot::PERFORMED {
+            self.waits.set(resumed.fiber);
+            // SAFETY: the fiber waits in a perform of the effect that it is resumed to handle.
+            return Ok(Step::Performed(unsafe { sys::hot::decode(resumed.word) }));
+        }
+        if resumed.tag == sys::hot::NOT_DONE {
+            self.waits.set(resumed.fiber);
+            // SAFETY: nobody has taken it.
+            return Err(unsafe { sys::hot::decode(resumed.word) });
+        }
+        Ok(self.arrive(resumed))
+    }
+
+    /// As `resume`.
+    #[inline(always)]
+    fn resume_by_c(&self, answer: Answer<E::Output>, may_go_on: fn()) -> Step<E, R> {
+        if !self.waits() {
+            refuse("resumed", self.at.get().addr(), "runs");
+        }
+        may_go_on();
+        let for_word = self.waits_for_word();
+        self.waits.set(sys::hot::nowhere());
+        let slot = self.at.replace(at(RUNS));
+        // SAFETY: as in `try_resume`.
+        let resumed = unsafe {
+            if for_word {
+                Self::word_by_c(self.fiber, answer)
+            } else {
+                Self::slot_by_c(self.fiber, slot, answer)
             }
-        )
+        };
+        self.arrive(resumed)
     }
 
     /// # Safety
-    /// It has just been resumed.
-    #[inline(always)]
-    unsafe fn arrive(&self, resumed: sys::hot::Resumed) -> Step<E, R> {
-        self.fiber.set(resumed.fiber);
-        if resumed.slot != ENDED {
-            let slot: *mut Slot<E> = resumed.slot.cast();
-            self.slot.set(slot);
-            // SAFETY: the fiber waits in a perform of the effect that it is resumed to handle.
-            return Step::Performed(unsafe { ManuallyDrop::take(&mut (*slot).effect) });
-        }
-        // SAFETY: `run_body` has put the outcome there.
-        let outcome = unsafe { (*self.room).take::<thread::Result<R>>() };
-        self.state.set(State::Finished);
-        self.give_room();
-        match outcome {
-            Ok(result) => Step::Returned(result),
-            Err(payload) => resume_unwind(payload),
+    /// The fiber is idle, and the job may run on it.
+    #[cold]
+    unsafe fn start_by_c(fiber: Place, job: sys::hot::Job) -> Resumed {
+        let words = (Word::new(job as *mut c_void), sys::hot::ANSWER);
+        // SAFETY: as the caller says.
+        unsafe { sys::hot::resume_by_c(fiber, descriptor::<E>(), Some(words)) }
+    }
+
+    /// # Safety
+    /// The fiber waits for a word.
+    #[cold]
+    unsafe fn word_by_c(fiber: Place, answer: Answer<E::Output>) -> Resumed {
+        let go_on = |word, tag| {
+            // SAFETY: as the caller says. The frame of the answer waits until the performer has it.
+            unsafe { sys::hot::resume_by_c(fiber, descriptor::<E>(), Some((word, tag))) }
+        };
+        match answer {
+            Answer::Value(value) => {
+                let value = ManuallyDrop::new(value);
+                go_on(sys::hot::encode(&value), sys::hot::ANSWER)
+            }
+            Answer::Raise(payload) => {
+                let payload = ManuallyDrop::new(payload);
+                go_on(sys::hot::encode(&payload), sys::hot::RAISE)
+            }
         }
     }
 
-    /// The computation has ended, or never begins.
-    #[inline]
-    fn give_room(&self) {
-        // SAFETY: the fiber waits in `work` for something to do, or is new; this has it no more.
+    /// # Safety
+    /// The fiber waits in the perform in whose frame the slot lies.
+    #[cold]
+    unsafe fn slot_by_c(fiber: Place, slot: At<E>, answer: Answer<E::Output>) -> Resumed {
+        // SAFETY: as the caller says.
         unsafe {
-            let (room, fiber) = (self.room, self.fiber.get());
-            let gave = IDLE.try_with(|idle| idle.give(Place { room, fiber }));
-            if gave.is_err() {
-                Room::end(self.room);
+            (*slot).answer.write(answer);
+            sys::hot::resume_by_c(fiber, descriptor::<E>(), None)
+        }
+    }
+
+    #[inline(always)]
+    fn arrive(&self, Resumed { fiber, word, tag }: Resumed) -> Step<E, R> {
+        self.at.set(at(ENDED));
+        // SAFETY: it has just been resumed.
+        let (step, at) = unsafe { Self::step_of(fiber, word, tag) };
+        self.at.set(at);
+        if tag == sys::hot::PERFORMED {
+            self.waits.set(fiber);
+        }
+        step
+    }
+
+    /// # Safety
+    /// The job has ended so.
+    #[inline(always)]
+    unsafe fn result(fiber: Place, word: Word) -> R {
+        // SAFETY: as the caller says.
+        let result = unsafe {
+            if sys::hot::is_word::<R>() {
+                sys::hot::decode(word)
+            } else {
+                take(sys::hot::room_of(fiber))
+            }
+        };
+        give_fiber(fiber);
+        result
+    }
+
+    /// What any fiber of this type has come to, and where it is then.
+    ///
+    /// # Panics
+    /// As its job has.
+    ///
+    /// # Safety
+    /// It has just been resumed.
+    #[cold]
+    #[inline(never)]
+    unsafe fn step_of(fiber: Place, word: Word, tag: usize) -> (Step<E, R>, At<E>) {
+        // SAFETY: a fiber performs the effect that it is resumed to handle, and waits then; or its job
+        // has ended, and has left a result or the payload of a panic.
+        unsafe {
+            match tag {
+                sys::hot::PERFORMED => (Step::Performed(sys::hot::decode(word)), at(RUNS)),
+                sys::hot::ENDED => (Step::Returned(Self::result(fiber, word)), at(ENDED)),
+                sys::hot::PANICKED => {
+                    let payload = take::<Payload>(sys::hot::room_of(fiber));
+                    give_fiber(fiber);
+                    resume_unwind(payload)
+                }
+                _ => {
+                    let slot: At<E> = word.assume_init().cast();
+                    let effect = ManuallyDrop::take(&mut (*slot).effect);
+                    (Step::Performed(effect), slot)
+                }
             }
         }
     }
@@ -737,19 +883,20 @@ impl<E: Effect, R> Fiber<E, R> {
     /// Unwinds what the fiber does, until it has ended.
     #[cold]
     fn end(&self) {
-        if self.state.get() == State::New {
-            self.state.set(State::Finished);
+        if self.is_at(NEW) {
+            self.at.set(at(ENDED));
+            let fiber = self.fiber;
             // SAFETY: the body has not begun, and does not begin any more.
-            unsafe { (self.discard)(&*self.room) };
-            self.give_room();
+            unsafe { (self.work.discard)(sys::hot::room_of(fiber)) };
+            give_fiber(fiber);
         }
         while self.waits() {
             let raise = Answer::Raise(Box::new(Discontinued(())));
             // What ends the body is nobody's any more; a panic has been reported by the panic hook.
             // If the body performs the effect again while it is unwound, that raises, too.
             must_unwind("a computation that waits is dropped");
-            let outcome = catch_unwind(AssertUnwindSafe(|| drop(self.resume(raise))));
-            outcome.unwrap_or_else(drop_quietly);
+            let step = AssertUnwindSafe(|| drop(self.resume_by_c(raise, || ())));
+            catch_unwind(step).unwrap_or_else(drop_quietly);
         }
     }
 }
@@ -758,7 +905,7 @@ impl<E: Effect, R> Fiber<E, R> {
 impl<E: Effect, R> Drop for Fiber<E, R> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.state.get() != State::Finished {
+        if self.is_at(NEW) || self.waits() {
             self.end();
         }
     }
@@ -818,12 +965,17 @@ pub struct Computation<E: Effect, R> {
     not_send: PhantomData<*mut ()>,
 }
 
-/// Called by the owner of a computation: a deep handler has none that outlives it.
-#[inline]
+/// Of the owner of a computation: a deep handler has none that outlives it.
 fn may_go_on() {
     assert!(
         !thread_ends(),
         "a computation goes on when the thread has ended"
+    );
+}
+fn may_be_made() {
+    assert!(
+        !thread_ends(),
+        "a computation is made when the thread has ended"
     );
 }
 
@@ -842,13 +994,9 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// assert!(!nothing_yet.is_finished());
     /// ```
     pub fn new(body: impl FnOnce() -> R + 'static) -> Self {
-        assert!(
-            !thread_ends(),
-            "a computation is made when the thread has ended"
-        );
         Computation {
             // SAFETY: the body borrows nothing.
-            fiber: ManuallyDrop::new(unsafe { Fiber::new(body) }),
+            fiber: ManuallyDrop::new(unsafe { Fiber::new(body, may_be_made) }),
             not_send: PhantomData,
         }
     }
@@ -868,8 +1016,7 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// ```
     #[inline(always)]
     pub fn start(&mut self) -> Step<E, R> {
-        may_go_on();
-        self.fiber.start()
+        self.fiber.start(may_go_on)
     }
 
     /// Answers the effect in which the computation waits.
@@ -888,8 +1035,7 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// ```
     #[inline(always)]
     pub fn resume(&mut self, answer: E::Output) -> Step<E, R> {
-        may_go_on();
-        self.fiber.resume(Answer::Value(answer))
+        self.fiber.resume(answer, may_go_on)
     }
 
     /// Raises a panic with this payload where the computation waits.
@@ -909,18 +1055,13 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// assert!(matches!(step, haft::Step::Returned(true)));
     /// ```
     pub fn discontinue(&mut self, payload: Payload) -> Step<E, R> {
-        may_go_on();
-        self.fiber.resume(Answer::Raise(payload))
+        self.fiber.resume_by_c(Answer::Raise(payload), may_go_on)
     }
 
     /// Starts, or answers; none if the body has ended.
     #[inline(always)]
     pub(crate) fn step(&mut self, answer: E::Output) -> Option<Step<E, R>> {
-        match self.fiber.state.get() {
-            State::New => Some(self.start()),
-            State::Begun => Some(self.resume(answer)),
-            State::Finished => None,
-        }
+        self.fiber.step(answer, may_go_on)
     }
 
     /// Whether the body has returned or panicked.
@@ -935,18 +1076,35 @@ impl<E: Effect, R: 'static> Computation<E, R> {
     /// assert!(computation.is_finished());
     /// ```
     pub fn is_finished(&self) -> bool {
-        self.fiber.state.get() == State::Finished
+        self.fiber.is_at(ENDED)
     }
 }
 
 impl<E: Effect, R> Drop for Computation<E, R> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.fiber.waits() && thread_ends() {
-            return; // It is leaked.
+        if self.fiber.at.get() >= at(NEW) || self.fiber.waits_for_word() {
+            let waits = self.fiber.waits.replace(sys::hot::nowhere());
+            let at = self.fiber.at.replace(at(RUNS));
+            end::<E, R>(self.fiber.fiber, waits, at, self.fiber.work);
         }
-        // SAFETY: the field is not used after this.
-        unsafe { ManuallyDrop::drop(&mut self.fiber) };
+    }
+}
+
+/// Of a computation that has not ended. (If this took the address of one that is a local variable, it
+/// would not stay in registers.)
+#[cold]
+#[inline(never)]
+fn end<E: Effect, R>(fiber: Place, waits: Place, at: At<E>, work: &'static Work) {
+    let fiber = Fiber::<E, R> {
+        fiber,
+        waits: Cell::new(waits),
+        at: Cell::new(at),
+        work,
+        returns: PhantomData,
+    };
+    if fiber.waits() && thread_ends() {
+        std::mem::forget(fiber); // It is leaked.
     }
 }
 
@@ -1017,7 +1175,7 @@ impl<E: Effect, R> Resumption<'_, E, R> {
     /// assert_eq!(sum, 202);
     /// ```
     pub fn resume(self, answer: E::Output) -> R {
-        self.go_on(Answer::Value(answer))
+        self.go_on(|fiber| fiber.resume(answer, || ()))
     }
     /// Raises a panic with this payload where the computation waits.
     ///
@@ -1031,12 +1189,12 @@ impl<E: Effect, R> Resumption<'_, E, R> {
     /// assert_eq!(answer, 7);
     /// ```
     pub fn discontinue(self, payload: Payload) -> R {
-        self.go_on(Answer::Raise(payload))
+        self.go_on(|fiber| fiber.resume_by_c(Answer::Raise(payload), || ()))
     }
-    fn go_on(self, answer: Answer<E::Output>) -> R {
+    fn go_on(self, step: impl FnOnce(&Fiber<E, R>) -> Step<E, R>) -> R {
         let (handler, fiber) = (self.handler, self.fiber);
         std::mem::forget(self);
-        drive(handler, fiber, fiber.resume(answer))
+        drive(handler, fiber, step(fiber))
     }
 }
 
@@ -1087,6 +1245,6 @@ pub fn handle_general<E: Effect, R>(
     let clause = Clause(clause);
     // SAFETY: the fiber is dropped at the end of this call, also when it is left by a panic: it is
     // a local variable that is lent to nobody for longer.
-    let fiber = unsafe { Fiber::new(body) };
-    drive(&clause, &fiber, fiber.start())
+    let fiber = unsafe { Fiber::new(body, || ()) };
+    drive(&clause, &fiber, fiber.start(|| ()))
 }

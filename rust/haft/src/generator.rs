@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Generators: iterators that are written as functions.
 
-use crate::effects::{Computation, Effect, Step, perform_on};
-use haft_sys::hot::current_fiber;
+use crate::effects::{Computation, Effect, Step, perform};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -15,11 +14,7 @@ impl<T: 'static> Effect for Give<T> {
 
 /// By which the function of a [`Generator`] hands out its elements, also from functions that it
 /// calls.
-pub struct Yielder<T> {
-    /// The generator's: mostly the one that `give` suspends.
-    fiber: usize,
-    elements: PhantomData<fn(T)>,
-}
+pub struct Yielder<T>(PhantomData<fn(T)>);
 
 impl<T: 'static> Yielder<T> {
     /// Hands an element to whoever iterates, and goes on when the next is wanted. It may be called
@@ -38,7 +33,7 @@ impl<T: 'static> Yielder<T> {
     /// ```
     #[inline(always)]
     pub fn give(self, element: T) {
-        perform_on(self.fiber, Give(element));
+        perform(Give(element));
     }
 }
 impl<T> Clone for Yielder<T> {
@@ -93,12 +88,7 @@ impl<T: 'static> Generator<T> {
     /// ```
     pub fn new(body: impl FnOnce(Yielder<T>) + 'static) -> Self {
         Generator {
-            computation: Computation::new(|| {
-                body(Yielder {
-                    fiber: current_fiber(),
-                    elements: PhantomData,
-                })
-            }),
+            computation: Computation::new(|| body(Yielder(PhantomData))),
         }
     }
 }

@@ -603,3 +603,149 @@ fn a_computation_returns_what_is_of_any_size() {
         assert!(matches!(nothing.start(), Step::Returned(())));
     }
 }
+
+#[test]
+fn effects_answers_and_results_have_any_shape() {
+    fn there_and_back<T: Clone + PartialEq + std::fmt::Debug + 'static>(value: T) {
+        for rounds in 0..4 {
+            let given = value.clone();
+            let mut computation = Computation::<Of<T>, (T, usize)>::new(move || {
+                let last = (0..rounds).fold(given, |last, _| perform(Of(last)));
+                (last, rounds)
+            });
+            let mut step = computation.start();
+            while let Step::Performed(Of(asked)) = step {
+                assert_eq!(asked, value);
+                step = computation.resume(asked);
+            }
+            assert_eq!(step, Step::Returned((value.clone(), rounds)));
+            let given = value.clone();
+            let mut returns = Computation::<Of<T>, T>::new(move || given);
+            assert_eq!(returns.start(), Step::Returned(value.clone()));
+            let given = value.clone();
+            let answer = handle_general(
+                |Of(asked): Of<T>, k| if rounds == 0 { asked } else { k.resume(asked) },
+                || perform(Of(given)),
+            );
+            assert_eq!(answer, value);
+            let given = value.clone();
+            let all = Generator::new(move |out| (0..rounds).for_each(|_| out.give(given.clone())));
+            assert_eq!(all.collect::<Vec<_>>(), vec![value.clone(); rounds]);
+        }
+    }
+    there_and_back(());
+    there_and_back(true);
+    there_and_back((1u8, 2u16));
+    there_and_back((1u8, 2u32));
+    there_and_back([3u8; 7]);
+    there_and_back(0.5f64);
+    there_and_back(Some(Box::new(4)));
+    there_and_back(Rc::new(5));
+    there_and_back("text");
+    there_and_back(String::from("text"));
+    there_and_back(u128::MAX);
+    there_and_back([6u64; 40]);
+}
+
+impl<T: PartialEq> PartialEq for Of<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl<T: std::fmt::Debug> std::fmt::Debug for Of<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[test]
+fn nothing_is_dropped_twice_or_forgotten_wherever_a_computation_is_left() {
+    let counted = Rc::new(());
+    for place in 0..5 {
+        let (first, second) = (Rc::clone(&counted), Rc::clone(&counted));
+        let mut computation = Computation::<Of<Rc<()>>, Rc<()>>::new(move || {
+            let kept = perform(Of(first));
+            drop(perform(Of(second)));
+            kept
+        });
+        for step in 0..place {
+            let refused = catch_unwind(AssertUnwindSafe(|| match step {
+                0 => drop(computation.start()),
+                1 | 2 => drop(computation.resume(Rc::clone(&counted))),
+                _ => drop(computation.resume(Rc::clone(&counted))),
+            }));
+            assert_eq!(refused.is_err(), step == 3);
+        }
+        assert_eq!(computation.is_finished(), place >= 3);
+        drop(computation);
+        assert_eq!(Rc::strong_count(&counted), 1, "left at {place}");
+    }
+}
+
+#[test]
+fn a_computation_finds_the_handlers_around_whoever_resumes_it() {
+    let computation = Rc::new(RefCell::new(Computation::<Ask, u32>::new(|| {
+        (0..8).map(|_| perform(Of(1u32)) + perform(Ask(0))).sum()
+    })));
+    let start = || computation.borrow_mut().start();
+    let mut step = handle(|Of(n): Of<u32>| n, start);
+    let mut expected = 1;
+    for round in 0..8 {
+        assert!(matches!(step, Step::Performed(Ask(0))));
+        expected += round;
+        step = if round % 2 == 0 {
+            expected += if round == 7 { 0 } else { 10 };
+            let computation = Rc::clone(&computation);
+            let mut around = Computation::<Tell, Step<Ask, u32>>::new(move || {
+                handle(
+                    |Of(n): Of<u32>| n * 10,
+                    || computation.borrow_mut().resume(round),
+                )
+            });
+            match around.start() {
+                Step::Returned(step) => step,
+                Step::Performed(_) => unreachable!(),
+            }
+        } else {
+            expected += if round == 7 { 0 } else { 100 };
+            let resume = || computation.borrow_mut().resume(round);
+            let refuses = || handle(|Ask(_)| unreachable!(), resume);
+            handle(|Of(n): Of<u32>| n * 100, refuses)
+        };
+    }
+    assert!(matches!(step, Step::Returned(sum) if sum == expected));
+}
+
+#[test]
+fn deep_handlers_work_when_the_threads_variables_are_destroyed() {
+    struct AtEnd;
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            for _ in 0..2 {
+                let sum = handle_general(
+                    |Ask(n), k| k.resume(n + 1),
+                    || perform(Ask(1)) + perform(Ask(2)),
+                );
+                assert_eq!(sum, 5);
+            }
+            assert!(catch_unwind(|| Generator::new(|out| out.give(1))).is_err());
+        }
+    }
+    thread_local! {
+        static FIRST: AtEnd = const { AtEnd };
+        static LAST: AtEnd = const { AtEnd };
+    }
+    let thread = std::thread::spawn(|| {
+        FIRST.with(|_| ());
+        let mut generator = Generator::new(|out| (0..9).for_each(|n| out.give(n)));
+        assert_eq!(generator.next(), Some(0));
+        LAST.with(|_| ());
+        // More are idle than a thread keeps.
+        let many: Vec<_> = (0..40)
+            .map(|n| Generator::new(move |out| out.give(n)))
+            .collect();
+        assert_eq!(many.into_iter().flatten().sum::<u32>(), 40 * 39 / 2);
+        assert_eq!(generator.next(), Some(1));
+    });
+    thread.join().unwrap();
+}

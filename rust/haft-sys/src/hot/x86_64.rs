@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 //! The hot paths on x86-64: `haft/inner/switch_x86_64.h` and `haft/inner/hot.h`, with the same names.
 
-use super::{Found, InPlace, Resumed};
-use crate::{haft_fiber_t, haft_rust_effect_t};
-use core::arch::asm;
+use super::{
+    ANSWER, DISTANCE, ENDED, InPlace, NOBODY, NOT_DONE, PANICKED, PERFORMED, Resumed, Room, UNMADE,
+    Word, room_of,
+};
+use crate::{haft_fiber_t, haft_rust_effect_t, haft_rust_fiber_new, haft_rust_resume};
+use core::arch::{asm, global_asm};
 use core::ffi::c_void;
 use core::mem::offset_of;
+use core::ptr;
 
 // ---- Layouts: haft/inner/layout.h ----
 
@@ -28,15 +32,13 @@ struct Handles {
 /// Of the shim: what an effect of Rust is in C.
 #[repr(C)]
 struct RustEffect {
-    effect: [u64; 10],
-    /// Not 0: the effect was found to be a request, whose switch need not be made out of line.
-    requested: u32,
-    spare: u32,
+    request: Handles,
+    request_by_c: Handles,
+    effect: [u64; 11],
     /// Of its entry in the cache of a scope.
     entry: u32,
     as_request: Clause,
     in_place: Clause,
-    request: Handles,
 }
 
 #[repr(C)]
@@ -104,15 +106,14 @@ at! {
     Scope.cache = 48
     Entry.with = 8
     Entry.scope = 16
-    RustEffect.requested = 80
-    RustEffect.entry = 88
-    RustEffect.in_place = 120
-    RustEffect.request = 144
+    RustEffect.request = 0
+    RustEffect.effect = 32
+    RustEffect.entry = 120
+    RustEffect.in_place = 152
 }
 
 const GATE_CLOSED: u32 = 0;
 const GATE_OPEN: u32 = 1;
-const ROOM_LOOK: u32 = 1;
 const CLAUSE_MARK: usize = 1;
 const AWAITS_NOTHING: usize = 1;
 
@@ -162,73 +163,139 @@ impl Here {
             );
         }
     }
-
-    /// Whether C++ handles exceptions; or anything else has the switch made out of line.
-    #[inline(always)]
-    fn has_exceptions(self) -> bool {
-        let exceptions: *const u8;
-        // SAFETY: reads the state of this thread; the object is always there. One comparison reads
-        // both fields, as in C.
-        unsafe {
-            asm!(
-                "mov {exceptions}, qword ptr fs:[{thread} + 8]",
-                thread = in(reg) self.thread,
-                exceptions = out(reg) exceptions,
-                options(nostack, preserves_flags, readonly),
-            );
-            exceptions.add(2).cast::<u64>().read_unaligned() != 0
-        }
-    }
-}
-
-/// # Safety
-/// The scope is that of a fiber.
-#[inline(always)]
-unsafe fn fiber_of(scope: *mut Scope) -> *mut Fiber {
-    // SAFETY: the caller says so.
-    unsafe { scope.byte_sub(offset_of!(Fiber, scope)).cast() }
-}
-
-#[inline(always)]
-fn is_on(fiber: *const Fiber) -> bool {
-    let mut distance = fiber as usize;
-    // SAFETY: reads a register; and the header of a fiber that runs.
-    unsafe {
-        asm!("sub {}, rsp", inout(reg) distance, options(nomem, nostack));
-        distance <= (*fiber).resumer.gate_or_room as usize
-    }
 }
 
 // ---- The switch ----
 
-/// Stores what runs at `$from` bytes into the fiber, and continues with the context at `$to`. Its value
-/// is the fiber, which is the same on both sides.
-///
-/// Words that come back may be special in C, which the carry says: a fiber is told to unwind or to
-/// call something, or it has ended. Nobody tells a fiber of Rust so, and its last resume is C's.
+/// Where the code runs: the distance of the thread's state from the thread pointer into rcx, and the
+/// current scope into r8.
+macro_rules! here {
+    () => {
+        "mov rcx, qword ptr [rip + hafti_thread_state@gottpoff]\nmov r8, qword ptr fs:[rcx]"
+    };
+}
+
+/// Goes to the label 9 where C++ handles exceptions, or anything else has the switch made out of line;
+/// else the carry is clear. One comparison reads both fields of the record, as in C.
+macro_rules! unless_exceptions {
+    () => {
+        "mov r9, qword ptr fs:[rcx + 8]\ncmp qword ptr [r9 + 2], 0\njne 9f"
+    };
+}
+
+/// Continues with the context at `$to` bytes of the fiber in rdi, after it has stored what runs at
+/// `$from`, to go on at the label 2. The carry, which is clear, says to C that its words are not
+/// special. (Here they never are: a fiber of Rust is not told to unwind or to call something, and its
+/// last resume is C's.)
+#[rustfmt::skip]
 macro_rules! switch {
-    ($from:literal, $to:literal, $fiber:expr, $($words:tt)*) => {{
-        let fiber: *mut Fiber;
-        asm!(
-            "lea r8, [rip + 2f]",
-            concat!("mov qword ptr [rdi + ", $from, "], rbp"),
-            concat!("mov qword ptr [rdi + ", $from, " + 8], r8"),
-            concat!("mov qword ptr [rdi + ", $from, " + 16], rsp"),
-            concat!("mov qword ptr [rdi + ", $from, " + 24], rbx"),
-            concat!("mov rbp, qword ptr [rdi + ", $to, "]"),
-            concat!("mov rsp, qword ptr [rdi + ", $to, " + 16]"),
-            concat!("mov rbx, qword ptr [rdi + ", $to, " + 24]"),
-            "clc", // the words are not special
-            concat!("jmp qword ptr [rdi + ", $to, " + 8]"),
-            "3: ud2",
-            "2: jc 3b",
-            inout("rdi") $fiber => fiber,
-            $($words)*
-            out("r12") _, out("r13") _, out("r14") _, out("r15") _,
-            clobber_abi("sysv64"),
-        );
+    ($from:literal, $to:literal) => {
+        concat!(
+            "lea r9, [rip + 2f]\n",
+            "mov qword ptr [rdi + ", $from, "], rbp\n",
+            "mov qword ptr [rdi + ", $from, " + 8], r9\n",
+            "mov qword ptr [rdi + ", $from, " + 16], rsp\n",
+            "mov qword ptr [rdi + ", $from, " + 24], rbx\n",
+            "mov rbp, qword ptr [rdi + ", $to, "]\n",
+            "mov rsp, qword ptr [rdi + ", $to, " + 16]\n",
+            "mov rbx, qword ptr [rdi + ", $to, " + 24]\n",
+            "jmp qword ptr [rdi + ", $to, " + 8]",
+        )
+    };
+}
+
+/// Before the address where a fiber goes on: where it goes on if C resumes it, which has no words.
+const BY_C: usize = 14;
+const LOAD_WORDS: [[u8; 3]; 2] = [[0x48, 0x8b, 0x87], [0x48, 0x8b, 0x97]];
+macro_rules! load_words {
+    () => {
+        "mov rax, qword ptr [rdi - {word}]\nmov rdx, qword ptr [rdi - {tag}]"
+    };
+}
+const WORD: usize = DISTANCE - offset_of!(Room, word);
+const TAG: usize = DISTANCE - offset_of!(Room, tag);
+
+// The function of all fibers: runs jobs. Where it is idle its stack ends in the room.
+global_asm!(
+    ".pushsection .text.haft_rust_work, \"ax\", @progbits",
+    ".p2align 4",
+    ".globl haft_rust_work",
+    ".hidden haft_rust_work",
+    ".type haft_rust_work, @function",
+    "haft_rust_work:",
+    ".cfi_startproc",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    here!(),
+    "lea rdi, [r8 - {scope}]",
+    "lea rcx, [rdi - {distance} + {size}]",
+    "cmp rsp, rcx",
+    "jae 4f",
+    "ud2", // the first frames are longer than was thought
+    "4: lea rsp, [rdi - {distance}]",
+    "mov qword ptr [rsp + {owner}], {nobody}",
+    "mov edx, {ended}",
+    "3: mov rcx, qword ptr [rip + hafti_thread_state@gottpoff]",
+    "mov r9, qword ptr [rdi + {scope}]",
+    "mov qword ptr fs:[rcx], r9",
+    "clc",
+    switch!("0", "64"),
+    load_words!(),
+    "2: call rax",
+    "lea rdi, [rsp + {distance}]",
+    "jmp 3b",
+    ".globl haft_rust_leave",
+    ".hidden haft_rust_leave",
+    "haft_rust_leave:", // a job: none is left
+    "lea rsp, [rbp - 40]",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbx",
+    "pop rbp",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size haft_rust_work, . - haft_rust_work",
+    ".popsection",
+    scope = const offset_of!(Fiber, scope),
+    distance = const DISTANCE,
+    size = const size_of::<Room>(),
+    owner = const offset_of!(Room, owner),
+    nobody = const NOBODY as i64,
+    ended = const ENDED,
+    word = const WORD,
+    tag = const TAG,
+);
+
+unsafe extern "C" {
+    fn haft_rust_work(argument: *mut c_void) -> *mut c_void;
+    fn haft_rust_leave();
+}
+
+/// The job that ends a fiber.
+pub(super) fn leave() -> Word {
+    Word::new(haft_rust_leave as *mut c_void)
+}
+
+pub(super) fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
+    // SAFETY: the function lets no panic out, and is idle when it has been resumed once.
+    unsafe {
+        let fiber = haft_rust_fiber_new(0, haft_rust_work, ptr::null_mut());
+        if !fiber.is_null() {
+            resume_by_c(fiber, effect, None);
+        }
         fiber
-    }};
+    }
 }
 
 // ---- The hot paths ----
@@ -240,10 +307,16 @@ pub(super) struct Reach {
     serial: u64,
 }
 
-/// The current scope is that of the fiber, on whose stack the code runs.
-pub struct Suspending {
-    here: Here,
-    fiber: *mut Fiber,
+/// The set of effects of fibers that the effect suspends here.
+#[inline(always)]
+fn request_of(effect: *mut haft_rust_effect_t) -> *const Handles {
+    effect.cast()
+}
+
+/// To C.
+#[inline(always)]
+fn descriptor_of(effect: *mut haft_rust_effect_t) -> usize {
+    effect.addr().wrapping_add(offset_of!(RustEffect, effect))
 }
 
 /// The effect's entry in the cache of the scope, and its key.
@@ -259,73 +332,77 @@ unsafe fn entry_in(scope: *mut Scope, made: *const RustEffect) -> (*mut Entry, u
     }
 }
 
-/// Whether the effect suspends the fiber of this scope, the current one, on whose stack the code runs.
-///
-/// # Safety
-/// As for `entry_in`.
+/// As `super::perform`.
 #[inline(always)]
-unsafe fn is_requested(here: Here, scope: *mut Scope, made: *mut RustEffect) -> bool {
-    // SAFETY: only fibers have this set, so the scope is that of a fiber when more is read.
+pub(super) unsafe fn perform(effect: *mut haft_rust_effect_t, word: Word) -> (Word, usize) {
+    // SAFETY: only fibers have this set, so the current scope is that of a fiber, whose resumer handles
+    // the effect.
     unsafe {
-        let fiber = fiber_of(scope);
-        (*scope).handles == &raw const (*made).request
-            && ((*made).requested != 0 || entry_in(scope, made).1 == made as usize)
-            && (*fiber).awaits == made as usize + AWAITS_NOTHING
-            && is_on(fiber)
-            && !here.has_exceptions()
+        let here = Here::now();
+        if (*here.current).handles != request_of(effect) {
+            return (word, NOT_DONE);
+        }
+        let (answer, tag);
+        asm!(
+            unless_exceptions!(),
+            "mov r9, qword ptr [r8 + {outer}]",
+            "lea rdi, [r8 - {scope}]",
+            "mov qword ptr fs:[rcx], r9",
+            switch!("0", "64"),
+            "9: mov edx, {not_done}",
+            "jmp 5f",
+            load_words!(),
+            "2:",
+            "5:",
+            outer = const offset_of!(Scope, outer),
+            scope = const offset_of!(Fiber, scope),
+            word = const WORD,
+            tag = const TAG,
+            not_done = const NOT_DONE,
+            in("rcx") here.thread,
+            in("r8") here.current,
+            inout("rax") word => answer,
+            inout("rdx") PERFORMED => tag,
+            out("rdi") _, out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+            clobber_abi("sysv64"),
+        );
+        (answer, tag)
     }
 }
 
+/// As `super::find`.
 #[inline(always)]
-pub(super) unsafe fn find(effect: *mut haft_rust_effect_t) -> Found {
-    // SAFETY: the shim has made the effect, and the chain of scopes is that of this thread.
+pub(super) unsafe fn find(effect: *mut haft_rust_effect_t) -> Option<InPlace> {
+    // SAFETY: the shim has made the effect, unless there is none, and the chain of scopes is that of
+    // this thread.
     unsafe {
-        let made = effect.cast::<RustEffect>();
+        if effect == UNMADE {
+            return None;
+        }
         let here = Here::now();
         let current = here.current;
-        if is_requested(here, current, made) {
-            let fiber = fiber_of(current);
-            return Found::Request(Suspending { here, fiber });
-        }
-        let (entry, key) = entry_in(current, made);
-        if key == effect as usize + CLAUSE_MARK {
-            let with = (&raw const (*entry).with).read_volatile();
-            let scope = (&raw const (*entry).scope).read_volatile();
-            // (A handler of a signal, of C, may have written the entry meanwhile.)
-            if with == &raw const (*made).in_place as usize + CLAUSE_MARK
-                && (&raw const (*entry).key).read_volatile() == key
-            {
-                let outer = (*scope).outer;
-                let reach = Reach {
-                    performer: current,
-                    outer,
-                    serial: (*outer).serial,
-                };
-                here.set_current(outer);
-                let state = (*scope).state;
-                return Found::InPlace(InPlace { state, reach });
-            }
-        }
-        Found::Other
-    }
-}
-
-/// As `find`, if the effect is handled by whoever has resumed this fiber: then the performer knows the
-/// fiber, which is there sooner than what the thread has. `fiber` is an address, maybe of nothing.
-#[inline(always)]
-pub(super) unsafe fn find_on(fiber: usize, effect: *mut haft_rust_effect_t) -> Found {
-    // SAFETY: as in `find`. The fiber is looked at only if its scope is the current one.
-    unsafe {
         let made = effect.cast::<RustEffect>();
-        let here = Here::now();
-        let fiber = core::ptr::with_exposed_provenance_mut::<Fiber>(fiber);
-        let scope = fiber
-            .wrapping_byte_add(offset_of!(Fiber, scope))
-            .cast::<Scope>();
-        if here.current == scope && is_requested(here, scope, made) {
-            return Found::Request(Suspending { here, fiber });
+        let (entry, key) = entry_in(current, made);
+        if key != descriptor_of(effect) + CLAUSE_MARK {
+            return None;
         }
-        Found::Other
+        let with = (&raw const (*entry).with).read_volatile();
+        let scope = (&raw const (*entry).scope).read_volatile();
+        // (A handler of a signal, of C, may have written the entry meanwhile.)
+        if with != &raw const (*made).in_place as usize + CLAUSE_MARK
+            || (&raw const (*entry).key).read_volatile() != key
+        {
+            return None;
+        }
+        let outer = (*scope).outer;
+        let reach = Reach {
+            performer: current,
+            outer,
+            serial: (*outer).serial,
+        };
+        here.set_current(outer);
+        let state = (*scope).state;
+        Some(InPlace { state, reach })
     }
 }
 
@@ -344,93 +421,117 @@ impl Drop for InPlace {
     }
 }
 
-impl Suspending {
-    #[inline(always)]
-    pub(super) unsafe fn suspend(self, effect: *mut haft_rust_effect_t, slot: *mut c_void) {
-        let Suspending { here, fiber } = self;
-        // SAFETY: as `find` or `find_on` has found.
-        unsafe {
-            let scope = &raw mut (*fiber).scope;
-            (*fiber).top = scope;
-            // (`awaits` has this effect already: `is_requested`.)
-            here.set_current((*scope).outer);
-            switch!("0", "64", fiber, inout("rax") slot => _, inout("rdx") effect => _,);
-        }
-    }
-}
-
-/// The fiber of the current scope, which is that of a fiber.
-#[inline(always)]
-pub(super) fn current_fiber() -> usize {
-    // (Only an address.)
-    (Here::now().current as usize).wrapping_sub(offset_of!(Fiber, scope))
-}
-
-/// Whether nothing but exceptions, another resumer, or further fibers inside of it can keep the fiber
-/// from being resumed here; as long as it is resumed to handle this effect.
-#[inline(always)]
-pub(super) unsafe fn is_ordinary(
-    fiber: *const haft_fiber_t,
-    effect: *const haft_rust_effect_t,
-) -> bool {
-    // SAFETY: the caller has the fiber, which nobody else uses; the shim has made the effect.
-    unsafe {
-        let this = fiber.cast::<Fiber>();
-        (*this).context.gate_or_room == GATE_OPEN
-            && (*this).scope.handles == &raw const (*effect.cast::<RustEffect>()).request
-            && (*this).resumer.gate_or_room & ROOM_LOOK == 0
-    }
-}
-
-/// None: C has to do it.
+/// Whether the fiber can be resumed here to handle the effect, and is made to handle it.
 ///
 /// # Safety
-/// As for `start`, and the fiber is ordinary.
+/// The caller has the fiber.
 #[inline(always)]
-pub(super) unsafe fn resume(fiber: *mut haft_fiber_t) -> Option<Resumed> {
+pub(super) unsafe fn handles(fiber: *mut haft_fiber_t, effect: *mut haft_rust_effect_t) -> bool {
+    // SAFETY: the caller says so.
+    unsafe { (*fiber.cast::<Fiber>()).scope.handles == request_of(effect) }
+}
+
+/// As `super::resume`; the fiber handles what it is to handle.
+#[inline(always)]
+pub(super) unsafe fn resume(fiber: *mut haft_fiber_t, word: Word) -> Resumed {
     // SAFETY: the caller has the fiber, which nobody else uses.
     unsafe {
-        let this = fiber.cast::<Fiber>();
-        let here = Here::now();
-        let scope = &raw mut (*this).scope;
-        if (*this).owner != (*here.current).serial || (*this).top != scope || here.has_exceptions()
-        {
-            return None;
+        let (fiber_back, word_back, tag);
+        asm!(
+            here!(),
+            "mov r9, qword ptr [rdi - {owner}]",
+            "cmp r9, qword ptr [r8 + {serial}]",
+            "jne 9f",
+            unless_exceptions!(),
+            "lea r8, [rdi + {scope}]",
+            "mov qword ptr fs:[rcx], r8",
+            switch!("64", "0"),
+            "9: mov edx, {not_done}",
+            "2:",
+            owner = const DISTANCE - offset_of!(Room, owner),
+            serial = const offset_of!(Scope, serial),
+            scope = const offset_of!(Fiber, scope),
+            not_done = const NOT_DONE,
+            inout("rdi") fiber => fiber_back,
+            inout("rax") word => word_back,
+            inout("rdx") ANSWER => tag,
+            out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+            clobber_abi("sysv64"),
+        );
+        Resumed {
+            fiber: fiber_back,
+            word: word_back,
+            tag,
         }
-        (*this).context.gate_or_room = GATE_CLOSED;
-        here.set_current(scope);
-        let slot;
-        // (A perform of Rust finds its answer in its slot, and looks at no words.)
-        let this = switch!("64", "0", this, lateout("rax") slot, lateout("rdx") _,);
-        (*this).context.gate_or_room = GATE_OPEN;
-        Some(Resumed {
-            fiber: this.cast(),
-            slot,
-        })
     }
 }
 
-/// The word that a function of one type, `make`, has to itself. It is 0 before the first use.
+/// As `super::resume_by_c`.
+pub(super) unsafe fn resume_by_c(
+    fiber: *mut haft_fiber_t,
+    effect: *mut haft_rust_effect_t,
+    words: Option<(Word, usize)>,
+) -> Resumed {
+    let this = fiber.cast::<Fiber>();
+    let room = room_of(fiber);
+    // SAFETY: the caller has the fiber. One that expects words has stored its context here.
+    unsafe {
+        if (*this).context.gate_or_room == GATE_CLOSED {
+            (*this).context.gate_or_room = GATE_OPEN;
+        }
+        if let Some((word, tag)) = words {
+            ((*room).word, (*room).tag) = (word, tag);
+            let pc = (*this).context.pc.byte_sub(BY_C);
+            let instructions = [0, BY_C / 2].map(|at| pc.byte_add(at).cast::<[u8; 3]>().read());
+            assert!(instructions == LOAD_WORDS, "the words are loaded there");
+            (*this).context.pc = pc;
+        }
+        let request = haft_rust_resume(fiber, effect);
+        let tag = request.effect.addr();
+        let by_c = tag == descriptor_of(effect);
+        if by_c || tag <= PANICKED {
+            if !by_c {
+                (*this).top = &raw mut (*this).scope; // what was further in has ended
+                (*this).awaits = descriptor_of(effect) + AWAITS_NOTHING;
+            }
+            let is_ordinary = (*this).context.gate_or_room == GATE_OPEN
+                && (*this).scope.handles == request_of(effect);
+            (*room).owner = NOBODY;
+            if is_ordinary {
+                (*this).context.gate_or_room = GATE_CLOSED;
+                (*room).owner = (*this).owner;
+            }
+        } // else the fiber has ended, and its stack may be gone
+        Resumed {
+            fiber,
+            word: Word::new(request.payload),
+            tag,
+        }
+    }
+}
+
+/// The word that a function of one type, `make`, has to itself: is read (`mov`), or its address is
+/// (`lea`). It is 1 before the first use.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! word_of {
-    ($make:path) => {{
-        let word: *mut *mut ::core::ffi::c_void;
+    ($make:path, $instruction:literal, $result:ty) => {{
+        let result: $result;
         ::core::arch::asm!(
             // (Inlined twice into one object, or in several objects, it is one word.)
             ".ifndef haft_word_of_{make}",
-            ".pushsection .bss.haft_word_of_{make}, \"awG\", @nobits, haft_word_of_{make}, comdat",
+            ".pushsection .data.haft_word_of_{make}, \"awG\", @progbits, haft_word_of_{make}, comdat",
             ".weak haft_word_of_{make}",
             ".hidden haft_word_of_{make}",
             ".balign 8",
-            "haft_word_of_{make}: .zero 8",
+            "haft_word_of_{make}: .quad 1",
             ".popsection",
             ".endif",
-            "lea {word}, [rip + haft_word_of_{make}]",
+            concat!($instruction, " {result}, [rip + haft_word_of_{make}]"),
             make = sym $make,
-            word = out(reg) word,
-            options(nostack, preserves_flags, pure, nomem),
+            result = out(reg) result,
+            options(nostack, preserves_flags, pure, readonly),
         );
-        word
+        result
     }};
 }
