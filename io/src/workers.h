@@ -113,6 +113,9 @@ struct hafti_io_worker {
     unsigned put_off;  /* closes that are left to users of the descriptor; in a run that is alone */
     unsigned searches; /* so often it looks for work before it sleeps */
     int64_t slept_at;  /* when it slept last */
+    int64_t doze; /* nobody wakes it to search in its next sleep, of at most so long; 0: a sleep
+                          is one until it is woken */
+    bool dozes;   /* in such a sleep */
     unsigned unsearched,
         unsearched_next; /* so often it sleeps without a search, now and the next time */
     int epoll, waker;    /* or -1: see epoll.c, waker.c */
