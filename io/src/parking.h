@@ -57,8 +57,8 @@ static inline void hafti_io_parking_search(hafti_io_parking_t *parking) {
     __atomic_fetch_add(parking, HAFTI_IO_SEARCHER, __ATOMIC_SEQ_CST);
 }
 
-/* The thread has found work. True: no thread searches now, so the caller checks whether there is
-   more work, and wakes another thread. */
+/* The thread has found work, or looks again by itself. True: no thread searches now, so one that
+   has found work checks whether there is more, and wakes another thread. */
 static inline bool hafti_io_parking_found(hafti_io_parking_t *parking) {
     HAFTI_IO_STEP(*parking);
     uint64_t before = __atomic_fetch_sub(parking, HAFTI_IO_SEARCHER, __ATOMIC_SEQ_CST);

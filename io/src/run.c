@@ -204,6 +204,8 @@ static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void 
     hafti_io_worker_t *first = worker_new(crew, 0, threads > 1);
     if (first == NULL)
         return -ENOMEM;
+    static uint64_t last_unique;
+    crew->unique = __atomic_add_fetch(&last_unique, 1, __ATOMIC_RELAXED);
     crew->workers[0] = first;
     crew->count = 1;
     first->thread = pthread_self();

@@ -457,12 +457,13 @@ static HAFTI_IO_HOT __attribute__((noinline)) bool poll_is_due_by_time(hafti_io_
 
 /* How long a poll may take; negative: forever. */
 static int64_t time_to_sleep(hafti_io_worker_t *worker) {
+    const int64_t most = worker->dozes ? worker->doze : -1;
     int64_t next =
         worker->timers.count != 0 ? hafti_io_timers_next(&worker->timers) : HAFT_IO_FOREVER;
     if (next == HAFT_IO_FOREVER)
-        return -1;
-    int64_t now = hafti_io_worker_now(worker);
-    return next > now ? next - now : 0;
+        return most;
+    int64_t now = hafti_io_worker_now(worker), left = next > now ? next - now : 0;
+    return most >= 0 && most < left ? most : left;
 }
 
 /* True: there was nothing to do, and the worker says that it sleeps, from now on. */

@@ -21,6 +21,11 @@
  * and a thief that shares the victim's processor keeps it from running; so scans are spaced out,
  * and the thief yields between them.
  *
+ * Where tasks are short, their worker takes them all before they are worth stealing, and each that it
+ * spawns would wake the thief for nothing. So a thread that has searched in vain, although there
+ * were tasks, dozes: it looks again after a while, and nobody wakes it to search. It steals what it
+ * sees at two such looks.
+ *
  * A task that serves a connection usually starts at once where it was spawned, and waits there: it
  * would never be stolen, and the accepting thread would have them all. So the first task spawned
  * after an accept goes to the worker that has the fewest of these, and stays there.
@@ -46,7 +51,8 @@ enum {
     MOST_UNSEARCHED = 8192,
     FEW_STEPS = 2, /* of a worker from one look at its queue to the next, which is a microsecond */
     LEAST_LOOKS = 16, /* at a task, before it is stolen from a worker that takes so few steps */
-    MOST_LOOKS = 32   /* before it is stolen from any */
+    MOST_LOOKS = 32,  /* before it is stolen from any */
+    LOOKS_AFTER_DOZES = 2
 };
 
 /* ---- The overflow ---- */
@@ -224,7 +230,7 @@ haft_io_task_t *hafti_io_take_offered(hafti_io_worker_t *worker) {
 static const int64_t SHORT_SLEEP = 100 * HAFT_IO_MICROSECOND;
 
 /* Whether to take from the queue what has been there at a look before. */
-static bool is_worth_it(const hafti_io_worker_t *other, hafti_io_seen_t *seen) {
+static bool is_worth_it(const hafti_io_worker_t *other, hafti_io_seen_t *seen, bool dozed) {
     uint64_t ends = hafti_io_queue_look(&other->queue);
     uint16_t steps = (uint16_t)(hafti_io_queue_puts(ends) +
                                 __atomic_load_n(&other->queue.started, __ATOMIC_RELAXED));
@@ -239,13 +245,13 @@ static bool is_worth_it(const hafti_io_worker_t *other, hafti_io_seen_t *seen) {
         seen->looks = 1;
         return false;
     }
-    return ++seen->looks >= (is_quick ? MOST_LOOKS : LEAST_LOOKS);
+    return ++seen->looks >= (dozed ? LOOKS_AFTER_DOZES : is_quick ? MOST_LOOKS : LEAST_LOOKS);
 }
 
 /* Takes half of what the other has, into the own queue, which is empty. */
 static haft_io_task_t *steal_from(hafti_io_worker_t *worker, hafti_io_worker_t *other,
                                   hafti_io_seen_t *seen) {
-    if (!is_worth_it(other, seen))
+    if (!is_worth_it(other, seen, worker->doze != 0))
         return NULL;
     seen->looks = 0;
     void *tasks[STOLEN_AT_ONCE];
@@ -312,14 +318,34 @@ static HAFTI_IO_COLD void give_way(hafti_io_worker_t *worker, int64_t *since) {
     *since = now;
 }
 
+/* In the longest a worker starts fewer tasks than hafti_io_seen_t.end tells apart. */
+static const int64_t FIRST_DOZE = 100 * HAFT_IO_MICROSECOND,
+                     LONGEST_DOZE = 800 * HAFT_IO_MICROSECOND;
+
+static void searched_in_vain(hafti_io_worker_t *worker) {
+    if (anything_offered(worker->crew)) { /* which has not waited for long enough yet */
+        worker->searches = MOST_SEARCHES;
+        worker->doze = worker->doze == 0             ? FIRST_DOZE
+                       : worker->doze < LONGEST_DOZE ? 2 * worker->doze
+                                                     : LONGEST_DOZE;
+        return;
+    }
+    worker->doze = worker->doze > FIRST_DOZE ? worker->doze / 2 : 0;
+    if (worker->searches > LEAST_SEARCHES)
+        worker->searches /= 2;
+}
+
 haft_io_task_t *hafti_io_search(hafti_io_worker_t *worker) {
     if (!worker->searching) {
         worker->searching = true;
         hafti_io_parking_search(&worker->crew->parking);
     }
     int64_t since = worker->unsearched == 0 ? hafti_io_clock() : 0;
-    for (unsigned i = 0; i < worker->searches; i++) {
+    const unsigned most = worker->doze != 0 ? 1 : worker->searches;
+    for (unsigned i = 0; i < most; i++) {
         haft_io_task_t *task = look_everywhere(worker);
+        if (task != NULL)
+            worker->doze = 0;
         if (task == NULL && worker->unsearched != 0)
             break;
         if (task != NULL || pause_for_mail(worker)) {
@@ -329,10 +355,7 @@ haft_io_task_t *hafti_io_search(hafti_io_worker_t *worker) {
         if (i % LOOKS_BETWEEN_YIELDS == LOOKS_BETWEEN_YIELDS - 1)
             give_way(worker, &since);
     }
-    if (anything_offered(worker->crew)) /* which has not waited for long enough yet */
-        worker->searches = MOST_SEARCHES;
-    else if (worker->searches > LEAST_SEARCHES)
-        worker->searches /= 2;
+    searched_in_vain(worker);
     return NULL;
 }
 
@@ -344,10 +367,14 @@ void hafti_io_stops_searching(hafti_io_worker_t *worker) {
 
 bool hafti_io_falls_asleep(hafti_io_worker_t *worker) {
     __atomic_store_n(&worker->sleeping, 1, __ATOMIC_SEQ_CST);
-    hafti_io_parking_sleep(&worker->crew->parking, worker->index);
+    worker->dozes = worker->doze != 0;
+    if (worker->dozes)
+        hafti_io_parking_found(&worker->crew->parking);
+    else
+        hafti_io_parking_sleep(&worker->crew->parking, worker->index);
     worker->searching = false;
     worker->slept_at = hafti_io_clock();
-    return !anything_offered(worker->crew) && !has_mail(worker);
+    return (worker->dozes || !anything_offered(worker->crew)) && !has_mail(worker);
 }
 
 void hafti_io_rises(hafti_io_worker_t *worker) {
@@ -358,7 +385,9 @@ void hafti_io_rises(hafti_io_worker_t *worker) {
         worker->unsearched_next = LEAST_UNSEARCHED; /* Nothing has interrupted the last search. */
     if (was_roused && hafti_io_clock() - worker->slept_at < SHORT_SLEEP)
         worker->searches = MOST_SEARCHES;
-    worker->searching = hafti_io_parking_rise(&worker->crew->parking, worker->index);
+    worker->searching =
+        !worker->dozes && hafti_io_parking_rise(&worker->crew->parking, worker->index);
+    worker->dozes = false;
 }
 
 void hafti_io_settle(hafti_io_worker_t *worker, haft_io_task_t *task) {

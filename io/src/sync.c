@@ -221,6 +221,34 @@ int haft_io_event_wait(haft_io_event_t *event) {
     return haft_io_event_wait_until(event, HAFT_IO_FOREVER);
 }
 
+/* While the event is not set and its lock is held, the task is there. One of another run is not
+   this thread's to start. */
+static int await_task(haft_io_event_t *event, haft_io_task_t *task) {
+    hafti_io_cell_t cell = hafti_io_cell_to_wait(&event->lock);
+    hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN, .joins = true};
+    hafti_io_worker_t *worker = cell.task->worker;
+    hafti_io_take_place(&event->waiting, &place);
+    bool is_of_run = task->home->worker->crew == worker->crew;
+    const int outer_dive = is_of_run ? hafti_io_let_start_first(cell.task, task) : worker->dives_to;
+    hafti_io_unguard(&event->lock);
+    int code = hafti_io_wait_at(&place, &event->lock, HAFT_IO_FOREVER, HAFTI_IO_CANCELLABLE,
+                                "a task to end");
+    hafti_io_has_let_start_first(cell.task, worker, outer_dive);
+    return finish(code);
+}
+
+int haft_io_event_wait_for(haft_io_event_t *event, haft_io_task_t *task) {
+    if (task == NULL || hafti_io_this_task() == NULL)
+        return haft_io_event_wait(event);
+    if (HAFTI_IO_UNLIKELY(!has_its_turn()))
+        return haft_io_unwind_cancelled();
+    hafti_io_guard(&event->lock);
+    if (!event->set)
+        return await_task(event, task);
+    hafti_io_unguard(&event->lock);
+    return 0;
+}
+
 void haft_io_event_wait_to_the_end(haft_io_event_t *event) {
     hafti_io_has_its_turn(HAFTI_IO_TO_THE_END);
     hafti_io_guard(&event->lock);

@@ -216,11 +216,14 @@ int haft_io_spawn(void *(*function)(void *), void *argument) {
     return spawn(&defaults, function, argument, HAFTI_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
 }
 
+haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
+                                    void *(*function)(void *), void *argument) {
+    return spawn(options != NULL ? options : &defaults, function, argument, HAFTI_IO_NOT_JOINABLE);
+}
+
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument) {
-    if (options == NULL)
-        options = &defaults;
-    return spawn(options, function, argument, HAFTI_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
+    return haft_io_spawn_known(options, function, argument) != NULL ? 0 : -ENOMEM;
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {
@@ -252,15 +255,10 @@ static bool await_end(haft_io_task_t *task, haft_io_task_t *self) {
         await_end_of(task); /* which ends right now */
         return true;
     }
-    const int outer_dive = worker->dives_to;
-    if (hafti_io_state(task) == HAFTI_IO_NEW)
-        hafti_io_favour_new(worker, task, self);
+    const int outer_dive = hafti_io_let_start_first(self, task);
     uint32_t outcome =
         hafti_io_cell_wait(&cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER, "a task to end");
-    if (HAFTI_IO_UNLIKELY(worker->shared) && self->worker == worker)
-        worker->dives_to = outer_dive;
-    if (HAFTI_IO_UNLIKELY(hafti_io_linked(&self->queued))) /* it has not waited */
-        hafti_io_unlink(&self->queued);
+    hafti_io_has_let_start_first(self, worker, outer_dive);
     if (outcome != HAFTI_IO_CANCELLED)
         return true;
     if (!swap_joiner(task, &cell, HAFTI_IO_NOT_JOINABLE, worker->shared)) {

@@ -44,7 +44,12 @@ hafti_io_place_t *hafti_io_claim_all(haft_io_waiting_t *list) {
 void hafti_io_let_all_go(hafti_io_place_t *places) {
     while (places != NULL) {
         hafti_io_place_t *next = places->next; /* The place may be gone then. */
+        haft_io_task_t *joiner = places->joins ? places->cell->task : NULL;
+        bool keeps_no_place =
+            hafti_io_is_of_this_thread(joiner) && !hafti_io_linked(&joiner->queued);
         hafti_io_let_go(places);
+        if (keeps_no_place)
+            hafti_io_favour(joiner);
         places = next;
     }
 }
@@ -55,20 +60,25 @@ int hafti_io_code_of(uint32_t outcome) {
                                            : 0;
 }
 
+int hafti_io_wait_at(hafti_io_place_t *place, uint32_t *lock, int64_t deadline,
+                     enum hafti_io_wait_kind kind, const char *waits_for) {
+    uint32_t outcome = hafti_io_wait_here(place->cell, kind, deadline, waits_for);
+    if (HAFTI_IO_LIKELY(outcome == HAFTI_IO_WOKEN))
+        return 0;
+    hafti_io_guard(lock);
+    hafti_io_leave_place(place);
+    hafti_io_unguard(lock);
+    return hafti_io_code_of(outcome);
+}
+
 int hafti_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
                      enum hafti_io_wait_kind kind, const char *waits_for, void **given) {
     hafti_io_cell_t cell = hafti_io_cell_to_wait(lock);
     hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
     hafti_io_take_place(list, &place);
     hafti_io_unguard(lock);
-    uint32_t outcome = hafti_io_wait_here(&cell, kind, deadline, waits_for);
-    if (HAFTI_IO_LIKELY(outcome == HAFTI_IO_WOKEN)) {
-        if (given != NULL)
-            *given = place.value;
-        return 0;
-    }
-    hafti_io_guard(lock);
-    hafti_io_leave_place(&place);
-    hafti_io_unguard(lock);
-    return hafti_io_code_of(outcome);
+    int code = hafti_io_wait_at(&place, lock, deadline, kind, waits_for);
+    if (given != NULL && code == 0)
+        *given = place.value;
+    return code;
 }

@@ -94,6 +94,7 @@ typedef struct haft_io_place {
     hafti_io_cell_t *cell;
     uint32_t outcome; /* with which its cell is won */
     bool closed;      /* it was won because the channel was closed */
+    bool joins;       /* the waiter goes on next, as a joiner does */
     void *value;      /* the value to send, or where to receive it; also of a promise */
 } hafti_io_place_t;
 /* The cell of a caller that holds the lock and is about to wait. In a child of fork this releases
@@ -111,7 +112,7 @@ static inline void hafti_io_make_place(hafti_io_place_t *place, hafti_io_cell_t 
                                        uint32_t outcome) {
     place->cell = cell;
     place->outcome = outcome;
-    place->closed = false;
+    place->closed = place->joins = false;
 }
 static inline void hafti_io_take_place(haft_io_waiting_t *list, hafti_io_place_t *place) {
     place->list = list;
@@ -155,7 +156,29 @@ void hafti_io_let_all_go(hafti_io_place_t *places);
    is not NULL, the value that the waker gave to the place; -ETIMEDOUT or -ECANCELED. */
 int hafti_io_wait_in(uint32_t *lock, haft_io_waiting_t *list, int64_t deadline,
                      enum hafti_io_wait_kind kind, const char *waits_for, void **given);
+/* The same for a place that has been taken, when the lock has been released. */
+int hafti_io_wait_at(hafti_io_place_t *place, uint32_t *lock, int64_t deadline,
+                     enum hafti_io_wait_kind kind, const char *waits_for);
 int hafti_io_code_of(uint32_t outcome);
+
+/*
+ * Around the wait of a task for the end of another, which goes first if it has not started. The
+ * first returns what the second has to put back.
+ */
+static inline int hafti_io_let_start_first(haft_io_task_t *self, haft_io_task_t *task) {
+    const int outer_dive = self->worker->dives_to;
+    if (hafti_io_state(task) == HAFTI_IO_NEW)
+        hafti_io_favour_new(self->worker, task, self);
+    return outer_dive;
+}
+/* The worker is that of the task before its wait. */
+static inline void hafti_io_has_let_start_first(haft_io_task_t *self, hafti_io_worker_t *worker,
+                                                int outer_dive) {
+    if (HAFTI_IO_UNLIKELY(worker->shared) && self->worker == worker)
+        worker->dives_to = outer_dive;
+    if (HAFTI_IO_UNLIKELY(hafti_io_linked(&self->queued))) /* it has not waited */
+        hafti_io_unlink(&self->queued);
+}
 
 /* Suspends the runner's task until its cell has been won. */
 static inline __attribute__((always_inline)) void hafti_io_suspend(hafti_io_runner_t *runner,

@@ -27,6 +27,11 @@ bool haft_io_runs_here(void) {
     return worker != NULL && !worker->forked;
 }
 
+uint64_t haft_io_run_number(void) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    return task != NULL ? task->worker->crew->unique : 0;
+}
+
 int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : hafti_io_clock();
 }

@@ -119,6 +119,9 @@ struct hafti_io_worker {
     unsigned put_off;  /* closes that are left to users of the descriptor; in a run that is alone */
     unsigned searches; /* so often it looks for work before it sleeps */
     int64_t slept_at;  /* when it slept last */
+    int64_t doze; /* nobody wakes it to search in its next sleep, of at most so long; 0: a sleep
+                          is one until it is woken */
+    bool dozes;   /* in such a sleep */
     unsigned unsearched,
         unsearched_next; /* so often it sleeps without a search, now and the next time */
     int epoll, waker;    /* or -1: see epoll.c, waker.c */
@@ -168,7 +171,8 @@ struct hafti_io_crew {
     uint32_t handed_over; /* descriptors to close, in a run that is alone; any thread */
     unsigned closers;     /* threads that close a descriptor for this run; any thread */
     hafti_io_crew_t *next_run;
-    uint64_t number; /* greater than those of earlier runs */
+    uint64_t number; /* greater than those of earlier runs that go on */
+    uint64_t unique; /* no other run of the process has it; not 0 */
     int dump_signal;
     hafti_io_crew_t *next_dumping; /* of those with a signal */
     struct hafti_io_watchdog *watchdog;

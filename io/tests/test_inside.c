@@ -343,18 +343,18 @@ static void a_signal_writes_the_dump(void) {
         -EINVAL);
 }
 
-/* A child is forked while another thread is in the handler of the signal, which then wakes a thread
-   by a write. */
-static atomic_bool holds_write, is_held;
-ssize_t __real_write(int file, const void *buffer, size_t size);
-ssize_t __wrap_write(int file, const void *buffer, size_t size);
-ssize_t __wrap_write(int file, const void *buffer, size_t size) {
-    if (size == sizeof(uint64_t) && atomic_load(&holds_write)) {
+/* A child is forked while another thread is in the handler of the signal, which then wakes a
+   thread. */
+static atomic_bool holds_wake, is_held;
+void __real_hafti_io_waker_wake(int waker);
+void __wrap_hafti_io_waker_wake(int waker);
+void __wrap_hafti_io_waker_wake(int waker) {
+    if (atomic_load(&holds_wake)) {
         atomic_store(&is_held, true);
-        while (atomic_load(&holds_write))
+        while (atomic_load(&holds_wake))
             continue;
     }
-    return __real_write(file, buffer, size);
+    __real_hafti_io_waker_wake(waker);
 }
 
 static haft_io_event_t over;
@@ -375,17 +375,17 @@ static void a_child_forked_while_a_dump_is_asked_for_has_runs_of_its_own(void) {
     collect_standard_error();
     CHECK_EQUAL(pthread_create(&beside, NULL, run_beside, NULL), 0);
     CHECK_EQUAL(pthread_create(&asked, NULL, wait_until_over, NULL), 0);
-    for (atomic_store(&holds_write, true); !atomic_load(&is_held); sched_yield())
+    for (atomic_store(&holds_wake, true); !atomic_load(&is_held); sched_yield())
         pthread_kill(asked, SIGUSR1);
     pid_t child = fork();
     if (child == 0) {
         enum { SECONDS = 10 };
         alarm(SECONDS);
-        atomic_store(&holds_write, false);
+        atomic_store(&holds_wake, false);
         _exit(haft_io_run_with(&with_dump, check_nothing, NULL) != 0);
     }
     CHECK_EQUAL(waitpid(child, &status, 0), child);
-    atomic_store(&holds_write, false);
+    atomic_store(&holds_wake, false);
     haft_io_event_set(&over);
     pthread_join(asked, NULL);
     pthread_join(beside, NULL);

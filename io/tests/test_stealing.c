@@ -112,6 +112,28 @@ static void more_than_a_queue_holds_is_run_and_waited_for(void) {
     }
 }
 
+/* The other threads search in vain for a while, because each task is gone before it is worth
+   stealing; and then take one that waits for them. */
+BODY(spawn_in_vain_and_be_helped) {
+    enum { BURSTS = 500, TASKS = 50 };
+    for (int i = 0; i < (check_bare() ? BURSTS : 20); i++) {
+        haft_io_task_t *tasks[TASKS];
+        for (int j = 0; j < TASKS; j++)
+            tasks[j] = haft_io_async(count_up, NULL);
+        for (int j = 0; j < TASKS; j++)
+            CHECK_EQUAL(haft_io_join(tasks[j], NULL), 0);
+    }
+    atomic_store(&counted, 0);
+    haft_io_spawn(count_up, NULL);
+    while (atomic_load(&counted) == 0) /* and does not let its own thread take it */
+        sched_yield();
+    return NULL;
+}
+static void a_thread_that_has_searched_in_vain_takes_what_waits(void) {
+    for (int threads = 2; threads <= 4; threads++)
+        CHECK_RUNS_ON(threads, spawn_in_vain_and_be_helped);
+}
+
 /* ---- Scopes, cancels, joins ---- */
 
 static atomic_int unwound;
@@ -795,6 +817,7 @@ int main(void) {
         RUN(a_task_that_has_started_stays_on_its_thread);
         RUN(each_task_of_a_tree_runs_once_and_is_joined);
         RUN(more_than_a_queue_holds_is_run_and_waited_for);
+        RUN(a_thread_that_has_searched_in_vain_takes_what_waits);
         RUN(a_cancel_reaches_tasks_of_all_threads_at_every_wait);
         RUN(a_cancel_may_come_to_those_that_a_poll_has_woken);
         RUN(a_join_that_is_cancelled_as_the_task_ends_leaves_nothing_behind);

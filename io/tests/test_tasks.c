@@ -3,6 +3,8 @@
 
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -364,6 +366,134 @@ BODY(grow_tree) {
 }
 static void a_tree_of_tasks_that_join_theirs_adds_up(void) {
     CHECK_RUNS(grow_tree);
+}
+
+static uint64_t numbers[3];
+BODY(note_number) {
+    numbers[0] = haft_io_run_number();
+    return NULL;
+}
+BODY(note_numbers) {
+    CHECK_EQUAL(haft_io_join(haft_io_async(note_number, NULL), NULL), 0);
+    CHECK_EQUAL(haft_io_run_number(), numbers[0]);
+    CHECK(numbers[0] != 0 && numbers[0] != numbers[1] && numbers[0] != numbers[2]);
+    numbers[2] = numbers[1];
+    numbers[1] = numbers[0];
+    return NULL;
+}
+static void a_run_has_a_number_of_its_own(void) {
+    CHECK_RUNS(note_numbers);
+    CHECK_EQUAL(haft_io_simulate(note_numbers, NULL), 0);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, note_numbers, NULL), 0);
+    CHECK_EQUAL(haft_io_run_number(), 0);
+}
+
+/* As libraries with handles of their own do it: each task leaves its sum, and sets an event. */
+typedef struct node {
+    intptr_t depth, sum;
+    haft_io_event_t ended;
+    haft_io_task_t *task;
+} node_t;
+enum { CHILDREN = 5 };
+static int begun, most_begun; /* tasks that have not ended */
+
+static void *sum_children(void *argument) {
+    node_t *node = argument, children[CHILDREN];
+    int now = __atomic_add_fetch(&begun, 1, __ATOMIC_RELAXED);
+    if (now > __atomic_load_n(&most_begun, __ATOMIC_RELAXED))
+        __atomic_store_n(&most_begun, now, __ATOMIC_RELAXED);
+    node->sum = node->depth == 0;
+    for (int i = 0; i < CHILDREN && node->depth != 0; i++) {
+        children[i] = (node_t){.depth = node->depth - 1};
+        children[i].task = haft_io_spawn_known(NULL, sum_children, &children[i]);
+        CHECK(children[i].task != NULL);
+    }
+    for (int i = 0; i < CHILDREN && node->depth != 0; i++) {
+        CHECK_EQUAL(haft_io_event_wait_for(&children[i].ended, children[i].task), 0);
+        node->sum += children[i].sum;
+    }
+    __atomic_sub_fetch(&begun, 1, __ATOMIC_RELAXED);
+    haft_io_event_set(&node->ended);
+    return NULL;
+}
+BODY(sum_tree) {
+    bool bare = check_bare();
+    node_t root = {.depth = bare ? 5 : 3};
+    most_begun = begun = 0;
+    root.task = haft_io_spawn_known(NULL, sum_children, &root);
+    CHECK_EQUAL(haft_io_event_wait_for(&root.ended, root.task), 0);
+    CHECK_EQUAL(root.sum, bare ? 3125 : 125);
+    return NULL;
+}
+/* Level by level, nearly all of the 3,906 would have begun before the first ends. */
+static void a_tree_of_tasks_that_set_events_begins_a_branch_at_a_time(void) {
+    CHECK_RUNS(sum_tree);
+    CHECK(most_begun <= 40);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, sum_tree, NULL), 0);
+    CHECK(most_begun <= 400);
+}
+
+static haft_io_event_t has_told;
+BODY(tell) {
+    haft_io_event_set(&has_told);
+    return NULL;
+}
+static void *wait_for_teller(void *teller) {
+    CHECK_EQUAL(haft_io_event_wait_for(&has_told, teller), 0);
+    return NULL;
+}
+/* There the task is not the waiter's to start. */
+static void *wait_elsewhere(void *teller) {
+    wait_for_teller(teller);
+    CHECK_EQUAL(haft_io_run(wait_for_teller, teller), 0);
+    return NULL;
+}
+static void *wait_in_a_run_elsewhere(void *teller) {
+    CHECK_EQUAL(haft_io_run(wait_for_teller, teller), 0);
+    return NULL;
+}
+BODY(wait_for_tellers) {
+    void *(*const others[])(void *) = {NULL, wait_elsewhere, wait_in_a_run_elsewhere};
+    for (int i = 0; i < 3; i++) {
+        pthread_t thread;
+        haft_io_event_clear(&has_told);
+        haft_io_task_t *teller = haft_io_spawn_known(NULL, tell, NULL);
+        if (others[i] != NULL)
+            CHECK_EQUAL(pthread_create(&thread, NULL, others[i], teller), 0);
+        for (int j = 0; j < 100 && others[i] != NULL; j++)
+            sched_yield();
+        wait_for_teller(teller);
+        wait_for_teller(teller); /* which is not looked at */
+        wait_for_teller(NULL);
+        if (others[i] != NULL)
+            CHECK_EQUAL(pthread_join(thread, NULL), 0);
+    }
+    return NULL;
+}
+static void a_wait_for_a_task_ends_with_its_event_wherever_the_task_is(void) {
+    CHECK_RUNS(wait_for_tellers);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, wait_for_tellers, NULL),
+                0);
+}
+
+/* The waiter keeps a place in the queue, and leaves it. */
+static void *be_cancelled(void *never) {
+    haft_io_task_t *idle = haft_io_spawn_known(NULL, check_nothing, NULL);
+    haft_io_return_cancels(true);
+    CHECK_EQUAL(haft_io_event_wait_for(never, idle), -ECANCELED);
+    idle = haft_io_spawn_known(NULL, check_nothing, NULL);
+    CHECK_EQUAL(haft_io_event_wait_for(never, idle), -ECANCELED); /* it does not wait */
+    return NULL;
+}
+static void *cancel_waits(void *never) {
+    for (int i = 0; i < 3; i++)
+        haft_io_spawn(be_cancelled, never);
+    haft_io_yield();
+    haft_io_scope_cancel(haft_io_this_scope());
+    return be_cancelled(never);
+}
+static void a_wait_for_a_task_is_cancelled(void) {
+    CHECK_EQUAL(haft_io_run(cancel_waits, &(haft_io_event_t){0}), -ECANCELED);
 }
 
 BODY(do_nothing) {
@@ -937,6 +1067,10 @@ int main(void) {
     RUN(a_value_behind_others_is_changed_and_removed_for_one_task_only);
     RUN(errno_is_the_tasks_own);
     RUN(a_tree_of_tasks_that_join_theirs_adds_up);
+    RUN(a_run_has_a_number_of_its_own);
+    RUN(a_tree_of_tasks_that_set_events_begins_a_branch_at_a_time);
+    RUN(a_wait_for_a_task_ends_with_its_event_wherever_the_task_is);
+    RUN(a_wait_for_a_task_is_cancelled);
     RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);
     RUN(an_empty_choice_of_a_backend_is_none);
     RUN(very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind);

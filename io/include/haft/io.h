@@ -123,6 +123,10 @@ int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *)
  */
 bool haft_io_runs_here(void);
 
+/* The number of the run whose task the caller is, which no other run of the process has; 0: the
+   caller is no task. Any thread may call this. */
+uint64_t haft_io_run_number(void);
+
 /* ---- Tasks ---------------------------------------------------------------------------------- */
 
 /*
@@ -168,6 +172,10 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
 /* haft_io_spawn with options. (As everywhere, NULL for `options` means zeroed options.) */
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
+/* The same, for a task whose end is waited for by haft_io_event_wait_for. The task that it returns
+   is not to be joined, and is valid until it ends. NULL: no memory. */
+haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
+                                    void *(*function)(void *), void *argument);
 
 /*
  * Waits for the end of the task and stores its result in `*result`, NULL if it was cancelled or has
@@ -188,6 +196,10 @@ static inline int haft_io_yield(void) {
     int code = HAFT_PERFORM(haft_io_yield);
     return code == 0 ? 0 : haft_io_unwind_cancelled();
 }
+
+/* The same as a function, for bindings to other languages: it never unwinds, but returns
+   -ECANCELED. */
+int haft_io_yield_or_cancelled(void);
 
 /* The current task; NULL outside of a scheduler. */
 static inline haft_io_task_t *haft_io_self(void) {

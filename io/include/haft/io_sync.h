@@ -137,6 +137,10 @@ int haft_io_event_wait(haft_io_event_t *event);
 int haft_io_event_wait_until(haft_io_event_t *event, int64_t deadline);
 /* Like haft_io_event_wait, but no cancel ends this wait. */
 void haft_io_event_wait_to_the_end(haft_io_event_t *event);
+/* Like haft_io_event_wait, for an event that the task sets before it ends: so the task is valid
+   while the event is not set. As haft_io_join, this lets a task that has not started go first. NULL:
+   no task. For bindings whose tasks leave their results in objects of their own. */
+int haft_io_event_wait_for(haft_io_event_t *event, haft_io_task_t *task);
 
 typedef struct haft_io_promise {
     haft_io_event_t kept;

@@ -45,18 +45,36 @@ static int end(bool thread, int code, int before) {
 
 /* The function returns what closes the descriptor, or a negative error number. */
 static int close_by(int descriptor, int (*function)(void *), void *argument, int before) {
+    haft_posix_number_changes(descriptor);
     bool thread = begin();
-    return end(thread, haft_io_close_by(descriptor, function, argument), before);
+    int code = end(thread, haft_io_close_by(descriptor, function, argument), before);
+    haft_posix_number_has_changed(descriptor);
+    return code;
 }
+
+/* The result of a call of the system that may have closed something. */
+#define CLOSED_BY(call)                                                                            \
+    __extension__({                                                                                \
+        __auto_type closed_ = (call);                                                              \
+        haft_posix_mode_has_changed();                                                             \
+        closed_;                                                                                   \
+    })
 
 /* ---- close ---- */
 
-HAFT_POSIX_EXPORT int close(int descriptor) {
+static int close_now(int descriptor) {
     if (is_the_systems())
         return SYSTEM(close)(descriptor);
     int before = haft_posix_error();
     bool thread = begin();
     return end(thread, HAFT_PERFORM(haft_io_close, descriptor), before);
+}
+
+HAFT_POSIX_EXPORT int close(int descriptor) {
+    haft_posix_number_changes(descriptor);
+    int code = close_now(descriptor);
+    haft_posix_number_has_changed(descriptor);
+    return code;
 }
 
 /* No number beyond the table's size is open, unless that size is unknown. */
@@ -65,14 +83,14 @@ static int close_all(unsigned first, unsigned last) {
     for (unsigned i = first; i <= last && i < room; i++)
         if (SYSTEM(fcntl)((int)i, F_GETFD) >= 0)
             close((int)i);
-    return last < room ? 0 : SYSTEM(close_range)(first > room ? first : room, last, 0);
+    return last < room ? 0 : CLOSED_BY(SYSTEM(close_range)(first > room ? first : room, last, 0));
 }
 
 /* With flags it closes nothing, or closes in a table of descriptors that becomes the thread's own.
    In a child it closes very many numbers, before there are tasks. */
 HAFT_POSIX_EXPORT int close_range(unsigned first, unsigned last, int flags) {
     if (first > last || flags != 0 || is_child || is_the_systems())
-        return SYSTEM(close_range)(first, last, flags);
+        return CLOSED_BY(SYSTEM(close_range)(first, last, flags));
     int before = haft_posix_error();
     int code = close_all(first, last);
     haft_posix_set_error(before);
@@ -80,10 +98,12 @@ HAFT_POSIX_EXPORT int close_range(unsigned first, unsigned last, int flags) {
 }
 
 HAFT_POSIX_EXPORT void closefrom(int first) {
-    if (is_child || is_the_systems())
+    if (is_child || is_the_systems()) {
         SYSTEM(closefrom)(first);
-    else
+        haft_posix_mode_has_changed();
+    } else {
         close_range(first > 0 ? (unsigned)first : 0, ~0U, 0);
+    }
 }
 
 /* ---- Another file for the number ---- */
@@ -107,14 +127,14 @@ static bool replaces(int from, int to) {
 HAFT_POSIX_EXPORT int dup2(int from, int to) {
     int before = haft_posix_error();
     if (is_the_systems() || !replaces(from, to))
-        return SYSTEM(dup2)(from, to);
+        return CLOSED_BY(SYSTEM(dup2)(from, to));
     return close_by(to, call_dup3, &(duplicate_t){from, to, 0}, before);
 }
 
 HAFT_POSIX_EXPORT int dup3(int from, int to, int flags) {
     int before = haft_posix_error();
     if (is_the_systems() || (flags & ~O_CLOEXEC) != 0 || !replaces(from, to))
-        return SYSTEM(dup3)(from, to, flags);
+        return CLOSED_BY(SYSTEM(dup3)(from, to, flags));
     return close_by(to, call_dup3, &(duplicate_t){from, to, flags}, before);
 }
 
@@ -134,7 +154,7 @@ static int call_fclose(void *stream) {
 HAFT_POSIX_EXPORT int fclose(FILE *stream) {
     int descriptor = number_of(stream);
     if (descriptor < 0 || is_the_systems())
-        return SYSTEM(fclose)(stream);
+        return CLOSED_BY(SYSTEM(fclose)(stream));
     return close_by(descriptor, call_fclose, stream, haft_posix_error());
 }
 
@@ -152,7 +172,7 @@ HAFT_POSIX_EXPORT FILE *freopen(const char *restrict path, const char *restrict 
                                 FILE *restrict stream) {
     int descriptor = number_of(stream);
     if (descriptor < 0 || is_the_systems())
-        return SYSTEM(freopen)(path, mode, stream);
+        return CLOSED_BY(SYSTEM(freopen)(path, mode, stream));
     reopening_t call = {path, mode, stream, NULL};
     close_by(descriptor, call_freopen, &call, haft_posix_error());
     return call.opened;
@@ -169,7 +189,7 @@ static int number_of_directory(DIR *directory) {
 HAFT_POSIX_EXPORT int closedir(DIR *directory) {
     int descriptor = number_of_directory(directory);
     if (descriptor < 0 || is_the_systems())
-        return SYSTEM(closedir)(directory);
+        return CLOSED_BY(SYSTEM(closedir)(directory));
     return close_by(descriptor, call_closedir, directory, haft_posix_error());
 }
 

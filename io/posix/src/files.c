@@ -121,8 +121,12 @@ HAFT_POSIX_EXPORT int fcntl(int descriptor, int command, ...) {
     va_start(arguments, command);
     void *argument = va_arg(arguments, void *); /* or an int, which the system takes from it */
     va_end(arguments);
-    if ((command != F_SETLKW && command != F_OFD_SETLKW) || !haft_posix_on_task())
-        return SYSTEM(fcntl)(descriptor, command, argument);
+    if ((command != F_SETLKW && command != F_OFD_SETLKW) || !haft_posix_on_task()) {
+        int result = SYSTEM(fcntl)(descriptor, command, argument);
+        if (command == F_SETFL)
+            haft_posix_mode_has_changed();
+        return result;
+    }
     return lock(try_fcntl, &(lock_call_t){.descriptor = descriptor,
                                           .command = command == F_SETLKW ? F_SETLK : F_OFD_SETLK,
                                           .record = argument});

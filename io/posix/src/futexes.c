@@ -106,6 +106,23 @@ static long futex(const futex_call_t *c) {
     }
 }
 
+static bool may_change_modes(long number) {
+    switch (number) {
+    case SYS_fcntl:
+    case SYS_ioctl:
+    case SYS_setsockopt:
+    case SYS_close:
+    case SYS_close_range:
+    case SYS_dup3:
+#ifdef SYS_dup2
+    case SYS_dup2:
+#endif
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* The C library's `syscall`, whose arguments are in the same places as if there were always six. */
 long haft_posix_syscall(long number, long first, long second, long third, long fourth, long fifth,
                         long sixth) __asm__("syscall");
@@ -118,6 +135,8 @@ HAFT_POSIX_EXPORT long haft_posix_syscall(long number, long first, long second, 
         result = futex(&(futex_call_t){first, (int)second, third, fourth, fifth, sixth});
     else
         result = hafti_io_system_call(number, first, second, third, fourth, fifth, sixth);
+    if (may_change_modes(number))
+        haft_posix_mode_has_changed();
     if (result >= 0 || result < -LARGEST_ERROR)
         return result;
     haft_posix_set_error((int)-result);

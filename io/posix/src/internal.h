@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
@@ -69,6 +70,7 @@
     X(sendmsg)                                                                                     \
     X(sendmmsg)                                                                                    \
     X(setsockopt)                                                                                  \
+    X(ioctl)                                                                                       \
     X(accept)                                                                                      \
     X(accept4)                                                                                     \
     X(connect)                                                                                     \
@@ -208,6 +210,26 @@ int haft_posix_call_for_a_moment(void (*function)(void *), void *argument);
 void haft_posix_call_pooled(void (*function)(void *), void *argument);
 /* The same, but no cancel withdraws the call. */
 void haft_posix_call_to_the_end(void (*function)(void *), void *argument);
+
+/* ---- What is known of descriptors (modes.c) ---- */
+
+/* Whether reads of the number may wait by libhaft-io's own operation: it is a socket that blocks,
+   without a limit of time or a mark, as an earlier wait has found out. */
+bool haft_posix_is_plain(int number);
+/* What was known before a wait looks at the number's mode; and that it blocks without a limit. */
+typedef struct haft_posix_look {
+    uint64_t word;
+    uint32_t changes;
+} haft_posix_look_t;
+haft_posix_look_t haft_posix_look(int number);
+void haft_posix_note_wait(int number, haft_posix_look_t look);
+/* Around what closes the number, or gives it to another file. */
+void haft_posix_number_changes(int number);
+void haft_posix_number_has_changed(int number);
+/* After a change of the mode of some descriptor, or of many numbers. */
+void haft_posix_mode_has_changed(void);
+/* A low-water mark has been set on some socket of the process. */
+bool haft_posix_some_low_water(void);
 
 /* ---- Waiters by address (waiters.c) ---- */
 

@@ -31,7 +31,7 @@ typedef struct transfer {
     bool outward;
     bool by_socket;         /* by recv and send instead of read and write */
     int flags;              /* of recv and send */
-    struct msghdr *message; /* of by_socket: address and control data */
+    struct msghdr *message; /* of by_socket: address and control data, or NULL */
     size_t control_size;    /* their sizes as given, for a receive */
     const struct iovec *parts;
     size_t count;
@@ -57,6 +57,12 @@ static struct msghdr *message_of(const transfer_t *t, struct msghdr *plain) {
 }
 
 static ssize_t try_socket(const transfer_t *t) {
+    if (t->message == NULL && t->count == 1)
+        return t->outward
+                   ? HAFT_POSIX_RESULT(SYSTEM(send)(t->descriptor, t->parts->iov_base,
+                                                    t->parts->iov_len, t->flags | MSG_DONTWAIT))
+                   : HAFT_POSIX_RESULT(SYSTEM(recv)(t->descriptor, t->parts->iov_base,
+                                                    t->parts->iov_len, t->flags | MSG_DONTWAIT));
     struct msghdr plain = {0}, *message = message_of(t, &plain);
     return t->outward
                ? HAFT_POSIX_RESULT(SYSTEM(sendmsg)(t->descriptor, message, t->flags | MSG_DONTWAIT))
@@ -233,14 +239,12 @@ static bool goes_on(const transfer_t *t) {
     if (t->simulated)
         return t->outward;
     if (t->by_socket && !t->outward)
-        return !has_control(t->message) && (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
+        return (t->message == NULL || !has_control(t->message)) &&
+               (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
                hafti_io_socket_option(t->descriptor, SO_TYPE) == SOCK_STREAM &&
                hafti_io_blocks(t->descriptor);
     return t->outward ? hafti_io_blocks(t->descriptor) : nature_of(t->descriptor) == FILE_ON_DISK;
 }
-
-/* A low-water mark has been set on some socket of the process. */
-static bool low_water;
 
 static short events_now(int descriptor, short events) {
     struct pollfd entry = {descriptor, events, 0};
@@ -250,18 +254,11 @@ static short events_now(int descriptor, short events) {
 /* A call that may wait leaves data below the low-water mark unread, unless it asks for less than
    the mark; only poll obeys the mark by itself. */
 static bool is_below_mark(const transfer_t *t) {
-    if (!__atomic_load_n(&low_water, __ATOMIC_RELAXED) || t->simulated || t->outward)
+    if (!haft_posix_some_low_water() || t->simulated || t->outward)
         return false;
     int mark = hafti_io_socket_option(t->descriptor, SO_RCVLOWAT);
     return mark > 1 && (size_t)mark <= size_of(t->parts, t->count) &&
            hafti_io_blocks(t->descriptor) && events_now(t->descriptor, POLLIN) == 0;
-}
-
-HAFT_POSIX_EXPORT int setsockopt(int socket, int level, int option, const void *value,
-                                 socklen_t size) {
-    if (level == SOL_SOCKET && option == SO_RCVLOWAT)
-        __atomic_store_n(&low_water, true, __ATOMIC_RELAXED);
-    return SYSTEM(setsockopt)(socket, level, option, value, size);
 }
 
 /* For a datagram to the address of a Unix socket: the kernel does not notify when that has room. */
@@ -278,11 +275,15 @@ typedef struct waits {
 } waits_t;
 
 static int wait_for_more(const transfer_t *t, waits_t *waits) {
+    haft_posix_look_t look = haft_posix_look(t->descriptor);
     if (!hafti_io_blocks(t->descriptor))
         return -EAGAIN;
-    if (waits->deadline == 0)
+    if (waits->deadline == 0) {
         waits->deadline =
             haft_posix_socket_deadline(t->descriptor, t->outward ? SO_SNDTIMEO : SO_RCVTIMEO);
+        if (!t->outward && waits->deadline == HAFT_IO_FOREVER)
+            haft_posix_note_wait(t->descriptor, look);
+    }
     if (goes_to_a_queue(t))
         return HAFT_PERFORM(haft_io_now) < waits->deadline ? haft_posix_pause(&waits->pause)
                                                            : -EAGAIN;
@@ -374,10 +375,29 @@ static bool write_blocks(const transfer_t *t) {
            (__atomic_load_n(&blocking_writes, __ATOMIC_RELAXED) >> t->descriptor & 1) != 0;
 }
 
+/* A read that libhaft-io's own operation does as well: that knows whether the socket is empty, and
+   needs no system call to wait. (In a simulation what is real blocks its thread.) */
+static bool is_plain_read(const transfer_t *t) {
+    return !t->outward && t->offset < 0 && t->flags == 0 && t->message == NULL && t->count == 1 &&
+           t->parts->iov_len != 0 && haft_posix_is_plain(t->descriptor) && haft_io_seed() == 0;
+}
+
+/* -EBUSY: another task reads it, too, which the operation refuses. A cancelled task may still do
+   what can be done at once. */
+static bool is_to_be_done_otherwise(ssize_t done) {
+    return done == -EBUSY || done == -ECANCELED || done == -ENOTSOCK || done == -ENOMEM;
+}
+
 static ssize_t transfer(transfer_t t) {
     int before = haft_posix_error();
     if (write_blocks(&t))
         return haft_posix_answer(transfer_plainly(&t), before);
+    if (is_plain_read(&t)) {
+        ssize_t done = HAFT_PERFORM(haft_io_receive, t.descriptor, 0, t.parts->iov_base,
+                                    t.parts->iov_len, NULL, NULL);
+        if (!is_to_be_done_otherwise(done))
+            return haft_posix_answer(done, before);
+    }
     size_t size = size_of(t.parts, t.count);
     haft_posix_take_turns(t.descriptor);
     waits_t waits = {0};
@@ -490,6 +510,17 @@ HAFT_POSIX_EXPORT ssize_t pwritev2(int descriptor, const struct iovec *parts, in
 
 /* ---- Sockets ---- */
 
+static ssize_t transfer_bytes(int socket, bool outward, const void *buffer, size_t size,
+                              int flags) {
+    return transfer((transfer_t){.descriptor = socket,
+                                 .outward = outward,
+                                 .by_socket = true,
+                                 .flags = flags,
+                                 .parts = &(struct iovec){(void *)(uintptr_t)buffer, size},
+                                 .count = 1,
+                                 .offset = -1});
+}
+
 static ssize_t transfer_message(int socket, bool outward, struct msghdr *message, int flags) {
     return transfer((transfer_t){.descriptor = socket,
                                  .outward = outward,
@@ -601,13 +632,13 @@ HAFT_POSIX_EXPORT ssize_t sendto(int socket, const void *buffer, size_t size, in
 HAFT_POSIX_EXPORT ssize_t recv(int socket, void *buffer, size_t size, int flags) {
     if (!may_wait(flags))
         return SYSTEM(recv)(socket, buffer, size, flags);
-    return recvfrom(socket, buffer, size, flags, (__SOCKADDR_ARG){NULL}, NULL);
+    return transfer_bytes(socket, false, buffer, size, flags);
 }
 
 HAFT_POSIX_EXPORT ssize_t send(int socket, const void *buffer, size_t size, int flags) {
     if (!may_wait(flags))
         return SYSTEM(send)(socket, buffer, size, flags);
-    return sendto(socket, buffer, size, flags, (__CONST_SOCKADDR_ARG){NULL}, 0);
+    return transfer_bytes(socket, true, buffer, size, flags);
 }
 
 /* ---- Files ---- */

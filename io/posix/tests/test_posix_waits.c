@@ -5,9 +5,12 @@
 
 #include <haft/posix.h>
 
+#include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
+#include <sys/syscall.h>
 
 static char into[4096];
 
@@ -184,6 +187,168 @@ static void a_sendfile_of_nothing_looks_at_its_descriptors(void) {
     CHECK_RUNS(send_nothing);
 }
 
+/* ---- Reads that need not ask for the mode of their socket ---- */
+
+static int plain[2];
+
+BODY(send_three) {
+    haft_io_yield();
+    CHECK_EQUAL(send(plain[1], "123", 3, 0), 3);
+    return NULL;
+}
+/* Of a socket that has been waited on, so that its mode is known. */
+static void make_plain(void) {
+    connect_both(plain);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(haft_io_spawn(send_three, NULL), 0);
+        CHECK_EQUAL(i % 2 == 0 ? recv(plain[0], into, sizeof into, 0)
+                               : read(plain[0], into, sizeof into),
+                    3);
+    }
+}
+static void unmake_plain(void) {
+    close(plain[0]);
+    close(plain[1]);
+}
+static void check_reads_at_once(int error) {
+    CHECK_EQUAL(result_of(recv(plain[0], into, sizeof into, 0)), -error);
+    CHECK_EQUAL(result_of(read(plain[0], into, sizeof into)), -error);
+}
+
+static void by_flags(void) {
+    CHECK_EQUAL(fcntl(plain[0], F_SETFL, O_NONBLOCK), 0);
+}
+static void by_ioctl(void) {
+    CHECK_EQUAL(ioctl(plain[0], FIONBIO, &(int){1}), 0);
+}
+static void by_system_call(void) {
+    CHECK_EQUAL(syscall(SYS_fcntl, plain[0], F_SETFL, O_NONBLOCK), 0);
+}
+static void by_another_number(void) {
+    int another = dup(plain[0]);
+    CHECK_EQUAL(fcntl(another, F_SETFL, O_NONBLOCK), 0);
+    close(another);
+}
+static void by_limit(void) {
+    struct timeval limit = {0, 1000};
+    CHECK_EQUAL(setsockopt(plain[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
+}
+BODY(change_modes) {
+    void (*const changes[])(void) = {by_flags, by_ioctl, by_system_call, by_another_number,
+                                     by_limit};
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        make_plain();
+        changes[i]();
+        check_reads_at_once(EAGAIN);
+        unmake_plain();
+    }
+    return NULL;
+}
+static void a_change_of_the_mode_of_a_socket_is_seen_by_the_next_read(void) {
+    CHECK_RUNS(change_modes);
+}
+
+static void close_it(void) {
+    close(plain[0]);
+}
+static void close_it_by_libhaft_io(void) {
+    haft_io_close(plain[0]);
+}
+static void close_it_by_stream(void) {
+    fclose(fdopen(plain[0], "r"));
+}
+static void close_it_by_system_call(void) {
+    syscall(SYS_close, plain[0]);
+}
+static void close_its_range(void) {
+    close_range((unsigned)plain[0], (unsigned)plain[0], 0);
+}
+static void *close_it_with_the_thread(void *argument) {
+    close(plain[0]);
+    return argument;
+}
+static void close_it_on_the_blocked_thread(void) {
+    haft_io_block_thread(close_it_with_the_thread, NULL);
+}
+static void leave_it(void) {}
+/* The number is that of a socket which does not block, and then of one which does. */
+BODY(change_numbers) {
+    void (*const closes[])(void) = {close_it,
+                                    close_it_by_libhaft_io,
+                                    close_it_by_stream,
+                                    close_it_by_system_call,
+                                    close_its_range,
+                                    close_it_on_the_blocked_thread,
+                                    leave_it};
+    for (size_t i = 0; i < sizeof closes / sizeof closes[0]; i++) {
+        make_plain();
+        int number = plain[0], other = plain[1];
+        closes[i]();
+        connect_both(plain);
+        waits_set_blocking(plain[0], false);
+        if (plain[0] != number) {
+            CHECK_EQUAL(dup2(plain[0], number), number);
+            close(plain[0]);
+            plain[0] = number;
+        }
+        check_reads_at_once(EAGAIN);
+        waits_set_blocking(plain[0], true);
+        for (int j = 0; j < 2; j++) {
+            CHECK_EQUAL(haft_io_spawn(send_three, NULL), 0);
+            CHECK_EQUAL(recv(plain[0], into, sizeof into, 0), 3);
+        }
+        unmake_plain();
+        close(other);
+    }
+    return NULL;
+}
+static void a_number_that_is_another_sockets_is_read_as_that(void) {
+    CHECK_RUNS(change_numbers);
+}
+
+static void *receive_one(void *sum) {
+    char byte;
+    CHECK_EQUAL(recv(plain[0], &byte, 1, 0), 1);
+    *(int *)sum += byte - '0';
+    return NULL;
+}
+BODY(share_a_socket) {
+    int sum = 0;
+    make_plain();
+    haft_io_task_t *readers[3];
+    for (int i = 0; i < 3; i++)
+        readers[i] = haft_io_async(receive_one, &sum);
+    haft_io_yield();
+    send_three(NULL);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQUAL(haft_io_join(readers[i], NULL), 0);
+    CHECK_EQUAL(sum, 1 + 2 + 3);
+    unmake_plain();
+    return NULL;
+}
+static void tasks_wait_to_read_one_socket(void) {
+    CHECK_RUNS(share_a_socket);
+}
+
+BODY(read_when_cancelled) {
+    CHECK_EQUAL(send(plain[1], "123", 3, 0), 3);
+    haft_io_scope_cancel(haft_io_this_scope());
+    CHECK_EQUAL(recv(plain[0], into, sizeof into, 0), 3);
+    check_reads_at_once(ECANCELED);
+    return NULL;
+}
+BODY(cancel_reads) {
+    make_plain();
+    CHECK_EQUAL(haft_io_scope(read_when_cancelled, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(haft_io_spawn(send_three, NULL), 0);
+    CHECK_EQUAL(recv(plain[0], into, sizeof into, 0), 3);
+    unmake_plain();
+    return NULL;
+}
+static void a_cancelled_task_reads_what_is_there(void) {
+    CHECK_RUNS(cancel_reads);
+}
+
 int main(void) {
     check_backend();
     RUN(calls_sleep_until_something_comes);
@@ -191,5 +356,9 @@ int main(void) {
     RUN(a_call_that_may_wait_heeds_the_low_water_mark);
     RUN(a_send_that_connects_waits_for_the_connection);
     RUN(a_sendfile_of_nothing_looks_at_its_descriptors);
+    RUN(a_change_of_the_mode_of_a_socket_is_seen_by_the_next_read);
+    RUN(a_number_that_is_another_sockets_is_read_as_that);
+    RUN(tasks_wait_to_read_one_socket);
+    RUN(a_cancelled_task_reads_what_is_there);
     return check_end();
 }

@@ -135,10 +135,6 @@ haft_fiber_t *haft_rust_fiber_new(size_t stack_size, void *(*function)(void *), 
                                argument);
 }
 
-int haft_rust_yield(void) {
-    return haft_io_yield();
-}
-
 haft_io_task_t *haft_rust_self(void) {
     return haft_io_self();
 }

@@ -173,7 +173,6 @@ unsafe extern "C" {
         argument: *mut c_void,
     ) -> *mut haft_fiber_t;
     pub fn haft_rust_watch_thread(ends: unsafe extern "C" fn()) -> bool;
-    pub fn haft_rust_yield() -> c_int;
     pub fn haft_rust_self() -> *mut haft_io_task_t;
 
     pub fn haft_io_error_text(code: c_int) -> *const c_char;
@@ -183,11 +182,13 @@ unsafe extern "C" {
         argument: *mut c_void,
     ) -> c_int;
     pub fn haft_io_runs_here() -> bool;
-    pub fn haft_io_spawn_with(
+    pub fn haft_io_yield_or_cancelled() -> c_int;
+    pub fn haft_io_run_number() -> u64;
+    pub fn haft_io_spawn_known(
         options: *const haft_io_task_options_t,
         function: haft_body_t,
         argument: *mut c_void,
-    ) -> c_int;
+    ) -> *mut haft_io_task_t;
     pub fn haft_io_task_name(task: *const haft_io_task_t) -> *const c_char;
     pub fn haft_io_task_set_name(name: *const c_char);
     pub fn haft_io_local_get(key: *const c_void) -> *mut c_void;
@@ -263,6 +264,7 @@ unsafe extern "C" {
     pub fn haft_io_event_wait(event: *mut haft_io_event_t) -> c_int;
     pub fn haft_io_event_wait_until(event: *mut haft_io_event_t, deadline: i64) -> c_int;
     pub fn haft_io_event_wait_to_the_end(event: *mut haft_io_event_t);
+    pub fn haft_io_event_wait_for(event: *mut haft_io_event_t, task: *mut haft_io_task_t) -> c_int;
     pub fn haft_io_channel_new(size: usize, capacity: usize) -> *mut haft_io_channel_t;
     pub fn haft_io_channel_free(channel: *mut haft_io_channel_t);
     pub fn haft_io_channel_send(channel: *mut haft_io_channel_t, value: *const c_void) -> c_int;

@@ -64,6 +64,7 @@ mod generator;
 pub mod hyper;
 #[cfg(feature = "hyper")]
 mod interests;
+mod kept;
 mod local;
 pub mod net;
 pub mod process;

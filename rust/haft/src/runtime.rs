@@ -2,9 +2,8 @@
 //! Tasks for programs that are not themselves one: on threads of their own.
 
 use crate::sync::{Sender, channel};
-use crate::task::{JoinHandle, Options, Packet, run_with, spawn_for};
+use crate::task::{JoinHandle, Options, prepared, run_with};
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::{fmt, io, thread};
 
 /// A run on threads of its own, to which any thread gives tasks, also the tasks of an async
@@ -81,12 +80,11 @@ impl Runtime {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let packet = Packet::new();
-        let mine = Arc::clone(&packet);
-        let job = Box::new(move || spawn_for(mine, None, function));
+        let (handle, start) = prepared(function);
         let jobs = self.jobs.as_ref().expect("it is there until the drop");
-        assert!(jobs.send(job).is_ok(), "the run has ended by a panic");
-        JoinHandle::of(packet)
+        let sent = jobs.send(Box::new(start));
+        assert!(sent.is_ok(), "the run has ended by a panic");
+        handle
     }
 }
 

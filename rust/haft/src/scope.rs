@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Scopes: no task outlives the scope in which it was spawned.
 
-use crate::task::{Cancelled, Packet, begin_run, is_cancel, start, this_run};
+use crate::blocking::guard_panic_hook;
+use crate::sync::Event;
+use crate::task::{Cancelled, Owner, Packet, is_cancel, start, this_run};
 use crate::wait::{Call, ECANCELED, ETIMEDOUT, from_now, raise_cancelled, returning_cancels};
 use haft_sys as sys;
 use std::any::Any;
@@ -16,14 +18,11 @@ use std::{fmt, ptr, thread};
 type Payload = Box<dyn Any + Send>;
 
 /// The number of the caller's run.
-fn run_of_scope() -> usize {
-    // SAFETY: any thread may call it.
-    let outside = unsafe { sys::haft_io_this_scope() }.is_null();
-    assert!(!outside, "a scope is opened outside of haft::run");
-    if this_run() == 0 {
-        begin_run(); // a task of C
-    }
-    this_run()
+fn run_of_scope() -> u64 {
+    let run = this_run();
+    assert!(run != 0, "a scope is opened outside of haft::run");
+    guard_panic_hook(); // by a task of C nobody has yet
+    run
 }
 
 /// Calls the body in a scope of C. The scope's code, and how the body ended.
@@ -67,7 +66,7 @@ pub struct Scope<'scope, 'env: 'scope> {
     /// Valid from the beginning of the body to the end of the scope, and so as long as anybody has
     /// a `&'scope Scope`.
     inner: AtomicPtr<sys::haft_io_scope_t>,
-    run: usize,
+    run: u64,
     spawned: AtomicUsize,
     /// Of the tasks that nobody was joining, by the task's number.
     panics: Mutex<Vec<(usize, Payload)>>,
@@ -184,26 +183,25 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         T: Send + 'scope,
     {
         self.check_run();
-        let packet = Packet::new();
         let number = self.spawned.fetch_add(1, Ordering::Relaxed);
-        let mine = Arc::clone(&packet);
-        let function = move || match catch_unwind(AssertUnwindSafe(function)) {
-            Err(payload) if !is_cancel(&*payload) && !mine.has_joiner() => {
+        let function = move |packet: &Packet<T>| match catch_unwind(AssertUnwindSafe(function)) {
+            Err(payload) if !is_cancel(&*payload) && !packet.has_joiner() => {
                 let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
                 panics.push((number, payload));
                 drop(panics);
-                mine.set_done(); // before the cancel, so that a joiner gets the payload
+                packet.end_elsewhere(); // before the cancel, so that a joiner gets the payload
                 self.cancel();
             }
-            outcome => mine.finish(outcome),
+            // SAFETY: it is called once.
+            outcome => unsafe { packet.finish(outcome) },
         };
         // SAFETY: the scope is open, as somebody has a `&'scope` of it; it ends after the task,
         // before what the task borrows. The function is `Send`.
-        unsafe { start(self.inner.load(Ordering::Relaxed), name, function) };
+        let owner = unsafe { start(self.inner.load(Ordering::Relaxed), name, function) };
         ScopedJoinHandle {
             panics: &self.panics,
             number,
-            packet,
+            owner,
         }
     }
 
@@ -261,12 +259,12 @@ impl fmt::Debug for Scope<'_, '_> {
 pub struct ScopedJoinHandle<'scope, T> {
     panics: &'scope Mutex<Vec<(usize, Payload)>>,
     number: usize,
-    packet: Arc<Packet<T>>,
+    owner: Owner<T>,
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
-    pub(crate) fn packet(&self) -> &Packet<T> {
-        &self.packet
+    pub(crate) fn end(&self) -> &Event {
+        self.owner.end()
     }
     /// Waits for the end of the task and returns what it returned. The error is the payload of its
     /// panic, which is [`Cancelled`] if it was cancelled; the scope does not panic by it then.
@@ -284,7 +282,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// });
     /// ```
     pub fn join(self) -> thread::Result<T> {
-        self.packet.join_or(|| {
+        self.owner.join_or(|| {
             let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
             let at = panics
                 .iter()
@@ -305,7 +303,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// });
     /// ```
     pub fn is_finished(&self) -> bool {
-        self.packet.is_finished()
+        self.owner.is_finished()
     }
 }
 
@@ -398,7 +396,7 @@ pub struct CancelHandle(Arc<Cancellable>);
 
 #[derive(Debug)]
 struct Cancellable {
-    run: usize,
+    run: u64,
     /// Null once it has been cancelled, or has ended. Whoever uses it holds the lock meanwhile.
     scope: Mutex<ScopePointer>,
 }

@@ -6,10 +6,8 @@ use crate::sync::{Event, Receiver, RecvError, SendError, Sender};
 use crate::task::JoinHandle;
 use crate::wait::{Interrupted, from_now, wait};
 use haft_sys as sys;
-use std::ffi::c_void;
-use std::marker::PhantomData;
+use std::mem::{self, MaybeUninit};
 use std::time::Duration;
-use std::{mem, ptr};
 
 /// Waits for the first of several things, and does it: at once if one can be done, and if several
 /// can, calls vary their choice.
@@ -107,26 +105,20 @@ pub trait Arm {
     fn is_chosen(&mut self, _done: bool) {}
 }
 
-/// A value that is in C's hands while it waits: boxed, since a channel carries words.
+/// The place of a value that C takes from there, or puts there, while it waits.
 struct Slot<T> {
-    /// Of a box, which this owns; null: none.
-    value: *mut c_void,
-    owns: PhantomData<T>,
+    value: MaybeUninit<T>,
+    is_full: bool,
 }
 impl<T> Slot<T> {
     fn new(value: Option<T>) -> Self {
-        let value = value.map_or(ptr::null_mut(), |value| {
-            Box::into_raw(Box::new(value)).cast()
-        });
-        Slot {
-            value,
-            owns: PhantomData,
-        }
+        let is_full = value.is_some();
+        let value = value.map_or(MaybeUninit::uninit(), MaybeUninit::new);
+        Slot { value, is_full }
     }
     fn take(&mut self) -> Option<T> {
-        let value = mem::replace(&mut self.value, ptr::null_mut());
-        // SAFETY: it is of a box, which `self` does not have any more.
-        (!value.is_null()).then(|| *unsafe { Box::from_raw(value.cast::<T>()) })
+        // SAFETY: it is there, and not any more.
+        mem::take(&mut self.is_full).then(|| unsafe { self.value.assume_init_read() })
     }
 }
 impl<T> Drop for Slot<T> {
@@ -153,9 +145,12 @@ impl<T> Arm for Receives<'_, T> {
     fn case(&mut self) -> sys::haft_io_select_case_t {
         sys::haft_io_select_case_t {
             channel: self.receiver.channel(),
-            receive: ptr::from_mut(&mut self.slot.value).cast(),
+            receive: self.slot.value.as_mut_ptr().cast(),
             ..sys::haft_io_select_case_t::ZERO
         }
+    }
+    fn is_chosen(&mut self, done: bool) {
+        self.slot.is_full = done;
     }
 }
 
@@ -179,14 +174,12 @@ impl<T> Arm for Sends<'_, T> {
     fn case(&mut self) -> sys::haft_io_select_case_t {
         sys::haft_io_select_case_t {
             channel: self.sender.channel(),
-            send: ptr::from_ref(&self.slot.value).cast(),
+            send: self.slot.value.as_ptr().cast(),
             ..sys::haft_io_select_case_t::ZERO
         }
     }
     fn is_chosen(&mut self, done: bool) {
-        if done {
-            self.slot.value = ptr::null_mut(); // the channel's now
-        }
+        self.slot.is_full = !done; // else the value is the channel's now
     }
 }
 
@@ -211,12 +204,12 @@ pub trait Ends {
 }
 impl<T> Ends for JoinHandle<T> {
     fn end(&self) -> &Event {
-        self.packet().end()
+        self.end()
     }
 }
 impl<T> Ends for ScopedJoinHandle<'_, T> {
     fn end(&self) -> &Event {
-        self.packet().end()
+        self.end()
     }
 }
 

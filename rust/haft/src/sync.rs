@@ -8,13 +8,13 @@ use crate::scope::shield;
 use crate::wait::{Interrupted, wait};
 use haft_sys as sys;
 use std::cell::UnsafeCell;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
+use std::fmt;
 use std::marker::PhantomData;
-use std::mem::size_of;
+use std::mem::{ManuallyDrop, MaybeUninit, size_of};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::{fmt, ptr};
 
 /// Something that has happened, or not yet.
 ///
@@ -104,6 +104,18 @@ impl Event {
     pub(crate) fn try_wait(&self) -> Result<(), Interrupted> {
         // SAFETY: as in `set`; the wait has left the event when it returns.
         wait(|| unsafe { sys::haft_io_event_wait(self.inner.get()) } as isize).map(drop)
+    }
+    /// The same, for an event that the task sets before it ends; null: no task. One that has not
+    /// started goes first.
+    ///
+    /// # Safety
+    /// It is such a task.
+    pub(crate) unsafe fn try_wait_for(
+        &self,
+        task: *mut sys::haft_io_task_t,
+    ) -> Result<(), Interrupted> {
+        // SAFETY: as in `try_wait`; and the caller says so.
+        wait(|| unsafe { sys::haft_io_event_wait_for(self.inner.get(), task) } as isize).map(drop)
     }
     pub(crate) fn for_c(&self) -> *mut sys::haft_io_event_t {
         self.inner.get()
@@ -380,7 +392,7 @@ impl Drop for Permit<'_> {
 
 // ---- Channels ----
 
-/// The C library's channel, of pointers to boxed values.
+/// The C library's channel: values are moved into it and out of it as bytes.
 struct Shared<T> {
     channel: *mut sys::haft_io_channel_t,
     senders: AtomicUsize,
@@ -393,48 +405,45 @@ unsafe impl<T: Send> Send for Shared<T> {}
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// # Safety
-    /// `pointer` has come out of the channel, or has not gone in.
-    unsafe fn value(pointer: *mut c_void) -> T {
-        // SAFETY: the caller says that the box is nobody else's.
-        *unsafe { Box::from_raw(pointer.cast::<T>()) }
-    }
     fn try_receive(&self) -> Option<T> {
-        let mut pointer: *mut c_void = ptr::null_mut();
-        // SAFETY: the channel lives as long as `self`, and carries values of a pointer's size.
-        let code = unsafe {
-            sys::haft_io_channel_try_receive(self.channel, ptr::from_mut(&mut pointer).cast())
-        };
-        // SAFETY: it has come out.
-        (code == 0).then(|| unsafe { Self::value(pointer) })
+        let mut place = MaybeUninit::<T>::uninit();
+        // SAFETY: the channel lives as long as `self`, and carries values of this size.
+        let code =
+            unsafe { sys::haft_io_channel_try_receive(self.channel, place.as_mut_ptr().cast()) };
+        // SAFETY: a value has come out.
+        (code == 0).then(|| unsafe { place.assume_init() })
     }
     fn receive(&self) -> Option<T> {
-        let mut pointer: *mut c_void = ptr::null_mut();
-        // SAFETY: as above; `pointer` lives until the wait has ended.
-        let done = wait(|| unsafe {
-            sys::haft_io_channel_receive(self.channel, ptr::from_mut(&mut pointer).cast())
-        } as isize);
-        // SAFETY: it has come out.
-        done.is_ok().then(|| unsafe { Self::value(pointer) })
+        let mut place = MaybeUninit::<T>::uninit();
+        // SAFETY: as above; `place` lives until the wait has ended.
+        let done =
+            wait(
+                || unsafe { sys::haft_io_channel_receive(self.channel, place.as_mut_ptr().cast()) }
+                    as isize,
+            );
+        // SAFETY: a value has come out.
+        done.is_ok().then(|| unsafe { place.assume_init() })
     }
     fn send(&self, value: T) -> Result<(), T> {
-        /// Frees the value if a cancel unwinds the wait: nothing has been sent then.
-        struct Unsent<T>(*mut T);
+        /// Drops the value if a cancel unwinds the wait: nothing has been sent then.
+        struct Unsent<T>(MaybeUninit<T>);
         impl<T> Drop for Unsent<T> {
             fn drop(&mut self) {
                 // SAFETY: it has not gone in.
-                drop(unsafe { Box::from_raw(self.0) });
+                unsafe { self.0.assume_init_drop() };
             }
         }
-        let unsent = Unsent(Box::into_raw(Box::new(value)));
-        let pointer: *mut c_void = unsent.0.cast();
-        // SAFETY: the channel lives as long as `self`, and carries values of a pointer's size.
-        let done = wait(|| unsafe {
-            sys::haft_io_channel_send(self.channel, ptr::from_ref(&pointer).cast())
-        } as isize);
-        std::mem::forget(unsent);
+        let unsent = Unsent(MaybeUninit::new(value));
+        // SAFETY: the channel lives as long as `self`, and carries values of this size.
+        let done =
+            wait(
+                || unsafe { sys::haft_io_channel_send(self.channel, unsent.0.as_ptr().cast()) }
+                    as isize,
+            );
+        let unsent = ManuallyDrop::new(unsent);
         // SAFETY: after an error it has not gone in.
-        done.map(drop).map_err(|_| unsafe { Self::value(pointer) })
+        done.map(drop)
+            .map_err(|_| unsafe { unsent.0.assume_init_read() })
     }
     fn close(&self) {
         // SAFETY: the channel lives as long as `self`.
@@ -467,7 +476,7 @@ impl<T> Drop for Shared<T> {
 /// If there is no memory.
 pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     // SAFETY: an ordinary call.
-    let channel = unsafe { sys::haft_io_channel_new(size_of::<*mut c_void>(), capacity) };
+    let channel = unsafe { sys::haft_io_channel_new(size_of::<T>(), capacity) };
     assert!(!channel.is_null(), "no memory for a channel");
     let shared = Arc::new(Shared {
         channel,

@@ -2,17 +2,21 @@
 //! Runs and their tasks.
 
 use crate::blocking::{guard_panic_hook, this_task};
+use crate::kept;
 use crate::local;
 use crate::sync::Event;
 use crate::wait::{Call, nanoseconds};
 use haft_sys as sys;
 use std::any::Any;
+use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int, c_void};
+use std::mem::{self, ManuallyDrop};
 use std::os::fd::{AsFd, AsRawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use std::{fmt, io, ptr, thread};
@@ -132,33 +136,20 @@ impl Options {
     }
 }
 
-/// Its address is the key of a task-local value: the number of the run, which every task inherits.
-static RUN: u8 = 0;
-
-/// The number of the run whose task calls this; 0: none of Rust's.
-pub(crate) fn this_run() -> usize {
-    // SAFETY: any thread may call it, and a key is any address.
-    unsafe { sys::haft_io_local_get(ptr::from_ref(&RUN).cast()) as usize }
-}
-
-/// The current task and those that it spawns belong to a new run of Rust.
-pub(crate) fn begin_run() {
-    static LAST: AtomicUsize = AtomicUsize::new(0);
-    guard_panic_hook();
-    let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-    // SAFETY: as above.
-    unsafe { sys::haft_io_return_cancels(true) };
-    // SAFETY: as above; the value is a number, which nobody reads through.
-    let code = unsafe { sys::haft_io_local_set(ptr::from_ref(&RUN).cast(), number as *mut c_void) };
-    assert!(code == 0, "no memory for a task-local value");
+/// The number of the run whose task calls this; 0: the caller is no task.
+pub(crate) fn this_run() -> u64 {
+    // SAFETY: any thread may call it.
+    unsafe { sys::haft_io_run_number() }
 }
 
 pub(crate) fn run_by<T>(
     main: impl FnOnce() -> T,
     call: impl FnOnce(sys::haft_body_t, *mut c_void) -> c_int,
 ) -> io::Result<T> {
+    guard_panic_hook();
     let mut main = Call::new(|| {
-        begin_run();
+        // SAFETY: any thread may call it.
+        unsafe { sys::haft_io_return_cancels(true) };
         main()
     });
     let code = call(main.body(), main.argument());
@@ -216,67 +207,146 @@ pub fn run_with<T: Send>(options: Options, main: impl FnOnce() -> T + Send) -> i
 
 // ---- Tasks ----
 
-/// What a task leaves to those who join it.
+/// What a task and its handle share: the outcome, and which of them is to free the job, which the
+/// packet begins.
 pub(crate) struct Packet<T> {
-    left: Mutex<Left<T>>,
-    done: Event,
+    /// What the two have said last, each by a swap: the second to leave frees the job.
+    ///
+    /// - null: nothing yet.
+    /// - A waker, in a box: the handle was polled as a future. Whoever takes it from here has it.
+    /// - `TASK_LEFT`: the task has told its end, and uses the packet no more.
+    /// - `OWNER_LEFT`: the handle was dropped.
+    said: AtomicPtr<Waker>,
+    free: unsafe fn(NonNull<Packet<T>>),
+    /// Valid until the end is told.
+    task: AtomicPtr<sys::haft_io_task_t>,
+    end: Event,
+    /// The task's until the end is told; then the handle's.
+    outcome: UnsafeCell<Option<thread::Result<T>>>,
     has_joiner: AtomicBool,
 }
 
-struct Left<T> {
-    outcome: Option<thread::Result<T>>,
-    waker: Option<Waker>,
-}
+const TASK_LEFT: *mut Waker = ptr::without_provenance_mut(1);
+const OWNER_LEFT: *mut Waker = ptr::without_provenance_mut(2);
 
 impl<T> Packet<T> {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Packet {
-            left: Mutex::new(Left {
-                outcome: None,
-                waker: None,
-            }),
-            done: Event::new(),
-            has_joiner: AtomicBool::new(false),
-        })
+    /// Tells the end of the task.
+    ///
+    /// # Safety
+    /// The task calls it, once, and does not call `end_elsewhere`.
+    pub(crate) unsafe fn finish(&self, outcome: thread::Result<T>) {
+        // SAFETY: the end is not told yet, so nobody else looks at it.
+        unsafe { *self.outcome.get() = Some(outcome) };
+        self.end.set();
     }
-    fn lock(&self) -> std::sync::MutexGuard<'_, Left<T>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-    pub(crate) fn finish(&self, outcome: thread::Result<T>) {
-        let mut left = self.lock();
-        left.outcome = Some(outcome);
-        let waker = left.waker.take();
-        drop(left);
-        self.done.set();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+    /// The same for a task whose outcome is elsewhere.
+    pub(crate) fn end_elsewhere(&self) {
+        self.end.set();
     }
     /// Whether somebody has begun to join the task.
     pub(crate) fn has_joiner(&self) -> bool {
         self.has_joiner.load(Ordering::Relaxed)
     }
-    /// For a task whose outcome is elsewhere.
-    pub(crate) fn set_done(&self) {
-        self.done.set();
+
+    /// Says something; what the other one has said last, or the caller itself.
+    fn say(&self, word: *mut Waker) -> Said {
+        match self.said.swap(word, Ordering::AcqRel) {
+            TASK_LEFT | OWNER_LEFT => Said::HasLeft,
+            waker if waker.is_null() => Said::Nothing,
+            // SAFETY: it is of a box, and nobody else finds it here any more.
+            waker => Said::Waker(unsafe { Box::from_raw(waker) }),
+        }
+    }
+    /// For the task, when it has told its end.
+    ///
+    /// # Safety
+    /// The packet begins a job, and the task does not use it any more.
+    unsafe fn leave(packet: NonNull<Self>) {
+        // SAFETY: it is not freed before both have left.
+        match unsafe { packet.as_ref() }.say(TASK_LEFT) {
+            // SAFETY: the handle has left.
+            Said::HasLeft => unsafe { Packet::free(packet) },
+            Said::Waker(waker) => waker.wake(),
+            Said::Nothing => {}
+        }
+    }
+    /// # Safety
+    /// Nobody uses it any more.
+    unsafe fn free(packet: NonNull<Self>) {
+        // SAFETY: it is what frees this one.
+        unsafe { (packet.as_ref().free)(packet) };
+    }
+}
+
+enum Said {
+    Nothing,
+    Waker(Box<Waker>),
+    HasLeft,
+}
+
+/// The handle's part of a packet.
+pub(crate) struct Owner<T>(NonNull<Packet<T>>);
+// SAFETY: the outcome goes from the task's thread to the handle's, by way of the event; the rest is
+// any thread's.
+unsafe impl<T: Send> Send for Owner<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Owner<T> {}
+
+impl<T> Owner<T> {
+    fn packet(&self) -> &Packet<T> {
+        // SAFETY: it is not freed before this is dropped.
+        unsafe { self.0.as_ref() }
     }
     pub(crate) fn is_finished(&self) -> bool {
-        self.done.is_set()
+        self.end().is_set()
     }
     pub(crate) fn end(&self) -> &Event {
-        &self.done
+        &self.packet().end
+    }
+    /// Once the end is told.
+    fn take_outcome(&mut self) -> Option<thread::Result<T>> {
+        debug_assert!(self.is_finished());
+        // SAFETY: then it is the handle's, of which there is one.
+        unsafe { (*self.packet().outcome.get()).take() }
     }
     /// `elsewhere` returns the payload of a task that left none here.
     pub(crate) fn join_or(
-        &self,
+        mut self,
         elsewhere: impl FnOnce() -> Option<Box<dyn Any + Send>>,
     ) -> thread::Result<T> {
-        let _joining = Joining::begin(&self.has_joiner);
-        if self.done.try_wait().is_err() {
-            return Err(Box::new(Cancelled(())));
+        if !self.is_finished() {
+            let packet = self.packet();
+            let _joining = Joining::begin(&packet.has_joiner);
+            let task = packet.task.load(Ordering::Acquire);
+            // SAFETY: the task sets the event before it ends.
+            if unsafe { packet.end.try_wait_for(task) }.is_err() {
+                return Err(Box::new(Cancelled(())));
+            }
         }
-        let outcome = self.lock().outcome.take();
-        outcome.unwrap_or_else(|| Err(elsewhere().unwrap_or_else(|| Box::new(Cancelled(())))))
+        self.take_outcome()
+            .unwrap_or_else(|| Err(elsewhere().unwrap_or_else(|| Box::new(Cancelled(())))))
+    }
+    fn poll(&mut self, context: &Context<'_>) -> Poll<thread::Result<T>> {
+        if !self.is_finished() {
+            let waker = Box::into_raw(Box::new(context.waker().clone()));
+            match self.packet().say(waker) {
+                Said::HasLeft => drop(self.packet().say(TASK_LEFT)), // and nobody is to be woken
+                Said::Nothing | Said::Waker(_) => return Poll::Pending,
+            }
+        }
+        self.take_outcome().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<T> Drop for Owner<T> {
+    fn drop(&mut self) {
+        // (The load saves a swap: most often the task has left.)
+        if self.packet().said.load(Ordering::Acquire) == TASK_LEFT
+            || matches!(self.packet().say(OWNER_LEFT), Said::HasLeft)
+        {
+            // SAFETY: the task has left.
+            unsafe { Packet::free(self.0) };
+        }
     }
 }
 
@@ -294,54 +364,136 @@ impl Drop for Joining<'_> {
     }
 }
 
-/// What a task begins with: its function, and its spawner's local values.
-struct Start<F>(F, Option<Arc<local::List>>);
-
-extern "C" fn enter<F: FnOnce()>(argument: *mut c_void) -> *mut c_void {
-    // SAFETY: it comes from `start`, which made it of a box; a task's function is called once.
-    let start = unsafe { Box::from_raw(argument.cast::<Start<F>>()) };
-    let Start(function, locals) = *start;
-    // SAFETY: any thread may call it. Waits set it, too, but have less to do where it is set.
-    unsafe { sys::haft_io_return_cancels(true) };
-    let body = || {
-        let _entered = locals.map(local::Entered::new);
-        function();
-    };
-    if catch_unwind(AssertUnwindSafe(body)).is_err() {
-        // What a task returned has panicked when it was dropped, and nobody is there to be told.
-        std::process::abort();
-    }
-    #[cfg(feature = "tracing")]
-    crate::tracing::forget_task();
-    ptr::null_mut()
+/// A packet, and what the task takes when it begins: all that a spawn allocates.
+#[repr(C)]
+struct Job<F, T> {
+    packet: Packet<T>,
+    begin: ManuallyDrop<Begin<F>>,
+}
+struct Begin<F> {
+    function: F,
+    /// The spawner's.
+    locals: Option<Arc<local::List>>,
 }
 
-/// Starts a task of the scope; null: the current one.
+unsafe fn free<F, T>(packet: NonNull<Packet<T>>) {
+    /// Also if what the task has returned panics when it is dropped.
+    struct Memory<J>(NonNull<J>);
+    impl<J> Drop for Memory<J> {
+        fn drop(&mut self) {
+            // SAFETY: it is of `Unstarted::new`, and nobody uses it any more.
+            unsafe { kept::give_back(self.0) };
+        }
+    }
+    let _memory = Memory(packet.cast::<Job<F, T>>());
+    // SAFETY: the packet begins such a job, and nobody uses it any more.
+    unsafe { packet.drop_in_place() };
+}
+
+/// The task's part of a job, before there is a task.
+pub(crate) struct Unstarted<F, T>(NonNull<Job<F, T>>);
+// SAFETY: as of a function, and of a place for what it returns.
+unsafe impl<F: Send, T: Send> Send for Unstarted<F, T> {}
+
+impl<F, T> Drop for Unstarted<F, T> {
+    fn drop(&mut self) {
+        // SAFETY: no task has taken it.
+        unsafe { ManuallyDrop::drop(&mut (*self.0.as_ptr()).begin) };
+        let packet = self.0.cast::<Packet<T>>();
+        // SAFETY: this is its task, which leaves.
+        unsafe { packet.as_ref() }.end_elsewhere();
+        // SAFETY: as above.
+        unsafe { Packet::leave(packet) };
+    }
+}
+
+impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
+    /// For a function that tells the end of the task.
+    pub(crate) fn new(function: F) -> (Self, Owner<T>) {
+        let job = kept::place(Job {
+            packet: Packet {
+                said: AtomicPtr::new(ptr::null_mut()),
+                free: free::<F, T>,
+                task: AtomicPtr::new(ptr::null_mut()),
+                end: Event::new(),
+                outcome: UnsafeCell::new(None),
+                has_joiner: AtomicBool::new(false),
+            },
+            begin: ManuallyDrop::new(Begin {
+                function,
+                locals: None,
+            }),
+        });
+        (Unstarted(job), Owner(job.cast()))
+    }
+
+    /// Starts a task of the scope; null: the current one. The task is valid until it ends.
+    ///
+    /// # Safety
+    /// The function, and what it borrows, is valid until the scope has ended; and if the run has
+    /// several threads, it may be sent to another one.
+    unsafe fn start(
+        self,
+        scope: *mut sys::haft_io_scope_t,
+        name: Option<&'static CStr>,
+    ) -> *mut sys::haft_io_task_t {
+        assert!(this_run() != 0, "a task is spawned outside of haft::run");
+        let options = sys::haft_io_task_options_t {
+            scope,
+            name: name.map_or(ptr::null(), CStr::as_ptr),
+            ..sys::haft_io_task_options_t::ZERO
+        };
+        let job = self.0.as_ptr();
+        // SAFETY: there is no task yet, and the handle does not look at this.
+        let begin = unsafe { &mut (*job).begin };
+        begin.locals = local::current();
+        // SAFETY: `enter` takes the job, and lets no panic out; the name is static.
+        let task = unsafe { sys::haft_io_spawn_known(&options, Self::enter, job.cast()) };
+        assert!(!task.is_null(), "no memory for a task");
+        mem::forget(self);
+        task
+    }
+
+    unsafe extern "C" fn enter(argument: *mut c_void) -> *mut c_void {
+        let job = argument.cast::<Job<F, T>>();
+        // SAFETY: it comes from `start`; a task's function is called once.
+        let Begin { function, locals } =
+            ManuallyDrop::into_inner(unsafe { (&raw const (*job).begin).read() });
+        // SAFETY: any thread may call it. Waits set it, too, but have less to do where it is set.
+        unsafe { sys::haft_io_return_cancels(true) };
+        let body = move || {
+            let _entered = locals.map(local::Entered::new);
+            // SAFETY: it is not freed before this leaves.
+            let packet = unsafe { NonNull::new_unchecked(job.cast::<Packet<T>>()) };
+            // SAFETY: as above.
+            function(unsafe { packet.as_ref() });
+            // SAFETY: it is the task that leaves.
+            unsafe { Packet::leave(packet) };
+        };
+        if catch_unwind(AssertUnwindSafe(body)).is_err() {
+            // What a task returned has panicked when it was dropped, and nobody is there to be told.
+            std::process::abort();
+        }
+        #[cfg(feature = "tracing")]
+        crate::tracing::forget_task();
+        ptr::null_mut()
+    }
+}
+
+/// Starts a task of the scope, null: the current one, by a function that tells its end.
 ///
 /// # Safety
-/// The function, and what it borrows, is valid until the scope has ended; and if the run has
-/// several threads, it may be sent to another one.
-pub(crate) unsafe fn start<F: FnOnce()>(
+/// As of `Unstarted::start`.
+pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
     scope: *mut sys::haft_io_scope_t,
     name: Option<&'static CStr>,
     function: F,
-) {
-    // SAFETY: any thread may call it.
-    let outside = unsafe { sys::haft_io_this_scope() }.is_null();
-    assert!(!outside, "a task is spawned outside of haft::run");
-    let options = sys::haft_io_task_options_t {
-        scope,
-        name: name.map_or(ptr::null(), CStr::as_ptr),
-        ..sys::haft_io_task_options_t::ZERO
-    };
-    let start = Box::into_raw(Box::new(Start(function, local::current())));
-    // SAFETY: `enter` takes the box back, and lets no panic out; the name is static.
-    let code = unsafe { sys::haft_io_spawn_with(&options, enter::<F>, start.cast()) };
-    if code != 0 {
-        // SAFETY: no task has got it.
-        drop(unsafe { Box::from_raw(start) });
-        panic!("no memory for a task");
-    }
+) -> Owner<T> {
+    let (unstarted, owner) = Unstarted::new(function);
+    // SAFETY: the caller says so.
+    let task = unsafe { unstarted.start(scope, name) };
+    owner.packet().task.store(task, Ordering::Release);
+    owner
 }
 
 /// A task whose end can be waited for, as [`std::thread::JoinHandle`] of a thread.
@@ -356,14 +508,11 @@ pub(crate) unsafe fn start<F: FnOnce()>(
 /// });
 /// ```
 #[must_use = "a task whose handle is dropped goes on, and its panic is seen by nobody"]
-pub struct JoinHandle<T>(Arc<Packet<T>>);
+pub struct JoinHandle<T>(Owner<T>);
 
 impl<T> JoinHandle<T> {
-    pub(crate) fn of(packet: Arc<Packet<T>>) -> Self {
-        JoinHandle(packet)
-    }
-    pub(crate) fn packet(&self) -> &Packet<T> {
-        &self.0
+    pub(crate) fn end(&self) -> &Event {
+        self.0.end()
     }
     /// Waits for the end of the task and returns what it returned. The error is the payload of its
     /// panic, which is [`Cancelled`] if it was cancelled. On a thread without tasks, blocks the
@@ -401,12 +550,7 @@ impl<T> Future for JoinHandle<T> {
     type Output = thread::Result<T>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut left = self.0.lock();
-        if let Some(outcome) = left.outcome.take() {
-            return Poll::Ready(outcome);
-        }
-        left.waker = Some(context.waker().clone());
-        Poll::Pending
+        self.get_mut().0.poll(context)
     }
 }
 
@@ -462,19 +606,28 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let packet = Packet::new();
-    spawn_for(Arc::clone(&packet), name, function);
-    JoinHandle(packet)
+    // SAFETY: the function borrows nothing, and is `Send`.
+    JoinHandle(unsafe { start(ptr::null_mut(), name, finishing(function)) })
 }
 
-pub(crate) fn spawn_for<F, T>(packet: Arc<Packet<T>>, name: Option<&'static CStr>, function: F)
+/// The outcome of the task is that of the function.
+fn finishing<T>(function: impl FnOnce() -> T + Send) -> impl FnOnce(&Packet<T>) + Send {
+    // SAFETY: it is called once.
+    move |packet| unsafe { packet.finish(catch_unwind(AssertUnwindSafe(function))) }
+}
+
+/// As [`spawn`], by the task that calls the second part.
+pub(crate) fn prepared<F, T>(function: F) -> (JoinHandle<T>, impl FnOnce() + Send + 'static)
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let function = move || packet.finish(catch_unwind(AssertUnwindSafe(function)));
-    // SAFETY: the function borrows nothing, and is `Send`.
-    unsafe { start(ptr::null_mut(), name, function) };
+    let (unstarted, owner) = Unstarted::new(finishing(function));
+    let start = move || {
+        // SAFETY: as above.
+        unsafe { unstarted.start(ptr::null_mut(), None) };
+    };
+    (JoinHandle(owner), start)
 }
 
 /// Names the current task, for dumps and messages. Tasks that it spawns inherit the name. Outside

@@ -112,6 +112,33 @@ fn scopes_are_refused_where_there_is_no_task() {
 }
 
 #[test]
+fn a_tree_of_tasks_that_join_theirs_begins_a_branch_at_a_time() {
+    static BEGUN: AtomicUsize = AtomicUsize::new(0); // tasks that have not ended
+    static MOST: AtomicUsize = AtomicUsize::new(0);
+    fn leaves(depth: usize) -> usize {
+        MOST.fetch_max(BEGUN.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let children = if depth == 0 { 0 } else { 10 };
+        let tasks: Vec<_> = (0..children)
+            .map(|_| haft::spawn(move || leaves(depth - 1)))
+            .collect();
+        let sum: usize = tasks.into_iter().map(|task| task.join().unwrap()).sum();
+        BEGUN.fetch_sub(1, Ordering::Relaxed);
+        sum.max(1)
+    }
+    // Level by level, some 10,000 have begun before the first ends.
+    for (threads, most) in [(1, 40), (2, 400)] {
+        MOST.store(0, Ordering::Relaxed);
+        let options = haft::Options::new().threads(threads).stack_size(64 * 1024);
+        assert_eq!(haft::run_with(options, || leaves(4)).unwrap(), 10_000);
+        let begun = MOST.load(Ordering::Relaxed);
+        assert!(
+            begun <= most,
+            "{begun} tasks had begun on {threads} threads"
+        );
+    }
+}
+
+#[test]
 fn a_scope_waits_for_tasks_that_borrow() {
     for threads in [1, 3] {
         let options = haft::Options::new().threads(threads);

@@ -122,7 +122,10 @@
  * - Libraries need more stack than small tasks. The default, 1 MiB of addresses of which only the
  *   used part takes memory, is enough for libcurl, libpq and hiredis.
  * - What may not be interrupted by other tasks of the thread is called by haft_io_block_thread: the
- *   calls in it are the system's own.
+ *   calls in it are the system's own. Do not close a number in it that tasks have waited on.
+ * - A read that has waited on a socket looks at the socket's mode (O_NONBLOCK, SO_RCVTIMEO) again
+ *   after calls of this process that change modes: not after those of another process that shares
+ *   the socket.
  */
 #ifndef HAFT_POSIX_H
 #define HAFT_POSIX_H
