@@ -36,7 +36,7 @@ WORKS = ["load", "latency", "rising", "idle", "middleware", "http2", "tls", "tls
 LOOP = "epoll loop"
 CONNECTIONS = [64, 1000]
 IDLE = [1000, 10000, 19000]
-TLS_IDLE = [1000, 5000]
+TLS_IDLE = [300]
 # Of what a server answers at most: what it is offered. How often at most, since there are so many.
 SHARES = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0]
 MOST_RISING_REPEATS = 3
