@@ -71,7 +71,7 @@ PROGRAMS = [
     program("parsing_dollars", (10, 55), (6000, 18003000), (20_000, 200010000), ("tail",)),
     program("resume_nontail", (5, 37), (5000, None), (10_000, 860)),
     program("handler_sieve", (10, 17), (15_000, None), (60_000, 171848738), ("tail", "seff")),
-    program("skynet", (100, 4950), (100_000, 4999950000), (1_000_000, 499999500000), ("seff",)),
+    program("skynet", (100, 4950), (100_000, 4999950000), (1_000_000, 499999500000), ("seff", "seff_dense")),
     program("threads", (5, 10), (5000, 12497500), (20_000, 199990000), ("seff",)),
 ]
 MULTI_SHOT = ["nqueens", "tree_explore", "triples"]
@@ -88,6 +88,7 @@ PROGRAM_TARGETS = [
         ("the same through seff.h", "handler_sieve", "Haft, seff", 1.2),
         ("skynet, 100,000 that sleep at once", "skynet", "Haft", None),
         ("the same through seff.h", "skynet", "Haft, seff", 1.2),
+        ("the same through seff.h, on dense stacks of 8 KiB", "skynet", "Haft, seff_dense", 1.2),
         ("a thread with one fiber", "threads", "Haft", 1.2),
         ("the same through seff.h", "threads", "Haft, seff", 1.2),
     )
@@ -198,11 +199,12 @@ TARGETS = {
         ],
         *[
             Target(
-                f"round robin of {count:,} coroutines, seff.h / Boost.Context on 8 KiB stacks from malloc",
-                f"seff/round-robin/{count:03}",
+                f"round robin of {count:,} coroutines, seff.h, {kind} / Boost.Context on 8 KiB stacks from malloc",
+                f"seff/round-robin{suffix}/{count:03}",
                 f"boost/round-robin/{count:03}",
                 1.2,
             )
+            for kind, suffix in (("pooled", ""), ("dense", "-dense"))
             for count in (10, 100, 1_000, 10_000, 100_000)
         ],
     ],

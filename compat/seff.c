@@ -309,12 +309,12 @@ static __attribute__((constructor)) void start(void) {
         least_stack_size = strtoull(size, NULL, 0);
 }
 
-static haft_fiber_t *make_fiber(size_t stack_size, void *argument) {
+static haft_fiber_t *make_fiber(size_t stack_size, bool dense, void *argument) {
     if (stack_size < least_stack_size)
         stack_size = least_stack_size;
-    if (SEGMENTED || stack_size > haft_stack_size()) {
+    if (SEGMENTED || dense || stack_size > haft_stack_size()) {
         haft_fiber_options_t options = {
-            .stack_size = stack_size, .segmented = SEGMENTED, .no_cleanups = true};
+            .stack_size = stack_size, .segmented = SEGMENTED, .dense = dense, .no_cleanups = true};
         return haft_fiber_new_with(&options, run, argument);
     }
     haft_fiber_t *fiber = haft_fiber_new(run, argument);
@@ -331,14 +331,14 @@ static void begin(seff_coroutine_t *k, haft_fiber_t *fiber) {
     k->state = PAUSED;
 }
 
-static bool init(seff_coroutine_t *k, haft_fiber_t *fiber, seff_start_fun_t *function,
-                 void *argument, size_t stack_size) {
+static void init(seff_coroutine_t *k, haft_fiber_t *fiber, seff_start_fun_t *function,
+                 void *argument, size_t stack_size, bool dense) {
     k->function = function;
     k->argument = argument;
     k->stack_size = stack_size;
+    k->dense = dense;
     k->left_large = NULL;
     begin(k, fiber);
-    return true;
 }
 
 static void check_function(seff_start_fun_t *function) {
@@ -346,17 +346,27 @@ static void check_function(seff_start_fun_t *function) {
         fail(HAFT_ERROR_BAD_ARGUMENT, NULL, "A coroutine needs a function to run (NULL).");
 }
 
+static bool init_on(seff_coroutine_t *k, seff_start_fun_t *function, void *argument,
+                    size_t stack_size, bool dense) {
+    check_function(function);
+    haft_fiber_t *fiber = make_fiber(stack_size, dense, k);
+    if (fiber != NULL)
+        init(k, fiber, function, argument, stack_size, dense);
+    return fiber != NULL;
+}
+
 bool seff_coroutine_init_sized(seff_coroutine_t *k, seff_start_fun_t *function, void *argument,
                                size_t stack_size) {
-    check_function(function);
-    haft_fiber_t *fiber = make_fiber(stack_size, k);
-    if (fiber == NULL)
-        return false;
-    return init(k, fiber, function, argument, stack_size);
+    return init_on(k, function, argument, stack_size, false);
 }
 
 bool seff_coroutine_init(seff_coroutine_t *k, seff_start_fun_t *function, void *argument) {
-    return seff_coroutine_init_sized(k, function, argument, 0);
+    return init_on(k, function, argument, 0, false);
+}
+
+bool seff_coroutine_init_dense(seff_coroutine_t *k, seff_start_fun_t *function, void *argument,
+                               size_t stack_size) {
+    return init_on(k, function, argument, stack_size, true);
 }
 
 /* The fiber's memory has room for the coroutine, except on segments. That memory stays readable
@@ -367,30 +377,40 @@ static seff_coroutine_t *place_in(haft_fiber_t *fiber) {
     return k;
 }
 
-seff_coroutine_t *seff_coroutine_new_sized(seff_start_fun_t *function, void *argument,
-                                           size_t stack_size) {
+static seff_coroutine_t *new_on(seff_start_fun_t *function, void *argument, size_t stack_size,
+                                bool dense) {
     check_function(function);
     seff_coroutine_t *k = SEGMENTED ? allocate(sizeof *k) : NULL;
     if (SEGMENTED && k == NULL)
         return NULL;
-    haft_fiber_t *fiber = make_fiber(stack_size, k);
+    haft_fiber_t *fiber = make_fiber(stack_size, dense, k);
     if (fiber == NULL) {
         give_back(k);
         return NULL;
     }
     if (!SEGMENTED)
         k = place_in(fiber);
-    init(k, fiber, function, argument, stack_size);
+    init(k, fiber, function, argument, stack_size, dense);
     return k;
 }
 
+seff_coroutine_t *seff_coroutine_new_sized(seff_start_fun_t *function, void *argument,
+                                           size_t stack_size) {
+    return new_on(function, argument, stack_size, false);
+}
+
 seff_coroutine_t *seff_coroutine_new(seff_start_fun_t *function, void *argument) {
-    return seff_coroutine_new_sized(function, argument, 0);
+    return new_on(function, argument, 0, false);
+}
+
+seff_coroutine_t *seff_coroutine_new_dense(seff_start_fun_t *function, void *argument,
+                                           size_t stack_size) {
+    return new_on(function, argument, stack_size, true);
 }
 
 void seff_coroutine_reset(seff_coroutine_t *k) {
     if (k != NULL && has_no_stack(k)) {
-        haft_fiber_t *made = make_fiber(k->stack_size, k);
+        haft_fiber_t *made = make_fiber(k->stack_size, k->dense, k);
         if (made != NULL)
             begin(k, made);
         return;

@@ -30,6 +30,7 @@ typedef struct seff_coroutine {
     effect_set handled;       /* the set that the fiber handles, while the coroutine can be resumed;
                                  afterwards one that a program does not pass */
     seff_coroutine_state_t state;
+    bool dense;                 /* made by a function that asks for a dense stack */
     seff_start_fun_t *function; /* NULL: released */
     void *argument;
     size_t stack_size; /* as it was asked for */

@@ -46,6 +46,54 @@ static void a_large_size_is_had(void) {
     seff_coroutine_release(&k);
 }
 
+static void *waits(void *argument) {
+    PERFORM(wait_here);
+    return argument;
+}
+
+/* Also one that lies elsewhere, whose stack is another after a reset. */
+static void dense_stacks_lie_side_by_side(void) {
+    enum { DENSE = 8 * 1024, SIDE_BY_SIDE = 16 * 1024 };
+    seff_coroutine_t *coroutines[COROUTINES], k;
+    size_t unguarded = haft_pool_report().unguarded;
+    for (int i = 0; i < COROUTINES; i++) {
+        coroutines[i] = seff_coroutine_new_dense(waits, &coroutines[i], DENSE);
+        seff_resume(coroutines[i], NULL, HANDLES(wait_here));
+    }
+    CHECK(seff_coroutine_init_dense(&k, waits, &k, DENSE));
+    for (int round = 0; round < 2; round++) {
+        seff_resume(&k, NULL, HANDLES(wait_here));
+        if (check_bare())
+            CHECK_EQUAL(haft_pool_report().unguarded, unguarded + COROUTINES + 1);
+        CHECK(seff_resume(&k, NULL, HANDLES(wait_here)).payload == &k);
+        seff_coroutine_reset(&k);
+    }
+    seff_coroutine_release(&k);
+    if (check_bare())
+        CHECK((char *)coroutines[COROUTINES - 1] - (char *)coroutines[0] <
+              COROUTINES * SIDE_BY_SIDE);
+    for (int i = 0; i < COROUTINES; i++) {
+        CHECK(seff_resume(coroutines[i], NULL, HANDLES(wait_here)).payload == &coroutines[i]);
+        seff_coroutine_delete(coroutines[i]);
+    }
+    CHECK_EQUAL(haft_pool_report().unguarded, unguarded);
+}
+
+static __attribute__((noinline)) void *fills_and_waits(void *argument) {
+    volatile char frame[13000];
+    for (size_t i = 0; i < sizeof frame; i++)
+        frame[i] = 1;
+    PERFORM(wait_here);
+    return argument;
+}
+static void overflows_a_dense_stack(void) {
+    seff_resume(seff_coroutine_new_dense(waits, NULL, 8192), NULL, HANDLES(wait_here));
+    seff_resume(seff_coroutine_new_dense(fills_and_waits, NULL, 8192), NULL, HANDLES(wait_here));
+}
+static void an_overflow_of_a_dense_stack_is_reported(void) {
+    CHECK_ABORTS(overflows_a_dense_stack, "which has no guard page");
+}
+
 static void *returns(void *argument) {
     return argument;
 }
@@ -124,6 +172,9 @@ static void an_effect_that_nobody_handles_is_told_in_the_words_of_libseff(void) 
 int main(void) {
     RUN(a_small_size_is_a_first_size);
     RUN(a_large_size_is_had);
+    RUN(dense_stacks_lie_side_by_side);
+    if (check_bare())
+        RUN(an_overflow_of_a_dense_stack_is_reported);
     RUN(a_coroutine_that_has_finished_keeps_no_stack);
     RUN(a_coroutine_that_has_finished_can_be_reset);
     RUN(the_use_of_one_without_a_stack_is_reported);

@@ -16,7 +16,8 @@
  * - While a program makes and frees fibers, no single stack is given back to the system. Threads
  *   that use the pool give back batches that have been idle for a period, a few at a time.
  * - When a stack is first freed, and later ever more rarely, the pool checks whether memory far
- *   down the stack can be given back. It does so rarely because the check is a system call. A
+ *   down the stack can be given back. It does so rarely because the check is a system call. While
+ *   it finds nothing, it checks only some of the stacks that are first freed (is_worth_a_look). A
  *   thread's own few stacks may keep more of that memory (KEEP_WARM).
  * - Where no guard can be had, the pool's twin takes over, whose stacks have canaries
  *   (HAFT_KIND_UNGUARDED). Threads keep none of these, nor dense ones, for themselves: every stack
@@ -64,6 +65,7 @@ struct haft_pool {
     haft_batch_t *loose; /* one that is not, or NULL */
     size_t loose_count;
     haft_batch_t *empty;
+    uint32_t shallow; /* stacks in a row that had no memory far down */
 };
 
 static struct haft_pool pools[POOLS];
@@ -76,8 +78,8 @@ static void pools_start(void) {
     for (int i = 0; i < POOLS; i++) {
         struct haft_pool *pool = &pools[i];
         int shift = i % SHIFTS;
-        size_t beside =
-            (GUARD + haft_page() - 1) / haft_page() * haft_page() + ODD_PAGES * haft_page();
+        size_t guard = (GUARD + haft_page() - 1) / haft_page() * haft_page();
+        size_t beside = guard + ODD_PAGES * haft_page();
         pool->slots = (haft_slots_t){.pool = pool,
                                      .size = (size_t)1 << shift,
                                      .stride = ((size_t)1 << shift) + beside,
@@ -89,7 +91,8 @@ static void pools_start(void) {
             size_t between = pool->slots.size < 2 * haft_page() ? DENSE_COLOUR : haft_page();
             pool->slots.stride = pool->slots.size + between;
         } else if (i < SHIFTS) {
-            pool->slots.guard = beside;
+            pool->slots.below = beside;
+            pool->slots.guard = guard;
             pool->slots.kind = HAFT_KIND_POOL;
             pool->twin = &pools[i + SHIFTS];
         }
@@ -367,6 +370,15 @@ haft_fiber_t *haft_pool_exhausted(size_t size) {
 
 /* ---- Giving ---- */
 
+/* While only shallow stacks are freed, one in 16, at distances of 8, 13 and 21, so that no program
+   frees its deep stacks between two looks, every time. What is missed is found when the stack is
+   next freed, or goes back with its batch. Large stacks could hold too much until then. */
+static bool is_worth_a_look(const struct haft_pool *pool, uint32_t shallow) {
+    enum { LARGE = 1024 * 1024, ALL_SHALLOW = 64 };
+    static const uint32_t golden_ratio = 0x9e3779b1u;
+    return pool->slots.size > LARGE || shallow < ALL_SHALLOW || shallow * golden_ratio >> 28 == 0;
+}
+
 /* `uses` counts down to the next look; its upper half holds how many uses the last count was. */
 static HAFTI_COLD void look(const hafti_thread_t *thread, haft_fiber_t *fiber) {
     uint32_t count = fiber->uses >> 16;
@@ -374,8 +386,12 @@ static HAFTI_COLD void look(const hafti_thread_t *thread, haft_fiber_t *fiber) {
     fiber->uses = count << 16 | count;
     if (fiber->kind != HAFT_KIND_POOL)
         return;
-    bool one_of_few = fiber->pool == thread->pool && !thread->other_full;
-    haft_slots_give_back_depth(fiber, one_of_few ? KEEP_WARM : KEEP_RESIDENT);
+    struct haft_pool *pool = fiber->pool;
+    uint32_t shallow = __atomic_load_n(&pool->shallow, __ATOMIC_RELAXED);
+    bool one_of_few = pool == thread->pool && !thread->other_full;
+    bool deep = (count != 1 || is_worth_a_look(pool, shallow)) &&
+                haft_slots_give_back_depth(fiber, one_of_few ? KEEP_WARM : KEEP_RESIDENT);
+    __atomic_store_n(&pool->shallow, deep ? 0 : shallow + 1, __ATOMIC_RELAXED);
     tend();
 }
 

@@ -5,7 +5,7 @@
  * Stacks of one size lie in chunks, each one mapping of many slots:
  *
  *   chunk:  | slot 0 | slot 1 | ... | slot n-1 |      slots from `used` on were never in use
- *   slot:   | guard | ...stack... | header | colour |
+ *   slot:   | not used | guard | ...stack... | header | colour |
  *
  *                 take: opened, guarded                       leave
  *   closed  ------------------------------->  HELD (OPEN)  ---------->  DIRTY (OPEN)
@@ -46,6 +46,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #ifndef MADV_DONTNEED_LOCKED
@@ -57,6 +59,9 @@
 #ifndef MLOCK_ONFAULT
 #    define MLOCK_ONFAULT 1
 #endif
+#ifndef SYS_process_madvise
+#    define SYS_process_madvise 440
+#endif
 
 enum {
     COLOURS = 5,
@@ -66,8 +71,9 @@ enum {
     CANARY_ROOM = 32,
     FEWEST_SLOTS = 16,
     MOST_SLOTS = 16384,
-    OPENED_AT_ONCE = 16 << 20, /* bytes */
+    OPENED_AT_ONCE = 16 << 20, /* bytes; more in a chunk of which more is open */
     LONG_RUN = 16 << 20,       /* bytes whose page tables are worth a change of mappings */
+    GUARDED_AT_ONCE = 16,      /* slots */
     EPOCH_SHIFT = 40
 };
 #define MOST_ADDRESSES ((size_t)1 << 40) /* of a chunk */
@@ -97,6 +103,14 @@ size_t haft_page(void) {
 
 static char *slot_at(const haft_chunk_t *chunk, size_t index) {
     return chunk->base + index * chunk->slots->stride;
+}
+
+static char *stack_in(const haft_chunk_t *chunk, size_t index) {
+    return slot_at(chunk, index) + chunk->slots->below;
+}
+
+static char *guard_in(const haft_chunk_t *chunk, size_t index) {
+    return stack_in(chunk, index) - chunk->slots->guard;
 }
 
 static bool shares_pages(const haft_slots_t *slots) {
@@ -245,8 +259,11 @@ static haft_chunk_t *grow(haft_slots_t *slots) {
 static bool open_slots(haft_chunk_t *chunk, size_t index) {
     const haft_slots_t *slots = chunk->slots;
     size_t group = group_of(slots), first = index / group * group, end = first + group;
+    size_t most = first * slots->stride / 8;
+    if (most < OPENED_AT_ONCE)
+        most = OPENED_AT_ONCE;
     while (end < chunk->count && (state_of(chunk, end) & OPEN) == 0 &&
-           (end + group - first) * slots->stride <= OPENED_AT_ONCE)
+           (end + group - first) * slots->stride <= most)
         end += group;
     char *low = slot_at(chunk, first);
     size_t size = (end - first) * slots->stride;
@@ -284,8 +301,9 @@ static bool is_guarded(const char *address) {
     return guarded;
 }
 
+static enum { UNKNOWN, HEEDED, IGNORED } advice;
+
 static bool guard_by_advice(char *low, size_t size) {
-    static enum { UNKNOWN, HEEDED, IGNORED } advice;
     int known = __atomic_load_n(&advice, __ATOMIC_RELAXED);
     if (known == IGNORED || madvise(low, size, MADV_GUARD_INSTALL) != 0)
         return false;
@@ -326,11 +344,33 @@ static bool guard_by_split(char *low, size_t size) {
     return false;
 }
 
+/* Guards the slot and some that follow, by one call. The more stacks there are already, the more
+   will be needed. False: the slot has no guard yet. */
+static bool guard_ahead(haft_chunk_t *chunk, size_t index) {
+    enum { THIS_PROCESS = -10000 }; /* PIDFD_SELF */
+    static bool refused;
+    struct iovec guards[GUARDED_AT_ONCE];
+    size_t most = index / 8 < GUARDED_AT_ONCE ? index / 8 : GUARDED_AT_ONCE;
+    size_t count = 0, size = chunk->slots->guard;
+    if (refused || most < 2 || advice != HEEDED || haft_tools_reads_all())
+        return false;
+    for (size_t i = index; count < most && i < chunk->count; i++, count++) {
+        if ((state_of(chunk, i) & (OPEN | GUARDED)) != OPEN)
+            break;
+        guards[count] = (struct iovec){guard_in(chunk, i), size};
+    }
+    long advised = syscall(SYS_process_madvise, THIS_PROCESS, guards, count, MADV_GUARD_INSTALL, 0);
+    refused = advised != (long)(count * size);
+    for (size_t i = index; !refused && i < index + count; i++)
+        set_state(chunk, i, state_of(chunk, i) | GUARDED);
+    return !refused;
+}
+
 static bool guard(haft_chunk_t *chunk, size_t index) {
-    char *low = slot_at(chunk, index);
+    char *low = guard_in(chunk, index);
     size_t size = chunk->slots->guard;
     unsigned state = state_of(chunk, index);
-    if (size == 0 || (state & GUARDED) != 0)
+    if (size == 0 || (state & GUARDED) != 0 || guard_ahead(chunk, index))
         return true;
     bool split = haft_tools_reads_all() && guard_by_split(low, size);
     if (!split && !guard_by_advice(low, size)) {
@@ -382,7 +422,7 @@ haft_fiber_t *haft_slots_take(haft_slots_t *slots) {
         fiber->scope.shot = __atomic_load_n(&epoch, __ATOMIC_RELAXED) << EPOCH_SHIFT;
     fiber->pool = slots->pool;
     fiber->kind = slots->kind;
-    fiber->low = slot_at(chunk, index) + slots->guard;
+    fiber->low = stack_in(chunk, index);
     fiber->high = (char *)fiber;
     fiber->uses = 1;
     unsigned state = state_of(chunk, index);
@@ -440,9 +480,8 @@ size_t haft_slot_resident(const haft_chunk_t *chunk, size_t index) {
     const haft_slots_t *slots = chunk->slots;
     if ((state_of(chunk, index) & (HELD | DIRTY)) == 0)
         return 0;
-    return shares_pages(slots)
-               ? slots->stride
-               : resident_in(slot_at(chunk, index) + slots->guard, slot_at(chunk, index + 1));
+    return shares_pages(slots) ? slots->stride
+                               : resident_in(stack_in(chunk, index), slot_at(chunk, index + 1));
 }
 
 size_t haft_pool_resident(const haft_fiber_t *fiber) {
@@ -457,14 +496,16 @@ static void give_back_pages(char *low, size_t size) {
 }
 
 /* One page is enough to tell: a stack that has been deeper has touched it. */
-void haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep) {
+bool haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep) {
     size_t page = haft_page();
     uintptr_t end = ((uintptr_t)fiber->high - keep) & ~(uintptr_t)(page - 1);
     if (end <= (uintptr_t)fiber->low || end > (uintptr_t)fiber->high)
-        return;
+        return false;
     unsigned char resident = 0;
-    if (mincore((void *)(end - page), page, &resident) == 0 && (resident & 1) != 0)
-        give_back_pages(fiber->low, end - (uintptr_t)fiber->low);
+    if (mincore((void *)(end - page), page, &resident) != 0 || (resident & 1) == 0)
+        return false;
+    give_back_pages(fiber->low, end - (uintptr_t)fiber->low);
+    return true;
 }
 
 /* Closes a run of slots: page tables go only with the mapping. */

@@ -12,7 +12,8 @@ typedef struct haft_slots {
     struct haft_pool *pool;
     size_t size;               /* of a stack */
     size_t stride;             /* from slot to slot */
-    size_t guard;              /* bytes below the stack that must be out of reach; 0: none */
+    size_t below;              /* bytes of the slot below the stack */
+    size_t guard;              /* of these, the last, which must be out of reach; 0: none */
     uint8_t kind;              /* haft_fiber_kind of its fibers */
     struct haft_chunk *chunks; /* newest first; written under the lock, read by anybody */
     size_t spare;              /* free slots that were in use before */
@@ -34,8 +35,8 @@ size_t haft_slots_give_back(haft_slots_t *slots, size_t most, bool count);
 
 /* Without: */
 
-/* Gives back what a free stack has more than `keep` bytes from its high end. */
-void haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep);
+/* Gives back what a free stack has more than `keep` bytes from its high end. False: nothing. */
+bool haft_slots_give_back_depth(haft_fiber_t *fiber, size_t keep);
 /* Visits every slot that was ever in use. `fiber` is NULL if it is free: it may have no memory
    then. Safe in signal handlers. */
 typedef void haft_slot_visit_t(haft_fiber_t *fiber, const struct haft_chunk *chunk, size_t index,

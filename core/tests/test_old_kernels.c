@@ -40,16 +40,19 @@ static void *fill_and_wait(void *depth) {
     return NULL;
 }
 
-enum { GUARD_INSTALL = 102, ANY = -1 };
+enum { GUARD_INSTALL = 102 };
+#ifndef SYS_process_madvise
+#    define SYS_process_madvise 440
+#endif
 
-/* From now on the system call fails, if its third argument is this one. False: there are no filters
-   here. */
-static bool refuse(int call, int third, int error) {
+/* From now on the system call fails, if its argument of this number, from 0 on, is this one. False:
+   there are no filters here. */
+static bool refuse(int call, size_t number, int argument, int error) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)third, 0, 1),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * number),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)argument, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog program = {sizeof code / sizeof *code, code};
@@ -60,7 +63,8 @@ static bool refuse(int call, int third, int error) {
     return false;
 }
 static bool be_an_old_kernel(void) {
-    return refuse(SYS_madvise, GUARD_INSTALL, EINVAL);
+    return refuse(SYS_madvise, 2, GUARD_INSTALL, EINVAL) &&
+           refuse(SYS_process_madvise, 3, GUARD_INSTALL, EINVAL);
 }
 
 static void use_fibers(int count, size_t stack_size) {
@@ -105,9 +109,29 @@ static void old_kernels_have_stacks_beyond_their_guards(void) {
     CHECK_SUCCEEDS(a_kernel_that_becomes_old);
 }
 
+/* Guards can be had one at a time, but not several by one call. */
+static void many_by_single_calls(void) {
+    use_fibers(300, 0);
+    if (!refuse(SYS_process_madvise, 3, GUARD_INSTALL, EPERM))
+        return;
+    use_fibers(600, 0);
+    CHECK_EQUAL(haft_pool_report().unguarded, 0);
+}
+static void overflow_of_one_of_many(void) {
+    use_fibers(200, 16 * 1024); /* which leaves some guarded that were never in use */
+    for (int i = 0; i < 210; i++)
+        haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = 16 * 1024}, wait_once, NULL);
+    haft_fiber_options_t options = {.name = "last", .stack_size = 16 * 1024};
+    haft_resume(haft_fiber_new_with(&options, overflow, NULL), HAFT_NO_REPLY, HAFT_HANDLES());
+}
+static void many_guards_are_had_by_one_call_or_singly(void) {
+    CHECK_SUCCEEDS(many_by_single_calls);
+    CHECK_FAULTS(overflow_of_one_of_many, "the fiber 'last' has overflowed its stack");
+}
+
 /* Neither way of making guards. */
 static bool refuse_guards(void) {
-    return be_an_old_kernel() && refuse(SYS_mprotect, PROT_NONE, EPERM);
+    return be_an_old_kernel() && refuse(SYS_mprotect, 2, PROT_NONE, EPERM);
 }
 static void live_without_guards(void) {
     use_fibers(10, 0);
@@ -184,6 +208,7 @@ int main(void) {
     if (check_bare()) {
         RUN(old_kernels_have_guards);
         RUN(old_kernels_have_stacks_beyond_their_guards);
+        RUN(many_guards_are_had_by_one_call_or_singly);
         RUN(without_guards_an_overflow_is_found_by_a_canary);
         RUN(fibers_can_be_made_after_memory_was_locked);
         RUN(of_locked_stacks_only_what_is_used_takes_memory);

@@ -117,6 +117,23 @@ static void many_deep_fibers_do_not_keep_their_memory(void) {
     CHECK(haft_pool_report().resident < before + COUNT * DEPTH / 20);
 }
 
+/* Where only shallow stacks have been freed, most are not looked at. */
+static void deep_fibers_are_noticed_among_shallow_ones(void) {
+    enum { SHALLOW = 2000, DEEP = 100, DEPTH = 200 * 4000 };
+    static haft_fiber_t *fibers[SHALLOW + DEEP];
+    haft_fiber_options_t options = {.stack_size = 1 << 20};
+    size_t before = haft_pool_report().resident;
+    for (int i = 0; i < SHALLOW + DEEP; i++) {
+        fibers[i] = haft_fiber_new_with(&options, i < SHALLOW ? stay_shallow : go_deep, NULL);
+        haft_resume(fibers[i], HAFT_NO_REPLY, HAFT_HANDLES(wait));
+    }
+    CHECK(haft_pool_report().resident >= before + DEEP * DEPTH);
+    for (int i = 0; i < SHALLOW + DEEP; i++)
+        haft_fiber_drop(fibers[i]);
+    CHECK(haft_pool_report().resident < before + SHALLOW * (size_t)8192 + DEEP * DEPTH / 2);
+    haft_pool_trim();
+}
+
 static void trim_gives_back_what_idle_stacks_hold(void) {
     run_to_the_end(go_deep);
     haft_pool_report_t report = haft_pool_report();
@@ -398,6 +415,7 @@ int main(void) {
         RUN(a_new_stack_costs_one_page_fault);
         RUN(the_memory_of_fibers_that_went_deep_is_given_back);
         RUN(many_deep_fibers_do_not_keep_their_memory);
+        RUN(deep_fibers_are_noticed_among_shallow_ones);
         RUN(trim_gives_back_page_tables_too);
         RUN(a_freed_fiber_is_recognised_when_its_memory_is_gone);
         RUN(stacks_freed_on_another_thread_are_used_again);

@@ -239,16 +239,25 @@ static bool fits_minor_heap(size_t fields) {
     return fields <= Max_young_wosize && (intnat)fields < room;
 }
 
+/* Has the collector count an eighth of a new image, as far as it is small. Otherwise it would have to
+   mark everything about twice as often as OCaml 5's, which does not count stacks at all. */
+static void allow_for(size_t fields) {
+    uintnat small = fields < LARGEST_IMAGE ? fields : LARGEST_IMAGE, not_counted = small / 8 * 7;
+    caml_allocated_words -= not_counted < caml_allocated_words ? not_counted : caml_allocated_words;
+}
+
 /* Makes the image of one fiber, given its live words. */
 static value make_part(const part_t *part, const uintnat *lives, bool young) {
     size_t words = words_of(part), groups = groups_for(words), repeated = groups_of_again(words);
     size_t tops = IMAGE_LIVE + groups, at = image_begin(words);
     copy_words(part, words);
     size_t fields = image_fields(words) - find_again(words, lives);
-    value image = young && fits_minor_heap(fields) ? caml_alloc_small(fields, 0)
-                                                   : caml_alloc_shr_no_track_noexc(fields, 0);
+    bool fits = young && fits_minor_heap(fields);
+    value image = fits ? caml_alloc_small(fields, 0) : caml_alloc_shr_no_track_noexc(fields, 0);
     if (image == 0)
         return 0;
+    if (!fits)
+        allow_for(fields);
     Field(image, IMAGE_WORDS) = Val_long(words);
     Field(image, IMAGE_OUTER) = Val_unit;
     Field(image, IMAGE_SHOTS) = Val_int(1);
@@ -495,14 +504,15 @@ void haft_ocaml_settle(value continuation, ocaml_fiber_t *fiber) {
 
 /* Images made before a minor collection, since the last one, and how many of these were restored
    since. Where most are, a few thousand threads take turns: they stay on their stacks, until it is
-   tried again after some collections. */
+   tried again after some collections. Where few are, images are made in the major heap, because
+   nearly all would be copied there. */
 static size_t early, early_restored;
-static bool never_early;
+static bool never_early, rarely_restored;
 
 void haft_ocaml_settle_early(value continuation, ocaml_fiber_t *fiber) {
     if (never_early || haft_ocaml_placed != NULL || !find_live(fiber, LARGEST_OF_MANY))
         return;
-    value image = make_image(fiber, true);
+    value image = make_image(fiber, !rarely_restored);
     if (image == 0)
         return;
     replace_by_image(continuation, fiber, image);
@@ -512,6 +522,7 @@ void haft_ocaml_settle_early(value continuation, ocaml_fiber_t *fiber) {
 void haft_ocaml_judge_early(void) {
     enum { COLLECTIONS = 16 };
     static int collections;
+    rarely_restored = early_restored < early / 4;
     never_early = (never_early || early_restored > early / 2) && ++collections % COLLECTIONS != 0;
     early = early_restored = 0;
 }
@@ -528,8 +539,8 @@ static void use(value continuation) {
 }
 
 /* It has been restored. */
-static void leave_image(value image) {
-    early_restored += Is_young(image);
+static void leave_image(value continuation, value image) {
+    early_restored += Is_young(continuation);
     Field(image, IMAGE_SHOTS) -= 2;
     leave_block(image);
 }
@@ -578,7 +589,7 @@ ocaml_fiber_t *haft_ocaml_shelve_awakened(value continuation) {
         return NULL;
     shelf->sp = write_stack(block, shelf);
     shelf->handler = Field(block, Wosize_val(block) - 1);
-    leave_image(block);
+    leave_image(continuation, block);
     use(continuation);
     return shelf;
 }
@@ -602,7 +613,7 @@ ocaml_fiber_t *haft_ocaml_awaken(value continuation) {
         return (ocaml_fiber_t *)1;
     haft_ocaml_forget_recent(fiber);
     if (image)
-        leave_image(block);
+        leave_image(continuation, block);
     else if (Field(continuation, CONTINUATION_STATE_FIELD) == STACK_KEPT)
         take_from_keeper(block, fiber);
     use(continuation);

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* skynet, Haft, through seff.h, on dense stacks of 8 KiB. */
+#include "skynet_seff.h"
+
+static seff_coroutine_t *skynet_coroutine(seff_start_fun_t *function, void *argument) {
+    return seff_coroutine_new_dense(function, argument, 8 * 1024);
+}
+
+int main(int argc, char **argv) {
+    return skynet_program(argc, argv);
+}
