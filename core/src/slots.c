@@ -352,7 +352,8 @@ static bool guard_ahead(haft_chunk_t *chunk, size_t index) {
     struct iovec guards[GUARDED_AT_ONCE];
     size_t most = index / 8 < GUARDED_AT_ONCE ? index / 8 : GUARDED_AT_ONCE;
     size_t count = 0, size = chunk->slots->guard;
-    if (refused || most < 2 || advice != HEEDED || haft_tools_reads_all())
+    if (most < 2 || __atomic_load_n(&refused, __ATOMIC_RELAXED) ||
+        __atomic_load_n(&advice, __ATOMIC_RELAXED) != HEEDED || haft_tools_reads_all())
         return false;
     for (size_t i = index; count < most && i < chunk->count; i++, count++) {
         if ((state_of(chunk, i) & (OPEN | GUARDED)) != OPEN)
@@ -360,10 +361,13 @@ static bool guard_ahead(haft_chunk_t *chunk, size_t index) {
         guards[count] = (struct iovec){guard_in(chunk, i), size};
     }
     long advised = syscall(SYS_process_madvise, THIS_PROCESS, guards, count, MADV_GUARD_INSTALL, 0);
-    refused = advised != (long)(count * size);
-    for (size_t i = index; !refused && i < index + count; i++)
+    if (advised != (long)(count * size)) {
+        __atomic_store_n(&refused, true, __ATOMIC_RELAXED);
+        return false;
+    }
+    for (size_t i = index; i < index + count; i++)
         set_state(chunk, i, state_of(chunk, i) | GUARDED);
-    return !refused;
+    return true;
 }
 
 static bool guard(haft_chunk_t *chunk, size_t index) {
