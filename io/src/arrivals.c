@@ -483,7 +483,10 @@ HAFTI_IO_HOT ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int des
 bool hafti_io_uring_watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *known, int descriptor) {
     state_t *state = worker->backend_state;
     const arrivals_t *arrivals = known->arrivals;
-    return (arrivals == NULL || arrivals->receives) && !hafti_io_has_arrived(known) &&
+    /* A listener receives nothing, and would lose its way to accept. */
+    bool receives = arrivals != NULL ? arrivals->receives
+                                     : hafti_io_socket_option(descriptor, SO_ACCEPTCONN) == 0;
+    return receives && !hafti_io_has_arrived(known) &&
            hafti_io_begin_to_wait_on(known, descriptor) == 0 &&
            may_ask(state, known, descriptor, true) && kernel_asked(state, known, descriptor, true);
 }

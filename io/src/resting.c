@@ -52,18 +52,22 @@ static void time_out(hafti_io_timer_t *timer) {
 }
 
 /* False: nothing would wake it. The back end is told first: where it asks the kernel, no other task
-   may be waiting. */
+   may be waiting. No close by another thread ends between the two, which would be missed. */
 static bool waits_for_bytes(rest_t *rest, haft_io_task_t *task) {
     hafti_io_worker_t *worker = task->worker;
     const hafti_io_operation_t read = {.kind = HAFTI_IO_READ_LENT, .descriptor = rest->descriptor};
     hafti_io_descriptor_t *entry =
         hafti_io_descriptor(worker->crew->descriptors, rest->descriptor, true);
     if (entry == NULL || worker->backend->watch == NULL ||
-        !worker->backend->watch(worker, entry, rest->descriptor) ||
-        hafti_io_enlist(entry, &rest->waiter, &rest->cell, &read, true, false) != 0)
+        (worker->shared && hafti_io_begin_use(worker, rest->descriptor) != 0))
         return false;
-    hafti_io_count_in(task);
-    return true;
+    bool waits = worker->backend->watch(worker, entry, rest->descriptor) &&
+                 hafti_io_enlist(entry, &rest->waiter, &rest->cell, &read, true, false) == 0;
+    if (waits)
+        hafti_io_count_in(task);
+    if (worker->shared)
+        hafti_io_end_use(worker, rest->descriptor);
+    return waits;
 }
 
 void hafti_io_begin_rest(hafti_io_runner_t *runner) {

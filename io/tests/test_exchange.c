@@ -8,6 +8,7 @@
 
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -488,6 +489,7 @@ typedef struct {
 } resting_t;
 static resting_t resting[PAIRS];
 static int at_rest; /* that rest, or are about to */
+static int ended;
 
 static void *answer_and_rest(void *argument);
 static void rest_again(resting_t *self) {
@@ -575,9 +577,62 @@ BODY(rest_until_a_close) {
     return NULL;
 }
 
+/* An ordinary thread closes the descriptor just when the task comes to rest: it goes on, before the
+   close or by it. */
+enum { CLOSES = 500 };
+static int to_close;
+static void *close_as_told(void *unused) {
+    for (int told = 0; told >= 0; told = __atomic_load_n(&to_close, __ATOMIC_ACQUIRE))
+        if (told != 0) {
+            __atomic_store_n(&to_close, 0, __ATOMIC_RELAXED);
+            haft_io_close(told);
+        }
+    return unused;
+}
+static void *read_closed(void *argument) {
+    resting_t *self = argument;
+    char byte;
+    self->got = haft_io_read(self->pair, &byte, 1);
+    count(&ended);
+    return NULL;
+}
+static void *rest_to_be_closed(void *argument) {
+    resting_t *self = argument;
+    __atomic_store_n(&to_close, self->pair, __ATOMIC_RELEASE);
+    for (volatile int i = self->turns; i > 0; i--)
+        continue;
+    haft_io_rest(&self->rest, self->pair, HAFT_IO_FOREVER, read_closed, self);
+    return NULL;
+}
+BODY(close_when_it_rests) {
+    pthread_t closer;
+    if (alone) /* the run itself closes, after a poll */
+        return NULL;
+    to_close = 0;
+    CHECK_EQUAL(pthread_create(&closer, NULL, close_as_told, NULL), 0);
+    for (int i = 0; i < CLOSES && check_failures == 0; i++) {
+        int ends[2];
+        CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+        ended = 0;
+        resting[0] = (resting_t){.pair = ends[0], .turns = i % 100 * 10};
+        haft_io_task_t *task = haft_io_async(rest_to_be_closed, &resting[0]);
+        int64_t limit = haft_io_now() + 20 * HAFT_IO_SECOND;
+        while (__atomic_load_n(&ended, __ATOMIC_ACQUIRE) == 0 && haft_io_now() < limit)
+            haft_io_yield();
+        CHECK_EQUAL(ended, 1);
+        if (ended == 0)
+            haft_io_close(ends[0]); /* which ends it after all */
+        haft_io_join(task, NULL);
+        CHECK_EQUAL(resting[0].got, -EBADF);
+        haft_io_close(ends[1]);
+    }
+    __atomic_store_n(&to_close, -1, __ATOMIC_RELEASE);
+    CHECK_EQUAL(pthread_join(closer, NULL), 0);
+    return NULL;
+}
+
 /* The function of a cancelled task is called, and its first wait ends it; so are those that rest
    after the cancel. */
-static int ended;
 static void end_resting(resting_t *const *self) {
     count(&ended);
     haft_io_give_back((*self)->bytes);
@@ -669,6 +724,29 @@ BODY(rest_where_nothing_wakes) {
         CHECK_EQUAL(resting[i].got, i == 0 ? 1 : -EBADF);
     }
     haft_io_close(files[0]);
+    return NULL;
+}
+static void *accept_rest(void *argument) {
+    resting_t *self = argument;
+    self->got = haft_io_accept(self->pair);
+    return NULL;
+}
+static void *rest_on_listener(void *argument) {
+    resting_t *self = argument;
+    haft_io_rest(&self->rest, self->pair, HAFT_IO_FOREVER, accept_rest, self);
+    return NULL;
+}
+BODY(rest_until_a_connection) {
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    resting[0] = (resting_t){.pair = listener};
+    haft_io_task_t *task = haft_io_async(rest_on_listener, &resting[0]);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    HAFT_IO_SCOPED_DESCRIPTOR int client =
+        haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
+    CHECK_EQUAL(haft_io_join(task, NULL), 0);
+    CHECK(resting[0].got >= 0);
+    haft_io_close((int)resting[0].got);
+    haft_io_close(listener);
     return NULL;
 }
 BODY(look_at_rests) {
@@ -764,9 +842,11 @@ ON_ALL(other_streams_have_it_too, exchange_over_a_pair)
 ON_ALL(a_task_that_rests_has_no_stack_and_answers, rest_and_answer)
 ON_ALL(a_rest_ends_at_its_time, rest_until_a_time)
 ON_ALL(a_close_ends_a_rest, rest_until_a_close)
+ON_ALL(a_close_by_another_thread_ends_a_rest_that_just_begins, close_when_it_rests)
 ON_ALL(a_cancel_ends_a_rest, cancel_a_rest)
 ON_ALL(what_has_come_before_a_rest_ends_it, rest_before_what_has_come)
 ON_ALL(where_nothing_wakes_it_a_task_does_not_rest, rest_where_nothing_wakes)
+ON_ALL(a_connection_ends_a_rest_on_a_listener, rest_until_a_connection)
 ON_ALL(who_looks_sees_what_a_task_rests_for, look_at_rests)
 
 int main(void) {
@@ -790,9 +870,11 @@ int main(void) {
     RUN(a_task_that_rests_has_no_stack_and_answers);
     RUN(a_rest_ends_at_its_time);
     RUN(a_close_ends_a_rest);
+    RUN(a_close_by_another_thread_ends_a_rest_that_just_begins);
     RUN(a_cancel_ends_a_rest);
     RUN(what_has_come_before_a_rest_ends_it);
     RUN(where_nothing_wakes_it_a_task_does_not_rest);
+    RUN(a_connection_ends_a_rest_on_a_listener);
     RUN(who_looks_sees_what_a_task_rests_for);
     RUN(mistakes_with_rests_are_named);
     RUN(in_a_simulation_a_task_rests_too);
