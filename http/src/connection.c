@@ -406,17 +406,22 @@ static void serve_http2(connection_t *connection, bool has_preface) {
     connection->lingers = true;
 }
 
+/* From now on; a server that stops waits for little. */
+static int64_t first_deadline(const haft_http_server_t *server, int64_t time) {
+    return atomic_load(&server->stopping) ? hafti_http_fresh_until()
+                                          : hafti_http_deadline(haft_io_now(), time);
+}
+
 /* What comes before the first request. */
 static bool agree(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     haft_http_server_t *server = connection->server;
-    if (connection->accepted.is_announced && hafti_http_read_proxy_header(server, stream) != 0)
+    if (connection->accepted.is_announced &&
+        hafti_http_read_proxy_header(server, stream, connection->deadline) != 0)
         return false;
     if (server->tls != NULL && hafti_http_stream_agree(stream, connection->deadline) != 0)
         return false;
-    connection->deadline = atomic_load(&server->stopping)
-                               ? hafti_http_fresh_until()
-                               : hafti_http_deadline(haft_io_now(), server->limits.idle_time);
+    connection->deadline = first_deadline(server, server->limits.idle_time);
     connection->has_agreed = true;
     return true;
 }
@@ -428,7 +433,7 @@ static bool begin_turn(connection_t *connection) {
     if (!connection->has_agreed) {
         if (!agree(connection))
             return false;
-        if (stream->tls != NULL && hafti_http_stream_is_drained(stream)) {
+        if (hafti_http_stream_is_drained(stream)) {
             rest(connection);
             return false;
         }
@@ -474,11 +479,9 @@ static void *begin(void *argument) {
     atomic_store_explicit(&connection->link.is_fresh, true, memory_order_relaxed);
     atomic_store(&connection->link.idle, true);
     hafti_http_server_enter(server, &connection->link);
+    connection->has_agreed = server->tls == NULL && !connection->accepted.is_announced;
     connection->deadline =
-        atomic_load(&server->stopping)
-            ? hafti_http_fresh_until()
-            : hafti_http_deadline(haft_io_now(),
-                                  server->tls != NULL ? limits->head_time : limits->idle_time);
+        first_deadline(server, connection->has_agreed ? limits->idle_time : limits->head_time);
     rest(connection);
     return NULL;
 }

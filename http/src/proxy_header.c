@@ -127,7 +127,8 @@ static void free_header(header_t *const *header) {
     free(*header);
 }
 
-int hafti_http_read_proxy_header(const haft_http_server_t *server, hafti_http_stream_t *stream) {
+int hafti_http_read_proxy_header(const haft_http_server_t *server, hafti_http_stream_t *stream,
+                                 int64_t deadline) {
     static const char signature[] = "\r\n\r\n\0\r\nQUIT\n";
     if (!hafti_http_is_from_proxy(server->proxies, stream->descriptor))
         return -EPERM;
@@ -137,7 +138,7 @@ int hafti_http_read_proxy_header(const haft_http_server_t *server, hafti_http_st
     header->stream = stream;
     header->size = 0;
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
-    haft_io_deadline_set(&limit, hafti_http_deadline(haft_io_now(), server->limits.head_time));
+    haft_io_deadline_set(&limit, deadline);
     int code = read_bytes(header, SIGNATURE);
     if (code != 0)
         return code;

@@ -419,6 +419,22 @@ static void *stop_after_grace(void *unused) {
     return unused;
 }
 
+/* In real time, where connections rest. Neither outlives the time that it may be idle, so they end
+   in the order in which they began to be. */
+static void *close_silent_ones(void *unused) {
+    char heard[1000];
+    start_server(server);
+    HAFT_IO_SCOPED_DESCRIPTOR int silent = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    HAFT_IO_SCOPED_DESCRIPTOR int answered =
+        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    haft_io_write_all(answered, "GET /a" END, strlen("GET /a" END));
+    while (haft_io_read(answered, heard, sizeof heard) > 0)
+        continue;
+    CHECK(haft_io_receive(silent, heard, sizeof heard, MSG_DONTWAIT) == 0);
+    haft_http_stop(server);
+    return unused;
+}
+
 int main(void) {
     void *(*const cases[])(void *) = {
         talk_all,       wait_for_word,         answer_before_the_body, deliver_to_slow_readers,
@@ -431,6 +447,8 @@ int main(void) {
         for (int threads = 1; threads <= 2; threads++)
             CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
                   0);
+    haft_http_set_limits(server, &(haft_http_limits_t){.idle_time = 100 * HAFT_IO_MILLISECOND});
+    CHECK(haft_io_run(close_silent_ones, NULL) == 0);
     haft_http_server_free(server);
     return 0;
 }

@@ -790,6 +790,16 @@ static void *announce_slowly(void *unused) {
     return unused;
 }
 
+/* The time of a head begins with the connection. */
+static void *announce_nothing(void *unused) {
+    char byte;
+    uint16_t port = start_for_proxies("unix 127.0.0.0/8", NULL);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = ask(port, "");
+    CHECK(haft_io_read(connection, &byte, 1) <= 0);
+    haft_http_stop(server);
+    return unused;
+}
+
 static void know_clients(void) {
     haft_http_get(server, "/client", say_client, NULL);
     talk_to("10.9.0.0/16", "X-Forwarded-For", by_nobody, 1);
@@ -802,6 +812,10 @@ static void know_clients(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         CHECK(haft_http_trust_proxies(server, wrong[i], "Forwarded") == -EINVAL);
     run_cases((void *(*const[])(void *)){announce_slowly, announce_by_stranger, announce}, 3, 1);
+    haft_http_set_limits(server, &(haft_http_limits_t){.idle_time = HAFT_IO_FOREVER,
+                                                       .head_time = 20 * HAFT_IO_MILLISECOND});
+    run_cases((void *(*const[])(void *)){announce_nothing}, 1, 0);
+    haft_http_set_limits(server, &(haft_http_limits_t){0});
     CHECK(haft_http_trust_proxies(server, "", "Forwarded") == 0);
 }
 
