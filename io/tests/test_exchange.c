@@ -741,7 +741,7 @@ BODY(rest_until_a_connection) {
     resting[0] = (resting_t){.pair = listener};
     haft_io_task_t *task = haft_io_async(rest_on_listener, &resting[0]);
     haft_io_sleep(HAFT_IO_MILLISECOND);
-    HAFT_IO_SCOPED_DESCRIPTOR int client =
+    HAFT_IO_SCOPED_DESCRIPTOR __attribute__((unused)) int client =
         haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
     CHECK_EQUAL(haft_io_join(task, NULL), 0);
     CHECK(resting[0].got >= 0);
