@@ -70,13 +70,9 @@ static bool waits_for_bytes(rest_t *rest, haft_io_task_t *task) {
     return waits;
 }
 
-void hafti_io_begin_rest(hafti_io_runner_t *runner) {
-    haft_io_task_t *task = runner->task;
-    hafti_io_worker_t *worker = runner->worker;
-    rest_t *rest = runner->rest;
-    hafti_io_check_leaving(task, "rests");
-    if (runner->listed) /* it has waited on the stack */
-        hafti_io_scope_unlist(task->home, runner);
+/* As a task that waits, until the time at most; nothing else wakes it yet. */
+static void begin_to_wait(rest_t *rest, haft_io_task_t *task, int64_t deadline) {
+    hafti_io_worker_t *worker = task->worker;
     rest->runner = (hafti_io_runner_t){.task = task,
                                        .worker = worker,
                                        .scope = task->home,
@@ -87,13 +83,23 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
     rest->waiter = (hafti_io_waiter_t){.descriptor = NULL};
     rest->timer = (hafti_io_timer_t){.fire = time_out};
     task->runner = &rest->runner;
-    task->function = rest->function;
-    task->argument = rest->argument;
     hafti_io_scope_list(task->home, &rest->runner);
-    if (rest->deadline != HAFT_IO_FOREVER) {
-        hafti_io_timer_add(&worker->timers, &rest->timer, rest->deadline);
+    if (deadline != HAFT_IO_FOREVER) {
+        hafti_io_timer_add(&worker->timers, &rest->timer, deadline);
         rest->runner.timer = &rest->timer;
     }
+}
+
+void hafti_io_begin_rest(hafti_io_runner_t *runner) {
+    haft_io_task_t *task = runner->task;
+    hafti_io_worker_t *worker = runner->worker;
+    rest_t *rest = runner->rest;
+    hafti_io_check_leaving(task, "rests");
+    if (runner->listed) /* it has waited on the stack */
+        hafti_io_scope_unlist(task->home, runner);
+    task->function = rest->function;
+    task->argument = rest->argument;
+    begin_to_wait(rest, task, rest->deadline);
     if (!hafti_io_show_to_cancels(&rest->runner, &rest->cell))
         hafti_io_let_go_on(worker, task);
     else if (!waits_for_bytes(rest, task))
@@ -104,7 +110,7 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
     }
 }
 
-void hafti_io_end_rest(haft_io_task_t *task) {
+hafti_io_rest_t *hafti_io_end_rest(haft_io_task_t *task) {
     rest_t *rest = (rest_t *)task->runner;
     hafti_io_hide_from_cancels(&rest->runner, &rest->cell);
     hafti_io_scope_unlist(task->home, &rest->runner);
@@ -113,4 +119,12 @@ void hafti_io_end_rest(haft_io_task_t *task) {
     if (rest->waiter.descriptor != NULL)
         hafti_io_delist(&rest->waiter);
     task->runner = NULL;
+    return rest;
+}
+
+void hafti_io_rest_for_stack(hafti_io_rest_t *rest, haft_io_task_t *task) {
+    static const int64_t PAUSE = 100 * HAFT_IO_MILLISECOND;
+    begin_to_wait(rest, task, hafti_io_worker_now(task->worker) + PAUSE);
+    rest->runner.waits_for = "memory for a stack";
+    hafti_io_set_state(task, HAFTI_IO_PARKED);
 }

@@ -5,10 +5,15 @@
 
 #include "descriptors.h"
 
+typedef struct hafti_io_rest hafti_io_rest_t;
+
 /* The function of the runner's task has returned after a haft_io_rest: the task is PARKED, or READY
    already, and the runner free for another. */
 void hafti_io_begin_rest(hafti_io_runner_t *runner);
 /* Of a task that is to go on, by its worker: it has no runner from now on, as one that is NEW. */
-void hafti_io_end_rest(haft_io_task_t *task);
+hafti_io_rest_t *hafti_io_end_rest(haft_io_task_t *task);
+/* There is no memory for a stack: it rests again, until that is asked for anew. What it has in hand,
+   as a connection, is the program's, and would be lost with it. */
+void hafti_io_rest_for_stack(hafti_io_rest_t *rest, haft_io_task_t *task);
 
 #endif

@@ -375,14 +375,18 @@ static inline int reply_to_yield(const hafti_io_runner_t *runner) {
 static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
                                                       haft_io_task_t *task, const bool shared) {
     HAFTI_IO_CHECK(next, worker, task);
+    hafti_io_rest_t *rest = NULL;
     if (task->runner != NULL && HAFTI_IO_UNLIKELY(task->runner->fiber == NULL))
-        hafti_io_end_rest(task);
+        rest = hafti_io_end_rest(task);
     hafti_io_runner_t *runner = task->runner;
     if (runner == NULL) {
         task->worker = worker;
         runner = runner_new(worker, task);
         if (runner == NULL) {
-            task_has_no_stack(task);
+            if (rest != NULL)
+                hafti_io_rest_for_stack(rest, task);
+            else
+                task_has_no_stack(task);
             return;
         }
         runner->task = task;

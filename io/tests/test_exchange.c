@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -557,6 +558,54 @@ BODY(rest_and_answer) {
         CHECK_EQUAL(resting[i].turns, ROUNDS + 1);
     return NULL;
 }
+/* All need a stack at once, and there is memory for a few. */
+enum { LARGE = 40 };
+static void *answer_slowly(void *argument) {
+    const resting_t *self = argument;
+    char byte = 0;
+    haft_io_sleep(20 * HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(haft_io_read(self->pair, &byte, 1), 1);
+    CHECK_EQUAL(haft_io_write_all(self->pair, &byte, 1), 0);
+    return NULL;
+}
+static void *rest_before_that(void *argument) {
+    resting_t *self = argument;
+    haft_io_rest(&self->rest, self->pair, HAFT_IO_FOREVER, answer_slowly, self);
+    count(&at_rest);
+    return NULL;
+}
+BODY(rest_until_there_is_memory) {
+    if (CHECK_ADDRESS_SANITIZER || CHECK_THREAD_SANITIZER || RUNNING_ON_VALGRIND)
+        return NULL; /* which need memory of their own */
+    static resting_t large[LARGE];
+    static int ends[LARGE][2];
+    const haft_io_task_options_t options = {.stack_size = (size_t)1 << 30};
+    haft_io_task_t *tasks[LARGE];
+    struct rlimit before, none;
+    getrlimit(RLIMIT_AS, &before);
+    none = before;
+    none.rlim_cur = 1;
+    for (int i = at_rest = 0; i < LARGE; i++) {
+        CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends[i]), 0);
+        large[i] = (resting_t){.pair = ends[i][0]};
+        tasks[i] = haft_io_async_with(&options, rest_before_that, &large[i]);
+        while (__atomic_load_n(&at_rest, __ATOMIC_ACQUIRE) <= i)
+            haft_io_yield();
+    }
+    setrlimit(RLIMIT_AS, &none);
+    for (int i = 0; i < LARGE; i++)
+        CHECK_EQUAL(haft_io_write_all(ends[i][1], "a", 1), 0);
+    haft_io_sleep(50 * HAFT_IO_MILLISECOND);
+    setrlimit(RLIMIT_AS, &before);
+    for (int i = 0; i < LARGE; i++) {
+        char byte = 0;
+        CHECK_EQUAL(haft_io_read(ends[i][1], &byte, 1), 1);
+        CHECK_EQUAL(haft_io_join(tasks[i], NULL), 0);
+        haft_io_close(ends[i][0]);
+        haft_io_close(ends[i][1]);
+    }
+    return NULL;
+}
 BODY(rest_until_a_time) {
     int64_t deadline = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
     rest_all(deadline);
@@ -837,6 +886,7 @@ ON_ALL(others_may_write_meanwhile, write_meanwhile)
 ON_ALL(without_memory_to_lend_an_answer_is_sent_once_and_nothing_is_lost, look_at_answers)
 ON_ALL(other_streams_have_it_too, exchange_over_a_pair)
 ON_ALL(a_task_that_rests_has_no_stack_and_answers, rest_and_answer)
+ON_ALL(without_memory_for_stacks_tasks_rest_on, rest_until_there_is_memory)
 ON_ALL(a_rest_ends_at_its_time, rest_until_a_time)
 ON_ALL(a_close_ends_a_rest, rest_until_a_close)
 ON_ALL(a_close_by_another_thread_ends_a_rest_that_just_begins, close_when_it_rests)
@@ -865,6 +915,7 @@ int main(void) {
     RUN(without_a_run_it_blocks);
     RUN(in_a_simulation_it_is_the_same);
     RUN(a_task_that_rests_has_no_stack_and_answers);
+    RUN(without_memory_for_stacks_tasks_rest_on);
     RUN(a_rest_ends_at_its_time);
     RUN(a_close_ends_a_rest);
     RUN(a_close_by_another_thread_ends_a_rest_that_just_begins);

@@ -498,9 +498,10 @@ ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const 
  * several threads or for what is not a connection of TCP. Other tasks that read the descriptor
  * meanwhile get -EBUSY, as from a read. Of several calls before the return the last counts. A
  * cancelled task is not unwound here, but at the first wait of its function, which closes what its
- * argument owns, also then. If there is no memory for a stack then, the scope fails, as for a new
- * task. The task keeps its name, its values, and who joins it; it has left its scopes and deadlines
- * when its function returns. Anything that it does after this call and before it returns is done.
+ * argument owns, also then. Where there is no memory for a stack, the task asks for it again every
+ * tenth of a second. The task keeps its name, its values, and who joins it; it has left its scopes
+ * and deadlines when its function returns. Anything that it does after this call and before it
+ * returns is done.
  */
 typedef struct {
     void *inside[36];
