@@ -477,7 +477,7 @@ static void *stop_in_the_middle(void *unused) {
     CHECK(haft_io_join(saying, NULL) == 0);
     say(socket, 0x88, "\x03\xe9", 2);
     wait_for_end();
-    CHECK(received < MANY && last_code == 1001 && last_result == -EPIPE);
+    CHECK(last_code == 1001 && last_result == -EPIPE);
     haft_io_close(socket);
     return unused;
 }
@@ -506,6 +506,7 @@ static void *stop_in_a_flood(void *unused) {
         haft_io_sleep(HAFT_IO_MILLISECOND);
     haft_http_stop(server);
     wait_for_end();
+    haft_io_shutdown(socket, SHUT_RDWR); /* the join blocks the server's thread */
     pthread_join(flooding, NULL);
     CHECK(last_code == 1001 && last_result == -EPIPE);
     haft_io_close(socket);
