@@ -487,6 +487,7 @@ typedef struct {
     int pair, turns;
     ssize_t got;       /* by the last read */
     const void *bytes; /* lent */
+    void *(*then)(void *);
 } resting_t;
 static resting_t resting[PAIRS];
 static int at_rest; /* that rest, or are about to */
@@ -558,6 +559,13 @@ BODY(rest_and_answer) {
         CHECK_EQUAL(resting[i].turns, ROUNDS + 1);
     return NULL;
 }
+/* On what `pair` is itself. */
+static void *rest_at_once(void *argument) {
+    resting_t *self = argument;
+    haft_io_rest(&self->rest, self->pair, HAFT_IO_FOREVER, self->then, self);
+    count(&at_rest);
+    return NULL;
+}
 /* All need a stack at once, and there is memory for a few. */
 enum { LARGE = 40 };
 static void *answer_slowly(void *argument) {
@@ -566,12 +574,6 @@ static void *answer_slowly(void *argument) {
     haft_io_sleep(20 * HAFT_IO_MILLISECOND);
     CHECK_EQUAL(haft_io_read(self->pair, &byte, 1), 1);
     CHECK_EQUAL(haft_io_write_all(self->pair, &byte, 1), 0);
-    return NULL;
-}
-static void *rest_before_that(void *argument) {
-    resting_t *self = argument;
-    haft_io_rest(&self->rest, self->pair, HAFT_IO_FOREVER, answer_slowly, self);
-    count(&at_rest);
     return NULL;
 }
 BODY(rest_until_there_is_memory) {
@@ -587,8 +589,8 @@ BODY(rest_until_there_is_memory) {
     none.rlim_cur = 1;
     for (int i = at_rest = 0; i < LARGE; i++) {
         CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends[i]), 0);
-        large[i] = (resting_t){.pair = ends[i][0]};
-        tasks[i] = haft_io_async_with(&options, rest_before_that, &large[i]);
+        large[i] = (resting_t){.pair = ends[i][0], .then = answer_slowly};
+        tasks[i] = haft_io_async_with(&options, rest_at_once, &large[i]);
         while (__atomic_load_n(&at_rest, __ATOMIC_ACQUIRE) <= i)
             haft_io_yield();
     }
@@ -647,8 +649,7 @@ static void *rest_to_be_closed(void *argument) {
     __atomic_store_n(&to_close, self->pair, __ATOMIC_RELEASE);
     for (volatile int i = self->turns; i > 0; i--)
         continue;
-    haft_io_rest(&self->rest, self->pair, HAFT_IO_FOREVER, read_closed, self);
-    return NULL;
+    return rest_at_once(self);
 }
 BODY(close_when_it_rests) {
     pthread_t closer;
@@ -660,7 +661,7 @@ BODY(close_when_it_rests) {
         int ends[2];
         CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
         ended = 0;
-        resting[0] = (resting_t){.pair = ends[0], .turns = i % 100 * 10};
+        resting[0] = (resting_t){.pair = ends[0], .turns = i % 100 * 10, .then = read_closed};
         haft_io_task_t *task = haft_io_async(rest_to_be_closed, &resting[0]);
         int64_t limit = haft_io_now() + 20 * HAFT_IO_SECOND;
         while (__atomic_load_n(&ended, __ATOMIC_ACQUIRE) == 0 && haft_io_now() < limit)
@@ -757,16 +758,11 @@ static void *read_file(void *argument) {
     self->got = haft_io_pread(self->pair, &byte, 1, 0);
     return NULL;
 }
-static void *rest_before_file(void *argument) {
-    resting_t *self = argument;
-    haft_io_rest(&self->rest, self->pair, HAFT_IO_FOREVER, read_file, self);
-    return NULL;
-}
 BODY(rest_where_nothing_wakes) {
     int files[] = {check_file_with("x"), -1};
     for (int i = 0; i < 2; i++) {
-        resting[i] = (resting_t){.pair = files[i]};
-        CHECK_EQUAL(haft_io_join(haft_io_async(rest_before_file, &resting[i]), NULL), 0);
+        resting[i] = (resting_t){.pair = files[i], .then = read_file};
+        CHECK_EQUAL(haft_io_join(haft_io_async(rest_at_once, &resting[i]), NULL), 0);
         CHECK_EQUAL(resting[i].got, i == 0 ? 1 : -EBADF);
     }
     haft_io_close(files[0]);
@@ -777,15 +773,10 @@ static void *accept_rest(void *argument) {
     self->got = haft_io_accept(self->pair);
     return NULL;
 }
-static void *rest_on_listener(void *argument) {
-    resting_t *self = argument;
-    haft_io_rest(&self->rest, self->pair, HAFT_IO_FOREVER, accept_rest, self);
-    return NULL;
-}
 BODY(rest_until_a_connection) {
     int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
-    resting[0] = (resting_t){.pair = listener};
-    haft_io_task_t *task = haft_io_async(rest_on_listener, &resting[0]);
+    resting[0] = (resting_t){.pair = listener, .then = accept_rest};
+    haft_io_task_t *task = haft_io_async(rest_at_once, &resting[0]);
     haft_io_sleep(HAFT_IO_MILLISECOND);
     HAFT_IO_SCOPED_DESCRIPTOR __attribute__((unused)) int client =
         haft_io_connect_tcp("127.0.0.1", (uint16_t)haft_io_port(listener));
