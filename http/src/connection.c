@@ -165,7 +165,6 @@ static void dispatch(haft_http_request_t *request) {
 typedef struct {
     haft_io_rest_t rest; /* the first: what wakes it, and what it then needs, lie side by side */
     hafti_http_accepted_t accepted;
-    haft_http_server_t *server;
     hafti_http_stream_t stream;
     hafti_http_link_t link;
     int64_t deadline; /* of what it waits for */
@@ -177,8 +176,7 @@ typedef struct {
     bool has_preface; /* of HTTP/2, instead of a request */
     bool waits;       /* for the next request, of which nothing has come */
     bool is_shut;     /* nothing more is read: the server was told to stop when a request came */
-    const char
-        *left; /* of the last answer, to be sent before the wait for the next request, or NULL */
+    const char *left; /* of the last answer, sent before the wait for the next request; or NULL */
     size_t left_size;
 } connection_t;
 _Static_assert(sizeof(haft_http_request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
@@ -298,7 +296,7 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
     if (!request->keeps || connection->lingers || stream->at != stream->end)
         return flush_last(request, connection) && request->keeps && !connection->lingers;
     atomic_store(&connection->link.idle, true);
-    if (atomic_load(&connection->server->stopping)) {
+    if (atomic_load(&connection->accepted.server->stopping)) {
         flush_last(request, connection);
         return false;
     }
@@ -324,7 +322,8 @@ static bool wait_for_next(connection_t *connection) {
     HAFT_IO_SCOPED_LENT const void *const left = connection->left;
     connection->left = NULL;
     connection->waits = false;
-    connection->deadline = hafti_http_deadline(haft_io_now(), connection->server->limits.idle_time);
+    connection->deadline =
+        hafti_http_deadline(haft_io_now(), connection->accepted.server->limits.idle_time);
     if (left != NULL &&
         hafti_http_stream_write(stream, left, connection->left_size, connection->deadline) != 0)
         return false;
@@ -361,7 +360,7 @@ static bool serve_request(connection_t *connection) {
     haft_http_request_t *made = haft_io_lend();
     if (made == NULL)
         return false;
-    hafti_http_request_begin(made, connection->server, &connection->stream);
+    hafti_http_request_begin(made, connection->accepted.server, &connection->stream);
     __attribute__((cleanup(end_request))) haft_http_request_t *request = made;
     int code = hafti_http_message_read_head(&request->message);
     connection->has_preface = code == -EBADMSG && is_preface(&request->message, connection);
@@ -394,7 +393,7 @@ static void end_turn(connection_t *const *argument) {
     connection_t *connection = *argument;
     if (connection->rests)
         return;
-    hafti_http_server_leave(connection->server, &connection->link);
+    hafti_http_server_leave(connection->accepted.server, &connection->link);
     hafti_http_stream_close(&connection->stream);
     hafti_http_leave_place(&connection->accepted);
     free(connection);
@@ -402,7 +401,8 @@ static void end_turn(connection_t *const *argument) {
 
 /* Frames from here on: no request follows them. */
 static void serve_http2(connection_t *connection, bool has_preface) {
-    hafti_http2_serve(connection->server, &connection->stream, &connection->link, has_preface);
+    hafti_http2_serve(connection->accepted.server, &connection->stream, &connection->link,
+                      has_preface);
     connection->lingers = true;
 }
 
@@ -415,7 +415,7 @@ static int64_t first_deadline(const haft_http_server_t *server, int64_t time) {
 /* What comes before the first request. */
 static bool agree(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
-    haft_http_server_t *server = connection->server;
+    haft_http_server_t *server = connection->accepted.server;
     if (connection->accepted.is_announced &&
         hafti_http_read_proxy_header(server, stream, connection->deadline) != 0)
         return false;
@@ -470,7 +470,7 @@ static void *take_turn(void *argument) {
 
 static void *begin(void *argument) {
     connection_t *connection = argument;
-    haft_http_server_t *server = connection->server;
+    haft_http_server_t *server = connection->accepted.server;
     const haft_http_limits_t *limits = &server->limits;
     hafti_http_stream_open(&connection->stream, connection->accepted.descriptor);
     if (server->tls != NULL)
@@ -492,7 +492,6 @@ int hafti_http_connection_spawn(const hafti_http_accepted_t *accepted, haft_io_s
     if (connection == NULL)
         return -ENOMEM;
     connection->accepted = *accepted;
-    connection->server = accepted->server;
     int code = haft_io_spawn_with(&options, begin, connection);
     if (code != 0)
         free(connection);

@@ -4,14 +4,13 @@
  * have text.h, stream.h, codings.h, message.h and routes.h, those above http2.h, client.h and
  * websocket.h (tools/floors.txt).
  *
- * Memory of a connection. While it waits for a request it has a record, and no stack (haft_io_rest).
- * A request has a block of haft_io_lend for what is known of it, so that stacks stay
- * within a page, and one for its head, what is left of which is its memory (memory.c), also for the
- * table of its fields and the parts of its path: blocks that
- * connections use by turns stay in the processor's cache, and their stacks do not. What a
- * connection reads of the network is lent by haft_io_read_lent; what it answers is gathered in a
- * block of haft_io_lend, which is given back when it has been sent. Blocks are recycled by libhaft-io, so
- * no request of usual size allocates.
+ * Memory of a connection. While it waits for a request it has a record, and no stack
+ * (haft_io_rest). A request has a block of haft_io_lend for what is known of it, so that stacks
+ * stay within a page, and one for its head, what is left of which is its memory (memory.c), also
+ * for the table of its fields and the parts of its path: blocks that connections use by turns stay
+ * in the processor's cache, and their stacks do not. What a connection reads of the network is lent
+ * by haft_io_read_lent; what it answers is gathered in a block of haft_io_lend, which is given back
+ * when it has been sent. Blocks are recycled by libhaft-io, so no request of usual size allocates.
  */
 #ifndef HAFT_HTTP_INTERNAL_H
 #define HAFT_HTTP_INTERNAL_H

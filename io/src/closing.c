@@ -58,13 +58,16 @@ static void unlock_runs(const sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-void hafti_io_run_begins(hafti_io_crew_t *crew) {
+void hafti_io_run_begins(hafti_io_crew_t *crew, bool is_listed) {
+    static uint64_t last_number;
     sigset_t before;
     lock_runs(&before);
-    crew->next_run = runs;
-    crew->number = runs != NULL ? runs->number + 1 : 1;
-    runs = crew;
-    HAFTI_IO_SHOW(&runs_count, runs_count + 1);
+    crew->number = ++last_number;
+    if (is_listed) {
+        crew->next_run = runs;
+        runs = crew;
+        HAFTI_IO_SHOW(&runs_count, runs_count + 1);
+    }
     unlock_runs(&before);
     unsigned turns = 0;
     while (__atomic_load_n(&alone, __ATOMIC_SEQ_CST) > 0)

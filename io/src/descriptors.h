@@ -181,8 +181,8 @@ static inline bool hafti_io_is_used(const hafti_io_descriptor_t *entry) {
     return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & ~HAFTI_IO_RELEASING) != 0;
 }
 
-/* Between the two, other threads may end waits of its tasks. */
-void hafti_io_run_begins(hafti_io_crew_t *crew);
+/* Numbers the run. Between the two, other threads may end waits of its tasks, if it is listed. */
+void hafti_io_run_begins(hafti_io_crew_t *crew, bool is_listed);
 void hafti_io_run_ends(hafti_io_crew_t *crew);
 /* In a child of fork, which has no thread of theirs. */
 void hafti_io_forget_runs(void);

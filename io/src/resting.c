@@ -23,6 +23,7 @@ typedef struct hafti_io_rest {
     hafti_io_waiter_t waiter;
     hafti_io_timer_t timer;
     int64_t deadline;
+    /* The task has them when its function has returned: until then their place is the result's. */
     void *(*function)(void *);
     void *argument;
     int descriptor;

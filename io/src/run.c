@@ -204,8 +204,6 @@ static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void 
     hafti_io_worker_t *first = worker_new(crew, 0, threads > 1);
     if (first == NULL)
         return -ENOMEM;
-    static uint64_t last_unique;
-    crew->unique = __atomic_add_fetch(&last_unique, 1, __ATOMIC_RELAXED);
     crew->workers[0] = first;
     crew->count = 1;
     first->thread = pthread_self();
@@ -219,8 +217,7 @@ static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void 
     hafti_io_scope_start(&crew->root, first, NULL, &options_of_root, options_of_root.moves);
     int code = choose_backend(first, options != NULL ? options->backend : NULL);
     if (code == 0) {
-        if (simulated == NULL)
-            hafti_io_run_begins(crew);
+        hafti_io_run_begins(crew, simulated == NULL);
         code = run_observed(crew, threads, main, argument, options);
         hafti_io_pool_stop(crew);
         hafti_io_run_ends(crew);

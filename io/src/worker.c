@@ -29,7 +29,7 @@ bool haft_io_runs_here(void) {
 
 uint64_t haft_io_run_number(void) {
     const haft_io_task_t *task = hafti_io_this_task();
-    return task != NULL ? task->worker->crew->unique : 0;
+    return task != NULL ? task->worker->crew->number : 0;
 }
 
 int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {

@@ -171,8 +171,7 @@ struct hafti_io_crew {
     uint32_t handed_over; /* descriptors to close, in a run that is alone; any thread */
     unsigned closers;     /* threads that close a descriptor for this run; any thread */
     hafti_io_crew_t *next_run;
-    uint64_t number; /* greater than those of earlier runs that go on */
-    uint64_t unique; /* no other run of the process has it; not 0 */
+    uint64_t number; /* greater than those of all runs that began earlier; not 0 */
     int dump_signal;
     hafti_io_crew_t *next_dumping; /* of those with a signal */
     struct hafti_io_watchdog *watchdog;

@@ -62,19 +62,17 @@ static int close_by(int descriptor, int (*function)(void *), void *argument, int
 
 /* ---- close ---- */
 
-static int close_now(int descriptor) {
-    if (is_the_systems())
-        return SYSTEM(close)(descriptor);
+/* libhaft-io, too, closes by this function in the end, and then it is the system's. */
+HAFT_POSIX_EXPORT int close(int descriptor) {
+    if (is_the_systems()) {
+        haft_posix_number_changes(descriptor);
+        int code = SYSTEM(close)(descriptor);
+        haft_posix_number_has_changed(descriptor);
+        return code;
+    }
     int before = haft_posix_error();
     bool thread = begin();
     return end(thread, HAFT_PERFORM(haft_io_close, descriptor), before);
-}
-
-HAFT_POSIX_EXPORT int close(int descriptor) {
-    haft_posix_number_changes(descriptor);
-    int code = close_now(descriptor);
-    haft_posix_number_has_changed(descriptor);
-    return code;
 }
 
 /* No number beyond the table's size is open, unless that size is unknown. */

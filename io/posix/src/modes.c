@@ -68,11 +68,8 @@ haft_posix_look_t haft_posix_look(int number) {
 static bool may_have_layer(int number) {
     char name[16] = "";
     socklen_t size = sizeof name;
-    int before = haft_posix_error();
-    bool answers = getsockopt(number, IPPROTO_TCP, TCP_ULP, name, &size) == 0;
-    int error = answers ? 0 : haft_posix_error();
-    haft_posix_set_error(before);
-    return answers ? size != 0 && name[0] != '\0' : error == ENOTSOCK || error == EBADF;
+    int code = HAFTI_IO_RESULT(getsockopt(number, IPPROTO_TCP, TCP_ULP, name, &size));
+    return code == 0 ? size != 0 && name[0] != '\0' : code == -ENOTSOCK || code == -EBADF;
 }
 
 void haft_posix_note_wait(int number, haft_posix_look_t look) {
