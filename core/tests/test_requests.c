@@ -1,7 +1,10 @@
 /* Handling by requests: the loop around haft_resume (§2.1). */
 #include <haft.h>
+#include <haft/turns.h>
 
 #include "check.h"
+
+#include <fenv.h>
 
 HAFT_EFFECT(get, int64_t, {});
 HAFT_EFFECT(put, void, { int64_t new_value; });
@@ -253,6 +256,161 @@ static void discontinue_runs_a_function_at_the_perform(void) {
     CHECK_EQUAL((intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result, 7);
 }
 
+/* ---- Turns ---- */
+
+HAFT_EFFECT(turn, int, {});
+#define OF_TURNS HAFT_HANDLES(turn, other)
+
+static haft_turn_t turns;
+static haft_fiber_t *turning[2];
+
+/* Lets the other go on, at once if that can be done. How often it could. */
+static void *take_turns(void *number) {
+    haft_fiber_t *next = turning[1 - (intptr_t)number];
+    intptr_t handed_over = 0;
+    for (int i = 1; i <= 10; i++) {
+        haft_reply_t reply = HAFT_REPLY(turn, i);
+        int before = fegetround(), result;
+        if (HAFT_IS_FOR_LOOP(&turns, turn) && haft_claim_next(&turns, next, reply)) {
+            handed_over++;
+            result = HAFT_HAND_OVER(&turns, turn, next, reply);
+        } else {
+            result = HAFT_PERFORM(turn);
+        }
+        CHECK(result == 0 || result == i || result == i - 1 || result == i + 1);
+        CHECK_EQUAL(fegetround(), before);
+    }
+    return (void *)handed_over;
+}
+
+static void make_turning(void *(*function)(void *)) {
+    for (int i = 0; i < 2; i++)
+        turning[i] = haft_fiber_new(function, (void *)(intptr_t)i);
+}
+static void drop_turning(void) {
+    for (int i = 0; i < 2; i++)
+        haft_fiber_drop(turning[i]);
+}
+
+/* The fiber whose request it is. */
+static haft_request_t resume_turning(int number, haft_reply_t reply, haft_fiber_t **fiber) {
+    *fiber = turning[number];
+    return haft_resume_turn(&turns, fiber, reply, OF_TURNS);
+}
+
+static intptr_t result_of(haft_request_t request) {
+    CHECK(haft_finished(request));
+    return (intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result;
+}
+
+static void a_fiber_hands_over_to_the_next_whose_request_the_loop_gets(void) {
+    haft_fiber_t *fiber;
+    make_turning(take_turns);
+    CHECK(resume_turning(0, HAFT_NO_REPLY, &fiber).effect == HAFT_ID(turn)); /* not by turns yet */
+    CHECK(resume_turning(1, HAFT_NO_REPLY, &fiber).effect == HAFT_ID(turn));
+    CHECK(fiber == turning[1]);
+    haft_request_t request = resume_turning(0, HAFT_REPLY(turn, 0), &fiber);
+    if (check_bare()) { /* tools are told of every switch */
+        intptr_t handed_over = result_of(request);
+        CHECK(fiber == turning[handed_over == 9 ? 0 : 1]);
+        CHECK(handed_over >= 8);
+        int left = fiber == turning[0] ? 1 : 0;
+        CHECK_EQUAL(haft_fiber_state(turning[1 - left]), HAFT_FIBER_FINISHED);
+        CHECK_EQUAL(haft_fiber_state(turning[left]), HAFT_FIBER_SUSPENDED);
+        CHECK(result_of(resume_turning(left, HAFT_REPLY(turn, 10), &fiber)) >= 8);
+        CHECK(fiber == turning[left]);
+    } else {
+        CHECK(fiber == turning[0] && request.effect == HAFT_ID(turn));
+    }
+    drop_turning();
+}
+
+/* It hands over once, and then sends something else to the loop. */
+static void *turn_and_perform_other(void *number) {
+    haft_fiber_t *next = turning[1 - (intptr_t)number];
+    (void)HAFT_PERFORM(turn);
+    haft_reply_t reply = HAFT_REPLY(turn, 5);
+    if (HAFT_IS_FOR_LOOP(&turns, turn) && haft_claim_next(&turns, next, reply))
+        (void)HAFT_HAND_OVER(&turns, turn, next, reply);
+    return (void *)(intptr_t)HAFT_PERFORM(other, (int)(intptr_t)number);
+}
+
+static void what_a_fiber_performs_that_was_handed_over_to_reaches_the_loop(void) {
+    haft_fiber_t *fiber;
+    make_turning(turn_and_perform_other);
+    for (int i = 0; i < 2; i++)
+        CHECK(resume_turning(i, HAFT_NO_REPLY, &fiber).effect == HAFT_ID(turn));
+    haft_request_t request = resume_turning(0, HAFT_REPLY(turn, 0), &fiber);
+    if (check_bare()) {
+        /* The first hands over to the second, that back to the first, which performs. */
+        CHECK(fiber == turning[0] && request.effect == HAFT_ID(other));
+        CHECK_EQUAL(((HAFT_PAYLOAD(other) *)request.payload)->value, 0);
+        CHECK_EQUAL(haft_fiber_state(turning[1]), HAFT_FIBER_SUSPENDED);
+        CHECK_EQUAL(result_of(resume_turning(0, HAFT_REPLY(other, 8), &fiber)), 8);
+        /* What waits in a hand-over is dropped as anything else that waits. */
+    }
+    drop_turning();
+}
+
+static void *claim_in_vain(void *number) {
+    haft_reply_t fits = HAFT_REPLY(turn, 5), misfits = HAFT_REPLY(other, 5);
+    haft_fiber_t *next = turning[1 - (intptr_t)number];
+    (void)HAFT_PERFORM(turn);
+    CHECK(!HAFT_IS_FOR_LOOP(&turns, get)); /* which the loop does not handle */
+    if (!HAFT_IS_FOR_LOOP(&turns, turn))
+        return NULL;
+    CHECK(!haft_claim_next(&turns, next, misfits));
+    CHECK(!haft_claim_next(&turns, turning[(intptr_t)number], fits)); /* it runs */
+    fesetround(FE_UPWARD);
+#ifdef __x86_64__
+    CHECK(!haft_claim_next(&turns, next, fits));
+#endif
+    fesetround(FE_TONEAREST);
+    return NULL;
+}
+static void *look_further_in(void *unused) {
+    CHECK(!HAFT_IS_FOR_LOOP(&turns, turn));
+    CHECK_EQUAL(HAFT_PERFORM(turn), 3);
+    CHECK(!HAFT_IS_FOR_LOOP(&turns, turn));
+    return unused;
+}
+static int answer_three(void *unused, HAFT_PAYLOAD(turn) * payload) {
+    (void)unused, (void)payload;
+    return 3;
+}
+HAFT_HANDLER(answers_three, NULL, HAFT_TAIL(turn, answer_three));
+static void *look_under_a_handler(void *unused) {
+    (void)unused;
+    (void)HAFT_PERFORM(turn);
+    return haft_handle(&answers_three, NULL, look_further_in, NULL);
+}
+static void resume_turning_again(void *(*function)(void *)) {
+    haft_fiber_t *fiber;
+    make_turning(function);
+    for (int i = 0; i < 2; i++)
+        (void)resume_turning(i, HAFT_NO_REPLY, &fiber);
+    CHECK_EQUAL(result_of(resume_turning(0, HAFT_REPLY(turn, 0), &fiber)), 0);
+    CHECK(fiber == turning[0]);
+    drop_turning();
+}
+static void what_cannot_be_handed_over_is_not_claimed(void) {
+    resume_turning_again(claim_in_vain);
+    resume_turning_again(look_under_a_handler);
+}
+
+static void *look_once(void *unused) {
+    (void)HAFT_PERFORM(turn);
+    CHECK(!HAFT_IS_FOR_LOOP(&turns, turn));
+    return unused;
+}
+static void a_fiber_of_an_ordinary_resume_hands_over_to_nobody(void) {
+    make_turning(look_once);
+    for (int i = 0; i < 2; i++)
+        (void)haft_resume(turning[i], HAFT_NO_REPLY, OF_TURNS);
+    CHECK_EQUAL(result_of(haft_resume(turning[0], HAFT_REPLY(turn, 0), OF_TURNS)), 0);
+    drop_turning();
+}
+
 int main(void) {
     RUN(the_program_of_the_paper_counts_to_zero);
     RUN(a_match_runs_one_block_though_the_request_is_assigned_in_it);
@@ -265,6 +423,10 @@ int main(void) {
     RUN(a_finished_fiber_can_be_freed_and_null_is_ignored);
     RUN(all_frames_of_the_performer_are_kept);
     RUN(discontinue_runs_a_function_at_the_perform);
+    RUN(a_fiber_hands_over_to_the_next_whose_request_the_loop_gets);
+    RUN(what_a_fiber_performs_that_was_handed_over_to_reaches_the_loop);
+    RUN(what_cannot_be_handed_over_is_not_claimed);
+    RUN(a_fiber_of_an_ordinary_resume_hands_over_to_nobody);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

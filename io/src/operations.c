@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The operations: the functions of io.h, which perform effects. */
 #include "operations.h"
-#include "returns.h"
 
 /* The functions come with the defaults of their effects, also out of an archive: this is a use of
    clauses.c. */
 __attribute__((used)) static const haft_handler_t *const *const with_defaults =
     &hafti_io_operations;
-
-static HAFTI_IO_COLD int cancelled(void) {
-    bool before = haft_io_return_cancels(true);
-    int code = haft_io_unwind_cancelled();
-    haft_io_return_cancels(before);
-    return code;
-}
 
 #define OR_CANCELLED(type, operation)                                                              \
     do {                                                                                           \
@@ -180,11 +172,6 @@ int haft_io_accept(int listener) {
 
 int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size){
     UNTIL_QUEUED(int, HAFT_PERFORM(haft_io_connect, socket, address, address_size))}
-
-HAFTI_IO_RETURNS_BY_JUMP int haft_io_yield_or_cancelled(void) {
-    int code = HAFT_PERFORM(haft_io_yield);
-    return HAFTI_IO_LIKELY(code == 0) ? 0 : cancelled();
-}
 
 int64_t haft_io_now(void) {
     return HAFT_PERFORM(haft_io_now);

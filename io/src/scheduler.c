@@ -6,7 +6,7 @@
  *
  * A task runs on the fiber of a runner. A runner whose task has ended takes the next one itself if
  * that is new, so a task that never waits costs no fiber and no switch. What was suspended is
- * resumed by the loop only.
+ * resumed by the loop; or, if it has yielded, by a task of the same worker that yields.
  *
  *   loop -- haft_resume --> runner's fiber: haft_handle(operations)
  *                              task's function
@@ -29,7 +29,10 @@
  *                   |   to wait                      |   there between tasks, when it is PARKED, and does the above
  *                   | NEW, and was spread (stealing.c) | the same; the last of `ready`
  *
- * A task that yields is RUNNING until the loop has it back, and then goes on as from PARKED.
+ * A task that yields is RUNNING until the loop has it back, and then goes on as from PARKED. If the
+ * loop would only resume the next, which has yielded, too, the task hands over to that itself, and if
+ * there is no other it just goes on: then it does what the loop does between two tasks. So it counts
+ * as resumed, and the loop has its turn when it is to look at more than `ready`.
  *
  * Why no wake-up is lost. A thread sleeps in the poll of its back end. The waker writes the news,
  * and the sleeper writes the flag that it sleeps; each writes first and then reads what the other
@@ -60,6 +63,7 @@
  */
 #include "scheduler.h"
 #include "resting.h"
+#include "returns.h"
 #include "valid.h"
 
 #include <stdlib.h>
@@ -371,6 +375,31 @@ static inline int reply_to_yield(const hafti_io_runner_t *runner) {
     return HAFTI_IO_UNLIKELY(hafti_io_is_withdrawn(runner)) ? -ECANCELED : 0;
 }
 
+/* What a suspended task is resumed with. */
+static inline haft_reply_t reply_to(const hafti_io_runner_t *runner) {
+    return runner->yielded ? HAFT_REPLY(haft_io_yield, reply_to_yield(runner)) : HAFT_NO_REPLY;
+}
+
+/* Before the task is resumed. */
+static inline void begin_turn(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
+                              const bool shared) {
+    hafti_io_set_state(runner->task, HAFTI_IO_RUNNING);
+    set_running(worker, runner);
+    /* A thread that walks stacks has seen that the task runs, or is seen here: dump.c has the
+       barrier between. */
+    if (shared && HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
+        hafti_io_await_look(worker->crew);
+    worker->operations = worker->turn_begins;
+    *worker->error = runner->saved_errno;
+    runner->yielded = false;
+}
+
+/* When the task is suspended, or about to be. */
+static inline void note_yield(const hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
+    runner->yielded = true;
+    runner->saved_errno = *worker->error;
+}
+
 /* Part of both loops: the processor foretells the returns of a frame less. */
 static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
                                                       haft_io_task_t *task, const bool shared) {
@@ -393,18 +422,11 @@ static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
         runner->yielded = false;
         runner->saved_errno = *worker->error;
     }
-    hafti_io_set_state(task, HAFTI_IO_RUNNING);
-    set_running(worker, runner);
-    /* A thread that walks stacks has seen that the task runs, or is seen here: dump.c has the
-       barrier between. */
-    if (shared && HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
-        hafti_io_await_look(worker->crew);
-    worker->operations = worker->turn_begins;
-    *worker->error = runner->saved_errno;
-    haft_reply_t reply =
-        runner->yielded ? HAFT_REPLY(haft_io_yield, reply_to_yield(runner)) : HAFT_NO_REPLY;
-    runner->yielded = false;
-    haft_request_t request = haft_resume(runner->fiber, reply, FROM_TASKS);
+    haft_reply_t reply = reply_to(runner);
+    begin_turn(worker, runner, shared);
+    haft_fiber_t *fiber = runner->fiber;
+    haft_request_t request = haft_resume_turn(&worker->turn, &fiber, reply, FROM_TASKS);
+    runner = worker->running; /* the task may have handed over */
     for (;;) {
         if (HAFTI_IO_LIKELY(request.effect == HAFT_ID(hafti_io_park))) {
             set_running(worker, NULL);
@@ -414,8 +436,7 @@ static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
         if (HAFTI_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
             break;
         if (HAFTI_IO_LIKELY(!worker->forked)) {
-            runner->yielded = true;
-            runner->saved_errno = *worker->error;
+            note_yield(worker, runner);
             set_running(worker, NULL);
             hafti_io_let_go_on_anywhere(worker, runner->task);
             return;
@@ -529,11 +550,15 @@ static inline bool poll_is_due(hafti_io_worker_t *worker) {
     return resumed >= HAFTI_IO_TASKS_BETWEEN_POLLS || poll_is_due_by_time(worker);
 }
 
-/* Mostly all that is ready is in one queue. NULL: look properly. */
+/* Whether all that is to be looked at is the queue of ready tasks, as mostly. */
+static inline bool is_plain_turn(const hafti_io_worker_t *worker) {
+    return HAFTI_IO_LIKELY(!is_to_look(worker) && hafti_io_ring_empty(&worker->polled));
+}
+
+/* NULL: look properly. */
 static inline haft_io_task_t *dequeue_plainly(hafti_io_worker_t *worker) {
     hafti_io_link_t *first = worker->ready.next;
-    if (HAFTI_IO_UNLIKELY(is_to_look(worker) || first == &worker->ready ||
-                          !hafti_io_ring_empty(&worker->polled)))
+    if (HAFTI_IO_UNLIKELY(!is_plain_turn(worker) || first == &worker->ready))
         return NULL;
     haft_io_task_t *task = HAFTI_IO_OWNER(first, haft_io_task_t, queued);
     hafti_io_unlink(first);
@@ -585,6 +610,75 @@ HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
         loop_shared(worker);
     else
         loop_alone(worker);
+}
+
+/* ---- Yielding ---- */
+
+/* Whether the loop would resume the first of the ready tasks next, if there is one, or else the task
+   that yields, and would do nothing before. */
+static inline bool needs_no_loop(const hafti_io_worker_t *worker) {
+    if (!is_plain_turn(worker) || HAFTI_IO_UNLIKELY(worker->forked) ||
+        !HAFT_IS_FOR_LOOP(&worker->turn, haft_io_yield))
+        return false;
+    return HAFTI_IO_LIKELY(!worker->shared) ||
+           (!worker->running->task->moves && !hafti_io_has_offered(worker));
+}
+
+/* The first of the ready tasks, if it has yielded, too, and goes on. */
+static inline hafti_io_runner_t *next_by_yield(const hafti_io_worker_t *worker) {
+    const haft_io_task_t *next = HAFTI_IO_OWNER(worker->ready.next, haft_io_task_t, queued);
+    return HAFTI_IO_LIKELY(has_yielded(next) && !hafti_io_is_withdrawn(next->runner) &&
+                           !next->moves)
+               ? next->runner
+               : NULL;
+}
+
+/* Does what the loop does between two tasks. */
+static inline void take_turns(hafti_io_worker_t *worker, hafti_io_runner_t *next) {
+    hafti_io_runner_t *runner = worker->running;
+    haft_io_task_t *task = runner->task, *next_task = next->task;
+    note_yield(worker, runner);
+    hafti_io_enqueue(worker, task);
+    hafti_io_set_state(task, HAFTI_IO_READY);
+    hafti_io_unlink(&next_task->queued);
+    HAFTI_IO_CHECK(next, worker, next_task);
+    HAFTI_IO_COUNT(worker->resumed);
+    begin_turn(worker, next, worker->shared);
+}
+
+/* There is no other task that could run. */
+static inline int goes_on(hafti_io_worker_t *worker) {
+    HAFTI_IO_COUNT(worker->resumed);
+    worker->operations = worker->turn_begins;
+    return reply_to_yield(worker->running);
+}
+
+static HAFTI_IO_COLD int cancelled(void) {
+    bool before = haft_io_return_cancels(true);
+    int code = haft_io_unwind_cancelled();
+    haft_io_return_cancels(before);
+    return code;
+}
+
+/* Where tasks yield in turn, each lets the next go on by a switch from here, which takes three
+   quarters of the time of the way through the loop (bench/io, yield). */
+static inline int yield(void) {
+    hafti_io_worker_t *worker = hafti_io_worker();
+    if (HAFTI_IO_UNLIKELY(worker == NULL || !needs_no_loop(worker)))
+        return HAFT_PERFORM(haft_io_yield);
+    if (hafti_io_ring_empty(&worker->ready))
+        return goes_on(worker);
+    hafti_io_runner_t *next = next_by_yield(worker);
+    haft_reply_t reply = HAFT_REPLY(haft_io_yield, 0);
+    if (HAFTI_IO_UNLIKELY(next == NULL || !haft_claim_next(&worker->turn, next->fiber, reply)))
+        return HAFT_PERFORM(haft_io_yield);
+    take_turns(worker, next);
+    return HAFT_HAND_OVER(&worker->turn, haft_io_yield, next->fiber, reply);
+}
+
+HAFTI_IO_HOT HAFTI_IO_RETURNS_BY_JUMP int haft_io_yield_or_cancelled(void) {
+    int code = yield();
+    return HAFTI_IO_LIKELY(code == 0) ? 0 : cancelled();
 }
 
 void hafti_io_free_runners(hafti_io_worker_t *worker) {

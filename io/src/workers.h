@@ -7,6 +7,8 @@
 #include "parking.h"
 #include "queue.h"
 
+#include <haft/turns.h>
+
 /* One that was never used; NULL: no memory. It stays a record of this kind, of whichever worker. */
 void *hafti_io_new_record(hafti_io_worker_t *worker, hafti_io_records_t *records, size_t size);
 /* All, of both kinds, at the end of the run. */
@@ -95,7 +97,7 @@ struct hafti_io_worker {
     hafti_io_crew_t *crew;
     const hafti_io_backend_t *backend;
     void *backend_state;
-    hafti_io_simulated_t *simulated; /* NULL: a real run */
+    haft_turn_t turn; /* of the loop */
     hafti_io_runner_t
         *running;        /* NULL: between tasks; read by the watchdog, also in a signal handler */
     int *error;          /* the thread's errno */
@@ -114,6 +116,7 @@ struct hafti_io_worker {
     unsigned polled_at;   /* `resumed` at the last poll */
     unsigned unlooked;    /* number resumed before the first look; in a simulation 0 */
     hafti_io_timers_t timers;                  /* the first words of which belong to the line */
+    hafti_io_simulated_t *simulated;           /* NULL: a real run */
     haft_io_counters_t counters;               /* any thread reads */
     hafti_io_lent_t *lent[HAFTI_IO_MOST_KEPT]; /* that its next reads may have */
     unsigned put_off;  /* closes that are left to users of the descriptor; in a run that is alone */

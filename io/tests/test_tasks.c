@@ -160,6 +160,107 @@ static void tasks_that_yield_take_turns(void) {
     CHECK_SAME_TEXT(order, "xyxyxy");
 }
 
+/* ---- Yields in a row ---- */
+
+static atomic_bool turns_end;
+static atomic_int last_turn, turns, turns_out_of_order;
+static void *take_turns_until_the_end(void *number) {
+    for (; !turns_end; turns++) {
+        if (atomic_exchange(&last_turn, (int)(intptr_t)number) == (int)(intptr_t)number)
+            turns_out_of_order++;
+        errno = (int)(intptr_t)number;
+        CHECK_EQUAL(haft_io_yield(), 0);
+        CHECK_EQUAL(errno, (intptr_t)number);
+    }
+    return NULL;
+}
+static int turn_ends[2];
+static void *write_one(void *unused) {
+    CHECK_EQUAL(haft_io_write(turn_ends[1], "x", 1), 1);
+    return unused;
+}
+/* Whatever a task may wait for comes while the others yield. */
+static void *wait_beside_turns(void *with_another_thread) {
+    char byte;
+    turns_end = false;
+    last_turn = turns = turns_out_of_order = 0;
+    CHECK_EQUAL(pipe(turn_ends), 0);
+    for (intptr_t i = 1; i <= 2; i++)
+        haft_io_spawn(take_turns_until_the_end, check_number(i));
+    for (int i = 0; i < 3; i++) {
+        int before = turns;
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        CHECK(turns > before || with_another_thread != NULL);
+        haft_io_task_t *writer = haft_io_async(write_one, NULL);
+        CHECK_EQUAL(haft_io_read(turn_ends[0], &byte, 1), 1);
+        CHECK_EQUAL(haft_io_join(writer, NULL), 0);
+    }
+    turns_end = true;
+    for (int i = 0; i < 2; i++)
+        CHECK_EQUAL(haft_io_close(turn_ends[i]), 0);
+    return NULL;
+}
+static void tasks_that_yield_in_turn_let_all_others_go_on(void) {
+    CHECK_RUNS(wait_beside_turns);
+    CHECK_EQUAL(turns_out_of_order, 0);
+    const haft_io_run_options_t on_two = {.threads = 2};
+    CHECK_EQUAL(haft_io_run_with(&on_two, wait_beside_turns, check_number(1)), 0);
+}
+
+static void *yield_for_ever(void *unused) {
+    while (haft_io_yield() == 0)
+        turns++;
+    return unused;
+}
+static void *yield_by_two(void *unused) {
+    haft_io_spawn(yield_for_ever, NULL);
+    return yield_for_ever(unused);
+}
+BODY(yield_for_a_moment) {
+    const haft_io_scope_options_t options = {.deadline = haft_io_now() + HAFT_IO_MILLISECOND};
+    CHECK_EQUAL(haft_io_scope_with(&options, yield_by_two, NULL, NULL), -ETIMEDOUT);
+    return NULL;
+}
+static void a_cancel_reaches_tasks_that_yield_in_turn(void) {
+    CHECK_RUNS(yield_for_a_moment);
+}
+
+static int answered;
+static int answer_yield(void *unused, HAFT_PAYLOAD(haft_io_yield) * payload) {
+    (void)unused, (void)payload;
+    answered++;
+    return 0;
+}
+HAFT_HANDLER(answers_yields, NULL, HAFT_TAIL(haft_io_yield, answer_yield));
+static void *yield_ten_times(void *unused) {
+    for (int i = 0; i < 10; i++)
+        CHECK_EQUAL(haft_io_yield(), 0);
+    return unused;
+}
+static void *yield_to_the_program(void *unused) {
+    yield_ten_times(NULL);
+    int before = turns;
+    answered = 0;
+    haft_handle(&answers_yields, NULL, yield_ten_times, NULL);
+    CHECK_EQUAL(answered, 10);
+    haft_io_block_thread(yield_ten_times, NULL);
+    CHECK_EQUAL(turns, before);
+    yield_ten_times(NULL);
+    CHECK_EQUAL(turns, before + 10);
+    turns_end = true;
+    return unused;
+}
+BODY(yield_beside_one) {
+    turns_end = false;
+    turns = 0;
+    haft_io_spawn(take_turns_until_the_end, check_number(1));
+    yield_to_the_program(NULL);
+    return NULL;
+}
+static void a_yield_that_the_program_handles_lets_no_other_task_go_on(void) {
+    CHECK_RUNS(yield_beside_one);
+}
+
 static int64_t start; /* after all of them have begun to sleep, also under load */
 static void *sleep_and_note(void *text) {
     haft_io_sleep_until(start + (((const char *)text)[0] - '0') * 3 * HAFT_IO_MILLISECOND);
@@ -1052,6 +1153,9 @@ int main(void) {
     RUN(who_spawns_and_joins_for_ever_does_not_keep_older_tasks_waiting);
     RUN(a_task_that_a_timer_has_woken_goes_on_before_all_new_ones_have_started);
     RUN(tasks_that_yield_take_turns);
+    RUN(tasks_that_yield_in_turn_let_all_others_go_on);
+    RUN(a_cancel_reaches_tasks_that_yield_in_turn);
+    RUN(a_yield_that_the_program_handles_lets_no_other_task_go_on);
     RUN(sleepers_wake_in_the_order_of_their_times);
     RUN(nobody_wakes_early_with_a_scheduler_or_without);
     /* (Before the many: on a kernel that has no other, guards take mappings, of which a process has

@@ -113,6 +113,7 @@ fn compiled(architecture: &str, posix: bool) {
     let mut library = compiler();
     library
         .flag("-fno-plt")
+        .flag("-fno-tree-slp-vectorize")
         .includes(&includes)
         .include(io.join("src"))
         .files(sources(&io.join("src"), "c", &["uring.c", "arrivals.c"]))

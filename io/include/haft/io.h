@@ -185,6 +185,9 @@ haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
  */
 int haft_io_join(haft_io_task_t *task, void **result);
 
+/* As haft_io_yield, for bindings to other languages: it never unwinds, but returns -ECANCELED. */
+int haft_io_yield_or_cancelled(void);
+
 /*
  * Lets every other task that can run go first. A long computation calls this. A task that calls
  * functions of this header in a loop and never has to wait yields by itself, after 64 operations on
@@ -193,13 +196,9 @@ int haft_io_join(haft_io_task_t *task, void **result);
  * like) never yield.
  */
 static inline int haft_io_yield(void) {
-    int code = HAFT_PERFORM(haft_io_yield);
+    int code = haft_io_yield_or_cancelled();
     return code == 0 ? 0 : haft_io_unwind_cancelled();
 }
-
-/* The same as a function, for bindings to other languages: it never unwinds, but returns
-   -ECANCELED. */
-int haft_io_yield_or_cancelled(void);
 
 /* The current task; NULL outside of a scheduler. */
 static inline haft_io_task_t *haft_io_self(void) {
