@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the back ends share for the most frequent event in a run of one thread: the only reader of a
- * stream is woken.
+ * What the back ends share for the most frequent events in a run of one thread: the only reader of a
+ * stream waits, and is woken.
  */
 #ifndef HAFTI_IO_ALONE_H
 #define HAFTI_IO_ALONE_H
@@ -23,6 +23,23 @@ hafti_io_wake_alone(hafti_io_descriptor_t *known, enum hafti_io_direction direct
     }
     hafti_io_unlink(link);
     hafti_io_cell_win(waiter->cell, HAFTI_IO_WOKEN);
+}
+
+/* By a task for which the wake-up is sure to come, and beside which no other waits in that direction.
+   0, -ECANCELED, or -EBADF: it was closed. Inlined, so that few frames lie between the program's
+   call and the switch. */
+static inline __attribute__((always_inline)) int hafti_io_wait_to_read(hafti_io_descriptor_t *known,
+                                                                       hafti_io_waiter_t *waiter,
+                                                                       hafti_io_cell_t *cell) {
+    hafti_io_worker_t *worker = cell->task->worker;
+    hafti_io_enlist_first(known, waiter, cell, HAFTI_IO_INWARD);
+    worker->waiting++;
+    uint32_t outcome = hafti_io_wait_here(cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
+    worker->waiting--;
+    hafti_io_delist_first(waiter, HAFTI_IO_INWARD);
+    if (HAFTI_IO_UNLIKELY(outcome == HAFTI_IO_CANCELLED))
+        return -ECANCELED;
+    return HAFTI_IO_LIKELY(!hafti_io_was_closed(waiter)) ? 0 : -EBADF;
 }
 
 #endif

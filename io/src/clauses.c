@@ -115,25 +115,41 @@ ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_e
                                size_t sent) {
     EXCHANGE_BY(clause, runner, p, sent);
 }
-/* What is sent at once cannot go to another file that has the number by then. */
+/* What is sent at once cannot go to another file that has the number by then. -EAGAIN: it is to be
+   sent otherwise. */
+static inline ssize_t send_at_once(const hafti_io_runner_t *runner, int descriptor,
+                                   const void *buffer, size_t size) {
+    int *error = runner->worker->error, saved = *error;
+    ssize_t sent = HAFTI_IO_LIKELY(size != 0)
+                       ? send(descriptor, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL)
+                       : 0;
+    if (HAFTI_IO_LIKELY(sent > 0))
+        return sent;
+    int code = sent < 0 ? -*error : -EAGAIN;
+    *error = saved;
+    return code != -EINTR && code != -ENOTSOCK ? code : -EAGAIN;
+}
+HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor,
+                                            const void *buffer, size_t size) {
+    ssize_t sent = send_at_once(runner, descriptor, buffer, size);
+    if (HAFTI_IO_LIKELY(sent != -EAGAIN))
+        return sent;
+    hafti_io_operation_t operation = {.kind = HAFTI_IO_WRITE,
+                                      .descriptor = descriptor,
+                                      .buffer = (void *)(uintptr_t)buffer,
+                                      .size = size};
+    return runner->worker->backend->operate(runner, &operation);
+}
 HAFTI_IO_HOT ssize_t hafti_io_exchange_at_once(hafti_io_runner_t *runner,
                                                HAFT_PAYLOAD(haft_io_exchange) * p) {
-    if (HAFTI_IO_UNLIKELY(p->size == 0))
-        return hafti_io_exchange_rest(runner, p, 0);
-    int *error = runner->worker->error, saved = *error;
-    ssize_t sent = send(p->descriptor, p->buffer, p->size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (HAFTI_IO_UNLIKELY(sent < 0)) {
-        int code = -*error;
-        *error = saved;
-        if (code != -EAGAIN && code != -EINTR && code != -ENOTSOCK)
-            return code;
-        sent = 0;
-    }
-    if (HAFTI_IO_UNLIKELY((size_t)sent != p->size))
-        return hafti_io_exchange_rest(runner, p, (size_t)sent);
+    ssize_t sent = send_at_once(runner, p->descriptor, p->buffer, p->size);
+    if (HAFTI_IO_UNLIKELY(sent < 0 && sent != -EAGAIN))
+        return sent;
+    if (HAFTI_IO_UNLIKELY(sent < 0 || (size_t)sent != p->size))
+        return hafti_io_exchange_rest(runner, p, sent < 0 ? 0 : (size_t)sent);
     haft_io_give_back(*p->bytes);
     *p->bytes = NULL;
-    return hafti_io_read_lent_generally(runner, p->descriptor, p->bytes);
+    return runner->worker->backend->read_lent(runner, p->descriptor, p->bytes);
 }
 static HAFTI_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
     hafti_io_runner_t *runner = state;

@@ -29,7 +29,9 @@ ssize_t hafti_io_operate_blocking(hafti_io_operation_t *operation);
 /* The rest of the clause of haft_io_exchange after this many bytes have been sent. */
 ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload,
                                size_t sent);
-/* Sends without asking the kernel for anything first; in a run of one thread. */
+/* Send without asking the kernel for anything first; in a run of one thread. */
+ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor, const void *buffer,
+                               size_t size);
 ssize_t hafti_io_exchange_at_once(hafti_io_runner_t *runner,
                                   HAFT_PAYLOAD(haft_io_exchange) * payload);
 

@@ -27,7 +27,7 @@ void hafti_io_dive_to(hafti_io_worker_t *worker, const haft_io_task_t *task);
 haft_io_task_t *hafti_io_take_offered(hafti_io_worker_t *worker);
 /* Looks for work everywhere for a while. NULL: there is none, or mail has come. */
 haft_io_task_t *hafti_io_search(hafti_io_worker_t *worker);
-/* Whether there may be some for hafti_io_take_offered. */
+/* Whether there are some for hafti_io_take_offered. */
 static inline bool hafti_io_has_offered(const hafti_io_worker_t *worker) {
     return hafti_io_queue_count(&worker->queue) != 0 ||
            __atomic_load_n(&worker->crew->overflow_count, __ATOMIC_RELAXED) != 0;

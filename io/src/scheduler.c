@@ -30,9 +30,9 @@
  *                   | NEW, and was spread (stealing.c) | the same; the last of `ready`
  *
  * A task that yields is RUNNING until the loop has it back, and then goes on as from PARKED. If the
- * loop would only resume the next, which has yielded, too, the task hands over to that itself, and if
- * there is no other it just goes on: then it does what the loop does between two tasks. So it counts
- * as resumed, and the loop has its turn when it is to look at more than `ready`.
+ * loop would only resume the next, which has yielded, too, the task hands over to that itself; if
+ * there is no other it just goes on. Then it does what the loop does between two tasks. So it
+ * counts as resumed, and the loop has its turn when it is to look at more than `ready`.
  *
  * Why no wake-up is lost. A thread sleeps in the poll of its back end. The waker writes the news,
  * and the sleeper writes the flag that it sleeps; each writes first and then reads what the other
@@ -219,8 +219,10 @@ static haft_io_task_t *dequeue_shared(hafti_io_worker_t *worker) {
     bool started_first = worker->favours || worker->resumed % 2 == 0;
     haft_io_task_t *task = started_first ? dequeue_own(worker) : NULL;
     worker->favours = false;
-    if (task == NULL)
+    if (task == NULL) {
         task = hafti_io_take_offered(worker);
+        worker->offered = task != NULL;
+    }
     if (task == NULL)
         task = dequeue_own(worker);
     if (task == NULL)
@@ -535,6 +537,8 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     HAFTI_IO_COUNT(worker->rounds);
     worker->polled_at = worker->resumed;
     worker->look_at = worker->resumed + worker->unlooked;
+    if (HAFTI_IO_UNLIKELY(worker->shared)) /* also of what other workers had no room for */
+        worker->offered = hafti_io_has_offered(worker);
     if (HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
         worker->crew->dump_as_asked(worker->crew);
     if (HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->handed_over, __ATOMIC_RELAXED) != 0))
@@ -617,11 +621,9 @@ HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
 /* Whether the loop would resume the first of the ready tasks next, if there is one, or else the task
    that yields, and would do nothing before. */
 static inline bool needs_no_loop(const hafti_io_worker_t *worker) {
-    if (!is_plain_turn(worker) || HAFTI_IO_UNLIKELY(worker->forked) ||
-        !HAFT_IS_FOR_LOOP(&worker->turn, haft_io_yield))
-        return false;
-    return HAFTI_IO_LIKELY(!worker->shared) ||
-           (!worker->running->task->moves && !hafti_io_has_offered(worker));
+    return is_plain_turn(worker) && HAFTI_IO_LIKELY(!worker->offered && !worker->forked) &&
+           HAFT_IS_FOR_LOOP(&worker->turn, haft_io_yield) &&
+           HAFTI_IO_LIKELY(!worker->running->task->moves);
 }
 
 /* The first of the ready tasks, if it has yielded, too, and goes on. */

@@ -140,6 +140,7 @@ void hafti_io_offer(hafti_io_worker_t *worker, haft_io_task_t *task) {
         hafti_io_enqueue(worker, task);
         return;
     }
+    worker->offered = true;
     wake_one(worker->crew);
 }
 
@@ -263,6 +264,7 @@ static haft_io_task_t *steal_from(hafti_io_worker_t *worker, hafti_io_worker_t *
         if (i != 0)
             hafti_io_queue_put(&worker->queue, tasks[i]);
     }
+    worker->offered |= count > 1;
     haft_io_task_t *first = tasks[0];
     if (first->runner != NULL)
         hafti_io_settle(worker, first);

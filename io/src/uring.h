@@ -96,26 +96,11 @@ static inline bool hafti_io_has_arrived(const hafti_io_descriptor_t *known) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && (arrivals->count != 0 || arrivals->code != 0);
 }
-/* Bytes may arrive, none have, and no other task waits for them. */
+/* Bytes may arrive, none have, and no other task waits for them: hafti_io_wait_to_read does. */
 static inline bool hafti_io_may_arrive_for(const hafti_io_descriptor_t *known) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && arrivals->receives && arrivals->asked &&
            !hafti_io_has_arrived(known) && hafti_io_ring_empty(&known->waiters[HAFTI_IO_INWARD]);
-}
-/* Then: waits for them, in a run of one thread. 0, -ECANCELED, or -EBADF: it was closed. Inlined, so
-   that few frames lie between the program's call and the switch. */
-static inline __attribute__((always_inline)) int hafti_io_wait_to_read(hafti_io_descriptor_t *known,
-                                                                       hafti_io_waiter_t *waiter,
-                                                                       hafti_io_cell_t *cell) {
-    hafti_io_worker_t *worker = cell->task->worker;
-    hafti_io_enlist_first(known, waiter, cell, HAFTI_IO_INWARD);
-    worker->waiting++;
-    uint32_t outcome = hafti_io_wait_here(cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER, "read");
-    worker->waiting--;
-    hafti_io_delist_first(waiter, HAFTI_IO_INWARD);
-    if (HAFTI_IO_UNLIKELY(outcome == HAFTI_IO_CANCELLED))
-        return -ECANCELED;
-    return HAFTI_IO_LIKELY(!hafti_io_was_closed(waiter)) ? 0 : -EBADF;
 }
 /* The next bytes, of those that have arrived. */
 ssize_t hafti_io_uring_read_arrived(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,

@@ -28,7 +28,8 @@ typedef struct hafti_io_backend {
     /* The same for the most frequent operations in a run that is alone: fewer frames on the stack
        of a waiting task, and so fewer mispredicted returns when it goes on. NULL: use `operate`.
        On io_uring the first two save 0.3 us of a message of 8 us, and `exchange` 0.3 us more; on
-       epoll only `exchange` saves as much (bench/io, echo). */
+       epoll `exchange` saves as much, and the first two a third of the instructions (bench/io,
+       echo). */
     ssize_t (*read_lent)(hafti_io_runner_t *runner, int descriptor, const void **bytes);
     ssize_t (*write)(hafti_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
     /* Or by the two, one after the other: hafti_io_exchange_rest. */
@@ -115,6 +116,7 @@ struct hafti_io_worker {
                              switch at each */
     unsigned polled_at;   /* `resumed` at the last poll */
     unsigned unlooked;    /* number resumed before the first look; in a simulation 0 */
+    bool offered;         /* there may be new tasks in `queue` or the overflow */
     hafti_io_timers_t timers;                  /* the first words of which belong to the line */
     hafti_io_simulated_t *simulated;           /* NULL: a real run */
     haft_io_counters_t counters;               /* any thread reads */
