@@ -24,6 +24,13 @@
 
 #include "../haft.h"
 
+#ifdef __cplusplus /* as in haft.h */
+#    pragma GCC diagnostic push
+#    pragma GCC diagnostic ignored "-Wold-style-cast"
+#    pragma GCC diagnostic ignored "-Wpedantic"
+#    pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /* Of one loop. The fiber that runs, if the loop has resumed it on the short way; else NULL. */
 typedef struct haft_turn {
     haft_fiber_t *fiber;
@@ -176,5 +183,9 @@ HAFTI_INLINE void *hafti_hand_over(haft_turn_t *turn, uintptr_t awaits, haft_fib
         return hafti_woken(words.first, words.second);
     return words.first;
 }
+
+#ifdef __cplusplus
+#    pragma GCC diagnostic pop
+#endif
 
 #endif
