@@ -17,7 +17,7 @@
 //! switch, see [`sys::hot`]. A fiber whose computation has ended is idle, and runs the next one of its
 //! thread.
 
-use crate::wait::{drop_quietly, must_unwind};
+use crate::wait::{Call, drop_quietly, must_unwind};
 use haft_sys as sys;
 use haft_sys::hot::{Outcome, Resumed, Room, Word};
 use std::any::{Any, TypeId, type_name};
@@ -300,6 +300,23 @@ fn perform_by_c<E: Effect>(effect: E) -> E::Output {
         Answer::Value(value) => value,
         Answer::Raise(payload) => resume_unwind(payload),
     }
+}
+
+/// Calls the function outside of all handlers.
+pub(crate) fn outside<T>(function: impl FnOnce() -> T) -> T {
+    /// Nobody handles it, so its default answers.
+    struct Outside(sys::haft_body_t, *mut c_void);
+    impl Effect for Outside {
+        type Output = ();
+        fn unhandled(self) {
+            // SAFETY: the body and its argument live until this perform returns.
+            unsafe { (self.0)(self.1) };
+        }
+    }
+    let mut call = Call::new(function);
+    let argument = call.argument();
+    perform(Outside(call.body(), argument));
+    call.result()
 }
 
 /// # Safety

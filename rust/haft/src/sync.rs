@@ -397,7 +397,8 @@ struct Shared<T> {
     channel: *mut sys::haft_io_channel_t,
     senders: AtomicUsize,
     receivers: AtomicUsize,
-    values: PhantomData<T>,
+    /// Values go in and come out: so a sender of one lifetime is none of a shorter one.
+    values: PhantomData<UnsafeCell<T>>,
 }
 // SAFETY: the C library locks the channel, and values only pass through it.
 unsafe impl<T: Send> Send for Shared<T> {}

@@ -2,6 +2,7 @@
 //! Runs and their tasks.
 
 use crate::blocking::{guard_panic_hook, this_task};
+use crate::effects::outside;
 use crate::kept;
 use crate::local;
 use crate::sync::Event;
@@ -152,7 +153,10 @@ pub(crate) fn run_by<T>(
         unsafe { sys::haft_io_return_cancels(true) };
         main()
     });
-    let code = call(main.body(), main.argument());
+    let (body, argument) = (main.body(), main.argument());
+    // The tasks' code must not call the clause of a handler around the run, which another task may
+    // be in, nor suspend the run with all of them.
+    let code = outside(|| call(body, argument));
     match main.outcome {
         Some(Ok(value)) if code == 0 => Ok(value),
         Some(Err(payload)) if code == 0 || !is_cancel(&*payload) => resume_unwind(payload),
@@ -161,7 +165,8 @@ pub(crate) fn run_by<T>(
 }
 
 /// Runs `main` as a task on this thread, and returns what it returns when it and all tasks spawned
-/// below it have ended. A panic of `main` goes on here.
+/// below it have ended. A panic of `main` goes on here. Handlers around the run are not those of its
+/// tasks, nor of `main`.
 ///
 /// # Panics
 /// If this thread runs tasks already, or the system refuses memory or descriptors.

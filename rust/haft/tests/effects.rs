@@ -389,6 +389,29 @@ fn tasks_wait_inside_of_handlers_and_generators() {
 }
 
 #[test]
+fn a_run_is_outside_of_the_handlers_around_it() {
+    let is_unhandled = || catch_unwind(|| perform(Ask(1))).is_err();
+    let clause = |Ask(_)| unreachable!("two tasks could call it at once");
+    handle(clause, || {
+        haft::run(|| {
+            assert!(is_unhandled() && haft::spawn(is_unhandled).join().unwrap());
+            let inside = handle(|Ask(n)| n, || perform(Ask(1)));
+            assert_eq!(inside, 1);
+        });
+        assert_eq!(haft::simulate(1, is_unhandled), true);
+    });
+    // Or the run would be suspended while its thread goes on.
+    let mut numbers = Generator::new(|out| {
+        let refused = haft::run(|| catch_unwind(|| out.give(0)));
+        assert!(text_of(&*refused.unwrap_err()).contains("nobody handles"));
+        out.give(1);
+    });
+    assert_eq!(numbers.next(), Some(1));
+    assert_eq!(haft::run(|| haft::spawn(|| 2).join().unwrap()), 2);
+    assert_eq!(numbers.next(), None);
+}
+
+#[test]
 fn a_scope_in_a_computation_that_is_dropped_waits_for_its_tasks() {
     let ended = haft::run(|| {
         let ended = std::sync::atomic::AtomicU32::new(0);
