@@ -179,9 +179,13 @@ pub fn room_of(fiber: *mut haft_fiber_t) -> *mut Room {
 }
 
 /// An idle fiber; or null: there is no memory.
+///
+/// # Safety
+/// The shim has made the effect.
 #[cold]
-pub fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
-    arch::new_fiber(effect)
+pub unsafe fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
+    // SAFETY: as the caller says.
+    unsafe { arch::new_fiber(effect) }
 }
 
 /// # Safety

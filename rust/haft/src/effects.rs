@@ -53,8 +53,8 @@ pub trait Effect: Sized + 'static {
     /// What [`perform`] returns.
     type Output: 'static;
 
-    /// The default handler: answers where no other does, outside of all handlers. Unless it is given
-    /// it panics, with a message that names the effect.
+    /// The default handler: answers where no other does, outside of all handlers. On a task it may
+    /// wait. Unless it is given it panics, with a message that names the effect.
     ///
     /// ```
     /// struct Verbose;
@@ -214,12 +214,19 @@ fn make<E: Effect>() -> *mut c_void {
     made.cast()
 }
 
+/// Has the descriptor's word: no other type's function is like this one. (Of functions whose code is
+/// the same, as that of `make` for types with one name, an optimizing compiler makes one.)
+#[cfg(target_arch = "x86_64")]
+fn key<E: Effect>() -> TypeId {
+    TypeId::of::<E>()
+}
+
 /// The descriptor, or [`sys::hot::UNMADE`].
 #[inline(always)]
 fn known<E: Effect>() -> *mut sys::haft_rust_effect_t {
     // SAFETY: the word is that of this type, and whoever writes it writes the same.
     #[cfg(target_arch = "x86_64")]
-    return unsafe { sys::word_of!(make::<E>, "mov", *mut sys::haft_rust_effect_t) };
+    return unsafe { sys::word_of!(key::<E>, "mov", *mut sys::haft_rust_effect_t) };
     #[cfg(not(target_arch = "x86_64"))]
     return descriptor::<E>();
 }
@@ -232,10 +239,9 @@ fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
         if known != sys::hot::UNMADE {
             return known;
         }
-        let made = look_up(TypeId::of::<E>(), make::<E>).0;
+        let made = look_up(key::<E>(), make::<E>).0;
         // SAFETY: as above.
-        let word =
-            unsafe { AtomicPtr::from_ptr(sys::word_of!(make::<E>, "lea", *mut *mut c_void)) };
+        let word = unsafe { AtomicPtr::from_ptr(sys::word_of!(key::<E>, "lea", *mut *mut c_void)) };
         word.store(made, Ordering::Relaxed);
         made.cast()
     }
@@ -553,9 +559,10 @@ fn take_fiber<E: Effect>(may_make: fn()) -> Place {
 #[inline(never)]
 fn take_further(effect: fn() -> *mut sys::haft_rust_effect_t, may_make: fn()) -> Place {
     take_idle().unwrap_or_else(|| {
-        may_make();
         check_thread();
-        let fiber = sys::hot::new_fiber(effect());
+        may_make();
+        // SAFETY: it is a descriptor.
+        let fiber = unsafe { sys::hot::new_fiber(effect()) };
         assert!(!fiber.is_null(), "no memory for the stack of a computation");
         fiber
     })

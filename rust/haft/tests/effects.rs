@@ -70,6 +70,31 @@ fn effects_differ_by_type_also_generic_ones() {
 }
 
 #[test]
+fn effects_differ_by_type_also_those_of_one_name_and_the_same_code() {
+    let asks_elsewhere: fn() -> usize = {
+        struct Same(#[allow(dead_code)] u8);
+        impl Effect for Same {
+            type Output = usize;
+            fn unhandled(self) -> usize {
+                7
+            }
+        }
+        || perform(Same(1))
+    };
+    {
+        struct Same(i8);
+        impl Effect for Same {
+            type Output = usize;
+            fn unhandled(self) -> usize {
+                7
+            }
+        }
+        let body = || (perform(Same(2)), asks_elsewhere());
+        assert_eq!(handle(|Same(n)| n as usize, body), (2, 7));
+    }
+}
+
+#[test]
 fn an_effect_that_nobody_handles_is_a_panic_that_names_it() {
     let payload = catch_unwind(|| perform(Choose)).unwrap_err();
     assert!(text_of(&*payload).contains("Choose"));
@@ -95,6 +120,36 @@ fn a_default_handler_answers_where_no_other_does_and_is_outside_of_all() {
         let payload = catch_unwind(|| perform(Twice(0))).unwrap_err();
         assert_eq!(text_of(&*payload), "default");
     }
+}
+
+#[test]
+fn a_default_handler_waits_as_its_task_does() {
+    static HELD: std::sync::Mutex<u32> = std::sync::Mutex::new(0);
+    struct Wait;
+    impl Effect for Wait {
+        type Output = u32;
+        fn unhandled(self) -> u32 {
+            assert!(catch_unwind(|| perform(Ask(1))).is_err()); // the performer's are out of reach
+            let (sender, receiver) = haft::channel(0);
+            haft::scope(|s| {
+                s.spawn(move || sender.send(20).unwrap());
+                receiver.recv().unwrap() + haft::spawn(|| 1).join().unwrap() + *HELD.lock().unwrap()
+            })
+        }
+    }
+    haft::run(|| {
+        let holder = haft::spawn(|| {
+            let mut held = HELD.lock().unwrap();
+            haft::sleep(std::time::Duration::from_millis(1));
+            *held += 1;
+        });
+        haft::yield_now();
+        assert_eq!(handle(|Ask(n)| n, || perform(Wait)), 22);
+        holder.join().unwrap();
+        let mut computation = Computation::<Ask, u32>::new(|| perform(Wait) + perform(Ask(1)));
+        assert!(matches!(computation.start(), Step::Performed(Ask(1))));
+        assert!(matches!(computation.resume(20), Step::Returned(42)));
+    });
 }
 
 #[test]

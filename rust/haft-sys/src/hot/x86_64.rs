@@ -287,7 +287,8 @@ pub(super) fn leave() -> Word {
     Word::new(haft_rust_leave as *mut c_void)
 }
 
-pub(super) fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
+/// As `super::new_fiber`.
+pub(super) unsafe fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
     // SAFETY: the function lets no panic out, and is idle when it has been resumed once.
     unsafe {
         let fiber = haft_rust_fiber_new(0, haft_rust_work, ptr::null_mut());
@@ -510,25 +511,25 @@ pub(super) unsafe fn resume_by_c(
     }
 }
 
-/// The word that a function of one type, `make`, has to itself: is read (`mov`), or its address is
-/// (`lea`). It is 1 before the first use.
+/// The word that a function of one type, `key`, has to itself, if no other function is the same: is
+/// read (`mov`), or its address is (`lea`). It is 1 before the first use.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! word_of {
-    ($make:path, $instruction:literal, $result:ty) => {{
+    ($key:path, $instruction:literal, $result:ty) => {{
         let result: $result;
         ::core::arch::asm!(
             // (Inlined twice into one object, or in several objects, it is one word.)
-            ".ifndef haft_word_of_{make}",
-            ".pushsection .data.haft_word_of_{make}, \"awG\", @progbits, haft_word_of_{make}, comdat",
-            ".weak haft_word_of_{make}",
-            ".hidden haft_word_of_{make}",
+            ".ifndef haft_word_of_{key}",
+            ".pushsection .data.haft_word_of_{key}, \"awG\", @progbits, haft_word_of_{key}, comdat",
+            ".weak haft_word_of_{key}",
+            ".hidden haft_word_of_{key}",
             ".balign 8",
-            "haft_word_of_{make}: .quad 1",
+            "haft_word_of_{key}: .quad 1",
             ".popsection",
             ".endif",
-            concat!($instruction, " {result}, [rip + haft_word_of_{make}]"),
-            make = sym $make,
+            concat!($instruction, " {result}, [rip + haft_word_of_{key}]"),
+            key = sym $key,
             result = out(reg) result,
             options(nostack, preserves_flags, pure, readonly),
         );
