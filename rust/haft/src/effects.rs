@@ -983,6 +983,7 @@ pub enum Step<E, R> {
 /// let Step::Returned(total) = step else { unreachable!() };
 /// assert_eq!(total, 43);
 /// ```
+#[must_use = "a computation does nothing before it is started"]
 pub struct Computation<E: Effect, R> {
     fiber: ManuallyDrop<Fiber<E, R>>,
     /// Fibers stay on their thread: their frames may hold what is not `Send`.
@@ -1212,6 +1213,7 @@ impl<E: Effect, R> Resumption<'_, E, R> {
     /// let answer = haft::handle_general(|Ask, k| k.discontinue(Box::new("no answer")), body);
     /// assert_eq!(answer, 7);
     /// ```
+    #[must_use]
     pub fn discontinue(self, payload: Payload) -> R {
         self.go_on(|fiber| fiber.resume_by_c(Answer::Raise(payload), || ()))
     }

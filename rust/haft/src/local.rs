@@ -128,6 +128,7 @@ impl Drop for Entered {
 impl<T: Send + Sync + 'static> LocalKey<T> {
     #[doc(hidden)]
     #[allow(clippy::new_without_default)] // for the macro
+    #[must_use]
     pub const fn new() -> Self {
         LocalKey {
             _place: 0,
@@ -193,6 +194,7 @@ impl<T: Send + Sync + 'static> LocalKey<T> {
     ///     assert!(DEPTH.get().is_none());
     /// });
     /// ```
+    #[must_use]
     pub fn get(&'static self) -> Option<Arc<T>> {
         let mut list = current();
         while let Some(entry) = list {

@@ -65,6 +65,7 @@ pub(crate) fn is_cancel(payload: &(dyn Any + Send)) -> bool {
 /// assert_eq!(answer, 42);
 /// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing by themselves"]
 pub struct Options {
     threads: Option<u16>,
     stack_size: usize,
@@ -546,6 +547,7 @@ impl<T> JoinHandle<T> {
     ///     assert!(task.is_finished());
     /// });
     /// ```
+    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
     }
@@ -676,6 +678,7 @@ pub fn dump(descriptor: impl AsFd) -> io::Result<()> {
 /// assert_eq!(haft::task_name(), None); // no task
 /// haft::run(|| assert_eq!(haft::task_name().unwrap(), ""));
 /// ```
+#[must_use]
 pub fn task_name() -> Option<String> {
     let task = this_task();
     if task.is_null() {

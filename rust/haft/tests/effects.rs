@@ -453,7 +453,7 @@ fn a_run_is_outside_of_the_handlers_around_it() {
             let inside = handle(|Ask(n)| n, || perform(Ask(1)));
             assert_eq!(inside, 1);
         });
-        assert_eq!(haft::simulate(1, is_unhandled), true);
+        assert!(haft::simulate(1, is_unhandled));
     });
     // Or the run would be suspended while its thread goes on.
     let mut numbers = Generator::new(|out| {
