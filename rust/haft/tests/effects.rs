@@ -455,6 +455,10 @@ fn a_run_is_outside_of_the_handlers_around_it() {
         });
         assert!(haft::simulate(1, is_unhandled));
     });
+    handle(clause, || {
+        assert!(haft::block_thread(is_unhandled));
+        haft::run(|| assert!(handle(clause, || haft::block_thread(is_unhandled))));
+    });
     // Or the run would be suspended while its thread goes on.
     let mut numbers = Generator::new(|out| {
         let refused = haft::run(|| catch_unwind(|| out.give(0)));
