@@ -79,10 +79,10 @@ if (cd "$two/both" && cargo metadata --offline --format-version 1 >/dev/null 2>"
   exit 1
 fi
 
-# Other ways to compile and run it: under Valgrind; optimized; as a package in an empty folder; by the oldest
-# compiler (rust-version in Cargo.toml); with panics that abort, where only what has to be unwound ends the
-# process; for the other architecture, in an emulator. (Valgrind and the emulator begin programs otherwise than
-# the system.)
+# Other ways to compile and run it: under Valgrind; optimized; as a package in an empty folder; by
+# the oldest compiler (rust-version in Cargo.toml); with panics that abort, where only what has to be
+# unwound ends the process; for the other architecture, in an emulator. (Valgrind and the emulator
+# begin programs otherwise than the system.)
 if [ -n "${HAFT_RUST_ALL-}" ]; then
   emulated='--skip a_program_begins_as_its_command_says --skip tasks_panic_at_once --skip tasks_print_to_a_pipe'
   # shellcheck disable=SC2086 # several options

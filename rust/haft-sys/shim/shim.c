@@ -71,8 +71,8 @@ haft_rust_effect_t *haft_rust_effect_new(const char *name, clause_t *unhandled,
     return made;
 }
 
-/* Around the clause of a handler in place. A default is outside of all handlers but that by which the
-   task waits: its function may do what any function of a task does. */
+/* Around the clause of a handler in place. A default is outside of all handlers but that by which
+   the task waits: its function may do what any function of a task does. */
 static hafti_scope_t *around_clause(hafti_here_t *here, hafti_scope_t *handler) {
     const hafti_scope_t *defaults = &hafti_thread()->defaults;
     if (HAFTI_LIKELY(handler != defaults))

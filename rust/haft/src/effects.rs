@@ -214,8 +214,8 @@ fn make<E: Effect>() -> *mut c_void {
     made.cast()
 }
 
-/// Has the descriptor's word: no other type's function is like this one. (Of functions whose code is
-/// the same, as that of `make` for types with one name, an optimizing compiler makes one.)
+/// Has the descriptor's word: no other type's function is like this one. (Of functions whose code
+/// is the same, as that of `make` for types with one name, an optimizing compiler makes one.)
 #[cfg(target_arch = "x86_64")]
 fn key<E: Effect>() -> TypeId {
     TypeId::of::<E>()

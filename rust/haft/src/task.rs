@@ -166,8 +166,8 @@ pub(crate) fn run_by<T>(
 }
 
 /// Runs `main` as a task on this thread, and returns what it returns when it and all tasks spawned
-/// below it have ended. A panic of `main` goes on here. Handlers around the run are not those of its
-/// tasks, nor of `main`.
+/// below it have ended. A panic of `main` goes on here. Neither `main` nor the tasks reach handlers
+/// around the run.
 ///
 /// # Panics
 /// If this thread runs tasks already, or the system refuses memory or descriptors.
