@@ -553,6 +553,36 @@ fn a_computation_goes_on_no_more_when_the_threads_variables_are_destroyed() {
 }
 
 #[test]
+fn the_stack_of_a_leaked_computation_stays_when_its_thread_has_ended() {
+    use std::sync::mpsc::channel;
+    use std::thread;
+    let (go, begins) = channel();
+    let (tell, told) = channel();
+    let lends = move || {
+        let lent = &[7u8; 3000];
+        thread::scope(|s| {
+            s.spawn(move || {
+                begins.recv().unwrap();
+                tell.send(lent.iter().filter(|byte| **byte == 7).count())
+            });
+            perform(Ask(0))
+        })
+    };
+    let leaks = || {
+        let mut computation = Computation::<Ask, u32>::new(lends);
+        assert!(matches!(computation.start(), Step::Performed(Ask(0))));
+        std::mem::forget(computation);
+    };
+    thread::spawn(leaks).join().unwrap();
+    for _ in 0..20 {
+        let uses = || Generator::new(|out| [1u8; 3000].into_iter().for_each(|n| out.give(n)));
+        thread::spawn(move || uses().count()).join().unwrap();
+    }
+    go.send(()).unwrap();
+    assert_eq!(told.recv(), Ok(3000));
+}
+
+#[test]
 fn a_fiber_runs_what_comes_next_whatever_ran_on_it_before() {
     #[repr(align(64))]
     struct Aligned(u8);
