@@ -706,7 +706,7 @@ impl<E: Effect, R> Fiber<E, R> {
         let (fiber, job) = (self.fiber, self.work.job);
         self.at.set(at(RUNS));
         // SAFETY: the fiber is idle, and has the body of this job in its room.
-        let mut resumed = unsafe { sys::hot::start(fiber, known::<E>(), job) };
+        let resumed = unsafe { sys::hot::start(fiber, known::<E>(), job) };
         if resumed.tag == sys::hot::ENDED {
             self.at.set(at(ENDED));
             // SAFETY: so the job has.
@@ -717,7 +717,7 @@ impl<E: Effect, R> Fiber<E, R> {
             may_go_on();
             self.at.set(at(RUNS));
             // SAFETY: as above.
-            resumed = unsafe { Self::start_by_c(fiber, job) };
+            return self.arrive(unsafe { Self::start_by_c(fiber, job) });
         }
         self.arrive(resumed)
     }
