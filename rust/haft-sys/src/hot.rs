@@ -10,9 +10,9 @@
 //!   | guard | ...free... | frames of the job | Room | first frames | haft_fiber_t |
 //! ```
 //!
-//! Three registers go along with each switch: the fiber, a word, and a tag. The fiber's is the address
-//! of its scope where the word is an effect or an answer, and nobody looks at the tag; otherwise it is
-//! that of its header. The two differ in a bit, [`ORDINARY`].
+//! Three registers go along with each switch: the fiber, a word, and a tag. The fiber's is the
+//! address of its scope where the word is an effect or an answer, and nobody looks at the tag;
+//! otherwise it is that of its header. The two differ in a bit, [`ORDINARY`].
 //!
 //! | from, to | fiber | word | tag |
 //! |---|---|---|---|
@@ -97,8 +97,8 @@ impl Waiting {
 
 /// What a switch has brought.
 pub struct Arrived {
-    /// Whoever resumes a fiber knows it, but would mostly read it from memory, at an address that it
-    /// has from its stack. This is there before the stack pointer is.
+    /// Whoever resumes a fiber knows it, but would mostly read it from memory, at an address that
+    /// it has from its stack. This is there before the stack pointer is.
     from: *mut c_void,
     pub word: Word,
     pub tag: usize,
@@ -230,8 +230,8 @@ pub fn room_of(fiber: *mut haft_fiber_t) -> *mut Room {
 /// The shim has made the effect.
 #[cold]
 pub unsafe fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
-    // SAFETY: as the caller says; the function lets no panic out, and is idle when it has been resumed
-    // once.
+    // SAFETY: as the caller says; the function lets no panic out, and is idle when it has been
+    // resumed once.
     unsafe {
         let fiber = haft_rust_fiber_new(0, arch::haft_rust_work, ptr::null_mut());
         if !fiber.is_null() {
@@ -270,15 +270,15 @@ fn descriptor_of(effect: *mut haft_rust_effect_t) -> usize {
     effect.addr().wrapping_add(offset_of!(RustEffect, effect))
 }
 
-/// Performs the effect, which may be [`UNMADE`], if whoever has resumed the innermost fiber handles it,
-/// and no handler is further in. If that is not so nothing is done.
+/// Performs the effect, which may be [`UNMADE`], if whoever has resumed the innermost fiber handles
+/// it, and no handler is further in. If that is not so nothing is done.
 ///
 /// # Safety
 /// Handlers of the effect expect such a word. Nothing lets the frames around be unwound by force.
 #[inline(always)]
 pub unsafe fn perform(effect: *mut haft_rust_effect_t, word: Word) -> Result<Arrived, Here> {
-    // SAFETY: only fibers have this set, so the current scope is that of a fiber, whose resumer handles
-    // the effect.
+    // SAFETY: only fibers have this set, so the current scope is that of a fiber, whose resumer
+    // handles the effect.
     unsafe {
         let here = Here::now();
         if (*here.current).handles != request_of(effect) {
@@ -318,11 +318,12 @@ unsafe fn entry_in(scope: *mut Scope, made: *const RustEffect) -> (*mut Entry, u
 /// The handler in place of the effect, which may be [`UNMADE`], if it is known here.
 ///
 /// # Safety
-/// Nothing was switched since. What is found is dropped on the stack on which it was found, and before what is found next.
+/// Nothing was switched since. What is found is dropped on the stack on which it was found, and
+/// before what is found next.
 #[inline(always)]
 pub unsafe fn find(here: Here, effect: *mut haft_rust_effect_t) -> Option<InPlace> {
-    // SAFETY: the shim has made the effect, unless there is none, and the chain of scopes is that of
-    // this thread.
+    // SAFETY: the shim has made the effect, unless there is none, and the chain of scopes is that
+    // of this thread.
     unsafe {
         if effect == UNMADE {
             return None;
@@ -356,8 +357,8 @@ pub unsafe fn find(here: Here, effect: *mut haft_rust_effect_t) -> Option<InPlac
 impl Drop for InPlace {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the scopes are there, as the frames of their handlers are around this one. In this
-        // order, as in C.
+        // SAFETY: the scopes are there, as the frames of their handlers are around this one. In
+        // this order, as in C.
         unsafe {
             if (*self.outer).serial != self.serial {
                 hafti_in_place_moved(self.performer, self.outer);
@@ -370,8 +371,8 @@ impl Drop for InPlace {
 /// Performs the effect through C.
 ///
 /// # Safety
-/// The slot is what the handlers of the effect take it for. Nothing lets the frames around be unwound
-/// by force.
+/// The slot is what the handlers of the effect take it for. Nothing lets the frames around be
+/// unwound by force.
 #[cold]
 pub unsafe fn perform_by_c(effect: *mut haft_rust_effect_t, slot: *mut c_void) {
     // SAFETY: as the caller says.
@@ -406,8 +407,8 @@ pub unsafe fn start(
     }
 }
 
-/// Resumes a fiber that waits for a word. Or does nothing, and says so: C has to, by [`resume_by_c`],
-/// or the fiber was [`nowhere`].
+/// Resumes a fiber that waits for a word. Or does nothing, and says so: C has to, by
+/// [`resume_by_c`], or the fiber was [`nowhere`].
 ///
 /// # Safety
 /// The answer is what the performer expects.
@@ -421,8 +422,8 @@ pub unsafe fn resume(fiber: Waiting, answer: Word) -> Arrived {
 /// waits for a word, and only for such.
 ///
 /// # Safety
-/// The fiber is idle or suspended, and was always resumed on this thread. The words are what the fiber
-/// expects.
+/// The fiber is idle or suspended, and was always resumed on this thread. The words are what the
+/// fiber expects.
 #[cold]
 pub unsafe fn resume_by_c(
     fiber: *mut haft_fiber_t,

@@ -258,9 +258,9 @@ fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
 pub fn perform<E: Effect>(effect: E) -> E::Output {
     let made = known::<E>();
     let effect = ManuallyDrop::new(effect);
-    // SAFETY: whoever has resumed the fiber gets such a word, and answers it, unless nothing was done.
-    // The handler in place is dropped before this call returns, or is left by a panic, which passes no
-    // frame of C; its state is that of `handle`, whose frame is around this one.
+    // SAFETY: whoever has resumed the fiber gets such a word, and answers it, unless nothing was
+    // done. The handler in place is dropped before this call returns, or is left by a panic, which
+    // passes no frame of C; its state is that of `handle`, whose frame is around this one.
     unsafe {
         match sys::hot::perform(made, sys::hot::encode(&effect)) {
             Ok(woken) if woken.is_ordinary() => return sys::hot::decode(woken.word),

@@ -2,9 +2,10 @@
 //! The hot paths on AArch64: `haft/inner/switch_aarch64.h` and `haft/inner/hot.h`.
 //!
 //! The registers of a switch: x0 the fiber, x2 the word, x3 the tag. x4, which is 0, says to C that
-//! its words are not special. (Here they never are: a fiber of Rust is not told to unwind or to call
-//! something, and its last resume is C's.) Where C resumes a fiber, x1 is the address of the header,
-//! and x0 is not. Each place where a switch may arrive begins with `bti j` (hint 36), as in C.
+//! its words are not special. (Here they never are: a fiber of Rust is not told to unwind or to
+//! call something, and its last resume is C's.) Where C resumes a fiber, x1 is the address of the
+//! header, and x0 is not. Each place where a switch may arrive begins with `bti j` (hint 36), as in
+//! C.
 
 use super::layout::{Fiber, Scope};
 use super::{Arrived, DISTANCE, ENDED, NOBODY, NOT_DONE, Room, Waiting, Word};
@@ -81,8 +82,8 @@ impl Here {
 
 // ---- The switch ----
 
-/// Goes to the label 9 where C++ handles exceptions, or anything else has the switch made out of line.
-/// One comparison reads both fields of the record, as in C. The thread's state is in x9.
+/// Goes to the label 9 where C++ handles exceptions, or anything else has the switch made out of
+/// line. One comparison reads both fields of the record, as in C. The thread's state is in x9.
 macro_rules! unless_exceptions {
     () => {
         "ldr x10, [x9, #8]
@@ -91,8 +92,8 @@ macro_rules! unless_exceptions {
     };
 }
 
-/// Continues with the context at `to` bytes from x0, after it has stored what runs at `from`, to go on
-/// at the label 2.
+/// Continues with the context at `to` bytes from x0, after it has stored what runs at `from`, to go
+/// on at the label 2.
 macro_rules! switch {
     () => {
         "adr x10, 2f

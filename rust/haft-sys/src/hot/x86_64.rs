@@ -58,16 +58,16 @@ impl Here {
 
 // ---- The switch ----
 
-/// Goes to the label 9 where C++ handles exceptions, or anything else has the switch made out of line;
-/// else the carry is clear. One comparison reads both fields of the record, as in C.
+/// Goes to the label 9 where C++ handles exceptions, or anything else has the switch made out of
+/// line; else the carry is clear. One comparison reads both fields of the record, as in C.
 macro_rules! unless_exceptions {
     () => {
         "mov r9, qword ptr fs:[rcx + 8]\ncmp qword ptr [r9 + 2], 0\njne 9f"
     };
 }
 
-/// Continues with the context at `to` bytes from rdi, after it has stored what runs at `from`, to go
-/// on at the label 2.
+/// Continues with the context at `to` bytes from rdi, after it has stored what runs at `from`, to
+/// go on at the label 2.
 macro_rules! switch {
     () => {
         "lea r9, [rip + 2f]
