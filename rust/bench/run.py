@@ -175,7 +175,7 @@ Written by `rust/bench/run.py`. {results['machine']}, {results['date']}; {result
 
 ## Effects
 
-Processor time. Each run is itself a series of {ROUNDS} rounds in which the loops take turns. corosensei's coroutines run on one stack that is used again where they are created, and switch between two stacks, no more: there are no handlers to find, and none that a coroutine carries along. Of the 60 instructions of Haft's resume and perform 12 find and change the handlers in scope, 3 see that they are those of before, and 6 that C++ handles no exception; corosensei's are 32 (docs/rust.md, Effects). "By hand" is an iterator with a stack of its own.
+Processor time. Each run is itself a series of {ROUNDS} rounds in which the loops take turns. corosensei's coroutines run on one stack that is used again where they are created, and switch between two stacks, no more: there are no handlers to find, and none that a coroutine carries along. Of the 51 instructions of Haft's resume and perform 10 find and change the handlers in scope, 3 see that they are those of before, and 6 that C++ handles no exception; corosensei's are 32 (docs/rust.md, Effects). "By hand" is an iterator with a stack of its own.
 
 {effects_table(results)}
 ## Tasks

@@ -79,10 +79,33 @@ if (cd "$two/both" && cargo metadata --offline --format-version 1 >/dev/null 2>"
   exit 1
 fi
 
-# Other ways to compile it, each of which compiles all: by the oldest compiler (rust-version in Cargo.toml);
-# with panics that abort, where only what has to be unwound ends the process; for the other architecture,
-# in an emulator, but for what begins programs, which an emulator does otherwise than the system.
+# Other ways to compile and run it: under Valgrind; optimized; as a package in an empty folder; by
+# the oldest compiler (rust-version in Cargo.toml); with panics that abort, where only what has to be
+# unwound ends the process; for the other architecture, in an emulator. (Valgrind and the emulator
+# begin programs otherwise than the system.)
 if [ -n "${HAFT_RUST_ALL-}" ]; then
+  emulated='--skip a_program_begins_as_its_command_says --skip tasks_panic_at_once --skip tasks_print_to_a_pipe'
+  # shellcheck disable=SC2086 # several options
+  CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER='valgrind --quiet --error-exitcode=9' \
+    cargo test --quiet --locked $offline -p haft --tests -- $emulated
+  cargo test --quiet --locked $offline --release -p haft --tests
+  package=$HAFT_BUILD_DIR/cargo-package
+  rm -rf "$package"
+  # shellcheck disable=SC2086 # several options
+  cargo package --quiet --locked $offline --no-verify --allow-dirty --target-dir "$package/made" $own
+  for crate in "$package"/made/package/*.crate; do
+    tar -xzf "$crate" -C "$package"
+  done
+  version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+  cat >"$package/Cargo.toml" <<end
+[workspace]
+resolver = "2"
+members = ["haft-$version"]
+[patch.crates-io]
+haft-sys = { path = "haft-sys-$version" }
+haft-macros = { path = "haft-macros-$version" }
+end
+  (cd "$package" && cargo test --quiet $offline --target-dir "$package/target" -p haft --tests)
   oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
   cargo "+$oldest" test --quiet --locked $offline --target-dir "$CARGO_TARGET_DIR-oldest" -p haft --tests
   aborting=$CARGO_TARGET_DIR-abort
@@ -99,11 +122,11 @@ if [ -n "${HAFT_RUST_ALL-}" ]; then
     exit 1
     ;;
   esac
+  # shellcheck disable=SC2086 # several options
   CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu' \
-    cargo test --quiet --locked $offline --target aarch64-unknown-linux-gnu -p haft --tests -- \
-    --skip a_program_begins_as_its_command_says --skip tasks_panic_at_once --skip tasks_print_to_a_pipe
+    cargo test --quiet --locked $offline --target aarch64-unknown-linux-gnu -p haft --tests -- $emulated
 fi
 # The newest versions of larger crates take minutes to build.
 if [ -n "${HAFT_RUST_CRATES-}" ]; then

@@ -86,7 +86,7 @@ FIELD(haft_io_select_case_t, descriptor, event)
 FIELD(haft_io_select_case_t, events, descriptor)
 FIELD(haft_io_select_case_t, signals, events)
 
-/* What src/hot/x86_64.rs reads and writes. */
+/* What src/hot reads and writes. */
 #define AT(record, field, offset)                                                                  \
     _Static_assert(offsetof(record, field) == (offset), #record "." #field);
 
@@ -117,6 +117,7 @@ AT(haft_rust_effect_t, entry, 120)
 AT(haft_rust_effect_t, in_place, 152)
 AT(hafti_thread_t, current, 0)
 AT(hafti_thread_t, exceptions, 8)
+_Static_assert(_Alignof(haft_fiber_t) % 16 == 0, "the bits of a fiber's address");
 _Static_assert(HAFTI_GATE_CLOSED == 0 && HAFTI_GATE_OPEN == 1, "gates");
 _Static_assert(HAFTI_ROOM_LOOK == 1 && HAFTI_CLAUSE_MARK == 1 && HAFTI_AWAITS_NOTHING == 1,
                "marks");

@@ -71,6 +71,17 @@ haft_rust_effect_t *haft_rust_effect_new(const char *name, clause_t *unhandled,
     return made;
 }
 
+/* Around the clause of a handler in place. A default is outside of all handlers but that by which
+   the task waits: its function may do what any function of a task does. */
+static hafti_scope_t *around_clause(hafti_here_t *here, hafti_scope_t *handler) {
+    const hafti_scope_t *defaults = &hafti_thread()->defaults;
+    if (HAFTI_LIKELY(handler != defaults))
+        return handler->outer;
+    hafti_found_t waits = hafti_find(here, HAFT_ID(haft_io_self), hafti_slot_haft_io_self(),
+                                     HAFTI_SHAPE_OF(haft_io_self));
+    return waits.scope != defaults ? waits.scope : handler->outer;
+}
+
 /* As HAFT_PERFORM, for an effect whose name the compiler does not know. */
 void haft_rust_perform(haft_rust_effect_t *made, void *slot) {
     haft_effect_t *effect = &made->effect;
@@ -83,7 +94,9 @@ void haft_rust_perform(haft_rust_effect_t *made, void *slot) {
         (void)hafti_perform_found(here, found, effect, slot, 0);
         return;
     }
-    hafti_in_place_t in_place = hafti_in_place_begin(here, found.scope);
+    hafti_scope_t *outer = around_clause(&here, found.scope);
+    hafti_in_place_t in_place = {here.current, outer, outer->serial};
+    hafti_set_current(here, outer);
     call_clause(hafti_clause_function(clause), found.scope->state, slot, NULL);
     hafti_in_place_end(&in_place);
 }
@@ -214,13 +227,14 @@ __attribute__((constructor)) static void block_standard_output(void) {
  * before the C library's function, which std calls for each variable.
  */
 typedef int atexit_t(void (*function)(void *), void *argument, void *library);
-static __thread bool watched;
+static __thread bool watched, ends_now;
 static __thread void (*to_be_told)(void); /* a function of Rust */
 
 /* What is around the running code gets new serials, so that whatever it resumes next it resumes
    through C. */
 static void note_end(void *unused) {
     (void)unused;
+    ends_now = true;
     if (to_be_told == NULL)
         return;
     hafti_in_place_moved(hafti_thread()->current, NULL);
@@ -241,5 +255,7 @@ int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *lib
    thread has a variable with a destructor. */
 bool haft_rust_watch_thread(void (*ends)(void)) {
     to_be_told = ends;
+    if (ends_now)
+        ends();
     return watched;
 }

@@ -10,17 +10,20 @@
 //!   | guard | ...free... | frames of the job | Room | first frames | haft_fiber_t |
 //! ```
 //!
-//! Two registers go along with each switch, a word and a tag:
+//! Three registers go along with each switch: the fiber, a word, and a tag. The fiber's is the
+//! address of its scope where the word is an effect or an answer, and nobody looks at the tag;
+//! otherwise it is that of its header. The two differ in a bit, [`ORDINARY`].
 //!
-//! | from, to | word | tag |
-//! |---|---|---|
-//! | a resumer to an idle fiber | the job's function | |
-//! | a resumer to a fiber that waits | the answer | [`ANSWER`] |
-//! | | the payload of the panic that is to be raised | [`RAISE`] |
-//! | a job that performs to its resumer | the effect | [`PERFORMED`] |
-//! | the same, by C | the address of the performer's slot | that of the effect's descriptor |
-//! | a job that ends to its resumer | the result | [`ENDED`] |
-//! | | nothing: the panic is in the room | [`PANICKED`] |
+//! | from, to | fiber | word | tag |
+//! |---|---|---|---|
+//! | a resumer to an idle fiber | either | the job's function | |
+//! | a resumer to a fiber that waits | scope | the answer | |
+//! | the same, by C | header | the answer | [`ANSWER`] |
+//! | | header | the payload of the panic that is to be raised | [`RAISE`] |
+//! | a job that performs to its resumer | scope | the effect | for C: the address of the effect |
+//! | the same, by C | header | the address of the performer's slot | that of the descriptor |
+//! | a job that ends to its resumer | header | the result | [`ENDED`] |
+//! | | header | nothing: the panic is in the room | [`PANICKED`] |
 //!
 //! Answers, effects and results larger than a word lie in memory: see [`encode`]. A fiber that was
 //! suspended here, and not by C, waits for a word.
@@ -45,20 +48,24 @@
 //!   they were when C last stored them stays in the contexts, and C compares them when C switches.
 //! - An effect of Rust has no result for C, so a fiber that waits in one waits for any reply.
 
-use crate::{haft_fiber_drop, haft_fiber_t, haft_rust_effect_t, haft_rust_perform};
+use crate::{
+    haft_fiber_drop, haft_fiber_t, haft_rust_effect_t, haft_rust_fiber_new, haft_rust_perform,
+    haft_rust_resume,
+};
+pub use arch::Here;
 use core::cell::Cell;
 use core::ffi::c_void;
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::mem::{ManuallyDrop, MaybeUninit, offset_of};
 use core::ptr;
+use layout::{
+    AWAITS_NOTHING, CLAUSE_MARK, Entry, Fiber, GATE_CLOSED, GATE_OPEN, Handles, RustEffect, Scope,
+};
 
-#[cfg(target_arch = "x86_64")]
-mod x86_64;
-#[cfg(target_arch = "x86_64")]
-use x86_64 as arch;
-#[cfg(not(target_arch = "x86_64"))]
-mod by_c;
-#[cfg(not(target_arch = "x86_64"))]
-use by_c as arch;
+mod layout;
+
+#[cfg_attr(target_arch = "aarch64", path = "hot/aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "hot/x86_64.rs")]
+mod arch;
 
 // ---- What goes along with a switch ----
 
@@ -67,11 +74,55 @@ pub type Word = MaybeUninit<*mut c_void>;
 
 pub const ANSWER: usize = 0;
 pub const RAISE: usize = 1;
-pub const PERFORMED: usize = 2;
-pub const ENDED: usize = 3;
-pub const PANICKED: usize = 4;
+pub const ENDED: usize = 2;
+pub const PANICKED: usize = 3;
 /// Instead: nothing has been done, C has to. The word is that which was given.
-pub const NOT_DONE: usize = 5;
+pub const NOT_DONE: usize = 4;
+
+/// The bit of a scope's address that a header's does not have.
+const ORDINARY: usize = 8;
+const _: () = assert!(offset_of!(Fiber, scope) % 16 == ORDINARY);
+
+/// A fiber that waits for a word, or [`nowhere`]; by the address of its scope.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Waiting(*mut Scope);
+
+impl Waiting {
+    /// Where the fiber is no scope's, this is never resumed.
+    #[inline(always)]
+    pub fn of(fiber: *mut haft_fiber_t) -> Waiting {
+        Waiting(fiber.wrapping_byte_add(offset_of!(Fiber, scope)).cast())
+    }
+}
+
+/// What a switch has brought.
+pub struct Arrived {
+    /// Whoever resumes a fiber knows it, but would mostly read it from memory, at an address that
+    /// it has from its stack. This is there before the stack pointer is.
+    from: *mut c_void,
+    pub word: Word,
+    pub tag: usize,
+}
+
+impl Arrived {
+    /// Whether the word is the effect, or the answer, that was to be expected.
+    #[inline(always)]
+    pub fn is_ordinary(&self) -> bool {
+        self.from.addr() & ORDINARY != 0
+    }
+
+    /// The fiber that has performed: of what is ordinary.
+    #[inline(always)]
+    pub fn waiting(&self) -> Waiting {
+        Waiting(self.from.cast())
+    }
+
+    /// The fiber, where what it has come to is not ordinary.
+    #[inline(always)]
+    pub fn fiber(&self) -> *mut haft_fiber_t {
+        self.from.cast()
+    }
+}
 
 /// Whether a value of this type is its own word.
 pub const fn is_word<T>() -> bool {
@@ -123,9 +174,6 @@ pub struct Room {
     /// What C cannot carry in registers.
     word: Word,
     tag: usize,
-    /// By which the fiber is idle, where C suspends it.
-    #[cfg(not(target_arch = "x86_64"))]
-    effect: *mut haft_rust_effect_t,
     /// For whoever has the fiber.
     pub next: Cell<*mut haft_fiber_t>,
 }
@@ -146,8 +194,6 @@ static NOWHERE: Nowhere = Nowhere {
         owner: NOBODY,
         word: Word::uninit(),
         tag: NOT_DONE,
-        #[cfg(not(target_arch = "x86_64"))]
-        effect: UNMADE,
         next: Cell::new(ptr::null_mut()),
     },
     rest: [MaybeUninit::uninit(); DISTANCE - size_of::<Room>()],
@@ -155,12 +201,12 @@ static NOWHERE: Nowhere = Nowhere {
 
 /// In place of a fiber: one whose resume does nothing. Only its room is there.
 #[inline(always)]
-pub fn nowhere() -> *mut haft_fiber_t {
-    (&raw const NOWHERE).wrapping_add(1).cast_mut().cast()
+pub fn nowhere() -> Waiting {
+    Waiting::of((&raw const NOWHERE).wrapping_add(1).cast_mut().cast())
 }
 
-/// What runs on a fiber; returns how it has ended.
-pub type Job = unsafe extern "C" fn(fiber: *mut haft_fiber_t) -> Outcome;
+/// What runs on the fiber of the room; returns how it has ended.
+pub type Job = unsafe extern "C" fn(room: *mut Room) -> Outcome;
 
 #[repr(C)]
 pub struct Outcome {
@@ -179,62 +225,154 @@ pub fn room_of(fiber: *mut haft_fiber_t) -> *mut Room {
 }
 
 /// An idle fiber; or null: there is no memory.
+///
+/// # Safety
+/// The shim has made the effect.
 #[cold]
-pub fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
-    arch::new_fiber(effect)
+pub unsafe fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
+    // SAFETY: as the caller says; the function lets no panic out, and is idle when it has been
+    // resumed once.
+    unsafe {
+        let fiber = haft_rust_fiber_new(0, arch::haft_rust_work, ptr::null_mut());
+        if !fiber.is_null() {
+            resume_by_c(fiber, effect, None);
+        }
+        fiber
+    }
 }
 
 /// # Safety
 /// The fiber is idle, and is not used any more.
 #[cold]
 pub unsafe fn end_fiber(fiber: *mut haft_fiber_t, effect: *mut haft_rust_effect_t) {
+    let no_more = Word::new(arch::haft_rust_leave as *mut c_void);
     // SAFETY: as the caller says.
     unsafe {
-        resume_by_c(fiber, effect, Some((arch::leave(), ANSWER)));
+        resume_by_c(fiber, effect, Some((no_more, ANSWER)));
         haft_fiber_drop(fiber);
     }
 }
 
 // ---- Performing ----
 
-/// A handler of Rust that runs in place: its scope, and those inside of it, are out of reach until
-/// this is dropped.
-pub struct InPlace {
-    /// What `haft_rust_handle` was given.
-    pub state: *mut c_void,
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    reach: arch::Reach,
-}
-
-/// In place of an effect's descriptor: there is none yet.
+/// In place of an effect: none has been made yet.
 pub const UNMADE: *mut haft_rust_effect_t = ptr::without_provenance_mut(1);
 
-/// Performs the effect, which may be [`UNMADE`], if whoever has resumed the innermost fiber handles it,
-/// and no handler is further in; returns the words of the answer. Or does nothing, and says so.
+/// The set of effects of fibers that the effect suspends here.
+#[inline(always)]
+fn request_of(effect: *mut haft_rust_effect_t) -> *const Handles {
+    effect.cast()
+}
+
+/// To C.
+#[inline(always)]
+fn descriptor_of(effect: *mut haft_rust_effect_t) -> usize {
+    effect.addr().wrapping_add(offset_of!(RustEffect, effect))
+}
+
+/// Performs the effect, which may be [`UNMADE`], if whoever has resumed the innermost fiber handles
+/// it, and no handler is further in. If that is not so nothing is done.
 ///
 /// # Safety
 /// Handlers of the effect expect such a word. Nothing lets the frames around be unwound by force.
 #[inline(always)]
-pub unsafe fn perform(effect: *mut haft_rust_effect_t, word: Word) -> (Word, usize) {
-    // SAFETY: as the caller says.
-    unsafe { arch::perform(effect, word) }
+pub unsafe fn perform(effect: *mut haft_rust_effect_t, word: Word) -> Result<Arrived, Here> {
+    // SAFETY: only fibers have this set, so the current scope is that of a fiber, whose resumer
+    // handles the effect.
+    unsafe {
+        let here = Here::now();
+        if (*here.current).handles != request_of(effect) {
+            return Err(here);
+        }
+        Ok(arch::suspend(here, effect, word))
+    }
+}
+
+/// A handler of Rust that runs in place: its scope, and those inside of it, are out of reach until
+/// this is dropped. The fields but `state` are those of hafti_in_place_t.
+pub struct InPlace {
+    /// What `haft_rust_handle` was given.
+    pub state: *mut c_void,
+    performer: *mut Scope,
+    outer: *mut Scope,
+    serial: u64,
+}
+
+unsafe extern "C" {
+    fn hafti_in_place_moved(performer: *mut Scope, outer: *const Scope);
+}
+
+/// The effect's entry in the cache of the scope, and its key.
+///
+/// # Safety
+/// The scope is in the chain of this thread, and the shim has made the effect.
+#[inline(always)]
+unsafe fn entry_in(scope: *mut Scope, made: *const RustEffect) -> (*mut Entry, usize) {
+    // SAFETY: the effect has a place in the cache of all scopes.
+    unsafe {
+        let entry = scope.byte_add((*made).entry as usize).cast::<Entry>();
+        (entry, (&raw const (*entry).key).read_volatile())
+    }
 }
 
 /// The handler in place of the effect, which may be [`UNMADE`], if it is known here.
 ///
 /// # Safety
-/// What is found is dropped on the stack on which it was found, and before what is found next.
+/// Nothing was switched since. What is found is dropped on the stack on which it was found, and
+/// before what is found next.
 #[inline(always)]
-pub unsafe fn find(effect: *mut haft_rust_effect_t) -> Option<InPlace> {
-    // SAFETY: as the caller says.
-    unsafe { arch::find(effect) }
+pub unsafe fn find(here: Here, effect: *mut haft_rust_effect_t) -> Option<InPlace> {
+    // SAFETY: the shim has made the effect, unless there is none, and the chain of scopes is that
+    // of this thread.
+    unsafe {
+        if effect == UNMADE {
+            return None;
+        }
+        let performer = here.current;
+        let made = effect.cast::<RustEffect>();
+        let (entry, key) = entry_in(performer, made);
+        if key != descriptor_of(effect) + CLAUSE_MARK {
+            return None;
+        }
+        let with = (&raw const (*entry).with).read_volatile();
+        let scope = (&raw const (*entry).scope).read_volatile();
+        // (A handler of a signal, of C, may have written the entry meanwhile.)
+        if with != &raw const (*made).in_place as usize + CLAUSE_MARK
+            || (&raw const (*entry).key).read_volatile() != key
+        {
+            return None;
+        }
+        let outer = (*scope).outer;
+        let found = InPlace {
+            state: (*scope).state,
+            performer,
+            outer,
+            serial: (*outer).serial,
+        };
+        here.set_current(outer);
+        Some(found)
+    }
+}
+
+impl Drop for InPlace {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the scopes are there, as the frames of their handlers are around this one. In
+        // this order, as in C.
+        unsafe {
+            if (*self.outer).serial != self.serial {
+                hafti_in_place_moved(self.performer, self.outer);
+            }
+            Here::now().set_current(self.performer);
+        }
+    }
 }
 
 /// Performs the effect through C.
 ///
 /// # Safety
-/// The slot is what the handlers of the effect take it for. Nothing lets the frames around be unwound
-/// by force.
+/// The slot is what the handlers of the effect take it for. Nothing lets the frames around be
+/// unwound by force.
 #[cold]
 pub unsafe fn perform_by_c(effect: *mut haft_rust_effect_t, slot: *mut c_void) {
     // SAFETY: as the caller says.
@@ -242,15 +380,6 @@ pub unsafe fn perform_by_c(effect: *mut haft_rust_effect_t, slot: *mut c_void) {
 }
 
 // ---- Resuming ----
-
-/// What a fiber that has been resumed has come to.
-pub struct Resumed {
-    /// The fiber: the caller knows it, but would mostly read it from memory, at an address that it
-    /// has from its stack. This is there before the stack pointer is.
-    pub fiber: *mut haft_fiber_t,
-    pub word: Word,
-    pub tag: usize,
-}
 
 /// Starts a job on an idle fiber, to handle the effect. Or does nothing, and says so: C has to, by
 /// [`resume_by_c`].
@@ -262,25 +391,29 @@ pub unsafe fn start(
     fiber: *mut haft_fiber_t,
     effect: *mut haft_rust_effect_t,
     job: Job,
-) -> Resumed {
+) -> Arrived {
     let word = Word::new(job as *mut c_void);
-    // SAFETY: as the caller says.
+    // SAFETY: the caller has the fiber.
     unsafe {
-        if arch::handles(fiber, effect) {
-            return arch::resume(fiber, word);
+        if (*fiber.cast::<Fiber>()).scope.handles == request_of(effect) {
+            arch::resume(Waiting::of(fiber), word)
+        } else {
+            Arrived {
+                from: fiber.cast(),
+                word,
+                tag: NOT_DONE,
+            }
         }
     }
-    let tag = NOT_DONE;
-    Resumed { fiber, word, tag }
 }
 
-/// Resumes a fiber that waits for a word. Or does nothing, and says so: C has to, by [`resume_by_c`],
-/// or the fiber was [`nowhere`].
+/// Resumes a fiber that waits for a word. Or does nothing, and says so: C has to, by
+/// [`resume_by_c`], or the fiber was [`nowhere`].
 ///
 /// # Safety
 /// The answer is what the performer expects.
 #[inline(always)]
-pub unsafe fn resume(fiber: *mut haft_fiber_t, answer: Word) -> Resumed {
+pub unsafe fn resume(fiber: Waiting, answer: Word) -> Arrived {
     // SAFETY: as the caller says.
     unsafe { arch::resume(fiber, answer) }
 }
@@ -289,14 +422,50 @@ pub unsafe fn resume(fiber: *mut haft_fiber_t, answer: Word) -> Resumed {
 /// waits for a word, and only for such.
 ///
 /// # Safety
-/// The fiber is idle or suspended, and was always resumed on this thread. The words are what the fiber
-/// expects.
+/// The fiber is idle or suspended, and was always resumed on this thread. The words are what the
+/// fiber expects.
 #[cold]
 pub unsafe fn resume_by_c(
     fiber: *mut haft_fiber_t,
     effect: *mut haft_rust_effect_t,
     words: Option<(Word, usize)>,
-) -> Resumed {
-    // SAFETY: as the caller says.
-    unsafe { arch::resume_by_c(fiber, effect, words) }
+) -> Arrived {
+    let this = fiber.cast::<Fiber>();
+    let room = room_of(fiber);
+    // SAFETY: the caller has the fiber. One that expects words has stored its context here.
+    unsafe {
+        if (*this).context.gate_or_room == GATE_CLOSED {
+            (*this).context.gate_or_room = GATE_OPEN;
+        }
+        if let Some((word, tag)) = words {
+            ((*room).word, (*room).tag) = (word, tag);
+            (*this).context.pc = arch::entry_by_c((*this).context.pc);
+        }
+        let request = haft_rust_resume(fiber, effect);
+        let tag = request.effect.addr();
+        let by_c = tag == descriptor_of(effect);
+        let here = tag == effect.addr();
+        if by_c || here || tag <= PANICKED {
+            if !by_c {
+                (*this).top = &raw mut (*this).scope; // what was further in has ended
+                (*this).awaits = descriptor_of(effect) + AWAITS_NOTHING;
+            }
+            let is_ordinary = (*this).context.gate_or_room == GATE_OPEN
+                && (*this).scope.handles == request_of(effect);
+            (*room).owner = NOBODY;
+            if is_ordinary {
+                (*this).context.gate_or_room = GATE_CLOSED;
+                (*room).owner = (*this).owner;
+            }
+        } // else the fiber has ended, and its stack may be gone
+        Arrived {
+            from: if here {
+                Waiting::of(fiber).0.cast()
+            } else {
+                fiber.cast()
+            },
+            word: Word::new(request.payload),
+            tag,
+        }
+    }
 }

@@ -6,6 +6,7 @@
 #![no_std]
 #![allow(missing_docs)] // the headers have it
 #![allow(non_camel_case_types)]
+#![warn(clippy::undocumented_unsafe_blocks)]
 
 use core::ffi::{c_char, c_int, c_short, c_void};
 
@@ -34,6 +35,7 @@ macro_rules! record {
         const _: () = assert!(core::mem::size_of::<$name>() == $size);
         impl $name {
             /// With all zeros, which is what C takes for defaults and for the initial state.
+            // SAFETY: its fields are numbers, pointers and flags, for which zeros are valid.
             pub const ZERO: Self = unsafe { core::mem::zeroed() };
         }
     };

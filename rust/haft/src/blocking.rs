@@ -5,7 +5,7 @@ use crate::local;
 use crate::wait::Call;
 use haft_sys as sys;
 use std::cell::Cell;
-use std::panic::{resume_unwind, set_hook, take_hook};
+use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 use std::thread;
 
@@ -74,10 +74,7 @@ pub fn block_thread<T>(function: impl FnOnce() -> T) -> T {
     let (body, argument) = (call.body(), call.argument());
     // SAFETY: the body and its argument live until the call returns, and the body lets no panic out.
     unsafe { sys::haft_io_block_thread(body, argument) };
-    match call.outcome {
-        Some(outcome) => outcome.unwrap_or_else(|payload| resume_unwind(payload)),
-        None => unreachable!("it is called in place"),
-    }
+    call.result()
 }
 
 /// Has the panic hook block the thread. std counts for each thread that its hook runs, and ends the

@@ -54,37 +54,41 @@ impl Descriptor {
         self.0.as_raw_fd()
     }
 
-    // SAFETY of the calls below: the descriptor is open, and what is lent is lent until the wait has
-    // ended.
-
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the descriptor is open, and what is lent is lent until the wait has ended.
         done(|| unsafe { sys::haft_io_read(self.raw(), buffer.as_mut_ptr().cast(), buffer.len()) })
     }
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        // SAFETY: as in `read`.
         done(|| unsafe { sys::haft_io_write(self.raw(), bytes.as_ptr().cast(), bytes.len()) })
     }
     /// (`IoSlice` has the layout of C's `iovec`; more than C takes at once are left to the next call.)
     pub(crate) fn write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let count = parts.len().min(MOST_PARTS);
+        // SAFETY: as in `read`.
         done(|| unsafe { sys::haft_io_writev(self.raw(), parts.as_ptr().cast(), count) })
     }
     pub(crate) fn read_vectored(&self, parts: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let count = parts.len().min(MOST_PARTS);
+        // SAFETY: as in `read`.
         done(|| unsafe { sys::haft_io_readv(self.raw(), parts.as_mut_ptr().cast(), count) })
     }
     /// Without waiting: `WouldBlock` instead.
     #[cfg(feature = "hyper")]
     pub(crate) fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let (bytes, size) = (buffer.as_mut_ptr().cast(), buffer.len());
+        // SAFETY: as in `read`.
         done(|| unsafe { sys::haft_io_receive(self.raw(), bytes, size, MSG_DONTWAIT) })
     }
     #[cfg(feature = "hyper")]
     pub(crate) fn try_send(&self, bytes: &[u8]) -> io::Result<usize> {
         let (bytes, size) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: as in `read`.
         done(|| unsafe { sys::haft_io_send(self.raw(), bytes, size, MSG_DONTWAIT) })
     }
     pub(crate) fn read_lent(&self) -> io::Result<Lent> {
         let mut lent = Lent::NONE;
+        // SAFETY: as in `read`.
         lent.size = done(|| unsafe { sys::haft_io_read_lent(self.raw(), &mut lent.bytes) })?;
         Ok(lent)
     }

@@ -17,9 +17,9 @@
 //! switch, see [`sys::hot`]. A fiber whose computation has ended is idle, and runs the next one of its
 //! thread.
 
-use crate::wait::{drop_quietly, must_unwind};
+use crate::wait::{Call, drop_quietly, must_unwind};
 use haft_sys as sys;
-use haft_sys::hot::{Outcome, Resumed, Room, Word};
+use haft_sys::hot::{Arrived, Outcome, Room, Waiting, Word};
 use std::any::{Any, TypeId, type_name};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::{CString, c_void};
@@ -27,7 +27,6 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-#[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, ptr, thread};
@@ -53,8 +52,8 @@ pub trait Effect: Sized + 'static {
     /// What [`perform`] returns.
     type Output: 'static;
 
-    /// The default handler: answers where no other does, outside of all handlers. Unless it is given
-    /// it panics, with a message that names the effect.
+    /// The default handler: answers where no other does, outside of all handlers. On a task it may
+    /// wait. Unless it is given it panics, with a message that names the effect.
     ///
     /// ```
     /// struct Verbose;
@@ -214,33 +213,30 @@ fn make<E: Effect>() -> *mut c_void {
     made.cast()
 }
 
+/// Has the descriptor's word: no other type's function is like this one. (Of functions whose code
+/// is the same, as that of `make` for types with one name, an optimizing compiler makes one.)
+fn key<E: Effect>() -> TypeId {
+    TypeId::of::<E>()
+}
+
 /// The descriptor, or [`sys::hot::UNMADE`].
 #[inline(always)]
 fn known<E: Effect>() -> *mut sys::haft_rust_effect_t {
     // SAFETY: the word is that of this type, and whoever writes it writes the same.
-    #[cfg(target_arch = "x86_64")]
-    return unsafe { sys::word_of!(make::<E>, "mov", *mut sys::haft_rust_effect_t) };
-    #[cfg(not(target_arch = "x86_64"))]
-    return descriptor::<E>();
+    unsafe { sys::word_of!(key::<E>, value, *mut sys::haft_rust_effect_t) }
 }
 
 #[inline]
 fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let known = known::<E>();
-        if known != sys::hot::UNMADE {
-            return known;
-        }
-        let made = look_up(TypeId::of::<E>(), make::<E>).0;
-        // SAFETY: as above.
-        let word =
-            unsafe { AtomicPtr::from_ptr(sys::word_of!(make::<E>, "lea", *mut *mut c_void)) };
-        word.store(made, Ordering::Relaxed);
-        made.cast()
+    let known = known::<E>();
+    if known != sys::hot::UNMADE {
+        return known;
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    once_for(TypeId::of::<E>(), make::<E>).cast()
+    let made = look_up(key::<E>(), make::<E>).0;
+    // SAFETY: as above.
+    let word = unsafe { AtomicPtr::from_ptr(sys::word_of!(key::<E>, address, *mut *mut c_void)) };
+    word.store(made, Ordering::Relaxed);
+    made.cast()
 }
 
 // ---- Performing ----
@@ -262,28 +258,29 @@ fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
 pub fn perform<E: Effect>(effect: E) -> E::Output {
     let made = known::<E>();
     let effect = ManuallyDrop::new(effect);
-    // SAFETY: whoever has resumed the fiber gets such a word, and answers it.
-    let (word, tag) = unsafe { sys::hot::perform(made, sys::hot::encode(&effect)) };
-    if tag == sys::hot::ANSWER {
-        // SAFETY: so it has.
-        return unsafe { sys::hot::decode(word) };
-    }
-    if tag != sys::hot::NOT_DONE {
-        // SAFETY: as above.
-        unsafe { raise(word, tag) };
-    }
-    // SAFETY: nobody has taken it.
-    let effect = unsafe { sys::hot::decode(word) };
-    // SAFETY: the handler is dropped before this call returns, or is left by a panic, which passes no
-    // frame of C. The state is that of `handle`, whose frame is around this one.
+    // SAFETY: whoever has resumed the fiber gets such a word, and answers it, unless nothing was
+    // done. The handler in place is dropped before this call returns, or is left by a panic, which
+    // passes no frame of C; its state is that of `handle`, whose frame is around this one.
     unsafe {
-        if let Some(found) = sys::hot::find(made) {
-            let handler = &*found.state.cast::<InPlace<'_, E>>();
-            return handler.answer(effect);
+        match sys::hot::perform(made, sys::hot::encode(&effect)) {
+            Ok(woken) if woken.is_ordinary() => return sys::hot::decode(woken.word),
+            Ok(woken) => return woken_otherwise::<E>(woken.word, woken.tag),
+            Err(here) => {
+                not_so_often();
+                if let Some(found) = sys::hot::find(here, made) {
+                    let handler = &*found.state.cast::<InPlace<'_, E>>();
+                    return handler.answer(ManuallyDrop::into_inner(effect));
+                }
+            }
         }
     }
-    perform_by_c(effect)
+    perform_by_c(ManuallyDrop::into_inner(effect))
 }
+
+/// Has the compiler lay out the code after it apart.
+#[cold]
+#[inline(always)]
+fn not_so_often() {}
 
 #[cold]
 #[inline(never)]
@@ -302,13 +299,39 @@ fn perform_by_c<E: Effect>(effect: E) -> E::Output {
     }
 }
 
+/// Calls the function outside of all handlers.
+pub(crate) fn outside<T>(function: impl FnOnce() -> T) -> T {
+    /// Nobody handles it, so its default answers.
+    struct Outside(sys::haft_body_t, *mut c_void);
+    impl Effect for Outside {
+        type Output = ();
+        fn unhandled(self) {
+            // SAFETY: the body and its argument live until this perform returns.
+            unsafe { (self.0)(self.1) };
+        }
+    }
+    let mut call = Call::new(function);
+    let argument = call.argument();
+    perform(Outside(call.body(), argument));
+    call.result()
+}
+
 /// # Safety
-/// The word is that of a payload, if the tag says so.
+/// The word is that of an answer, of a payload, or of the effect itself, as the tag says.
 #[cold]
-unsafe fn raise(word: Word, tag: usize) -> ! {
-    assert!(tag == sys::hot::RAISE, "nobody else wakes a computation");
+#[inline(never)]
+unsafe fn woken_otherwise<E: Effect>(word: Word, tag: usize) -> E::Output {
     // SAFETY: the caller says so.
-    resume_unwind(unsafe { sys::hot::decode::<Payload>(word) })
+    unsafe {
+        match tag {
+            sys::hot::ANSWER => sys::hot::decode(word),
+            sys::hot::NOT_DONE => perform_by_c::<E>(sys::hot::decode(word)),
+            _ => {
+                assert!(tag == sys::hot::RAISE, "nobody else wakes a computation");
+                resume_unwind(sys::hot::decode::<Payload>(word))
+            }
+        }
+    }
 }
 
 // ---- Handling in place ----
@@ -536,9 +559,10 @@ fn take_fiber<E: Effect>(may_make: fn()) -> Place {
 #[inline(never)]
 fn take_further(effect: fn() -> *mut sys::haft_rust_effect_t, may_make: fn()) -> Place {
     take_idle().unwrap_or_else(|| {
-        may_make();
         check_thread();
-        let fiber = sys::hot::new_fiber(effect());
+        may_make();
+        // SAFETY: it is a descriptor.
+        let fiber = unsafe { sys::hot::new_fiber(effect()) };
         assert!(!fiber.is_null(), "no memory for the stack of a computation");
         fiber
     })
@@ -579,6 +603,11 @@ const RUNS: usize = 1;
 /// It has not begun.
 const NEW: usize = 2;
 
+/// What it has come to, and where it is then.
+type Came<E, R> = (Step<E, R>, At<E>);
+/// As it was, and what it was to be given.
+type NotResumed<E> = (Waiting, <E as Effect>::Output);
+
 /// What a computation does.
 struct Work {
     job: sys::hot::Job,
@@ -595,8 +624,7 @@ impl<F: FnOnce() -> R, R> WorkOf<F, R> {
 
     /// # Safety
     /// The room has a body of this type.
-    unsafe extern "C" fn job(fiber: Place) -> Outcome {
-        let room = sys::hot::room_of(fiber);
+    unsafe extern "C" fn job(room: *mut Room) -> Outcome {
         // SAFETY: as the caller says; the outcome has the room after the body.
         unsafe {
             let body = take::<F>(room);
@@ -644,8 +672,8 @@ fn refuse(what: &str, at: usize, otherwise: &str) -> ! {
 struct Fiber<E: Effect, R> {
     fiber: Place,
     /// The fiber, if it waits for a word; else [`sys::hot::nowhere`]. So whether it waits need not be
-    /// asked before it is resumed. Each switch gives it anew: see [`Resumed`].
-    waits: Cell<Place>,
+    /// asked before it is resumed. Each switch gives it anew: see [`Arrived`].
+    waits: Cell<Waiting>,
     at: Cell<At<E>>,
     work: &'static Work,
     returns: PhantomData<fn() -> R>,
@@ -701,18 +729,18 @@ impl<E: Effect, R> Fiber<E, R> {
         let (fiber, job) = (self.fiber, self.work.job);
         self.at.set(at(RUNS));
         // SAFETY: the fiber is idle, and has the body of this job in its room.
-        let mut resumed = unsafe { sys::hot::start(fiber, known::<E>(), job) };
+        let resumed = unsafe { sys::hot::start(fiber, known::<E>(), job) };
         if resumed.tag == sys::hot::ENDED {
             self.at.set(at(ENDED));
             // SAFETY: so the job has.
-            return Step::Returned(unsafe { Self::result(fiber, resumed.word) });
+            return Step::Returned(unsafe { Self::result(resumed.fiber(), resumed.word) });
         }
         if resumed.tag == sys::hot::NOT_DONE {
             self.at.set(at(NEW));
             may_go_on();
             self.at.set(at(RUNS));
             // SAFETY: as above.
-            resumed = unsafe { Self::start_by_c(fiber, job) };
+            return self.arrive(unsafe { Self::start_by_c(fiber, job) });
         }
         self.arrive(resumed)
     }
@@ -748,17 +776,22 @@ impl<E: Effect, R> Fiber<E, R> {
         // SAFETY: the fiber waits in a perform of the effect; on this thread, since it is not `Send`.
         // What it runs lets no panic out.
         let resumed = unsafe { sys::hot::resume(fiber, sys::hot::encode(&answer)) };
-        if resumed.tag == sys::hot::PERFORMED {
-            self.waits.set(resumed.fiber);
-            // SAFETY: the fiber waits in a perform of the effect that it is resumed to handle.
-            return Ok(Step::Performed(unsafe { sys::hot::decode(resumed.word) }));
+        if resumed.is_ordinary() {
+            return Ok(self.performed(resumed));
         }
-        if resumed.tag == sys::hot::NOT_DONE {
-            self.waits.set(resumed.fiber);
-            // SAFETY: nobody has taken it.
-            return Err(unsafe { sys::hot::decode(resumed.word) });
+        let before = self.at.replace(at(ENDED));
+        // SAFETY: it has just been resumed, or nothing was done.
+        match unsafe { Self::otherwise(resumed.fiber(), resumed.word, resumed.tag) } {
+            Ok((step, at)) => {
+                self.at.set(at);
+                Ok(step)
+            }
+            Err((fiber, answer)) => {
+                self.at.set(before);
+                self.waits.set(fiber);
+                Err(answer)
+            }
         }
-        Ok(self.arrive(resumed))
     }
 
     /// As `resume`.
@@ -785,7 +818,7 @@ impl<E: Effect, R> Fiber<E, R> {
     /// # Safety
     /// The fiber is idle, and the job may run on it.
     #[cold]
-    unsafe fn start_by_c(fiber: Place, job: sys::hot::Job) -> Resumed {
+    unsafe fn start_by_c(fiber: Place, job: sys::hot::Job) -> Arrived {
         let words = (Word::new(job as *mut c_void), sys::hot::ANSWER);
         // SAFETY: as the caller says.
         unsafe { sys::hot::resume_by_c(fiber, descriptor::<E>(), Some(words)) }
@@ -794,7 +827,7 @@ impl<E: Effect, R> Fiber<E, R> {
     /// # Safety
     /// The fiber waits for a word.
     #[cold]
-    unsafe fn word_by_c(fiber: Place, answer: Answer<E::Output>) -> Resumed {
+    unsafe fn word_by_c(fiber: Place, answer: Answer<E::Output>) -> Arrived {
         let go_on = |word, tag| {
             // SAFETY: as the caller says. The frame of the answer waits until the performer has it.
             unsafe { sys::hot::resume_by_c(fiber, descriptor::<E>(), Some((word, tag))) }
@@ -814,7 +847,7 @@ impl<E: Effect, R> Fiber<E, R> {
     /// # Safety
     /// The fiber waits in the perform in whose frame the slot lies.
     #[cold]
-    unsafe fn slot_by_c(fiber: Place, slot: At<E>, answer: Answer<E::Output>) -> Resumed {
+    unsafe fn slot_by_c(fiber: Place, slot: At<E>, answer: Answer<E::Output>) -> Arrived {
         // SAFETY: as the caller says.
         unsafe {
             (*slot).answer.write(answer);
@@ -823,15 +856,39 @@ impl<E: Effect, R> Fiber<E, R> {
     }
 
     #[inline(always)]
-    fn arrive(&self, Resumed { fiber, word, tag }: Resumed) -> Step<E, R> {
+    fn arrive(&self, resumed: Arrived) -> Step<E, R> {
+        if resumed.is_ordinary() {
+            return self.performed(resumed);
+        }
         self.at.set(at(ENDED));
         // SAFETY: it has just been resumed.
-        let (step, at) = unsafe { Self::step_of(fiber, word, tag) };
+        let (step, at) = unsafe { Self::step_of(resumed.fiber(), resumed.word, resumed.tag) };
         self.at.set(at);
-        if tag == sys::hot::PERFORMED {
-            self.waits.set(fiber);
-        }
         step
+    }
+
+    /// What is ordinary.
+    #[inline(always)]
+    fn performed(&self, resumed: Arrived) -> Step<E, R> {
+        self.waits.set(resumed.waiting());
+        // SAFETY: the fiber waits in a perform of the effect that it is resumed to handle.
+        Step::Performed(unsafe { sys::hot::decode(resumed.word) })
+    }
+
+    /// As `step_of`. Or nothing was done: returns what was given.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    #[inline(never)]
+    unsafe fn otherwise(fiber: Place, word: Word, tag: usize) -> Result<Came<E, R>, NotResumed<E>> {
+        // SAFETY: as the caller says; nobody has taken the answer.
+        unsafe {
+            if tag == sys::hot::NOT_DONE {
+                return Err((Waiting::of(fiber), sys::hot::decode(word)));
+            }
+            Ok(Self::step_of(fiber, word, tag))
+        }
     }
 
     /// # Safety
@@ -850,7 +907,7 @@ impl<E: Effect, R> Fiber<E, R> {
         result
     }
 
-    /// What any fiber of this type has come to, and where it is then.
+    /// What any fiber of this type that does not wait for a word has come to, and where it is then.
     ///
     /// # Panics
     /// As its job has.
@@ -859,12 +916,11 @@ impl<E: Effect, R> Fiber<E, R> {
     /// It has just been resumed.
     #[cold]
     #[inline(never)]
-    unsafe fn step_of(fiber: Place, word: Word, tag: usize) -> (Step<E, R>, At<E>) {
+    unsafe fn step_of(fiber: Place, word: Word, tag: usize) -> Came<E, R> {
         // SAFETY: a fiber performs the effect that it is resumed to handle, and waits then; or its job
         // has ended, and has left a result or the payload of a panic.
         unsafe {
             match tag {
-                sys::hot::PERFORMED => (Step::Performed(sys::hot::decode(word)), at(RUNS)),
                 sys::hot::ENDED => (Step::Returned(Self::result(fiber, word)), at(ENDED)),
                 sys::hot::PANICKED => {
                     let payload = take::<Payload>(sys::hot::room_of(fiber));
@@ -959,6 +1015,7 @@ pub enum Step<E, R> {
 /// let Step::Returned(total) = step else { unreachable!() };
 /// assert_eq!(total, 43);
 /// ```
+#[must_use = "a computation does nothing before it is started"]
 pub struct Computation<E: Effect, R> {
     fiber: ManuallyDrop<Fiber<E, R>>,
     /// Fibers stay on their thread: their frames may hold what is not `Send`.
@@ -1095,7 +1152,7 @@ impl<E: Effect, R> Drop for Computation<E, R> {
 /// would not stay in registers.)
 #[cold]
 #[inline(never)]
-fn end<E: Effect, R>(fiber: Place, waits: Place, at: At<E>, work: &'static Work) {
+fn end<E: Effect, R>(fiber: Place, waits: Waiting, at: At<E>, work: &'static Work) {
     let fiber = Fiber::<E, R> {
         fiber,
         waits: Cell::new(waits),
@@ -1188,6 +1245,7 @@ impl<E: Effect, R> Resumption<'_, E, R> {
     /// let answer = haft::handle_general(|Ask, k| k.discontinue(Box::new("no answer")), body);
     /// assert_eq!(answer, 7);
     /// ```
+    #[must_use]
     pub fn discontinue(self, payload: Payload) -> R {
         self.go_on(|fiber| fiber.resume_by_c(Answer::Raise(payload), || ()))
     }

@@ -172,6 +172,7 @@ impl OpenOptions {
     /// let refused = haft::run(|| haft::fs::OpenOptions::new().open("/dev/null"));
     /// assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
     /// ```
+    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -344,6 +345,7 @@ impl Metadata {
     /// .unwrap();
     /// ```
     #[allow(clippy::len_without_is_empty)] // as std's
+    #[must_use]
     pub fn len(&self) -> u64 {
         self.size
     }
@@ -356,6 +358,7 @@ impl Metadata {
     /// })
     /// .unwrap();
     /// ```
+    #[must_use]
     pub fn mode(&self) -> u32 {
         self.mode
     }
@@ -371,6 +374,7 @@ impl Metadata {
     /// })
     /// .unwrap();
     /// ```
+    #[must_use]
     pub fn is_file(&self) -> bool {
         self.is_of(0o100_000)
     }
@@ -383,6 +387,7 @@ impl Metadata {
     /// })
     /// .unwrap();
     /// ```
+    #[must_use]
     pub fn is_dir(&self) -> bool {
         self.is_of(0o040_000)
     }
@@ -399,6 +404,7 @@ impl Metadata {
     /// })
     /// .unwrap();
     /// ```
+    #[must_use]
     pub fn modified(&self) -> SystemTime {
         self.modified
     }

@@ -72,6 +72,7 @@ impl<T> fmt::Debug for Yielder<T> {
 /// let values: Vec<u32> = Generator::new(move |out| walk(&tree, out)).collect();
 /// assert_eq!(values, [1, 2]);
 /// ```
+#[must_use = "generators are lazy"]
 pub struct Generator<T: 'static> {
     computation: Computation<Give<T>, ()>,
 }

@@ -198,8 +198,11 @@ impl Drop for Interests {
     fn drop(&mut self) {
         if self.number != 0 {
             let _ = LISTS.try_with(|lists| lists.borrow_mut().remove(&self.number));
-            // SAFETY: the task that made this drops it, too.
-            unsafe { set_current(self.outer) };
+            // (A computation that was suspended here may have ended elsewhere.)
+            if current() == self.number {
+                // SAFETY: so this is the task that has made it.
+                unsafe { set_current(self.outer) };
+            }
         }
     }
 }

@@ -46,6 +46,7 @@
 //! at the first computation that is dropped before its end.
 
 #![warn(missing_docs)]
+#![warn(clippy::must_use_candidate, clippy::undocumented_unsafe_blocks)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
 #[doc(hidden)]

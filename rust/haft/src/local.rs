@@ -70,9 +70,13 @@ fn lists() -> MutexGuard<'static, Lists> {
 }
 
 static WORD: u8 = 0;
-pub(crate) fn word() -> usize {
+/// 0: none, or this is no task.
+fn own_word() -> usize {
     // SAFETY: any thread may call it, and a key is any address.
-    match unsafe { sys::haft_io_local_get(ptr::from_ref(&WORD).cast()) as usize } {
+    unsafe { sys::haft_io_local_get(ptr::from_ref(&WORD).cast()) as usize }
+}
+pub(crate) fn word() -> usize {
+    match own_word() {
         0 => locals_of_blocked(),
         number => number,
     }
@@ -112,7 +116,10 @@ impl Entered {
 }
 impl Drop for Entered {
     fn drop(&mut self) {
-        set_word(self.before); // without memory the number stays, with no list
+        // (A computation that was suspended here may have ended elsewhere.)
+        if own_word() == self.number {
+            set_word(self.before); // without memory the number stays, with no list
+        }
         let list = lists().all.remove(&self.number);
         drop(list); // without the lock: this may drop the value
     }
@@ -121,6 +128,7 @@ impl Drop for Entered {
 impl<T: Send + Sync + 'static> LocalKey<T> {
     #[doc(hidden)]
     #[allow(clippy::new_without_default)] // for the macro
+    #[must_use]
     pub const fn new() -> Self {
         LocalKey {
             _place: 0,
@@ -186,6 +194,7 @@ impl<T: Send + Sync + 'static> LocalKey<T> {
     ///     assert!(DEPTH.get().is_none());
     /// });
     /// ```
+    #[must_use]
     pub fn get(&'static self) -> Option<Arc<T>> {
         let mut list = current();
         while let Some(entry) = list {

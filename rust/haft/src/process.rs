@@ -49,6 +49,7 @@ impl Stdio {
     /// })
     /// .unwrap();
     /// ```
+    #[must_use]
     pub fn inherit() -> Self {
         Stdio(Stream::Inherited)
     }
@@ -63,6 +64,7 @@ impl Stdio {
     /// })
     /// .unwrap();
     /// ```
+    #[must_use]
     pub fn null() -> Self {
         Stdio(Stream::Null)
     }
@@ -78,6 +80,7 @@ impl Stdio {
     /// })
     /// .unwrap();
     /// ```
+    #[must_use]
     pub fn piped() -> Self {
         Stdio(Stream::Piped)
     }
@@ -534,6 +537,7 @@ impl Child {
     /// })
     /// .unwrap();
     /// ```
+    #[must_use]
     pub fn id(&self) -> u32 {
         self.id.unsigned_abs()
     }

@@ -302,6 +302,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///     });
     /// });
     /// ```
+    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.owner.is_finished()
     }

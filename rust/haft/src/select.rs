@@ -98,8 +98,12 @@ macro_rules! select {
 }
 
 /// An arm of the macro.
-pub trait Arm {
-    /// What C is to wait for; valid while `self` is neither moved nor dropped.
+///
+/// # Safety
+/// What C is told to wait for, and where a value lies, is valid while `self` is neither moved nor
+/// dropped; and the values are those of the channel.
+pub unsafe trait Arm {
+    /// What C is to wait for.
     fn case(&mut self) -> sys::haft_io_select_case_t;
     /// C has done it, or it cannot be done.
     fn is_chosen(&mut self, _done: bool) {}
@@ -141,7 +145,8 @@ impl<'a, T: Send> Receives<'a, T> {
         self.slot.take().ok_or(RecvError)
     }
 }
-impl<T> Arm for Receives<'_, T> {
+// SAFETY: the slot has room for a value of the receiver.
+unsafe impl<T> Arm for Receives<'_, T> {
     fn case(&mut self) -> sys::haft_io_select_case_t {
         sys::haft_io_select_case_t {
             channel: self.receiver.channel(),
@@ -170,7 +175,8 @@ impl<'a, T: Send> Sends<'a, T> {
             .map_or(Ok(()), |value| Err(SendError(value)))
     }
 }
-impl<T> Arm for Sends<'_, T> {
+// SAFETY: the slot has a value of the sender.
+unsafe impl<T> Arm for Sends<'_, T> {
     fn case(&mut self) -> sys::haft_io_select_case_t {
         sys::haft_io_select_case_t {
             channel: self.sender.channel(),
@@ -188,7 +194,8 @@ pub struct IsSet<'a>(pub &'a Event);
 impl IsSet<'_> {
     pub fn finish(&self) {}
 }
-impl Arm for IsSet<'_> {
+// SAFETY: the event is borrowed.
+unsafe impl Arm for IsSet<'_> {
     fn case(&mut self) -> sys::haft_io_select_case_t {
         sys::haft_io_select_case_t {
             event: self.0.for_c(),

@@ -9,7 +9,6 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::{MaybeUninit, size_of};
-use std::panic::resume_unwind;
 use std::ptr;
 
 /// An effect that C knows, too. [`shared_effect!`](crate::shared_effect!) makes a type one.
@@ -171,8 +170,5 @@ pub fn handle_shared<E: SharedEffect, R>(
         let state = ptr::from_ref(&state).cast_mut().cast();
         sys::haft_rust_shared_handle(handler::<E>(), state, function, argument);
     }
-    match body.outcome {
-        Some(outcome) => outcome.unwrap_or_else(|payload| resume_unwind(payload)),
-        None => unreachable!("a handler in place needs no memory"),
-    }
+    body.result()
 }

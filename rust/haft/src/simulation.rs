@@ -41,6 +41,7 @@ pub fn simulate<T>(seed: u64, main: impl FnOnce() -> T) -> T {
 /// .unwrap();
 /// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "it runs nothing by itself"]
 pub struct Simulation {
     seed: u64,
     short_counts: bool,
@@ -162,6 +163,7 @@ impl Simulation {
 /// assert_eq!(haft::simulate(7, haft::simulation_seed), Some(7));
 /// assert_eq!(haft::simulation_seed(), None);
 /// ```
+#[must_use]
 pub fn simulation_seed() -> Option<u64> {
     // SAFETY: any thread may call it.
     Some(unsafe { sys::haft_io_seed() }).filter(|seed| *seed != 0)

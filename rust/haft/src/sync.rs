@@ -46,6 +46,7 @@ impl Event {
     /// static READY: haft::sync::Event = haft::sync::Event::new();
     /// assert!(!READY.is_set());
     /// ```
+    #[must_use]
     pub const fn new() -> Self {
         Event {
             inner: UnsafeCell::new(sys::haft_io_event_t::ZERO),
@@ -321,6 +322,7 @@ impl Semaphore {
     /// static CONNECTIONS: haft::sync::Semaphore = haft::sync::Semaphore::new(10);
     /// let _one = CONNECTIONS.acquire();
     /// ```
+    #[must_use]
     pub const fn new(permits: u32) -> Self {
         Semaphore {
             inner: UnsafeCell::new(sys::haft_io_semaphore_t {
@@ -397,7 +399,8 @@ struct Shared<T> {
     channel: *mut sys::haft_io_channel_t,
     senders: AtomicUsize,
     receivers: AtomicUsize,
-    values: PhantomData<T>,
+    /// Values go in and come out: so a sender of one lifetime is none of a shorter one.
+    values: PhantomData<UnsafeCell<T>>,
 }
 // SAFETY: the C library locks the channel, and values only pass through it.
 unsafe impl<T: Send> Send for Shared<T> {}
@@ -474,6 +477,7 @@ impl<T> Drop for Shared<T> {
 ///
 /// # Panics
 /// If there is no memory.
+#[must_use]
 pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     // SAFETY: an ordinary call.
     let channel = unsafe { sys::haft_io_channel_new(size_of::<T>(), capacity) };
@@ -559,6 +563,7 @@ impl<T: Send> Receiver<T> {
     /// sender.send(1).unwrap();
     /// assert_eq!(receiver.try_recv(), Some(1));
     /// ```
+    #[must_use]
     pub fn try_recv(&self) -> Option<T> {
         self.0.try_receive()
     }

@@ -2,6 +2,7 @@
 //! Runs and their tasks.
 
 use crate::blocking::{guard_panic_hook, this_task};
+use crate::effects::outside;
 use crate::kept;
 use crate::local;
 use crate::sync::Event;
@@ -64,6 +65,7 @@ pub(crate) fn is_cancel(payload: &(dyn Any + Send)) -> bool {
 /// assert_eq!(answer, 42);
 /// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing by themselves"]
 pub struct Options {
     threads: Option<u16>,
     stack_size: usize,
@@ -152,7 +154,10 @@ pub(crate) fn run_by<T>(
         unsafe { sys::haft_io_return_cancels(true) };
         main()
     });
-    let code = call(main.body(), main.argument());
+    let (body, argument) = (main.body(), main.argument());
+    // The tasks' code must not call the clause of a handler around the run, which another task may
+    // be in, nor suspend the run with all of them.
+    let code = outside(|| call(body, argument));
     match main.outcome {
         Some(Ok(value)) if code == 0 => Ok(value),
         Some(Err(payload)) if code == 0 || !is_cancel(&*payload) => resume_unwind(payload),
@@ -161,7 +166,8 @@ pub(crate) fn run_by<T>(
 }
 
 /// Runs `main` as a task on this thread, and returns what it returns when it and all tasks spawned
-/// below it have ended. A panic of `main` goes on here.
+/// below it have ended. A panic of `main` goes on here. Neither `main` nor the tasks reach handlers
+/// around the run.
 ///
 /// # Panics
 /// If this thread runs tasks already, or the system refuses memory or descriptors.
@@ -541,6 +547,7 @@ impl<T> JoinHandle<T> {
     ///     assert!(task.is_finished());
     /// });
     /// ```
+    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
     }
@@ -671,6 +678,7 @@ pub fn dump(descriptor: impl AsFd) -> io::Result<()> {
 /// assert_eq!(haft::task_name(), None); // no task
 /// haft::run(|| assert_eq!(haft::task_name().unwrap(), ""));
 /// ```
+#[must_use]
 pub fn task_name() -> Option<String> {
     let task = this_task();
     if task.is_null() {

@@ -119,6 +119,12 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
         Self::enter
     }
 
+    /// What the closure has returned, whose panic goes on here.
+    pub(crate) fn result(self) -> T {
+        let outcome = self.outcome.expect("C has called it");
+        outcome.unwrap_or_else(|payload| resume_unwind(payload))
+    }
+
     /// # Safety
     /// The argument is what [`Call::argument`] returned of a call that lives, and that nobody else
     /// uses meanwhile.

@@ -70,6 +70,31 @@ fn effects_differ_by_type_also_generic_ones() {
 }
 
 #[test]
+fn effects_differ_by_type_also_those_of_one_name_and_the_same_code() {
+    let asks_elsewhere: fn() -> usize = {
+        struct Same(#[allow(dead_code)] u8);
+        impl Effect for Same {
+            type Output = usize;
+            fn unhandled(self) -> usize {
+                7
+            }
+        }
+        || perform(Same(1))
+    };
+    {
+        struct Same(i8);
+        impl Effect for Same {
+            type Output = usize;
+            fn unhandled(self) -> usize {
+                7
+            }
+        }
+        let body = || (perform(Same(2)), asks_elsewhere());
+        assert_eq!(handle(|Same(n)| n as usize, body), (2, 7));
+    }
+}
+
+#[test]
 fn an_effect_that_nobody_handles_is_a_panic_that_names_it() {
     let payload = catch_unwind(|| perform(Choose)).unwrap_err();
     assert!(text_of(&*payload).contains("Choose"));
@@ -95,6 +120,36 @@ fn a_default_handler_answers_where_no_other_does_and_is_outside_of_all() {
         let payload = catch_unwind(|| perform(Twice(0))).unwrap_err();
         assert_eq!(text_of(&*payload), "default");
     }
+}
+
+#[test]
+fn a_default_handler_waits_as_its_task_does() {
+    static HELD: std::sync::Mutex<u32> = std::sync::Mutex::new(0);
+    struct Wait;
+    impl Effect for Wait {
+        type Output = u32;
+        fn unhandled(self) -> u32 {
+            assert!(catch_unwind(|| perform(Ask(1))).is_err()); // the performer's are out of reach
+            let (sender, receiver) = haft::channel(0);
+            haft::scope(|s| {
+                s.spawn(move || sender.send(20).unwrap());
+                receiver.recv().unwrap() + haft::spawn(|| 1).join().unwrap() + *HELD.lock().unwrap()
+            })
+        }
+    }
+    haft::run(|| {
+        let holder = haft::spawn(|| {
+            let mut held = HELD.lock().unwrap();
+            haft::sleep(std::time::Duration::from_millis(1));
+            *held += 1;
+        });
+        haft::yield_now();
+        assert_eq!(handle(|Ask(n)| n, || perform(Wait)), 22);
+        holder.join().unwrap();
+        let mut computation = Computation::<Ask, u32>::new(|| perform(Wait) + perform(Ask(1)));
+        assert!(matches!(computation.start(), Step::Performed(Ask(1))));
+        assert!(matches!(computation.resume(20), Step::Returned(42)));
+    });
 }
 
 #[test]
@@ -389,6 +444,33 @@ fn tasks_wait_inside_of_handlers_and_generators() {
 }
 
 #[test]
+fn a_run_is_outside_of_the_handlers_around_it() {
+    let is_unhandled = || catch_unwind(|| perform(Ask(1))).is_err();
+    let clause = |Ask(_)| unreachable!("two tasks could call it at once");
+    handle(clause, || {
+        haft::run(|| {
+            assert!(is_unhandled() && haft::spawn(is_unhandled).join().unwrap());
+            let inside = handle(|Ask(n)| n, || perform(Ask(1)));
+            assert_eq!(inside, 1);
+        });
+        assert!(haft::simulate(1, is_unhandled));
+    });
+    handle(clause, || {
+        assert!(haft::block_thread(is_unhandled));
+        haft::run(|| assert!(handle(clause, || haft::block_thread(is_unhandled))));
+    });
+    // Or the run would be suspended while its thread goes on.
+    let mut numbers = Generator::new(|out| {
+        let refused = haft::run(|| catch_unwind(|| out.give(0)));
+        assert!(text_of(&*refused.unwrap_err()).contains("nobody handles"));
+        out.give(1);
+    });
+    assert_eq!(numbers.next(), Some(1));
+    assert_eq!(haft::run(|| haft::spawn(|| 2).join().unwrap()), 2);
+    assert_eq!(numbers.next(), None);
+}
+
+#[test]
 fn a_scope_in_a_computation_that_is_dropped_waits_for_its_tasks() {
     let ended = haft::run(|| {
         let ended = std::sync::atomic::AtomicU32::new(0);
@@ -468,6 +550,36 @@ fn a_computation_goes_on_no_more_when_the_threads_variables_are_destroyed() {
     }
     assert_eq!(DESTROYED.load(Ordering::Relaxed), 3);
     assert_eq!(UNWOUND.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn the_stack_of_a_leaked_computation_stays_when_its_thread_has_ended() {
+    use std::sync::mpsc::channel;
+    use std::thread;
+    let (go, begins) = channel();
+    let (tell, told) = channel();
+    let lends = move || {
+        let lent = &[7u8; 3000];
+        thread::scope(|s| {
+            s.spawn(move || {
+                begins.recv().unwrap();
+                tell.send(lent.iter().filter(|byte| **byte == 7).count())
+            });
+            perform(Ask(0))
+        })
+    };
+    let leaks = || {
+        let mut computation = Computation::<Ask, u32>::new(lends);
+        assert!(matches!(computation.start(), Step::Performed(Ask(0))));
+        std::mem::forget(computation);
+    };
+    thread::spawn(leaks).join().unwrap();
+    for _ in 0..20 {
+        let uses = || Generator::new(|out| [1u8; 3000].into_iter().for_each(|n| out.give(n)));
+        thread::spawn(move || uses().count()).join().unwrap();
+    }
+    go.send(()).unwrap();
+    assert_eq!(told.recv(), Ok(3000));
 }
 
 #[test]

@@ -552,6 +552,41 @@ fn a_task_local_value_is_dropped_when_no_task_has_it_and_by_a_panic() {
 }
 
 #[test]
+fn a_task_local_value_may_be_left_by_another_task_or_by_none() {
+    #[derive(Debug, PartialEq)]
+    struct Ask;
+    impl haft::Effect for Ask {
+        type Output = ();
+    }
+    type Inside = haft::Computation<Ask, bool>;
+    thread_local! { static MADE: RefCell<Option<Inside>> = const { RefCell::new(None) }; }
+    let suspended = || {
+        let mut inside = Inside::new(|| {
+            DEPTH.set(1, || haft::block_on(async { haft::perform(Ask) }));
+            DEPTH.get().is_none()
+        });
+        assert_eq!(inside.start(), haft::Step::Performed(Ask));
+        inside
+    };
+    let ends_at = |mut inside: Inside| assert_eq!(inside.resume(()), haft::Step::Returned(true));
+    ends_at(haft::run(suspended));
+    drop(haft::run(suspended));
+    haft::run(|| {
+        USER.set("ada".to_owned(), || {
+            let inside = suspended();
+            haft::block_thread(|| drop(inside));
+            assert!(DEPTH.get().is_none());
+        });
+        let other = move || MADE.set(Some(suspended()));
+        haft::spawn(other).join().unwrap();
+        USER.set("grace".to_owned(), || {
+            ends_at(MADE.take().unwrap());
+            USER.with(|user| assert_eq!(user, "grace"));
+        });
+    });
+}
+
+#[test]
 fn a_dump_names_tasks_and_what_they_wait_for() {
     let path = std::env::temp_dir().join(format!("haft-dump-{}", std::process::id()));
     haft::run(|| {

@@ -2,7 +2,8 @@
 //! What a task waits for: one of several things, mutexes and semaphores of the crate.
 
 use haft::sync::{Event, Mutex, Semaphore};
-use haft::{RecvError, SendError};
+use haft::{Generator, RecvError, SendError};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -166,4 +167,155 @@ fn a_destructor_of_a_cancelled_task_gets_the_mutex() {
         });
     });
     assert_eq!(log.into_inner(), ["dropped"]);
+}
+
+// ---- A program that is interrupted at each of its waits ----
+
+/// Is called before each wait, anywhere in the program.
+type At<'a> = &'a (dyn Fn() + Sync);
+/// Counts those that are alive.
+type Alive = Arc<()>;
+
+struct Fetch(Alive);
+impl haft::Effect for Fetch {
+    type Output = Alive;
+}
+
+fn produce(sender: &haft::Sender<Alive>, turns: &Mutex<Vec<Alive>>, alive: &Alive, at: At) {
+    for _ in 0..3 {
+        let value = Alive::clone(alive);
+        at();
+        haft::sleep(SHORT);
+        at();
+        turns.lock().push(Alive::clone(&value));
+        at();
+        let _ = sender.send(value);
+    }
+}
+
+fn consume(receiver: &haft::Receiver<Alive>, event: &Event, at: At) -> Vec<Alive> {
+    let mut taken = Vec::new();
+    while taken.len() < 3 {
+        at();
+        haft::select! {
+            recv(receiver) -> value => match value {
+                Ok(value) => taken.push(value),
+                Err(RecvError) => break,
+            },
+            default(10 * SHORT) => break,
+        }
+    }
+    at();
+    haft::yield_now();
+    event.set();
+    taken
+}
+
+/// Tasks, locks, channels, a deadline, a future, effects and generators, all with values.
+fn sample(alive: &Alive, at: At<'static>) -> usize {
+    let (sender, receiver) = haft::channel(1);
+    let (turns, event, permits) = (Mutex::new(Vec::new()), Event::new(), Semaphore::new(1));
+    let fetch = |Fetch(value): Fetch| {
+        at();
+        haft::sleep(SHORT);
+        value
+    };
+    haft::scope(|s| {
+        let producer = s.spawn(|| produce(&sender, &turns, alive, at));
+        let consumer = s.spawn(move || consume(&receiver, &event, at));
+        let kept = Alive::clone(alive);
+        let mut values = Generator::new(move |out| {
+            for _ in 0..2 {
+                at();
+                haft::sleep(SHORT);
+                out.give(Alive::clone(&kept));
+            }
+        });
+        let general =
+            |Fetch(value), k: haft::Resumption<_, usize>| k.resume(haft::perform(Fetch(value)));
+        let body = || {
+            haft::handle_general(general, || {
+                let _permit = permits.acquire();
+                let fetched = haft::perform(Fetch(Alive::clone(alive)));
+                at();
+                let ended = haft::timeout(LONG, || producer.join()).is_ok_and(|end| end.is_ok());
+                let taken = consumer.join().map_or(0, |taken| taken.len());
+                at();
+                haft::block_on(async { drop(fetched) });
+                taken + usize::from(ended) + values.by_ref().count()
+            })
+        };
+        haft::handle(fetch, body)
+    })
+}
+
+/// Unwinds the program where it is performed, if its task is that of the handler.
+struct Stop;
+impl haft::Effect for Stop {
+    type Output = ();
+    fn unhandled(self) {}
+}
+
+#[test]
+fn a_panic_a_cancel_or_a_drop_at_any_wait_loses_nothing() {
+    static LEFT: AtomicUsize = AtomicUsize::new(0);
+    static HANDLE: std::sync::Mutex<Option<haft::CancelHandle>> = std::sync::Mutex::new(None);
+    fn is_now() -> bool {
+        LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(1)
+        }) == Ok(1)
+    }
+    fn panics() {
+        if is_now() {
+            resume_unwind(Box::new("interrupted"));
+        }
+    }
+    fn cancels() {
+        if is_now() {
+            HANDLE.lock().unwrap().as_ref().unwrap().cancel();
+        }
+    }
+    fn stops() {
+        if is_now() {
+            haft::perform(Stop);
+        }
+    }
+    let alive = Alive::new(());
+    // What the program comes to, if it is not interrupted; and in how many places it was.
+    let interrupt = |at: At<'static>| {
+        let program = || {
+            let sample = || Some(sample(&alive, at));
+            let outcome = haft::cancellable(|handle| {
+                *HANDLE.lock().unwrap() = Some(handle.clone());
+                haft::handle_general(|Stop, _k| None, sample)
+            });
+            outcome.ok().flatten()
+        };
+        for place in 1.. {
+            LEFT.store(place, Ordering::Relaxed);
+            let outcome = catch_unwind(AssertUnwindSafe(|| haft::simulate(place as u64, program)));
+            assert_eq!(Alive::strong_count(&alive), 1, "interrupted at {place}");
+            if LEFT.load(Ordering::Relaxed) != 0 {
+                return (outcome.unwrap(), place - 1);
+            }
+        }
+        unreachable!();
+    };
+    for at in [&panics as At, &cancels, &stops] {
+        let (outcome, places) = interrupt(at);
+        assert_eq!(outcome, Some(6));
+        assert!(places >= 18, "{places}");
+    }
+    // And a deadline at any time.
+    let outcome = |time| {
+        haft::simulate(1, || {
+            haft::timeout(time * SHORT / 2, || sample(&alive, &|| ()))
+        })
+    };
+    let times = (1..).take_while(|time| {
+        let outcome = outcome(*time);
+        assert_eq!(Alive::strong_count(&alive), 1, "after {time} ms");
+        outcome.is_err()
+    });
+    assert!(times.count() >= 8);
 }
