@@ -217,35 +217,60 @@ int hafti_http2_submit_answer(hafti_http2_stream_t *stream) {
     return code == 0 ? 0 : -ENOMEM;
 }
 
-/* Of nothing but what the task that waits has to write; more follows when it writes again. */
+/* nghttp2 has the end of what a stream sends, but for its trailers. */
+static void end_body(nghttp2_session *session, hafti_http2_stream_t *stream) {
+    stream->has_ended = true;
+    if (stream->trailers_out_count != 0)
+        nghttp2_submit_trailer(session, stream->id, stream->trailers_out,
+                               stream->trailers_out_count);
+    hafti_http2_signal(&stream->writable);
+}
+
+/* Of nothing but what the task that waits has to write; more follows when it writes again. The
+   bytes stay where they are until hafti_http2_put_body takes them. */
 ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
                               uint32_t *flags, nghttp2_data_source *source, void *argument) {
-    hafti_http2_t *connection = argument;
     hafti_http2_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
-    (void)source;
+    (void)into, (void)source, (void)argument;
     if (stream == NULL)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     if (stream->out_size == 0 && !stream->ends)
         return NGHTTP2_ERR_DEFERRED;
-    size = size < stream->out_size ? size : stream->out_size;
-    if (size != 0) {
-        memcpy(into, stream->out, size);
-        connection->note_progress(connection);
-        stream->out += size;
-        stream->out_size -= size;
-    }
-    if (stream->out_size != 0)
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (size < stream->out_size)
         return (ssize_t)size;
-    if (stream->ends) {
-        stream->has_ended = true;
+    if (stream->ends)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
-        if (stream->trailers_out_count != 0) {
-            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-            nghttp2_submit_trailer(session, id, stream->trailers_out, stream->trailers_out_count);
-        }
-    }
-    hafti_http2_signal(&stream->writable);
-    return (ssize_t)size;
+    if (stream->ends && stream->trailers_out_count != 0)
+        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    if (stream->out_size == 0)
+        end_body(session, stream); /* also where nghttp2 sends no empty frame, but trailers */
+    return (ssize_t)stream->out_size;
+}
+
+/* A task that was unwound meanwhile has taken its bytes along: then the stream is reset. */
+int hafti_http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                         size_t size, nghttp2_data_source *source, void *argument) {
+    hafti_http2_t *connection = argument;
+    hafti_http2_stream_t *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    (void)source;
+    if (size != 0 && (stream == NULL || stream->out_size < size))
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (!hafti_http2_has_room(connection, HAFTI_HTTP2_FRAME_HEAD + size))
+        return NGHTTP2_ERR_WOULDBLOCK;
+    hafti_http2_put(connection, head, HAFTI_HTTP2_FRAME_HEAD);
+    if (size == 0)
+        return 0;
+    hafti_http2_put(connection, stream->out, size);
+    connection->note_progress(connection);
+    stream->out += size;
+    stream->out_size -= size;
+    if (stream->out_size == 0 && stream->ends)
+        end_body(session, stream);
+    else if (stream->out_size == 0)
+        hafti_http2_signal(&stream->writable);
+    return 0;
 }
 
 static int make_end(haft_http_request_t *request) {

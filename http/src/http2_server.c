@@ -46,9 +46,12 @@ struct connection {
     haft_io_event_t to_read;       /* nobody reads */
     bool has_substitute;           /* a task that waits for to_read */
     int32_t newest;                /* stream that the client has begun */
-    size_t requests;               /* that have not ended */
-    request_t *arrived, **behind;  /* heads that have come */
-    bool head_has_begun;           /* one that is not complete */
+    hafti_http2_ignored_t ignored;
+    bool is_receiving;            /* nghttp2 looks at what has come */
+    uint32_t complaint;           /* with which the client is sent away */
+    size_t requests;              /* that have not ended */
+    request_t *arrived, **behind; /* heads that have come */
+    bool head_has_begun;          /* one that is not complete */
     int64_t head_since; /* when it has, after all that was read with it; 0: there is none */
     int64_t idle_since; /* when the last request has ended */
     int64_t credit, credited_at;
@@ -117,17 +120,36 @@ static bool has_credit(connection_t *connection) {
     return connection->credit >= 0;
 }
 
-/* 9113, 5.1.1: a client does not go back to streams that it has skipped. */
-static bool goes_back(const connection_t *connection, const nghttp2_frame_hd *frame) {
-    return frame->type == NGHTTP2_HEADERS && frame->stream_id <= connection->newest &&
-           nghttp2_session_find_stream(connection->frames.session, frame->stream_id) == NULL;
+static bool spend_credit(connection_t *connection) {
+    if (!has_credit(connection))
+        connection->complaint = NGHTTP2_ENHANCE_YOUR_CALM;
+    return connection->complaint == NGHTTP2_NO_ERROR;
+}
+
+/* Whether nghttp2 has forgotten the stream, or has never known it, since the client skipped it. */
+static bool is_closed(const connection_t *connection, int32_t id) {
+    return id <= connection->newest &&
+           nghttp2_session_find_stream(connection->frames.session, id) == NULL;
 }
 
 static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *frame, void *argument) {
     connection_t *connection = argument;
     (void)session;
-    return has_credit(connection) && !goes_back(connection, frame) ? 0
-                                                                   : NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (spend_credit(connection) && frame->type == NGHTTP2_HEADERS &&
+        is_closed(connection, frame->stream_id))
+        connection->complaint = hafti_http2_judge_head(&connection->ignored, frame->stream_id);
+    return connection->complaint == NGHTTP2_NO_ERROR ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* The session has had all that came before the frame: so it is known whether its stream is
+   closed. */
+static int judge_ignored(connection_t *connection) {
+    const hafti_http2_ignored_t *ignored = &connection->ignored;
+    bool is_known = hafti_http2_type_of(ignored) == NGHTTP2_DATA &&
+                    !is_closed(connection, hafti_http2_id_of(ignored));
+    if (!is_known && spend_credit(connection))
+        connection->complaint = hafti_http2_judge_ignored(ignored);
+    return connection->complaint == NGHTTP2_NO_ERROR ? 0 : -EPROTO;
 }
 
 /* One whose memory is missing, or that would be one too many, was not begun. */
@@ -168,7 +190,11 @@ static void drop_request(request_t *request) {
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *argument) {
+    connection_t *connection = argument;
     request_t *request = nghttp2_session_get_stream_user_data(session, id);
+    bool has_ended =
+        connection->is_receiving || nghttp2_session_get_stream_remote_close(session, id) == 1;
+    hafti_http2_note_closed(&connection->ignored, id, has_ended);
     hafti_http2_note_close(session, id, code, argument);
     if (request != NULL && !request->stream.has_head)
         drop_request(request);
@@ -351,16 +377,33 @@ static bool is_late(connection_t *connection) {
     return is_waiting && read_deadline(connection) <= haft_io_now();
 }
 
+static int receive(connection_t *connection, const char *bytes, size_t size) {
+    hafti_http2_t *frames = &connection->frames;
+    const char *at = bytes, *end = bytes + size;
+    int code = 0;
+    connection->is_receiving = true;
+    while (code == 0 && (at = hafti_http2_next_ignored(&connection->ignored, at, end)) != NULL) {
+        const char *last = at - 1; /* byte of the head: nghttp2 has not begun with the frame */
+        code = hafti_http2_receive(frames, bytes, (size_t)(last - bytes));
+        code = code == 0 ? judge_ignored(connection) : code;
+        bytes = last;
+    }
+    if (code == 0)
+        code = hafti_http2_receive(frames, bytes, (size_t)(end - bytes));
+    connection->is_receiving = false;
+    return code;
+}
+
 /* Whether more is to be read. */
 static bool take(connection_t *connection, const char *bytes, size_t size) {
     hafti_http2_t *frames = &connection->frames;
     hafti_http2_lock(frames);
-    int code = frames->error != 0 ? frames->error : hafti_http2_receive(frames, bytes, size);
+    int code = frames->error != 0 ? frames->error : receive(connection, bytes, size);
     if (connection->head_has_begun && connection->head_since == 0)
         connection->head_since = haft_io_now();
     if (code != 0)
-        go_away(connection,
-                connection->credit < 0 ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);
+        go_away(connection, connection->complaint != NGHTTP2_NO_ERROR ? connection->complaint
+                                                                      : NGHTTP2_PROTOCOL_ERROR);
     hafti_http2_pump(frames);
     bool goes_on = code == 0 && nghttp2_session_want_read(frames->session) != 0;
     hafti_http2_unlock(frames);
@@ -446,6 +489,7 @@ static bool begin_session(connection_t *connection) {
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)connection->server->limits.streams},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)connection->server->limits.head},
+        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     nghttp2_session_callbacks *callbacks;
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
@@ -513,6 +557,7 @@ void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
     };
     __attribute__((cleanup(end_serving))) serving_t serving = {&connection, link, has_preface};
     connection.behind = &connection.arrived;
+    hafti_http2_ignored_begin(&connection.ignored);
     if (begin_session(&connection))
         haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP/2 connection",
                                                       .on_failure = &connection.on_failure},
