@@ -141,8 +141,8 @@ static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *fram
     return connection->complaint == NGHTTP2_NO_ERROR ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-/* The session has had all that came before the frame: so it is known whether its stream is
-   closed. */
+/* The session has had all that came before the frame: so it is known whether its stream is closed.
+   on_frame_begin has to do with DATA for others. */
 static int judge_ignored(connection_t *connection) {
     const hafti_http2_ignored_t *ignored = &connection->ignored;
     bool is_known = hafti_http2_type_of(ignored) == NGHTTP2_DATA &&
