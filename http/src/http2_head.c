@@ -175,6 +175,13 @@ static bool is_too_long(size_t lines_size, size_t count) {
     return lines_size + count * OF_FIELD > MOST - OWN;
 }
 
+/* nghttp2 need not copy them: the request, whose memory has them, ends after its body, before which
+   nghttp2 has written the head; or its stream is reset, and then nghttp2 does not look at them. */
+static void leave_values(nghttp2_nv *fields, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        fields[i].flags |= NGHTTP2_NV_FLAG_NO_COPY_VALUE;
+}
+
 /* The fields, in the request's memory. It is given to nghttp2 with what is sent first, so that 100
    (Continue) may come before it. */
 static int make_head(haft_http_request_t *request, const char *type, uint64_t size) {
@@ -183,11 +190,14 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     bool has_size =
         size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304;
     size_t most = OWN_FIELDS + count_lines(answer->fields, answer->fields_size);
-    if (is_too_long(answer->fields_size + (type != NULL ? strlen(type) : 0), most))
+    size_t type_size = type != NULL ? strlen(type) : 0;
+    if (is_too_long(answer->fields_size + type_size, most))
         return -EMSGSIZE;
     char *date = haft_http_allocate(request, HAFTI_HTTP_DATE + STATUS + LENGTH);
     nghttp2_nv *fields = haft_http_allocate(request, most * sizeof *fields);
-    if (date == NULL || fields == NULL)
+    /* The handler's may be gone when the head is sent. */
+    char *kept = type != NULL ? hafti_http_copy(&request->message, type, type_size) : NULL;
+    if (date == NULL || fields == NULL || (type != NULL && kept == NULL))
         return -ENOMEM;
     char *status = date + HAFTI_HTTP_DATE;
     char *length = hafti_http_put_number(status, (uint64_t)answer->status, 10);
@@ -199,11 +209,13 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     if (has_size)
         fields[count++] = HAFTI_HTTP2_FIELD("content-length", length, (size_t)(end - length));
     if (type != NULL)
-        fields[count++] = HAFTI_HTTP2_FIELD("content-type", type, strlen(type));
+        fields[count++] = HAFTI_HTTP2_FIELD("content-type", kept, type_size);
     count += read_lines(answer->fields, answer->fields_size, fields + count);
     stream->head = fields;
     stream->head_count = count;
     stream->has_body = !answer->without_body && size != 0;
+    if (stream->has_body)
+        leave_values(fields, count);
     return 0;
 }
 

@@ -87,6 +87,15 @@ static int say_much(haft_http_request_t *request, void *size) {
     return code;
 }
 
+/* The text of the type is the handler's own. */
+static int say_local_type(haft_http_request_t *request, void *unused) {
+    char type[] = "text/x-local";
+    (void)unused;
+    int code = haft_http_answer(request, 200, type, "typed", 5);
+    memset(type, '?', sizeof type - 1);
+    return code;
+}
+
 static int say_no_content(haft_http_request_t *request, void *unused) {
     (void)unused;
     return haft_http_answer(request, 204, NULL, "", 0);
@@ -179,6 +188,7 @@ static void make_server(void) {
     haft_http_get(server, "/short", say_much, &more);
     haft_http_get(server, "/nothing", say_nothing, NULL);
     haft_http_get(server, "/empty", say_no_content, NULL);
+    haft_http_get(server, "/typed", say_local_type, NULL);
     haft_http_get(server, "/fail", fail_hard, NULL);
     haft_http_get(server, "/half", fail_in_the_middle, NULL);
     haft_http_get(server, "/sleep", sleep_for_a_while, &three);
@@ -245,6 +255,9 @@ static void *answer_many_at_once(void *unused) {
     int32_t options = ask(&client, "OPTIONS", "/echo"), wrong = ask(&client, "DELETE", "/echo");
     int32_t other_host = ask_with(&client, "GET", "/fields", "host: there\n", NULL, 0, NULL);
     int32_t shorter = ask(&client, "GET", "/short"), unknown = ask(&client, "BREW", "/much");
+    int32_t typed = ask(&client, "GET", "/typed");
+    check_answer(&client, typed, "200", "typed");
+    CHECK(strcmp(answer_of(&client, typed)->type, "text/x-local") == 0);
     check_answer(&client, fields, "200", "HTTP/2.0 GET [here] [1, 2] [a=b; c=d]");
     check_answer(&client, posted, "200", "hello");
     CHECK(strcmp(answer_of(&client, posted)->sum, "7") == 0);
