@@ -200,8 +200,8 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     if (date == NULL || fields == NULL || (type != NULL && kept == NULL))
         return -ENOMEM;
     char *status = date + HAFTI_HTTP_DATE;
-    char *length = hafti_http_put_number(status, (uint64_t)answer->status, 10);
-    char *end = hafti_http_put_number(length, size, 10);
+    char *length = hafti_http_put_number(status, (uint64_t)answer->status);
+    char *end = hafti_http_put_number(length, size);
     hafti_http_put_now(date);
     size_t count = 0;
     fields[count++] = HAFTI_HTTP2_FIELD(":status", status, STATUS);

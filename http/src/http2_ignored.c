@@ -88,11 +88,26 @@ static bool may_be_ignored(unsigned type) {
     return type == NGHTTP2_DATA || type == NGHTTP2_PRIORITY || type > NGHTTP2_CONTINUATION;
 }
 
+/* Behind the frames that lie here whole, and that nghttp2 does not ignore: most often these are all
+   there are. */
+static const char *pass_whole(const char *at, const char *end) {
+    for (;;) {
+        const unsigned char *head = (const unsigned char *)at;
+        size_t there = (size_t)(end - at);
+        if (there < HAFTI_HTTP2_FRAME_HEAD || may_be_ignored(head[3]) ||
+            there - HAFTI_HTTP2_FRAME_HEAD < length_of(head))
+            return at;
+        at += HAFTI_HTTP2_FRAME_HEAD + length_of(head);
+    }
+}
+
 const char *hafti_http2_next_ignored(hafti_http2_ignored_t *ignored, const char *at,
                                      const char *end) {
-    do
+    do {
+        if (ignored->left == 0 && ignored->head_size == 0)
+            at = pass_whole(at, end);
         at = next_head(ignored, at, end);
-    while (at != NULL && !may_be_ignored(hafti_http2_type_of(ignored)));
+    } while (at != NULL && !may_be_ignored(hafti_http2_type_of(ignored)));
     return at;
 }
 
