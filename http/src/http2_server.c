@@ -50,12 +50,12 @@ struct connection {
     haft_io_on_failure_t on_failure; /* of a handler */
     haft_http_server_t *server;
     hafti_http2_signal_t to_write; /* there is something to write */
-    bool reader_writes;            /* soon, what there is */
-    bool reader_is_writing;        /* now */
-    output_t left;                 /* of what the reader has written; it comes before all else */
-    haft_io_event_t to_read;       /* nobody reads */
-    bool has_substitute;           /* a task that waits for to_read */
-    int32_t newest;                /* stream that the client has begun */
+    const haft_io_task_t *turn; /* that of the reader, at the end of which it writes; NULL: none */
+    bool reader_is_writing;     /* now */
+    output_t left;              /* of what the reader has written; it comes before all else */
+    haft_io_event_t to_read;    /* nobody reads */
+    bool has_substitute;        /* a task that waits for to_read */
+    int32_t newest;             /* stream that the client has begun */
     hafti_http2_ignored_t ignored;
     bool is_receiving;            /* nghttp2 looks at what has come */
     uint32_t complaint;           /* with which the client is sent away */
@@ -71,9 +71,11 @@ struct connection {
 
 /* ---- What the session says ---- */
 
+/* What the reader causes in its turn it writes itself. The frames of other tasks do not wait for the
+   end of that turn, in which a handler may compute for long. */
 static void wake_writer(hafti_http2_t *frames) {
     connection_t *connection = (connection_t *)frames;
-    if (!connection->reader_writes)
+    if (connection->turn == NULL || connection->turn != haft_io_self())
         hafti_http2_signal(&connection->to_write);
 }
 
@@ -93,7 +95,7 @@ static bool is_at_end(const connection_t *connection) {
 
 /* What there is, or comes, is the writer's. */
 static void leave_to_writer(connection_t *connection) {
-    connection->reader_writes = false;
+    connection->turn = NULL;
     if (has_output(connection) || is_at_end(connection))
         wake_writer(&connection->frames);
 }
@@ -473,7 +475,7 @@ static int receive(connection_t *connection, const char *bytes, size_t size) {
 static bool take(connection_t *connection, const char *bytes, size_t size) {
     hafti_http2_t *frames = &connection->frames;
     hafti_http2_lock(frames);
-    connection->reader_writes = true;
+    connection->turn = haft_io_self();
     int code = frames->error != 0 ? frames->error : receive(connection, bytes, size);
     if (connection->head_has_begun && connection->head_since == 0)
         connection->head_since = haft_io_now();
@@ -517,7 +519,7 @@ static void end_reading(connection_t *connection) {
     hafti_http2_lock(frames);
     hafti_http2_fail(frames, -ECONNRESET);
     connection->is_over = true;
-    connection->reader_writes = false;
+    connection->turn = NULL;
     wake_writer(frames);
     haft_io_event_set(&connection->to_read);
     hafti_http2_unlock(frames);
