@@ -38,25 +38,32 @@ static bool has_frame(hafti_http2_t *connection) {
     return size > 0;
 }
 
-void hafti_http2_pump(hafti_http2_t *connection) {
-    if (connection->pending_size == 0 && !nghttp2_session_want_write(connection->session))
-        return; /* mostly: it takes less time to ask than to try */
-    while (connection->error == 0 && connection->size != HAFT_IO_LENT_SIZE &&
-           has_frame(connection)) {
-        if (connection->block == NULL && (connection->block = haft_io_lend()) == NULL) {
-            hafti_http2_fail(connection, -ENOMEM);
-            break;
-        }
+/* What a full block has no room for stays with nghttp2, or pending. */
+static void fill_block(hafti_http2_t *connection) {
+    while (connection->error == 0 && has_frame(connection)) {
         size_t size = HAFT_IO_LENT_SIZE - connection->size;
         if (size > connection->pending_size)
             size = connection->pending_size;
-        memcpy(connection->block + connection->size, connection->pending, size);
-        connection->size += size;
+        hafti_http2_put(connection, connection->pending, size);
         connection->pending += size;
         connection->pending_size -= size;
+        if (connection->pending_size != 0)
+            break;
     }
-    if (connection->size != 0)
+}
+
+void hafti_http2_pump(hafti_http2_t *connection) {
+    if (connection->pending_size == 0 && !nghttp2_session_want_write(connection->session))
+        return; /* mostly: it takes less time to ask than to try */
+    if (connection->block == NULL && (connection->block = haft_io_lend()) == NULL)
+        hafti_http2_fail(connection, -ENOMEM);
+    fill_block(connection);
+    if (connection->size != 0) {
         connection->wake_writer(connection);
+    } else {
+        haft_io_give_back(connection->block);
+        connection->block = NULL;
+    }
 }
 
 int hafti_http2_receive(hafti_http2_t *connection, const void *bytes, size_t size) {
@@ -176,6 +183,7 @@ int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *call
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, hafti_http2_put_body);
     pthread_mutex_init(&connection->mutex, NULL);
     if (nghttp2_option_new(&option) != 0)
         return -ENOMEM;

@@ -37,6 +37,7 @@ typedef struct hafti_http2_piece hafti_http2_piece_t;
 enum {
     HAFTI_HTTP2_WINDOW =
         256 * 1024, /* bytes of bodies on a connection that no task has taken yet */
+    HAFTI_HTTP2_FRAME_HEAD = 9,
 };
 
 /* What at most one task waits for; under the connection's mutex. */
@@ -115,6 +116,15 @@ static inline void hafti_http2_unlock(hafti_http2_t *connection) {
     pthread_mutex_unlock(&connection->mutex);
 }
 
+/* Whether the block, which is there, has room for so many bytes. */
+static inline bool hafti_http2_has_room(const hafti_http2_t *connection, size_t size) {
+    return size <= HAFT_IO_LENT_SIZE - connection->size;
+}
+static inline void hafti_http2_put(hafti_http2_t *connection, const void *bytes, size_t size) {
+    memcpy(connection->block + connection->size, bytes, size);
+    connection->size += size;
+}
+
 /* ---- http2_memory.c ---- */
 
 /* `memory` is zeroed, and ends after the session. */
@@ -145,6 +155,32 @@ void hafti_http2_stream_end(hafti_http2_stream_t *stream, uint32_t code);
 int hafti_http2_await_head(hafti_http2_stream_t *stream);
 void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code);
 
+/* ---- http2_ignored.c ---- */
+
+enum { HAFTI_HTTP2_CLOSED = 128 };
+typedef struct {
+    uint32_t closed[HAFTI_HTTP2_CLOSED]; /* the last streams, and how they were closed */
+    size_t closed_count;
+    unsigned char head[HAFTI_HTTP2_FRAME_HEAD + 4]; /* of a frame that comes */
+    size_t head_size;                               /* what has come of it */
+    size_t left;                                    /* bytes of a frame whose head has come */
+} hafti_http2_ignored_t;
+/* Before the first byte of a client. */
+void hafti_http2_ignored_begin(hafti_http2_ignored_t *ignored);
+/* `has_ended`: the client sends nothing more on it. */
+void hafti_http2_note_closed(hafti_http2_ignored_t *ignored, int32_t id, bool has_ended);
+/* What is wrong with a HEADERS frame for a stream that is not new, and that nghttp2 does not know:
+   0, or the error with which the connection ends. */
+uint32_t hafti_http2_judge_head(const hafti_http2_ignored_t *ignored, int32_t id);
+/* Behind the head of the next frame that nghttp2 may ignore, in what comes; NULL: that has no
+   further one. All of it is to be looked at once. */
+const char *hafti_http2_next_ignored(hafti_http2_ignored_t *ignored, const char *at,
+                                     const char *end);
+/* Of the frame that was found last; likewise, if it is ignored. */
+uint8_t hafti_http2_type_of(const hafti_http2_ignored_t *ignored);
+int32_t hafti_http2_id_of(const hafti_http2_ignored_t *ignored);
+uint32_t hafti_http2_judge_ignored(const hafti_http2_ignored_t *ignored);
+
 /* ---- http2_head.c ---- */
 
 /* Adds a field that has come to the head; what is too much is noted in the message's status. */
@@ -166,9 +202,11 @@ nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);
                   .flags = NGHTTP2_NV_FLAG_NO_COPY_NAME})
 /* Gives the head of an answer that waits to nghttp2: 0 or -ENOMEM. */
 int hafti_http2_submit_answer(hafti_http2_stream_t *stream);
-/* Bytes of the body of what a stream sends. */
+/* How many bytes of its body a stream sends next, and puts them into the block. */
 ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
                               uint32_t *flags, nghttp2_data_source *source, void *connection);
+int hafti_http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                         size_t size, nghttp2_data_source *source, void *connection);
 extern const hafti_http_framing_t hafti_http2_framing;
 
 #endif

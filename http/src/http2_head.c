@@ -175,6 +175,13 @@ static bool is_too_long(size_t lines_size, size_t count) {
     return lines_size + count * OF_FIELD > MOST - OWN;
 }
 
+/* nghttp2 need not copy them: the request, whose memory has them, ends after its body, before which
+   nghttp2 has written the head; or its stream is reset, and then nghttp2 does not look at them. */
+static void leave_values(nghttp2_nv *fields, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        fields[i].flags |= NGHTTP2_NV_FLAG_NO_COPY_VALUE;
+}
+
 /* The fields, in the request's memory. It is given to nghttp2 with what is sent first, so that 100
    (Continue) may come before it. */
 static int make_head(haft_http_request_t *request, const char *type, uint64_t size) {
@@ -183,15 +190,18 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     bool has_size =
         size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304;
     size_t most = OWN_FIELDS + count_lines(answer->fields, answer->fields_size);
-    if (is_too_long(answer->fields_size + (type != NULL ? strlen(type) : 0), most))
+    size_t type_size = type != NULL ? strlen(type) : 0;
+    if (is_too_long(answer->fields_size + type_size, most))
         return -EMSGSIZE;
     char *date = haft_http_allocate(request, HAFTI_HTTP_DATE + STATUS + LENGTH);
     nghttp2_nv *fields = haft_http_allocate(request, most * sizeof *fields);
-    if (date == NULL || fields == NULL)
+    /* The handler's may be gone when the head is sent. */
+    char *kept = type != NULL ? hafti_http_copy(&request->message, type, type_size) : NULL;
+    if (date == NULL || fields == NULL || (type != NULL && kept == NULL))
         return -ENOMEM;
     char *status = date + HAFTI_HTTP_DATE;
-    char *length = hafti_http_put_number(status, (uint64_t)answer->status, 10);
-    char *end = hafti_http_put_number(length, size, 10);
+    char *length = hafti_http_put_number(status, (uint64_t)answer->status);
+    char *end = hafti_http_put_number(length, size);
     hafti_http_put_now(date);
     size_t count = 0;
     fields[count++] = HAFTI_HTTP2_FIELD(":status", status, STATUS);
@@ -199,11 +209,13 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     if (has_size)
         fields[count++] = HAFTI_HTTP2_FIELD("content-length", length, (size_t)(end - length));
     if (type != NULL)
-        fields[count++] = HAFTI_HTTP2_FIELD("content-type", type, strlen(type));
+        fields[count++] = HAFTI_HTTP2_FIELD("content-type", kept, type_size);
     count += read_lines(answer->fields, answer->fields_size, fields + count);
     stream->head = fields;
     stream->head_count = count;
     stream->has_body = !answer->without_body && size != 0;
+    if (stream->has_body)
+        leave_values(fields, count);
     return 0;
 }
 
@@ -217,35 +229,60 @@ int hafti_http2_submit_answer(hafti_http2_stream_t *stream) {
     return code == 0 ? 0 : -ENOMEM;
 }
 
-/* Of nothing but what the task that waits has to write; more follows when it writes again. */
+/* nghttp2 has the end of what a stream sends, but for its trailers. */
+static void end_body(nghttp2_session *session, hafti_http2_stream_t *stream) {
+    stream->has_ended = true;
+    if (stream->trailers_out_count != 0)
+        nghttp2_submit_trailer(session, stream->id, stream->trailers_out,
+                               stream->trailers_out_count);
+    hafti_http2_signal(&stream->writable);
+}
+
+/* Of nothing but what the task that waits has to write; more follows when it writes again. The
+   bytes stay where they are until hafti_http2_put_body takes them. */
 ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
                               uint32_t *flags, nghttp2_data_source *source, void *argument) {
-    hafti_http2_t *connection = argument;
     hafti_http2_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
-    (void)source;
+    (void)into, (void)source, (void)argument;
     if (stream == NULL)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     if (stream->out_size == 0 && !stream->ends)
         return NGHTTP2_ERR_DEFERRED;
-    size = size < stream->out_size ? size : stream->out_size;
-    if (size != 0) {
-        memcpy(into, stream->out, size);
-        connection->note_progress(connection);
-        stream->out += size;
-        stream->out_size -= size;
-    }
-    if (stream->out_size != 0)
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (size < stream->out_size)
         return (ssize_t)size;
-    if (stream->ends) {
-        stream->has_ended = true;
+    if (stream->ends)
         *flags |= NGHTTP2_DATA_FLAG_EOF;
-        if (stream->trailers_out_count != 0) {
-            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-            nghttp2_submit_trailer(session, id, stream->trailers_out, stream->trailers_out_count);
-        }
-    }
-    hafti_http2_signal(&stream->writable);
-    return (ssize_t)size;
+    if (stream->ends && stream->trailers_out_count != 0)
+        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    if (stream->out_size == 0)
+        end_body(session, stream); /* also where nghttp2 sends no empty frame, but trailers */
+    return (ssize_t)stream->out_size;
+}
+
+/* A task that was unwound meanwhile has taken its bytes along: then the stream is reset. */
+int hafti_http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                         size_t size, nghttp2_data_source *source, void *argument) {
+    hafti_http2_t *connection = argument;
+    hafti_http2_stream_t *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    (void)source;
+    if (size != 0 && (stream == NULL || stream->out_size < size))
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (!hafti_http2_has_room(connection, HAFTI_HTTP2_FRAME_HEAD + size))
+        return NGHTTP2_ERR_WOULDBLOCK;
+    hafti_http2_put(connection, head, HAFTI_HTTP2_FRAME_HEAD);
+    if (size == 0)
+        return 0;
+    hafti_http2_put(connection, stream->out, size);
+    connection->note_progress(connection);
+    stream->out += size;
+    stream->out_size -= size;
+    if (stream->out_size == 0 && stream->ends)
+        end_body(session, stream);
+    else if (stream->out_size == 0)
+        hafti_http2_signal(&stream->writable);
+    return 0;
 }
 
 static int make_end(haft_http_request_t *request) {

@@ -5,7 +5,8 @@
  * wait: stacks and memory are then used by turns, and stay in the processor's cache. Where a
  * handler is about to wait, its task is that of this request alone from then on, and another task,
  * which has stood by, reads on. So each request that waits has a task, and at most one more is
- * idle.
+ * idle. Before the reader reads on, it also writes what there is, as far as that needs no wait: the
+ * rest, and what there is at other times, is for the task that writes.
  *
  * They end in this order: the reader, when the client has gone or nghttp2 wants no more of it;
  * requests, which learn of that; and the writer, when nothing is left.
@@ -38,17 +39,29 @@ typedef struct request {
 } request_t;
 _Static_assert(sizeof(request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
 
+/* A block to be written, from `at` on. */
+typedef struct {
+    char *block;
+    size_t at, size;
+} output_t;
+
 struct connection {
     hafti_http2_t frames;            /* the first, likewise */
     haft_io_on_failure_t on_failure; /* of a handler */
     haft_http_server_t *server;
     hafti_http2_signal_t to_write; /* there is something to write */
-    haft_io_event_t to_read;       /* nobody reads */
-    bool has_substitute;           /* a task that waits for to_read */
-    int32_t newest;                /* stream that the client has begun */
-    size_t requests;               /* that have not ended */
-    request_t *arrived, **behind;  /* heads that have come */
-    bool head_has_begun;           /* one that is not complete */
+    const haft_io_task_t *turn; /* that of the reader, at the end of which it writes; NULL: none */
+    bool reader_is_writing;     /* now */
+    output_t left;              /* of what the reader has written; it comes before all else */
+    haft_io_event_t to_read;    /* nobody reads */
+    bool has_substitute;        /* a task that waits for to_read */
+    int32_t newest;             /* stream that the client has begun */
+    hafti_http2_ignored_t ignored;
+    bool is_receiving;            /* nghttp2 looks at what has come */
+    uint32_t complaint;           /* with which the client is sent away */
+    size_t requests;              /* that have not ended */
+    request_t *arrived, **behind; /* heads that have come */
+    bool head_has_begun;          /* one that is not complete */
     int64_t head_since; /* when it has, after all that was read with it; 0: there is none */
     int64_t idle_since; /* when the last request has ended */
     int64_t credit, credited_at;
@@ -58,14 +71,44 @@ struct connection {
 
 /* ---- What the session says ---- */
 
+/* What the reader causes in its turn it writes itself. Frames of other tasks do not wait for the end
+   of that turn, in which a handler may compute for long. */
 static void wake_writer(hafti_http2_t *frames) {
-    hafti_http2_signal(&((connection_t *)frames)->to_write);
+    connection_t *connection = (connection_t *)frames;
+    if (connection->turn == NULL || connection->turn != haft_io_self())
+        hafti_http2_signal(&connection->to_write);
+}
+
+/* Whether the writer has something to write. */
+static bool has_output(const connection_t *connection) {
+    return !connection->reader_is_writing &&
+           (connection->left.block != NULL || connection->frames.size != 0);
+}
+
+/* Whether nothing more will have to be written. */
+static bool is_at_end(const connection_t *connection) {
+    nghttp2_session *session = connection->frames.session;
+    return !connection->reader_is_writing &&
+           (connection->is_over || connection->frames.error != 0 ||
+            (!nghttp2_session_want_read(session) && !nghttp2_session_want_write(session)));
+}
+
+/* What there is, or comes, is the writer's. */
+static void leave_to_writer(connection_t *connection) {
+    connection->turn = NULL;
+    if (has_output(connection) || is_at_end(connection))
+        wake_writer(&connection->frames);
 }
 
 /* The request that is served has to wait: another task reads on. */
 static void hand_over(reader_t *reader) {
-    if (reader->is_serving && !atomic_exchange(&reader->has_left, true))
-        haft_io_event_set(&reader->connection->to_read);
+    connection_t *connection = reader->connection;
+    if (!reader->is_serving || atomic_exchange(&reader->has_left, true))
+        return;
+    hafti_http2_lock(&connection->frames);
+    leave_to_writer(connection);
+    hafti_http2_unlock(&connection->frames);
+    haft_io_event_set(&connection->to_read);
 }
 
 static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
@@ -73,6 +116,7 @@ static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io
     const haft_http_limits_t *limits = &((connection_t *)frames)->server->limits;
     if (event == &stream->writable.event)
         haft_io_deadline_set(&limit, hafti_http_write_deadline(limits, stream->out_size));
+    leave_to_writer((connection_t *)frames);
     hafti_http2_unlock(frames);
     hand_over(((request_t *)stream)->reader); /* also where a handler has a gate of its own */
     int code = haft_io_event_wait(event);
@@ -117,17 +161,36 @@ static bool has_credit(connection_t *connection) {
     return connection->credit >= 0;
 }
 
-/* 9113, 5.1.1: a client does not go back to streams that it has skipped. */
-static bool goes_back(const connection_t *connection, const nghttp2_frame_hd *frame) {
-    return frame->type == NGHTTP2_HEADERS && frame->stream_id <= connection->newest &&
-           nghttp2_session_find_stream(connection->frames.session, frame->stream_id) == NULL;
+static bool spend_credit(connection_t *connection) {
+    if (!has_credit(connection))
+        connection->complaint = NGHTTP2_ENHANCE_YOUR_CALM;
+    return connection->complaint == NGHTTP2_NO_ERROR;
+}
+
+/* Whether nghttp2 has forgotten the stream, or has never known it, since the client skipped it. */
+static bool is_closed(const connection_t *connection, int32_t id) {
+    return id <= connection->newest &&
+           nghttp2_session_find_stream(connection->frames.session, id) == NULL;
 }
 
 static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *frame, void *argument) {
     connection_t *connection = argument;
     (void)session;
-    return has_credit(connection) && !goes_back(connection, frame) ? 0
-                                                                   : NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (spend_credit(connection) && frame->type == NGHTTP2_HEADERS &&
+        is_closed(connection, frame->stream_id))
+        connection->complaint = hafti_http2_judge_head(&connection->ignored, frame->stream_id);
+    return connection->complaint == NGHTTP2_NO_ERROR ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+/* The session has had all that came before the frame: so it is known whether its stream is closed.
+   on_frame_begin has to do with DATA for others. */
+static int judge_ignored(connection_t *connection) {
+    const hafti_http2_ignored_t *ignored = &connection->ignored;
+    bool is_known = hafti_http2_type_of(ignored) == NGHTTP2_DATA &&
+                    !is_closed(connection, hafti_http2_id_of(ignored));
+    if (!is_known && spend_credit(connection))
+        connection->complaint = hafti_http2_judge_ignored(ignored);
+    return connection->complaint == NGHTTP2_NO_ERROR ? 0 : -EPROTO;
 }
 
 /* One whose memory is missing, or that would be one too many, was not begun. */
@@ -168,7 +231,11 @@ static void drop_request(request_t *request) {
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *argument) {
+    connection_t *connection = argument;
     request_t *request = nghttp2_session_get_stream_user_data(session, id);
+    bool has_ended =
+        connection->is_receiving || nghttp2_session_get_stream_remote_close(session, id) == 1;
+    hafti_http2_note_closed(&connection->ignored, id, has_ended);
     hafti_http2_note_close(session, id, code, argument);
     if (request != NULL && !request->stream.has_head)
         drop_request(request);
@@ -274,26 +341,58 @@ static int await_frames(connection_t *connection) {
     return code;
 }
 
-/* Whether there is a block to be written, for which this waits. */
-static bool take_block(connection_t *connection, char **block, size_t *size) {
-    hafti_http2_t *frames = &connection->frames;
-    hafti_http2_pump(frames);
-    while (frames->size == 0) {
-        nghttp2_session *session = frames->session;
-        bool is_over =
-            connection->is_over || frames->error != 0 ||
-            (!nghttp2_session_want_read(session) && !nghttp2_session_want_write(session));
-        if (is_over)
+/* Whether there is something to be written, for which this waits. */
+static bool await_output(connection_t *connection) {
+    hafti_http2_pump(&connection->frames);
+    while (!has_output(connection)) {
+        if (is_at_end(connection))
             return false;
         await_frames(connection);
-        hafti_http2_pump(frames);
+        hafti_http2_pump(&connection->frames);
     }
-    *block = frames->block;
-    *size = frames->size;
+    return true;
+}
+
+static output_t take_output(connection_t *connection) {
+    hafti_http2_t *frames = &connection->frames;
+    output_t output = connection->left;
+    connection->left.block = NULL;
+    if (output.block != NULL)
+        return output;
+    output = (output_t){frames->block, 0, frames->size};
     frames->block = NULL;
     frames->size = 0;
     hafti_http2_pump(frames); /* what a full block has held up */
-    return true;
+    return output;
+}
+
+static void write_output_now(connection_t *connection) {
+    hafti_http_stream_t *below = connection->frames.below;
+    output_t output = take_output(connection);
+    HAFT_IO_SCOPED_LENT const void *taken = output.block;
+    connection->reader_is_writing = true;
+    hafti_http2_unlock(&connection->frames);
+    ssize_t written = below->operations->write_now(below, output.block, output.size);
+    hafti_http2_lock(&connection->frames);
+    connection->reader_is_writing = false;
+    output.at = written > 0 ? (size_t)written : 0; /* the writer meets an error again */
+    if (output.at != output.size) {
+        connection->left = output;
+        taken = NULL;
+    }
+}
+
+/* By the reader, when it has served what it has read. A block that is written at once serves the
+   next connection, too, and so stays in the processor's caches; and no other task is woken. */
+static void write_now(connection_t *connection) {
+    hafti_http2_t *frames = &connection->frames;
+    hafti_http2_lock(frames);
+    bool is_writer_idle = connection->to_write.is_awaited && frames->error == 0;
+    if (is_writer_idle && has_output(connection) && connection->left.block == NULL &&
+        frames->below->operations->write_now != NULL)
+        write_output_now(connection);
+    leave_to_writer(connection);
+    hafti_http2_unlock(frames);
 }
 
 /* Nothing more is written. What the client still says is read for a moment, since the kernel would
@@ -313,19 +412,23 @@ static void end_writing(connection_t *connection) {
         below->operations->shutdown(below, SHUT_RD);
 }
 
+static int write_output(connection_t *connection, output_t output) {
+    HAFT_IO_SCOPED_LENT const void *const taken = output.block;
+    size_t size = output.size - output.at;
+    (void)taken;
+    return hafti_http_stream_write(connection->frames.below, output.block + output.at, size,
+                                   hafti_http_write_deadline(&connection->server->limits, size));
+}
+
 static void *write_frames(void *argument) {
     connection_t *connection = argument;
     hafti_http2_t *frames = &connection->frames;
-    char *block = NULL;
-    size_t size;
     int code = 0;
     hafti_http2_lock(frames);
-    while (code == 0 && take_block(connection, &block, &size)) {
+    while (code == 0 && await_output(connection)) {
+        output_t output = take_output(connection);
         hafti_http2_unlock(frames);
-        HAFT_IO_SCOPED_LENT const void *const written = block;
-        code =
-            hafti_http_stream_write(frames->below, written, size,
-                                    hafti_http_write_deadline(&connection->server->limits, size));
+        code = write_output(connection, output);
         hafti_http2_lock(frames);
     }
     if (code != 0)
@@ -351,16 +454,34 @@ static bool is_late(connection_t *connection) {
     return is_waiting && read_deadline(connection) <= haft_io_now();
 }
 
+static int receive(connection_t *connection, const char *bytes, size_t size) {
+    hafti_http2_t *frames = &connection->frames;
+    const char *at = bytes, *end = bytes + size;
+    int code = 0;
+    connection->is_receiving = true;
+    while (code == 0 && (at = hafti_http2_next_ignored(&connection->ignored, at, end)) != NULL) {
+        const char *last = at - 1; /* byte of the head: nghttp2 has not begun with the frame */
+        code = hafti_http2_receive(frames, bytes, (size_t)(last - bytes));
+        code = code == 0 ? judge_ignored(connection) : code;
+        bytes = last;
+    }
+    if (code == 0)
+        code = hafti_http2_receive(frames, bytes, (size_t)(end - bytes));
+    connection->is_receiving = false;
+    return code;
+}
+
 /* Whether more is to be read. */
 static bool take(connection_t *connection, const char *bytes, size_t size) {
     hafti_http2_t *frames = &connection->frames;
     hafti_http2_lock(frames);
-    int code = frames->error != 0 ? frames->error : hafti_http2_receive(frames, bytes, size);
+    connection->turn = haft_io_self();
+    int code = frames->error != 0 ? frames->error : receive(connection, bytes, size);
     if (connection->head_has_begun && connection->head_since == 0)
         connection->head_since = haft_io_now();
     if (code != 0)
-        go_away(connection,
-                connection->credit < 0 ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);
+        go_away(connection, connection->complaint != NGHTTP2_NO_ERROR ? connection->complaint
+                                                                      : NGHTTP2_PROTOCOL_ERROR);
     hafti_http2_pump(frames);
     bool goes_on = code == 0 && nghttp2_session_want_read(frames->session) != 0;
     hafti_http2_unlock(frames);
@@ -398,6 +519,7 @@ static void end_reading(connection_t *connection) {
     hafti_http2_lock(frames);
     hafti_http2_fail(frames, -ECONNRESET);
     connection->is_over = true;
+    connection->turn = NULL;
     wake_writer(frames);
     haft_io_event_set(&connection->to_read);
     hafti_http2_unlock(frames);
@@ -420,13 +542,15 @@ static void read_frames(connection_t *connection) {
     hafti_http_stream_t *below = connection->frames.below;
     bool goes_on = true;
     serve_arrived(&reader);
-    while (!reader.has_left && goes_on) {
+    while (goes_on && !reader.has_left) {
         const char *bytes = below->at;
         below->at = below->end;
         goes_on = bytes == below->end || take(connection, bytes, (size_t)(below->end - bytes));
         serve_arrived(&reader);
-        if (!reader.has_left)
-            goes_on = goes_on && read_more(connection);
+        if (reader.has_left)
+            break;
+        write_now(connection);
+        goes_on = goes_on && read_more(connection);
     }
     if (!reader.has_left)
         end_reading(connection);
@@ -446,6 +570,7 @@ static bool begin_session(connection_t *connection) {
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, (uint32_t)connection->server->limits.streams},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)connection->server->limits.head},
+        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
     nghttp2_session_callbacks *callbacks;
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
@@ -493,6 +618,7 @@ static void end_serving(const serving_t *serving) {
     hafti_http_server_on_stop(serving->connection->server, serving->link, NULL, NULL);
     while (frames->streams != NULL)
         drop_request((request_t *)frames->streams);
+    haft_io_give_back(serving->connection->left.block);
     hafti_http2_end(frames);
 }
 
@@ -513,6 +639,7 @@ void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
     };
     __attribute__((cleanup(end_serving))) serving_t serving = {&connection, link, has_preface};
     connection.behind = &connection.arrived;
+    hafti_http2_ignored_begin(&connection.ignored);
     if (begin_session(&connection))
         haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP/2 connection",
                                                       .on_failure = &connection.on_failure},

@@ -103,8 +103,8 @@ int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, si
 /* When a write of so many bytes has to be done. */
 int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size);
 extern const hafti_http_framing_t hafti_http1_framing;
-/* Where it ends. */
-char *hafti_http_put_number(char *to, uint64_t number, unsigned base);
+/* Its decimal digits: where they end. */
+char *hafti_http_put_number(char *to, uint64_t number);
 /* The present date; HAFTI_HTTP_DATE bytes. */
 void hafti_http_put_now(char *into);
 /* Sends bytes at once, within the time of a write. */

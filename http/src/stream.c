@@ -11,6 +11,10 @@ static int socket_write_all(hafti_http_stream_t *stream, const void *buffer, siz
     return haft_io_write_all(stream->descriptor, buffer, size);
 }
 
+static ssize_t socket_write_now(hafti_http_stream_t *stream, const void *buffer, size_t size) {
+    return haft_io_send(stream->descriptor, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static int socket_shutdown(hafti_http_stream_t *stream, int how) {
     return haft_io_shutdown(stream->descriptor, how);
 }
@@ -27,6 +31,7 @@ static ssize_t socket_send_file(hafti_http_stream_t *stream, int file, int64_t *
 static const hafti_http_stream_operations_t socket_operations = {
     .read_lent = socket_read_lent,
     .write_all = socket_write_all,
+    .write_now = socket_write_now,
     .shutdown = socket_shutdown,
     .close = socket_close,
     .send_file = socket_send_file,

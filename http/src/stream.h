@@ -30,6 +30,8 @@ typedef struct {
     int (*write_all)(hafti_http_stream_t *stream, const void *buffer, size_t size);
     int (*shutdown)(hafti_http_stream_t *stream, int how);
     void (*close)(hafti_http_stream_t *stream);
+    /* Writes what has room, without a wait: how many bytes, or an error; NULL: it cannot. */
+    ssize_t (*write_now)(hafti_http_stream_t *stream, const void *buffer, size_t size);
     /* write_all by a handler ends by itself in the time that the limits grant. */
     bool limits_writes;
     /* Whether something has been read of the descriptor that read_lent has not given yet; NULL:

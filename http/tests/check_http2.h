@@ -11,7 +11,7 @@
 enum { STREAMS = 256 };
 
 typedef struct {
-    char status[4], trailer[20], sum[20];
+    char status[4], trailer[20], sum[20], type[40];
     char *body;
     size_t size;
     bool was_told; /* 100 (Continue) before the head */
@@ -48,6 +48,8 @@ static inline int on_header(nghttp2_session *session, const nghttp2_frame *frame
         snprintf(answer->trailer, sizeof answer->trailer, "%s", (const char *)value);
     else if (strcmp((const char *)name, "x-sum") == 0)
         snprintf(answer->sum, sizeof answer->sum, "%s", (const char *)value);
+    else if (strcmp((const char *)name, "content-type") == 0)
+        snprintf(answer->type, sizeof answer->type, "%s", (const char *)value);
     answer->was_told |= strcmp(answer->status, "100") == 0;
     return 0;
 }

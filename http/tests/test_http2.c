@@ -87,6 +87,15 @@ static int say_much(haft_http_request_t *request, void *size) {
     return code;
 }
 
+/* The text of the type is the handler's own. */
+static int say_local_type(haft_http_request_t *request, void *unused) {
+    char type[] = "text/x-local";
+    (void)unused;
+    int code = haft_http_answer(request, 200, type, "typed", 5);
+    memset(type, '?', sizeof type - 1);
+    return code;
+}
+
 static int say_no_content(haft_http_request_t *request, void *unused) {
     (void)unused;
     return haft_http_answer(request, 204, NULL, "", 0);
@@ -179,6 +188,7 @@ static void make_server(void) {
     haft_http_get(server, "/short", say_much, &more);
     haft_http_get(server, "/nothing", say_nothing, NULL);
     haft_http_get(server, "/empty", say_no_content, NULL);
+    haft_http_get(server, "/typed", say_local_type, NULL);
     haft_http_get(server, "/fail", fail_hard, NULL);
     haft_http_get(server, "/half", fail_in_the_middle, NULL);
     haft_http_get(server, "/sleep", sleep_for_a_while, &three);
@@ -245,6 +255,9 @@ static void *answer_many_at_once(void *unused) {
     int32_t options = ask(&client, "OPTIONS", "/echo"), wrong = ask(&client, "DELETE", "/echo");
     int32_t other_host = ask_with(&client, "GET", "/fields", "host: there\n", NULL, 0, NULL);
     int32_t shorter = ask(&client, "GET", "/short"), unknown = ask(&client, "BREW", "/much");
+    int32_t typed = ask(&client, "GET", "/typed");
+    check_answer(&client, typed, "200", "typed");
+    CHECK(strcmp(answer_of(&client, typed)->type, "text/x-local") == 0);
     check_answer(&client, fields, "200", "HTTP/2.0 GET [here] [1, 2] [a=b; c=d]");
     check_answer(&client, posted, "200", "hello");
     CHECK(strcmp(answer_of(&client, posted)->sum, "7") == 0);
@@ -661,14 +674,17 @@ static void open_raw(client_t *client) {
 }
 
 /* Tells nghttp2's session that the stream is open, and says other bytes. */
-static int32_t ask_raw(client_t *client, const char *block, size_t size) {
+static int32_t begin_raw(client_t *client, int flags, const char *block, size_t size) {
     const uint8_t *ignored;
     int32_t id = ask(client, "GET", "/");
     while (nghttp2_session_mem_send(client->session, &ignored) > 0)
         continue;
-    CHECK(send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM,
-                     id, block, size));
+    CHECK(send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | flags, id, block, size));
     return id;
+}
+
+static int32_t ask_raw(client_t *client, const char *block, size_t size) {
+    return begin_raw(client, NGHTTP2_FLAG_END_STREAM, block, size);
 }
 
 static void *refuse_malformed(void *unused) {
@@ -685,6 +701,75 @@ static void *refuse_malformed(void *unused) {
                                         : strcmp(answer->status, malformed[i].status) != 0) {
             fprintf(stderr, "%s: %s, error %u, goaway %u (seed %llu)\n", malformed[i].what,
                     answer->status, answer->error, client.reason,
+                    (unsigned long long)haft_io_seed());
+            abort();
+        }
+        close_client(&client);
+    }
+    haft_http_stop(server);
+    return unused;
+}
+
+/* ---- Frames for streams that are closed, and of priority: RFC 9113, 5.1, and 7540, 5.3.1 ---- */
+
+typedef struct {
+    const char *what;
+    bool is_cut_short; /* the server has reset the stream; else both sides have said all */
+    int type, flags;
+    const char *bytes;
+    size_t size;
+    uint32_t reason; /* of the GOAWAY; 0: the connection goes on */
+} late_t;
+#define LATE(what, is_cut_short, type, flags, bytes, reason)                                       \
+    { what, is_cut_short, type, flags, bytes, sizeof bytes - 1, reason }
+
+static const late_t late[] = {
+    LATE("body", false, NGHTTP2_DATA, 0, "late", NGHTTP2_STREAM_CLOSED),
+    LATE("empty body", false, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, "", NGHTTP2_STREAM_CLOSED),
+    LATE("head", false, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, GET PATH HOST,
+         NGHTTP2_STREAM_CLOSED),
+    LATE("window", false, NGHTTP2_WINDOW_UPDATE, 0, "\0\0\0\1", 0),
+    LATE("cancel", false, NGHTTP2_RST_STREAM, 0, "\0\0\0\10", 0),
+    LATE("body after a reset", true, NGHTTP2_DATA, 0, "late", 0),
+    LATE("trailers after a reset", true, NGHTTP2_HEADERS,
+         NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM,
+         "\x00\x01"
+         "a\x01"
+         "b",
+         0),
+    LATE("priority", false, NGHTTP2_PRIORITY, 0, "\0\0\0\3\1", 0),
+    LATE("priority after itself", false, NGHTTP2_PRIORITY, 0, "\0\0\0\1\1", NGHTTP2_PROTOCOL_ERROR),
+    LATE("short priority", false, NGHTTP2_PRIORITY, 0, "\0\0\0", NGHTTP2_FRAME_SIZE_ERROR),
+    LATE("unknown", false, 0x20, 0, "unknown", 0),
+};
+
+/* Byte by byte, so that heads of frames are divided. */
+static void send_divided(client_t *client, const late_t *frame, int32_t id) {
+    char bytes[100];
+    size_t size = put_frame(bytes, frame->type, frame->flags, id, frame->bytes, frame->size);
+    for (size_t i = 0; i < size; i++) {
+        haft_io_write_all(client->descriptor, &bytes[i], 1);
+        haft_io_yield();
+    }
+}
+
+static void *judge_late_frames(void *unused) {
+    static const char fields[] = "\x82\x86\x44\x07/fields" HOST; /* no body is waited for */
+    client_t client;
+    start_server(server);
+    for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
+        open_raw(&client);
+        int32_t id = begin_raw(&client, late[i].is_cut_short ? 0 : NGHTTP2_FLAG_END_STREAM, fields,
+                               sizeof fields - 1);
+        hear_whole(&client, id);
+        hear_whole(&client, ask_raw(&client, GET PATH HOST, 9)); /* it is closed by then */
+        send_divided(&client, &late[i], id);
+        id = ask_raw(&client, GET PATH HOST, 9);
+        while (!answer_of(&client, id)->is_closed && !client.is_told_to_go && hear(&client, 20))
+            continue;
+        if (client.reason != late[i].reason ||
+            (late[i].reason == 0 && !answer_of(&client, id)->is_closed)) {
+            fprintf(stderr, "%s: goaway %u (seed %llu)\n", late[i].what, client.reason,
                     (unsigned long long)haft_io_seed());
             abort();
         }
@@ -726,6 +811,10 @@ static bool flood_priorities(client_t *client, int i) {
     return send_frame(client, NGHTTP2_PRIORITY, 0, 2 * i + 1, "\0\0\0\0\1", 5);
 }
 
+static bool flood_unknown(client_t *client, int i) {
+    return send_frame(client, 0x20, 0, 2 * i + 1, "", 0);
+}
+
 static bool flood_window_updates(client_t *client, int i) {
     (void)i;
     return send_frame(client, NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\0\0\1", 4);
@@ -747,8 +836,8 @@ static bool make_resets(client_t *client, int i) {
 }
 
 static bool (*const floods[])(client_t *client, int i) = {
-    flood_settings,   flood_pings,          flood_empty_data, flood_continuations,
-    flood_priorities, flood_window_updates, reset_rapidly,    make_resets,
+    flood_settings, flood_pings,          flood_empty_data, flood_continuations, flood_priorities,
+    flood_unknown,  flood_window_updates, reset_rapidly,    make_resets,
 };
 
 /* Answers of the server need not be read for that; each connection ends with a GOAWAY that says
@@ -940,7 +1029,7 @@ static void meet_faults(void) {
 int main(void) {
     void *(*const cases[])(void *) = {
         answer_many_at_once, wait_for_word, take_large_bodies, tunnel_bytes, cancel_with_a_reset,
-        refuse_malformed, bound_heads, refuse_preface_in_between, answer_files,
+        refuse_malformed, judge_late_frames, bound_heads, refuse_preface_in_between, answer_files,
         deliver_to_slow_readers,
         /* these take some time, which simulations have */
         stop_gracefully, bound_floods, bound_streams, close_idle_connections, wait_for_windows,
@@ -949,7 +1038,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         simulate_seeds(cases[i]);
     meet_faults();
-    for (size_t i = 0; i < 10; i++)
+    for (size_t i = 0; i < 11; i++)
         for (int threads = 1; threads <= 2; threads++)
             CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
                   0);
