@@ -708,6 +708,10 @@ static void *inflate(void *unused) {
     expect_hello(socket);
     say(socket, 0xc1, BYTES("\x02\x00")); /* an empty message (7.2.3.6) */
     expect(socket, 0x81, "", 0);
+    say(socket, 0xc1, "", 0);
+    expect(socket, 0x81, "", 0);
+    say(socket, 0xc1, BYTES(HELLO));
+    expect_hello(socket);
     say(socket, 0x88, "", 0);
     expect_close(socket, NO_CODE);
     haft_http_stop(server);
@@ -718,6 +722,11 @@ static const wrong_t wrong_compressed[] = {
     {BYTES("\xc1\x81" MASK "\xff"), 1007}, /* a kind of block that is none */
     {BYTES("\xc1\x85" MASK AGAIN), 1007},  /* refers to nothing */
     {BYTES("\xc1\x84" MASK "\x8a\x03\x00\x00"), 1007},
+    /* Cut off: in a block, before its end, in one that is not compressed, behind a last one. */
+    {BYTES("\xc1\x84" MASK "\xf2\x48\xcd\xc9"), 1007},
+    {BYTES("\xc1\x86" MASK "\xf2\x48\xcd\xc9\xc9\x07"), 1007},
+    {BYTES("\xc1\x88" MASK "\x00\x07\x00\xf8\xffHel"), 1007},
+    {BYTES("\xc1\x87" MASK "\xf3\x48\xcd\xc9\xc9\x07\x00"), 1007},
     {BYTES("\x01\x81" MASK "a\xc0\x81" MASK "b"), 1002}, /* on a fragment that is not the first */
     {BYTES("\xc9\x80" MASK), 1002},
     {BYTES("\xc8\x80" MASK), 1002},
