@@ -4,6 +4,9 @@
    needs no virtual time, over sockets. */
 #include "check_http.h"
 
+#include <netinet/in.h>
+#include <unistd.h>
+
 static haft_http_server_t *server;
 static char log_lines[1 << 16];
 
@@ -435,6 +438,30 @@ static void *close_silent_ones(void *unused) {
     return unused;
 }
 
+/* Connections that wait to be accepted when the server is told to stop are served: more than a task
+   takes in one turn. */
+static void *stop_before_many_are_accepted(void *unused) {
+    enum { MANY = 200 };
+    static const char asked[] = "GET /a" END;
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons(start_server(server))};
+    int clients[MANY];
+    char heard[1000];
+    for (int i = 0; i < MANY; i++) { /* by the system, so that no task runs meanwhile */
+        clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CHECK(connect(clients[i], (struct sockaddr *)&address, sizeof address) == 0);
+        CHECK(write(clients[i], asked, sizeof asked - 1) == sizeof asked - 1);
+    }
+    haft_http_stop(server);
+    for (int i = 0; i < MANY; i++) {
+        ssize_t got = haft_io_read(clients[i], heard, sizeof heard);
+        CHECK(got > 12 && strncmp(heard, "HTTP/1.1 200", 12) == 0);
+        haft_io_close(clients[i]);
+    }
+    return unused;
+}
+
 int main(void) {
     void *(*const cases[])(void *) = {
         talk_all,       wait_for_word,         answer_before_the_body, deliver_to_slow_readers,
@@ -447,6 +474,7 @@ int main(void) {
         for (int threads = 1; threads <= 2; threads++)
             CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
                   0);
+    CHECK(haft_io_run(stop_before_many_are_accepted, NULL) == 0);
     haft_http_set_limits(server, &(haft_http_limits_t){.idle_time = 100 * HAFT_IO_MILLISECOND});
     CHECK(haft_io_run(close_silent_ones, NULL) == 0);
     haft_http_server_free(server);
