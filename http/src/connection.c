@@ -106,19 +106,24 @@ static void tell_failure(haft_http_request_t *request, const char *what) {
     hafti_http_log(request->server, "%s %s: %s", request->method, haft_http_target(request), what);
 }
 
+static bool lacks_bytes(const hafti_http_answer_t *answer) {
+    return answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body;
+}
+
 /* What the handler has returned, or has not done, as an answer. */
 static void judge(haft_http_request_t *request, int code) {
     hafti_http_message_t *message = &request->message;
     bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
     bool is_lost =
         request->answer.failed && request->failure == NULL; /* by the client, or the network */
-    if ((code == 0 && has_begun) || is_lost)
+    if ((code == 0 && has_begun && !lacks_bytes(&request->answer)) || is_lost)
         return;
     bool is_of_body = code != 0 && code == message->error && message->status != 0;
     if (code != 0 && request->failure == NULL && !is_of_body)
         request->failure = haft_io_error_text(code);
     if (code == 0)
-        request->failure = "the handler has not answered";
+        request->failure =
+            has_begun ? "the answer lacks bytes of its body" : "the handler has not answered";
     if (request->failure != NULL)
         tell_failure(request, request->failure);
     if (has_begun) {
