@@ -169,6 +169,19 @@ int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, 
     return 0;
 }
 
+/* By itself nghttp2 passes over frames of kinds that it does not know, and tells nobody that they
+   begin, so that they would cost their sender no credit. */
+static int on_unknown_frame(nghttp2_session *session, void **payload, const nghttp2_frame_hd *frame,
+                            void *connection) {
+    (void)session, (void)payload, (void)frame, (void)connection;
+    return 0;
+}
+static void tell_of_unknown_frames(nghttp2_option *option, nghttp2_session_callbacks *callbacks) {
+    for (unsigned kind = NGHTTP2_CONTINUATION + 1; kind <= UINT8_MAX; kind++)
+        nghttp2_option_set_user_recv_extension_type(option, (uint8_t)kind);
+    nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, on_unknown_frame);
+}
+
 int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *callbacks,
                       bool is_client) {
     nghttp2_option *option = NULL;
@@ -180,6 +193,7 @@ int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *call
     if (nghttp2_option_new(&option) != 0)
         return -ENOMEM;
     nghttp2_option_set_no_auto_window_update(option, 1);
+    tell_of_unknown_frames(option, callbacks);
     nghttp2_mem memory = hafti_http2_memory(&connection->memory);
     int code = (is_client ? nghttp2_session_client_new3 : nghttp2_session_server_new3)(
         &connection->session, callbacks, connection, option, &memory);

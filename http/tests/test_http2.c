@@ -731,6 +731,11 @@ static bool flood_window_updates(client_t *client, int i) {
     return send_frame(client, NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\0\0\1", 4);
 }
 
+/* Of a kind that nghttp2 does not know. */
+static bool flood_unknown_frames(client_t *client, int i) {
+    return send_frame(client, 0xfa, 0, 0, "a", (size_t)i % 2);
+}
+
 /* CVE-2023-44487: requests that are cancelled at once. */
 static bool reset_rapidly(client_t *client, int i) {
     int32_t id = 2 * i + 1;
@@ -747,8 +752,9 @@ static bool make_resets(client_t *client, int i) {
 }
 
 static bool (*const floods[])(client_t *client, int i) = {
-    flood_settings,   flood_pings,          flood_empty_data, flood_continuations,
-    flood_priorities, flood_window_updates, reset_rapidly,    make_resets,
+    flood_settings,       flood_pings,      flood_empty_data,
+    flood_continuations,  flood_priorities, flood_window_updates,
+    flood_unknown_frames, reset_rapidly,    make_resets,
 };
 
 /* Answers of the server need not be read for that; each connection ends with a GOAWAY that says
