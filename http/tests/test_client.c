@@ -917,7 +917,7 @@ static void *ask_under_faults(void *unused) {
 /* As in test_http2.c. */
 static void meet_faults(void) {
     const char *campaign = getenv("HAFT_CAMPAIGN");
-    uint64_t seeds = campaign != NULL && strcmp(campaign, "long") == 0 ? 2000 : 60;
+    uint64_t seeds = campaign != NULL && strcmp(campaign, "long") == 0 ? 500 : 60;
     haft_io_simulation_options_t how = {.network = true};
     CHECK(haft_http_put(server, "/repeat/{number}", repeat, NULL) == 0);
     haft_http_set_log(server, NULL, NULL);
