@@ -504,8 +504,6 @@ int hafti_http_answer_complete(haft_http_request_t *request) {
     answer->progress = HAFTI_HTTP_ENDED;
     if (answer->failed)
         return -EPIPE;
-    if (answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body)
-        return fail(request, -EMSGSIZE);
     int code = end_encoding(request);
     if (code == 0 && (code = request->framing->end(request)) != 0)
         fail(request, code);

@@ -11,7 +11,11 @@
 int hafti_http_message_fail(hafti_http_message_t *message, int code) {
     static const struct {
         int code, status;
-    } statuses[] = {{-EMSGSIZE, 413}, {-ETIMEDOUT, 408}, {-EBADMSG, 400}, {-EPIPE, 400}};
+    } statuses[] = {{-EMSGSIZE, 413},
+                    {-ETIMEDOUT, 408},
+                    {-EBADMSG, 400},
+                    {-EPIPE, 400},
+                    {-ECONNRESET, 400}}; /* which nobody gets */
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
         if (statuses[i].code == code)
             message->status = statuses[i].status;

@@ -9,6 +9,7 @@
 
 #include <haft/language.h>
 
+#include <poll.h>
 #include <stdlib.h>
 
 enum { SKIPPED = 65536 }; /* bytes of a body that nobody has read */
@@ -105,19 +106,24 @@ static void tell_failure(haft_http_request_t *request, const char *what) {
     hafti_http_log(request->server, "%s %s: %s", request->method, haft_http_target(request), what);
 }
 
+static bool lacks_bytes(const hafti_http_answer_t *answer) {
+    return answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body;
+}
+
 /* What the handler has returned, or has not done, as an answer. */
 static void judge(haft_http_request_t *request, int code) {
     hafti_http_message_t *message = &request->message;
     bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
     bool is_lost =
         request->answer.failed && request->failure == NULL; /* by the client, or the network */
-    if ((code == 0 && has_begun) || is_lost)
+    if ((code == 0 && has_begun && !lacks_bytes(&request->answer)) || is_lost)
         return;
     bool is_of_body = code != 0 && code == message->error && message->status != 0;
     if (code != 0 && request->failure == NULL && !is_of_body)
         request->failure = haft_io_error_text(code);
     if (code == 0)
-        request->failure = "the handler has not answered";
+        request->failure =
+            has_begun ? "the answer lacks bytes of its body" : "the handler has not answered";
     if (request->failure != NULL)
         tell_failure(request, request->failure);
     if (has_begun) {
@@ -167,16 +173,17 @@ typedef struct {
     hafti_http_accepted_t accepted;
     hafti_http_stream_t stream;
     hafti_http_link_t link;
-    int64_t deadline; /* of what it waits for */
-    bool rests;       /* what follows this turn; otherwise its end */
-    bool has_agreed;  /* what comes before the first request is over */
-    bool lingers;     /* when it is closed, the client may still be sending */
-    bool is_over;     /* the client has all that it gets */
-    bool is_http1;    /* by its first request */
-    bool has_preface; /* of HTTP/2, instead of a request */
-    bool waits;       /* for the next request, of which nothing has come */
-    bool is_shut;     /* nothing more is read: the server was told to stop when a request came */
-    const char *left; /* of the last answer, sent before the wait for the next request; or NULL */
+    int64_t deadline;  /* of what it waits for */
+    int64_t agreed_by; /* when what comes before the first request must be over */
+    bool rests;        /* what follows this turn; otherwise its end */
+    bool has_agreed;   /* what comes before the first request is over */
+    bool lingers;      /* when it is closed, the client may still be sending */
+    bool is_over;      /* the client has all that it gets */
+    bool is_http1;     /* by its first request */
+    bool has_preface;  /* of HTTP/2, instead of a request */
+    bool waits;        /* for the next request, of which nothing has come */
+    bool is_shut;      /* nothing more is read: the server was told to stop when a request came */
+    const char *left;  /* of the last answer, sent before the wait for the next request; or NULL */
     size_t left_size;
 } connection_t;
 _Static_assert(sizeof(haft_http_request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
@@ -412,15 +419,27 @@ static int64_t first_deadline(const haft_http_server_t *server, int64_t time) {
                                           : hafti_http_deadline(haft_io_now(), time);
 }
 
-/* What comes before the first request. */
+/* Waits for the first byte, until when the connection is idle: whether the client may go on. */
+static bool has_spoken(connection_t *connection) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, connection->deadline);
+    return has_come(connection, haft_io_wait_ready(connection->stream.descriptor, POLLIN)) &&
+           !connection->is_shut;
+}
+
+/* What comes before the first request. A server that stops meanwhile waits for its end, and then
+   for the request. */
 static bool agree(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     haft_http_server_t *server = connection->accepted.server;
+    if (!has_spoken(connection))
+        return false;
     if (connection->accepted.is_announced &&
-        hafti_http_read_proxy_header(server, stream, connection->deadline) != 0)
+        hafti_http_read_proxy_header(stream, connection->agreed_by) != 0)
         return false;
-    if (server->tls != NULL && hafti_http_stream_agree(stream, connection->deadline) != 0)
+    if (server->tls != NULL && hafti_http_stream_agree(stream, connection->agreed_by) != 0)
         return false;
+    atomic_store(&connection->link.idle, true); /* before it looks whether the server stops */
     connection->deadline = first_deadline(server, server->limits.idle_time);
     connection->has_agreed = true;
     return true;
@@ -482,6 +501,7 @@ static void *begin(void *argument) {
     connection->has_agreed = server->tls == NULL && !connection->accepted.is_announced;
     connection->deadline =
         first_deadline(server, connection->has_agreed ? limits->idle_time : limits->head_time);
+    connection->agreed_by = hafti_http_deadline(haft_io_now(), limits->head_time);
     rest(connection);
     return NULL;
 }

@@ -179,21 +179,36 @@ int hafti_http_deflate(hafti_http_deflation_t *deflation, const char *bytes, siz
     return code;
 }
 
-/* 0, or a code of a close. */
+/* 0: in the middle of a block; 1: behind one; or a code of a close. */
 static int inflate_to(void *decoder, const char *bytes, size_t size, size_t most, growing_t *to) {
     hafti_http_pieces_t pieces = {.in = bytes, .in_size = size};
+    int code;
     do {
         if (to->size + 1 >= to->room && !grow(to))
             return 1011;
         pieces = pieces_of(to, pieces.in, pieces.in_size);
-        int code = hafti_http_raw_deflate.decode(decoder, &pieces);
+        code = hafti_http_raw_deflate.decode(decoder, &pieces);
         to->size = (size_t)(pieces.out - to->bytes);
         if (code < 0)
             return code == -ENOMEM ? 1011 : 1007;
         if (to->size > most)
             return 1009;
     } while (pieces.in_size != 0 || pieces.room == 0);
-    return 0;
+    return code;
+}
+
+/* A message lacks the end of its last block, which is an empty one (7.2.1). One that was cut
+   elsewhere makes bytes of that end, or takes it for something else. (A message without bytes is
+   what peers send that flush zlib twice.) */
+static int inflate_message(void *decoder, const char *bytes, size_t size, size_t most,
+                           growing_t *to) {
+    if (size == 0)
+        return grow(to) ? 0 : 1011;
+    int code = inflate_to(decoder, bytes, size, most, to);
+    size_t whole = to->size;
+    if (code <= 1)
+        code = inflate_to(decoder, end, END, most, to);
+    return code > 1 ? code : code == 1 && to->size == whole ? 0 : 1007;
 }
 
 int hafti_http_inflate(hafti_http_deflation_t *deflation, const char *bytes, size_t size,
@@ -201,10 +216,9 @@ int hafti_http_inflate(hafti_http_deflation_t *deflation, const char *bytes, siz
     growing_t to = {0};
     if (deflation->decoder == NULL)
         deflation->decoder = hafti_http_raw_deflate.begin_decoding();
-    int code =
-        deflation->decoder != NULL ? inflate_to(deflation->decoder, bytes, size, most, &to) : 1011;
-    if (code == 0)
-        code = inflate_to(deflation->decoder, end, END, most, &to);
+    int code = deflation->decoder != NULL
+                   ? inflate_message(deflation->decoder, bytes, size, most, &to)
+                   : 1011;
     if (deflation->drops_theirs && deflation->decoder != NULL) {
         hafti_http_raw_deflate.end_decoding(deflation->decoder);
         deflation->decoder = NULL;

@@ -93,6 +93,15 @@ static int decode(void *given, hafti_http_pieces_t *pieces) {
                                                  : -EBADMSG;
 }
 
+/* Of a stream that has no end, as WebSocket's messages are, each block is one: zlib says with each
+   call whether the next bit begins another (data_type). */
+static int decode_blocks(void *given, hafti_http_pieces_t *pieces) {
+    enum { BEHIND_A_BLOCK = 128 };
+    const z_stream *state = given;
+    int code = decode(given, pieces);
+    return code == 0 && state->data_type == BEHIND_A_BLOCK ? 1 : code;
+}
+
 static void end_decoding(void *state) {
     inflateEnd(state);
     free(state);
@@ -116,6 +125,6 @@ const hafti_http_coding_t hafti_http_raw_deflate = {
     .encode = encode,
     .end_encoding = end_encoding,
     .begin_decoding = begin_raw_decoding,
-    .decode = decode,
+    .decode = decode_blocks,
     .end_decoding = end_decoding,
 };

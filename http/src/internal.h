@@ -173,8 +173,7 @@ bool hafti_http_is_proxy(const hafti_http_proxies_t *proxies, const struct in6_a
 bool hafti_http_is_from_proxy(const hafti_http_proxies_t *proxies, int descriptor);
 /* Reads what a proxy says before anything else, until the deadline; then the stream knows its peer.
    An error: the connection is to be closed. */
-int hafti_http_read_proxy_header(const haft_http_server_t *server, hafti_http_stream_t *stream,
-                                 int64_t deadline);
+int hafti_http_read_proxy_header(hafti_http_stream_t *stream, int64_t deadline);
 
 typedef struct hafti_http_clients hafti_http_clients_t;
 typedef struct hafti_http_client hafti_http_client_t;

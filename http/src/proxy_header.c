@@ -127,11 +127,8 @@ static void free_header(header_t *const *header) {
     free(*header);
 }
 
-int hafti_http_read_proxy_header(const haft_http_server_t *server, hafti_http_stream_t *stream,
-                                 int64_t deadline) {
+int hafti_http_read_proxy_header(hafti_http_stream_t *stream, int64_t deadline) {
     static const char signature[] = "\r\n\r\n\0\r\nQUIT\n";
-    if (!hafti_http_is_from_proxy(server->proxies, stream->descriptor))
-        return -EPERM;
     __attribute__((cleanup(free_header))) header_t *header = malloc(sizeof *header);
     if (header == NULL)
         return -ENOMEM;

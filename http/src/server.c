@@ -7,6 +7,7 @@
  */
 #include "internal.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -258,6 +259,14 @@ void hafti_http_leave_place(const hafti_http_accepted_t *accepted) {
     haft_io_semaphore_release(&server->places);
 }
 
+/* Whoever is not trusted to announce its client is not served there, and takes no place. */
+static bool may_enter(hafti_http_accepted_t *accepted) {
+    haft_http_server_t *server = accepted->server;
+    return (!accepted->is_announced ||
+            hafti_http_is_from_proxy(server->proxies, accepted->descriptor)) &&
+           hafti_http_clients_enter(server, accepted->descriptor, &accepted->client);
+}
+
 /* The place of a connection that has come is left when it ends, or here. */
 static void take(const serving_t *serving, int descriptor, bool is_announced) {
     haft_http_server_t *server = serving->server;
@@ -265,7 +274,7 @@ static void take(const serving_t *serving, int descriptor, bool is_announced) {
     atomic_fetch_add(&server->open, 1);
     if (server->counts && descriptor >= 0)
         atomic_fetch_add_explicit(&server->counters.accepted, 1, memory_order_relaxed);
-    if (descriptor >= 0 && hafti_http_clients_enter(server, descriptor, &accepted.client) &&
+    if (descriptor >= 0 && may_enter(&accepted) &&
         hafti_http_connection_spawn(&accepted, serving->connections) == 0)
         return;
     if (descriptor >= 0)
@@ -340,20 +349,33 @@ static void close_listeners(serving_t *serving) {
         haft_io_close(serving->listeners[--serving->count]);
 }
 
+/* Whether a connection waits. From then on the kernel accepts none by itself. */
+static bool has_come(int listener) {
+    struct pollfd entry = {listener, POLLIN, 0};
+    return haft_io_poll(&entry, 1, 0) > 0;
+}
+
+/* It does not wait for another if the one that has come was another process's. It fails, too, where
+   the task's turn is over. */
+static int accept_at_once(int listener) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now());
+    return haft_io_accept(listener);
+}
+
 /* Connections that the kernel has accepted and no task has taken yet: closed with the listener,
    their clients would get no answer. */
 static void take_accepted(const serving_t *serving) {
+    enum { MOST_IN_VAIN = 64 };
     haft_http_server_t *server = serving->server;
-    haft_io_yield();
-    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
-    haft_io_deadline_set(&limit, haft_io_now());
     for (size_t i = 0; i < serving->count; i++) {
-        bool is_announced = is_of_proxies(server, serving->listeners[i]);
-        while (haft_io_semaphore_try_acquire(&server->places)) {
-            int descriptor = haft_io_accept(serving->listeners[i]);
+        int listener = serving->listeners[i];
+        bool is_announced = is_of_proxies(server, listener);
+        for (int in_vain = 0; in_vain < MOST_IN_VAIN && has_come(listener) &&
+                              haft_io_semaphore_try_acquire(&server->places);) {
+            int descriptor = accept_at_once(listener);
             take(serving, descriptor, is_announced);
-            if (descriptor < 0)
-                break;
+            in_vain = descriptor < 0 ? in_vain + 1 : 0;
         }
     }
 }

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 /* What a byte may be a part of. */
-enum { TOKEN = 1, TARGET = 2, AUTHORITY = 4, VALUE = 8 };
+enum { TOKEN = 1, TARGET = 2, NAME_OF_HOST = 4, VALUE = 8 };
 
 /* A row has 16 bytes; those of ASCII begin with the third. */
 /* clang-format off */
@@ -13,9 +13,9 @@ static const unsigned char parts_of[256] = {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     8, 15, 8, 9, 15, 15, 15, 15, 14, 14, 15, 15, 14, 15, 15, 10,
-    15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 14, 14, 8, 14, 8, 10,
+    15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 10, 14, 8, 14, 8, 10,
     10, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15,
-    15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 14, 8, 14, 11, 15,
+    15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 10, 8, 10, 11, 15,
     11, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15,
     15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 10, 11, 10, 15, 0,
     8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
@@ -56,8 +56,23 @@ bool hafti_http_is_target(hafti_http_text_t text) {
     return are_all(text.bytes, text.size, TARGET);
 }
 
+/* "[2001:db8::1]". */
+static bool is_address_in_brackets(hafti_http_text_t text) {
+    if (text.size < 3 || *text.bytes != '[' || text.bytes[text.size - 1] != ']')
+        return false;
+    for (size_t i = 1; i < text.size - 1; i++)
+        if (text.bytes[i] != ':' && !are_all(text.bytes + i, 1, NAME_OF_HOST))
+            return false;
+    return true;
+}
+
 bool hafti_http_is_authority(hafti_http_text_t text) {
-    return are_all(text.bytes, text.size, AUTHORITY);
+    size_t size = text.size;
+    while (size != 0 && text.bytes[size - 1] >= '0' && text.bytes[size - 1] <= '9')
+        size--;
+    if (size != 0 && text.bytes[size - 1] == ':')
+        text.size = size - 1;
+    return are_all(text.bytes, text.size, NAME_OF_HOST) || is_address_in_brackets(text);
 }
 
 static bool is_space(char byte) {

@@ -24,7 +24,7 @@ bool hafti_http_is_value(const char *text, size_t size); /* of a field */
 bool hafti_http_is_given_token(const char *text);
 bool hafti_http_is_given_value(const char *text);
 bool hafti_http_is_target(hafti_http_text_t text);
-/* A host, with or without a port (RFC 3986, 3.2.2): whether its bytes are of those. */
+/* A host, which may be empty, with or without a port (RFC 3986, 3.2.2 and 3.2.3). */
 bool hafti_http_is_authority(hafti_http_text_t text);
 /* Ignoring case. */
 static inline bool hafti_http_same(const char *text, size_t size, const char *word) {

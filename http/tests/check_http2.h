@@ -26,6 +26,7 @@ typedef struct {
     int descriptor;
     nghttp2_session *session;
     bool has_ended; /* the connection */
+    bool is_cut;    /* a part of what was to be said was not, so nothing could follow */
     bool is_told_to_go;
     uint32_t reason;
     answer_t answers[STREAMS];
@@ -120,9 +121,8 @@ static inline void close_client(client_t *client) {
 static inline void say(client_t *client) {
     const uint8_t *bytes;
     ssize_t size;
-    while ((size = nghttp2_session_mem_send(client->session, &bytes)) > 0)
-        if (haft_io_write_all(client->descriptor, bytes, (size_t)size) != 0)
-            break;
+    while (!client->is_cut && (size = nghttp2_session_mem_send(client->session, &bytes)) > 0)
+        client->is_cut = haft_io_write_all(client->descriptor, bytes, (size_t)size) != 0;
 }
 
 /* Hears something, at most for some seconds; false: the end, or nothing. */

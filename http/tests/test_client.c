@@ -850,6 +850,85 @@ static void *ask_by_proxies(void *unused) {
     return unused;
 }
 
+/* ---- Faults at any operation ---- */
+
+enum { NUMBERED = 24, MOST_NUMBERED = 40000 };
+
+static size_t put_body(char *into, int number) {
+    size_t size = number % 5 == 0 ? MOST_NUMBERED : (size_t)number * 31;
+    for (size_t i = 0; i < size; i++)
+        into[i] = (char)('a' + (i * 7 + (size_t)number) % 26);
+    return size;
+}
+
+/* Its body, whole or in chunks. */
+static int repeat(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    char *body;
+    ssize_t size = haft_http_body(request, &body);
+    bool is_sized = atoi(haft_http_path(request, "number")) % 2 == 0;
+    int code = size < 0 ? (int)size : 0;
+    if (code == 0)
+        code =
+            haft_http_begin(request, 200, NULL, is_sized ? (uint64_t)size : HAFT_HTTP_UNKNOWN_SIZE);
+    return code == 0 ? haft_http_write(request, body, (size_t)size) : code;
+}
+
+/* Whether it got an answer, which is whole and its own then. */
+static bool ask_for_repeat(int number) {
+    static char said[MOST_NUMBERED];
+    size_t size = put_body(said, number);
+    char url[60], *body;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/repeat/%d", port, number);
+    HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
+    haft_http_question_t question = {.url = url, .method = "PUT", .body = said, .size = size};
+    int code = haft_http_ask(client, &question, &reply);
+    ssize_t got = code == 0 ? haft_http_reply_body(reply, &body) : code;
+    if (got < 0 || haft_http_reply_status(reply) != 200)
+        return false;
+    CHECK((size_t)got == size && (size == 0 || memcmp(body, said, size) == 0));
+    return true;
+}
+
+static void *serve_at(void *descriptor) {
+    int code = haft_http_serve(server, (int)(intptr_t)descriptor);
+    CHECK(code == 0 || code == -ETIMEDOUT);
+    return NULL;
+}
+
+static void *ask_under_faults(void *unused) {
+    int given;
+    while ((given = haft_io_listen_tcp("127.0.0.1", 0, 0)) < 0)
+        continue;
+    haft_io_task_t *serving = haft_io_async(serve_at, (void *)(intptr_t)given);
+    while ((port = haft_http_port(server)) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    client = haft_http_client_new(NULL);
+    for (int number = 0; number < NUMBERED; number++)
+        while (!ask_for_repeat(number))
+            haft_io_sleep(HAFT_IO_SECOND);
+    haft_http_client_free(client);
+    haft_http_stop(server);
+    CHECK(haft_io_join(serving, NULL) == 0);
+    CHECK(haft_io_simulated_count() == 0);
+    return unused;
+}
+
+/* As in test_http2.c. */
+static void meet_faults(void) {
+    const char *campaign = getenv("HAFT_CAMPAIGN");
+    uint64_t seeds = campaign != NULL && strcmp(campaign, "long") == 0 ? 500 : 60;
+    haft_io_simulation_options_t how = {.network = true};
+    CHECK(haft_http_put(server, "/repeat/{number}", repeat, NULL) == 0);
+    haft_http_set_log(server, NULL, NULL);
+    for (how.seed = 1; how.seed <= seeds; how.seed++) {
+        how.faults_one_in = 20 + (unsigned)(how.seed * 17 % 400);
+        how.short_counts = how.faults_one_in > 300;
+        how.switches_one_in = how.seed % 4 == 0 ? 3 : 0;
+        CHECK(haft_io_simulate_with(&how, ask_under_faults, NULL) == 0);
+    }
+}
+
 int main(void) {
     void *(*const cases[])(void *) = {hear_answers, ask_server, ask_by_proxies};
     static const char *const variables[] = {"http_proxy",    "HTTP_PROXY",  "no_proxy",
@@ -865,6 +944,7 @@ int main(void) {
         simulate_seeds(cases[i]);
         CHECK(haft_io_run(cases[i], NULL) == 0);
     }
+    meet_faults();
     haft_http_server_free(server);
     return 0;
 }

@@ -54,20 +54,21 @@ static void fill(char *body, unsigned number) {
         body[i] = letter_at(number, i);
 }
 
-static bool is_answer(unsigned number, const char *body, size_t size) {
+/* How many bytes of the body, from its first on, are those of the number's answer; SIZE_MAX: all,
+   and it is whole. */
+static size_t compare(unsigned number, const char *body, size_t size) {
     char begin[16];
-    size_t head = (size_t)snprintf(begin, sizeof begin, "%u:", number);
-    if (size != head + size_of(number) || memcmp(body, begin, head) != 0)
-        return false;
-    for (size_t i = head; i < size; i++)
-        if (body[i] != letter_at(number, i - head))
-            return false;
-    return true;
+    size_t head = (size_t)snprintf(begin, sizeof begin, "%u:", number), i = 0;
+    while (i < size && body[i] == (i < head ? begin[i] : letter_at(number, i - head)))
+        i++;
+    return i == size && size == head + size_of(number) ? SIZE_MAX : i;
 }
 
 static void take_answer(unsigned number, const char *body, size_t size) {
-    if (!is_answer(number, body, size)) {
-        fprintf(stderr, "%u is answered by %.100s\n", number, body);
+    size_t same = compare(number, body, size);
+    if (same != SIZE_MAX) {
+        fprintf(stderr, "%u is answered by %zu bytes, of which %zu are its own:\n%.20s...%.100s\n",
+                number, size, same, body, body + same);
         abort();
     }
     become[number] = ANSWERED;

@@ -392,6 +392,51 @@ static void check_refused_streams(void) {
     haft_http_server_free(narrow);
 }
 
+/* ---- The end ---- */
+
+static void *ask_over(void *descriptor) {
+    char heard[1000];
+    HAFT_TLS_SCOPED haft_tls_t *stream =
+        haft_tls_new(offering_none, *(int *)descriptor, "localhost");
+    static const char asked[] = "GET /peer HTTP/1.1\r\nHost: here\r\n\r\n";
+    CHECK_EQUAL(haft_tls_write_all(stream, asked, sizeof asked - 1), 0);
+    ssize_t got = haft_tls_read(stream, heard, sizeof heard);
+    CHECK(got > 12 && strncmp(heard, "HTTP/1.1 200", 12) == 0);
+    return NULL;
+}
+
+static void *pass_on(void *descriptors) {
+    const int *ends = descriptors;
+    char bytes[4096];
+    for (ssize_t got; (got = haft_io_read(ends[0], bytes, sizeof bytes)) > 0;)
+        if (haft_io_write_all(ends[1], bytes, (size_t)got) != 0)
+            break;
+    haft_io_shutdown(ends[1], SHUT_WR);
+    return NULL;
+}
+
+/* A client that has begun its handshake when the server is told to stop has the time of a handshake
+   for it, and not just that in which a first request comes. */
+static void stop_amid_a_handshake(void) {
+    int ends[2];
+    char first[4096];
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    int connection = haft_io_connect_tcp("localhost", port);
+    int there[2] = {ends[1], connection}, back[2] = {connection, ends[1]};
+    haft_io_task_t *asking = haft_io_async(ask_over, &ends[0]);
+    haft_io_task_t *passing = haft_io_async(pass_on, back);
+    ssize_t got = haft_io_read(ends[1], first, sizeof first);
+    CHECK_EQUAL(haft_io_write_all(connection, first, (size_t)got), 0);
+    haft_io_sleep(10 * HAFT_IO_MILLISECOND);
+    haft_http_stop(server);
+    haft_io_sleep(300 * HAFT_IO_MILLISECOND);
+    pass_on(there);
+    haft_io_join(asking, NULL);
+    haft_io_join(passing, NULL);
+    haft_io_close(ends[1]);
+    haft_io_close(connection);
+}
+
 /* Also where waits return cancels, as in C++. */
 static void *serve(void *argument) {
     haft_io_return_cancels(true);
@@ -419,8 +464,7 @@ BODY(serve_and_ask) {
     HAFT_IO_SCOPED_DESCRIPTOR __attribute__((unused)) int silent =
         haft_io_connect_tcp("localhost", port);
     haft_http_client_free(client);
-    haft_io_sleep(HAFT_IO_MILLISECOND);
-    haft_http_stop(server);
+    stop_amid_a_handshake();
     haft_io_join(serving, NULL);
     haft_tls_context_free(trusting);
     haft_tls_context_free(offering_none);

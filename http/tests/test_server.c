@@ -4,6 +4,9 @@
    needs no virtual time, over sockets. */
 #include "check_http.h"
 
+#include <netinet/in.h>
+#include <unistd.h>
+
 static haft_http_server_t *server;
 static char log_lines[1 << 16];
 
@@ -207,6 +210,7 @@ static void *talk_all(void *unused) {
         run_talk(haft_http_port(server), &talks[i], "X-Evil");
     CHECK(strstr(log_lines, "GET /error: Input/output error") != NULL);
     CHECK(strstr(log_lines, "GET /nothing: the handler has not answered") != NULL);
+    CHECK(strstr(log_lines, "GET /short: the answer lacks bytes of its body") != NULL);
     const char *failed = strstr(log_lines, "the disk is gone (Input/output error), in the task '");
     CHECK(failed != NULL && strncmp(strchr(failed, '\n'), "\n    ", 5) == 0); /* a frame */
     haft_http_stop(server);
@@ -435,6 +439,45 @@ static void *close_silent_ones(void *unused) {
     return unused;
 }
 
+/* The handler's read fails, and nobody is to blame: there is no line in the log. */
+static void *leave_amid_a_body(void *unused) {
+    static const char begin[] = "POST /echo" WITH("Content-Length: 5") "he";
+    start_server(server);
+    log_lines[0] = '\0';
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
+        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    setsockopt(connection, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
+               sizeof(struct linger));
+    haft_io_write_all(connection, begin, sizeof begin - 1);
+    haft_io_sleep(20 * HAFT_IO_MILLISECOND);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* Connections that wait to be accepted when the server is told to stop are served: more than a task
+   takes in one turn. */
+static void *stop_before_many_are_accepted(void *unused) {
+    enum { MANY = 200 };
+    static const char asked[] = "GET /a" END;
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons(start_server(server))};
+    int clients[MANY];
+    char heard[1000];
+    for (int i = 0; i < MANY; i++) { /* by the system, so that no task runs meanwhile */
+        clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CHECK(connect(clients[i], (struct sockaddr *)&address, sizeof address) == 0);
+        CHECK(write(clients[i], asked, sizeof asked - 1) == sizeof asked - 1);
+    }
+    haft_http_stop(server);
+    for (int i = 0; i < MANY; i++) {
+        ssize_t got = haft_io_read(clients[i], heard, sizeof heard);
+        CHECK(got > 12 && strncmp(heard, "HTTP/1.1 200", 12) == 0);
+        haft_io_close(clients[i]);
+    }
+    return unused;
+}
+
 int main(void) {
     void *(*const cases[])(void *) = {
         talk_all,       wait_for_word,         answer_before_the_body, deliver_to_slow_readers,
@@ -447,6 +490,8 @@ int main(void) {
         for (int threads = 1; threads <= 2; threads++)
             CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
                   0);
+    CHECK(haft_io_run(leave_amid_a_body, NULL) == 0 && *log_lines == '\0');
+    CHECK(haft_io_run(stop_before_many_are_accepted, NULL) == 0);
     haft_http_set_limits(server, &(haft_http_limits_t){.idle_time = 100 * HAFT_IO_MILLISECOND});
     CHECK(haft_io_run(close_silent_ones, NULL) == 0);
     haft_http_server_free(server);

@@ -708,6 +708,10 @@ static void *inflate(void *unused) {
     expect_hello(socket);
     say(socket, 0xc1, BYTES("\x02\x00")); /* an empty message (7.2.3.6) */
     expect(socket, 0x81, "", 0);
+    say(socket, 0xc1, "", 0);
+    expect(socket, 0x81, "", 0);
+    say(socket, 0xc1, BYTES(HELLO));
+    expect_hello(socket);
     say(socket, 0x88, "", 0);
     expect_close(socket, NO_CODE);
     haft_http_stop(server);
@@ -718,6 +722,11 @@ static const wrong_t wrong_compressed[] = {
     {BYTES("\xc1\x81" MASK "\xff"), 1007}, /* a kind of block that is none */
     {BYTES("\xc1\x85" MASK AGAIN), 1007},  /* refers to nothing */
     {BYTES("\xc1\x84" MASK "\x8a\x03\x00\x00"), 1007},
+    /* Cut off: in a block, before its end, in one that is not compressed, behind a last one. */
+    {BYTES("\xc1\x84" MASK "\xf2\x48\xcd\xc9"), 1007},
+    {BYTES("\xc1\x86" MASK "\xf2\x48\xcd\xc9\xc9\x07"), 1007},
+    {BYTES("\xc1\x88" MASK "\x00\x07\x00\xf8\xffHel"), 1007},
+    {BYTES("\xc1\x87" MASK "\xf3\x48\xcd\xc9\xc9\x07\x00"), 1007},
     {BYTES("\x01\x81" MASK "a\xc0\x81" MASK "b"), 1002}, /* on a fragment that is not the first */
     {BYTES("\xc9\x80" MASK), 1002},
     {BYTES("\xc8\x80" MASK), 1002},
@@ -950,6 +959,62 @@ static void *shake_hands_by_client(void *unused) {
 
 /* ---- All of it ---- */
 
+/* ---- Faults at any operation ---- */
+
+/* Whether all messages came back. One that comes is the one that was sent. */
+static bool echo_three(haft_http_client_t *client, int number) {
+    static const size_t sizes[] = {20, 3000, 60000};
+    static char bytes[60000];
+    char url[100];
+    haft_http_websocket_options_t how = {.keeps_context = number % 2 != 0};
+    HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *socket = NULL;
+    snprintf(url, sizeof url, "ws://127.0.0.1:%d/kept", haft_http_port(server));
+    int code =
+        haft_http_websocket_connect(client, &(haft_http_question_t){.url = url}, &how, &socket);
+    for (size_t i = 0; i < 3 && code == 0; i++) {
+        haft_http_message_t message;
+        for (size_t at = 0; at < sizes[i]; at++)
+            bytes[at] = (char)('a' + (at * at + (size_t)number) % 26);
+        code = haft_http_websocket_send(socket, HAFT_HTTP_TEXT, bytes, sizes[i]);
+        if (code == 0 && (code = haft_http_websocket_receive(socket, &message)) == 0)
+            CHECK(message.size == sizes[i] && memcmp(message.bytes, bytes, sizes[i]) == 0);
+    }
+    return code == 0 && haft_http_websocket_close(socket, 1000, NULL) == 0;
+}
+
+static void *echo_under_faults(void *unused) {
+    haft_http_client_t *client = haft_http_client_new(NULL);
+    haft_io_task_t *serving = haft_io_async(serve, NULL);
+    while (haft_http_port(server) == 0) {
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        if (haft_http_port(server) == 0 && haft_io_simulated_count() == 0) { /* no listener */
+            CHECK(haft_io_join(serving, NULL) == 0);
+            serving = haft_io_async(serve, NULL);
+        }
+    }
+    for (int number = 0; number < 4; number++)
+        while (!echo_three(client, number))
+            haft_io_sleep(HAFT_IO_SECOND);
+    haft_http_client_free(client);
+    haft_http_stop(server);
+    CHECK(haft_io_join(serving, NULL) == 0);
+    CHECK(haft_io_simulated_count() == 0 && open_sockets == 0);
+    return unused;
+}
+
+/* As in test_http2.c. */
+static void meet_faults(void) {
+    const char *campaign = getenv("HAFT_CAMPAIGN");
+    uint64_t seeds = campaign != NULL && strcmp(campaign, "long") == 0 ? 300 : 30;
+    haft_io_simulation_options_t how = {.network = true};
+    for (how.seed = 1; how.seed <= seeds; how.seed++) {
+        how.faults_one_in = 30 + (unsigned)(how.seed * 17 % 400);
+        how.short_counts = how.faults_one_in > 300;
+        how.switches_one_in = how.seed % 4 == 0 ? 3 : 0;
+        CHECK(haft_io_simulate_with(&how, echo_under_faults, NULL) == 0);
+    }
+}
+
 static void add_routes(void) {
     static haft_http_websocket_options_t some = {.origins = "http://b.org:81, https://a.org"},
                                          any = {.origins = "*", .protocols = "one, two"},
@@ -1004,6 +1069,7 @@ int main(void) {
                   0);
     CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, stop_in_a_flood, NULL) == 0);
     CHECK(served == 0);
+    meet_faults();
     haft_http_server_free(server);
     return 0;
 }

@@ -9,7 +9,7 @@
  *
  * A read of a TCP connection that got fewer bytes than it asked for has drained the socket: the
  * next read waits for an edge without trying, unless something has come that causes no edge of its
- * own after such a read (the end, an error, urgent data).
+ * own after such a read (the end, an error, urgent data), or its task is not to wait.
  *
  * Registrations are identified by the descriptor's number. So the number's entry starts a new life
  * when the descriptor is closed here, and events of an earlier life, which carry that life's count,
@@ -124,7 +124,9 @@ static ssize_t operate_by_epoll(hafti_io_runner_t *runner, hafti_io_operation_t 
     if (HAFTI_IO_UNLIKELY(entry == NULL))
         return hafti_io_without_entry(operation->descriptor);
     size_t asked = asked_for(operation);
-    bool tries = asked == 0 || !is_left(runner->worker, entry, HAFTI_IO_NONE);
+    /* A task that is not to wait would otherwise never get what has come since the last poll. */
+    bool tries = asked == 0 || !is_left(runner->worker, entry, HAFTI_IO_NONE) ||
+                 hafti_io_is_withdrawn(runner);
     for (unsigned turn = 0;; turn++, tries = true) {
         ssize_t done = tries ? hafti_io_attempt(operation) : -EAGAIN;
         if (done > 0 && (size_t)done < asked &&

@@ -32,6 +32,13 @@ _Static_assert(sizeof(rest_t) <= sizeof(haft_io_rest_t) &&
                    _Alignof(rest_t) <= _Alignof(haft_io_rest_t),
                "haft_io_rest_t has room for a rest");
 
+/* Whose frames end before the rest begins. The header of a fiber lies above its frames. */
+static bool lies_on_stack(const haft_io_task_t *task, const haft_io_rest_t *given) {
+    const haft_fiber_t *fiber = task->runner->fiber;
+    return (uintptr_t)given > (uintptr_t)__builtin_frame_address(0) &&
+           (uintptr_t)given < (uintptr_t)fiber && haft_fiber_current() == fiber;
+}
+
 void haft_io_rest(haft_io_rest_t *given, int descriptor, int64_t deadline,
                   void *(*function)(void *), void *argument) {
     const haft_io_task_t *task = hafti_io_this_task();
@@ -39,6 +46,11 @@ void haft_io_rest(haft_io_rest_t *given, int descriptor, int64_t deadline,
         hafti_io_misuse("haft_io_rest was called outside of a task.");
     if (function == NULL)
         hafti_io_misuse("A task that rests needs a function to go on with (NULL).");
+    if (lies_on_stack(task, given))
+        hafti_io_misuse(
+            "The task '%s' rests in memory on its own stack, which is given up: keep the "
+            "haft_io_rest_t where the argument of its function points to.",
+            haft_io_task_name(task));
     hafti_io_check_may_wait(task);
     rest_t *rest = (rest_t *)(void *)given;
     rest->descriptor = descriptor;

@@ -187,7 +187,7 @@ static bool kernel_does(const hafti_io_runner_t *runner, const hafti_io_operatio
                         int nature) {
     if (nature == HAFTI_IO_SOCKET && o->address == NULL && o->size != 0)
         return sends(o) ? sends_with_others(runner, o->flags)
-                        : !is_crowded(runner->worker) &&
+                        : !is_crowded(runner->worker) && !hafti_io_is_withdrawn(runner) &&
                               (o->kind == HAFTI_IO_RECEIVE || o->kind == HAFTI_IO_READ);
     return nature == HAFTI_IO_FILE && (o->kind == HAFTI_IO_READ || o->kind == HAFTI_IO_WRITE);
 }

@@ -6,6 +6,7 @@
  */
 #include "check_io.h"
 
+#include <alloca.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -822,11 +823,20 @@ static void *rest_for_nothing(void *unused) {
 static void rest_without_a_function(void) {
     haft_io_run(rest_for_nothing, NULL);
 }
+static void *rest_in_a_local_variable(void *unused) {
+    haft_io_rest_t *rest = alloca(sizeof *rest);
+    haft_io_rest(rest, 0, HAFT_IO_FOREVER, check_nothing, unused);
+    return NULL;
+}
+static void rest_on_the_stack(void) {
+    haft_io_run(rest_in_a_local_variable, NULL);
+}
 static void mistakes_with_rests_are_named(void) {
     CHECK_ABORTS(rest_outside, "haft_io_rest was called outside of a task.");
     CHECK_ABORTS(rest_without_a_function,
                  "A task that rests needs a function to go on with (NULL).");
     CHECK_ABORTS(rest_inside_a_deadline, "rests inside of a block with a deadline");
+    CHECK_ABORTS(rest_on_the_stack, "rests in memory on its own stack, which is given up");
 }
 BODY(rest_in_a_simulation) {
     int ends[2];

@@ -189,6 +189,23 @@ BODY(count_receives) {
 }
 
 static void *(*body)(void *);
+/* The back end has not been polled since they came. (What io_uring receives by itself for
+   haft_io_read_lent is there after a poll.) */
+BODY(read_after_the_deadline) {
+    connect_both();
+    for (int turn = 0; turn < 2; turn++) {
+        haft_io_task_t *sending = haft_io_async(send_later, "first");
+        we_read(turn, "first");
+        haft_io_join(sending, NULL);
+        HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+        haft_io_deadline_set(&limit, 0);
+        they_send("second", 0);
+        we_read(turn, "second");
+    }
+    close_both();
+    return NULL;
+}
+
 static void run_on(const haft_io_run_options_t *given) {
 
     CHECK_EQUAL(haft_io_run_with(given, body, NULL), 0);
@@ -203,6 +220,7 @@ ON_ALL(the_end_after_a_short_read_is_told, read_to_the_end)
 ON_ALL(a_reset_after_a_short_read_is_told, read_after_a_reset)
 ON_ALL(what_is_behind_urgent_data_is_read, read_around_urgent_data)
 ON_ALL(what_is_behind_a_descriptor_is_read, read_behind_descriptors)
+ON_ALL(what_has_come_is_read_also_when_the_time_for_it_has_passed, read_after_the_deadline)
 
 static void a_message_is_one_receive(void) {
     CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 1, .backend = "epoll"},
@@ -216,6 +234,7 @@ int main(void) {
     RUN(a_reset_after_a_short_read_is_told);
     RUN(what_is_behind_urgent_data_is_read);
     RUN(what_is_behind_a_descriptor_is_read);
+    RUN(what_has_come_is_read_also_when_the_time_for_it_has_passed);
     RUN(a_message_is_one_receive);
     return check_end();
 }

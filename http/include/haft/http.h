@@ -121,8 +121,8 @@ int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, co
 /*
  * Connections of this listener, which is one that haft_http_serve or haft_http_serve_all gets next,
  * begin with a header of the PROXY protocol, version 1 or 2, which says who the peer is
- * (haft_http_peer), within `head_time`. A connection without one, or of a peer that is none of the
- * trusted proxies, is closed. -E2BIG: there are 64 such listeners.
+ * (haft_http_peer), within `head_time`. A connection without one is closed; one of a peer that is
+ * none of the trusted proxies at once. -E2BIG: there are 64 such listeners.
  */
 int haft_http_expect_proxy_header(haft_http_server_t *server, int listener);
 

@@ -478,8 +478,8 @@ ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const 
  * `function(argument)`, as a new task begins, when there may be something to read from the
  * descriptor, at `deadline` (of haft_io_now(); HAFT_IO_FOREVER: there is none), when the task is
  * cancelled, or when the descriptor is closed. Until then the task takes its record and `*rest`,
- * which is the program's, and lives until the function is called. So very many connections may be
- * open with a stack for each that has something to do.
+ * which is the program's, and lives until the function is called: not on the task's stack. So very
+ * many connections may be open with a stack for each that has something to do.
  *
  *     static void *serve(void *argument) {
  *         connection_t *connection = argument;
