@@ -71,7 +71,7 @@ struct connection {
 
 /* ---- What the session says ---- */
 
-/* What the reader causes in its turn it writes itself. The frames of other tasks do not wait for the
+/* What the reader causes in its turn it writes itself. Frames of other tasks do not wait for the
    end of that turn, in which a handler may compute for long. */
 static void wake_writer(hafti_http2_t *frames) {
     connection_t *connection = (connection_t *)frames;
