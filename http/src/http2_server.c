@@ -71,8 +71,8 @@ struct connection {
 
 /* ---- What the session says ---- */
 
-/* What the reader causes in its turn it writes itself. Frames of other tasks do not wait for the end
-   of that turn, in which a handler may compute for long. */
+/* What the reader causes in its turn it writes itself. Frames of other tasks do not wait for the
+   end of that turn, in which a handler may compute for long. */
 static void wake_writer(hafti_http2_t *frames) {
     connection_t *connection = (connection_t *)frames;
     if (connection->turn == NULL || connection->turn != haft_io_self())
