@@ -12,7 +12,7 @@
 //!
 //! Three registers go along with each switch: the fiber, a word, and a tag. The fiber's is the
 //! address of its scope where the word is an effect or an answer, and nobody looks at the tag;
-//! otherwise it is that of its header. The two differ in a bit, [`ORDINARY`].
+//! otherwise it is that of its header. The two differ in a bit, `ORDINARY`.
 //!
 //! | from, to | fiber | word | tag |
 //! |---|---|---|---|
@@ -41,7 +41,7 @@
 //! - `top` is the fiber's own scope wherever a fiber waits for a word: C notes scopes further in only
 //!   where it suspends the fiber itself.
 //! - `owner` is read once: a computation of Rust stays on its thread, so no other thread resumes it
-//!   at the same time. The room has a copy, [`NOBODY`] in fibers that only C resumes.
+//!   at the same time. The room has a copy, `NOBODY` in fibers that only C resumes.
 //! - The gate of a fiber that may be resumed here stays closed, as if somebody had claimed it: the
 //!   owner of the computation has.
 //! - The modes of floating point are not compared. Code of Rust runs with the default ones; what
