@@ -101,6 +101,20 @@ typedef struct {
     int answers;
 } talk_t;
 
+/* Runs the body in simulations in which one operation of so many fails, more and more rarely; each
+   seed is another course of things. */
+static inline void simulate_faults(void *(*body)(void *)) {
+    const char *campaign = getenv("HAFT_CAMPAIGN");
+    uint64_t seeds = campaign != NULL && strcmp(campaign, "long") == 0 ? 500 : 30;
+    haft_io_simulation_options_t how = {.network = true};
+    for (how.seed = 1; how.seed <= seeds; how.seed++) {
+        how.faults_one_in = 30 + (unsigned)(how.seed * 17 % 400);
+        how.short_counts = how.faults_one_in > 300;
+        how.switches_one_in = how.seed % 4 == 0 ? 3 : 0;
+        CHECK(haft_io_simulate_with(&how, body, NULL) == 0);
+    }
+}
+
 #define END " HTTP/1.1\r\nHost: here\r\n\r\n"
 #define WITH(fields) " HTTP/1.1\r\nHost: here\r\n" fields "\r\n\r\n"
 

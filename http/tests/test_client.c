@@ -914,19 +914,10 @@ static void *ask_under_faults(void *unused) {
     return unused;
 }
 
-/* As in test_http2.c. */
 static void meet_faults(void) {
-    const char *campaign = getenv("HAFT_CAMPAIGN");
-    uint64_t seeds = campaign != NULL && strcmp(campaign, "long") == 0 ? 500 : 60;
-    haft_io_simulation_options_t how = {.network = true};
     CHECK(haft_http_put(server, "/repeat/{number}", repeat, NULL) == 0);
     haft_http_set_log(server, NULL, NULL);
-    for (how.seed = 1; how.seed <= seeds; how.seed++) {
-        how.faults_one_in = 20 + (unsigned)(how.seed * 17 % 400);
-        how.short_counts = how.faults_one_in > 300;
-        how.switches_one_in = how.seed % 4 == 0 ? 3 : 0;
-        CHECK(haft_io_simulate_with(&how, ask_under_faults, NULL) == 0);
-    }
+    simulate_faults(ask_under_faults);
 }
 
 int main(void) {

@@ -1011,17 +1011,8 @@ static void *ask_under_faults(void *unused) {
     return unused;
 }
 
-/* One operation of so many fails, more and more rarely; each seed is another course of things. */
 static void meet_faults(void) {
-    const char *campaign = getenv("HAFT_CAMPAIGN");
-    uint64_t seeds = campaign != NULL && strcmp(campaign, "long") == 0 ? 1000 : 30;
-    haft_io_simulation_options_t how = {.network = true};
-    for (how.seed = 1; how.seed <= seeds; how.seed++) {
-        how.faults_one_in = 50 + (unsigned)(how.seed * 17 % 400);
-        how.short_counts = how.faults_one_in > 300;
-        how.switches_one_in = how.seed % 4 == 0 ? 3 : 0;
-        CHECK(haft_io_simulate_with(&how, ask_under_faults, NULL) == 0);
-    }
+    simulate_faults(ask_under_faults);
 }
 
 /* ---- All ---- */

@@ -1002,17 +1002,8 @@ static void *echo_under_faults(void *unused) {
     return unused;
 }
 
-/* As in test_http2.c. */
 static void meet_faults(void) {
-    const char *campaign = getenv("HAFT_CAMPAIGN");
-    uint64_t seeds = campaign != NULL && strcmp(campaign, "long") == 0 ? 300 : 30;
-    haft_io_simulation_options_t how = {.network = true};
-    for (how.seed = 1; how.seed <= seeds; how.seed++) {
-        how.faults_one_in = 30 + (unsigned)(how.seed * 17 % 400);
-        how.short_counts = how.faults_one_in > 300;
-        how.switches_one_in = how.seed % 4 == 0 ? 3 : 0;
-        CHECK(haft_io_simulate_with(&how, echo_under_faults, NULL) == 0);
-    }
+    simulate_faults(echo_under_faults);
 }
 
 static void add_routes(void) {

@@ -119,12 +119,7 @@ HAFTI_INLINE hafti_words_t hafti_switch_over(haft_fiber_t *from, haft_fiber_t *t
                      "hint #36"
                      : "+r"(x0), "+r"(x1), "+r"(x2), "+r"(second), "+r"(special)
                      :
-                     : "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
-                       "x16", "x17", "x18", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27",
-                       "x28", "x30", "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7",
-                       "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18",
-                       "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29",
-                       "v30", "v31" HAFTI_CLOBBERS_SVE);
+                     : HAFTI_SWITCH_CLOBBERS);
     hafti_words_t words = {x2, second, special != 0};
     return words;
 }

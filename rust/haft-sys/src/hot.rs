@@ -469,3 +469,29 @@ pub unsafe fn resume_by_c(
         }
     }
 }
+
+/// The word that a function of one type, `key`, has to itself, if no other function is the same: its
+/// `value`, or its `address`. It is 1 before the first use.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! word_of {
+    ($key:path, $what:ident, $result:ty) => {{
+        let result: $result;
+        ::core::arch::asm!(
+            // (Inlined twice into one object, or in several objects, it is one word.)
+            ".ifndef haft_word_of_{key}",
+            ".pushsection .data.haft_word_of_{key}, \"awG\", %progbits, haft_word_of_{key}, comdat",
+            ".weak haft_word_of_{key}",
+            ".hidden haft_word_of_{key}",
+            ".balign 8",
+            "haft_word_of_{key}: .quad 1",
+            ".popsection",
+            ".endif",
+            $crate::word_of_by!($what),
+            key = sym $key,
+            result = out(reg) result,
+            options(nostack, preserves_flags, pure, readonly),
+        );
+        result
+    }};
+}

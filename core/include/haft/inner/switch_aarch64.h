@@ -31,6 +31,13 @@
     , "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13",      \
         "p14", "p15"
 
+#define HAFTI_SWITCH_CLOBBERS                                                                      \
+    "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18",   \
+        "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x30", "cc", "memory",      \
+        "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13",    \
+        "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", \
+        "v27", "v28", "v29", "v30", "v31" HAFTI_CLOBBERS_SVE
+
 /* Continues with the context at x1; x11 is the control word so far. */
 #define HAFTI_SWITCH_LOAD                                                                          \
     "ldr w8, [x1, #32]\n\t"                                                                        \
@@ -66,12 +73,7 @@ hafti_switch(hafti_context_t *from, hafti_context_t *to, hafti_words_t words) {
                      "hint #36"
                      : "+r"(x0), "+r"(x1), "+r"(first), "+r"(second), "+r"(special)
                      :
-                     : "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
-                       "x16", "x17", "x18", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27",
-                       "x28", "x30", "cc", "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7",
-                       "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18",
-                       "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29",
-                       "v30", "v31" HAFTI_CLOBBERS_SVE);
+                     : HAFTI_SWITCH_CLOBBERS);
     return (hafti_words_t){first, second, special != 0};
 }
 

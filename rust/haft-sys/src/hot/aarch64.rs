@@ -308,35 +308,14 @@ pub unsafe fn resume(fiber: Waiting, word: Word) -> Arrived {
     }
 }
 
-/// The word that a function of one type, `key`, has to itself, if no other function is the same: its
-/// value, or its address. It is 1 before the first use.
+/// Instructions of `word_of!`.
 #[macro_export]
 #[doc(hidden)]
-macro_rules! word_of {
-    ($key:path, value, $result:ty) => {
-        $crate::word_of!($key, "ldr {result}, [{result}, :lo12:haft_word_of_{key}]", $result)
+macro_rules! word_of_by {
+    (value) => {
+        "adrp {result}, haft_word_of_{key}\nldr {result}, [{result}, :lo12:haft_word_of_{key}]"
     };
-    ($key:path, address, $result:ty) => {
-        $crate::word_of!($key, "add {result}, {result}, :lo12:haft_word_of_{key}", $result)
+    (address) => {
+        "adrp {result}, haft_word_of_{key}\nadd {result}, {result}, :lo12:haft_word_of_{key}"
     };
-    ($key:path, $instruction:literal, $result:ty) => {{
-        let result: $result;
-        ::core::arch::asm!(
-            // (Inlined twice into one object, or in several objects, it is one word.)
-            ".ifndef haft_word_of_{key}",
-            ".pushsection .data.haft_word_of_{key}, \"awG\", %progbits, haft_word_of_{key}, comdat",
-            ".weak haft_word_of_{key}",
-            ".hidden haft_word_of_{key}",
-            ".balign 8",
-            "haft_word_of_{key}: .quad 1",
-            ".popsection",
-            ".endif",
-            "adrp {result}, haft_word_of_{key}",
-            $instruction,
-            key = sym $key,
-            result = out(reg) result,
-            options(nostack, preserves_flags, pure, readonly),
-        );
-        result
-    }};
 }
