@@ -415,6 +415,53 @@ static void a_fiber_of_an_ordinary_resume_hands_over_to_nobody(void) {
     drop_turning();
 }
 
+/* Hands over when the fiber that its loop runs on has been suspended and resumed. */
+static void *leave_and_hand_over(void *unused) {
+    (void)HAFT_PERFORM(turn);
+    HAFT_PERFORM(put, 0);
+    haft_reply_t reply = HAFT_REPLY(turn, 5);
+    if (HAFT_IS_FOR_LOOP(&turns, turn) && haft_claim_next(&turns, turning[1], reply))
+        (void)HAFT_HAND_OVER(&turns, turn, turning[1], reply);
+    return unused;
+}
+static void *ask_before_and_after(void *unused) {
+    CHECK_EQUAL(HAFT_PERFORM(get), 1);
+    (void)HAFT_PERFORM(turn);
+    CHECK_EQUAL(HAFT_PERFORM(get), 2);
+    return unused;
+}
+static void *resume_both(void *unused) {
+    haft_fiber_t *fiber;
+    turning[0] = haft_fiber_new(leave_and_hand_over, NULL);
+    turning[1] = haft_fiber_new(ask_before_and_after, NULL);
+    for (int i = 0; i < 2; i++)
+        (void)resume_turning(i, HAFT_NO_REPLY, &fiber);
+    for (int i = 0; i < 2; i++)
+        if (haft_fiber_state(turning[i]) == HAFT_FIBER_SUSPENDED)
+            (void)resume_turning(i, HAFT_REPLY(turn, 0), &fiber);
+    CHECK_EQUAL(haft_fiber_state(turning[1]), HAFT_FIBER_FINISHED);
+    drop_turning();
+    return unused;
+}
+static int64_t answer_number(void *number, HAFT_PAYLOAD(get) * payload) {
+    (void)payload;
+    return (intptr_t)number;
+}
+HAFT_HANDLER(answers_number, NULL, HAFT_TAIL(get, answer_number));
+static void *go_on_with_loop(void *loop) {
+    CHECK(haft_finished(haft_resume(loop, HAFT_NO_REPLY, HAFT_HANDLES(put))));
+    return NULL;
+}
+static void *begin_loop(void *unused) {
+    HAFT_SCOPED haft_fiber_t *loop = haft_fiber_new(resume_both, NULL);
+    CHECK(haft_resume(loop, HAFT_NO_REPLY, HAFT_HANDLES(put)).effect == HAFT_ID(put));
+    haft_handle(&answers_number, (void *)2, go_on_with_loop, loop);
+    return unused;
+}
+static void what_is_handed_over_to_finds_the_handlers_that_the_loop_has_by_then(void) {
+    haft_handle(&answers_number, (void *)1, begin_loop, NULL);
+}
+
 int main(void) {
     RUN(the_program_of_the_paper_counts_to_zero);
     RUN(a_match_runs_one_block_though_the_request_is_assigned_in_it);
@@ -431,6 +478,7 @@ int main(void) {
     RUN(what_a_fiber_performs_that_was_handed_over_to_reaches_the_loop);
     RUN(what_cannot_be_handed_over_is_not_claimed);
     RUN(a_fiber_of_an_ordinary_resume_hands_over_to_nobody);
+    RUN(what_is_handed_over_to_finds_the_handlers_that_the_loop_has_by_then);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

@@ -433,6 +433,12 @@ ssize_t hafti_io_take_arrival(hafti_io_runner_t *runner, hafti_io_descriptor_t *
             return code;
         /* Where the kernel has stopped and nothing has come, it would stop at once again. */
         bool cancelled = hafti_io_is_withdrawn(runner);
+        if (cancelled && turn == 0 && arrivals != NULL && arrivals->asked) {
+            /* Something may have come since the last poll. */
+            hafti_io_uring_look(state);
+            turn++;
+            continue;
+        }
         bool asks = !cancelled && (turn == 0 || (known->arrivals != NULL && arrivals->asked)) &&
                     may_ask(state, known, operation->descriptor, receives) &&
                     kernel_asked(state, known, operation->descriptor, receives);
@@ -470,7 +476,7 @@ HAFTI_IO_HOT ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int des
         hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFTI_IO_UNLIKELY(known == NULL))
         return hafti_io_read_lent_generally(runner, descriptor, bytes);
-    if (hafti_io_may_arrive_for(known)) {
+    if (hafti_io_may_arrive_for(known) && HAFTI_IO_LIKELY(!hafti_io_is_withdrawn(runner))) {
         hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
         hafti_io_waiter_t waiter;
         int code = hafti_io_wait_to_read(known, &waiter, &cell);

@@ -180,7 +180,8 @@ static HAFTI_IO_HOT ssize_t read_lent_by_epoll(hafti_io_runner_t *runner, int de
                                                const void **bytes) {
     hafti_io_worker_t *worker = runner->worker;
     hafti_io_descriptor_t *entry = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
-    if (HAFTI_IO_UNLIKELY(entry == NULL || !is_known_empty(worker, entry)))
+    if (HAFTI_IO_UNLIKELY(entry == NULL || !is_known_empty(worker, entry) ||
+                          hafti_io_is_withdrawn(runner)))
         return hafti_io_read_lent_generally(runner, descriptor, bytes);
     hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
     hafti_io_waiter_t waiter;

@@ -83,6 +83,11 @@ void hafti_io_uring_check(int code) {
                         strerror(-code));
 }
 
+void hafti_io_uring_look(state_t *state) {
+    hafti_io_uring_check(io_uring_submit_and_get_events(&state->ring));
+    hafti_io_uring_take_completions(state);
+}
+
 /* The kernel takes no more while it keeps completions that had no room. */
 static void submit(state_t *state) {
     int code = io_uring_submit(&state->ring);
@@ -374,10 +379,8 @@ static void settled(state_t *state) {
 }
 
 static HAFTI_IO_COLD void settle(state_t *state) {
-    for (uint64_t before = state->settled; state->settled == before;) {
-        hafti_io_uring_check(io_uring_submit_and_get_events(&state->ring));
-        hafti_io_uring_take_completions(state);
-    }
+    for (uint64_t before = state->settled; state->settled == before;)
+        hafti_io_uring_look(state);
 }
 
 static HAFTI_IO_COLD void exchange_failed(state_t *state, exchange_t *exchange, int result) {

@@ -49,6 +49,8 @@ int hafti_io_uring_register(const struct io_uring *ring, unsigned operation, voi
 void hafti_io_uring_check(int code);
 /* Tells their waiters. */
 void hafti_io_uring_take_completions(hafti_io_uring_state_t *state);
+/* A poll that does not wait, in a task. */
+HAFTI_IO_COLD void hafti_io_uring_look(hafti_io_uring_state_t *state);
 /* Tries the operation, after `turn` waits in vain. -EAGAIN: it has to wait. */
 ssize_t hafti_io_uring_attempt(const hafti_io_descriptor_t *known, hafti_io_operation_t *operation,
                                unsigned turn);

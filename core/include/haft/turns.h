@@ -146,19 +146,21 @@ HAFTI_INLINE bool hafti_is_for_loop(hafti_here_t here, const haft_fiber_t *from,
  * Whether the fiber of the turn, for which HAFT_IS_FOR_LOOP is true, can hand over to `next` with
  * this reply: the loop would resume that on the short way. True claims `next`: HAFT_HAND_OVER is to
  * follow, with the same. False, which is always possible, changes nothing: the effect is to be
- * performed.
+ * performed. (The serial is the loop's scope's as it is now: the loop may run on a fiber that has
+ * gone on elsewhere since it resumed either of them.)
  */
 HAFTI_INLINE bool haft_claim_next(const haft_turn_t *turn, haft_fiber_t *next, haft_reply_t reply) {
     haft_fiber_t *from = turn->fiber;
+    uint64_t serial = from->scope.outer->serial;
     if (HAFTI_UNLIKELY(hafti_exceptions_pending(hafti_here()) ||
-                       (from->resumer.room & HAFTI_ROOM_LOOK) != 0 || next->owner != from->owner ||
+                       (from->resumer.room & HAFTI_ROOM_LOOK) != 0 || next->owner != serial ||
                        next->context.gate != HAFTI_GATE_OPEN ||
                        next->scope.handles != from->scope.handles ||
                        !hafti_is_reply_to(next->awaits, reply.to) || !hafti_same_modes(from, next)))
         return false;
     next->context.gate = HAFTI_GATE_CLOSED; /* as hafti_resume_now */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (HAFTI_UNLIKELY(next->owner != from->owner))
+    if (HAFTI_UNLIKELY(next->owner != serial))
         hafti_resume_raced(next);
     return true;
 }
