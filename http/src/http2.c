@@ -230,7 +230,7 @@ static void consume(hafti_http2_stream_t *stream, size_t size) {
 static ssize_t take_piece(hafti_http2_stream_t *stream, const void **bytes) {
     hafti_http2_piece_t *piece = stream->pieces;
     stream->pieces = piece->next;
-    if (stream->pieces == NULL)
+    if (stream->last == &piece->next) /* which the reader gives back without the mutex */
         stream->last = &stream->pieces;
     *bytes = piece->bytes;
     consume(stream, piece->size);
