@@ -426,7 +426,17 @@ def load_tables(load):
         ratio_rows.append(row)
     head = [part for connections in load for part in (f"{int(connections):,} connections", "at most", "met")]
     return (IO.table(["the server's processor time a request, us", "in all", "in user mode", "requests a second"], figures_rows) +
-            "\n" + IO.table(["the better of Haft's back ends, to", *head], ratio_rows))
+            "\n" + IO.table(["the better of Haft's back ends, to", *head], ratio_rows) + loop_beside_nginx(load))
+
+
+def loop_beside_nginx(load):
+    """What can be reached at all by a server that reads once a request, and writes once."""
+    pairs = [(median(figures, LOOP, 1), median(figures, "nginx", 1)) for figures in load.values()]
+    if any(None in pair for pair in pairs):
+        return ""
+    shares = " and ".join(f"{loop / nginx:.2f}" for loop, nginx in pairs)
+    return (f"\nThe loop, which does nothing but read once a request and write once, takes {shares} of nginx's time: nearly all of "
+            "it is the kernel's, for any server.\n")
 
 
 def latency_table(latency, first):
