@@ -115,8 +115,8 @@ ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_e
                                size_t sent) {
     EXCHANGE_BY(clause, runner, p, sent);
 }
-/* What is sent at once cannot go to another file that has the number by then. -EAGAIN: it is to be
-   sent otherwise. */
+/* What is sent at once cannot go to another file that has the number by then. -EAGAIN or -ENOTSOCK
+   say that it is to be sent otherwise. */
 static inline ssize_t send_at_once(const hafti_io_runner_t *runner, int descriptor,
                                    const void *buffer, size_t size) {
     int *error = runner->worker->error, saved = *error;
@@ -127,13 +127,22 @@ static inline ssize_t send_at_once(const hafti_io_runner_t *runner, int descript
         return sent;
     int code = sent < 0 ? -*error : -EAGAIN;
     *error = saved;
-    return code != -EINTR && code != -ENOTSOCK ? code : -EAGAIN;
+    return code != -EINTR ? code : -EAGAIN;
+}
+static inline bool is_sent_otherwise(ssize_t code) {
+    return code == -EAGAIN || code == -ENOTSOCK;
 }
 HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor,
                                             const void *buffer, size_t size) {
-    ssize_t sent = send_at_once(runner, descriptor, buffer, size);
-    if (HAFTI_IO_LIKELY(sent != -EAGAIN))
+    hafti_io_descriptor_t *known =
+        hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
+    ssize_t sent = HAFTI_IO_LIKELY(known != NULL && known->nature != HAFTI_IO_STREAM)
+                       ? send_at_once(runner, descriptor, buffer, size)
+                       : -EAGAIN;
+    if (HAFTI_IO_LIKELY(!is_sent_otherwise(sent)))
         return sent;
+    if (sent == -ENOTSOCK)
+        known->nature = HAFTI_IO_STREAM; /* so the next writes do not try */
     hafti_io_operation_t operation = {.kind = HAFTI_IO_WRITE,
                                       .descriptor = descriptor,
                                       .buffer = (void *)(uintptr_t)buffer,
@@ -143,7 +152,7 @@ HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descr
 HAFTI_IO_HOT ssize_t hafti_io_exchange_at_once(hafti_io_runner_t *runner,
                                                HAFT_PAYLOAD(haft_io_exchange) * p) {
     ssize_t sent = send_at_once(runner, p->descriptor, p->buffer, p->size);
-    if (HAFTI_IO_UNLIKELY(sent < 0 && sent != -EAGAIN))
+    if (HAFTI_IO_UNLIKELY(sent < 0 && !is_sent_otherwise(sent)))
         return sent;
     if (HAFTI_IO_UNLIKELY(sent < 0 || (size_t)sent != p->size))
         return hafti_io_exchange_rest(runner, p, sent < 0 ? 0 : (size_t)sent);
