@@ -576,6 +576,8 @@ BODY(write_a_fifo) {
     HAFT_IO_SCOPED_DESCRIPTOR int fifo = haft_io_open(fifo_name, O_WRONLY, 0);
     CHECK(fifo >= 0);
     CHECK_EQUAL(haft_io_write(fifo, "x", 1), 1);
+    while (passed != FIFOS) /* A reader without a writer would be at the end. */
+        haft_io_sleep(HAFT_IO_MILLISECOND);
     return NULL;
 }
 BODY(read_and_write_fifos) {
