@@ -132,6 +132,14 @@ static inline ssize_t send_at_once(const hafti_io_runner_t *runner, int descript
 static inline bool is_sent_otherwise(ssize_t code) {
     return code == -EAGAIN || code == -ENOTSOCK;
 }
+ssize_t hafti_io_write_generally(hafti_io_runner_t *runner, int descriptor, const void *buffer,
+                                 size_t size) {
+    hafti_io_operation_t operation = {.kind = HAFTI_IO_WRITE,
+                                      .descriptor = descriptor,
+                                      .buffer = (void *)(uintptr_t)buffer,
+                                      .size = size};
+    return runner->worker->backend->operate(runner, &operation);
+}
 HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor,
                                             const void *buffer, size_t size) {
     hafti_io_descriptor_t *known =
@@ -143,11 +151,7 @@ HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descr
         return sent;
     if (sent == -ENOTSOCK)
         known->nature = HAFTI_IO_STREAM; /* so the next writes do not try */
-    hafti_io_operation_t operation = {.kind = HAFTI_IO_WRITE,
-                                      .descriptor = descriptor,
-                                      .buffer = (void *)(uintptr_t)buffer,
-                                      .size = size};
-    return runner->worker->backend->operate(runner, &operation);
+    return hafti_io_write_generally(runner, descriptor, buffer, size);
 }
 HAFTI_IO_HOT ssize_t hafti_io_exchange_at_once(hafti_io_runner_t *runner,
                                                HAFT_PAYLOAD(haft_io_exchange) * p) {

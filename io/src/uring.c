@@ -318,15 +318,6 @@ static ssize_t operate_by_ring(hafti_io_runner_t *runner, hafti_io_operation_t *
     }
 }
 
-static __attribute__((noinline)) ssize_t write_otherwise(hafti_io_runner_t *runner, int descriptor,
-                                                         const void *buffer, size_t size) {
-    hafti_io_operation_t operation = {.kind = HAFTI_IO_WRITE,
-                                      .descriptor = descriptor,
-                                      .buffer = (void *)(uintptr_t)buffer,
-                                      .size = size};
-    return operate_by_ring(runner, &operation);
-}
-
 static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descriptor,
                                           const void *buffer, size_t size) {
     hafti_io_descriptor_t *known =
@@ -334,7 +325,7 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
     if (HAFTI_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFTI_IO_SOCKET ||
         hafti_io_is_used(known) || !hafti_io_ring_empty(&known->waiters[HAFTI_IO_OUTWARD]) ||
         !sends_with_others(runner, 0))
-        return write_otherwise(runner, descriptor, buffer, size);
+        return hafti_io_write_generally(runner, descriptor, buffer, size);
     haft_io_task_t *task = runner->task;
     hafti_io_cell_t cell = {HAFTI_IO_WAITING, task};
     request_t request;
@@ -350,7 +341,7 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
     int done = answer_of(&request, task, HAFTI_IO_WRITE, HAFTI_IO_SOCKET);
     if (HAFTI_IO_LIKELY(done != -EAGAIN && done != -ENOTSOCK && done != -EINTR))
         return done;
-    return write_otherwise(runner, descriptor, buffer, size);
+    return hafti_io_write_generally(runner, descriptor, buffer, size);
 }
 
 /* ---- An answer, and what comes next ---- */

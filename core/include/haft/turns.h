@@ -54,8 +54,8 @@ HAFTI_INLINE haft_request_t haft_resume_turn(haft_turn_t *turn, haft_fiber_t **f
     return request;
 }
 
-/* Whether the effect `name`, performed here, is a request of the fiber of the turn to its loop. False
-   is always possible. */
+/* Whether the effect `name`, performed here, is a request of the fiber of the turn to its loop.
+   False is always possible. */
 #define HAFT_IS_FOR_LOOP(turn, name)                                                               \
     hafti_is_for_loop(hafti_here(), (turn)->fiber, HAFT_ID(name), hafti_slot_##name())
 
@@ -146,18 +146,18 @@ HAFTI_INLINE bool hafti_is_for_loop(hafti_here_t here, const haft_fiber_t *from,
  * Whether the fiber of the turn, for which HAFT_IS_FOR_LOOP is true, can hand over to `next` with
  * this reply: the loop would resume that on the short way. True claims `next`: HAFT_HAND_OVER is to
  * follow, with the same. False, which is always possible, changes nothing: the effect is to be
- * performed. (The serial is the loop's scope's as it is now: the loop may run on a fiber that has
+ * performed. (It is asked of the loop's scope as it is now: the loop may run on a fiber that has
  * gone on elsewhere since it resumed either of them.)
  */
 HAFTI_INLINE bool haft_claim_next(const haft_turn_t *turn, haft_fiber_t *next, haft_reply_t reply) {
-    haft_fiber_t *from = turn->fiber;
-    uint64_t serial = from->scope.outer->serial;
-    if (HAFTI_UNLIKELY(hafti_exceptions_pending(hafti_here()) ||
-                       (from->resumer.room & HAFTI_ROOM_LOOK) != 0 || next->owner != serial ||
-                       next->context.gate != HAFTI_GATE_OPEN ||
-                       next->scope.handles != from->scope.handles ||
-                       !hafti_is_reply_to(next->awaits, reply.to) || !hafti_same_modes(from, next)))
+    const haft_fiber_t *from = turn->fiber;
+    hafti_here_t loop = {hafti_here().thread, from->scope.outer};
+    if (HAFTI_UNLIKELY((from->resumer.room & HAFTI_ROOM_LOOK) != 0 ||
+                       !hafti_resumes_hot(loop, next, from->scope.handles) ||
+                       !hafti_is_reply_to(next->awaits, reply.to) ||
+                       !hafti_same_modes(turn->fiber, next)))
         return false;
+    uint64_t serial = loop.current->serial;
     next->context.gate = HAFTI_GATE_CLOSED; /* as hafti_resume_now */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (HAFTI_UNLIKELY(next->owner != serial))
