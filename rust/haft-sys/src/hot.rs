@@ -67,6 +67,14 @@ mod layout;
 #[cfg_attr(target_arch = "x86_64", path = "hot/x86_64.rs")]
 mod arch;
 
+// In assembly, in `arch`.
+unsafe extern "C" {
+    /// The function of a fiber: it is idle, runs the job that it is given, and is idle again.
+    fn haft_rust_work(argument: *mut c_void) -> *mut c_void;
+    /// The job that ends a fiber.
+    fn haft_rust_leave();
+}
+
 // ---- What goes along with a switch ----
 
 /// A value, or an address. It may have bytes that are not initialised: padding.
@@ -233,7 +241,7 @@ pub unsafe fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
     // SAFETY: as the caller says; the function lets no panic out, and is idle when it has been
     // resumed once.
     unsafe {
-        let fiber = haft_rust_fiber_new(0, arch::haft_rust_work, ptr::null_mut());
+        let fiber = haft_rust_fiber_new(0, haft_rust_work, ptr::null_mut());
         if !fiber.is_null() {
             resume_by_c(fiber, effect, None);
         }
@@ -245,7 +253,7 @@ pub unsafe fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
 /// The fiber is idle, and is not used any more.
 #[cold]
 pub unsafe fn end_fiber(fiber: *mut haft_fiber_t, effect: *mut haft_rust_effect_t) {
-    let no_more = Word::new(arch::haft_rust_leave as *mut c_void);
+    let no_more = Word::new(haft_rust_leave as *mut c_void);
     // SAFETY: as the caller says.
     unsafe {
         resume_by_c(fiber, effect, Some((no_more, ANSWER)));

@@ -174,11 +174,6 @@ global_asm!(
     tag = const TAG,
 );
 
-unsafe extern "C" {
-    pub fn haft_rust_work(argument: *mut c_void) -> *mut c_void;
-    pub fn haft_rust_leave();
-}
-
 // ---- The hot paths ----
 
 /// Suspends the fiber of the current scope, whose resumer handles the effect.
