@@ -496,12 +496,13 @@ static int fail_with(haft_http_websocket_t *socket, int code) {
     return code == 1011 ? -ENOMEM : -EPIPE;
 }
 
-/* As the standard has it: both have said that they close. */
+/* As the standard has it: both have said that they close. Returns an error, -EPIPE if all is well or
+   the connection is lost. */
 static int close_with(haft_http_websocket_t *socket, int code, const char *reason) {
     begin_to_close(socket, code, reason);
     int result = 0;
-    while (result == 0 && !socket->is_over)
-        result = read_on(socket);
+    while (result == 0)
+        result = socket->is_over ? -EPIPE : read_on(socket);
     return result > 0 ? fail_with(socket, result) : result;
 }
 
