@@ -197,8 +197,13 @@ static haft_io_task_t *take_newest(hafti_io_worker_t *worker) {
         worker->dives_to = -1;
         return NULL;
     }
-    if (hafti_io_may_favour(worker))
-        return hafti_io_queue_take_newest(&worker->queue);
+    if (hafti_io_may_favour(worker)) {
+        haft_io_task_t *task = hafti_io_queue_take_newest(&worker->queue);
+        /* One that moves and has started would be the newest again whenever it has yielded. */
+        if (task != NULL && task->runner != NULL)
+            worker->dives_to = -1;
+        return task;
+    }
     /* Takes one of the oldest in between, so that no task starves. */
     worker->fair_at = worker->counters.tasks;
     return NULL;

@@ -277,6 +277,50 @@ static void a_task_that_moves_leaves_a_scope_whose_tasks_stay_on_other_threads(v
                     0);
 }
 
+/* ---- They take turns ---- */
+
+/* Two tasks of each thread, of which the first is awaited when others have been spawned. */
+enum { ENOUGH_YIELDS = 5000000 };
+static atomic_int have_run[2];
+static atomic_bool starved;
+static void *note_that_it_runs(void *number) {
+    atomic_fetch_add(&have_run[(intptr_t)number], 1);
+    return NULL;
+}
+static void *yield_until_they_have_run(void *number) {
+    for (int i = 0; atomic_load(&have_run[(intptr_t)number]) < 2; i++) {
+        if (i == ENOUGH_YIELDS)
+            atomic_store(&starved, true);
+        if (atomic_load(&starved))
+            break;
+        haft_io_yield();
+    }
+    return NULL;
+}
+static void *join_the_first(void *number) {
+    haft_io_task_t *first = haft_io_async(note_that_it_runs, number);
+    haft_io_task_t *second = haft_io_async(note_that_it_runs, number);
+    haft_io_spawn(yield_until_they_have_run, number);
+    haft_io_join(first, NULL);
+    haft_io_join(second, NULL);
+    return NULL;
+}
+BODY(join_where_the_newest_yields) {
+    for (int round = 0; round < 20; round++) {
+        haft_io_call_t calls[2];
+        for (int i = 0; i < 2; i++) {
+            atomic_store(&have_run[i], 0);
+            calls[i] = (haft_io_call_t){join_the_first, (void *)(intptr_t)i, NULL};
+        }
+        CHECK_EQUAL(haft_io_all(calls, 2), 0);
+    }
+    return NULL;
+}
+static void a_task_that_yields_lets_those_go_first_that_are_older_than_it(void) {
+    CHECK_MOVES(join_where_the_newest_yields);
+    CHECK(!atomic_load(&starved));
+}
+
 int main(void) {
     check_backend();
     RUN(a_started_task_goes_on_on_another_thread_if_it_moves);
@@ -286,5 +330,6 @@ int main(void) {
     RUN(what_waits_for_a_descriptor_moves_when_it_has_come);
     RUN(a_cancelled_wait_for_a_descriptor_is_withdrawn_where_it_was_begun);
     RUN(a_task_that_moves_leaves_a_scope_whose_tasks_stay_on_other_threads);
+    RUN(a_task_that_yields_lets_those_go_first_that_are_older_than_it);
     return check_end();
 }
