@@ -216,8 +216,8 @@ static bool lies_inside(const seff_coroutine_t *k, const haft_fiber_t *fiber) {
     return (const char *)k > fiber->low && (const char *)k < (const char *)fiber;
 }
 
-/* Keeps the inlined seff_resume from resuming a coroutine that has ended. If a program passes this
-   very set, the mistake is still reported. */
+/* Keeps the inlined seff_resume from resuming a coroutine that has ended: a set of 38 effects that
+   no program passes by chance. */
 static void ended(seff_coroutine_t *k) {
     k->state = FINISHED;
     k->handled = 0x9e3779b97f4a7c15u;
