@@ -308,6 +308,26 @@ fn a_handle_outlives_what_it_cancels() {
     });
 }
 
+/// Stacks of a quarter of all addresses: those of the run, of the two scopes of `cancellable`, and
+/// none for the task.
+#[test]
+fn a_handle_cancels_nothing_more_where_a_task_finds_no_memory() {
+    let options = haft::Options::new().stack_size(1 << 45);
+    let run = haft::run_with(options, || {
+        let mut kept = None;
+        let body = |handle: &haft::CancelHandle| {
+            kept = Some(handle.clone());
+            haft::spawn(|| ()).join()
+        };
+        let _ = catch_unwind(AssertUnwindSafe(|| haft::cancellable(body)));
+        if let Some(handle) = kept {
+            handle.cancel();
+        }
+        haft::yield_now();
+    });
+    drop(run); // (an error where even the first stack is too large, as in Valgrind)
+}
+
 #[test]
 fn a_handle_is_refused_outside_of_its_run() {
     let handle = haft::run(|| haft::cancellable(|handle| handle.clone()).unwrap());
@@ -649,4 +669,23 @@ fn a_runtime_waits_for_its_tasks_and_says_why_it_does_not_begin() {
     assert_eq!(done.load(Ordering::Relaxed), 10);
     let refused = haft::Runtime::new(haft::Options::new().backend(c"none"));
     assert!(refused.is_err());
+}
+
+#[test]
+fn a_runtime_that_its_own_task_drops_ends_with_its_tasks() {
+    let runtime = Arc::new(haft::Runtime::new(haft::Options::new().threads(2)).unwrap());
+    let tasks: Vec<_> = (0..10)
+        .map(|number| {
+            let own = Arc::clone(&runtime);
+            runtime.spawn(move || {
+                haft::sleep(SHORT);
+                drop(own);
+                haft::yield_now();
+                number
+            })
+        })
+        .collect();
+    drop(runtime);
+    let numbers: Vec<usize> = tasks.into_iter().map(|task| task.join().unwrap()).collect();
+    assert_eq!(numbers, (0..10).collect::<Vec<_>>());
 }
