@@ -350,6 +350,8 @@ static void task_was_unwound(hafti_io_worker_t *worker, hafti_io_runner_t *runne
 
 /* No stack: the task fails before it has run. */
 static HAFTI_IO_COLD void task_has_no_stack(haft_io_task_t *task) {
+    if (task->even_without_stack)
+        task->function(task->argument);
     hafti_io_scope_fail(task->home, -ENOMEM, "no stack for a task", task);
     hafti_io_task_end(task, -ENOMEM);
 }

@@ -133,16 +133,22 @@ struct hafti_io_runner {
     struct hafti_io_rest *rest;   /* with which its task goes on when the function has returned */
 };
 
+typedef enum hafti_io_kept {
+    HAFTI_IO_NOT_KEPT,
+    HAFTI_IO_KEPT,
+    HAFTI_IO_KEPT_HERE /* in the list of the home's worker, `ended_here` */
+} hafti_io_kept_t;
+
 /* There may be very many that have not started. What every wait touches comes first. */
 struct haft_io_task {
     __attribute__((aligned(32)))
     hafti_io_link_t queued;    /* in a queue; PARKED: it keeps a place; ENDED: in home->ended */
     hafti_io_runner_t *runner; /* once it has started */
     hafti_io_worker_t *worker;
-    uint8_t state;   /* see the table above; any thread may read it */
-    bool moves;      /* to other workers when it has waited; never in a run that is alone */
-    bool kept;       /* ENDED: for its joiner, in a list of home by `queued` */
-    bool kept_here;  /* `kept`: in that of the home's worker, `ended_here` */
+    uint8_t state; /* see the table above; any thread may read it */
+    bool moves;    /* to other workers when it has waited; never in a run that is alone */
+    uint8_t kept;  /* ENDED: for its joiner, in a list of home by `queued`: hafti_io_kept_t */
+    bool even_without_stack; /* its function is called */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
     bool spread;     /* counted in its worker's `spread` */
     uint8_t stack;   /* log2 of the size of its own stack; 0: a stack as the run's */

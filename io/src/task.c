@@ -40,8 +40,8 @@ static hafti_io_binding_t *use_binding(hafti_io_binding_t *binding) {
  */
 static void keep_for_joiner_shared(haft_io_task_t *task, const hafti_io_worker_t *worker) {
     haft_io_scope_t *home = task->home;
-    task->kept_here = home->split && home->worker == worker;
-    if (task->kept_here) {
+    bool here = home->split && home->worker == worker;
+    if (here) {
         hafti_io_scope_take_returned(home);
         hafti_io_append(&home->ended_here, &task->queued);
     } else {
@@ -49,7 +49,7 @@ static void keep_for_joiner_shared(haft_io_task_t *task, const hafti_io_worker_t
         hafti_io_append(&home->ended, &task->queued);
         hafti_io_unlock_scope(home);
     }
-    task->kept = true;
+    task->kept = here ? HAFTI_IO_KEPT_HERE : HAFTI_IO_KEPT;
 }
 
 /* Gives an ended task to its joiner or its home, or frees it. */
@@ -147,7 +147,7 @@ void hafti_io_task_end(haft_io_task_t *task, int code) {
         task->joiner = HAFTI_IO_HAS_ENDED;
         if (joiner == NULL) {
             hafti_io_append(&home->ended, &task->queued);
-            task->kept = true;
+            task->kept = HAFTI_IO_KEPT;
         } else {
             haft_io_task_t *who = joiner->task;
             bool has_place = hafti_io_linked(&who->queued);
@@ -195,6 +195,7 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
         return NULL;
     task->name = options->name != NULL ? options->name : parent->name;
     task->moves |= options->moves && worker->shared;
+    task->even_without_stack = options->even_without_stack;
     if (HAFTI_IO_UNLIKELY(options->stack_size != 0))
         task->stack = bits_of(options->stack_size);
     task->joiner = joiner;

@@ -64,7 +64,8 @@ haft_io_task_t *hafti_io_task_new(hafti_io_worker_t *worker, haft_io_scope_t *sc
     task->name = NULL;
     task->locals = NULL;
     task->moves = scope->moves;
-    task->kept = false;
+    task->kept = HAFTI_IO_NOT_KEPT;
+    task->even_without_stack = false;
     task->spread = false;
     task->stack = 0;
     task->state = HAFTI_IO_NEW;
@@ -79,8 +80,8 @@ haft_io_task_t *hafti_io_task_new(hafti_io_worker_t *worker, haft_io_scope_t *sc
 
 void hafti_io_task_forget(haft_io_task_t *task, hafti_io_worker_t *worker) {
     haft_io_scope_t *home = task->home;
-    if (task->kept) {
-        bool here = worker->shared && task->kept_here;
+    if (task->kept != HAFTI_IO_NOT_KEPT) {
+        bool here = task->kept == HAFTI_IO_KEPT_HERE;
         if (here && home->worker != worker) {
             hafti_io_set_state(task, HAFTI_IO_FREE);
             hafti_io_scope_return(home, task);

@@ -1138,6 +1138,25 @@ static void a_stack_that_is_too_large_fails_the_scope(void) {
     CHECK_EQUAL(haft_io_run(ask_for_too_large_a_stack, NULL), -ENOMEM);
 }
 
+static haft_io_event_t told_end;
+static void *tell_end(void *unused) {
+    CHECK(haft_io_self() == NULL);
+    haft_io_event_set(&told_end);
+    return unused;
+}
+BODY(await_end) {
+    told_end = (haft_io_event_t){0};
+    const haft_io_task_options_t options = {.stack_size = SIZE_MAX, .even_without_stack = true};
+    haft_io_task_t *task = haft_io_spawn_known(&options, tell_end, NULL);
+    CHECK_EQUAL(haft_io_event_wait_for(&told_end, task), 0);
+    return NULL;
+}
+static void a_task_tells_its_end_even_without_a_stack(void) {
+    for (int threads = 1; threads <= 2; threads++)
+        CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, await_end, NULL),
+                    -ENOMEM);
+}
+
 int main(void) {
     check_backend();
     /* Valgrind looks for leaks in each child, for minutes where the others have used much
@@ -1182,6 +1201,7 @@ int main(void) {
     RUN(the_body_of_a_scope_has_as_large_a_stack_as_its_task);
     RUN(a_task_may_have_a_stack_of_its_own);
     RUN(a_stack_that_is_too_large_fails_the_scope);
+    RUN(a_task_tells_its_end_even_without_a_stack);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
     return check_end();
 }

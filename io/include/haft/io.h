@@ -154,6 +154,9 @@ typedef struct haft_io_task_options {
        spawned after haft_io_accept is spread without asking. All other tasks start on the spawning
        thread, or on an idle one. */
     bool spread;
+    /* The function is called also if no stack can be had; then on the scheduler's, where
+       haft_io_self() is NULL and nothing may wait. So it can always tell its end. */
+    bool even_without_stack;
     /* Size of the address range, rounded up as by haft_set_stack_size, of the task's stack and of
        the stacks of its scopes' bodies; these are not dense then. 0: as the run's. If no such stack
        can be had, the scope fails with -ENOMEM, as for any task. The stack is unmapped at the end
@@ -173,7 +176,8 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
 /* The same, for a task whose end is waited for by haft_io_event_wait_for. The task that it returns
-   is not to be joined, and is valid until it ends. NULL: no memory. */
+   is not to be joined, and is valid until it ends; it sets the event in any case with
+   `.even_without_stack`. NULL: no memory. */
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument);
 

@@ -5,12 +5,19 @@
  * thread that is no task waits in the kernel. A wake looks among the tasks first, and then asks
  * the kernel for the rest of its count.
  *
+ * A word in a thread-local variable says that its thread waits, and not which task of it. With two
+ * tasks in such a wait, each would be taken for the other: parking_lot lists the thread twice, and
+ * rayon lets one task go on before its job is done, with a frame that others still use. So the
+ * thread waits there, with all its tasks.
+ *
  * Callers do not expect a cancel, so none ends the wait. What is wrong with the arguments the
  * kernel says, and so it answers everything else: other operations of futexes, and all other system
  * calls.
  */
 #include "internal.h"
 #include "../../src/system_call.h"
+
+#include <link.h>
 
 /* As the kernel has the arguments; `limit` is also a count. */
 typedef struct futex_call {
@@ -46,6 +53,21 @@ static bool is_word(long address) {
     return address != 0 && address % (long)sizeof(uint32_t) == 0;
 }
 
+static int has_in_variables(struct dl_phdr_info *object, size_t size, void *word) {
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type == PT_TLS && object->dlpi_tls_data != NULL &&
+            (uintptr_t)word - (uintptr_t)object->dlpi_tls_data < segment->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+static bool is_of_thread(long word) {
+    return dl_iterate_phdr(has_in_variables, (void *)word) != 0;
+}
+
 static long wait_on_task(const futex_call_t *c, int64_t deadline, uint32_t bits) {
     haft_posix_waiter_t waiter = {.key = key_at(c, c->word), .bits = bits};
     if (haft_posix_list(&waiter, (const uint32_t *)c->word, (uint32_t)c->value))
@@ -57,7 +79,7 @@ static long wait_on_task(const futex_call_t *c, int64_t deadline, uint32_t bits)
 }
 
 static long wait_for_word(const futex_call_t *c, bool is_point_in_time, uint32_t bits) {
-    if (!haft_posix_on_task() || !is_word(c->word) || bits == 0)
+    if (!haft_posix_on_task() || !is_word(c->word) || bits == 0 || is_of_thread(c->word))
         return ask_kernel(c);
     int before = haft_posix_error();
     int64_t deadline = deadline_of(c, is_point_in_time);

@@ -473,6 +473,41 @@ static void a_wait_for_another_value_lets_others_go_on(void) {
     CHECK_EQUAL(haft_io_simulate(let_wait_in_vain, NULL), 0);
 }
 
+/* ---- Words of the thread ---- */
+
+static __thread uint32_t of_thread;
+static uint32_t looks;
+
+BODY(look_often) {
+    for (int i = 0; i < 8; i++) {
+        add(&looks);
+        haft_io_yield();
+    }
+    return NULL;
+}
+static void *wake_thread(void *word) {
+    usleep(1000);
+    store(word, 1);
+    futex(word, FUTEX_WAKE | PRIVATE, 1);
+    return NULL;
+}
+BODY(wait_as_thread) {
+    looks = of_thread = 0;
+    haft_io_spawn(look_often, NULL);
+    CHECK_EQUAL(futex_with(&of_thread, FUTEX_WAIT | PRIVATE, 0, &MOMENT, NULL, 0), -ETIMEDOUT);
+    CHECK_EQUAL(looks, 0);
+    pthread_t waker;
+    pthread_create(&waker, NULL, wake_thread, &of_thread);
+    while (load(&of_thread) == 0)
+        futex(&of_thread, FUTEX_WAIT | PRIVATE, 0);
+    CHECK_EQUAL(looks, 0);
+    pthread_join(waker, NULL);
+    return NULL;
+}
+static void a_wait_on_a_thread_local_word_is_the_threads(void) {
+    CHECK_RUNS(wait_as_thread);
+}
+
 int main(void) {
     check_backend();
     RUN(arguments_and_limits_are_as_the_kernels);
@@ -484,5 +519,6 @@ int main(void) {
     RUN(no_cancel_ends_a_wait);
     RUN(a_wake_before_the_limit_ends_the_wait);
     RUN(a_wait_for_another_value_lets_others_go_on);
+    RUN(a_wait_on_a_thread_local_word_is_the_threads);
     return check_end();
 }

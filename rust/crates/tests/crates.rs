@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! Each crate 100 times at once on one thread, as its authors wrote it.
 
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 
 const TASKS: usize = 100;
 
@@ -39,6 +42,204 @@ fn ureq_asks_a_tiny_http_whose_requests_a_task_takes() {
     });
     let expected: Vec<String> = (0..TASKS).map(|i| i.to_string()).collect();
     assert_eq!(answers, expected);
+}
+
+/// Answers each request by its path, once there are as many as tasks.
+fn serve_tls(stream: TcpStream, config: &Arc<rustls::ServerConfig>, all_are_here: &Barrier) {
+    let connection = rustls::ServerConnection::new(Arc::clone(config)).unwrap();
+    let mut stream = BufReader::new(rustls::StreamOwned::new(connection, stream));
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        stream.read_until(b'\n', &mut request).unwrap();
+    }
+    all_are_here.wait();
+    let path = String::from_utf8(request).unwrap();
+    let path = path.split(' ').nth(1).unwrap();
+    let (mut stream, size) = (stream.into_inner(), path.len());
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n");
+    stream.write_all((head + path).as_bytes()).unwrap();
+    stream.conn.send_close_notify();
+    stream.flush().unwrap();
+}
+
+fn ask_over_tls(provider: TlsProvider) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (made.cert.der(), made.signing_key.serialize_der());
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .unwrap()
+    .with_no_client_auth()
+    .with_single_cert(vec![certificate.clone()], key.try_into().unwrap());
+    let config = Arc::new(config.unwrap());
+    let roots = vec![Certificate::from_der(certificate).to_owned()];
+    let tls = TlsConfig::builder()
+        .provider(provider)
+        .root_certs(RootCerts::Specific(Arc::new(roots)))
+        .build();
+    let agent: ureq::Agent = ureq::Agent::config_builder().tls_config(tls).build().into();
+    let all_are_here = Barrier::new(TASKS);
+    let answers = haft::run(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (serve, ask) = (
+            |stream| serve_tls(stream, &config, &all_are_here),
+            |i| {
+                let url = format!("https://localhost:{port}/{i}");
+                let mut answer = agent.get(url).call().unwrap();
+                answer.body_mut().read_to_string().unwrap()
+            },
+        );
+        let (serve, ask) = (&serve, &ask);
+        haft::scope(|s| {
+            s.spawn(|| {
+                for stream in listener.incoming().take(TASKS) {
+                    let stream = stream.unwrap();
+                    s.spawn(move || serve(stream));
+                }
+            });
+            haft::all((0..TASKS).map(|i| move || ask(i)))
+        })
+    });
+    let expected: Vec<String> = (0..TASKS).map(|i| format!("/{i}")).collect();
+    assert_eq!(answers, expected);
+}
+
+#[test]
+fn ureq_asks_over_rustls() {
+    ask_over_tls(TlsProvider::Rustls);
+}
+
+#[test]
+fn ureq_asks_over_native_tls() {
+    ask_over_tls(TlsProvider::NativeTls);
+}
+
+/// The part of MySQL's protocol that a query needs which has no rows.
+struct MySql(TcpStream);
+impl MySql {
+    fn send(&mut self, number: u8, packet: &[u8]) {
+        let size = packet.len() as u8;
+        let bytes = [&[size, 0, 0, number], packet].concat();
+        self.0.write_all(&bytes).unwrap();
+    }
+    fn receive(&mut self) -> Option<Vec<u8>> {
+        let mut head = [0; 4];
+        self.0.read_exact(&mut head).ok()?;
+        let mut packet = vec![0; usize::from(head[0]) + (usize::from(head[1]) << 8)];
+        self.0.read_exact(&mut packet).unwrap();
+        Some(packet)
+    }
+    /// The answer to a query is the number in it, as that of the rows which it has changed.
+    fn serve(mut self, all_are_here: &Barrier) {
+        const QUERY: u8 = 3;
+        const QUIT: u8 = 1;
+        let mut hello = b"\x0a8.0.0\0\x01\0\0\0abcdefgh\0".to_vec();
+        hello.extend_from_slice(b"\x00\x82\x21\x02\0\x08\0\x15"); // protocol 4.1, secure, plugins
+        hello.extend_from_slice(b"\0\0\0\0\0\0\0\0\0\0ijklmnopqrst\0mysql_native_password\0");
+        self.send(0, &hello);
+        self.receive().unwrap();
+        self.send(2, &[0, 0, 0, 2, 0, 0, 0]);
+        while let Some(packet) = self.receive().filter(|packet| packet[0] != QUIT) {
+            let text = String::from_utf8_lossy(&packet[1..]).into_owned();
+            let number = text.strip_prefix("UPDATE ").and_then(|n| n.parse().ok());
+            if packet[0] == QUERY && number.is_some() {
+                all_are_here.wait();
+            }
+            self.send(1, &[0, number.unwrap_or(0), 0, 2, 0, 0, 0]);
+        }
+    }
+}
+
+#[test]
+fn mysql_has_a_hundred_connections_that_wait() {
+    let all_are_here = Barrier::new(TASKS);
+    let changed = haft::run(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let all_are_here = &all_are_here;
+        haft::scope(|s| {
+            s.spawn(move || {
+                for stream in listener.incoming().take(TASKS) {
+                    let stream = stream.unwrap();
+                    s.spawn(move || MySql(stream).serve(all_are_here));
+                }
+            });
+            haft::all((0..TASKS).map(|i| {
+                move || {
+                    use mysql::prelude::Queryable;
+                    let options = mysql::OptsBuilder::new()
+                        .ip_or_hostname(Some("127.0.0.1"))
+                        .tcp_port(port)
+                        .prefer_socket(false)
+                        .max_allowed_packet(Some(1 << 20));
+                    let mut connection = mysql::Conn::new(options).unwrap();
+                    connection.query_drop(format!("UPDATE {i}")).unwrap();
+                    connection.affected_rows()
+                }
+            }))
+        })
+    });
+    assert_eq!(changed, (0..TASKS as u64).collect::<Vec<_>>());
+}
+
+/// rayon has a latch for each thread that calls it, which two tasks of the thread would share: the
+/// first to go on would leave a frame that others still use. So the thread waits.
+#[test]
+fn rayon_is_called_by_one_task_of_the_thread_at_a_time() {
+    let texts = haft::run(|| {
+        haft::all((0..TASKS).map(|i| {
+            move || {
+                let text = format!("text {i}");
+                let slow = || {
+                    std::thread::sleep(Duration::from_millis(1));
+                    text.len()
+                };
+                let (size, text) = rayon::join(slow, || text.clone());
+                assert_eq!(size, text.len());
+                text
+            }
+        }))
+    });
+    let expected: Vec<String> = (0..TASKS).map(|i| format!("text {i}")).collect();
+    assert_eq!(texts, expected);
+}
+
+/// parking_lot lists threads that wait, and one of which two tasks wait twice. So the thread waits;
+/// a guard that a task holds over a wait nobody else of its thread can wait for.
+#[test]
+fn a_lock_of_parking_lot_is_between_tasks_and_threads() {
+    let count = parking_lot::Mutex::new(0);
+    let is_over = AtomicBool::new(false);
+    let change = || {
+        let mut count = count.lock();
+        let before = *count;
+        (0..1000).for_each(|_| std::hint::spin_loop());
+        *count = before + 1;
+    };
+    std::thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    change();
+                    std::thread::yield_now();
+                }
+            });
+        }
+        haft::run(|| {
+            haft::all((0..TASKS).map(|_| {
+                || {
+                    for _ in 0..5 {
+                        change();
+                        haft::yield_now();
+                    }
+                }
+            }))
+        });
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(count.into_inner() >= 5 * TASKS);
 }
 
 #[test]

@@ -57,6 +57,7 @@ record! { haft_io_task_options_t, 32 {
     name: *const c_char,
     moves: bool,
     spread: bool,
+    even_without_stack: bool,
     stack_size: usize,
 }}
 record! { haft_io_scope_options_t, 56 {

@@ -72,6 +72,46 @@ pub trait Effect: Sized + 'static {
     }
 }
 
+/// Declares effects: structs, each with what [`perform`] returns. A type that needs parameters, or a
+/// default handler, implements [`Effect`] itself.
+///
+/// ```
+/// use haft::{handle, perform};
+///
+/// haft::effect! {
+///     /// Has fields.
+///     pub struct Ask {
+///         pub question: &'static str,
+///     } -> u32;
+///     #[derive(Debug)]
+///     struct Tell(String) -> ();
+///     struct Next -> u64;
+/// }
+///
+/// let answer = handle(|ask: Ask| ask.question.len() as u32, || perform(Ask { question: "how?" }));
+/// assert_eq!(answer, 4);
+/// let mut said = Vec::new();
+/// handle(|Tell(text)| said.push(text), || perform(Tell("hello".to_owned())));
+/// assert_eq!(said, ["hello"]);
+/// assert_eq!(handle(|Next| 7, || perform(Next)), 7);
+/// ```
+#[macro_export]
+macro_rules! effect {
+    ($($(#[$meta:meta])* $visibility:vis struct $name:ident
+       $({ $($fields:tt)* })? $(( $($values:tt)* ))? -> $output:ty);+ $(;)?) => {$(
+        $crate::effect!(@struct $(#[$meta])* $visibility $name $({ $($fields)* })? $(( $($values)* ))?);
+        impl $crate::Effect for $name {
+            type Output = $output;
+        }
+    )+};
+    (@struct $(#[$meta:meta])* $visibility:vis $name:ident { $($fields:tt)* }) => {
+        $(#[$meta])* $visibility struct $name { $($fields)* }
+    };
+    (@struct $(#[$meta:meta])* $visibility:vis $name:ident $(( $($values:tt)* ))?) => {
+        $(#[$meta])* $visibility struct $name $(( $($values)* ))?;
+    };
+}
+
 /// The payload of the panic that unwinds a computation which is dropped where it waits.
 ///
 /// ```

@@ -254,7 +254,7 @@ impl TcpListener {
         let address = by_std(&self.0, std::net::TcpListener::local_addr);
         address_or_simulated(address, &self.0)
     }
-    /// Waits for the next connection.
+    /// Waits for the next connection. One that its peer has reset already is left out.
     ///
     /// # Errors
     /// The system's.
@@ -270,9 +270,13 @@ impl TcpListener {
     /// .unwrap();
     /// ```
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let stream = TcpStream(accept(&self.0)?);
-        let address = stream.peer_addr()?;
-        Ok((stream, address))
+        loop {
+            let stream = TcpStream(accept(&self.0)?);
+            match stream.peer_addr() {
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
+                address => return Ok((stream, address?)),
+            }
+        }
     }
 }
 listener! { TcpListener }

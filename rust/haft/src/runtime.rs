@@ -2,7 +2,7 @@
 //! Tasks for programs that are not themselves one: on threads of their own.
 
 use crate::sync::{Sender, channel};
-use crate::task::{JoinHandle, Options, prepared, run_with};
+use crate::task::{JoinHandle, Options, prepared, run_with, this_run};
 use std::panic::resume_unwind;
 use std::{fmt, io, thread};
 
@@ -10,7 +10,7 @@ use std::{fmt, io, thread};
 /// runtime: a [`JoinHandle`] is a future, too. So an async program calls blocking code, thousands
 /// of calls at once, without a pool of threads.
 ///
-/// When it is dropped, it waits for its tasks.
+/// When it is dropped, it waits for its tasks; unless one of them drops it, when they go on alone.
 ///
 /// ```
 /// use std::time::Duration;
@@ -28,6 +28,8 @@ use std::{fmt, io, thread};
 /// assert_eq!(haft::block_on(answer(&runtime)), 42);
 /// ```
 pub struct Runtime {
+    /// That of its tasks.
+    run: u64,
     jobs: Option<Sender<Box<dyn FnOnce() + Send>>>,
     thread: Option<thread::JoinHandle<io::Result<()>>>,
 }
@@ -50,14 +52,14 @@ impl Runtime {
         let (begun, begins) = channel(1);
         let serve = move || {
             run_with(options, move || {
-                let _ = begun.send(());
+                let _ = begun.send(this_run());
                 received.iter().for_each(|job| job());
             })
         };
         let thread = thread::Builder::new().name("haft".into()).spawn(serve)?;
-        if begins.recv().is_ok() {
+        if let Ok(run) = begins.recv() {
             let (jobs, thread) = (Some(jobs), Some(thread));
-            return Ok(Runtime { jobs, thread });
+            return Ok(Runtime { run, jobs, thread });
         }
         match thread.join() {
             Ok(outcome) => Err(outcome.expect_err("the run has not begun")),
@@ -91,6 +93,9 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         drop(self.jobs.take());
+        if this_run() == self.run {
+            return; // the run does not end before its task has
+        }
         let ended = self.thread.take().map(thread::JoinHandle::join);
         match ended {
             Some(Err(payload)) if !thread::panicking() => resume_unwind(payload),

@@ -438,6 +438,14 @@ impl CancelHandle {
     }
 }
 
+/// The handle has nothing to cancel any more, also where the inner scope finds no memory.
+struct HandleEnds<'a>(&'a CancelHandle);
+impl Drop for HandleEnds<'_> {
+    fn drop(&mut self) {
+        self.0.lock().0 = ptr::null_mut();
+    }
+}
+
 /// Calls the body with a handle by which any task of the run cancels it.
 ///
 /// # Errors
@@ -462,10 +470,9 @@ pub fn cancellable<T>(body: impl FnOnce(&CancelHandle) -> T) -> Result<T, Cancel
             // SAFETY: any thread may call it.
             scope: Mutex::new(ScopePointer(unsafe { sys::haft_io_this_scope() })),
         }));
+        let _ends = HandleEnds(&handle);
         // In a scope of its own, so that the outer one has no task any more when the handle ends.
-        let (_, outcome) = open(&defaults, || body(&handle));
-        handle.lock().0 = ptr::null_mut();
-        outcome
+        open(&defaults, || body(&handle)).1
     });
     match value_of(outcome) {
         Err(payload) if is_cancel(&*payload) => Err(Cancelled(())),

@@ -106,7 +106,10 @@ pub unsafe trait Arm {
     /// What C is to wait for.
     fn case(&mut self) -> sys::haft_io_select_case_t;
     /// C has done it, or it cannot be done.
-    fn is_chosen(&mut self, _done: bool) {}
+    ///
+    /// # Safety
+    /// It is so; after `case`, once.
+    unsafe fn is_chosen(&mut self, _done: bool) {}
 }
 
 /// The place of a value that C takes from there, or puts there, while it waits.
@@ -154,7 +157,7 @@ unsafe impl<T> Arm for Receives<'_, T> {
             ..sys::haft_io_select_case_t::ZERO
         }
     }
-    fn is_chosen(&mut self, done: bool) {
+    unsafe fn is_chosen(&mut self, done: bool) {
         self.slot.is_full = done;
     }
 }
@@ -184,7 +187,7 @@ unsafe impl<T> Arm for Sends<'_, T> {
             ..sys::haft_io_select_case_t::ZERO
         }
     }
-    fn is_chosen(&mut self, done: bool) {
+    unsafe fn is_chosen(&mut self, done: bool) {
         self.slot.is_full = !done; // else the value is the channel's now
     }
 }
@@ -231,7 +234,8 @@ pub fn wait_for(arms: &mut [&mut dyn Arm], limit: Option<Duration>) -> usize {
     });
     match chosen {
         Ok(index) => {
-            arms[index].is_chosen(cases[index].code == 0);
+            // SAFETY: the call says so.
+            unsafe { arms[index].is_chosen(cases[index].code == 0) };
             index
         }
         Err(Interrupted::TimedOut) => arms.len(),

@@ -6,7 +6,7 @@ use crate::effects::outside;
 use crate::kept;
 use crate::local;
 use crate::sync::Event;
-use crate::wait::{Call, nanoseconds};
+use crate::wait::{Call, drop_quietly, nanoseconds};
 use haft_sys as sys;
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -403,13 +403,20 @@ unsafe impl<F: Send, T: Send> Send for Unstarted<F, T> {}
 
 impl<F, T> Drop for Unstarted<F, T> {
     fn drop(&mut self) {
+        /// Also if the function panics when it is dropped.
+        struct Leaves<T>(NonNull<Packet<T>>);
+        impl<T> Drop for Leaves<T> {
+            fn drop(&mut self) {
+                // SAFETY: this is its task, which leaves.
+                unsafe {
+                    self.0.as_ref().end_elsewhere();
+                    Packet::leave(self.0);
+                }
+            }
+        }
+        let _leaves = Leaves(self.0.cast::<Packet<T>>());
         // SAFETY: no task has taken it.
         unsafe { ManuallyDrop::drop(&mut (*self.0.as_ptr()).begin) };
-        let packet = self.0.cast::<Packet<T>>();
-        // SAFETY: this is its task, which leaves.
-        unsafe { packet.as_ref() }.end_elsewhere();
-        // SAFETY: as above.
-        unsafe { Packet::leave(packet) };
     }
 }
 
@@ -447,6 +454,7 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
         let options = sys::haft_io_task_options_t {
             scope,
             name: name.map_or(ptr::null(), CStr::as_ptr),
+            even_without_stack: true,
             ..sys::haft_io_task_options_t::ZERO
         };
         let job = self.0.as_ptr();
@@ -460,9 +468,25 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
         task
     }
 
+    /// There is no memory for the stack of the task.
+    #[cold]
+    fn refuse(self) {
+        let payload = Box::new("no memory for the stack of a task");
+        // SAFETY: no task has taken it, and what it does further is to tell its end again.
+        unsafe { self.0.cast::<Packet<T>>().as_ref().finish(Err(payload)) };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(self))) {
+            drop_quietly(payload);
+        }
+    }
+
     unsafe extern "C" fn enter(argument: *mut c_void) -> *mut c_void {
         let job = argument.cast::<Job<F, T>>();
-        // SAFETY: it comes from `start`; a task's function is called once.
+        if this_run() == 0 {
+            // SAFETY: it comes from `start`; a task's function is called once.
+            Unstarted(unsafe { NonNull::new_unchecked(job) }).refuse();
+            return ptr::null_mut();
+        }
+        // SAFETY: as above.
         let Begin { function, locals } =
             ManuallyDrop::into_inner(unsafe { (&raw const (*job).begin).read() });
         // SAFETY: any thread may call it. Waits set it, too, but have less to do where it is set.

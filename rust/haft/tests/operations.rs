@@ -6,6 +6,7 @@ use haft::net::{TcpListener, TcpStream, UnixStream};
 use haft::process::{Command, Stdio};
 use std::io::{self, BufRead, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,6 +76,41 @@ fn a_cancel_unwinds_a_read_and_the_stream_is_usable_after_it() {
         there.reader().read_to_string(&mut text).unwrap();
         assert_eq!(text, "late");
     });
+}
+
+#[test]
+fn a_client_that_resets_its_connection_ends_no_loop_of_accepts() {
+    /// Resets the connection.
+    fn reset(stream: std::net::TcpStream) {
+        unsafe extern "C" {
+            fn setsockopt(socket: i32, level: i32, name: i32, value: *const i32, size: u32) -> i32;
+        }
+        const SOL_SOCKET: i32 = 1;
+        const SO_LINGER: i32 = 13;
+        let at_once = [1, 0];
+        // SAFETY: the value is of this size, and lives until the call returns.
+        let code = unsafe {
+            setsockopt(
+                stream.as_raw_fd(),
+                SOL_SOCKET,
+                SO_LINGER,
+                at_once.as_ptr(),
+                8,
+            )
+        };
+        assert_eq!(code, 0);
+    }
+    haft::run(|| -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        for _ in 0..3 {
+            reset(std::net::TcpStream::connect(address)?);
+        }
+        let client = TcpStream::connect(address)?;
+        assert_eq!(listener.accept()?.1, client.local_addr()?);
+        Ok(())
+    })
+    .unwrap();
 }
 
 #[test]

@@ -308,6 +308,30 @@ fn a_handle_outlives_what_it_cancels() {
     });
 }
 
+/// Stacks of a quarter of all addresses: those of the run, of the two scopes of `cancellable`, and
+/// none for the task. (In Valgrind even the first is too large: an error of the run.)
+#[test]
+fn nothing_of_a_task_that_finds_no_memory_is_used_when_it_has_ended() {
+    let captured = Arc::new(());
+    let options = haft::Options::new().stack_size(1 << 45);
+    let _ = haft::run_with(options, || {
+        let mut kept = None;
+        let body = |handle: &haft::CancelHandle| {
+            let captured = Arc::clone(&captured);
+            kept = Some((handle.clone(), haft::spawn(|| drop(captured))));
+            haft::yield_now();
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| haft::cancellable(body)));
+        let Some((handle, task)) = kept else {
+            return;
+        };
+        handle.cancel();
+        haft::yield_now();
+        assert_eq!(task.join().is_err(), outcome.is_err());
+    });
+    assert_eq!(Arc::strong_count(&captured), 1);
+}
+
 #[test]
 fn a_handle_is_refused_outside_of_its_run() {
     let handle = haft::run(|| haft::cancellable(|handle| handle.clone()).unwrap());
@@ -649,4 +673,23 @@ fn a_runtime_waits_for_its_tasks_and_says_why_it_does_not_begin() {
     assert_eq!(done.load(Ordering::Relaxed), 10);
     let refused = haft::Runtime::new(haft::Options::new().backend(c"none"));
     assert!(refused.is_err());
+}
+
+#[test]
+fn a_runtime_that_its_own_task_drops_ends_with_its_tasks() {
+    let runtime = Arc::new(haft::Runtime::new(haft::Options::new().threads(2)).unwrap());
+    let tasks: Vec<_> = (0..10)
+        .map(|number| {
+            let own = Arc::clone(&runtime);
+            runtime.spawn(move || {
+                haft::sleep(SHORT);
+                drop(own);
+                haft::yield_now();
+                number
+            })
+        })
+        .collect();
+    drop(runtime);
+    let numbers: Vec<usize> = tasks.into_iter().map(|task| task.join().unwrap()).collect();
+    assert_eq!(numbers, (0..10).collect::<Vec<_>>());
 }

@@ -82,6 +82,9 @@
  *   of the C library itself, of the kernel (for the end of a thread, and robust lists), of
  *   FUTEX_WAKE_OP and of other system calls; nor that one word has two addresses. A word that
  *   cannot be read is a fault. A signal handler must not wake a task in this way.
+ * - A futex in a thread-local variable is the thread's: a wait for it blocks the thread with all its
+ *   tasks. Its caller takes itself for the thread, and two tasks would be taken for one waiter.
+ *   A task must not hold, over a wait, what another task of its thread waits for in this way.
  * - res_query and res_search use the settings of the pool's thread, not what the caller has put
  *   into _res.
  * - errno is the task's. In a simulated run time is virtual, and read, pread, write, pwrite, recv,
