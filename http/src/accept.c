@@ -24,7 +24,7 @@ static int closeness_of(hafti_http_text_t item, const char *name) {
     if ((item.size == 1 && *item.bytes == '*') || hafti_http_same(item.bytes, item.size, "*/*"))
         return 1;
     bool is_range = item.size > 2 && memcmp(item.bytes + item.size - 2, "/*", 2) == 0;
-    return is_range && strncasecmp(item.bytes, name, item.size - 1) == 0 ? 2 : 0;
+    return is_range && hafti_http_equal(item.bytes, name, item.size - 1) ? 2 : 0;
 }
 
 int hafti_http_weight_in(const char *accepted, const char *name) {

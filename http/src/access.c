@@ -92,8 +92,9 @@ static void put_json(line_t *line, haft_http_request_t *request, const haft_http
         put_escaped(line, haft_http_target(request), 300);
         print(line, "\",\"version\":\"%s\"", haft_http_version(request));
     }
-    print(line, ",\"status\":%d,\"size\":%llu,\"seconds\":%.6f,\"referer\":", access->status,
-          (unsigned long long)access->size, (double)access->duration / 1e9);
+    print(line, ",\"status\":%d,\"size\":%llu,\"seconds\":%lld.%06lld,\"referer\":", access->status,
+          (unsigned long long)access->size, (long long)(access->duration / HAFT_IO_SECOND),
+          (long long)(access->duration % HAFT_IO_SECOND / HAFT_IO_MICROSECOND));
     put_field(line, request, "Referer", "");
     put(line, ",\"user_agent\":", 14);
     put_field(line, request, "User-Agent", "");

@@ -221,7 +221,7 @@ static bool is_ours(const char *name) {
     static const char *const ours[] = {
         "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Date", "Trailer", "TE"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (strcasecmp(ours[i], name) == 0)
+        if (hafti_http_same_text(name, ours[i]))
             return true;
     return false;
 }
@@ -317,6 +317,15 @@ int haft_http_set_cookie(haft_http_request_t *request, const char *name, const c
 
 /* ---- Answers ---- */
 
+bool hafti_http_answer_field(const hafti_http_answer_t *answer, size_t *at, const char *name,
+                             hafti_http_text_t *value) {
+    hafti_http_text_t lines = {answer->fields, answer->fields_size}, found;
+    while (hafti_http_next_line(lines, at, &found, value))
+        if (hafti_http_same(found.bytes, found.size, name))
+            return true;
+    return false;
+}
+
 void hafti_http_answer_begin(haft_http_request_t *request) {
     memset(&request->answer, 0, sizeof request->answer);
 }
@@ -326,6 +335,18 @@ void hafti_http_answer_end(haft_http_request_t *request) {
     haft_io_give_back(request->answer.block);
 }
 
+/* A Content-Type that the handler has set counts; `type` becomes NULL, since the fields have it. Its
+   value, or NULL: no memory. */
+static const char *type_in_fields(haft_http_request_t *request, const char **type) {
+    hafti_http_text_t value;
+    size_t at = 0;
+    if (request->answer.fields_size == 0 ||
+        !hafti_http_answer_field(&request->answer, &at, "Content-Type", &value))
+        return *type;
+    *type = NULL;
+    return hafti_http_copy(&request->message, value.bytes, value.size);
+}
+
 int haft_http_begin(haft_http_request_t *request, int status, const char *type, uint64_t size) {
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
@@ -333,13 +354,14 @@ int haft_http_begin(haft_http_request_t *request, int status, const char *type, 
     if (status < 200 || status > 599 || (type != NULL && !hafti_http_is_given_value(type)))
         return -EINVAL;
     bool is_1_0 = hafti_http_is_1_0(&request->message);
-    uint64_t sent = size;
-    int code = hafti_http_choose_encoding(request, status, type, &sent);
+    uint64_t sent = status == 205 ? 0 : size; /* 9110, 15.3.6 */
+    const char *known_type = type_in_fields(request, &type);
+    int code = hafti_http_choose_encoding(request, status, known_type, &sent);
     if (code != 0)
         return code;
     answer->progress = HAFTI_HTTP_BEGUN;
     answer->status = status;
-    answer->without_body = request->is_head || status == 204 || status == 304;
+    answer->without_body = request->is_head || status == 204 || status == 205 || status == 304;
     answer->left = size;
     answer->chunked = sent == HAFT_HTTP_UNKNOWN_SIZE && !is_1_0 && status != 204 && status != 304;
     if ((size == HAFT_HTTP_UNKNOWN_SIZE && is_1_0 && !answer->without_body) ||
@@ -446,6 +468,10 @@ int haft_http_status(const haft_http_request_t *request) {
 
 int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
                      size_t size) {
+    const hafti_http_message_t *message = &request->message;
+    if (request->answer.progress == HAFTI_HTTP_NOT_BEGUN && message->body == HAFTI_HTTP_SIZED &&
+        message->left > HAFTI_HTTP_SKIPPED)
+        request->keeps = false; /* nobody is going to read that */
     int code = body != NULL || size == 0 ? haft_http_begin(request, status, type, size) : -EFAULT;
     return code == 0 ? haft_http_write(request, body, size) : code;
 }
@@ -516,10 +542,11 @@ void haft_http_note_failure(haft_http_request_t *request, const char *text) {
 }
 
 /* Once, before the first read of a body whose sender waits for it; not where it has begun to
-   send already, or may have seen the begin of the answer. */
+   send already, or may have seen the begin of the answer. One that is too large is not asked for. */
 int hafti_http_send_continue(haft_http_request_t *request) {
     hafti_http_message_t *message = &request->message;
-    if (!message->waits_for_word)
+    bool is_too_large = message->body == HAFTI_HTTP_SIZED && message->left > message->limit;
+    if (!message->waits_for_word || is_too_large)
         return 0;
     message->waits_for_word = false;
     if (request->answer.is_sent || message->stream->at != message->stream->end)

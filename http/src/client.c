@@ -80,15 +80,15 @@ static void put_text(head_t *head, const char *text) {
 typedef hafti_http_asking_t asking_t;
 
 static bool is_private(const char *name) {
-    return strcasecmp(name, "Authorization") == 0 || strcasecmp(name, "Cookie") == 0 ||
-           strcasecmp(name, "Proxy-Authorization") == 0;
+    return hafti_http_same_text(name, "Authorization") || hafti_http_same_text(name, "Cookie") ||
+           hafti_http_same_text(name, "Proxy-Authorization");
 }
 
 static bool is_ours(const char *name) {
     static const char *const ours[] = {"Host",    "Content-Length", "Transfer-Encoding",
                                        "Upgrade", "Connection",     "Expect"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (strcasecmp(ours[i], name) == 0)
+        if (hafti_http_same_text(name, ours[i]))
             return true;
     return false;
 }
@@ -129,7 +129,7 @@ static int put_fields(head_t *head, const asking_t *asking) {
 
 static bool has_field(const haft_http_question_t *question, const char *name) {
     for (size_t i = 0; i < question->header_count; i++)
-        if (strcasecmp(question->headers[i].name, name) == 0)
+        if (hafti_http_same_text(question->headers[i].name, name))
             return true;
     return false;
 }
@@ -498,7 +498,7 @@ static int go_to(asking_t *asking, haft_http_reply_t *reply, const char *locatio
     if (text == NULL)
         return -ENOMEM;
     change_method(asking, reply->message.parser.status_code);
-    hafti_http_message_skip(&reply->message, 65536);
+    hafti_http_message_skip(&reply->message, HAFTI_HTTP_SKIPPED);
     close_reply(reply);
     free(asking->text);
     asking->text = text;

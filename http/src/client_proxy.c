@@ -43,7 +43,7 @@ static int read_credentials(hafti_http_text_t text, hafti_http_proxy_t *proxy) {
 static int read_proxy(const char *text, hafti_http_proxy_t *proxy) {
     static const char scheme[] = "http://";
     const char *colon = strstr(text, "://");
-    if (colon != NULL && strncasecmp(text, scheme, sizeof scheme - 1) != 0)
+    if (colon != NULL && !hafti_http_begins(text, scheme))
         return -EPROTONOSUPPORT;
     const char *start = colon != NULL ? colon + 3 : text;
     size_t size = strcspn(start, "/?#");
@@ -138,7 +138,7 @@ static bool names_host(const char *name, const char *host) {
     size_t size = strlen(host), most = strlen(name);
     if (strncmp(name, "*.", 2) == 0)
         name++, most--;
-    if (most == 0 || most > size || strcasecmp(host + size - most, name) != 0)
+    if (most == 0 || most > size || !hafti_http_equal(host + size - most, name, most))
         return false;
     return *name == '.' ? size > most : size == most || host[size - most - 1] == '.';
 }
@@ -166,7 +166,8 @@ static bool exempts(hafti_http_text_t part, const hafti_http_url_t *url,
 static bool is_exempt(const char *list, const hafti_http_url_t *url) {
     struct in6_addr read;
     const struct in6_addr *address = hafti_http_read_address(url->host, &read) ? &read : NULL;
-    if (address != NULL ? hafti_http_is_loopback(address) : strcasecmp(url->host, "localhost") == 0)
+    if (address != NULL ? hafti_http_is_loopback(address)
+                        : hafti_http_same_text(url->host, "localhost"))
         return true;
     hafti_http_text_t rest = {list, strlen(list)}, part;
     while (hafti_http_next_part(&rest, ',', &part))

@@ -28,7 +28,7 @@ void haft_http_do_not_compress(haft_http_request_t *request) {
 
 static bool ends_in(const char *text, size_t size, const char *end) {
     size_t length = strlen(end);
-    return size > length && strncasecmp(text + size - length, end, length) == 0;
+    return size > length && hafti_http_equal(text + size - length, end, length);
 }
 
 /* Types that are texts, or as redundant. */
@@ -45,7 +45,7 @@ static bool is_text(const char *type) {
                                         "font/otf"};
     hafti_http_text_t list = {type, strlen(type)}, name;
     hafti_http_next_part(&list, ';', &name);
-    if (name.size > 5 && strncasecmp(name.bytes, "text/", 5) == 0)
+    if (name.size > 5 && hafti_http_equal(name.bytes, "text/", 5))
         return true;
     if (ends_in(name.bytes, name.size, "+json") || ends_in(name.bytes, name.size, "+xml"))
         return true;
@@ -55,26 +55,16 @@ static bool is_text(const char *type) {
     return false;
 }
 
-/* The next line of the fields from `*at` on, whose name is `name`; its value. */
-static bool next_field(const hafti_http_answer_t *answer, size_t *at, const char *name,
-                       hafti_http_text_t *value) {
-    hafti_http_text_t lines = {answer->fields, answer->fields_size}, found;
-    while (hafti_http_next_line(lines, at, &found, value))
-        if (hafti_http_same(found.bytes, found.size, name))
-            return true;
-    return false;
-}
-
 /* Whether the handler forbids it: it has encoded the body, or its cache directives say so. */
 static bool is_forbidden(const hafti_http_answer_t *answer) {
     hafti_http_text_t value;
     size_t at = 0;
-    if (next_field(answer, &at, "Content-Encoding", &value))
+    if (hafti_http_answer_field(answer, &at, "Content-Encoding", &value))
         return true;
     at = 0;
-    if (next_field(answer, &at, "Content-Range", &value))
+    if (hafti_http_answer_field(answer, &at, "Content-Range", &value))
         return true;
-    for (at = 0; next_field(answer, &at, "Cache-Control", &value);)
+    for (at = 0; hafti_http_answer_field(answer, &at, "Cache-Control", &value);)
         if (hafti_http_lists(value, "no-transform"))
             return true;
     return false;
@@ -116,7 +106,7 @@ static int weaken_tag(haft_http_request_t *request) {
     hafti_http_answer_t *answer = &request->answer;
     hafti_http_text_t value;
     size_t begin = 0, end = 0;
-    bool is_there = next_field(answer, &end, "ETag", &value);
+    bool is_there = hafti_http_answer_field(answer, &end, "ETag", &value);
     if (!is_there || value.size == 0 || *value.bytes != '"')
         return 0;
     char *weak = hafti_http_allocate(&request->message, value.size + 3);
@@ -149,7 +139,7 @@ int hafti_http_choose_encoding(haft_http_request_t *request, int status, const c
                                uint64_t *size) {
     if (!may_compress(request, status, type, *size))
         return 0;
-    bool is_small = strncasecmp(type, "text/event-stream", 17) == 0;
+    bool is_small = hafti_http_begins(type, "text/event-stream");
     const hafti_http_coding_t *coding = choose(request, is_small);
     int code = haft_http_set_header(request, "Vary", "Accept-Encoding");
     if (code != 0 || coding == NULL)

@@ -105,8 +105,7 @@ int hafti_http_range(haft_http_request_t *request, const hafti_http_version_t *v
     if (request->message.parser.method != HTTP_GET)
         return 200;
     const char *text = haft_http_header(request, "Range");
-    if (text == NULL || strncasecmp(text, unit, sizeof unit - 1) != 0 ||
-        !holds_if_range(request, version))
+    if (text == NULL || !hafti_http_begins(text, unit) || !holds_if_range(request, version))
         return 200;
     int status = read_range(text + sizeof unit - 1, size, range);
     return status != 0 ? status : 200;

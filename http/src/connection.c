@@ -12,8 +12,6 @@
 #include <poll.h>
 #include <stdlib.h>
 
-enum { SKIPPED = 65536 }; /* bytes of a body that nobody has read */
-
 /* ---- Handlers ---- */
 
 /* What is left to be called: of the middleware of a server or group from `around` on, then that
@@ -120,7 +118,9 @@ static void judge(haft_http_request_t *request, int code) {
         return;
     bool is_of_body = code != 0 && code == message->error && message->status != 0;
     if (code != 0 && request->failure == NULL && !is_of_body)
-        request->failure = haft_io_error_text(code);
+        request->failure = code < 0
+                               ? haft_io_error_text(code)
+                               : "the handler has returned a positive number, which is no error";
     if (code == 0)
         request->failure =
             has_begun ? "the answer lacks bytes of its body" : "the handler has not answered";
@@ -299,7 +299,7 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
         return false;
     if (!request->message.is_complete && haft_http_flush(request) != 0)
         return false; /* the client may wait for the answer before it sends the rest of its body */
-    connection->lingers = !hafti_http_message_skip(&request->message, SKIPPED);
+    connection->lingers = !hafti_http_message_skip(&request->message, HAFTI_HTTP_SKIPPED);
     if (!request->keeps || connection->lingers || stream->at != stream->end)
         return flush_last(request, connection) && request->keeps && !connection->lingers;
     atomic_store(&connection->link.idle, true);
@@ -383,16 +383,17 @@ static bool serve_request(connection_t *connection) {
 
 /* Says that nothing more comes, and reads what the client has sent meanwhile, or is sending: if
    that were left, the kernel would reset the connection, and the client might never see the end of
-   what it has not read yet (9112, 9.6). */
+   what it has not read yet (9112, 9.6), nor the alert that says why a handshake has failed. What
+   comes is not looked at, so it is read as it came. */
 static void linger(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
-    int64_t deadline = haft_io_now() + HAFT_IO_SECOND;
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
-    haft_io_deadline_set(&limit, deadline);
-    if (stream->operations->shutdown(stream, SHUT_WR) != 0)
-        return;
-    while (hafti_http_stream_fill(stream, deadline) > 0)
-        continue;
+    haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_SECOND);
+    stream->operations->shutdown(stream, SHUT_WR);
+    for (ssize_t got = 1; got > 0;) {
+        HAFT_IO_SCOPED_LENT const void *bytes = NULL;
+        got = haft_io_read_lent(stream->descriptor, &bytes);
+    }
 }
 
 /* Also where the task is unwound. */
@@ -437,7 +438,9 @@ static bool agree(connection_t *connection) {
     if (connection->accepted.is_announced &&
         hafti_http_read_proxy_header(stream, connection->agreed_by) != 0)
         return false;
-    if (server->tls != NULL && hafti_http_stream_agree(stream, connection->agreed_by) != 0)
+    int code = server->tls != NULL ? hafti_http_stream_agree(stream, connection->agreed_by) : 0;
+    connection->lingers = code != 0 && code != -ETIMEDOUT;
+    if (code != 0)
         return false;
     atomic_store(&connection->link.idle, true); /* before it looks whether the server stops */
     connection->deadline = first_deadline(server, server->limits.idle_time);

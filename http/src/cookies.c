@@ -59,7 +59,7 @@ void haft_http_cookie_jar_free(haft_http_cookie_jar_t *jar) {
 static bool is_below(const char *host, const char *domain, size_t size) {
     size_t whole = strlen(host);
     struct in6_addr address;
-    if (size > whole || strncasecmp(host + whole - size, domain, size) != 0)
+    if (size > whole || !hafti_http_equal(host + whole - size, domain, size))
         return false;
     return size == whole ||
            (host[whole - size - 1] == '.' && !hafti_http_read_address(host, &address));
@@ -92,7 +92,7 @@ static bool is_in_path(hafti_http_text_t path, const char *folder) {
 
 static bool is_for(const cookie_t *cookie, const hafti_http_url_t *url) {
     size_t size = strlen(cookie->domain);
-    return (cookie->is_of_host ? strcasecmp(cookie->domain, url->host) == 0
+    return (cookie->is_of_host ? hafti_http_same_text(cookie->domain, url->host)
                                : is_below(url->host, cookie->domain, size)) &&
            is_in_path(path_of(url), cookie->path) && (!cookie->is_secure || url->is_secure);
 }
@@ -101,7 +101,7 @@ static bool is_for(const cookie_t *cookie, const hafti_http_url_t *url) {
 
 static bool begins_with(hafti_http_text_t text, const char *word) {
     size_t size = strlen(word);
-    return text.size >= size && strncasecmp(text.bytes, word, size) == 0;
+    return text.size >= size && hafti_http_equal(text.bytes, word, size);
 }
 
 /* Whether a server of this URL may set it (5.3, and what browsers have added). */
@@ -154,7 +154,7 @@ static cookie_t *new_cookie(const hafti_http_set_cookie_t *set, const hafti_http
 
 static bool is_same(const cookie_t *one, const cookie_t *other) {
     return strcmp(one->name, other->name) == 0 && one->is_of_host == other->is_of_host &&
-           strcasecmp(one->domain, other->domain) == 0 && strcmp(one->path, other->path) == 0;
+           hafti_http_same_text(one->domain, other->domain) && strcmp(one->path, other->path) == 0;
 }
 
 /* One that only https sets is not covered by one that anybody on the way may set. */
@@ -190,7 +190,7 @@ static void make_room(haft_http_cookie_jar_t *jar, const char *domain, size_t mo
     cookie_t **oldest = NULL;
     size_t count = 0;
     for (cookie_t **at = &jar->first; *at != NULL; at = &(*at)->next) {
-        if (domain != NULL && strcasecmp((*at)->domain, domain) != 0)
+        if (domain != NULL && !hafti_http_same_text((*at)->domain, domain))
             continue;
         count++;
         if (oldest == NULL || (*at)->used < (*oldest)->used)

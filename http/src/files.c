@@ -278,7 +278,7 @@ static void close_found(lookup_t *lookup) {
 
 static int serve_file(haft_http_request_t *request, void *argument) {
     const hafti_http_files_t *files = argument;
-    hafti_http_text_t path = request->match.captures[request->match.count - 1].text;
+    hafti_http_text_t path = request->match.captures[request->match.count - 1];
     __attribute__((cleanup(close_found))) lookup_t lookup = {
         .folder = files->folder, .index = files->index, .only_cached = true, .file = -1};
     lookup.name = haft_http_allocate(request, path.size + strlen(files->index) + ENDING + 1);

@@ -20,7 +20,7 @@ static bool is_origin_allowed(haft_http_request_t *request, const char *origins)
     if (origins == NULL) {
         const char *host = strstr(origin, "://");
         const char *own = haft_http_header(request, "Host");
-        return host != NULL && own != NULL && strcasecmp(host + 3, own) == 0;
+        return host != NULL && own != NULL && hafti_http_same_text(host + 3, own);
     }
     return hafti_http_lists((hafti_http_text_t){origins, strlen(origins)}, origin);
 }

@@ -125,7 +125,9 @@ static int take(hafti_http2_t *frames, ssize_t size) {
     if (size == -ETIMEDOUT || size == -ECANCELED)
         return (int)size;
     hafti_http2_lock(frames);
-    int code = size > 0 ? hafti_http2_receive(frames, below->at, (size_t)size) : -ECONNRESET;
+    int code = size > 0    ? hafti_http2_receive(frames, below->at, (size_t)size)
+               : size == 0 ? -ECONNRESET
+                           : (int)size; /* such as an alert of TLS */
     below->at = below->end;
     if (code != 0)
         hafti_http2_fail(frames, code);

@@ -49,14 +49,6 @@ static bool is(hafti_http_text_t name, const char *word) {
     return name.size == strlen(word) && memcmp(name.bytes, word, name.size) == 0;
 }
 
-/* HTTP_GET and the like; those of other protocols, which the parser knows, too, are none. */
-static int method_of(hafti_http_text_t text) {
-    for (int method = HTTP_DELETE; method <= HTTP_SOURCE; method++)
-        if (method != HTTP_PRI && is(text, llhttp_method_name((llhttp_method_t)method)))
-            return method;
-    return -1;
-}
-
 static void put_pseudo(hafti_http_message_t *message, hafti_http_text_t name,
                        hafti_http_text_t value) {
     static const hafti_http_text_t host = {"host", 4};
@@ -68,7 +60,7 @@ static void put_pseudo(hafti_http_message_t *message, hafti_http_text_t name,
     } else if (is(name, ":authority")) {
         put_named(message, host, value);
     } else if (is(name, ":method")) {
-        int method = method_of(value);
+        int method = hafti_http_method_of(value);
         if (method < 0)
             message->status = 501;
         else

@@ -110,6 +110,9 @@ void hafti_http_put_now(char *into);
 /* Sends bytes at once, within the time of a write. */
 int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
 
+/* The next field that the handler has set, from `*at` on, whose name is `name`. */
+bool hafti_http_answer_field(const hafti_http_answer_t *answer, size_t *at, const char *name,
+                             hafti_http_text_t *value);
 /* Gathers bytes of the body, as they are. */
 int hafti_http_answer_put(haft_http_request_t *request, const void *bytes, size_t size);
 /* Whether an answer that is about to begin is compressed: then its head says so, and `*size` is not

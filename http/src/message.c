@@ -118,12 +118,23 @@ bool hafti_http_message_field(const hafti_http_message_t *message, const char *n
     while (*from < message->field_count) {
         const hafti_http_field_t *field = &message->fields[(*from)++];
         if (field->name_size == size &&
-            strncasecmp(message->block + field->name, name, size) == 0) {
+            hafti_http_equal(message->block + field->name, name, size)) {
             *value = (hafti_http_text_t){message->block + field->value, field->value_size};
             return true;
         }
     }
     return false;
+}
+
+/* The parser knows those of other protocols, too. */
+int hafti_http_method_of(hafti_http_text_t name) {
+    for (int method = HTTP_DELETE; method < HTTP_SOURCE; method++) {
+        const char *known = llhttp_method_name((llhttp_method_t)method);
+        if (method != HTTP_PRI && strlen(known) == name.size &&
+            memcmp(known, name.bytes, name.size) == 0)
+            return method;
+    }
+    return -1;
 }
 
 bool hafti_http_message_is_kept(const hafti_http_message_t *message) {
@@ -137,7 +148,7 @@ const char *hafti_http_message_header(hafti_http_message_t *message, const char 
     size_t from = 0;
     if (name == NULL || !hafti_http_message_field(message, name, &from, &value))
         return NULL;
-    const char *divider = strcasecmp(name, "Cookie") == 0 ? "; " : ", "; /* 9113, 8.2.3 */
+    const char *divider = hafti_http_same_text(name, "Cookie") ? "; " : ", "; /* 9113, 8.2.3 */
     char *all = hafti_http_copy(message, value.bytes, value.size);
     while (all != NULL && hafti_http_message_field(message, name, &from, &further)) {
         size_t size = strlen(all);
@@ -185,7 +196,7 @@ static void find_known(const hafti_http_message_t *message, known_t known[KNOWN]
         const char *name = message->block + field->name, *value = message->block + field->value;
         for (size_t j = 0; j < KNOWN; j++)
             if (field->name_size == names[j].size &&
-                strncasecmp(name, names[j].bytes, names[j].size) == 0 && known[j].count++ == 0)
+                hafti_http_equal(name, names[j].bytes, names[j].size) && known[j].count++ == 0)
                 known[j].first = (hafti_http_text_t){value, field->value_size};
     }
 }
@@ -197,22 +208,40 @@ static int check_host(hafti_http_message_t *message, const known_t *host) {
     return is_good ? 0 : refuse(message, 400);
 }
 
+/* The field Host now says this part of the head. */
+static void set_host(hafti_http_message_t *message, hafti_http_text_t host) {
+    for (size_t i = 0; i < message->field_count; i++) {
+        hafti_http_field_t *field = &message->fields[i];
+        if (hafti_http_same(message->block + field->name, field->name_size, "Host")) {
+            field->value = (uint16_t)(host.bytes - message->block);
+            field->value_size = (uint16_t)host.size;
+        }
+    }
+}
+
 /* The absolute form is that of a proxy's client, and a server takes it, too (9112, 3.2.2): from
-   here on the target is its path. */
+   here on the target is its path, and its host is the one that counts. Only over TLS is there an
+   https URL (9110, 7.4). */
 static int check_absolute_target(hafti_http_message_t *message, hafti_http_text_t target) {
-    static const char scheme[] = "http://";
-    size_t skipped = sizeof scheme - 1;
-    if (target.size <= skipped || strncasecmp(target.bytes, scheme, skipped) != 0)
+    bool is_plain = hafti_http_begins(target.bytes, "http://"),
+         is_secure = hafti_http_begins(target.bytes, "https://") && message->stream->tls != NULL;
+    size_t skipped = strlen(is_secure ? "https://" : "http://");
+    if ((!is_plain && !is_secure) || target.size <= skipped || message->parser.http_major != 1)
         return refuse(message, 400);
-    hafti_http_text_t rest = {target.bytes + skipped, target.size - skipped};
-    size_t host = 0;
-    while (host < rest.size && rest.bytes[host] != '/' && rest.bytes[host] != '?')
+    char *rest = message->block + message->target + skipped;
+    size_t size = target.size - skipped, host = 0;
+    while (host < size && rest[host] != '/' && rest[host] != '?')
         host++;
-    if (host == 0 || host == rest.size || rest.bytes[host] != '/' ||
-        !hafti_http_is_authority((hafti_http_text_t){rest.bytes, host}))
+    hafti_http_text_t authority = {rest, host};
+    if (host == 0 || *rest == ':' || !hafti_http_is_authority(authority))
         return refuse(message, 400);
+    if (host == size || rest[host] != '/') { /* an empty path is "/"; a space has room for that */
+        memmove(rest + host + 1, rest + host, size++ - host);
+        rest[host] = '/';
+    }
+    set_host(message, authority);
     message->target += skipped + host;
-    message->target_size = rest.size - host;
+    message->target_size = size - host;
     return 0;
 }
 

@@ -12,6 +12,7 @@
 enum {
     HAFTI_HTTP_FIELDS = 100,
     HAFTI_HTTP_HEAD = 16384,
+    HAFTI_HTTP_SKIPPED = 65536, /* bytes of a body that nobody wants, before the next message */
 };
 _Static_assert(HAFTI_HTTP_HEAD < (int)HAFT_IO_LENT_SIZE && HAFTI_HTTP_HEAD <= UINT16_MAX,
                "a head fits in a block, and has offsets of 16 bits");
@@ -91,6 +92,8 @@ bool hafti_http_message_field(const hafti_http_message_t *message, const char *n
 bool hafti_http_message_is_kept(const hafti_http_message_t *message);
 /* Checks the fields that say how the message is to be read, once they are there: 0, or -EBADMSG. */
 int hafti_http_message_check(hafti_http_message_t *message);
+/* HTTP_GET and the like; -1: it is none that a request can have here. */
+int hafti_http_method_of(hafti_http_text_t name);
 /* All fields of a name, as haft_http_header. */
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
 bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, const char **name,

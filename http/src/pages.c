@@ -35,20 +35,32 @@ static void print_requests(haft_http_request_t *request, const haft_http_counter
     print(request, "%s{status=\"none\"} %llu\n", name, (unsigned long long)counters->requests[0]);
 }
 
+/* A limit as C writes it, without the zeros at its end: "0.25". Locales write numbers otherwise. */
+static void put_limit(double limit, char text[40]) {
+    unsigned long long millionths = (unsigned long long)(limit * 1e6 + 0.5);
+    int size = snprintf(text, 40, "%llu.%06llu", millionths / 1000000, millionths % 1000000);
+    while (text[size - 1] == '0')
+        text[--size] = '\0';
+    if (text[size - 1] == '.')
+        text[size - 1] = '\0';
+}
+
 static void print_durations(haft_http_request_t *request, const haft_http_counters_t *counters) {
     static const char name[] = "haft_http_request_duration_seconds";
+    char limit[40];
     uint64_t sum = 0;
     print(request, "# HELP %s From the head of a request to its answer.\n# TYPE %s histogram\n",
           name, name);
     for (size_t i = 0; i < HAFT_HTTP_DURATIONS; i++) {
         sum += counters->durations[i];
-        if (i + 1 < HAFT_HTTP_DURATIONS)
-            print(request, "%s_bucket{le=\"%g\"} %llu\n", name, haft_http_duration_limits[i],
-                  (unsigned long long)sum);
+        if (i + 1 == HAFT_HTTP_DURATIONS)
+            break;
+        put_limit(haft_http_duration_limits[i], limit);
+        print(request, "%s_bucket{le=\"%s\"} %llu\n", name, limit, (unsigned long long)sum);
     }
-    print(request, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9f\n%s_count %llu\n", name,
-          (unsigned long long)sum, name, (double)counters->duration / 1e9, name,
-          (unsigned long long)sum);
+    print(request, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %llu.%09llu\n%s_count %llu\n", name,
+          (unsigned long long)sum, name, (unsigned long long)(counters->duration / HAFT_IO_SECOND),
+          (unsigned long long)(counters->duration % HAFT_IO_SECOND), name, (unsigned long long)sum);
 }
 
 static void print_io(haft_http_request_t *request) {

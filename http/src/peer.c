@@ -158,7 +158,7 @@ static bool read_element(hafti_http_text_t element, bool has_parameters,
     hafti_http_text_t part = element;
     bool is_found = !has_parameters;
     while (has_parameters && !is_found && hafti_http_next_part(&element, ';', &part))
-        is_found = part.size > 4 && strncasecmp(part.bytes, "for=", 4) == 0;
+        is_found = part.size > 4 && hafti_http_equal(part.bytes, "for=", 4);
     if (!is_found)
         return false;
     if (has_parameters)
@@ -204,7 +204,7 @@ const char *haft_http_client_address(haft_http_request_t *request) {
         (text = haft_http_header(request, proxies->field)) == NULL)
         return known;
     hafti_http_text_t list = {text, strlen(text)};
-    bool has_parameters = strcasecmp(proxies->field, "Forwarded") == 0;
+    bool has_parameters = hafti_http_same_text(proxies->field, "Forwarded");
     char *address = haft_http_allocate(request, HAFTI_HTTP_ADDRESS);
     char next[HAFTI_HTTP_ADDRESS];
     while (address != NULL && list.size != 0 && is_trusted(proxies, known) &&

@@ -18,9 +18,11 @@ const char *haft_http_version(const haft_http_request_t *request) {
 }
 
 const char *haft_http_path(haft_http_request_t *request, const char *name) {
-    for (size_t i = 0; i < request->match.count && name != NULL; i++) {
-        hafti_http_text_t text = request->match.captures[i].text;
-        if (strcmp(request->match.captures[i].name, name) != 0)
+    const hafti_http_match_t *match = &request->match;
+    const char *own = match->names;
+    for (size_t i = 0; i < match->count && name != NULL; i++, own += strlen(own) + 1) {
+        hafti_http_text_t text = match->captures[i];
+        if (strcmp(own, name) != 0)
             continue;
         char *copy = hafti_http_copy(&request->message, text.bytes, text.size);
         ssize_t size =
@@ -141,7 +143,7 @@ const char *haft_http_trailer(haft_http_request_t *request, const char *name) {
         return NULL;
     for (size_t at = 0; at < message->trailers_size;) {
         const char *found = message->trailers + at, *value = found + strlen(found) + 1;
-        if (strcasecmp(found, name) == 0)
+        if (hafti_http_same_text(found, name))
             return value;
         at = (size_t)(value - message->trailers) + strlen(value) + 1;
     }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct hafti_http_node {
-    char *text; /* of the part; the name, of one that captures */
+    char *text; /* of the part; "" of one that captures: its name is the route's */
     hafti_http_node_t *sibling;
     hafti_http_node_t *texts, *capture, *rest;
     hafti_http_entry_t *entries;
@@ -31,18 +31,25 @@ static hafti_http_node_t *child_with_text(hafti_http_node_t *first, const char *
     return NULL;
 }
 
-/* The child for a part of a pattern, which is made if it is not there. Names that differ are
-   different children. */
+/* What stands between the braces of a part of a pattern, which is {name} or {name...}; of size 0: it
+   is neither. */
+static hafti_http_text_t name_in(hafti_http_text_t part, bool *is_rest) {
+    *is_rest = false;
+    if (part.size < 3 || *part.bytes != '{' || part.bytes[part.size - 1] != '}')
+        return (hafti_http_text_t){"", 0};
+    hafti_http_text_t name = {part.bytes + 1, part.size - 2};
+    *is_rest = name.size > 3 && memcmp(name.bytes + name.size - 3, "...", 3) == 0;
+    name.size -= *is_rest ? 3 : 0;
+    return name;
+}
+
+/* The child for a part of a pattern, which is made if it is not there. Parts that capture are one
+   child, whatever they are called. */
 static hafti_http_node_t *child_for(hafti_http_node_t *node, hafti_http_text_t part) {
-    hafti_http_node_t **children = &node->texts;
-    if (part.size > 2 && *part.bytes == '{') {
-        part = (hafti_http_text_t){part.bytes + 1, part.size - 2};
-        children = &node->capture;
-        if (part.size > 3 && memcmp(part.bytes + part.size - 3, "...", 3) == 0) {
-            part.size -= 3;
-            children = &node->rest;
-        }
-    }
+    bool is_rest, captures = name_in(part, &is_rest).size != 0;
+    hafti_http_node_t **children = is_rest ? &node->rest : captures ? &node->capture : &node->texts;
+    if (captures)
+        part = (hafti_http_text_t){"", 0};
     hafti_http_node_t *child = child_with_text(*children, part.bytes, part.size);
     if (child == NULL && (child = node_new(part.bytes, part.size)) != NULL) {
         child->sibling = *children;
@@ -53,18 +60,10 @@ static hafti_http_node_t *child_for(hafti_http_node_t *node, hafti_http_text_t p
 
 /* Whether braces are around a whole part, and nowhere else; {name...} only `at_end`. */
 static bool is_part(hafti_http_text_t part, bool at_end) {
-    bool captures = part.size != 0 && *part.bytes == '{';
-    if (captures) {
-        if (part.size < 3 || part.bytes[part.size - 1] != '}')
-            return false;
-        part = (hafti_http_text_t){part.bytes + 1, part.size - 2};
-        if (part.size > 3 && memcmp(part.bytes + part.size - 3, "...", 3) == 0) {
-            part.size -= 3;
-            if (!at_end)
-                return false;
-        }
-        return hafti_http_is_token(part.bytes, part.size);
-    }
+    bool is_rest;
+    hafti_http_text_t name = name_in(part, &is_rest);
+    if (name.size != 0)
+        return hafti_http_is_token(name.bytes, name.size) && (at_end || !is_rest);
     return memchr(part.bytes, '{', part.size) == NULL && memchr(part.bytes, '}', part.size) == NULL;
 }
 
@@ -89,29 +88,58 @@ static bool is_pattern(hafti_http_text_t path) {
     return parts <= HAFTI_HTTP_PARTS && captures <= HAFTI_HTTP_CAPTURES;
 }
 
-static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added) {
+static void free_entry(hafti_http_entry_t *entry) {
+    free((char *)entry->method);
+    free((char *)entry->names);
+    free(entry);
+}
+
+/* The names in a pattern, each with a '\0' behind it: they take less room than the braces. */
+static char *names_in(hafti_http_text_t path) {
+    char *names = malloc(path.size + 1), *to = names;
+    bool is_rest;
+    for (hafti_http_text_t part; names != NULL && next_of_path(&path, &part);) {
+        hafti_http_text_t name = name_in(part, &is_rest);
+        if (name.size == 0)
+            continue;
+        memcpy(to, name.bytes, name.size);
+        to[name.size] = '\0';
+        to += name.size + 1;
+    }
+    return names;
+}
+
+static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added,
+                     hafti_http_text_t path) {
     hafti_http_entry_t **last = &node->entries;
     for (; *last != NULL; last = &(*last)->next)
         if (strcmp((*last)->method, added->method) == 0)
             return -EEXIST;
     hafti_http_entry_t *entry = malloc(sizeof *entry);
-    char *method = strdup(added->method);
-    if (entry == NULL || method == NULL) {
-        free(entry);
-        free(method);
+    if (entry == NULL)
+        return -ENOMEM;
+    *entry = *added;
+    entry->method = strdup(added->method);
+    entry->names = names_in(path);
+    if (entry->method == NULL || entry->names == NULL) {
+        free_entry(entry);
         return -ENOMEM;
     }
-    *entry = *added;
-    entry->method = method;
     *last = entry;
     return 0;
 }
 
+/* CONNECT has no path. */
+static bool is_method(const char *method) {
+    int known =
+        method != NULL ? hafti_http_method_of((hafti_http_text_t){method, strlen(method)}) : -1;
+    return known >= 0 && known != HTTP_CONNECT;
+}
+
 int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
                           const hafti_http_entry_t *entry) {
-    hafti_http_text_t rest = {path + 1, *path != '\0' ? strlen(path) - 1 : 0}, part;
-    if (*path != '/' || !is_pattern(rest) || !hafti_http_is_given_token(entry->method) ||
-        entry->handler == NULL)
+    hafti_http_text_t whole = {path + 1, *path != '\0' ? strlen(path) - 1 : 0}, rest = whole, part;
+    if (*path != '/' || !is_pattern(rest) || !is_method(entry->method) || entry->handler == NULL)
         return -EINVAL;
     if (*routes == NULL && (*routes = node_new("", 0)) == NULL)
         return -ENOMEM;
@@ -119,14 +147,13 @@ int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
     while (next_of_path(&rest, &part))
         if ((node = child_for(node, part)) == NULL)
             return -ENOMEM;
-    return add_entry(node, entry);
+    return add_entry(node, entry, whole);
 }
 
 static void free_entries(hafti_http_entry_t *entry) {
     while (entry != NULL) {
         hafti_http_entry_t *next = entry->next;
-        free((char *)entry->method);
-        free(entry);
+        free_entry(entry);
         entry = next;
     }
 }
@@ -195,20 +222,14 @@ static bool found(const hafti_http_node_t *node, hafti_http_match_t *match) {
     return node->entries != NULL;
 }
 
-static void capture(const hafti_http_node_t *node, hafti_http_match_t *match,
-                    hafti_http_text_t text) {
-    match->captures[match->count].name = node->text;
-    match->captures[match->count++].text = text;
-}
-
 static bool find_capture(const hafti_http_node_t *node, const path_t *path, size_t at,
                          hafti_http_match_t *match) {
-    size_t count = match->count;
-    for (; node != NULL; node = node->sibling, match->count = count) {
-        capture(node, match, path->parts[at].raw);
-        if (find(node, path, at + 1, match))
-            return true;
-    }
+    if (node == NULL)
+        return false;
+    match->captures[match->count++] = path->parts[at].raw;
+    if (find(node, path, at + 1, match))
+        return true;
+    match->count--;
     return false;
 }
 
@@ -217,7 +238,7 @@ static bool find_rest(const hafti_http_node_t *node, const path_t *path, size_t 
     if (node == NULL)
         return false;
     const char *start = path->parts[at].raw.bytes;
-    capture(node, match, (hafti_http_text_t){start, (size_t)(path->end - start)});
+    match->captures[match->count++] = (hafti_http_text_t){start, (size_t)(path->end - start)};
     return found(node, match);
 }
 
@@ -243,9 +264,10 @@ int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t
     return code;
 }
 
-const hafti_http_entry_t *hafti_http_entry_of(const hafti_http_match_t *match, const char *method) {
-    for (const hafti_http_entry_t *entry = match->entries; entry != NULL; entry = entry->next)
-        if (strcmp(entry->method, method) == 0)
-            return entry;
-    return NULL;
+const hafti_http_entry_t *hafti_http_entry_of(hafti_http_match_t *match, const char *method) {
+    const hafti_http_entry_t *entry = match->entries;
+    while (entry != NULL && strcmp(entry->method, method) != 0)
+        entry = entry->next;
+    match->names = entry != NULL ? entry->names : NULL;
+    return entry;
 }

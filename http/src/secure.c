@@ -15,10 +15,11 @@ static int tls_write_all(hafti_http_stream_t *stream, const void *buffer, size_t
     return haft_tls_write_all(stream->tls, buffer, size);
 }
 
-/* Another task may shut what this one waits to read. */
+/* Another task may shut what this one waits to read. What has failed is shut, too. */
 static int tls_shutdown(hafti_http_stream_t *stream, int how) {
-    int code = how == SHUT_WR ? haft_tls_shutdown(stream->tls) : 0;
-    return code == 0 ? haft_io_shutdown(stream->descriptor, how) : code;
+    int said = how == SHUT_WR ? haft_tls_shutdown(stream->tls) : 0;
+    int code = haft_io_shutdown(stream->descriptor, how);
+    return said != 0 ? said : code;
 }
 
 static bool tls_has_unread(hafti_http_stream_t *stream) {

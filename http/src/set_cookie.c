@@ -46,7 +46,7 @@ static bool read_time(const char *token, date_t *date) {
 static int month_of(const char *token) {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     for (int month = 0; month < 12; month++)
-        if (strncasecmp(months + 3 * month, token, 3) == 0)
+        if (hafti_http_equal(months + 3 * month, token, 3))
             return month;
     return -1;
 }

@@ -2,8 +2,6 @@
 /* Bytes of the network as text: what tokens and values are, lists, %-decoding. */
 #include "text.h"
 
-#include <strings.h>
-
 /* What a byte may be a part of. */
 enum { TOKEN = 1, TARGET = 2, NAME_OF_HOST = 4, VALUE = 8 };
 
@@ -28,6 +26,16 @@ static const unsigned char parts_of[256] = {
     8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8,
 };
 /* clang-format on */
+
+bool hafti_http_equal(const char *one, const char *other, size_t size) {
+    enum { CASE = 'a' ^ 'A' };
+    for (size_t i = 0; i < size; i++) {
+        int different = one[i] ^ other[i], letter = one[i] | CASE;
+        if (different != 0 && (different != CASE || letter < 'a' || letter > 'z'))
+            return false;
+    }
+    return true;
+}
 
 static bool are_all(const char *bytes, size_t size, unsigned part) {
     unsigned common = part;

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/types.h>
 #include <time.h>
 
@@ -26,9 +25,20 @@ bool hafti_http_is_given_value(const char *text);
 bool hafti_http_is_target(hafti_http_text_t text);
 /* A host, which may be empty, with or without a port (RFC 3986, 3.2.2 and 3.2.3). */
 bool hafti_http_is_authority(hafti_http_text_t text);
-/* Ignoring case. */
+/* Whether these bytes are the same but for the case of letters of ASCII. (What strcasecmp(3) takes
+   for one letter depends on the program's locale: in a Turkish one "I" is not "i".) It looks at
+   nothing behind the first difference. */
+bool hafti_http_equal(const char *one, const char *other, size_t size);
+/* Ignoring case, likewise. */
 static inline bool hafti_http_same(const char *text, size_t size, const char *word) {
-    return strlen(word) == size && strncasecmp(text, word, size) == 0;
+    return strlen(word) == size && hafti_http_equal(text, word, size);
+}
+static inline bool hafti_http_same_text(const char *text, const char *word) {
+    return hafti_http_same(text, strlen(text), word);
+}
+/* Whether the text begins with the word, ignoring case. */
+static inline bool hafti_http_begins(const char *text, const char *word) {
+    return hafti_http_equal(text, word, strlen(word));
 }
 /* The next part of a list that a comma, or another byte, divides, without spaces around it;
    false at the end. */

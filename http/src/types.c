@@ -64,7 +64,7 @@ static const struct {
 const char *hafti_http_type_of(const char *name) {
     const char *dot = strrchr(name, '.');
     for (size_t i = 0; dot != NULL && i < sizeof types / sizeof *types; i++)
-        if (strcasecmp(dot + 1, types[i].ending) == 0)
+        if (hafti_http_same_text(dot + 1, types[i].ending))
             return types[i].type;
     return "application/octet-stream";
 }

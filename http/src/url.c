@@ -6,7 +6,7 @@
 
 /* The scheme with its slashes: how many letters; 0: it is none that the client speaks. */
 static size_t scheme_of(const char *text) {
-    return strncasecmp(text, "http://", 7) == 0 ? 7 : strncasecmp(text, "https://", 8) == 0 ? 8 : 0;
+    return hafti_http_begins(text, "http://") ? 7 : hafti_http_begins(text, "https://") ? 8 : 0;
 }
 
 static bool has_scheme(const char *text) {
@@ -41,7 +41,7 @@ static int copy_host(hafti_http_text_t host, hafti_http_url_t *url) {
 
 bool hafti_http_same_origin(const hafti_http_url_t *one, const hafti_http_url_t *other) {
     return one->is_secure == other->is_secure && one->port == other->port &&
-           strcasecmp(one->host, other->host) == 0;
+           hafti_http_same_text(one->host, other->host);
 }
 
 int hafti_http_url_parse(const char *text, hafti_http_url_t *url) {
@@ -66,19 +66,40 @@ static char *joined(hafti_http_text_t one, const char *other) {
     return asprintf(&text, "%.*s%s", (int)one.size, one.bytes, other) >= 0 ? text : NULL;
 }
 
-/* The base up to the last slash of its path, or up to its query; dots are the server's matter. */
+/* The base up to the last slash of its path, or up to its query; or all of it, for nothing. */
 static char *beside(const char *base, const char *relative) {
-    size_t size = strcspn(base, "?#");
+    bool is_same = *relative == '\0' || *relative == '#', is_query = *relative == '?';
+    size_t size = strcspn(base, is_same ? "#" : "?#");
     size_t scheme = scheme_of(base), path = scheme + strcspn(base + scheme, "/?#");
-    while (*relative != '?' && size > path && base[size - 1] != '/')
+    while (!is_same && !is_query && size > path && base[size - 1] != '/')
         size--;
-    bool lacks_slash = size == path && *relative != '?';
+    bool lacks_slash = size == path && !is_same && !is_query;
     char *text = NULL;
     int made = asprintf(&text, "%.*s%s%s", (int)size, base, lacks_slash ? "/" : "", relative);
     return made >= 0 ? text : NULL;
 }
 
-char *hafti_http_url_resolve(const char *base, const char *reference) {
+/* 5.2.4, in place: "/a/./b/../c" becomes "/a/c". */
+static void remove_dots(char *path) {
+    char *end = path + strcspn(path, "?#"), *to = path;
+    for (char *at = path; at != end;) {
+        size_t size = 1 + strcspn(at + 1, "/?#");
+        bool is_up = size == 3 && memcmp(at, "/..", 3) == 0;
+        bool is_dots = is_up || (size == 2 && memcmp(at, "/.", 2) == 0);
+        while (is_up && to != path && *--to != '/')
+            continue;
+        if (!is_dots) {
+            memmove(to, at, size);
+            to += size;
+        }
+        at += size;
+        if (is_dots && at == end)
+            *to++ = '/';
+    }
+    memmove(to, end, strlen(end) + 1);
+}
+
+static char *resolve(const char *base, const char *reference) {
     if (has_scheme(reference))
         return strdup(reference);
     size_t scheme = scheme_of(base);
@@ -87,4 +108,12 @@ char *hafti_http_url_resolve(const char *base, const char *reference) {
     if (*reference == '/')
         return joined((hafti_http_text_t){base, scheme + strcspn(base + scheme, "/?#")}, reference);
     return beside(base, reference);
+}
+
+char *hafti_http_url_resolve(const char *base, const char *reference) {
+    char *text = resolve(base, reference);
+    size_t scheme = text != NULL ? scheme_of(text) : 0;
+    if (scheme != 0)
+        remove_dots(text + scheme + strcspn(text + scheme, "/?#"));
+    return text;
 }

@@ -20,7 +20,7 @@ static void free_handshake(const handshake_t *handshake) {
 /* ws: and wss: are http: and https: (3). */
 static char *url_of(const char *text) {
     char *url = NULL;
-    bool is_ws = strncasecmp(text, "ws:", 3) == 0 || strncasecmp(text, "wss:", 4) == 0;
+    bool is_ws = hafti_http_begins(text, "ws:") || hafti_http_begins(text, "wss:");
     return asprintf(&url, "%s%s", is_ws ? "http" : "", is_ws ? text + 2 : text) >= 0 ? url : NULL;
 }
 

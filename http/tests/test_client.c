@@ -22,7 +22,8 @@ static int say_request(haft_http_request_t *request, void *unused) {
                                    secret != NULL ? secret : "");
 }
 
-/* /to/302/x: to the URL /x, after having been asked by that name; /to/302/loop: to itself. */
+/* /to/302/x: to the URL /x, after having been asked by that name; /to/302/dots, too;
+   /to/302/loop: to itself. */
 static int redirect(haft_http_request_t *request, void *unused) {
     (void)unused;
     char to[100];
@@ -31,6 +32,10 @@ static int redirect(haft_http_request_t *request, void *unused) {
         snprintf(to, sizeof to, "http://localhost:%d/x", port);
     else if (strcmp(where, "loop") == 0)
         snprintf(to, sizeof to, "loop");
+    else if (strcmp(where, "dots") == 0)
+        snprintf(to, sizeof to, "./../../y/../x?a=/../b");
+    else if (strcmp(where, "itself") == 0)
+        snprintf(to, sizeof to, "#a");
     else
         snprintf(to, sizeof to, "/%s", where);
     haft_http_set_header(request, "Location", to);
@@ -225,6 +230,8 @@ static void ask_all(void) {
     CHECK(ask((haft_http_question_t){0}, "/x\r\nX-Evil: 1", NULL) == -EINVAL);
 
     CHECK(ask(body, "/to/302/x", "GET /x [] [] []") == 200);
+    CHECK(ask(body, "/to/302/dots", "GET /x?a=/../b [] [] []") == 200);
+    CHECK(ask((haft_http_question_t){0}, "/to/302/itself", NULL) == -ELOOP);
     CHECK(ask(body, "/to/303/x", "GET /x [] [] []") == 200);
     CHECK(ask(body, "/to/307/x", "POST /x [hello] [text/plain] []") == 200);
     CHECK(ask((haft_http_question_t){.produce = produce, .argument = &three}, "/to/308/x",

@@ -94,6 +94,10 @@ static void add_routes(http::server &server) {
         return "";
     });
     server.post("/echo", [](http::request &in) { return std::string(in.body()); });
+    haft_http_get(
+        server.get(), "/by/c",
+        [](haft_http_request_t *in, void *) { return haft_http_answer_text(in, 200, "by C"); },
+        nullptr);
     server.get("/greet", [](http::request &) { return greet(); });
     server.get("/stop", [&server](http::request &) {
         server.stop();
@@ -281,6 +285,7 @@ static void talk(http::server &server, std::string &log) {
     std::uint16_t port = server.port();
     CHECK(has(get(port, "/text"), "\r\n\r\ntext"));
     CHECK(has(get(port, "/string/a%20b"), "\r\n\r\na b"));
+    CHECK(has(get(port, "/by/c"), "\r\n\r\nby C"));
     std::string whole = get(port, "/whole");
     CHECK(has(whole, "201 Created") && has(whole, "Content-Type: application/json") &&
           has(whole, "X-A: b\r\n"));

@@ -6,14 +6,14 @@
 
 #include <haft/http.h>
 
-static issued_t authority, certificate, person;
+static issued_t authority, certificate, person, stranger;
 #ifdef CHECK_HTTP2
 #    define VERSION "HTTP/2.0"
 #else
 #    define VERSION "HTTP/1.1"
 #endif
 
-static haft_tls_context_t *tls, *trusting, *known, *offering_none;
+static haft_tls_context_t *tls, *trusting, *known, *unknown, *offering_none;
 static haft_http_server_t *server;
 static haft_http_client_t *client;
 static uint16_t port;
@@ -230,6 +230,12 @@ static void check_clients_certificate(void) {
     haft_http_client_t *asking = haft_http_client_new(&(haft_http_client_options_t){.tls = known});
     CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure), 0);
     CHECK(strcmp(body, VERSION " TLSv1.3 CN=person") == 0);
+    haft_http_client_free(asking);
+    /* The server refuses when the client has sent its question already, and says so. */
+    asking = haft_http_client_new(&(haft_http_client_options_t){.tls = unknown});
+    for (int i = 0; i < 10; i++)
+        CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure),
+                    HAFT_TLS_ERROR_OF_ALERT - SSL_AD_UNKNOWN_CA);
     haft_http_client_free(asking);
 }
 
@@ -525,6 +531,9 @@ int main(int count, char **unused) {
     certificate =
         issue((issue_t){.name = "server", .hosts = "DNS:localhost", .issuer = &authority});
     person = issue((issue_t){.name = "person", .hosts = "DNS:person", .issuer = &authority});
+    stranger = issue((issue_t){.name = "stranger", .hosts = "DNS:stranger"});
+    unknown = client_context();
+    CHECK_EQUAL(haft_tls_add_certificate(unknown, stranger.chain_file, stranger.key_file), 0);
     known = client_context();
     CHECK_EQUAL(haft_tls_add_certificate(known, person.chain_file, person.key_file), 0);
     tls = haft_tls_server_context();
@@ -539,9 +548,11 @@ int main(int count, char **unused) {
     haft_http_server_free(server);
     haft_tls_context_free(tls);
     haft_tls_context_free(known);
+    haft_tls_context_free(unknown);
     forget(&authority);
     forget(&certificate);
     forget(&person);
+    forget(&stranger);
     rmdir(folder);
     return check_end();
 }

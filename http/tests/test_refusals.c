@@ -4,6 +4,8 @@
    seeds, in one piece and in small ones, and over sockets. */
 #include "check_http.h"
 
+#include <locale.h>
+
 typedef struct {
     const char *section, *bytes;
     size_t size;
@@ -46,6 +48,9 @@ static const refusal_t refusals[] = {
     {"3.2 byte beyond ASCII", BYTES("GET /\xc3\xb6 HTTP/1.1\r\n" HOST "\r\n"), 400},
     {"3.2.1 no slash", BYTES("GET a HTTP/1.1\r\n" HOST "\r\n"), 400},
     {"3.2.2 no host", BYTES("GET http:///a HTTP/1.1\r\n" HOST "\r\n"), 400},
+    {"3.2.2 a port alone", BYTES("GET http://:80/a HTTP/1.1\r\n" HOST "\r\n"), 400},
+    {"3.2.2 https without TLS", BYTES("GET https://here/ HTTP/1.1\r\n" HOST "\r\n"), 400},
+    {"3.2.2 no Host", BYTES("GET http://here/ HTTP/1.1\r\n\r\n"), 400},
     {"3.2.2 userinfo", BYTES("GET http://a@b/ HTTP/1.1\r\n" HOST "\r\n"), 400},
     {"3.2.2 other scheme", BYTES("GET ftp://here/ HTTP/1.1\r\n" HOST "\r\n"), 400},
     {"3.2.3 CONNECT", BYTES("CONNECT here:80 HTTP/1.1\r\n" HOST "\r\n"), 501},
@@ -90,6 +95,8 @@ static const refusal_t refusals[] = {
     {"6.1 coding and length",
      BYTES(POST "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n"), 400},
     {"6.1 unknown coding", BYTES(POST "Transfer-Encoding: gzip, chunked\r\n\r\n"), 501},
+    {"6.1 unknown coding, in capitals", BYTES(POST "TRANSFER-ENCODING: GZIP, CHUNKED\r\n\r\n"),
+     501},
     {"6.1 unknown coding alone", BYTES(POST "Transfer-Encoding: gzip\r\n\r\n"), 400},
     {"6.1 chunked is not last", BYTES(POST "Transfer-Encoding: chunked, gzip\r\n\r\n"), 400},
     {"6.1 chunked twice", BYTES(POST "Transfer-Encoding: chunked, chunked\r\n\r\n"), 400},
@@ -194,6 +201,7 @@ static void *expect_all(void *unused) {
 }
 
 int main(void) {
+    setlocale(LC_ALL, ""); /* of locale.sh */
     server = haft_http_server_new();
     CHECK(haft_http_get(server, "/", answer, NULL) == 0);
     CHECK(haft_http_get(server, "/behind", answer, NULL) == 0);

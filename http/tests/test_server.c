@@ -57,6 +57,28 @@ static int echo(haft_http_request_t *request, void *unused) {
     return haft_http_answer(request, 200, NULL, body, (size_t)size);
 }
 
+static int say_host(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return haft_http_answer_text(request, 200, haft_http_header(request, "Host"));
+}
+
+/* A type that the handler sets counts, and not that of the function that answers. */
+static int say_type(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    CHECK(haft_http_set_header(request, "content-type", "application/json") == 0);
+    return haft_http_answer(request, 200, "X-Evil/type", "{}", 2);
+}
+
+static int say_status(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return haft_http_answer_text(request, atoi(haft_http_path(request, "status")), "words");
+}
+
+static int return_number(haft_http_request_t *request, void *unused) {
+    (void)request, (void)unused;
+    return 5;
+}
+
 /* 100000 bytes, by size or in chunks. */
 static int say_much(haft_http_request_t *request, void *size) {
     static char bytes[10000];
@@ -117,6 +139,14 @@ static void make_server(void) {
     haft_http_get(server, "/a/b", say_path, "text");
     haft_http_get(server, "/a/{name}/c", say_path, "below");
     haft_http_get(server, "/files/{name...}", say_path, "rest");
+    haft_http_get(server, "/named/{name}", say_path, "get");
+    haft_http_delete(server, "/named/{other}", say_path, "delete");
+    haft_http_get(server, "/", say_query, NULL);
+    haft_http_get(server, "/host", say_host, NULL);
+    haft_http_get(server, "/type", say_type, NULL);
+    haft_http_get(server, "/status/{status}", say_status, NULL);
+    haft_http_get(server, "/positive", return_number, NULL);
+    haft_http_post(server, "/unread", say_host, NULL);
     haft_http_get(server, "/caf\xc3\xa9", say_path, "decoded");
     haft_http_get(server, "/query", say_query, NULL);
     haft_http_get(server, "/fields", say_fields, NULL);
@@ -136,12 +166,15 @@ static void make_server(void) {
     haft_http_get(server, "/sleep/long", sleep_for_a_while, &hundred);
     haft_http_use(server, mark_around, NULL);
     CHECK(haft_http_get(server, "/a", say_path, "") == -EEXIST);
+    CHECK(haft_http_get(server, "/named/{other}", say_path, "") == -EEXIST);
     CHECK(haft_http_get(server, "a", say_path, "") == -EINVAL);
     CHECK(haft_http_get(server, "/{", say_path, "") == -EINVAL);
     CHECK(haft_http_get(server, "/{}", say_path, "") == -EINVAL);
     CHECK(haft_http_get(server, "/x{a}", say_path, "") == -EINVAL);
     CHECK(haft_http_get(server, "/{a...}/b", say_path, "") == -EINVAL);
     CHECK(haft_http_route(server, "G T", "/x", say_path, "") == -EINVAL);
+    CHECK(haft_http_route(server, "BREW", "/x", say_path, "") == -EINVAL);
+    CHECK(haft_http_route(server, "CONNECT", "/x", say_path, "") == -EINVAL);
 }
 
 /* ---- Talks ---- */
@@ -155,7 +188,12 @@ static const talk_t talks[] = {
     {"GET /files/x/y%20z" END, {"\r\n\r\nrest x/y z"}, 1},
     {"GET /files/" END, {"\r\n\r\nrest "}, 1},
     {"GET /caf%C3%A9" END, {"\r\n\r\ndecoded -"}, 1},
+    {"GET /named/x" END "DELETE /named/x" END, {"get x", "delete -"}, 2},
+    {"PUT /named/x" END, {"405 Method", "Allow: OPTIONS, GET, HEAD, DELETE\r\n"}, 1},
     {"GET http://there/a/x" END, {"\r\n\r\npart x"}, 1},
+    {"GET http://there:81/host" END, {"\r\n\r\nthere:81"}, 1},
+    {"GET http://there HTTP/1.1\r\nHost: here\r\nA: b\r\n\r\n", {"[none] [none]"}, 1},
+    {"GET HTTP://there?a=1" END "GET /a" END, {"[1] [none]", "a -"}, 2},
     {"GET /nowhere" END, {"404 Not Found"}, 1},
     {"DELETE /echo" END, {"405 Method Not Allowed", "Allow: OPTIONS, POST, PUT\r\n"}, 1},
     {"OPTIONS /a" END, {"204 No Content", "Allow: OPTIONS, GET, HEAD\r\n"}, 1},
@@ -197,6 +235,14 @@ static const talk_t talks[] = {
     {"GET /fail" END "GET /a" END, {"500 Internal"}, 1},
     {"GET /error" END "GET /a" END, {"500 Internal", "a -"}, 2},
     {"GET /nothing" END "GET /a" END, {"500 Internal", "a -"}, 2},
+    {"GET /positive" END "GET /a" END, {"500 Internal", "a -"}, 2},
+    {"GET /type" END, {"200 OK", "content-type: application/json\r\n", "\r\n\r\n{}"}, 1},
+    {"GET /status/205" END "GET /a" END,
+     {"205", "Content-Length: 0\r\n", "\r\n\r\nHTTP", "a -"},
+     2},
+    {"POST /unread" WITH("Content-Length: 3") "abcGET /a" END, {"200 OK", "a -"}, 2},
+    {"POST /unread" WITH("Content-Length: 70000") "abc", {"Connection: close\r\n"}, 1},
+    {"POST /echo" WITH("Content-Length: 1048577\r\nExpect: 100-continue"), {"HTTP/1.1 413"}, 1},
     {"GET /half" END "GET /a" END, {"4\r\nhalf\r\n"}, 1},
     {"GET /split" END,
      {"Set-Cookie: a=b; Path=/x; HttpOnly; Secure; SameSite=Lax\r\n", "whole"},
@@ -210,6 +256,7 @@ static void *talk_all(void *unused) {
         run_talk(haft_http_port(server), &talks[i], "X-Evil");
     CHECK(strstr(log_lines, "GET /error: Input/output error") != NULL);
     CHECK(strstr(log_lines, "GET /nothing: the handler has not answered") != NULL);
+    CHECK(strstr(log_lines, "GET /positive: the handler has returned a positive number") != NULL);
     CHECK(strstr(log_lines, "GET /short: the answer lacks bytes of its body") != NULL);
     const char *failed = strstr(log_lines, "the disk is gone (Input/output error), in the task '");
     CHECK(failed != NULL && strncmp(strchr(failed, '\n'), "\n    ", 5) == 0); /* a frame */

@@ -5,6 +5,7 @@
 #include "check_http.h"
 
 #include <fcntl.h>
+#include <locale.h>
 #include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -282,7 +283,7 @@ static const logged_t logged[] = {
      {"\"GET /short?a=b HTTP/1.1\" 200 5 \"caf\\xe9\" \"a\\x22b\\x5c\"\n", "\"-\" \"-\"\n"}},
     {set_json,
      {"{\"time\":\"20", "\"method\":\"GET\",\"target\":\"/short?a=b\",\"version\":\"HTTP/1.1\",",
-      "\"status\":200,\"size\":5,\"seconds\":", "\"referer\":\"caf\\u00e9\"",
+      "\"status\":200,\"size\":5,\"seconds\":0.", "\"referer\":\"caf\\u00e9\"",
       "\"user_agent\":\"a\\u0022b\\u005c\"}\n"}},
     {set_hook,
      {"GET [/short?a=b] 200 5 0\n", "HEAD [/short] 200 0 0\n", "GET [/none] 404 14 0\n",
@@ -323,7 +324,7 @@ static const talk_t pages[] = {
     {"GET /debug/counters" END,
      {"text/plain; version=0.0.4",
       "\n# TYPE haft_http_connections gauge\nhaft_http_connections 1\n",
-      "\nhaft_http_requests_total{status=\"2xx\"} ", "_bucket{le=\"+Inf\"} ",
+      "\nhaft_http_requests_total{status=\"2xx\"} ", "_seconds_bucket{le=\"0.0025\"} ",
       "haft_io_tasks_total "},
      1},
 };
@@ -969,6 +970,7 @@ static void run_cases(void *(*const cases[])(void *), size_t count, size_t virtu
 }
 
 int main(int count, char **arguments) {
+    setlocale(LC_ALL, ""); /* of locale.sh */
     if (count == 3 && strcmp(arguments[1], "serve") == 0)
         return serve_here(arguments[2]);
     void *(*const plain[])(void *) = {keep_events_alive, hear_events, leave_events};

@@ -195,15 +195,16 @@ uint16_t haft_http_port(const haft_http_server_t *server);
  * Calls `handler` with `argument` for requests of this method whose path is `path`. A path consists
  * of parts between slashes. A part is text, or {name}, which matches any one part that is not
  * empty; the last part may be {name...}, which matches the whole rest. Text is preferred to {name},
- * and that to {name...}. Text is compared after %-decoding, and "/a" is not "/a/". `path` is
- * copied.
+ * and that to {name...}. Text is compared after %-decoding, and "/a" is not "/a/". Paths that
+ * differ in their names only are one. `path` is copied.
  *
  * A request for a path that has routes, but none for its method, gets 405; one for a path without
  * routes gets 404. The handler for GET also answers HEAD; the library leaves out the body. It
  * answers OPTIONS with the path's methods, unless there is a handler.
  *
- * Returns 0; -EINVAL if that is no path or no method; -EEXIST if there is a handler already; or
- * -ENOMEM.
+ * Returns 0; -EINVAL if that is no path, or no method that requests can have: those of RFC 9110 but
+ * CONNECT (haft_http_on_connect), PATCH, and those of WebDAV and the like, which the parser knows;
+ * -EEXIST if there is a handler already; or -ENOMEM.
  */
 int haft_http_route(haft_http_server_t *server, const char *method, const char *path,
                     haft_http_handler_t *handler, void *argument);
@@ -356,11 +357,12 @@ typedef struct haft_http_cookie_options {
 int haft_http_set_cookie(haft_http_request_t *request, const char *name, const char *value,
                          const haft_http_cookie_options_t *options);
 
-/* Answers with a whole body. `type` is the Content-Type; NULL: there is no such field. The body
-   is not sent for HEAD, and with a status that has none (204, 304). -EALREADY: the answer has
-   begun; -EINVAL: the status is not in 200 to 599, or the type is no value of a field; -EFAULT: the
-   body is NULL, and not empty; -EMSGSIZE: over HTTP/2, the head is larger than 64 KiB; or an error
-   of haft_io_write. */
+/* Answers with a whole body. `type` is the Content-Type; NULL: there is no such field, but that
+   which was set by haft_http_set_header, which counts in any case. The body is not sent for HEAD,
+   and with a status that has none (204, 205, 304). -EALREADY: the answer has begun; -EINVAL: the
+   status is not in 200 to 599, or the type is no value of a field; -EFAULT: the body is NULL, and
+   not empty; -EMSGSIZE: over HTTP/2, the head is larger than 64 KiB; or an error of
+   haft_io_write. */
 int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
                      size_t size);
 /* The same with a text in UTF-8, and with one that is formatted as by printf(3). */

@@ -461,6 +461,9 @@ class routes {
     routes(const routes &) = delete;
     routes &operator=(const routes &) = delete;
 
+    /* For what haft/http.h has besides, such as haft_http_set_access_hook. */
+    haft_http_server_t *get() const { return own; }
+
     template <handler F>
     void route(const char *method, const std::string &path, F function) {
         auto kept = std::make_shared<F>(std::move(function));

@@ -12,11 +12,18 @@ static bool is_of_certificate(int code) {
     return code <= HAFT_TLS_ERROR_OF_CERTIFICATE && code > HAFT_TLS_ERROR_OF_ALERT;
 }
 
+/* OpenSSL has no words for those that are new in TLS 1.3 (RFC 8446, 6.2). */
+static const char *text_of_alert(int alert) {
+    return alert == SSL_AD_CERTIFICATE_REQUIRED ? "certificate required"
+           : alert == SSL_AD_MISSING_EXTENSION  ? "missing extension"
+                                                : SSL_alert_desc_string_long(alert);
+}
+
 const char *haft_tls_error_text(int code) {
     if (is_of_certificate(code))
         return X509_verify_cert_error_string(HAFT_TLS_ERROR_OF_CERTIFICATE - code);
     if (is_of_alert(code))
-        return SSL_alert_desc_string_long(HAFT_TLS_ERROR_OF_ALERT - code);
+        return text_of_alert(HAFT_TLS_ERROR_OF_ALERT - code);
     return haft_io_error_text(code);
 }
 
@@ -32,7 +39,7 @@ int hafti_tls_openssl_error(char text[HAFTI_TLS_TEXT]) {
         reason < ALERT_REASONS + ALERTS) {
         int alert = reason - ALERT_REASONS;
         snprintf(text, HAFTI_TLS_TEXT, "the peer has refused to go on: %s (alert %d)",
-                 SSL_alert_desc_string_long(alert), alert);
+                 text_of_alert(alert), alert);
         return HAFT_TLS_ERROR_OF_ALERT - alert;
     }
     snprintf(text, HAFTI_TLS_TEXT, "%s", said != NULL ? said : "Protocol error");

@@ -118,6 +118,7 @@ BODY(says_which_certificate_and_why) {
     CHECK(strcmp(haft_tls_error_text(HAFT_TLS_ERROR_OF_CERTIFICATE - X509_V_ERR_CERT_HAS_EXPIRED),
                  "certificate has expired") == 0);
     CHECK(strcmp(haft_tls_error_text(HAFT_TLS_ERROR_OF_ALERT - 45), "certificate expired") == 0);
+    CHECK(strcmp(haft_tls_error_text(HAFT_TLS_ERROR_OF_ALERT - 116), "certificate required") == 0);
     CHECK(strcmp(haft_tls_error_text(-ECONNRESET), haft_io_error_text(-ECONNRESET)) == 0);
     return NULL;
 }
