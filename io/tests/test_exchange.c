@@ -667,7 +667,7 @@ BODY(send_to_nobody_before_a_rest) {
 
 /* A cancel, or a close, when the answer is about to be sent: it is sent, and to nobody else. */
 static void *wait_to_be_cancelled(void *argument) {
-    __attribute__((cleanup(end_answer))) resting_t *self = argument;
+    __attribute__((cleanup(end_answer), unused)) resting_t *self = argument;
     haft_io_sleep(HAFT_IO_SECOND);
     CHECK(!"it is cancelled");
     return NULL;
