@@ -165,6 +165,14 @@ char *hafti_http_put_number(char *to, uint64_t number) {
     return put_digits(to, number, 10);
 }
 
+/* Of three digits. */
+static char *put_status(char *to, unsigned status) {
+    *to++ = (char)('0' + status / 100);
+    *to++ = (char)('0' + status / 10 % 10);
+    *to++ = (char)('0' + status % 10);
+    return to;
+}
+
 /* What the connection does next. Of HTTP/1.1 it is kept unless one says otherwise, of 1.0
    closed. */
 static char *put_connection(char *to, const haft_http_request_t *request) {
@@ -191,7 +199,7 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
     if (begin == NULL)
         return code;
     char *to = put_text(begin, "HTTP/1.1 ");
-    to = hafti_http_put_number(to, (uint64_t)answer->status);
+    to = put_status(to, (unsigned)answer->status);
     *to++ = ' ';
     to = put_text(to, reason_of(answer->status));
     to = put_text(to, "\r\nDate: ");

@@ -322,15 +322,26 @@ static void rest(connection_t *connection) {
                  connection);
 }
 
+/* What is left of the last answer is sent by the rest, which needs no stack for it. */
+static void send_and_rest(connection_t *connection) {
+    connection->rests = true;
+    haft_io_send_and_rest(&connection->rest, connection->left, connection->left_size,
+                          connection->stream.descriptor, connection->deadline, take_turn,
+                          connection);
+}
+
 /* Sends what is left of the last answer, and rests until the next request comes, or waits for it
    here, where some of it has been read: whether the connection goes on. */
 static bool wait_for_next(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
-    HAFT_IO_SCOPED_LENT const void *const left = connection->left;
-    connection->left = NULL;
     connection->waits = false;
     connection->deadline =
-        hafti_http_deadline(haft_io_now(), connection->accepted.server->limits.idle_time);
+        hafti_http_deadline(haft_io_now_roughly(), connection->accepted.server->limits.idle_time);
+    if (stream->tls == NULL && connection->left != NULL && hafti_http_stream_is_drained(stream)) {
+        send_and_rest(connection);
+        return true;
+    }
+    HAFT_IO_SCOPED_LENT const void *const left = connection->left;
     if (left != NULL &&
         hafti_http_stream_write(stream, left, connection->left_size, connection->deadline) != 0)
         return false;
@@ -417,7 +428,7 @@ static void serve_http2(connection_t *connection, bool has_preface) {
 /* From now on; a server that stops waits for little. */
 static int64_t first_deadline(const haft_http_server_t *server, int64_t time) {
     return atomic_load(&server->stopping) ? hafti_http_fresh_until()
-                                          : hafti_http_deadline(haft_io_now(), time);
+                                          : hafti_http_deadline(haft_io_now_roughly(), time);
 }
 
 /* Waits for the first byte, until when the connection is idle: whether the client may go on. */
@@ -478,7 +489,7 @@ static void serve_requests(connection_t *connection) {
 static void *take_turn(void *argument) {
     __attribute__((cleanup(end_turn))) connection_t *connection = argument;
     connection->rests = false;
-    bool goes_on = begin_turn(connection);
+    bool goes_on = haft_io_rest_sent(&connection->rest) == 0 && begin_turn(connection);
     if (goes_on && !connection->is_http1 && hafti_http_stream_chose_http2(&connection->stream))
         serve_http2(connection, false);
     else if (goes_on)

@@ -22,7 +22,8 @@ static int on_url(llhttp_t *parser, const char *at, size_t size) {
     return 0;
 }
 
-static int keep_trailer(hafti_http_message_t *message, const char *at, size_t size) {
+static int keep_trailer(llhttp_t *parser, const char *at, size_t size) {
+    hafti_http_message_t *message = message_of(parser);
     if (message->trailers == NULL)
         message->trailers = hafti_http_allocate(message, message->limits->head);
     if (message->trailers == NULL || size >= message->limits->head - message->trailers_size)
@@ -33,14 +34,11 @@ static int keep_trailer(hafti_http_message_t *message, const char *at, size_t si
 }
 
 static int end_trailer(llhttp_t *parser) {
-    hafti_http_message_t *message = message_of(parser);
-    return message->into != NULL ? keep_trailer(message, "", 1) : 0;
+    return keep_trailer(parser, "", 1);
 }
 
 static int on_field(llhttp_t *parser, const char *at, size_t size) {
     hafti_http_message_t *message = message_of(parser);
-    if (message->into != NULL)
-        return keep_trailer(message, at, size);
     if (message->field_count == message->limits->fields) {
         message->too_many_fields = true;
         return -1;
@@ -52,8 +50,6 @@ static int on_field(llhttp_t *parser, const char *at, size_t size) {
 
 static int on_value(llhttp_t *parser, const char *at, size_t size) {
     hafti_http_message_t *message = message_of(parser);
-    if (message->into != NULL)
-        return keep_trailer(message, at, size);
     hafti_http_field_t *field = &message->fields[message->field_count - 1];
     while (size != 0 && (at[size - 1] == ' ' || at[size - 1] == '\t'))
         size--;
@@ -85,13 +81,17 @@ static int on_end(llhttp_t *parser) {
     return HPE_PAUSED;
 }
 
-static const llhttp_settings_t settings = {
+static const llhttp_settings_t of_head = {
     .on_url = on_url,
     .on_header_field = on_field,
-    .on_header_field_complete = end_trailer,
     .on_header_value = on_value,
-    .on_header_value_complete = end_trailer,
     .on_headers_complete = on_head_end,
+};
+static const llhttp_settings_t of_body = {
+    .on_header_field = keep_trailer,
+    .on_header_field_complete = end_trailer,
+    .on_header_value = keep_trailer,
+    .on_header_value_complete = end_trailer,
     .on_chunk_header = on_chunk,
     .on_body = on_body,
     .on_message_complete = on_end,
@@ -386,17 +386,32 @@ int hafti_http_message_check(hafti_http_message_t *message) {
     return message->parser.type == HTTP_REQUEST ? check_request(message) : check_answer(message);
 }
 
+/* Whether the parser has seen no more in the first line of a request than is there: most often, so
+   that it need not be looked at again. */
+static bool is_plain_request_line(const hafti_http_message_t *message) {
+    static const char version[] = " HTTP/1.";
+    const char *line = message->block, *target_end = line + message->target + message->target_size;
+    size_t method = strlen(llhttp_method_name((llhttp_method_t)message->parser.method));
+    return message->target == method + 1 && memcmp(target_end, version, 8) == 0 &&
+           (target_end[8] == '0' || target_end[8] == '1') && target_end[9] == '\r';
+}
+
 static int parse(hafti_http_message_t *message) {
     bool is_request = message->parser.type == HTTP_REQUEST;
-    int refused = is_request ? check_request_line(message) : check_status_line(message);
-    if (refused != 0)
-        return refused;
     message->fields =
         hafti_http_allocate(message, message->limits->fields * sizeof *message->fields);
     if (message->fields == NULL)
         return -ENOMEM;
     llhttp_errno_t code = hafti_http_message_parse(message, message->block, message->head);
-    if (code == HPE_PAUSED && message->parser.error_pos == message->block + message->head)
+    bool is_whole =
+        code == HPE_PAUSED && message->parser.error_pos == message->block + message->head;
+    message->parser.settings = (void *)(uintptr_t)&of_body;
+    if (is_whole && is_request && is_plain_request_line(message))
+        return check_request(message);
+    int refused = is_request ? check_request_line(message) : check_status_line(message);
+    if (refused != 0)
+        return refused;
+    if (is_whole)
         return hafti_http_message_check(message);
     if (message->too_many_fields)
         return refuse(message, 431);
@@ -412,7 +427,7 @@ void hafti_http_message_begin(hafti_http_message_t *message, hafti_http_stream_t
     message->limits = limits;
     message->limit = limits->body;
     message->block = haft_io_lend();
-    llhttp_init(&message->parser, type, &settings);
+    llhttp_init(&message->parser, type, &of_head);
     message->parser.data = message;
 }
 
@@ -434,27 +449,30 @@ static int end_line(hafti_http_message_t *message, progress_t *progress) {
     }
     if (progress->line != 0 && (*line == ' ' || *line == '\t' || *line == ':'))
         return refuse(message, 400); /* 9112, 2.2, 5.2 and 5 */
-    if (progress->line == 0 && size > message->limits->request_line)
-        return refuse(message, 414);
     progress->is_complete = size == 2;
     progress->line = message->head;
     return 0;
 }
 
-/* Takes lines of what has been read, up to the end of the head. */
+/* Takes lines of what has been read, up to the end of the head. As much as may be one is copied. */
 static int take_lines(hafti_http_message_t *message, progress_t *progress) {
     hafti_http_stream_t *stream = message->stream;
+    const char *copied = message->block; /* the end of it */
     while (stream->at != stream->end && !progress->is_complete) {
-        size_t size = (size_t)(stream->end - stream->at);
-        const char *newline = memchr(stream->at, '\n', size);
-        if (newline != NULL)
-            size = (size_t)(newline + 1 - stream->at);
-        size_t room = progress->line == 0 ? message->limits->request_line : message->limits->head;
-        if (size > room - message->head)
-            return refuse(message, progress->line == 0 ? 414 : 431);
-        memcpy(message->block + message->head, stream->at, size);
+        char *from = message->block + message->head;
+        if (from >= copied || message->head == 0) {
+            size_t there = (size_t)(stream->end - stream->at);
+            size_t room = message->limits->head - message->head;
+            if (room == 0)
+                return refuse(message, progress->line == 0 ? 414 : 431);
+            copied = mempcpy(from, stream->at, there < room ? there : room);
+        }
+        const char *newline = memchr(from, '\n', (size_t)(copied - from));
+        size_t size = (size_t)((newline != NULL ? newline + 1 : copied) - from);
         message->head += size;
         stream->at += size;
+        if (progress->line == 0 && message->head > message->limits->request_line)
+            return refuse(message, 414);
         int code = newline != NULL ? end_line(message, progress) : 0;
         if (code != 0)
             return code;

@@ -117,9 +117,9 @@ ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_e
 }
 /* What is sent at once cannot go to another file that has the number by then. -EAGAIN or -ENOTSOCK
    say that it is to be sent otherwise. */
-static inline ssize_t send_at_once(const hafti_io_runner_t *runner, int descriptor,
+static inline ssize_t send_at_once(const hafti_io_worker_t *worker, int descriptor,
                                    const void *buffer, size_t size) {
-    int *error = runner->worker->error, saved = *error;
+    int *error = worker->error, saved = *error;
     ssize_t sent = HAFTI_IO_LIKELY(size != 0)
                        ? send(descriptor, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL)
                        : 0;
@@ -145,7 +145,7 @@ HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descr
     hafti_io_descriptor_t *known =
         hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     ssize_t sent = HAFTI_IO_LIKELY(known != NULL && known->nature != HAFTI_IO_STREAM)
-                       ? send_at_once(runner, descriptor, buffer, size)
+                       ? send_at_once(runner->worker, descriptor, buffer, size)
                        : -EAGAIN;
     if (HAFTI_IO_LIKELY(!is_sent_otherwise(sent)))
         return sent;
@@ -153,9 +153,15 @@ HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descr
         known->nature = HAFTI_IO_STREAM; /* so the next writes do not try */
     return hafti_io_write_generally(runner, descriptor, buffer, size);
 }
+HAFTI_IO_HOT ssize_t hafti_io_send_last_at_once(hafti_io_worker_t *worker, int descriptor,
+                                                hafti_io_sending_t *unused, hafti_io_lent_t *lent,
+                                                size_t size) {
+    (void)unused;
+    return send_at_once(worker, descriptor, lent->bytes, size);
+}
 HAFTI_IO_HOT ssize_t hafti_io_exchange_at_once(hafti_io_runner_t *runner,
                                                HAFT_PAYLOAD(haft_io_exchange) * p) {
-    ssize_t sent = send_at_once(runner, p->descriptor, p->buffer, p->size);
+    ssize_t sent = send_at_once(runner->worker, p->descriptor, p->buffer, p->size);
     if (HAFTI_IO_UNLIKELY(sent < 0 && !is_sent_otherwise(sent)))
         return sent;
     if (HAFTI_IO_UNLIKELY(sent < 0 || (size_t)sent != p->size))

@@ -9,6 +9,9 @@
  * haft_io_unwind_cancelled(): if the scope of the task was cancelled, the task is unwound; if the
  * task is only late, the wait returns -ETIMEDOUT.
  *
+ * Most blocks end before their task has waited: so a deadline has its timer from the task's first wait
+ * or yield on, before which nobody looks at timers.
+ *
  * A scope that is opened inside of the block inherits the earliest time as its own deadline, unless
  * it is shielded, and puts the list aside (hafti_io_put_deadlines_aside): so its tasks are
  * cancelled, too, and each wait has one reason to end early. If the body of that scope sets the
@@ -17,13 +20,6 @@
  */
 #include "tasks.h"
 
-struct hafti_io_limit {
-    hafti_io_timer_t timer;
-    int64_t time;
-    hafti_io_limit_t *outer;
-    hafti_io_runner_t *runner; /* of the task that it belongs to; NULL: it has not begun */
-    bool passed;
-};
 _Static_assert(sizeof(hafti_io_limit_t) <= sizeof(haft_io_deadline_t) &&
                    _Alignof(hafti_io_limit_t) <= _Alignof(haft_io_deadline_t),
                "haft_io_deadline_t has room for a hafti_io_limit_t");
@@ -56,10 +52,19 @@ static void time_has_come(hafti_io_timer_t *timer) {
     hafti_io_cell_cancel(runner, runner->worker->shared);
 }
 
-static void begin_limit(hafti_io_limit_t *limit, hafti_io_runner_t *runner) {
-    *limit =
-        (hafti_io_limit_t){.timer.fire = time_has_come, .outer = runner->limits, .runner = runner};
+static bool has_come(int64_t time, const hafti_io_runner_t *runner) {
+    return time <= runner->worker->clock;
+}
+
+static void begin_limit(hafti_io_limit_t *limit, int64_t time, hafti_io_runner_t *runner) {
+    *limit = (hafti_io_limit_t){.timer.fire = time_has_come,
+                                .time = time,
+                                .outer = runner->limits,
+                                .runner = runner,
+                                .passed = has_come(time, runner)};
     runner->limits = limit;
+    runner->late |= limit->passed;
+    runner->unarmed = true;
     runner->stays++;
 }
 
@@ -71,32 +76,36 @@ static haft_io_scope_t *scope_inside_of(const hafti_io_limit_t *limit, const haf
     return scope != task->home ? scope : NULL;
 }
 
-void haft_io_deadline_set(haft_io_deadline_t *deadline, int64_t time) {
+static void set_anew(hafti_io_limit_t *limit, int64_t time, const haft_io_task_t *task) {
+    hafti_io_runner_t *runner = limit->runner;
+    if (HAFTI_IO_UNLIKELY(task == NULL || runner != task->runner))
+        hafti_io_misuse("haft_io_deadline_set was given a deadline that another task has begun.");
+    hafti_io_timer_remove(&runner->worker->timers, &limit->timer);
+    limit->time = time;
+    limit->passed = has_come(time, runner);
+    runner->late = has_passed(runner->limits);
+    runner->unarmed = true;
+    haft_io_scope_t *inside = scope_inside_of(limit, task);
+    if (HAFTI_IO_UNLIKELY(inside != NULL)) {
+        hafti_io_limit_arm(limit, &runner->worker->timers);
+        hafti_io_scope_set_timer(inside);
+    }
+}
+
+HAFTI_IO_HOT void haft_io_deadline_set(haft_io_deadline_t *deadline, int64_t time) {
     hafti_io_limit_t *limit = limit_of(deadline);
     const haft_io_task_t *task = hafti_io_this_task();
-    if (task == NULL && limit->runner == NULL)
-        return;
-    if (limit->runner == NULL)
-        begin_limit(limit, task->runner);
-    if (HAFTI_IO_UNLIKELY(task == NULL || limit->runner != task->runner))
-        hafti_io_misuse("haft_io_deadline_set was given a deadline that another task has begun.");
-    hafti_io_timers_t *timers = &task->worker->timers;
-    hafti_io_timer_remove(timers, &limit->timer);
-    limit->time = time;
-    limit->passed = time <= task->worker->clock;
-    task->runner->late = has_passed(task->runner->limits);
-    if (!limit->passed && time != HAFT_IO_FOREVER)
-        hafti_io_timer_add(timers, &limit->timer, time);
-    haft_io_scope_t *inside = scope_inside_of(limit, task);
-    if (HAFTI_IO_UNLIKELY(inside != NULL))
-        hafti_io_scope_set_timer(inside);
+    if (limit->runner != NULL)
+        set_anew(limit, time, task);
+    else if (task != NULL)
+        begin_limit(limit, time, task->runner);
 }
 
 bool haft_io_deadline_passed(const haft_io_deadline_t *deadline) {
     return ((const hafti_io_limit_t *)(const void *)deadline)->passed;
 }
 
-void haft_io_deadline_end(haft_io_deadline_t *deadline) {
+HAFTI_IO_HOT void haft_io_deadline_end(haft_io_deadline_t *deadline) {
     hafti_io_limit_t *limit = limit_of(deadline);
     hafti_io_runner_t *runner = limit->runner;
     if (runner == NULL)
@@ -106,9 +115,11 @@ void haft_io_deadline_end(haft_io_deadline_t *deadline) {
         hafti_io_misuse(
             "A deadline is ended that is not the innermost of the current task: a block "
             "that has one ends before the block around it, in the task that began it.");
-    hafti_io_timer_remove(&runner->worker->timers, &limit->timer);
+    if (HAFTI_IO_UNLIKELY(hafti_io_linked(&limit->timer.link)))
+        hafti_io_timer_remove(&runner->worker->timers, &limit->timer);
     runner->limits = limit->outer;
-    runner->late = has_passed(runner->limits);
+    if (HAFTI_IO_UNLIKELY(runner->late))
+        runner->late = has_passed(runner->limits);
     runner->stays--;
     limit->runner = NULL;
 }
@@ -123,6 +134,7 @@ int64_t hafti_io_earliest_deadline(const hafti_io_limit_t *limits) {
 }
 
 hafti_io_limit_t *hafti_io_put_deadlines_aside(hafti_io_runner_t *runner) {
+    hafti_io_arm_deadlines(runner);
     hafti_io_limit_t *limits = runner->limits;
     runner->limits = NULL;
     runner->late = false;

@@ -20,6 +20,12 @@ static inline bool hafti_io_must_not_wait(const hafti_io_operation_t *operation)
 /* Result for a ready descriptor without a call that never blocks. (No error number is that
    large.) */
 enum { HAFTI_IO_MAY_WAIT = -4096 };
+/* Whether the result of a send is an error, and not that less was sent, which may be tried again.
+   (-EOPNOTSUPP: of MSG_WAITALL, as by TLS in the kernel, or the next send says so, too.) */
+static inline bool hafti_io_send_fails(ssize_t result) {
+    return result < 0 && result != -EAGAIN && result != -EINTR && result != -EOPNOTSUPP &&
+           result != -ENOTSOCK;
+}
 /* The events of poll(2) after which to try again. */
 static inline short hafti_io_events_of(const hafti_io_operation_t *operation) {
 #define HAFTI_IO_KINDS_EVENTS(kind, name, events) events,

@@ -169,25 +169,29 @@ static inline ssize_t receive_lent(hafti_io_worker_t *worker, int descriptor, co
     return code != -EINTR && code != -ENOTSOCK ? code : -EAGAIN;
 }
 
-static bool is_known_empty(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *entry) {
-    return is_left(worker, entry, HAFTI_IO_NONE) &&
+/* What epoll has said of it is enough to know whether something is left, and nobody else waits. */
+static bool may_be_short(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *entry) {
+    return __atomic_load_n(&entry->left, __ATOMIC_RELAXED) != HAFTI_IO_MAYBE &&
+           __atomic_load_n(&entry->registered, __ATOMIC_RELAXED) == UINT64_C(1) << worker->index &&
            !__atomic_load_n(&entry->ended, __ATOMIC_RELAXED) &&
            hafti_io_ring_empty(&entry->waiters[HAFTI_IO_INWARD]);
 }
 
-/* Waits for the next edge of a connection that the read before has drained. */
+/* Where the read before has drained the connection, waits for the next edge. */
 static HAFTI_IO_HOT ssize_t read_lent_by_epoll(hafti_io_runner_t *runner, int descriptor,
                                                const void **bytes) {
     hafti_io_worker_t *worker = runner->worker;
     hafti_io_descriptor_t *entry = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
-    if (HAFTI_IO_UNLIKELY(entry == NULL || !is_known_empty(worker, entry) ||
+    if (HAFTI_IO_UNLIKELY(entry == NULL || !may_be_short(worker, entry) ||
                           hafti_io_is_withdrawn(runner)))
         return hafti_io_read_lent_generally(runner, descriptor, bytes);
-    hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
-    hafti_io_waiter_t waiter;
-    int code = hafti_io_wait_to_read(entry, &waiter, &cell);
-    if (HAFTI_IO_UNLIKELY(code != 0))
-        return code;
+    if (is_left(worker, entry, HAFTI_IO_NONE)) {
+        hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
+        hafti_io_waiter_t waiter;
+        int code = hafti_io_wait_to_read(entry, &waiter, &cell);
+        if (HAFTI_IO_UNLIKELY(code != 0))
+            return code;
+    }
     ssize_t got = receive_lent(worker, descriptor, bytes);
     if (HAFTI_IO_UNLIKELY(got <= 0))
         return got == -EAGAIN ? hafti_io_read_lent_generally(runner, descriptor, bytes) : got;
@@ -349,6 +353,7 @@ const hafti_io_backend_t hafti_io_epoll = {
     .read_lent = read_lent_by_epoll,
     .write = hafti_io_write_at_once,
     .exchange = hafti_io_exchange_at_once,
+    .send_last = hafti_io_send_last_at_once,
     .watch = watch_by_epoll,
     .close = hafti_io_close_descriptor,
     .forget = hafti_io_forget_edges,

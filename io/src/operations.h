@@ -35,6 +35,8 @@ ssize_t hafti_io_write_generally(hafti_io_runner_t *runner, int descriptor, cons
 /* Send without asking the kernel for anything first; in a run of one thread. */
 ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor, const void *buffer,
                                size_t size);
+ssize_t hafti_io_send_last_at_once(hafti_io_worker_t *worker, int descriptor,
+                                   hafti_io_sending_t *unused, hafti_io_lent_t *lent, size_t size);
 ssize_t hafti_io_exchange_at_once(hafti_io_runner_t *runner,
                                   HAFT_PAYLOAD(haft_io_exchange) * payload);
 

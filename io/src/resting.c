@@ -13,6 +13,10 @@
  *
  * The function reads, and that wait knows why the rest has ended; it also waits where the rest has
  * ended early. So nothing is handed over.
+ *
+ * What is sent before a rest is sent by the back end when the function has returned. Where there is
+ * no room for all of it, the task goes on with a function of the library's, which waits for that on
+ * a stack, and rests again.
  */
 #include "resting.h"
 #include "valid.h"
@@ -27,6 +31,11 @@ typedef struct hafti_io_rest {
     void *(*function)(void *);
     void *argument;
     int descriptor;
+    int code;              /* of the send, or 0 */
+    bool is_later;         /* it is sent with the next poll */
+    hafti_io_lent_t *lent; /* of which some is still to be sent, on a stack; or NULL */
+    size_t size, sent;
+    hafti_io_sending_t sending;
 } rest_t;
 _Static_assert(sizeof(rest_t) <= sizeof(haft_io_rest_t) &&
                    _Alignof(rest_t) <= _Alignof(haft_io_rest_t),
@@ -39,8 +48,14 @@ static bool lies_on_stack(const haft_io_task_t *task, const haft_io_rest_t *give
            (uintptr_t)given < (uintptr_t)fiber && haft_fiber_current() == fiber;
 }
 
-void haft_io_rest(haft_io_rest_t *given, int descriptor, int64_t deadline,
-                  void *(*function)(void *), void *argument) {
+void hafti_io_drop_unsent(hafti_io_runner_t *runner) {
+    if (runner->unsent != NULL)
+        hafti_io_take_back(runner->unsent);
+    runner->unsent = NULL;
+}
+
+static rest_t *begin(haft_io_rest_t *given, int descriptor, int64_t deadline,
+                     void *(*function)(void *), void *argument) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
         hafti_io_misuse("haft_io_rest was called outside of a task.");
@@ -52,13 +67,107 @@ void haft_io_rest(haft_io_rest_t *given, int descriptor, int64_t deadline,
             "haft_io_rest_t where the argument of its function points to.",
             haft_io_task_name(task));
     hafti_io_check_may_wait(task);
+    hafti_io_drop_unsent(task->runner);
     rest_t *rest = (rest_t *)(void *)given;
     rest->descriptor = descriptor;
     rest->deadline = deadline;
     rest->function = function;
     rest->argument = argument;
+    rest->code = 0;
+    rest->is_later = false;
+    rest->lent = NULL;
     task->runner->rest = rest;
+    return rest;
 }
+
+void haft_io_rest(haft_io_rest_t *given, int descriptor, int64_t deadline,
+                  void *(*function)(void *), void *argument) {
+    begin(given, descriptor, deadline, function, argument);
+}
+
+/* ---- What is sent before ---- */
+
+static int write_all(rest_t *rest, const char *bytes) {
+    while (rest->sent != rest->size) {
+        ssize_t done = HAFT_PERFORM(haft_io_write, rest->descriptor, bytes + rest->sent,
+                                    rest->size - rest->sent);
+        if (done < 0)
+            return done == -ECANCELED ? haft_io_unwind_cancelled() : (int)done;
+        rest->sent += (size_t)done;
+    }
+    return 0;
+}
+
+/* On the task's stack. */
+static void send_here(rest_t *rest, hafti_io_lent_t *lent) {
+    HAFT_IO_SCOPED_LENT const void *const bytes = lent->bytes;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, rest->deadline);
+    rest->code = write_all(rest, bytes);
+}
+
+void haft_io_send_and_rest(haft_io_rest_t *given, const void *lent, size_t size, int descriptor,
+                           int64_t deadline, void *(*function)(void *), void *argument) {
+    rest_t *rest = begin(given, descriptor, deadline, function, argument);
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    rest->size = size;
+    rest->sent = 0;
+    if (worker->plain && worker->backend->send_last != NULL && size != 0)
+        worker->running->unsent = hafti_io_block_of(lent);
+    else
+        send_here(rest, hafti_io_block_of(lent));
+}
+
+int haft_io_rest_sent(const haft_io_rest_t *rest) {
+    return ((const rest_t *)(const void *)rest)->code;
+}
+
+/* The function of a task that has come back to a stack to send the rest. A cancel is for the
+   program's function. */
+static void *send_and_go_on(void *argument) {
+    rest_t *rest = argument;
+    hafti_io_lent_t *lent = rest->lent;
+    rest->lent = NULL;
+    haft_io_return_cancels(true);
+    send_here(rest, lent);
+    haft_io_return_cancels(false);
+    if (rest->code != 0)
+        return rest->function(rest->argument);
+    hafti_io_this_task()->runner->rest = rest;
+    return NULL;
+}
+
+static void note_sent(rest_t *rest, hafti_io_lent_t *lent, ssize_t result) {
+    if (result > 0)
+        rest->sent = (size_t)result;
+    if (hafti_io_send_fails(result))
+        rest->code = (int)result;
+    if (HAFTI_IO_UNLIKELY(rest->sent != rest->size && rest->code == 0))
+        rest->lent = lent;
+    else
+        hafti_io_take_back(lent);
+}
+
+/* The back end has tried. */
+static void settle(rest_t *rest, hafti_io_worker_t *worker) {
+    worker->backend->settle(worker, &rest->sending);
+    rest->is_later = false;
+    if (HAFTI_IO_LIKELY(!rest->sending.failed))
+        return;
+    note_sent(rest, rest->sending.lent, rest->sending.result);
+}
+
+static void send_last(rest_t *rest, hafti_io_worker_t *worker, hafti_io_lent_t *lent) {
+    HAFTI_IO_COUNT(worker->counters.operations);
+    rest->sending.cell = &rest->cell;
+    ssize_t done =
+        worker->backend->send_last(worker, rest->descriptor, &rest->sending, lent, rest->size);
+    rest->is_later = done == HAFTI_IO_LATER;
+    if (!rest->is_later)
+        note_sent(rest, lent, done);
+}
+
+/* ---- The rest ---- */
 
 static void time_out(hafti_io_timer_t *timer) {
     hafti_io_cell_win(&HAFTI_IO_OWNER(timer, rest_t, timer)->cell, HAFTI_IO_TIMED_OUT);
@@ -74,8 +183,12 @@ static bool waits_for_bytes(rest_t *rest, haft_io_task_t *task) {
     if (entry == NULL || worker->backend->watch == NULL ||
         (worker->shared && hafti_io_begin_use(worker, rest->descriptor) != 0))
         return false;
-    bool waits = worker->backend->watch(worker, entry, rest->descriptor) &&
-                 hafti_io_enlist(entry, &rest->waiter, &rest->cell, &read, true, false) == 0;
+    bool waits = worker->backend->watch(worker, entry, rest->descriptor);
+    if (waits && worker->plain && hafti_io_ring_empty(&entry->waiters[HAFTI_IO_INWARD]))
+        hafti_io_enlist_first(entry, &rest->waiter, &rest->cell, HAFTI_IO_INWARD);
+    else
+        waits =
+            waits && hafti_io_enlist(entry, &rest->waiter, &rest->cell, &read, true, false) == 0;
     if (waits)
         hafti_io_count_in(task);
     if (worker->shared)
@@ -113,10 +226,18 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
     task->function = rest->function;
     task->argument = rest->argument;
     begin_to_wait(rest, task, rest->deadline);
+    if (runner->unsent != NULL) {
+        send_last(rest, worker, runner->unsent);
+        runner->unsent = NULL;
+    }
+    bool has_failed = rest->lent != NULL || rest->code != 0;
     if (!hafti_io_show_to_cancels(&rest->runner, &rest->cell))
         hafti_io_let_go_on(worker, task);
-    else if (!waits_for_bytes(rest, task))
+    else if (has_failed || !waits_for_bytes(rest, task))
         hafti_io_cell_win(&rest->cell, HAFTI_IO_WOKEN);
+    /* The number may become another file's, which does not get it then. */
+    if (HAFTI_IO_UNLIKELY(rest->is_later && rest->waiter.descriptor == NULL))
+        settle(rest, worker);
     if (hafti_io_state(task) == HAFTI_IO_RUNNING) { /* not READY */
         HAFTI_IO_CHECK(waiting, worker, task);
         hafti_io_set_state(task, HAFTI_IO_PARKED);
@@ -129,8 +250,14 @@ hafti_io_rest_t *hafti_io_end_rest(haft_io_task_t *task) {
     hafti_io_scope_unlist(task->home, &rest->runner);
     hafti_io_timer_remove(&task->worker->timers, &rest->timer);
     hafti_io_count_out(task);
+    if (rest->is_later)
+        settle(rest, task->worker);
     if (rest->waiter.descriptor != NULL)
         hafti_io_delist(&rest->waiter);
+    if (HAFTI_IO_UNLIKELY(rest->lent != NULL)) {
+        task->function = send_and_go_on;
+        task->argument = rest;
+    }
     task->runner = NULL;
     return rest;
 }

@@ -150,7 +150,35 @@ static bool fits_any_runner(const haft_io_task_t *task) {
     return task->runner == NULL && task->stack == 0;
 }
 
+static bool has_yielded(const haft_io_task_t *task) {
+    return task->runner != NULL && task->runner->yielded;
+}
+
+static HAFTI_IO_HOT haft_io_task_t *dequeue_polled(hafti_io_worker_t *worker) {
+    haft_io_task_t *task = HAFTI_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
+    foresee(worker);
+    worker->foreseen--;
+    hafti_io_unlink(&task->queued);
+    return task;
+}
+
+/* Of those that the last poll has woken: the first, if it rests. */
+static HAFTI_IO_HOT haft_io_task_t *take_rested(hafti_io_worker_t *worker) {
+    haft_io_task_t *task = HAFTI_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
+    if (task->runner->fiber != NULL || task->stack != 0 ||
+        worker->resumed - worker->polled_at >= POLLED_BETWEEN_POLLS)
+        return NULL;
+    dequeue_polled(worker);
+    HAFTI_IO_CHECK(next, worker, task);
+    hafti_io_end_rest(task);
+    HAFTI_IO_COUNT(worker->resumed);
+    return task;
+}
+
 haft_io_task_t *hafti_io_take_new(hafti_io_worker_t *worker) {
+    if (!worker->shared && !hafti_io_ring_empty(&worker->polled) &&
+        (polled_turn(worker) || hafti_io_ring_empty(&worker->ready)))
+        return take_rested(worker);
     if (is_to_look(worker) || polled_turn(worker)) /* as always in a simulation */
         return NULL;
     haft_io_task_t *task = first_ready(worker);
@@ -168,18 +196,6 @@ haft_io_task_t *hafti_io_take_new(hafti_io_worker_t *worker) {
         }
     }
     HAFTI_IO_COUNT(worker->resumed);
-    return task;
-}
-
-static bool has_yielded(const haft_io_task_t *task) {
-    return task->runner != NULL && task->runner->yielded;
-}
-
-static HAFTI_IO_HOT haft_io_task_t *dequeue_polled(hafti_io_worker_t *worker) {
-    haft_io_task_t *task = HAFTI_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
-    foresee(worker);
-    worker->foreseen--;
-    hafti_io_unlink(&task->queued);
     return task;
 }
 
@@ -240,10 +256,12 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->waits_for = NULL;
     runner->yielded = runner->listed = false;
     runner->unwinding = runner->returns_cancels = runner->counted = runner->gated = false;
+    runner->unarmed = false;
     runner->accepted = false;
     runner->stays = 0;
     runner->timer = NULL;
     runner->rest = NULL;
+    runner->unsent = NULL;
 }
 
 static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {
@@ -338,6 +356,7 @@ static void runner_rests(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
 /* Its fiber has ended with it, and begins anew for the next task. */
 static void task_was_unwound(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
                              const haft_payload_hafti_io_unwind *unwound) {
+    hafti_io_drop_unsent(runner);
     hafti_io_task_end(runner->task, unwound->code);
     if (worker->idle_count == MOST_IDLE_RUNNERS || runner->single) {
         runner_free(runner);
@@ -402,6 +421,7 @@ static inline void begin_turn(hafti_io_worker_t *worker, hafti_io_runner_t *runn
 static inline void note_yield(const hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
     runner->yielded = true;
     runner->saved_errno = *worker->error;
+    hafti_io_arm_deadlines(runner);
 }
 
 /* Part of both loops: the processor foretells the returns of a frame less. */

@@ -118,6 +118,7 @@ struct hafti_io_runner {
     bool counted : 1;         /* in its worker's `waiting` */
     bool gated : 1;           /* by `gate`; not while it waits for that */
     bool late : 1;            /* one of its `limits` has passed: it is not to wait */
+    bool unarmed : 1;         /* one of its `limits` may have no timer yet */
     bool single : 1;          /* for one task, which has a stack of its own */
     bool accepted : 1;        /* a connection, since it has spread a task */
     bool closes : 1; /* by a function of haft_io_close_by, for which others of its thread may wait,
@@ -131,6 +132,7 @@ struct hafti_io_runner {
     hafti_io_limit_t *limits; /* the deadlines of the blocks that it is in, the innermost first */
     struct hafti_io_runner *next; /* of the idle ones, or of free records */
     struct hafti_io_rest *rest;   /* with which its task goes on when the function has returned */
+    hafti_io_lent_t *unsent;      /* what is sent then, before; or NULL */
 };
 
 typedef enum hafti_io_kept {

@@ -60,6 +60,11 @@ void hafti_io_timer_remove(hafti_io_timers_t *timers, hafti_io_timer_t *timer) {
     timers->count--;
 }
 
+void hafti_io_limit_arm(hafti_io_limit_t *limit, hafti_io_timers_t *timers) {
+    if (!limit->passed && limit->time != HAFT_IO_FOREVER && !hafti_io_linked(&limit->timer.link))
+        hafti_io_timer_add(timers, &limit->timer, limit->time);
+}
+
 /* The first occupied slot and the tick at which it begins. */
 static bool first_slot(const hafti_io_timers_t *timers, int *level, unsigned *slot, int64_t *tick) {
     for (int l = 0; l < HAFTI_IO_LEVELS; l++) {

@@ -22,6 +22,18 @@ typedef struct hafti_io_timers {
     hafti_io_link_t slots[HAFTI_IO_LEVELS][HAFTI_IO_SLOTS];
 } hafti_io_timers_t;
 
+/* A deadline of a block (deadlines.c). */
+struct hafti_io_limit {
+    hafti_io_timer_t
+        timer; /* added when its task is first suspended, before which no time passes */
+    int64_t time;
+    hafti_io_limit_t *outer;
+    hafti_io_runner_t *runner; /* of the task that it belongs to; NULL: it has not begun */
+    bool passed;
+};
+/* Adds its timer, where that is still to be done. */
+void hafti_io_limit_arm(hafti_io_limit_t *limit, hafti_io_timers_t *timers);
+
 void hafti_io_timers_start(hafti_io_timers_t *timers, int64_t now);
 void hafti_io_timer_add(hafti_io_timers_t *timers, hafti_io_timer_t *timer, int64_t deadline);
 void hafti_io_timer_remove(hafti_io_timers_t *timers, hafti_io_timer_t *timer);

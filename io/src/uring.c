@@ -56,16 +56,7 @@ typedef struct request {
     bool done;
 } request_t;
 
-/* In the frame of its task, which does not leave before `settled` has gone on: see exchange(). */
-typedef struct exchange {
-    hafti_io_waiter_t waiter;
-    hafti_io_cell_t cell;
-    bool failed;
-    int result;       /* how the send has failed: an error, or how many bytes of it were sent */
-    unsigned place;   /* in state->lent */
-    uint64_t settled; /* as it was */
-} exchange_t;
-
+typedef hafti_io_sending_t sending_t;
 typedef hafti_io_uring_state_t state_t;
 typedef hafti_io_arrivals_t arrivals_t;
 
@@ -349,7 +340,9 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
 /*
  * The kernel sends when it takes what it is asked for, which is when the next poll begins, or not
  * at all (MSG_DONTWAIT); it tells of what was not sent whole (MSG_WAITALL, IOSQE_CQE_SKIP_SUCCESS).
- * So an exchange takes one completion, that of what arrives, and one system call, with the others'.
+ * So an exchange, or a send before a rest, takes one completion, that of what arrives, and one
+ * system call, with the others'. The sending_t lies in the frame of the task, or with its rest, and
+ * stays there until `settled` has gone on.
  *
  *   state->settled | the kernel                         | who wakes the task
  *   as it was      | may not have taken the send, or    | nobody; who cancels it, closes the descriptor: then the
@@ -374,27 +367,42 @@ static HAFTI_IO_COLD void settle(state_t *state) {
         hafti_io_uring_look(state);
 }
 
-static HAFTI_IO_COLD void exchange_failed(state_t *state, exchange_t *exchange, int result) {
-    exchange->failed = true;
-    exchange->result = result;
-    state->lent[exchange->place] = NULL;
-    hafti_io_cell_win(&exchange->cell, HAFTI_IO_WOKEN);
+static HAFTI_IO_COLD void sending_failed(state_t *state, sending_t *sending, int result) {
+    sending->failed = true;
+    sending->result = result;
+    state->lent[sending->place] = NULL;
+    hafti_io_cell_win(sending->cell, HAFTI_IO_WOKEN);
 }
 
-/* `lent` is its again. `code` is of the wait. */
+/* False: there is no room. */
+static bool send_with_next_poll(state_t *state, int descriptor, const void *buffer, size_t size,
+                                sending_t *sending) {
+    /* Making room consumes completions, and so may deliver what is to be waited for. */
+    struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
+    if (HAFTI_IO_UNLIKELY(entry == NULL))
+        return false;
+    io_uring_prep_send(entry, descriptor, buffer, size, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_WAITALL);
+    io_uring_sqe_set_flags(entry, IOSQE_CQE_SKIP_SUCCESS);
+    io_uring_sqe_set_data64(entry, (uintptr_t)sending | HAFTI_IO_OF_SENDINGS);
+    sending->failed = false;
+    sending->settled = state->settled;
+    sending->place = state->lent_count++;
+    state->lent[sending->place] = sending->lent;
+    return true;
+}
+
+/* `code` is of the wait. */
 static HAFTI_IO_COLD ssize_t after_failure(hafti_io_runner_t *runner,
-                                           HAFT_PAYLOAD(haft_io_exchange) * p,
-                                           const exchange_t *exchange, int code) {
-    /* -EOPNOTSUPP: of MSG_WAITALL, as by TLS in the kernel, or the next send says so, too. */
-    int result = exchange->result;
-    if (result < 0 && result != -EAGAIN && result != -EINTR && result != -EOPNOTSUPP)
+                                           HAFT_PAYLOAD(haft_io_exchange) * p, int result,
+                                           int code) {
+    if (hafti_io_send_fails(result))
         return result;
     return code != 0 ? code : hafti_io_exchange_rest(runner, p, result > 0 ? (size_t)result : 0);
 }
 
 /* The send is submitted with those of others, or no other task runs before the next poll. */
-static bool exchanges_by_ring(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *known,
-                              size_t size) {
+static bool sends_with_next_poll(const hafti_io_worker_t *worker,
+                                 const hafti_io_descriptor_t *known, size_t size) {
     const state_t *state = worker->backend_state;
     return known != NULL && hafti_io_may_arrive_for(known) && size - 1 < HAFT_IO_LENT_SIZE &&
            state->sends_at_once && state->lent_count < HAFTI_IO_MOST_EXCHANGED &&
@@ -407,35 +415,46 @@ static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
     state_t *state = worker->backend_state;
     hafti_io_descriptor_t *known =
         hafti_io_known_descriptor(worker->crew->descriptors, p->descriptor);
-    if (HAFTI_IO_UNLIKELY(!exchanges_by_ring(worker, known, p->size) ||
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
+    hafti_io_waiter_t waiter;
+    sending_t sending;
+    if (HAFTI_IO_UNLIKELY(!sends_with_next_poll(worker, known, p->size) ||
                           hafti_io_is_withdrawn(runner)))
         return hafti_io_exchange_at_once(runner, p);
-    /* Making room consumes completions, and so may deliver what was to be waited for. */
-    struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
-    if (HAFTI_IO_UNLIKELY(entry == NULL))
+    sending.cell = &cell;
+    sending.lent = *p->bytes != NULL ? hafti_io_block_of(*p->bytes) : NULL;
+    if (HAFTI_IO_UNLIKELY(!send_with_next_poll(state, p->descriptor, p->buffer, p->size, &sending)))
         return hafti_io_exchange_at_once(runner, p);
-    hafti_io_lent_t *lent = *p->bytes != NULL ? hafti_io_block_of(*p->bytes) : NULL;
-    exchange_t exchange;
-    exchange.cell = (hafti_io_cell_t){HAFTI_IO_WAITING, runner->task};
-    exchange.failed = false;
-    io_uring_prep_send(entry, p->descriptor, p->buffer, p->size,
-                       MSG_NOSIGNAL | MSG_DONTWAIT | MSG_WAITALL);
-    io_uring_sqe_set_flags(entry, IOSQE_CQE_SKIP_SUCCESS);
-    io_uring_sqe_set_data64(entry, (uintptr_t)&exchange | HAFTI_IO_OF_EXCHANGES);
-    exchange.settled = state->settled;
-    exchange.place = state->lent_count++;
-    state->lent[exchange.place] = lent;
     *p->bytes = NULL;
-    int code = hafti_io_wait_to_read(known, &exchange.waiter, &exchange.cell);
-    if (HAFTI_IO_UNLIKELY(state->settled == exchange.settled))
+    int code = hafti_io_wait_to_read(known, &waiter, &cell);
+    if (HAFTI_IO_UNLIKELY(state->settled == sending.settled))
         settle(state);
-    if (HAFTI_IO_UNLIKELY(exchange.failed)) {
-        *p->bytes = lent != NULL ? lent->bytes : NULL;
-        return after_failure(runner, p, &exchange, code);
+    if (HAFTI_IO_UNLIKELY(sending.failed)) {
+        *p->bytes = sending.lent != NULL ? sending.lent->bytes : NULL;
+        return after_failure(runner, p, sending.result, code);
     }
     return HAFTI_IO_LIKELY(code == 0)
                ? hafti_io_uring_read_arrived(runner, known, p->descriptor, p->bytes)
                : code;
+}
+
+static HAFTI_IO_HOT ssize_t send_last_by_ring(hafti_io_worker_t *worker, int descriptor,
+                                              sending_t *sending, hafti_io_lent_t *lent,
+                                              size_t size) {
+    const hafti_io_descriptor_t *known =
+        hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
+    sending->lent = lent;
+    return HAFTI_IO_LIKELY(
+               sends_with_next_poll(worker, known, size) &&
+               send_with_next_poll(worker->backend_state, descriptor, lent->bytes, size, sending))
+               ? HAFTI_IO_LATER
+               : hafti_io_send_last_at_once(worker, descriptor, sending, lent, size);
+}
+
+static HAFTI_IO_HOT void settle_last(hafti_io_worker_t *worker, const sending_t *sending) {
+    state_t *state = worker->backend_state;
+    if (HAFTI_IO_UNLIKELY(state->settled == sending->settled))
+        settle(state);
 }
 
 /* ---- Several descriptors at once ---- */
@@ -558,10 +577,9 @@ static void completed(hafti_io_worker_t *worker, const struct io_uring_cqe *comp
                          completion);
         return;
     }
-    if (HAFTI_IO_UNLIKELY(((uintptr_t)request & HAFTI_IO_OF_EXCHANGES) != 0)) {
-        exchange_failed(state,
-                        (exchange_t *)((uintptr_t)request & ~(uintptr_t)HAFTI_IO_OF_EXCHANGES),
-                        completion->res);
+    if (HAFTI_IO_UNLIKELY(((uintptr_t)request & HAFTI_IO_OF_SENDINGS) != 0)) {
+        sending_failed(state, (sending_t *)((uintptr_t)request & ~(uintptr_t)HAFTI_IO_OF_SENDINGS),
+                       completion->res);
         return;
     }
     request->result = completion->res;
@@ -789,6 +807,8 @@ const hafti_io_backend_t hafti_io_uring = {
     .read_lent = hafti_io_uring_read_lent,
     .write = write_by_ring,
     .exchange = exchange,
+    .send_last = send_last_by_ring,
+    .settle = settle_last,
     .watch = hafti_io_uring_watch,
     .close = close_submitted,
     .forget = hafti_io_forget_edges,

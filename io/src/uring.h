@@ -27,7 +27,7 @@ typedef struct hafti_io_uring_state {
     hafti_io_provided_t *provided; /* NULL: not needed yet */
     bool sends_at_once; /* a send without an answer has been made when the kernel has taken it */
     uint64_t settled;   /* counts how often it had taken and answered all that it was asked for */
-    /* To be given back then: what exchanges send, with room for NULL where one has failed. */
+    /* To be given back then: what is sent with the next poll; NULL where that has failed. */
     unsigned lent_count;
     hafti_io_lent_t *lent[HAFTI_IO_MOST_EXCHANGED];
 } hafti_io_uring_state_t;
@@ -64,9 +64,9 @@ int hafti_io_uring_await(hafti_io_runner_t *runner, hafti_io_descriptor_t *known
 /* The events of poll(2) that what has arrived is. */
 enum { HAFTI_IO_ARRIVED = POLLIN | POLLRDNORM };
 
-/* In the data of a completion: the rest is a hafti_io_arrivals_t, or an exchange (uring.c); else a
+/* In the data of a completion: the rest is a hafti_io_arrivals_t, or a hafti_io_sending_t; else a
    request. */
-enum { HAFTI_IO_OF_ARRIVALS = 1, HAFTI_IO_OF_EXCHANGES = 2 };
+enum { HAFTI_IO_OF_ARRIVALS = 1, HAFTI_IO_OF_SENDINGS = 2 };
 
 /* What the kernel gives by itself; `entry->arrivals` while it may, or while there are some left. */
 typedef struct hafti_io_arrivals {

@@ -186,6 +186,7 @@ static inline __attribute__((always_inline)) void hafti_io_suspend(hafti_io_runn
                                                                    const char *waits_for) {
     __atomic_store_n(&runner->waits_since, worker->clock, __ATOMIC_RELAXED);
     __atomic_store_n(&runner->waits_for, waits_for, __ATOMIC_RELAXED);
+    hafti_io_arm_deadlines(runner);
     HAFT_PERFORM(hafti_io_park);
     __atomic_store_n(&runner->waits_for, NULL, __ATOMIC_RELAXED);
 }

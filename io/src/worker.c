@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calling thread's worker, its clock, and how it is woken: what all that lies above asks of the
-   scheduler's state. */
+/* The calling thread's worker, its clock, its tasks' deadlines, and how it is woken: what all that
+   lies above asks of the scheduler's state. */
 #include "system_call.h"
 #include "workers.h"
 
@@ -36,18 +36,29 @@ int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : hafti_io_clock();
 }
 
-/* To some milliseconds, if nothing waits for the back end or a time: that costs less, and is enough
-   to show how long a task has waited. */
 static int64_t roughly_now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
     return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
 }
 
+int64_t haft_io_now_roughly(void) {
+    const hafti_io_simulated_t *simulated = hafti_io_simulated();
+    return simulated != NULL ? simulated->now : roughly_now();
+}
+
+/* Roughly, if nothing waits for the back end or a time: that costs less, and is enough to show how
+   long a task has waited. */
 HAFTI_IO_HOT void hafti_io_set_clock(hafti_io_worker_t *worker) {
     bool roughly =
         !hafti_io_is_awaited(worker) && !worker->times_polls && worker->simulated == NULL;
     worker->clock = roughly ? roughly_now() : hafti_io_worker_now(worker);
+}
+
+void hafti_io_arm_all(hafti_io_runner_t *runner) {
+    for (hafti_io_limit_t *limit = runner->limits; limit != NULL; limit = limit->outer)
+        hafti_io_limit_arm(limit, &runner->worker->timers);
+    runner->unarmed = false;
 }
 
 /* The worker announces that it sleeps before it checks for news a last time: at least one of waker

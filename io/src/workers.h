@@ -18,6 +18,17 @@ struct hafti_io_descriptor; /* descriptors.h */
 
 enum { HAFTI_IO_TASKS_BETWEEN_POLLS = 64 }; /* at most, so that neither I/O nor timers starve */
 
+/* What is sent later, and who waits for what it will be answered by. */
+typedef struct {
+    hafti_io_cell_t *cell;
+    hafti_io_lent_t *lent; /* to be given back; if it has failed, the sender's again, or NULL */
+    uint64_t settled;      /* the back end's */
+    unsigned place;        /* likewise */
+    bool failed;
+    int result; /* then: an error, or how many bytes were sent */
+} hafti_io_sending_t;
+enum { HAFTI_IO_LATER = -4097 }; /* no error number is that large */
+
 /* One set of operations that wait: epoll, io_uring, simulated. */
 typedef struct hafti_io_backend {
     const char *name;
@@ -38,6 +49,13 @@ typedef struct hafti_io_backend {
        has seen; the caller becomes one before the next poll. False: it does not, or there is
        something to read. NULL: it never does. */
     bool (*watch)(hafti_io_worker_t *worker, struct hafti_io_descriptor *entry, int descriptor);
+    /* Sends memory that is lent, of the last message before a rest. Returns how many bytes were
+       sent, or an error; or HAFTI_IO_LATER: the memory is the back end's, which sends it before the
+       next poll, and if that fails says so in `sending` and wins its cell. NULL: it cannot. */
+    ssize_t (*send_last)(hafti_io_worker_t *worker, int descriptor, hafti_io_sending_t *sending,
+                         hafti_io_lent_t *lent, size_t size);
+    /* After that, when the cell was won: sends it, if there was no poll. */
+    void (*settle)(hafti_io_worker_t *worker, const hafti_io_sending_t *sending);
     int (*close)(hafti_io_worker_t *worker, int descriptor);
     /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL:
        nothing. */
@@ -241,6 +259,12 @@ static inline haft_io_task_t *hafti_io_this_task(void) {
 /* Whether the task, or NULL, is in a child of fork, where it cannot wait. */
 static inline bool hafti_io_is_in_child(const haft_io_task_t *task) {
     return task != NULL && task->worker->forked;
+}
+/* Before its task is suspended: from now on its deadlines may pass. */
+HAFTI_IO_COLD void hafti_io_arm_all(hafti_io_runner_t *runner);
+static inline void hafti_io_arm_deadlines(hafti_io_runner_t *runner) {
+    if (HAFTI_IO_UNLIKELY(runner->unarmed))
+        hafti_io_arm_all(runner);
 }
 /* Before anything is changed for a task that is about to wait: does not return there. */
 static inline void hafti_io_check_may_wait(const haft_io_task_t *task) {

@@ -235,6 +235,36 @@ static void what_can_be_done_at_once_is_done_after_the_deadline(void) {
     CHECK_RUNS(do_at_once_what_can_be);
 }
 
+/* A deadline whose task does not wait gets its timer when it lets others go first. */
+static bool has_yielded_enough;
+BODY(yield_until_told) {
+    while (!has_yielded_enough)
+        haft_io_yield();
+    return NULL;
+}
+BODY(yield_until_late) {
+    for (int others = 0; others < 2; others++) {
+        HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t outer = {0}, inner = {0};
+        has_yielded_enough = false;
+        if (others)
+            haft_io_spawn(yield_until_told, NULL);
+        haft_io_deadline_set(&outer, haft_io_now() + 1000 * HAFT_IO_SECOND);
+        set_soon(&inner);
+        while (haft_io_yield() == 0)
+            CHECK(!haft_io_deadline_passed(&inner));
+        CHECK(haft_io_deadline_passed(&inner) && !haft_io_deadline_passed(&outer));
+        has_yielded_enough = true;
+    }
+    return NULL;
+}
+static void yield_in_runs(const haft_io_run_options_t *options) {
+    if (options->threads == 1)
+        CHECK_EQUAL(haft_io_run_with(options, yield_until_late, NULL), 0);
+}
+static void a_deadline_passes_while_its_task_only_yields(void) {
+    check_everywhere(yield_in_runs);
+}
+
 BODY(wait_behind_a_shield) {
     CHECK_EQUAL(haft_io_sleep(2 * SHORT), 0);
     return NULL;
@@ -407,6 +437,7 @@ int main(void) {
     RUN(every_wait_ends_everywhere);
     RUN(blocks_nest_and_a_deadline_is_set_anew);
     RUN(what_can_be_done_at_once_is_done_after_the_deadline);
+    RUN(a_deadline_passes_while_its_task_only_yields);
     RUN(no_deadline_reaches_behind_a_shield);
     RUN(a_deadline_that_is_set_anew_inside_of_a_scope_counts_there);
     RUN(a_cancel_unwinds_the_block);

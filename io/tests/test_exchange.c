@@ -2,7 +2,8 @@
 /*
  * haft_io_exchange: the same as a write of all and then a read into lent memory. io_uring makes one
  * wait of the two for tasks that the same poll has woken: so there are many here, each with a
- * connection of its own. And haft_io_rest, which is a wait for the same without a stack.
+ * connection of its own. And haft_io_rest, which is a wait for the same without a stack, and
+ * haft_io_send_and_rest.
  */
 #include "check_io.h"
 
@@ -493,6 +494,7 @@ typedef struct {
 static resting_t resting[PAIRS];
 static int at_rest; /* that rest, or are about to */
 static int ended;
+static bool rest_sends; /* the answer */
 
 static void *answer_and_rest(void *argument);
 static void rest_again(resting_t *self) {
@@ -507,7 +509,13 @@ static void *answer_and_rest(void *argument) {
     self->turns++;
     self->got = haft_io_read_lent(ours[self->pair], &self->bytes);
     CHECK_EQUAL((intptr_t)haft_io_local_get(&resting), self->pair + 1);
-    if (self->got > 0 && haft_io_write_all(ours[self->pair], self->bytes, (size_t)self->got) == 0) {
+    CHECK_EQUAL(haft_io_rest_sent(&self->rest), 0);
+    if (self->got > 0 && rest_sends) {
+        haft_io_send_and_rest(&self->rest, self->bytes, (size_t)self->got, ours[self->pair],
+                              HAFT_IO_FOREVER, answer_and_rest, self);
+        self->bytes = NULL;
+    } else if (self->got > 0 &&
+               haft_io_write_all(ours[self->pair], self->bytes, (size_t)self->got) == 0) {
         rest_again(self);
     } else {
         haft_io_give_back(self->bytes);
@@ -560,6 +568,222 @@ BODY(rest_and_answer) {
         CHECK_EQUAL(resting[i].turns, ROUNDS + 1);
     return NULL;
 }
+BODY(send_and_rest) {
+    rest_sends = true;
+    counts_stacks = alone;
+    rest_and_answer(NULL);
+    rest_sends = false;
+    return NULL;
+}
+
+/* The peers do not read, and there is room for nothing. */
+static size_t filled[PAIRS];
+static void fill(int pair) {
+    ssize_t more;
+    filled[pair] = 0;
+    do {
+        more = haft_io_send(ours[pair], much, sizeof much, MSG_DONTWAIT);
+        filled[pair] += more > 0 ? (size_t)more : 0;
+    } while (more > 0);
+    CHECK_EQUAL(more, -EAGAIN);
+}
+static void end_answer(resting_t *const *self) {
+    (*self)->got = haft_io_rest_sent(&(*self)->rest);
+    count(&ended);
+}
+static void *read_after_answer(void *argument) {
+    __attribute__((cleanup(end_answer))) resting_t *self = argument;
+    char byte;
+    if (haft_io_rest_sent(&self->rest) == 0)
+        CHECK_EQUAL(haft_io_read(ours[self->pair], &byte, 1), 1);
+    return NULL;
+}
+static void *send_much_and_rest(void *argument) {
+    resting_t *self = argument;
+    char *bytes = haft_io_lend();
+    memset(bytes, 'a' + self->pair, MUCH);
+    fill(self->pair);
+    count(&at_rest);
+    haft_io_send_and_rest(&self->rest, bytes, MUCH, ours[self->pair],
+                          self->deadline != 0 ? self->deadline : HAFT_IO_FOREVER, read_after_answer,
+                          self);
+    return NULL;
+}
+static void begin_to_send(void *(*task)(void *), int64_t deadline) {
+    open_pairs();
+    at_rest = ended = 0;
+    for (int i = 0; i < PAIRS; i++) {
+        resting[i] = (resting_t){.pair = i, .deadline = deadline};
+        servers[i] = haft_io_async(task, &resting[i]);
+    }
+    await_all(&at_rest);
+}
+static void finish_to_send(ssize_t sent) {
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(haft_io_join(servers[i], NULL), 0);
+        CHECK_EQUAL(resting[i].got, sent);
+    }
+    CHECK_EQUAL(ended, PAIRS);
+    close_pairs();
+}
+BODY(send_much_before_a_rest) {
+    static char bytes[MUCH];
+    begin_to_send(send_much_and_rest, 0);
+    for (int i = 0; i < PAIRS; i++) {
+        for (size_t left = filled[i]; left != 0;) {
+            size_t part = left < MUCH ? left : MUCH;
+            they_get(i, bytes, part);
+            left -= part;
+        }
+        they_get(i, bytes, MUCH);
+        for (int at = 0; at < MUCH; at++)
+            CHECK(bytes[at] == 'a' + i);
+        CHECK_EQUAL(resting[i].turns, 0);
+        they_send(i, "x");
+    }
+    finish_to_send(0);
+    return NULL;
+}
+BODY(send_in_vain_before_a_rest) {
+    begin_to_send(send_much_and_rest, haft_io_now() + 20 * HAFT_IO_MILLISECOND);
+    finish_to_send(-ETIMEDOUT);
+    return NULL;
+}
+static void *send_to_nobody_and_rest(void *argument) {
+    resting_t *self = argument;
+    char *bytes = haft_io_lend();
+    memset(bytes, 'a', 9);
+    CHECK_EQUAL(shutdown(ours[self->pair], SHUT_WR), 0);
+    haft_io_send_and_rest(&self->rest, bytes, 9, ours[self->pair], HAFT_IO_FOREVER,
+                          read_after_answer, self);
+    count(&at_rest);
+    return NULL;
+}
+BODY(send_to_nobody_before_a_rest) {
+    begin_to_send(send_to_nobody_and_rest, 0);
+    finish_to_send(-EPIPE);
+    return NULL;
+}
+
+/* A cancel, or a close, when the answer is about to be sent: it is sent, and to nobody else. */
+static void *wait_to_be_cancelled(void *argument) {
+    __attribute__((cleanup(end_answer), unused)) resting_t *self = argument;
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK(!"it is cancelled");
+    return NULL;
+}
+static void *send_and_rest_to_be_cancelled(void *argument) {
+    resting_t *self = argument;
+    char *bytes = haft_io_lend();
+    haft_io_return_cancels(true);
+    memcpy(bytes, "an answer", 9);
+    char byte;
+    CHECK_EQUAL(haft_io_read(ours[self->pair], &byte, 1), 1);
+    haft_io_send_and_rest(&self->rest, bytes, 9, ours[self->pair], HAFT_IO_FOREVER,
+                          wait_to_be_cancelled, self);
+    count(&at_rest);
+    return NULL;
+}
+BODY(send_in_a_scope) {
+    for (int i = 0; i < PAIRS; i++) {
+        resting[i] = (resting_t){.pair = i};
+        haft_io_spawn(send_and_rest_to_be_cancelled, &resting[i]);
+    }
+    haft_io_return_cancels(true);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (int i = 0; i < PAIRS; i++)
+        they_send(i, "x");
+    while (__atomic_load_n(&at_rest, __ATOMIC_ACQUIRE) != PAIRS)
+        haft_io_yield();
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+BODY(cancel_before_it_is_sent) {
+    open_pairs();
+    at_rest = ended = 0;
+    CHECK_EQUAL(haft_io_scope(send_in_a_scope, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(ended, PAIRS);
+    for (int i = 0; i < PAIRS; i++)
+        they_get_text(i, "an answer");
+    close_pairs();
+    return NULL;
+}
+static void *send_and_rest_to_be_closed(void *argument) {
+    resting_t *self = argument;
+    char *bytes = haft_io_lend(), byte;
+    memcpy(bytes, "an answer", 9);
+    CHECK_EQUAL(haft_io_read(ours[self->pair], &byte, 1), 1);
+    haft_io_send_and_rest(&self->rest, bytes, 9, ours[self->pair], HAFT_IO_FOREVER, check_nothing,
+                          self);
+    count(&at_rest);
+    return NULL;
+}
+BODY(close_before_it_is_sent) {
+    char bytes[10];
+    open_pairs();
+    at_rest = 0;
+    for (int i = 0; i < PAIRS; i++) {
+        resting[i] = (resting_t){.pair = i};
+        servers[i] = haft_io_async(send_and_rest_to_be_closed, &resting[i]);
+    }
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    for (int i = 0; i < PAIRS; i++)
+        they_send(i, "x");
+    while (__atomic_load_n(&at_rest, __ATOMIC_ACQUIRE) != PAIRS)
+        haft_io_yield();
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(haft_io_close(ours[i]), 0);
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(haft_io_join(servers[i], NULL), 0);
+        they_get_text(i, "an answer");
+        CHECK_EQUAL(recv(theirs[i], bytes, sizeof bytes, 0), 0);
+        CHECK_EQUAL(close(theirs[i]), 0);
+    }
+    return NULL;
+}
+
+/* Of a function that is unwound afterwards, or rests otherwise, nothing is sent; the memory is given
+   back. */
+static void *change_its_mind(void *argument) {
+    resting_t *self = argument;
+    haft_io_send_and_rest(&self->rest, haft_io_lend(), 9, ours[self->pair], HAFT_IO_FOREVER,
+                          read_after_answer, self);
+    if (self->pair % 2 == 0)
+        haft_io_fail(-EIO, "after the call");
+    haft_io_send_and_rest(&self->rest, haft_io_lend(), 0, ours[self->pair], HAFT_IO_FOREVER,
+                          read_after_answer, self);
+    return NULL;
+}
+BODY(change_all_minds) {
+    for (int i = 0; i < PAIRS; i++) {
+        resting[i] = (resting_t){.pair = i};
+        haft_io_spawn(change_its_mind, &resting[i]);
+    }
+    return NULL;
+}
+static void ignore_failure(haft_io_on_failure_t *unused, const haft_io_failure_t *failure) {
+    (void)unused;
+    CHECK_EQUAL(failure->code, -EIO);
+}
+BODY(send_nothing_before_a_rest) {
+    haft_io_on_failure_t on_failure = {ignore_failure};
+    char byte;
+    if (!alone) /* it is sent by the call */
+        return NULL;
+    open_pairs();
+    ended = 0;
+    for (int i = 0; i < PAIRS; i++)
+        they_send(i, "x");
+    CHECK_EQUAL(haft_io_scope_with(&(haft_io_scope_options_t){.on_failure = &on_failure},
+                                   change_all_minds, NULL, NULL),
+                0);
+    CHECK_EQUAL(ended, PAIRS / 2);
+    for (int i = 0; i < PAIRS; i++)
+        CHECK_EQUAL(recv(theirs[i], &byte, 1, MSG_DONTWAIT), -1);
+    close_pairs();
+    return NULL;
+}
+
 /* On what `pair` is itself. */
 static void *rest_at_once(void *argument) {
     resting_t *self = argument;
@@ -858,6 +1082,9 @@ BODY(rest_in_a_simulation) {
 static void in_a_simulation_a_task_rests_too(void) {
     haft_io_simulation_options_t how = {.network = true};
     CHECK_EQUAL(haft_io_simulate_with(&how, rest_in_a_simulation, NULL), 0);
+    rest_sends = true;
+    CHECK_EQUAL(haft_io_simulate_with(&how, rest_in_a_simulation, NULL), 0);
+    rest_sends = false;
 }
 
 static void *(*body)(void *);
@@ -887,6 +1114,13 @@ ON_ALL(others_may_write_meanwhile, write_meanwhile)
 ON_ALL(without_memory_to_lend_an_answer_is_sent_once_and_nothing_is_lost, look_at_answers)
 ON_ALL(other_streams_have_it_too, exchange_over_a_pair)
 ON_ALL(a_task_that_rests_has_no_stack_and_answers, rest_and_answer)
+ON_ALL(what_is_sent_before_a_rest_takes_no_stack, send_and_rest)
+ON_ALL(what_has_no_room_before_a_rest_is_sent_whole, send_much_before_a_rest)
+ON_ALL(a_send_before_a_rest_ends_at_its_time, send_in_vain_before_a_rest)
+ON_ALL(a_send_before_a_rest_that_fails_is_told, send_to_nobody_before_a_rest)
+ON_ALL(a_cancel_before_a_rest_sends_the_answer, cancel_before_it_is_sent)
+ON_ALL(a_close_before_a_rest_sends_the_answer_to_nobody_else, close_before_it_is_sent)
+ON_ALL(who_does_not_rest_after_all_sends_nothing, send_nothing_before_a_rest)
 ON_ALL(without_memory_for_stacks_tasks_rest_on, rest_until_there_is_memory)
 ON_ALL(a_rest_ends_at_its_time, rest_until_a_time)
 ON_ALL(a_close_ends_a_rest, rest_until_a_close)
@@ -916,6 +1150,13 @@ int main(void) {
     RUN(without_a_run_it_blocks);
     RUN(in_a_simulation_it_is_the_same);
     RUN(a_task_that_rests_has_no_stack_and_answers);
+    RUN(what_is_sent_before_a_rest_takes_no_stack);
+    RUN(what_has_no_room_before_a_rest_is_sent_whole);
+    RUN(a_send_before_a_rest_ends_at_its_time);
+    RUN(a_send_before_a_rest_that_fails_is_told);
+    RUN(a_cancel_before_a_rest_sends_the_answer);
+    RUN(a_close_before_a_rest_sends_the_answer_to_nobody_else);
+    RUN(who_does_not_rest_after_all_sends_nothing);
     RUN(without_memory_for_stacks_tasks_rest_on);
     RUN(a_rest_ends_at_its_time);
     RUN(a_close_ends_a_rest);

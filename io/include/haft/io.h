@@ -378,6 +378,8 @@ int haft_io_unwind_cancelled(void);
 #define HAFT_IO_FOREVER INT64_MAX
 
 int64_t haft_io_now(void);
+/* The same, up to some milliseconds ago: takes less time, for deadlines that are far off. */
+int64_t haft_io_now_roughly(void);
 
 /* The clock of timers ticks every 65.5 microseconds: a wait ends at the first tick that is not
    before its time. A sleep whose time has already passed usually returns at once; only now and then
@@ -507,10 +509,22 @@ ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const 
  * returns is done.
  */
 typedef struct {
-    void *inside[36];
+    void *inside[48];
 } haft_io_rest_t;
 void haft_io_rest(haft_io_rest_t *rest, int descriptor, int64_t deadline, void *(*function)(void *),
                   void *argument);
+
+/*
+ * The same for a task that first sends a last message, which needs no stack either: `size` bytes of
+ * memory that is lent (haft_io_lend, haft_io_read_lent), which the library gives back, also if the
+ * function is unwound instead of returning, and nothing is sent. The time of the deadline is for
+ * both. All has been sent when `function` is called, unless haft_io_rest_sent returns an error then.
+ * Where the back end cannot do it, the bytes are sent by this call (the effect haft_io_write).
+ */
+void haft_io_send_and_rest(haft_io_rest_t *rest, const void *lent, size_t size, int descriptor,
+                           int64_t deadline, void *(*function)(void *), void *argument);
+/* Of the function's last rest: 0, or the error by which the send has failed. */
+int haft_io_rest_sent(const haft_io_rest_t *rest);
 
 /* Returns HAFT_IO_LENT_SIZE bytes of memory, to be given back, or NULL if there is none. For
    handlers of your own that imitate haft_io_read_lent. */
