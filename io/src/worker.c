@@ -32,6 +32,11 @@ uint64_t haft_io_run_number(void) {
     return task != NULL ? task->worker->crew->number : 0;
 }
 
+const char *haft_io_backend(void) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    return task != NULL && !task->worker->forked ? task->worker->backend->name : NULL;
+}
+
 int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : hafti_io_clock();
 }

@@ -129,6 +129,10 @@ static const unsigned calls[] = {SYS_pidfd_open,
 static const unsigned errors[] = {EPERM, ENOSYS, EINVAL};
 enum { NO_FILTER = 77 };
 
+BODY(wait_by_epoll) {
+    CHECK_SAME_TEXT(haft_io_backend(), "epoll");
+    return NULL;
+}
 static void run_without(unsigned call, unsigned error) {
     sigset_t signals;
     check_failures = 0;
@@ -140,6 +144,8 @@ static void run_without(unsigned call, unsigned error) {
     if (!refuse(call, error))
         _exit(NO_FILTER);
     CHECK_RUNS(use_everything);
+    if (call == SYS_io_uring_setup || call == SYS_io_uring_enter)
+        CHECK_RUNS(wait_by_epoll);
     if (check_follows_children())
         CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, use_everything, NULL),
                     0);

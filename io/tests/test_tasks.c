@@ -490,6 +490,22 @@ static void a_run_has_a_number_of_its_own(void) {
     CHECK_EQUAL(haft_io_run_number(), 0);
 }
 
+static const char *awaited_backend;
+BODY(check_backend_of_task) {
+    CHECK_SAME_TEXT(haft_io_backend(), awaited_backend);
+    return NULL;
+}
+static void check_backend_of(const haft_io_run_options_t *options) {
+    awaited_backend = options->backend;
+    CHECK_EQUAL(haft_io_run_with(options, check_backend_of_task, NULL), 0);
+}
+static void a_task_knows_the_back_end_of_its_thread(void) {
+    check_everywhere(check_backend_of);
+    awaited_backend = "simulation";
+    CHECK_EQUAL(haft_io_simulate(check_backend_of_task, NULL), 0);
+    CHECK(haft_io_backend() == NULL);
+}
+
 /* As libraries with handles of their own do it: each task leaves its sum, and sets an event. */
 typedef struct node {
     intptr_t depth, sum;
@@ -1192,6 +1208,7 @@ int main(void) {
     RUN(errno_is_the_tasks_own);
     RUN(a_tree_of_tasks_that_join_theirs_adds_up);
     RUN(a_run_has_a_number_of_its_own);
+    RUN(a_task_knows_the_back_end_of_its_thread);
     RUN(a_tree_of_tasks_that_set_events_begins_a_branch_at_a_time);
     RUN(a_wait_for_a_task_ends_with_its_event_wherever_the_task_is);
     RUN(a_wait_for_a_task_is_cancelled);

@@ -39,7 +39,8 @@ WORKS = {
 }
 MOST_WORK = 0.5
 CONNECTIONS = [64, 1000]
-MOST_ECHO = {"haft::net": 1.0, "std::net": 1.15}  # of Tokio's
+BACKENDS = ["epoll", "io_uring"]
+MOST_ECHO = {"haft::net": 1.0, "std::net": 1.15}  # of Tokio's, on either back end
 ROUNDS = 31
 
 
@@ -56,15 +57,15 @@ IO = module_of(ROOT / "bench" / "io" / "run.py")  # measures and tables are made
 # ---- Measuring ----
 
 
-def built_by_cargo(folder, target):
-    if not IO.builds(["cargo", "build", "--release", "--quiet"], folder, {"CARGO_TARGET_DIR": str(target)}):
+def built_by_cargo(folder, target, *features):
+    if not IO.builds(["cargo", "build", "--release", "--quiet", *features], folder, {"CARGO_TARGET_DIR": str(target)}):
         return None
     return target / "release"
 
 
 def programs(build):
-    """Haft's first, which has to be there; by name."""
-    own = built_by_cargo(HERE, build / "haft")
+    """Haft's first, which has to be there; by name. Where liburing is not installed, Haft has epoll only."""
+    own = built_by_cargo(HERE, build / "haft", "--features", "io-uring") or built_by_cargo(HERE, build / "haft")
     if own is None:
         sys.exit("cargo does not build rust/bench")
     found = {"Haft": own / "work"}
@@ -101,7 +102,11 @@ def measure_work(work, found, repeats, divisor):
 
 def measure_echo(echo, found, repeats, seconds):
     """The server's microseconds a message, and messages a second."""
-    kinds = {"haft::net": ("Haft", {}), "std::net": ("Haft", {"STD": "1"}), "Tokio": ("Tokio", {})}
+    kinds = {"Tokio": ("Tokio", {})}
+    for backend in BACKENDS:
+        chosen = {"HAFT_IO_BACKEND": backend}
+        kinds[f"haft::net, {backend}"] = ("Haft", chosen)
+        kinds[f"std::net, {backend}"] = ("Haft", {**chosen, "STD": "1"})
 
     def run(path, environment, connections):
         words = IO.echo_words([echo, path, connections, 64, seconds], {"BUFFER": "1024", **environment})
@@ -162,9 +167,11 @@ def echo_table(results):
     rows = []
     for connections, pairs in results["echo"].items():
         figures = {name: IO.column(values, 0) for name, values in pairs.items()}
-        for kind, limit in MOST_ECHO.items():
-            rows.append([f"{int(connections):,} connections, by {kind}", IO.figure(figures.get(kind)),
-                         IO.figure(figures.get("Tokio")), *judged(ratio(figures, kind, ["Tokio"]), limit)])
+        for way, limit in MOST_ECHO.items():
+            for backend in BACKENDS:
+                kind = f"{way}, {backend}"
+                rows.append([f"{int(connections):,} connections, by {kind}", IO.figure(figures.get(kind)),
+                             IO.figure(figures.get("Tokio")), *judged(ratio(figures, kind, ["Tokio"]), limit)])
     return IO.table(["us a message", "Haft", "Tokio", "Haft / Tokio", "at most", "met"], rows)
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Compiles the C libraries that travel in the package, or finds the installed ones (feature
-//! `system`); and `shim/`, the inlined functions of the headers as functions that Rust can call.
+//! Compiles the C libraries that travel in the package, with the back end for io_uring if the feature
+//! `io-uring` is on and liburing installed; or finds the installed libraries (feature `system`). And
+//! compiles `shim/`, the inlined functions of the headers as functions that Rust can call.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -76,6 +77,21 @@ fn installed(_posix: bool) {
     unreachable!("the feature is off");
 }
 
+/// Adds the back end for io_uring, which is on the system's liburing. (The crates that carry its
+/// sources are older than what the back end calls, or need libclang to be built.)
+#[cfg(feature = "io-uring")]
+fn add_uring(library: &mut cc::Build) {
+    let liburing = pkg_config::Config::new()
+        .atleast_version("2.3")
+        .probe("liburing")
+        .expect("pkg-config finds liburing, which the feature `io-uring` needs");
+    library
+        .define("HAFT_IO_URING", None)
+        .includes(&liburing.include_paths);
+}
+#[cfg(not(feature = "io-uring"))]
+fn add_uring(_library: &mut cc::Build) {}
+
 fn sources(folder: &Path, extension: &str, without: &[&str]) -> Vec<PathBuf> {
     println!("cargo:rerun-if-changed={}", folder.display());
     let entries = fs::read_dir(folder).expect("the C sources are in the package");
@@ -110,14 +126,19 @@ fn compiled(architecture: &str, posix: bool) {
             .files(sources(&io.join("posix/src"), "c", &[]));
         libraries.push(("haft_posix", library));
     }
+    let left_out: &[&str] = match cfg!(feature = "io-uring") {
+        true => &[],
+        false => &["uring.c", "arrivals.c"],
+    };
     let mut library = compiler();
     library
         .flag("-fno-plt")
         .flag("-fno-tree-slp-vectorize")
         .includes(&includes)
         .include(io.join("src"))
-        .files(sources(&io.join("src"), "c", &["uring.c", "arrivals.c"]))
+        .files(sources(&io.join("src"), "c", left_out))
         .files(sources(&io.join("src/simulation"), "c", &[]));
+    add_uring(&mut library);
     libraries.push(("haft_io", library));
     let mut library = compiler();
     library

@@ -127,6 +127,10 @@ bool haft_io_runs_here(void);
    caller is no task. Any thread may call this. */
 uint64_t haft_io_run_number(void);
 
+/* The back end by which the calling task's thread waits: "epoll", "io_uring" or "simulation". NULL:
+   the caller is no task, or is in a child of fork. Any thread may call this. */
+const char *haft_io_backend(void);
+
 /* ---- Tasks ---------------------------------------------------------------------------------- */
 
 /*

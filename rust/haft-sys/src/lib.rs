@@ -187,6 +187,7 @@ unsafe extern "C" {
     pub fn haft_io_runs_here() -> bool;
     pub fn haft_io_yield_or_cancelled() -> c_int;
     pub fn haft_io_run_number() -> u64;
+    pub fn haft_io_backend() -> *const c_char;
     pub fn haft_io_spawn_known(
         options: *const haft_io_task_options_t,
         function: haft_body_t,

@@ -15,7 +15,8 @@
 //! ```
 //!
 //! - **Tasks**: [`run`], [`spawn`], [`scope`], [`timeout`], [`all`], [`first`], [`shield`],
-//!   [`channel`], [`select!`], [`sync`].
+//!   [`channel`], [`select!`], [`sync`]. They wait for the kernel by epoll, or with the feature
+//!   `io-uring` by io_uring where the system allows it ([`backend`]).
 //! - **Blocking code**: with the feature `posix`, which is on by default, what std does by blocking
 //!   calls of the C library (`std::net`, `std::thread::sleep`, `std::process`) suspends the task that does it,
 //!   and so do the crates that are built on std.
@@ -119,8 +120,8 @@ pub use shared::{SharedEffect, handle_shared, perform_shared};
 pub use simulation::{Simulation, simulate, simulate_crash, simulation_seed};
 pub use sync::{Receiver, RecvError, SendError, Sender, channel};
 pub use task::{
-    Cancelled, JoinHandle, Options, dump, run, run_with, set_task_name, spawn, spawn_named,
-    task_name,
+    Cancelled, JoinHandle, Options, backend, dump, run, run_with, set_task_name, spawn,
+    spawn_named, task_name,
 };
 pub use wait::{sleep, yield_now};
 

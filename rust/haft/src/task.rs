@@ -106,9 +106,14 @@ impl Options {
         self.stack_size = bytes;
         self
     }
-    /// `c"epoll"`, say; without it, what the system has.
+    /// By what the threads wait for the kernel: `c"epoll"`, or with the feature `io-uring`
+    /// `c"io_uring"`. Without this, `HAFT_IO_BACKEND` in the environment decides, and if that is unset
+    /// or empty, it is io_uring if the feature is on and the system allows it, otherwise epoll;
+    /// [`backend`] says which. (With the feature `system` the installed library decides what it has.)
     ///
     /// ```
+    /// let epoll = haft::Options::new().backend(c"epoll");
+    /// assert_eq!(haft::run_with(epoll, haft::backend).unwrap(), Some("epoll"));
     /// let unknown = haft::Options::new().backend(c"carrier pigeons");
     /// assert!(haft::run_with(unknown, || ()).is_err());
     /// ```
@@ -142,6 +147,24 @@ impl Options {
 pub(crate) fn this_run() -> u64 {
     // SAFETY: any thread may call it.
     unsafe { sys::haft_io_run_number() }
+}
+
+/// By what the thread of this task waits: `epoll`, `io_uring` or `simulation`. `None`: the caller is
+/// no task.
+///
+/// ```
+/// assert!(matches!(haft::run(haft::backend), Some("epoll" | "io_uring")));
+/// assert_eq!(haft::simulate(1, haft::backend), Some("simulation"));
+/// assert_eq!(haft::backend(), None);
+/// ```
+#[must_use]
+pub fn backend() -> Option<&'static str> {
+    // SAFETY: any thread may call it; what it returns is a literal, or null.
+    let name = unsafe {
+        let name = sys::haft_io_backend();
+        (!name.is_null()).then(|| CStr::from_ptr(name))
+    };
+    name.and_then(|name| name.to_str().ok())
 }
 
 pub(crate) fn run_by<T>(
@@ -194,7 +217,7 @@ pub fn run<T>(main: impl FnOnce() -> T) -> T {
 ///
 /// # Errors
 /// `ResourceBusy` on a thread that runs tasks already, `InvalidInput` for an unknown back end, and the
-/// system's errors where it refuses memory or descriptors.
+/// system's errors where it refuses memory, descriptors, or the back end that the options name.
 ///
 /// ```
 /// let total = haft::run_with(haft::Options::new().threads(2), || {
