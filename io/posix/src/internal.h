@@ -99,6 +99,7 @@
     X(clock_nanosleep)                                                                             \
     X(thrd_sleep)                                                                                  \
     X(sched_yield)                                                                                 \
+    X(clock_gettime)                                                                               \
     X(getaddrinfo)                                                                                 \
     X(getnameinfo)                                                                                 \
     X(gethostbyname)                                                                               \

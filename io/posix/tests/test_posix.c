@@ -775,6 +775,27 @@ BODY(sleep_in_turns) {
     order[slept++] = 'c';
     return NULL;
 }
+static int64_t time_of(clockid_t clock) {
+    struct timespec time;
+    CHECK_EQUAL(clock_gettime(clock, &time), 0);
+    return time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
+}
+BODY(look_at_clocks) {
+    static const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
+    for (size_t i = 0; i < sizeof clocks / sizeof clocks[0]; i++) {
+        int64_t begun = time_of(clocks[i]);
+        sleep(2000);
+        int64_t passed = time_of(clocks[i]) - begun;
+        CHECK(passed >= 2000 * HAFT_IO_SECOND && passed < 2001 * HAFT_IO_SECOND);
+    }
+    return NULL;
+}
+static void clocks_are_virtual_in_a_simulation(void) {
+    int64_t begun = time_of(CLOCK_MONOTONIC), date = time_of(CLOCK_REALTIME);
+    CHECK_EQUAL(haft_io_simulate(look_at_clocks, NULL), 0);
+    CHECK(time_of(CLOCK_MONOTONIC) - begun < 2000 * HAFT_IO_SECOND);
+    CHECK(time_of(CLOCK_REALTIME) - date < 2000 * HAFT_IO_SECOND);
+}
 static void a_sleep_is_the_tasks_own(void) {
     CHECK_RUNS(sleep_shortly);
     slept = 0;
@@ -1434,6 +1455,7 @@ int main(void) {
     RUN(select_takes_sets_that_are_larger_than_an_fd_set);
     RUN(a_signal_that_the_mask_lets_through_ends_the_wait);
     RUN(a_sleep_is_the_tasks_own);
+    RUN(clocks_are_virtual_in_a_simulation);
     RUN(a_library_runs_in_the_simulation);
     RUN(waitall_waits_for_all_in_the_simulation);
     RUN(simulated_files_are_used_at_the_place_that_is_given);

@@ -21,7 +21,7 @@
  *   sendfile, splice, tee, copy_file_range, open, openat, creat, flock, lockf, fcntl,
  *   poll, ppoll, select, pselect, epoll_wait, epoll_pwait, sigsuspend, sigwait, sigwaitinfo,
  *   sigtimedwait,
- *   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep, sched_yield,
+ *   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep, sched_yield, clock_gettime,
  *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname2, gethostbyaddr and their _r,
  *   res_query, res_search, res_nquery, res_nsearch,
  *   wait, waitpid, wait3, wait4, waitid, system, popen, pclose, posix_spawn, posix_spawnp,
@@ -87,7 +87,9 @@
  *   A task must not hold, over a wait, what another task of its thread waits for in this way.
  * - res_query and res_search use the settings of the pool's thread, not what the caller has put
  *   into _res.
- * - errno is the task's. In a simulated run time is virtual, and read, pread, write, pwrite, recv,
+ * - errno is the task's. In a simulated run time is virtual, also for clock_gettime with
+ *   CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME (not for time, gettimeofday and the other
+ *   clocks), and read, pread, write, pwrite, recv,
  *   send, recvmsg, sendmsg and their kin, poll, fsync, fdatasync and close accept simulated
  *   descriptors: ends of streams, sockets of datagrams, files that haft_io_open has opened. So a
  *   library can be tested under simulated faults. Every other call fails with EBADF for these
