@@ -498,6 +498,13 @@ static void *stop_on_signal(void *argument) {
     return NULL;
 }
 
+static void log_end(const haft_http_server_t *server, int code) {
+    if (code == -ETIMEDOUT)
+        hafti_http_log(server, "requests were cut off, since their time of grace was over");
+    else if (code != 0)
+        hafti_http_log(server, "cannot serve: %s", haft_io_error_text(code));
+}
+
 static void *listen_and_serve(void *argument) {
     running_t *running = argument;
     __attribute__((cleanup(hafti_http_forget_listeners))) hafti_http_listeners_t listeners = {0};
@@ -512,6 +519,7 @@ static void *listen_and_serve(void *argument) {
     hafti_http_tell_ready();
     haft_io_spawn(stop_on_signal, running);
     running->code = haft_http_serve_all(running->server, listeners.descriptors, count);
+    log_end(running->server, running->code);
     running->server->listening = NULL;
     haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
@@ -535,7 +543,8 @@ int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *opt
     pthread_sigmask(SIG_BLOCK, &running.signals, &before);
     int code = haft_io_run_with(&how, listen_and_serve, &running);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code != 0 && code != -ECANCELED)
-        return code;
-    return running.code;
+    if (code == 0 || code == -ECANCELED)
+        return running.code;
+    log_end(server, code);
+    return code;
 }
