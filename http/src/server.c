@@ -49,6 +49,10 @@ static void free_routes(haft_http_server_t *server) {
 void haft_http_server_free(haft_http_server_t *server) {
     if (server == NULL)
         return;
+    if (atomic_load(&server->is_served))
+        haft_misused(&(haft_error_t){.code = HAFT_ERROR_OF_LIBRARY,
+                                     .message = "An HTTP server was freed while it is served: "
+                                                "haft_http_serve has not returned."});
     hafti_http_routes_free(server->routes);
     free_routes(server);
     hafti_http_proxies_free(server->proxies);
@@ -432,6 +436,7 @@ static void forget(haft_http_server_t *const *server) {
     atomic_store(&(*server)->restarting, false);
     atomic_store(&(*server)->cutting, false);
     haft_io_event_clear(&(*server)->stop);
+    atomic_store(&(*server)->is_served, false);
 }
 
 /* The first port that there is. */
@@ -447,6 +452,8 @@ int haft_http_serve_all(haft_http_server_t *given, const int *listeners, size_t 
     serving_t serving = {{log_failure}, given, listeners, count, NULL, 0};
     if (given->parent != NULL || count == 0)
         return -EINVAL;
+    if (atomic_exchange(&given->is_served, true))
+        return -EBUSY;
     __attribute__((cleanup(forget))) haft_http_server_t *server = given;
     haft_io_scope_options_t options = {.name = "HTTP server", .on_failure = &serving.on_failure};
     atomic_store(&server->port, port_of(&serving));
