@@ -252,6 +252,7 @@ struct haft_http_server {
     hafti_http_counts_t counters;
     haft_tls_context_t *tls;           /* NULL: without */
     hafti_http_listeners_t *listening; /* of haft_http_run */
+    atomic_bool is_served;
     atomic_bool restarting;
     atomic_bool stopping; /* connections end after their request */
     atomic_bool cutting;  /* and now */

@@ -182,6 +182,8 @@ static int listen_at_all(haft_http_server_t *server, const haft_http_run_options
                                          : haft_io_error_text(code));
         return code;
     }
+    if (listeners->count == 0)
+        hafti_http_log(server, "there is no place at which to listen");
     return listeners->count != 0 ? 0 : -EINVAL;
 }
 

@@ -49,6 +49,10 @@ static void free_routes(haft_http_server_t *server) {
 void haft_http_server_free(haft_http_server_t *server) {
     if (server == NULL)
         return;
+    if (atomic_load(&server->is_served))
+        haft_misused(&(haft_error_t){.code = HAFT_ERROR_OF_LIBRARY,
+                                     .message = "An HTTP server was freed while it is served: "
+                                                "haft_http_serve has not returned."});
     hafti_http_routes_free(server->routes);
     free_routes(server);
     hafti_http_proxies_free(server->proxies);
@@ -432,6 +436,7 @@ static void forget(haft_http_server_t *const *server) {
     atomic_store(&(*server)->restarting, false);
     atomic_store(&(*server)->cutting, false);
     haft_io_event_clear(&(*server)->stop);
+    atomic_store(&(*server)->is_served, false);
 }
 
 /* The first port that there is. */
@@ -447,6 +452,8 @@ int haft_http_serve_all(haft_http_server_t *given, const int *listeners, size_t 
     serving_t serving = {{log_failure}, given, listeners, count, NULL, 0};
     if (given->parent != NULL || count == 0)
         return -EINVAL;
+    if (atomic_exchange(&given->is_served, true))
+        return -EBUSY;
     __attribute__((cleanup(forget))) haft_http_server_t *server = given;
     haft_io_scope_options_t options = {.name = "HTTP server", .on_failure = &serving.on_failure};
     atomic_store(&server->port, port_of(&serving));
@@ -498,6 +505,13 @@ static void *stop_on_signal(void *argument) {
     return NULL;
 }
 
+static void log_end(const haft_http_server_t *server, int code) {
+    if (code == -ETIMEDOUT)
+        hafti_http_log(server, "requests were cut off, since their time of grace was over");
+    else if (code != 0)
+        hafti_http_log(server, "cannot serve: %s", haft_io_error_text(code));
+}
+
 static void *listen_and_serve(void *argument) {
     running_t *running = argument;
     __attribute__((cleanup(hafti_http_forget_listeners))) hafti_http_listeners_t listeners = {0};
@@ -512,6 +526,7 @@ static void *listen_and_serve(void *argument) {
     hafti_http_tell_ready();
     haft_io_spawn(stop_on_signal, running);
     running->code = haft_http_serve_all(running->server, listeners.descriptors, count);
+    log_end(running->server, running->code);
     running->server->listening = NULL;
     haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
@@ -535,7 +550,8 @@ int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *opt
     pthread_sigmask(SIG_BLOCK, &running.signals, &before);
     int code = haft_io_run_with(&how, listen_and_serve, &running);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code != 0 && code != -ECANCELED)
-        return code;
-    return running.code;
+    if (code == 0 || code == -ECANCELED)
+        return running.code;
+    log_end(server, code);
+    return code;
 }

@@ -4,6 +4,8 @@
    needs no virtual time, over sockets. */
 #include "check_http.h"
 
+#include <setjmp.h>
+
 #include <netinet/in.h>
 #include <unistd.h>
 
@@ -249,8 +251,27 @@ static const talk_t talks[] = {
      1},
 };
 
+static jmp_buf before_mistake;
+
+static void note_mistake(const haft_error_t *error) {
+    CHECK(strstr(error->message, "was freed while it is served") != NULL);
+    longjmp(before_mistake, 1);
+}
+
+/* While it serves, nobody else may serve or free it. */
+static void misuse_server(void) {
+    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == -EBUSY);
+    haft_error_handler_t *before = haft_set_error_handler(note_mistake);
+    if (setjmp(before_mistake) == 0) {
+        haft_http_server_free(server);
+        CHECK(false);
+    }
+    haft_set_error_handler(before);
+}
+
 static void *talk_all(void *unused) {
     start_server(server);
+    misuse_server();
     log_lines[0] = '\0';
     for (size_t i = 0; i < sizeof talks / sizeof *talks; i++)
         run_talk(haft_http_port(server), &talks[i], "X-Evil");

@@ -437,6 +437,7 @@ static void *ask_port(void *unused) {
 static void listen_and_ask(const char *where, int code) {
     pthread_t thread;
     listens.listen = where;
+    log_lines[0] = '\0';
     CHECK(pthread_create(&thread, NULL, run_server, NULL) == 0);
     if (code == 0) {
         ask_port(NULL);
@@ -446,6 +447,7 @@ static void listen_and_ask(const char *where, int code) {
     }
     pthread_join(thread, NULL);
     CHECK(run_code == code);
+    CHECK(code == 0 || *log_lines != '\0');
 }
 
 static void listen_everywhere(void) {
@@ -462,6 +464,9 @@ static void listen_everywhere(void) {
     listens.reuse_port = true;
     listen_and_ask("127.0.0.1:0", 0);
     listens.reuse_port = false;
+    listens.backend = "none of these";
+    listen_and_ask("127.0.0.1:0", -EINVAL);
+    listens.backend = NULL;
     static const char *const wrong[] = {
         "", "here", "127.0.0.1:", "127.0.0.1:x", ":70000", "127.0.0.1:0 127.0.0.1:-1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

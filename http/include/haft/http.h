@@ -71,7 +71,7 @@ typedef int haft_http_handler_t(haft_http_request_t *request, void *argument);
 
 /* A server without routes; NULL: no memory. */
 haft_http_server_t *haft_http_server_new(void);
-/* When no run serves it any more. Does nothing for NULL. */
+/* When no run serves it any more; before that it is reported as a mistake. Does nothing for NULL. */
 void haft_http_server_free(haft_http_server_t *server);
 
 /* What a client may send, and how long it may take. 0 means the default, which is in brackets. */
@@ -399,8 +399,8 @@ void haft_http_note_failure(haft_http_request_t *request, const char *text);
 /*
  * For a task of haft_io_run or haft_io_simulate: accepts connections from the listener, and serves
  * them until haft_http_stop. The listener is closed before this returns. Returns 0; -ETIMEDOUT if
- * requests were cut off after `grace`; or an error of haft_io_accept. Only one call at a time may
- * serve a server; later calls may serve it again.
+ * requests were cut off after `grace`; -EBUSY: another call serves the server, which only one may at
+ * a time; or an error of haft_io_accept. Later calls may serve it again.
  */
 int haft_http_serve(haft_http_server_t *server, int listener);
 /* The same, from several listeners, all of which are closed; -EINVAL: there is none. */
