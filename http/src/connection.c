@@ -322,12 +322,13 @@ static void rest(connection_t *connection) {
                  connection);
 }
 
-/* What is left of the last answer is sent by the rest, which needs no stack for it. */
+/* What is left of the last answer is sent by the rest, which needs no stack for it; or else here,
+   where the task may be cancelled. */
 static void send_and_rest(connection_t *connection) {
-    connection->rests = true;
     haft_io_send_and_rest(&connection->rest, connection->left, connection->left_size,
                           connection->stream.descriptor, connection->deadline, take_turn,
                           connection);
+    connection->rests = true;
 }
 
 /* Sends what is left of the last answer, and rests until the next request comes, or waits for it

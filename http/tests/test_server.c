@@ -491,6 +491,25 @@ static void *stop_after_grace(void *unused) {
     return unused;
 }
 
+/* There is no room for the last of many answers: the connection waits for that where it comes to
+   rest, and is closed when it is cut off there. */
+static void *cut_at_rest(void *unused) {
+    static char heard[20000];
+    haft_io_spawn(serve_too_long, NULL);
+    while (haft_http_port(server) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
+        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    for (int i = 0; i < 100; i++) {
+        haft_io_write_all(connection, "GET /a" END, strlen("GET /a" END));
+        haft_io_sleep(10 * HAFT_IO_MILLISECOND);
+    }
+    haft_http_stop(server);
+    haft_io_sleep(11 * HAFT_IO_SECOND);
+    CHECK(haft_io_read_all(connection, heard, sizeof heard) < (ssize_t)sizeof heard);
+    return unused;
+}
+
 /* In real time, where connections rest. Neither outlives the time that it may be idle, so they end
    in the order in which they began to be. */
 static void *close_silent_ones(void *unused) {
@@ -547,10 +566,17 @@ static void *stop_before_many_are_accepted(void *unused) {
 }
 
 int main(void) {
-    void *(*const cases[])(void *) = {
-        talk_all,       wait_for_word,         answer_before_the_body, deliver_to_slow_readers,
-        stop_idle,      stop_amid_requests,    stop_gracefully,        stop_after_grace,
-        meet_slow_ones, drop_who_does_not_read};
+    void *(*const cases[])(void *) = {talk_all,
+                                      wait_for_word,
+                                      answer_before_the_body,
+                                      deliver_to_slow_readers,
+                                      stop_idle,
+                                      stop_amid_requests,
+                                      stop_gracefully,
+                                      stop_after_grace,
+                                      meet_slow_ones,
+                                      drop_who_does_not_read,
+                                      cut_at_rest};
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         simulate_seeds(cases[i]);

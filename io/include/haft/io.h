@@ -513,7 +513,7 @@ ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const 
  * returns is done.
  */
 typedef struct {
-    void *inside[48];
+    void *inside[44];
 } haft_io_rest_t;
 void haft_io_rest(haft_io_rest_t *rest, int descriptor, int64_t deadline, void *(*function)(void *),
                   void *argument);
