@@ -330,7 +330,7 @@ void run_program(run *one) {
 void what_hands_over_does_what_the_loop_would_do() {
     HAFT_SET_DEFAULT(in_place, answer_by_default);
     int handed_over = 0;
-    const uint64_t seeds = static_cast<uint64_t>(check_times(1000));
+    const uint64_t seeds = static_cast<uint64_t>(check_times(500));
     for (uint64_t seed = 1; seed <= seeds && check_failures == 0; seed++) {
         run by_loop{.hands_over = false, .seed = seed}, by_tasks{.hands_over = true, .seed = seed};
         run_program(&by_loop);
