@@ -279,6 +279,7 @@ static void *take_turns(void *number) {
         }
         CHECK(result == 0 || result == i || result == i - 1 || result == i + 1);
         CHECK_EQUAL(fegetround(), before);
+        CHECK_EQUAL(haft_fiber_state(turning[(intptr_t)number]), HAFT_FIBER_RUNNING);
     }
     return (void *)handed_over;
 }
@@ -388,6 +389,21 @@ static void *look_under_a_handler(void *unused) {
     (void)HAFT_PERFORM(turn);
     return haft_handle(&answers_three, NULL, look_further_in, NULL);
 }
+static void *turn_twice(void *unused) {
+    for (int i = 0; i < 2; i++) {
+        CHECK(!HAFT_IS_FOR_LOOP(&turns, turn));
+        CHECK_EQUAL(HAFT_PERFORM(turn), i);
+    }
+    return unused;
+}
+static void *look_under_another_resume(void *unused) {
+    HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(turn_twice, NULL);
+    (void)HAFT_PERFORM(turn);
+    haft_request_t request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(get, turn));
+    for (int i = 0; !haft_finished(request); i++)
+        request = haft_resume(inner, HAFT_REPLY(turn, i), HAFT_HANDLES(get, turn));
+    return unused;
+}
 static void resume_turning_again(void *(*function)(void *)) {
     haft_fiber_t *fiber;
     make_turning(function);
@@ -400,6 +416,32 @@ static void resume_turning_again(void *(*function)(void *)) {
 static void what_cannot_be_handed_over_is_not_claimed(void) {
     resume_turning_again(claim_in_vain);
     resume_turning_again(look_under_a_handler);
+    resume_turning_again(look_under_another_resume);
+}
+
+static void *hand_over_to_memory_and_back(void *number) {
+    haft_reply_t reply = HAFT_REPLY(turn, 5);
+    (void)HAFT_PERFORM(turn);
+    if (HAFT_IS_FOR_LOOP(&turns, turn)) {
+        bool claimed = haft_claim_next(&turns, turning[1 - (intptr_t)number], reply);
+        CHECK_EQUAL(claimed, (intptr_t)number == 0);
+        if (claimed)
+            (void)HAFT_HAND_OVER(&turns, turn, turning[1], reply);
+    }
+    return NULL;
+}
+static void the_canary_of_a_fiber_that_was_handed_over_to_is_looked_at(void) {
+    static char memory[64 * 1024];
+    haft_fiber_options_t options = {.memory = memory, .memory_size = sizeof memory};
+    haft_fiber_t *fiber;
+    make_turning(hand_over_to_memory_and_back);
+    haft_fiber_drop(turning[1]);
+    turning[1] = haft_fiber_new_with(&options, hand_over_to_memory_and_back, (void *)1);
+    for (int i = 0; i < 2; i++)
+        (void)resume_turning(i, HAFT_NO_REPLY, &fiber);
+    (void)resume_turning(0, HAFT_REPLY(turn, 0), &fiber);
+    CHECK(fiber == turning[1] || !check_bare());
+    drop_turning();
 }
 
 static void *look_once(void *unused) {
@@ -477,6 +519,7 @@ int main(void) {
     RUN(a_fiber_hands_over_to_the_next_whose_request_the_loop_gets);
     RUN(what_a_fiber_performs_that_was_handed_over_to_reaches_the_loop);
     RUN(what_cannot_be_handed_over_is_not_claimed);
+    RUN(the_canary_of_a_fiber_that_was_handed_over_to_is_looked_at);
     RUN(a_fiber_of_an_ordinary_resume_hands_over_to_nobody);
     RUN(what_is_handed_over_to_finds_the_handlers_that_the_loop_has_by_then);
     return check_end();
