@@ -14,6 +14,14 @@ impl<T: 'static> Effect for Give<T> {
 
 /// By which the function of a [`Generator`] hands out its elements, also from functions that it
 /// calls.
+///
+/// ```
+/// fn count_down(from: u32, out: haft::Yielder<u32>) {
+///     (0..from).rev().for_each(|n| out.give(n));
+/// }
+/// let numbers = haft::Generator::new(|out| count_down(3, out));
+/// assert_eq!(numbers.collect::<Vec<_>>(), [2, 1, 0]);
+/// ```
 pub struct Yielder<T>(PhantomData<fn(T)>);
 
 impl<T: 'static> Yielder<T> {
