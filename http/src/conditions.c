@@ -72,8 +72,7 @@ static bool take_number(const char **text, uint64_t *number) {
     return has_some;
 }
 
-/* first-last, first-, or -count (14.1.2). 0: that is none, or several; 206; 416: the file has no
-   such bytes. */
+/* first-last, first-, or -count (14.1.2). 0: that is none; 206; 416: the file has no such bytes. */
 static int read_range(const char *text, uint64_t size, hafti_http_range_t *range) {
     uint64_t first, last = UINT64_MAX;
     bool has_first = take_number(&text, &first);
@@ -98,15 +97,48 @@ static int read_range(const char *text, uint64_t size, hafti_http_range_t *range
     return 206;
 }
 
-int hafti_http_range(haft_http_request_t *request, const hafti_http_version_t *version,
-                     uint64_t size, hafti_http_range_t *range) {
+/* The ranges that the file has of those in a list. 0: that is no list, or one that a file has no
+   need of (14.2): of too many, or of some that overlap. */
+static int read_ranges(hafti_http_text_t list, uint64_t size, hafti_http_range_t *ranges,
+                       size_t *count) {
+    enum { LONGEST = 2 * 20 + 1 };
+    uint64_t behind = 0;
+    int status = 0;
+    *count = 0;
+    for (hafti_http_text_t part; hafti_http_next_part(&list, ',', &part);) {
+        char text[LONGEST + 1];
+        hafti_http_range_t range = {0, 0};
+        if (part.size == 0)
+            continue;
+        if (part.size > LONGEST)
+            return 0;
+        memcpy(text, part.bytes, part.size);
+        text[part.size] = '\0';
+        int found = read_range(text, size, &range);
+        if (found == 0 || (found == 206 && (*count == HAFTI_HTTP_RANGES || range.first < behind)))
+            return 0;
+        if (found == 206) {
+            ranges[(*count)++] = range;
+            behind = range.first + range.count;
+        }
+        status = *count != 0 ? 206 : 416;
+    }
+    return status;
+}
+
+int hafti_http_ranges(haft_http_request_t *request, const hafti_http_version_t *version,
+                      uint64_t size, hafti_http_range_t ranges[HAFTI_HTTP_RANGES], size_t *count) {
     static const char unit[] = "bytes=";
-    *range = (hafti_http_range_t){0, size};
-    if (request->message.parser.method != HTTP_GET)
-        return 200;
-    const char *text = haft_http_header(request, "Range");
-    if (text == NULL || !hafti_http_begins(text, unit) || !holds_if_range(request, version))
-        return 200;
-    int status = read_range(text + sizeof unit - 1, size, range);
-    return status != 0 ? status : 200;
+    const char *text =
+        request->message.parser.method == HTTP_GET ? haft_http_header(request, "Range") : NULL;
+    int status = 0;
+    if (text != NULL && hafti_http_begins(text, unit) && holds_if_range(request, version)) {
+        const char *list = text + sizeof unit - 1;
+        status = read_ranges((hafti_http_text_t){list, strlen(list)}, size, ranges, count);
+    }
+    if (status != 0)
+        return status;
+    ranges[0] = (hafti_http_range_t){0, size};
+    *count = 1;
+    return 200;
 }

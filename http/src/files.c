@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -200,11 +201,82 @@ static int set_range(haft_http_request_t *request, const hafti_http_range_t *ran
     return haft_http_set_header(request, "Content-Range", text);
 }
 
+/* ---- Several ranges: each is a part of its own (14.6) ---- */
+
+typedef struct {
+    const char *type;      /* of the file, or NULL */
+    uint64_t size;         /* of the file */
+    uint64_t boundary;     /* is in no file, but by chance */
+    hafti_http_range_t at; /* of the part */
+} part_t;
+
+/* Here, so that errno is this thread's. */
+__attribute__((noinline)) static uint64_t make_boundary(void) {
+    uint64_t number;
+    bool is_random = getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number;
+    return is_random ? number : (uint64_t)haft_io_now();
+}
+
+/* How many bytes it has, of which it writes as many as there is room for. */
+static size_t put_part_head(char *into, size_t room, const part_t *part) {
+    return (size_t)snprintf(
+        into, room, "\r\n--%016llx\r\n%s%s%sContent-Range: bytes %llu-%llu/%llu\r\n\r\n",
+        (unsigned long long)part->boundary, part->type != NULL ? "Content-Type: " : "",
+        part->type != NULL ? part->type : "", part->type != NULL ? "\r\n" : "",
+        (unsigned long long)part->at.first,
+        (unsigned long long)(part->at.first + part->at.count - 1), (unsigned long long)part->size);
+}
+
+static int write_part(haft_http_request_t *request, int file, const part_t *part) {
+    size_t size = put_part_head(NULL, 0, part);
+    char *head = haft_http_allocate(request, size + 1);
+    if (head == NULL)
+        return -ENOMEM;
+    put_part_head(head, size + 1, part);
+    int code = haft_http_write(request, head, size);
+    return code == 0 ? hafti_http_write_file(request, file, (int64_t)part->at.first, part->at.count)
+                     : code;
+}
+
+static int answer_parts(haft_http_request_t *request, int file, const part_t *given,
+                        const hafti_http_range_t *ranges, size_t count) {
+    char type[60], end[30];
+    part_t part = *given;
+    uint64_t size = 0;
+    if (part.type != NULL && !hafti_http_is_given_value(part.type))
+        return -EINVAL;
+    part.boundary = make_boundary();
+    snprintf(type, sizeof type, "multipart/byteranges; boundary=%016llx",
+             (unsigned long long)part.boundary);
+    int end_size =
+        snprintf(end, sizeof end, "\r\n--%016llx--\r\n", (unsigned long long)part.boundary);
+    for (size_t i = 0; i < count; i++) {
+        part.at = ranges[i];
+        size += put_part_head(NULL, 0, &part) + part.at.count;
+    }
+    int code = haft_http_begin(request, 206, type, size + (uint64_t)end_size);
+    for (size_t i = 0; i < count && code == 0; i++) {
+        part.at = ranges[i];
+        code = write_part(request, file, &part);
+    }
+    return code == 0 ? haft_http_write(request, end, (size_t)end_size) : code;
+}
+
+/* ---- One file ---- */
+
+/* A type that the handler has set would be that of all parts together. */
+static bool has_type(const haft_http_request_t *request) {
+    hafti_http_text_t value;
+    size_t at = 0;
+    return hafti_http_answer_field(&request->answer, &at, "Content-Type", &value);
+}
+
 static int answer_file(haft_http_request_t *request, int file, const struct stat *status,
                        const char *type, const char *encoding) {
     uint64_t size = (uint64_t)status->st_size;
     hafti_http_version_t version;
-    hafti_http_range_t range;
+    hafti_http_range_t ranges[HAFTI_HTTP_RANGES];
+    size_t count;
     request->answer.is_plain = true;
     read_version(status, encoding, &version);
     int answered = hafti_http_precondition(request, &version);
@@ -215,15 +287,23 @@ static int answer_file(haft_http_request_t *request, int file, const struct stat
         return code;
     if (answered == 304)
         return haft_http_answer(request, 304, NULL, "", 0);
-    answered = hafti_http_range(request, &version, size, &range);
-    code = answered != 200 ? set_range(request, answered == 206 ? &range : NULL, size) : 0;
+    answered = hafti_http_ranges(request, &version, size, ranges, &count);
+    if (count > 1 && has_type(request)) {
+        answered = 200;
+        ranges[0] = (hafti_http_range_t){0, size};
+        count = 1;
+    }
+    if (answered != 200 && count <= 1)
+        code = set_range(request, answered == 206 ? ranges : NULL, size);
     if (code == 0 && answered == 416)
         return hafti_http_answer_status(request, 416);
     code = code == 0 ? haft_http_set_header(request, "Accept-Ranges", "bytes") : code;
     if (code == 0 && *encoding != '\0')
         code = haft_http_set_header(request, "Content-Encoding", encoding);
-    code = code == 0 ? haft_http_begin(request, answered, type, range.count) : code;
-    return code == 0 ? hafti_http_write_file(request, file, (int64_t)range.first, range.count)
+    if (code == 0 && count > 1)
+        return answer_parts(request, file, &(part_t){.type = type, .size = size}, ranges, count);
+    code = code == 0 ? haft_http_begin(request, answered, type, ranges->count) : code;
+    return code == 0 ? hafti_http_write_file(request, file, (int64_t)ranges->first, ranges->count)
                      : code;
 }
 

@@ -157,9 +157,11 @@ typedef struct {
 
 /* 0; or the status that the request gets instead: 304 or 412. */
 int hafti_http_precondition(haft_http_request_t *request, const hafti_http_version_t *version);
-/* 206; 200: all of it; 416: it has no such range. */
-int hafti_http_range(haft_http_request_t *request, const hafti_http_version_t *version,
-                     uint64_t size, hafti_http_range_t *range);
+/* 206; 200: all of it, as one range; 416: it has no such range. Several ranges are in ascending
+   order, and do not overlap. */
+enum { HAFTI_HTTP_RANGES = 16 };
+int hafti_http_ranges(haft_http_request_t *request, const hafti_http_version_t *version,
+                      uint64_t size, hafti_http_range_t ranges[HAFTI_HTTP_RANGES], size_t *count);
 
 typedef struct hafti_http_files hafti_http_files_t;
 void hafti_http_files_free(hafti_http_files_t *files);

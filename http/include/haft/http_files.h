@@ -27,8 +27,9 @@ typedef struct haft_http_files_options {
  *
  * An answer has ETag and Last-Modified. If-Match, If-None-Match, If-Modified-Since,
  * If-Unmodified-Since, If-Range and a Range of bytes are obeyed as RFC 9110 says (13, 14): 206,
- * 304, 412, 416. A request for several ranges gets the whole file. The path of a folder without a
- * slash at its end is redirected to the path with it (301).
+ * 304, 412, 416. Several ranges, at most 16 that ascend and do not overlap, are sent as
+ * multipart/byteranges; for others, the whole file is. The path of a folder without a slash at its
+ * end is redirected to the path with it (301).
  *
  * Nothing outside of the folder is served, whatever the path is, and whatever is renamed meanwhile:
  * "." and ".." are no names, and a symbolic link is followed only as long as it stays below the
