@@ -127,7 +127,7 @@ static int put_fields(head_t *head, const asking_t *asking) {
     return code;
 }
 
-static bool has_field(const haft_http_question_t *question, const char *name) {
+bool hafti_http_asks_with(const haft_http_question_t *question, const char *name) {
     for (size_t i = 0; i < question->header_count; i++)
         if (hafti_http_same_text(question->headers[i].name, name))
             return true;
@@ -138,7 +138,8 @@ static bool has_field(const haft_http_question_t *question, const char *name) {
 static bool asks_for_codings(const haft_http_client_t *client,
                              const haft_http_question_t *question) {
     return !client->is_plain && *hafti_http_codings != NULL &&
-           !has_field(question, "Accept-Encoding") && !has_field(question, "Range");
+           !hafti_http_asks_with(question, "Accept-Encoding") &&
+           !hafti_http_asks_with(question, "Range");
 }
 
 bool hafti_http_means_body(const char *method) {
@@ -156,7 +157,8 @@ static int put_body_fields(head_t *head, const asking_t *asking) {
         put_text(head, "Transfer-Encoding: chunked\r\n");
     else
         put_field(head, "Content-Length", size);
-    return question->type != NULL ? put_field(head, "Content-Type", question->type) : 0;
+    const char *type = hafti_http_asks_with(question, "Content-Type") ? NULL : question->type;
+    return type != NULL ? put_field(head, "Content-Type", type) : 0;
 }
 
 /* A proxy gets all of it (9112, 3.2.2). */
@@ -382,7 +384,7 @@ static void add_field(asking_t *asking, const char *name, const char *value) {
 
 /* Whether the question has it, for this origin. */
 static bool asks_with(const asking_t *asking, const char *name) {
-    return has_field(asking->question, name) && !hafti_http_is_kept_back(asking, name);
+    return hafti_http_asks_with(asking->question, name) && !hafti_http_is_kept_back(asking, name);
 }
 
 static int add_cookies(asking_t *asking, const haft_http_reply_t *reply) {
@@ -399,7 +401,8 @@ static int add_cookies(asking_t *asking, const haft_http_reply_t *reply) {
 
 static void add_trace(asking_t *asking, const haft_http_reply_t *reply) {
     const haft_http_trace_t *trace = haft_http_trace_get();
-    if (trace == NULL || reply->client->is_untraced || has_field(asking->question, "traceparent"))
+    if (trace == NULL || reply->client->is_untraced ||
+        hafti_http_asks_with(asking->question, "traceparent"))
         return;
     hafti_http_put_trace_parent(trace, asking->trace_parent);
     add_field(asking, "traceparent", asking->trace_parent);

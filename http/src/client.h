@@ -172,6 +172,8 @@ typedef enum {
 
 /* A connection of its own for the reply, as one of HTTP/1: it waits for a place. */
 int hafti_http_connect(haft_http_reply_t *reply, hafti_http_need_t need);
+/* Whether the question itself has the field. */
+bool hafti_http_asks_with(const haft_http_question_t *question, const char *name);
 /* Whether a field may be asked with; and whether this origin does not get it. */
 bool hafti_http_is_askable(const haft_http_header_t *field);
 bool hafti_http_is_kept_back(const hafti_http_asking_t *asking, const char *name);

@@ -365,7 +365,8 @@ static int put_asked(head_t *head, const hafti_http_asking_t *asking) {
 
 static int put_body_fields(head_t *head, const hafti_http_asking_t *asking) {
     const haft_http_question_t *question = asking->question;
-    const char *type = asking->without_body ? NULL : question->type;
+    bool has_type = hafti_http_asks_with(question, "Content-Type");
+    const char *type = asking->without_body || has_type ? NULL : question->type;
     bool has_size =
         asking->without_body ? hafti_http_means_body(asking->method) : question->produce == NULL;
     snprintf(head->size, sizeof head->size, "%zu", asking->without_body ? 0 : question->size);

@@ -542,6 +542,10 @@ int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *opt
                                  .backend = running.options->backend,
                                  .stack_size = running.options->stack_size};
     sigset_t before;
+    if (threads < HAFT_HTTP_EACH_PROCESSOR) {
+        log_end(server, -EINVAL);
+        return -EINVAL;
+    }
     sigemptyset(&running.signals);
     sigaddset(&running.signals, SIGINT);
     sigaddset(&running.signals, SIGTERM);

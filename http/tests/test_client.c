@@ -213,10 +213,17 @@ static const haft_http_header_t evil[] = {{"A", "b\r\nX-Evil: 1"}},
 static void ask_all(void) {
     int three = 3;
     haft_http_question_t body = {.body = "hello", .size = 5, .type = "text/plain"};
+    haft_http_header_t other_type = {"content-type", "text/html"};
+    haft_http_question_t typed = {.body = "hello",
+                                  .size = 5,
+                                  .type = "text/plain",
+                                  .headers = &other_type,
+                                  .header_count = 1};
     haft_http_question_t with_secret = {.headers = secret, .header_count = 1};
     CHECK(ask((haft_http_question_t){0}, "/x?a=b#c", "GET /x?a=b [] [] []") == 200);
     CHECK(ask((haft_http_question_t){.method = "POST"}, "/x", "POST /x [] [] []") == 200);
     CHECK(ask(body, "/x", "POST /x [hello] [text/plain] []") == 200);
+    CHECK(ask(typed, "/x", "POST /x [hello] [text/html] []") == 200);
     CHECK(ask((haft_http_question_t){.produce = produce, .argument = &three}, "/x",
               "POST /x [abcdabcdabcd] [] []") == 200);
     CHECK(ask((haft_http_question_t){.method = "HEAD"}, "/much", "") == 200);

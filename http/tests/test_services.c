@@ -467,6 +467,9 @@ static void listen_everywhere(void) {
     listens.backend = "none of these";
     listen_and_ask("127.0.0.1:0", -EINVAL);
     listens.backend = NULL;
+    listens.threads = -2;
+    listen_and_ask("127.0.0.1:0", -EINVAL);
+    listens.threads = 0;
     static const char *const wrong[] = {
         "", "here", "127.0.0.1:", "127.0.0.1:x", ":70000", "127.0.0.1:0 127.0.0.1:-1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

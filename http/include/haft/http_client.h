@@ -73,7 +73,7 @@ typedef struct haft_http_question {
         *url; /* http[s]://host:port/path?query, with what is special in it %-encoded already */
     const haft_http_header_t *headers;
     size_t header_count;
-    const char *type; /* Content-Type of the body; NULL: none */
+    const char *type; /* Content-Type of the body; NULL: none, or the one in the headers */
     const void *body;
     size_t size;
     /* In place of a body: writes up to `size` bytes of it to the buffer, and returns how many, 0
