@@ -579,13 +579,9 @@ BODY(send_and_rest) {
 /* The peers do not read, and there is room for nothing. */
 static size_t filled[PAIRS];
 static void fill(int pair) {
-    ssize_t more;
     filled[pair] = 0;
-    do {
-        more = haft_io_send(ours[pair], much, sizeof much, MSG_DONTWAIT);
-        filled[pair] += more > 0 ? (size_t)more : 0;
-    } while (more > 0);
-    CHECK_EQUAL(more, -EAGAIN);
+    for (ssize_t more; (more = haft_io_send(ours[pair], much, sizeof much, MSG_DONTWAIT)) > 0;)
+        filled[pair] += (size_t)more;
 }
 static void end_answer(resting_t *const *self) {
     (*self)->got = haft_io_rest_sent(&(*self)->rest);
@@ -594,7 +590,7 @@ static void end_answer(resting_t *const *self) {
 static void *read_after_answer(void *argument) {
     __attribute__((cleanup(end_answer))) resting_t *self = argument;
     char byte;
-    if (haft_io_rest_sent(&self->rest) == 0)
+    if (haft_io_rest_sent(&self->rest) == 0 && self->deadline == 0)
         CHECK_EQUAL(haft_io_read(ours[self->pair], &byte, 1), 1);
     return NULL;
 }
@@ -618,13 +614,17 @@ static void begin_to_send(void *(*task)(void *), int64_t deadline) {
     }
     await_all(&at_rest);
 }
-static void finish_to_send(ssize_t sent) {
+/* How many have been told this; the others are told that it was sent. */
+static int finish_to_send(ssize_t sent) {
+    int count = 0;
     for (int i = 0; i < PAIRS; i++) {
         CHECK_EQUAL(haft_io_join(servers[i], NULL), 0);
-        CHECK_EQUAL(resting[i].got, sent);
+        CHECK(resting[i].got == sent || resting[i].got == 0);
+        count += resting[i].got == sent;
     }
     CHECK_EQUAL(ended, PAIRS);
     close_pairs();
+    return count;
 }
 BODY(send_much_before_a_rest) {
     static char bytes[MUCH];
@@ -641,12 +641,13 @@ BODY(send_much_before_a_rest) {
         CHECK_EQUAL(resting[i].turns, 0);
         they_send(i, "x");
     }
-    finish_to_send(0);
+    CHECK_EQUAL(finish_to_send(0), PAIRS);
     return NULL;
 }
+/* The kernel may move what it has to the peer meanwhile, and so make room. */
 BODY(send_in_vain_before_a_rest) {
-    begin_to_send(send_much_and_rest, haft_io_now() + 20 * HAFT_IO_MILLISECOND);
-    finish_to_send(-ETIMEDOUT);
+    begin_to_send(send_much_and_rest, 20 * HAFT_IO_MILLISECOND);
+    CHECK(finish_to_send(-ETIMEDOUT) != 0);
     return NULL;
 }
 static void *send_to_nobody_and_rest(void *argument) {
@@ -661,7 +662,7 @@ static void *send_to_nobody_and_rest(void *argument) {
 }
 BODY(send_to_nobody_before_a_rest) {
     begin_to_send(send_to_nobody_and_rest, 0);
-    finish_to_send(-EPIPE);
+    CHECK_EQUAL(finish_to_send(-EPIPE), PAIRS);
     return NULL;
 }
 
