@@ -43,10 +43,10 @@ static ssize_t operate_by_backend(hafti_io_runner_t *runner, hafti_io_operation_
         return (result)operate_by_backend(runner, &operation);                                     \
     }
 
-OPERATION(read, clause, ssize_t, HAFTI_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
+OPERATION(read, general, ssize_t, HAFTI_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
 OPERATION(write, general, ssize_t, HAFTI_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer,
           p->size, NULL, NULL)
-OPERATION(receive, clause, ssize_t, HAFTI_IO_RECEIVE, p->socket, p->flags, p->buffer, p->size,
+OPERATION(receive, general, ssize_t, HAFTI_IO_RECEIVE, p->socket, p->flags, p->buffer, p->size,
           p->address, p->address_size)
 OPERATION(send, clause, ssize_t, HAFTI_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer,
           p->size, (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
@@ -64,6 +64,39 @@ OPERATION(accept, general, int, HAFTI_IO_ACCEPT, p->listener, 0, NULL, 0, NULL, 
 OPERATION(connect, clause, int, HAFTI_IO_CONNECT, p->socket, 0, &(bool){false}, 0,
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
 OPERATION(wait_ready, clause, int, HAFTI_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
+
+/* After the back end's `read`. */
+static __attribute__((noinline)) ssize_t read_generally(hafti_io_runner_t *runner,
+                                                        enum hafti_io_kind kind, int descriptor,
+                                                        void *buffer, size_t size) {
+    hafti_io_operation_t operation = {
+        .kind = kind, .descriptor = descriptor, .buffer = buffer, .size = size};
+    return runner->worker->backend->operate(runner, &operation);
+}
+static inline bool reads_shortly(const hafti_io_worker_t *worker) {
+    return HAFTI_IO_LIKELY(worker->backend->read != NULL && worker->plain);
+}
+static inline ssize_t read_shortly(hafti_io_runner_t *runner, enum hafti_io_kind kind,
+                                   int descriptor, void *buffer, size_t size) {
+    if (!may_go_on(runner->worker, 0))
+        return -ECANCELED;
+    ssize_t done = runner->worker->backend->read(runner, descriptor, buffer, size);
+    return HAFTI_IO_LIKELY(done != -EAGAIN)
+               ? done
+               : read_generally(runner, kind, descriptor, buffer, size);
+}
+static HAFTI_IO_HOT ssize_t clause_read(void *state, HAFT_PAYLOAD(haft_io_read) * p) {
+    hafti_io_runner_t *runner = state;
+    return reads_shortly(runner->worker)
+               ? read_shortly(runner, HAFTI_IO_READ, p->descriptor, p->buffer, p->size)
+               : general_read(runner, p);
+}
+static HAFTI_IO_HOT ssize_t clause_receive(void *state, HAFT_PAYLOAD(haft_io_receive) * p) {
+    hafti_io_runner_t *runner = state;
+    return reads_shortly(runner->worker) && p->flags == 0 && p->address == NULL
+               ? read_shortly(runner, HAFTI_IO_RECEIVE, p->socket, p->buffer, p->size)
+               : general_receive(runner, p);
+}
 
 static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
     hafti_io_runner_t *runner = state;

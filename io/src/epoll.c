@@ -152,21 +152,27 @@ static ssize_t operate_by_epoll(hafti_io_runner_t *runner, hafti_io_operation_t 
 /* ---- The same in a run that is alone, for the most frequent ---- */
 
 /* -EAGAIN: nothing has come, or it is to be found out otherwise. */
+static inline ssize_t receive(const hafti_io_worker_t *worker, int descriptor, void *buffer,
+                              size_t size) {
+    int saved = *worker->error;
+    ssize_t got = recv(descriptor, buffer, size, MSG_DONTWAIT);
+    if (HAFTI_IO_LIKELY(got >= 0))
+        return got;
+    int code = -*worker->error;
+    *worker->error = saved;
+    return code != -EINTR && code != -ENOTSOCK ? code : -EAGAIN;
+}
 static inline ssize_t receive_lent(hafti_io_worker_t *worker, int descriptor, const void **bytes) {
     hafti_io_lent_t *block = hafti_io_lend_block(worker);
     if (HAFTI_IO_UNLIKELY(block == NULL))
         return -ENOMEM;
-    int saved = *worker->error;
-    ssize_t got = recv(descriptor, block->bytes, HAFT_IO_LENT_SIZE, MSG_DONTWAIT);
+    ssize_t got = receive(worker, descriptor, block->bytes, HAFT_IO_LENT_SIZE);
     block->from = 0;
-    if (HAFTI_IO_LIKELY(got > 0)) {
+    if (HAFTI_IO_LIKELY(got > 0))
         *bytes = block->bytes;
-        return got;
-    }
-    int code = got < 0 ? -*worker->error : 0;
-    *worker->error = saved;
-    hafti_io_take_back(block);
-    return code != -EINTR && code != -ENOTSOCK ? code : -EAGAIN;
+    else
+        hafti_io_take_back(block);
+    return got;
 }
 
 static bool is_known_empty(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *entry) {
@@ -175,7 +181,30 @@ static bool is_known_empty(const hafti_io_worker_t *worker, const hafti_io_descr
            hafti_io_ring_empty(&entry->waiters[HAFTI_IO_INWARD]);
 }
 
-/* Waits for the next edge of a connection that the read before has drained. */
+static inline void note_read(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
+                             bool took_fewer) {
+    if (HAFTI_IO_LIKELY(took_fewer && is_left(worker, entry, HAFTI_IO_UNLESS_FEWER)))
+        set_left(entry, HAFTI_IO_NONE);
+}
+
+/* The two wait for the next edge of a connection that the read before has drained. */
+static HAFTI_IO_HOT ssize_t read_by_epoll(hafti_io_runner_t *runner, int descriptor, void *buffer,
+                                          size_t size) {
+    hafti_io_worker_t *worker = runner->worker;
+    hafti_io_descriptor_t *entry = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
+    if (HAFTI_IO_UNLIKELY(entry == NULL || !is_known_empty(worker, entry) || size == 0 ||
+                          hafti_io_is_withdrawn(runner)))
+        return -EAGAIN;
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
+    hafti_io_waiter_t waiter;
+    int code = hafti_io_wait_to_read(entry, &waiter, &cell);
+    if (HAFTI_IO_UNLIKELY(code != 0))
+        return code;
+    ssize_t got = receive(worker, descriptor, buffer, size);
+    if (HAFTI_IO_LIKELY(got > 0))
+        note_read(worker, entry, (size_t)got < size);
+    return got;
+}
 static HAFTI_IO_HOT ssize_t read_lent_by_epoll(hafti_io_runner_t *runner, int descriptor,
                                                const void **bytes) {
     hafti_io_worker_t *worker = runner->worker;
@@ -191,8 +220,7 @@ static HAFTI_IO_HOT ssize_t read_lent_by_epoll(hafti_io_runner_t *runner, int de
     ssize_t got = receive_lent(worker, descriptor, bytes);
     if (HAFTI_IO_UNLIKELY(got <= 0))
         return got == -EAGAIN ? hafti_io_read_lent_generally(runner, descriptor, bytes) : got;
-    if (HAFTI_IO_LIKELY(got < HAFT_IO_LENT_SIZE && is_left(worker, entry, HAFTI_IO_UNLESS_FEWER)))
-        set_left(entry, HAFTI_IO_NONE);
+    note_read(worker, entry, got < HAFT_IO_LENT_SIZE);
     return got;
 }
 
@@ -348,6 +376,7 @@ const hafti_io_backend_t hafti_io_epoll = {
     .operate = operate_by_epoll,
     .read_lent = read_lent_by_epoll,
     .write = hafti_io_write_at_once,
+    .read = read_by_epoll,
     .exchange = hafti_io_exchange_at_once,
     .watch = watch_by_epoll,
     .close = hafti_io_close_descriptor,

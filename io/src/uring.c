@@ -318,6 +318,50 @@ static ssize_t operate_by_ring(hafti_io_runner_t *runner, hafti_io_operation_t *
     }
 }
 
+/* ---- The same in a run that is alone, for the most frequent ---- */
+
+/* Asks the kernel to receive or send, for a task beside which no other waits in that direction.
+   Inlined, so that few frames lie between the program's call and the switch. */
+static inline __attribute__((always_inline)) ssize_t
+ask_alone(hafti_io_runner_t *runner, hafti_io_descriptor_t *known, int descriptor, void *buffer,
+          size_t size, enum hafti_io_direction direction) {
+    bool is_read = direction == HAFTI_IO_INWARD;
+    haft_io_task_t *task = runner->task;
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, task};
+    request_t request;
+    if (HAFTI_IO_UNLIKELY(hafti_io_begin_to_wait_on(known, descriptor) != 0))
+        return -EBADF;
+    hafti_io_enlist_first(known, &request.waiter, &cell, direction);
+    request.waiter.asks = true;
+    struct io_uring_sqe *entry = hafti_io_uring_entry(runner->worker->backend_state);
+    if (is_read)
+        io_uring_prep_recv(entry, descriptor, buffer, at_once(size), 0);
+    else
+        prepare_send(entry, descriptor, buffer, size);
+    begin_request(task, entry, &request);
+    hafti_io_wait_here(&cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER, is_read ? "read" : "write");
+    hafti_io_delist_first(&request.waiter, direction);
+    return answer_of(&request, task, is_read ? HAFTI_IO_READ : HAFTI_IO_WRITE, HAFTI_IO_SOCKET);
+}
+static inline bool is_done_otherwise(ssize_t done) {
+    return done == -EAGAIN || done == -ENOTSOCK || done == -EINTR;
+}
+
+static HAFTI_IO_HOT ssize_t read_by_ring(hafti_io_runner_t *runner, int descriptor, void *buffer,
+                                         size_t size) {
+    hafti_io_descriptor_t *known =
+        hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
+    if (HAFTI_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFTI_IO_SOCKET ||
+        known->arrivals != NULL || hafti_io_is_used(known) ||
+        !hafti_io_ring_empty(&known->waiters[HAFTI_IO_INWARD]) || size == 0 ||
+        is_crowded(runner->worker) || hafti_io_is_withdrawn(runner))
+        return -EAGAIN;
+    ssize_t done = ask_alone(runner, known, descriptor, buffer, size, HAFTI_IO_INWARD);
+    if (HAFTI_IO_LIKELY(done > 0))
+        HAFTI_IO_TELL_VALGRIND(DEFINED, buffer, (size_t)done);
+    return HAFTI_IO_LIKELY(!is_done_otherwise(done)) ? done : -EAGAIN;
+}
+
 static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descriptor,
                                           const void *buffer, size_t size) {
     hafti_io_descriptor_t *known =
@@ -326,22 +370,11 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
         hafti_io_is_used(known) || !hafti_io_ring_empty(&known->waiters[HAFTI_IO_OUTWARD]) ||
         !sends_with_others(runner, 0))
         return hafti_io_write_generally(runner, descriptor, buffer, size);
-    haft_io_task_t *task = runner->task;
-    hafti_io_cell_t cell = {HAFTI_IO_WAITING, task};
-    request_t request;
-    if (HAFTI_IO_UNLIKELY(hafti_io_begin_to_wait_on(known, descriptor) != 0))
-        return -EBADF;
-    hafti_io_enlist_first(known, &request.waiter, &cell, HAFTI_IO_OUTWARD);
-    request.waiter.asks = true;
-    struct io_uring_sqe *entry = hafti_io_uring_entry(runner->worker->backend_state);
-    prepare_send(entry, descriptor, buffer, size);
-    begin_request(task, entry, &request);
-    hafti_io_wait_here(&cell, HAFTI_IO_CANCELLABLE, HAFT_IO_FOREVER, "write");
-    hafti_io_delist_first(&request.waiter, HAFTI_IO_OUTWARD);
-    int done = answer_of(&request, task, HAFTI_IO_WRITE, HAFTI_IO_SOCKET);
-    if (HAFTI_IO_LIKELY(done != -EAGAIN && done != -ENOTSOCK && done != -EINTR))
-        return done;
-    return hafti_io_write_generally(runner, descriptor, buffer, size);
+    ssize_t done =
+        ask_alone(runner, known, descriptor, (void *)(uintptr_t)buffer, size, HAFTI_IO_OUTWARD);
+    return HAFTI_IO_LIKELY(!is_done_otherwise(done))
+               ? done
+               : hafti_io_write_generally(runner, descriptor, buffer, size);
 }
 
 /* ---- An answer, and what comes next ---- */
@@ -788,6 +821,7 @@ const hafti_io_backend_t hafti_io_uring = {
     .operate = operate_by_ring,
     .read_lent = hafti_io_uring_read_lent,
     .write = write_by_ring,
+    .read = read_by_ring,
     .exchange = exchange,
     .watch = hafti_io_uring_watch,
     .close = close_submitted,

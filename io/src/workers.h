@@ -32,6 +32,8 @@ typedef struct hafti_io_backend {
        echo). */
     ssize_t (*read_lent)(hafti_io_runner_t *runner, int descriptor, const void **bytes);
     ssize_t (*write)(hafti_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
+    /* Also a receive without flags. -EAGAIN: by `operate`. */
+    ssize_t (*read)(hafti_io_runner_t *runner, int descriptor, void *buffer, size_t size);
     /* Or by the two, one after the other: hafti_io_exchange_rest. */
     ssize_t (*exchange)(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload);
     /* From now on what can be read there wakes the waiters, also what has come already and no task

@@ -213,8 +213,8 @@ void haft_posix_call_to_the_end(void (*function)(void *), void *argument);
 
 /* ---- What is known of descriptors (modes.c) ---- */
 
-/* Whether reads of the number may wait by libhaft-io's own operation: it is a socket that blocks,
-   without a limit of time or a mark, as an earlier wait has found out. */
+/* Whether reads and writes of the number may wait by libhaft-io's own operations: it is a socket
+   that blocks, without limits of time or a mark, as an earlier wait has found out. */
 bool haft_posix_is_plain(int number);
 /* What was known before a wait looks at the number's mode; and that it blocks without a limit. */
 typedef struct haft_posix_look {

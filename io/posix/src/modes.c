@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which sockets block without a limit of time, so that a read of one need not ask the system each
- * time that it waits (F_GETFL, SO_RCVTIMEO). What a wait has found out is kept by number until the
- * number becomes another file's, or until any descriptor of the process gets another mode: which
- * of them share one, nobody knows.
+ * Which sockets block without limits of time, so that a read or write of one need not ask the
+ * system each time that it waits (F_GETFL, SO_RCVTIMEO, SO_SNDTIMEO). What a wait has found out is
+ * kept by number until the number becomes another file's, or until any descriptor of the process
+ * gets another mode: which of them share one, nobody knows.
  *
  *   a word, by number | bits 0 to 31                                            | 32 to 63
  *   UNKNOWN           | 0                                                       | how often the
@@ -76,7 +76,8 @@ void haft_posix_note_wait(int number, haft_posix_look_t look) {
     uint32_t found = (uint32_t)look.word;
     if (found == CHANGING || (found & ~(uint32_t)PLAIN) == look.changes)
         return;
-    bool is_plain = !__atomic_load_n(&low_water, __ATOMIC_RELAXED) && !may_have_layer(number);
+    bool is_plain = !__atomic_load_n(&low_water, __ATOMIC_RELAXED) && !may_have_layer(number) &&
+                    haft_posix_socket_deadline(number, SO_SNDTIMEO) == HAFT_IO_FOREVER;
     uint64_t noted = look.word >> 32 << 32 | look.changes | (is_plain ? PLAIN : 0);
     __atomic_compare_exchange_n(&words[number], &look.word, noted, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
@@ -88,10 +89,11 @@ bool haft_posix_some_low_water(void) {
 
 /* ---- Functions that change modes ---- */
 
-static bool concerns_reads(int level, int option) {
+static bool concerns_waits(int level, int option) {
     if (level == IPPROTO_TCP)
         return option == TCP_ULP;
-    return level == SOL_SOCKET && (option == SO_RCVTIMEO || option == SO_RCVLOWAT);
+    return level == SOL_SOCKET &&
+           (option == SO_RCVTIMEO || option == SO_SNDTIMEO || option == SO_RCVLOWAT);
 }
 
 HAFT_POSIX_EXPORT int setsockopt(int socket, int level, int option, const void *value,
@@ -99,7 +101,7 @@ HAFT_POSIX_EXPORT int setsockopt(int socket, int level, int option, const void *
     if (level == SOL_SOCKET && option == SO_RCVLOWAT)
         __atomic_store_n(&low_water, true, __ATOMIC_RELAXED);
     int code = SYSTEM(setsockopt)(socket, level, option, value, size);
-    if (concerns_reads(level, option))
+    if (concerns_waits(level, option))
         haft_posix_mode_has_changed();
     return code;
 }

@@ -370,52 +370,38 @@ void haft_posix_block_writes(int descriptor) {
         __atomic_fetch_or(&blocking_writes, UINT32_C(1) << descriptor, __ATOMIC_RELAXED);
 }
 
-static bool write_blocks(const transfer_t *t) {
-    return t->outward && !t->by_socket && t->descriptor >= 0 && t->descriptor < 32 &&
-           (__atomic_load_n(&blocking_writes, __ATOMIC_RELAXED) >> t->descriptor & 1) != 0;
+static bool write_blocks(int descriptor) {
+    return descriptor >= 0 && descriptor < 32 &&
+           (__atomic_load_n(&blocking_writes, __ATOMIC_RELAXED) >> descriptor & 1) != 0;
 }
 
-/* A read that libhaft-io's own operation does as well: that knows whether the socket is empty, and
-   needs no system call to wait. (In a simulation what is real blocks its thread.) */
-static bool is_plain_read(const transfer_t *t) {
-    return !t->outward && t->offset < 0 && t->flags == 0 && t->message == NULL && t->count == 1 &&
-           t->parts->iov_len != 0 && haft_posix_is_plain(t->descriptor) && haft_io_seed() == 0;
-}
-
-/* -EBUSY: another task reads it, too, which the operation refuses. A cancelled task may still do
-   what can be done at once. */
-static bool is_to_be_done_otherwise(ssize_t done) {
-    return done == -EBUSY || done == -ECANCELED || done == -ENOTSOCK || done == -ENOMEM;
-}
-
-static ssize_t transfer(transfer_t t) {
-    int before = haft_posix_error();
-    if (write_blocks(&t))
-        return haft_posix_answer(transfer_plainly(&t), before);
-    if (is_plain_read(&t)) {
-        ssize_t done = HAFT_PERFORM(haft_io_receive, t.descriptor, 0, t.parts->iov_base,
-                                    t.parts->iov_len, NULL, NULL);
-        if (!is_to_be_done_otherwise(done))
-            return haft_posix_answer(done, before);
-    }
-    size_t size = size_of(t.parts, t.count);
-    haft_posix_take_turns(t.descriptor);
+/* The rest of a call, from its first try on. `before` is errno as the caller left it. */
+static ssize_t finish(transfer_t *t, int before, ssize_t done) {
     waits_t waits = {0};
-    ssize_t done;
-    while ((done = attempt_or_end(&t, waits.turn)) == -EAGAIN) {
-        int code = wait_for_more(&t, &waits);
+    while (done == -EAGAIN) {
+        int code = wait_for_more(t, &waits);
         if (code != 0) {
             done = code;
             break;
         }
+        done = attempt_or_end(t, waits.turn);
     }
     if (may_be_simulated(done)) {
-        t.simulated = true;
-        done = attempt(&t);
+        t->simulated = true;
+        done = attempt(t);
     }
-    if (done > 0 && (size_t)done < size && goes_on(&t))
-        done = transfer_rest(&t, (size_t)done, size, waits);
+    size_t size = size_of(t->parts, t->count);
+    if (done > 0 && (size_t)done < size && goes_on(t))
+        done = transfer_rest(t, (size_t)done, size, waits);
     return haft_posix_answer(done, before);
+}
+
+static ssize_t transfer(transfer_t t) {
+    int before = haft_posix_error();
+    if (t.outward && !t.by_socket && write_blocks(t.descriptor))
+        return haft_posix_answer(transfer_plainly(&t), before);
+    haft_posix_take_turns(t.descriptor);
+    return finish(&t, before, attempt_or_end(&t, 0));
 }
 
 /* Too many parts, or none with bytes: the system refuses these or does them at once. */
@@ -434,18 +420,91 @@ static bool is_message(const struct msghdr *message) {
                           .count = 1,                                                              \
                           .offset = offset_})
 
+/* ---- By libhaft-io's own operations ---- */
+
+/*
+ * Most calls are of a socket that blocks without a limit, and end here. libhaft-io's own operation
+ * knows whether such a socket is empty, needs no system call to wait, and on io_uring sends together
+ * with other tasks; and the task has less on its stack while it waits.
+ */
+
+/* (In a simulation what is real blocks its thread.) */
+static bool is_plain_socket(int descriptor, size_t size) {
+    return size != 0 && haft_posix_is_plain(descriptor) && haft_io_seed() == 0;
+}
+/* -EBUSY: another task does the same, which the operation refuses. A cancelled task may still do
+   what can be done at once. */
+static bool is_to_be_done_otherwise(ssize_t done) {
+    return done == -EBUSY || done == -ECANCELED || done == -ENOTSOCK || done == -ENOMEM;
+}
+
+static transfer_t bytes_of(int descriptor, bool by_socket, bool outward, const struct iovec *bytes,
+                           int flags) {
+    return (transfer_t){.descriptor = descriptor,
+                        .outward = outward,
+                        .by_socket = by_socket,
+                        .flags = flags,
+                        .parts = bytes,
+                        .count = 1,
+                        .offset = -1};
+}
+static __attribute__((noinline)) ssize_t transfer_bytes(int descriptor, bool by_socket,
+                                                        bool outward, const void *buffer,
+                                                        size_t size, int flags) {
+    const struct iovec bytes = {(void *)(uintptr_t)buffer, size};
+    return transfer(bytes_of(descriptor, by_socket, outward, &bytes, flags));
+}
+
+static inline ssize_t read_bytes(int descriptor, bool by_socket, void *buffer, size_t size,
+                                 int flags) {
+    if (flags == 0 && is_plain_socket(descriptor, size)) {
+        int before = haft_posix_error();
+        ssize_t done = HAFT_PERFORM(haft_io_receive, descriptor, 0, buffer, size, NULL, NULL);
+        if (!is_to_be_done_otherwise(done))
+            return haft_posix_answer(done, before);
+    }
+    return transfer_bytes(descriptor, by_socket, false, buffer, size, flags);
+}
+
+/* After a part has been written, or none. The operation sends no SIGPIPE, as the system does with
+   that error. */
+static __attribute__((cold, noinline)) ssize_t write_rest(int descriptor, bool by_socket,
+                                                          const void *buffer, size_t size,
+                                                          int flags, int before, ssize_t done) {
+    if (done == -EPIPE || is_to_be_done_otherwise(done))
+        return transfer_bytes(descriptor, by_socket, true, buffer, size, flags);
+    const struct iovec bytes = {(void *)(uintptr_t)buffer, size};
+    transfer_t t = bytes_of(descriptor, by_socket, true, &bytes, flags);
+    return finish(&t, before, done);
+}
+static inline ssize_t write_bytes(int descriptor, bool by_socket, const void *buffer, size_t size,
+                                  int flags) {
+    if ((flags & ~MSG_NOSIGNAL) != 0 || !is_plain_socket(descriptor, size))
+        return transfer_bytes(descriptor, by_socket, true, buffer, size, flags);
+    int before = haft_posix_error();
+    ssize_t done = HAFT_PERFORM(haft_io_write, descriptor, buffer, size);
+    return done == (ssize_t)size
+               ? haft_posix_answer(done, before)
+               : write_rest(descriptor, by_socket, buffer, size, flags, before, done);
+}
+
 /* ---- Reading and writing ---- */
+
+static ssize_t write_one(int descriptor, const void *buffer, size_t size) {
+    return write_blocks(descriptor) ? READ_OR_WRITE(true, -1, buffer, size)
+                                    : write_bytes(descriptor, false, buffer, size, 0);
+}
 
 HAFT_POSIX_EXPORT ssize_t read(int descriptor, void *buffer, size_t size) {
     if (!haft_io_runs_here() || size == 0)
         return SYSTEM(read)(descriptor, buffer, size);
-    return READ_OR_WRITE(false, -1, buffer, size);
+    return read_bytes(descriptor, false, buffer, size, 0);
 }
 
 HAFT_POSIX_EXPORT ssize_t write(int descriptor, const void *buffer, size_t size) {
     if (!haft_io_runs_here() || size == 0)
         return SYSTEM(write)(descriptor, buffer, size);
-    return READ_OR_WRITE(true, -1, buffer, size);
+    return write_one(descriptor, buffer, size);
 }
 
 HAFT_POSIX_EXPORT ssize_t pread(int descriptor, void *buffer, size_t size, off_t offset) {
@@ -470,12 +529,16 @@ HAFT_POSIX_EXPORT ssize_t pwrite(int descriptor, const void *buffer, size_t size
 HAFT_POSIX_EXPORT ssize_t readv(int descriptor, const struct iovec *parts, int count) {
     if (!haft_io_runs_here() || !is_plain(parts, count))
         return SYSTEM(readv)(descriptor, parts, count);
+    if (count == 1)
+        return read_bytes(descriptor, false, parts->iov_base, parts->iov_len, 0);
     return READ_OR_WRITE_PARTS(false, -1);
 }
 
 HAFT_POSIX_EXPORT ssize_t writev(int descriptor, const struct iovec *parts, int count) {
     if (!haft_io_runs_here() || !is_plain(parts, count))
         return SYSTEM(writev)(descriptor, parts, count);
+    if (count == 1)
+        return write_one(descriptor, parts->iov_base, parts->iov_len);
     return READ_OR_WRITE_PARTS(true, -1);
 }
 
@@ -509,17 +572,6 @@ HAFT_POSIX_EXPORT ssize_t pwritev2(int descriptor, const struct iovec *parts, in
 }
 
 /* ---- Sockets ---- */
-
-static ssize_t transfer_bytes(int socket, bool outward, const void *buffer, size_t size,
-                              int flags) {
-    return transfer((transfer_t){.descriptor = socket,
-                                 .outward = outward,
-                                 .by_socket = true,
-                                 .flags = flags,
-                                 .parts = &(struct iovec){(void *)(uintptr_t)buffer, size},
-                                 .count = 1,
-                                 .offset = -1});
-}
 
 static ssize_t transfer_message(int socket, bool outward, struct msghdr *message, int flags) {
     return transfer((transfer_t){.descriptor = socket,
@@ -632,13 +684,13 @@ HAFT_POSIX_EXPORT ssize_t sendto(int socket, const void *buffer, size_t size, in
 HAFT_POSIX_EXPORT ssize_t recv(int socket, void *buffer, size_t size, int flags) {
     if (!may_wait(flags))
         return SYSTEM(recv)(socket, buffer, size, flags);
-    return transfer_bytes(socket, false, buffer, size, flags);
+    return read_bytes(socket, true, buffer, size, flags);
 }
 
 HAFT_POSIX_EXPORT ssize_t send(int socket, const void *buffer, size_t size, int flags) {
     if (!may_wait(flags))
         return SYSTEM(send)(socket, buffer, size, flags);
-    return transfer_bytes(socket, true, buffer, size, flags);
+    return write_bytes(socket, true, buffer, size, flags);
 }
 
 /* ---- Files ---- */

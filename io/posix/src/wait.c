@@ -207,10 +207,10 @@ enum { CALLS_IN_A_ROW = 64 };
 
 /* In a simulation after each call, so that runs with the same seed are the same. */
 void haft_posix_take_turns(int descriptor) {
-    static unsigned calls;
-    bool others_turn = haft_io_seed() != 0 ||
-                       __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) % CALLS_IN_A_ROW == 0;
-    if (!others_turn || !hafti_io_blocks(descriptor))
+    static unsigned calls; /* of all threads, roughly */
+    unsigned count = __atomic_load_n(&calls, __ATOMIC_RELAXED) + 1;
+    __atomic_store_n(&calls, count, __ATOMIC_RELAXED);
+    if ((count % CALLS_IN_A_ROW != 0 && haft_io_seed() == 0) || !hafti_io_blocks(descriptor))
         return;
     HAFT_PERFORM(haft_io_yield); /* Completed work stays done, even if this yield is cancelled. */
 }

@@ -5,6 +5,7 @@
 
 #include <haft/posix.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -187,7 +188,7 @@ static void a_sendfile_of_nothing_looks_at_its_descriptors(void) {
     CHECK_RUNS(send_nothing);
 }
 
-/* ---- Reads that need not ask for the mode of their socket ---- */
+/* ---- Calls that need not ask for the mode of their socket ---- */
 
 static int plain[2];
 
@@ -349,16 +350,125 @@ static void a_cancelled_task_reads_what_is_there(void) {
     CHECK_RUNS(cancel_reads);
 }
 
+enum { MUCH = 8 << 20 };
+static char much[MUCH];
+
+static void by_limit_of_sends(void) {
+    struct timeval limit = {0, 1000};
+    CHECK_EQUAL(setsockopt(plain[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit), 0);
+}
+static ssize_t write_by_send(void) {
+    return send(plain[0], much, MUCH, 0);
+}
+static ssize_t write_by_write(void) {
+    return write(plain[0], much, MUCH);
+}
+static ssize_t write_by_writev(void) {
+    return writev(plain[0], &(struct iovec){much, MUCH}, 1);
+}
+/* Nobody reads at the other end. */
+static ssize_t write_until_full(ssize_t (*by)(void)) {
+    ssize_t done;
+    while ((done = by()) > 0)
+        continue;
+    return result_of(done);
+}
+BODY(change_modes_for_writes) {
+    void (*const changes[])(void) = {by_flags, by_ioctl, by_system_call, by_another_number,
+                                     by_limit_of_sends};
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        make_plain();
+        changes[i]();
+        CHECK_EQUAL(write_until_full(write_by_send), -EAGAIN);
+        CHECK_EQUAL(write_until_full(write_by_write), -EAGAIN);
+        CHECK_EQUAL(write_until_full(write_by_writev), -EAGAIN);
+        unmake_plain();
+    }
+    return NULL;
+}
+static void a_change_of_the_mode_of_a_socket_is_seen_by_the_next_write(void) {
+    CHECK_RUNS(change_modes_for_writes);
+}
+
+static void *write_much(void *by_send) {
+    CHECK_EQUAL(by_send != NULL ? send(plain[0], much, MUCH, MSG_NOSIGNAL)
+                                : write(plain[0], much, MUCH),
+                MUCH);
+    return NULL;
+}
+BODY(write_more_than_has_room) {
+    make_plain();
+    waits_set_blocking(plain[1], true);
+    haft_io_spawn(write_much, NULL);
+    haft_io_spawn(write_much, plain);
+    for (size_t left = 2 * (size_t)MUCH; left != 0;) {
+        ssize_t got = recv(plain[1], into, sizeof into, 0);
+        CHECK(got > 0);
+        left -= got > 0 ? (size_t)got : left;
+    }
+    unmake_plain();
+    return NULL;
+}
+static void tasks_write_more_to_one_socket_than_it_has_room_for(void) {
+    CHECK_RUNS(write_more_than_has_room);
+}
+
+static int broken_pipes;
+static void count_broken_pipe(int number) {
+    (void)number;
+    broken_pipes++;
+}
+BODY(write_behind_the_end) {
+    make_plain();
+    CHECK_EQUAL(send(plain[0], "123", 3, MSG_NOSIGNAL), 3);
+    CHECK_EQUAL(shutdown(plain[0], SHUT_WR), 0);
+    CHECK_EQUAL(result_of(send(plain[0], "123", 3, MSG_NOSIGNAL)), -EPIPE);
+    CHECK_EQUAL(broken_pipes, 0);
+    CHECK_EQUAL(result_of(send(plain[0], "123", 3, 0)), -EPIPE);
+    CHECK_EQUAL(broken_pipes, 1);
+    CHECK_EQUAL(result_of(write(plain[0], "123", 3)), -EPIPE);
+    CHECK_EQUAL(broken_pipes, 2);
+    unmake_plain();
+    return NULL;
+}
+static void a_write_behind_the_end_sends_the_signal_that_it_should(void) {
+    signal(SIGPIPE, count_broken_pipe);
+    CHECK_RUNS(write_behind_the_end);
+    signal(SIGPIPE, SIG_DFL);
+}
+
+BODY(write_when_cancelled) {
+    haft_io_scope_cancel(haft_io_this_scope());
+    CHECK_EQUAL(send(plain[0], "123", 3, 0), 3);
+    CHECK_EQUAL(write(plain[0], "456", 3), 3);
+    return NULL;
+}
+BODY(cancel_writes) {
+    make_plain();
+    CHECK_EQUAL(haft_io_scope(write_when_cancelled, NULL, NULL), -ECANCELED);
+    CHECK_EQUAL(recv(plain[1], into, 6, MSG_WAITALL), 6);
+    unmake_plain();
+    return NULL;
+}
+static void a_cancelled_task_writes_where_there_is_room(void) {
+    CHECK_RUNS(cancel_writes);
+}
+
 int main(void) {
     check_backend();
     RUN(calls_sleep_until_something_comes);
     RUN(calls_sleep_until_they_are_cancelled);
-    RUN(a_call_that_may_wait_heeds_the_low_water_mark);
     RUN(a_send_that_connects_waits_for_the_connection);
     RUN(a_sendfile_of_nothing_looks_at_its_descriptors);
     RUN(a_change_of_the_mode_of_a_socket_is_seen_by_the_next_read);
     RUN(a_number_that_is_another_sockets_is_read_as_that);
     RUN(tasks_wait_to_read_one_socket);
     RUN(a_cancelled_task_reads_what_is_there);
+    RUN(a_change_of_the_mode_of_a_socket_is_seen_by_the_next_write);
+    RUN(tasks_write_more_to_one_socket_than_it_has_room_for);
+    RUN(a_write_behind_the_end_sends_the_signal_that_it_should);
+    RUN(a_cancelled_task_writes_where_there_is_room);
+    /* From then on every call asks for the mode of its socket. */
+    RUN(a_call_that_may_wait_heeds_the_low_water_mark);
     return check_end();
 }
