@@ -150,6 +150,10 @@ macro_rules! stream {
             /// Reads what there is into memory that the library lends: a task that waits for an
             /// idle stream occupies no buffer. At the end of the stream nothing is lent.
             ///
+            /// On io_uring the library may hold bytes of a TCP connection that nobody has asked for
+            /// yet. Whoever reads the stream by this type gets them; a stream of std that is made
+            /// of it, or a duplicate of its descriptor, does not.
+            ///
             /// # Errors
             /// The system's.
             ///
