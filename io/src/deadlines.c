@@ -9,8 +9,8 @@
  * haft_io_unwind_cancelled(): if the scope of the task was cancelled, the task is unwound; if the
  * task is only late, the wait returns -ETIMEDOUT.
  *
- * Most blocks end before their task has waited: so a deadline has its timer from the task's first wait
- * or yield on, before which nobody looks at timers.
+ * Most blocks end before their task has waited: so a deadline has its timer from the first wait or
+ * yield on, before which nobody looks at timers.
  *
  * A scope that is opened inside of the block inherits the earliest time as its own deadline, unless
  * it is shielded, and puts the list aside (hafti_io_put_deadlines_aside): so its tasks are

@@ -743,8 +743,8 @@ BODY(close_before_it_is_sent) {
     return NULL;
 }
 
-/* Of a function that is unwound afterwards, or rests otherwise, nothing is sent; the memory is given
-   back. */
+/* Of a function that is unwound afterwards, or rests otherwise, nothing is sent; the memory is
+   given back. */
 static void *change_its_mind(void *argument) {
     resting_t *self = argument;
     haft_io_send_and_rest(&self->rest, haft_io_lend(), 9, ours[self->pair], HAFT_IO_FOREVER,

@@ -522,7 +522,7 @@ void haft_io_rest(haft_io_rest_t *rest, int descriptor, int64_t deadline, void *
  * The same for a task that first sends a last message, which needs no stack either: `size` bytes of
  * memory that is lent (haft_io_lend, haft_io_read_lent), which the library gives back, also if the
  * function is unwound instead of returning, and nothing is sent. The time of the deadline is for
- * both. All has been sent when `function` is called, unless haft_io_rest_sent returns an error then.
+ * both. When `function` is called all has been sent, unless haft_io_rest_sent returns an error.
  * Where the back end cannot do it, the bytes are sent by this call (the effect haft_io_write).
  */
 void haft_io_send_and_rest(haft_io_rest_t *rest, const void *lent, size_t size, int descriptor,
