@@ -3,6 +3,7 @@
 #include "client.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* The scheme with its slashes: how many letters; 0: it is none that the client speaks. */
 static size_t scheme_of(const char *text) {
@@ -110,10 +111,29 @@ static char *resolve(const char *base, const char *reference) {
     return beside(base, reference);
 }
 
+/* From here on. Servers send spaces and letters outside of ASCII as they are, and browsers encode
+   them. */
+static char *encode_path(char *text, const char *path) {
+    char *encoded = malloc(3 * strlen(text) + 1), *to = encoded;
+    for (const char *at = text; encoded != NULL && *at != '\0'; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if (at >= path && (byte == ' ' || byte > 126))
+            to += sprintf(to, "%%%02X", byte);
+        else
+            *to++ = *at;
+    }
+    if (encoded != NULL)
+        *to = '\0';
+    free(text);
+    return encoded;
+}
+
 char *hafti_http_url_resolve(const char *base, const char *reference) {
     char *text = resolve(base, reference);
     size_t scheme = text != NULL ? scheme_of(text) : 0;
-    if (scheme != 0)
-        remove_dots(text + scheme + strcspn(text + scheme, "/?#"));
-    return text;
+    if (scheme == 0)
+        return text;
+    char *path = text + scheme + strcspn(text + scheme, "/?#");
+    remove_dots(path);
+    return encode_path(text, path);
 }

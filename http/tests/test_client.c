@@ -34,6 +34,8 @@ static int redirect(haft_http_request_t *request, void *unused) {
         snprintf(to, sizeof to, "loop");
     else if (strcmp(where, "dots") == 0)
         snprintf(to, sizeof to, "./../../y/../x?a=/../b");
+    else if (strcmp(where, "letters") == 0)
+        snprintf(to, sizeof to, "/x?a b\xc3\xa9%%20");
     else if (strcmp(where, "itself") == 0)
         snprintf(to, sizeof to, "#a");
     else
@@ -238,6 +240,7 @@ static void ask_all(void) {
 
     CHECK(ask(body, "/to/302/x", "GET /x [] [] []") == 200);
     CHECK(ask(body, "/to/302/dots", "GET /x?a=/../b [] [] []") == 200);
+    CHECK(ask(body, "/to/302/letters", "GET /x?a%20b%C3%A9%20 [] [] []") == 200);
     CHECK(ask((haft_http_question_t){0}, "/to/302/itself", NULL) == -ELOOP);
     CHECK(ask(body, "/to/303/x", "GET /x [] [] []") == 200);
     CHECK(ask(body, "/to/307/x", "POST /x [hello] [text/plain] []") == 200);
