@@ -59,7 +59,7 @@ if [ -z "$offline" ] && pkg-config --exists 'liburing >= 2.3' 2>/dev/null; then
   # shellcheck disable=SC2086 # several options
   cargo clippy --quiet --locked $offline -p haft $uring --all-targets -- -D warnings
   # shellcheck disable=SC2086 # several options
-  cargo test --quiet --locked $offline $packages $uring
+  cargo test --quiet --locked $offline -p haft $uring --tests
   # shellcheck disable=SC2086 # a command with arguments
   $CC -O1 tests/c/refuse_uring.c -o "$HAFT_BUILD_DIR/refuse_uring"
   runner=CARGO_TARGET_$(echo "$machine" | tr 'a-z-' 'A-Z_')_RUNNER
