@@ -16,7 +16,8 @@
  *
  * What is sent before a rest is sent by the back end when the function has returned. Where there is
  * no room for all of it, the task goes on with a function of the library's, which waits for that on
- * a stack, and rests again.
+ * a stack, and rests again. Until then the descriptor may be closed, and its number become another
+ * file's: its entry in the descriptor's list tells.
  */
 #include "resting.h"
 #include "valid.h"
@@ -108,8 +109,14 @@ static void send_here(rest_t *rest, hafti_io_lent_t *lent) {
 
 void haft_io_send_and_rest(haft_io_rest_t *given, const void *lent, size_t size, int descriptor,
                            int64_t deadline, void *(*function)(void *), void *argument) {
+    if (HAFTI_IO_UNLIKELY(size > HAFT_IO_LENT_SIZE || (lent == NULL && size != 0)))
+        hafti_io_misuse("haft_io_send_and_rest was given %zu bytes %s: it takes bytes of memory "
+                        "that haft_io_lend or haft_io_read_lent has returned.",
+                        size, lent == NULL ? "of no memory (NULL)" : "and no memory has as many");
     rest_t *rest = begin(given, descriptor, deadline, function, argument);
     const hafti_io_worker_t *worker = hafti_io_worker();
+    if (HAFTI_IO_UNLIKELY(lent == NULL))
+        return;
     rest->size = size;
     rest->sent = 0;
     if (worker->plain && worker->backend->send_last != NULL && size != 0)
@@ -165,6 +172,32 @@ static void send_last(rest_t *rest, hafti_io_worker_t *worker, hafti_io_lent_t *
     rest->is_later = done == HAFTI_IO_LATER;
     if (!rest->is_later)
         note_sent(rest, lent, done);
+}
+
+/* The program's function is next. */
+static HAFTI_IO_COLD void give_up_unsent(rest_t *rest, haft_io_task_t *task, int code) {
+    rest->code = code;
+    hafti_io_take_back(rest->lent);
+    rest->lent = NULL;
+    task->function = rest->function;
+    task->argument = rest->argument;
+}
+static HAFTI_IO_COLD void hear_of_close(rest_t *rest, haft_io_task_t *task) {
+    const hafti_io_operation_t write = {.kind = HAFTI_IO_WRITE, .descriptor = rest->descriptor};
+    hafti_io_descriptor_t *entry =
+        hafti_io_descriptor(task->worker->crew->descriptors, rest->descriptor, true);
+    int code = entry != NULL
+                   ? hafti_io_enlist(entry, &rest->waiter, &rest->cell, &write, false, false)
+                   : hafti_io_without_entry(rest->descriptor);
+    if (code != 0)
+        give_up_unsent(rest, task, code);
+}
+/* The task goes on, no longer in the descriptor's list. */
+static HAFTI_IO_COLD void go_on_to_send(rest_t *rest, haft_io_task_t *task) {
+    task->function = send_and_go_on;
+    task->argument = rest;
+    if (hafti_io_was_closed(&rest->waiter))
+        give_up_unsent(rest, task, -EBADF);
 }
 
 /* ---- The rest ---- */
@@ -238,6 +271,8 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
     /* The number may become another file's, which does not get it then. */
     if (HAFTI_IO_UNLIKELY(rest->is_later && rest->waiter.descriptor == NULL))
         settle(rest, worker);
+    if (HAFTI_IO_UNLIKELY(rest->lent != NULL && rest->waiter.descriptor == NULL))
+        hear_of_close(rest, task);
     if (hafti_io_state(task) == HAFTI_IO_RUNNING) { /* not READY */
         HAFTI_IO_CHECK(waiting, worker, task);
         hafti_io_set_state(task, HAFTI_IO_PARKED);
@@ -254,10 +289,8 @@ hafti_io_rest_t *hafti_io_end_rest(haft_io_task_t *task) {
         settle(rest, task->worker);
     if (rest->waiter.descriptor != NULL)
         hafti_io_delist(&rest->waiter);
-    if (HAFTI_IO_UNLIKELY(rest->lent != NULL)) {
-        task->function = send_and_go_on;
-        task->argument = rest;
-    }
+    if (HAFTI_IO_UNLIKELY(rest->lent != NULL))
+        go_on_to_send(rest, task);
     task->runner = NULL;
     return rest;
 }
@@ -266,5 +299,7 @@ void hafti_io_rest_for_stack(hafti_io_rest_t *rest, haft_io_task_t *task) {
     static const int64_t PAUSE = 100 * HAFT_IO_MILLISECOND;
     begin_to_wait(rest, task, hafti_io_worker_now(task->worker) + PAUSE);
     rest->runner.waits_for = "memory for a stack";
+    if (rest->lent != NULL)
+        hear_of_close(rest, task);
     hafti_io_set_state(task, HAFTI_IO_PARKED);
 }

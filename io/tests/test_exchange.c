@@ -743,6 +743,50 @@ BODY(close_before_it_is_sent) {
     return NULL;
 }
 
+/* What has no room waits for its turn on a stack, when the number becomes another file's. */
+static void *note_answer(void *argument) {
+    resting_t *self = argument;
+    end_answer(&self);
+    return NULL;
+}
+static void *fill_and_rest_to_be_closed(void *argument) {
+    resting_t *self = argument;
+    fill(self->pair);
+    haft_io_send_and_rest(&self->rest, haft_io_lend(), MUCH, ours[self->pair],
+                          haft_io_now() + 10 * HAFT_IO_SECOND, note_answer, self);
+    count(&at_rest);
+    return NULL;
+}
+BODY(close_when_there_is_no_room) {
+    int others[PAIRS][2];
+    char byte;
+    if (!alone) /* it is sent by the call */
+        return NULL;
+    open_pairs();
+    at_rest = ended = 0;
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, others[i]), 0);
+        resting[i] = (resting_t){.pair = i};
+        servers[i] = haft_io_async(fill_and_rest_to_be_closed, &resting[i]);
+    }
+    while (__atomic_load_n(&at_rest, __ATOMIC_ACQUIRE) != PAIRS)
+        haft_io_yield();
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(haft_io_close(ours[i]), 0);
+        CHECK_EQUAL(dup2(others[i][0], ours[i]), ours[i]);
+    }
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQUAL(haft_io_join(servers[i], NULL), 0);
+        CHECK(resting[i].got == -EBADF || resting[i].got == 0); /* there was room after all */
+        CHECK_EQUAL(recv(others[i][1], &byte, 1, MSG_DONTWAIT), -1);
+        CHECK_EQUAL(close(others[i][0]), 0);
+        CHECK_EQUAL(close(others[i][1]), 0);
+    }
+    CHECK_EQUAL(ended, PAIRS);
+    close_pairs();
+    return NULL;
+}
+
 /* Of a function that is unwound afterwards, or rests otherwise, nothing is sent; the memory is
    given back. */
 static void *change_its_mind(void *argument) {
@@ -1056,12 +1100,30 @@ static void *rest_in_a_local_variable(void *unused) {
 static void rest_on_the_stack(void) {
     haft_io_run(rest_in_a_local_variable, NULL);
 }
+static haft_io_rest_t kept_rest;
+static void *send_no_memory(void *unused) {
+    haft_io_send_and_rest(&kept_rest, NULL, 1, 0, HAFT_IO_FOREVER, check_nothing, unused);
+    return NULL;
+}
+static void rest_after_sending_no_memory(void) {
+    haft_io_run(send_no_memory, NULL);
+}
+static void *send_more_than_is_lent(void *unused) {
+    haft_io_send_and_rest(&kept_rest, haft_io_lend(), HAFT_IO_LENT_SIZE + 1, 0, HAFT_IO_FOREVER,
+                          check_nothing, unused);
+    return NULL;
+}
+static void rest_after_sending_too_much(void) {
+    haft_io_run(send_more_than_is_lent, NULL);
+}
 static void mistakes_with_rests_are_named(void) {
     CHECK_ABORTS(rest_outside, "haft_io_rest was called outside of a task.");
     CHECK_ABORTS(rest_without_a_function,
                  "A task that rests needs a function to go on with (NULL).");
     CHECK_ABORTS(rest_inside_a_deadline, "rests inside of a block with a deadline");
     CHECK_ABORTS(rest_on_the_stack, "rests in memory on its own stack, which is given up");
+    CHECK_ABORTS(rest_after_sending_no_memory, "was given 1 bytes of no memory (NULL)");
+    CHECK_ABORTS(rest_after_sending_too_much, "and no memory has as many");
 }
 BODY(rest_in_a_simulation) {
     int ends[2];
@@ -1121,6 +1183,7 @@ ON_ALL(a_send_before_a_rest_ends_at_its_time, send_in_vain_before_a_rest)
 ON_ALL(a_send_before_a_rest_that_fails_is_told, send_to_nobody_before_a_rest)
 ON_ALL(a_cancel_before_a_rest_sends_the_answer, cancel_before_it_is_sent)
 ON_ALL(a_close_before_a_rest_sends_the_answer_to_nobody_else, close_before_it_is_sent)
+ON_ALL(what_had_no_room_is_not_sent_to_the_next_file, close_when_there_is_no_room)
 ON_ALL(who_does_not_rest_after_all_sends_nothing, send_nothing_before_a_rest)
 ON_ALL(without_memory_for_stacks_tasks_rest_on, rest_until_there_is_memory)
 ON_ALL(a_rest_ends_at_its_time, rest_until_a_time)
@@ -1157,6 +1220,7 @@ int main(void) {
     RUN(a_send_before_a_rest_that_fails_is_told);
     RUN(a_cancel_before_a_rest_sends_the_answer);
     RUN(a_close_before_a_rest_sends_the_answer_to_nobody_else);
+    RUN(what_had_no_room_is_not_sent_to_the_next_file);
     RUN(who_does_not_rest_after_all_sends_nothing);
     RUN(without_memory_for_stacks_tasks_rest_on);
     RUN(a_rest_ends_at_its_time);

@@ -522,8 +522,13 @@ void haft_io_rest(haft_io_rest_t *rest, int descriptor, int64_t deadline, void *
  * The same for a task that first sends a last message, which needs no stack either: `size` bytes of
  * memory that is lent (haft_io_lend, haft_io_read_lent), which the library gives back, also if the
  * function is unwound instead of returning, and nothing is sent. The time of the deadline is for
- * both. When `function` is called all has been sent, unless haft_io_rest_sent returns an error.
- * Where the back end cannot do it, the bytes are sent by this call (the effect haft_io_write).
+ * both. When `function` is called all has been sent, unless haft_io_rest_sent returns an error
+ * (-EBADF: the descriptor was closed first; -ECANCELED: there was no room, and a cancel came).
+ *
+ * The back end sends when the task's function has returned: what that writes after this call comes
+ * first, and no handler of haft_io_write is asked. Where the back end cannot do it, as in a run of
+ * several threads and in a simulation, the bytes are sent by this call (the effect haft_io_write),
+ * in which a cancel may unwind the task. From the call on the memory is the library's, also then.
  */
 void haft_io_send_and_rest(haft_io_rest_t *rest, const void *lent, size_t size, int descriptor,
                            int64_t deadline, void *(*function)(void *), void *argument);
