@@ -102,6 +102,10 @@ static int write_all(rest_t *rest, const char *bytes) {
 /* On the task's stack. */
 static void send_here(rest_t *rest, hafti_io_lent_t *lent) {
     HAFT_IO_SCOPED_LENT const void *const bytes = lent->bytes;
+    /* Between two writes another task may close the descriptor. Why it may not be used, the write
+       says. */
+    HAFTI_IO_USING hafti_io_use_t use = {.descriptor = rest->descriptor};
+    hafti_io_use(&use);
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, rest->deadline);
     rest->code = write_all(rest, bytes);
