@@ -752,7 +752,9 @@ static void *note_answer(void *argument) {
 static void *fill_and_rest_to_be_closed(void *argument) {
     resting_t *self = argument;
     fill(self->pair);
-    haft_io_send_and_rest(&self->rest, haft_io_lend(), MUCH, ours[self->pair],
+    char *bytes = haft_io_lend();
+    memset(bytes, 'b', MUCH);
+    haft_io_send_and_rest(&self->rest, bytes, MUCH, ours[self->pair],
                           haft_io_now() + 10 * HAFT_IO_SECOND, note_answer, self);
     count(&at_rest);
     return NULL;
