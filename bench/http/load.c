@@ -19,7 +19,8 @@
  *               the server
  *     a number  as many requests a second: prints how many were answered, and the three
  *               percentiles, from when a request was due, so that a server that is late does not
- *               hide what it has delayed
+ *               hide what it has delayed; and the median of the 99th percentiles of each 25 ms,
+ *               which a pause of the whole machine in one of them does not change
  *     idle      each connection has had one request: prints the server's memory a connection, in
  *               KiB
  *     show      as full, in words; then the server gets SIGTERM, and is to end with status 0
@@ -38,6 +39,7 @@
 #include <sys/wait.h>
 
 enum { EVENTS = 128, ROOM = 16384, BODY = 1024 };
+static const double PART = 0.025; /* seconds */
 
 static int port;
 static pid_t server;
@@ -203,14 +205,18 @@ typedef struct {
     float *waited; /* microseconds */
 } waits_t;
 
-static void note(waits_t *waits, int64_t since) {
+static void note(waits_t *waits, double wait) {
     if (waits->count == waits->room) {
         waits->room = waits->room == 0 ? 65536 : waits->room * 2;
         waits->waited = realloc(waits->waited, waits->room * sizeof *waits->waited);
         if (waits->waited == NULL)
             give_up("memory");
     }
-    waits->waited[waits->count++] = (float)(now() - since) / 1e3F;
+    waits->waited[waits->count++] = (float)wait;
+}
+
+static void note_answer(waits_t *waits, const connection_t *connection) {
+    note(waits, (double)(now() - connection->since) / 1e3);
 }
 
 static int compare(const void *left, const void *right) {
@@ -224,6 +230,20 @@ static void sort(const waits_t *waits) {
 
 static double percentile(const waits_t *sorted, double share) {
     return (double)sorted->waited[(size_t)(share * (double)(sorted->count - 1))];
+}
+
+/* The parts are sorted each, in place: each has `size` of the waits, in the order of answers. */
+static double usual_percentile(const waits_t *waits, double share, uint64_t size) {
+    waits_t parts = {0, 0, NULL};
+    for (uint64_t at = 0; size > 0 && at + size <= waits->count; at += size) {
+        waits_t part = {size, size, waits->waited + at};
+        sort(&part);
+        note(&parts, percentile(&part, share));
+    }
+    if (parts.count == 0)
+        return 0;
+    sort(&parts);
+    return percentile(&parts, 0.5);
 }
 
 static int watch_all(connection_t *all, int count) {
@@ -246,7 +266,7 @@ static void ask_all_the_time(connection_t *all, int count, double seconds, waits
             connection_t *connection = events[i].data.ptr;
             if (!is_answered(connection, MSG_DONTWAIT))
                 continue;
-            note(waits, connection->since);
+            note_answer(waits, connection);
             ask(connection, now());
         }
     }
@@ -273,7 +293,7 @@ static void ask_at(double rate, connection_t *all, int count, double seconds, wa
             connection_t *connection = events[i].data.ptr;
             if (!is_answered(connection, MSG_DONTWAIT))
                 continue;
-            note(waits, connection->since);
+            note_answer(waits, connection);
             queue[(first + free_ones++) % count] = connection;
         }
     }
@@ -322,6 +342,7 @@ static void print_load(const char *mode, struct perf_event_mmap_page *samples, i
         printf("%.4f\n", user_mode_of(used, samples != NULL) / count);
         return;
     }
+    double usual = usual_percentile(&waits, 0.99, (uint64_t)(rate * PART));
     sort(&waits);
     double p50 = percentile(&waits, 0.5), p99 = percentile(&waits, 0.99),
            p999 = percentile(&waits, 0.999);
@@ -330,7 +351,7 @@ static void print_load(const char *mode, struct perf_event_mmap_page *samples, i
                "a client waits p50 %.0f us, p99 %.0f us, p99.9 %.0f us\n",
                count / seconds, used.all / count, p50, p99, p999);
     else if (rate > 0)
-        printf("%.0f %.1f %.1f %.1f\n", count / seconds, p50, p99, p999);
+        printf("%.0f %.1f %.1f %.1f %.1f\n", count / seconds, p50, p99, p999, usual);
     else
         printf("%.0f %.4f %.1f %.1f %.1f %.4f\n", count / seconds, used.all / count, p50, p99, p999,
                beside / count);
