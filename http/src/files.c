@@ -6,11 +6,11 @@
  * must look, a thread of the pool asks once more.
  */
 #include "internal.h"
+#include "trace.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -210,13 +210,6 @@ typedef struct {
     hafti_http_range_t at; /* of the part */
 } part_t;
 
-/* Here, so that errno is this thread's. */
-__attribute__((noinline)) static uint64_t make_boundary(void) {
-    uint64_t number;
-    bool is_random = getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number;
-    return is_random ? number : (uint64_t)haft_io_now();
-}
-
 /* How many bytes it has, of which it writes as many as there is room for. */
 static size_t put_part_head(char *into, size_t room, const part_t *part) {
     return (size_t)snprintf(
@@ -245,7 +238,7 @@ static int answer_parts(haft_http_request_t *request, int file, const part_t *gi
     uint64_t size = 0;
     if (part.type != NULL && !hafti_http_is_given_value(part.type))
         return -EINVAL;
-    part.boundary = make_boundary();
+    part.boundary = hafti_http_identifier();
     snprintf(type, sizeof type, "multipart/byteranges; boundary=%016llx",
              (unsigned long long)part.boundary);
     int end_size =

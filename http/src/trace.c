@@ -17,7 +17,7 @@ static const char key;
 
 /* Here, so that errno is this thread's. Where the system has no random bytes yet, the time has
    to do. */
-__attribute__((noinline)) static uint64_t random_word(void) {
+__attribute__((noinline)) uint64_t hafti_http_identifier(void) {
     uint64_t word;
     if (getrandom(&word, sizeof word, GRND_NONBLOCK) != sizeof word)
         word = (uint64_t)haft_io_now() * 0x9e3779b97f4a7c15u;
@@ -25,7 +25,7 @@ __attribute__((noinline)) static uint64_t random_word(void) {
 }
 
 static void make_span(char span[SPAN + 1]) {
-    snprintf(span, SPAN + 1, "%016llx", (unsigned long long)random_word());
+    snprintf(span, SPAN + 1, "%016llx", (unsigned long long)hafti_http_identifier());
 }
 
 static bool is_hexadecimal(const char *text, size_t size) {

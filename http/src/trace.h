@@ -7,6 +7,9 @@
 
 enum { HAFTI_HTTP_TRACE_PARENT = 56 }; /* bytes of the field, with '\0' */
 
+/* A number that is given once, but by chance; never 0. */
+uint64_t hafti_http_identifier(void);
+
 /* Begins the one that the request's fields name. */
 void hafti_http_trace_request(haft_http_request_t *request);
 /* What a question says for this trace; each has an id of its own. */
