@@ -479,7 +479,8 @@ static __attribute__((cold, noinline)) ssize_t write_rest(int descriptor, bool b
 }
 static inline ssize_t write_bytes(int descriptor, bool by_socket, const void *buffer, size_t size,
                                   int flags) {
-    if ((flags & ~MSG_NOSIGNAL) != 0 || !is_plain_socket(descriptor, size))
+    bool blocks = !by_socket && write_blocks(descriptor); /* as transfer() does */
+    if (blocks || (flags & ~MSG_NOSIGNAL) != 0 || !is_plain_socket(descriptor, size))
         return transfer_bytes(descriptor, by_socket, true, buffer, size, flags);
     int before = haft_posix_error();
     ssize_t done = HAFT_PERFORM(haft_io_write, descriptor, buffer, size);
@@ -490,11 +491,6 @@ static inline ssize_t write_bytes(int descriptor, bool by_socket, const void *bu
 
 /* ---- Reading and writing ---- */
 
-static ssize_t write_one(int descriptor, const void *buffer, size_t size) {
-    return write_blocks(descriptor) ? READ_OR_WRITE(true, -1, buffer, size)
-                                    : write_bytes(descriptor, false, buffer, size, 0);
-}
-
 HAFT_POSIX_EXPORT ssize_t read(int descriptor, void *buffer, size_t size) {
     if (!haft_io_runs_here() || size == 0)
         return SYSTEM(read)(descriptor, buffer, size);
@@ -504,7 +500,7 @@ HAFT_POSIX_EXPORT ssize_t read(int descriptor, void *buffer, size_t size) {
 HAFT_POSIX_EXPORT ssize_t write(int descriptor, const void *buffer, size_t size) {
     if (!haft_io_runs_here() || size == 0)
         return SYSTEM(write)(descriptor, buffer, size);
-    return write_one(descriptor, buffer, size);
+    return write_bytes(descriptor, false, buffer, size, 0);
 }
 
 HAFT_POSIX_EXPORT ssize_t pread(int descriptor, void *buffer, size_t size, off_t offset) {
@@ -538,7 +534,7 @@ HAFT_POSIX_EXPORT ssize_t writev(int descriptor, const struct iovec *parts, int 
     if (!haft_io_runs_here() || !is_plain(parts, count))
         return SYSTEM(writev)(descriptor, parts, count);
     if (count == 1)
-        return write_one(descriptor, parts->iov_base, parts->iov_len);
+        return write_bytes(descriptor, false, parts->iov_base, parts->iov_len, 0);
     return READ_OR_WRITE_PARTS(true, -1);
 }
 
