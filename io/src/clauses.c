@@ -65,12 +65,13 @@ OPERATION(connect, clause, int, HAFTI_IO_CONNECT, p->socket, 0, &(bool){false}, 
           (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
 OPERATION(wait_ready, clause, int, HAFTI_IO_POLL, p->descriptor, p->events, NULL, 0, NULL, NULL)
 
-/* After the back end's `read`. */
-static __attribute__((noinline)) ssize_t read_generally(hafti_io_runner_t *runner,
-                                                        enum hafti_io_kind kind, int descriptor,
-                                                        void *buffer, size_t size) {
+/* Not inlined, so that the shorter way has no operation in its frame. */
+__attribute__((noinline)) ssize_t hafti_io_transfer_generally(hafti_io_runner_t *runner,
+                                                              enum hafti_io_kind kind,
+                                                              int descriptor, const void *buffer,
+                                                              size_t size) {
     hafti_io_operation_t operation = {
-        .kind = kind, .descriptor = descriptor, .buffer = buffer, .size = size};
+        .kind = kind, .descriptor = descriptor, .buffer = (void *)(uintptr_t)buffer, .size = size};
     return runner->worker->backend->operate(runner, &operation);
 }
 static inline bool reads_shortly(const hafti_io_worker_t *worker) {
@@ -83,7 +84,7 @@ static inline ssize_t read_shortly(hafti_io_runner_t *runner, enum hafti_io_kind
     ssize_t done = runner->worker->backend->read(runner, descriptor, buffer, size);
     return HAFTI_IO_LIKELY(done != -EAGAIN)
                ? done
-               : read_generally(runner, kind, descriptor, buffer, size);
+               : hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
 }
 static HAFTI_IO_HOT ssize_t clause_read(void *state, HAFT_PAYLOAD(haft_io_read) * p) {
     hafti_io_runner_t *runner = state;
@@ -165,14 +166,6 @@ static inline ssize_t send_at_once(const hafti_io_worker_t *worker, int descript
 static inline bool is_sent_otherwise(ssize_t code) {
     return code == -EAGAIN || code == -ENOTSOCK;
 }
-ssize_t hafti_io_write_generally(hafti_io_runner_t *runner, int descriptor, const void *buffer,
-                                 size_t size) {
-    hafti_io_operation_t operation = {.kind = HAFTI_IO_WRITE,
-                                      .descriptor = descriptor,
-                                      .buffer = (void *)(uintptr_t)buffer,
-                                      .size = size};
-    return runner->worker->backend->operate(runner, &operation);
-}
 HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor,
                                             const void *buffer, size_t size) {
     hafti_io_descriptor_t *known =
@@ -184,7 +177,7 @@ HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descr
         return sent;
     if (sent == -ENOTSOCK)
         known->nature = HAFTI_IO_STREAM; /* so the next writes do not try */
-    return hafti_io_write_generally(runner, descriptor, buffer, size);
+    return hafti_io_transfer_generally(runner, HAFTI_IO_WRITE, descriptor, buffer, size);
 }
 HAFTI_IO_HOT ssize_t hafti_io_send_last_at_once(hafti_io_worker_t *worker, int descriptor,
                                                 hafti_io_sending_t *unused, hafti_io_lent_t *lent,

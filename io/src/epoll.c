@@ -112,10 +112,14 @@ static size_t asked_for(const hafti_io_operation_t *operation) {
     }
 }
 
+/* Whether this worker hears of all its edges, and no other does. */
+static bool is_only_here(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *entry) {
+    return __atomic_load_n(&entry->registered, __ATOMIC_RELAXED) == UINT64_C(1) << worker->index;
+}
+
 static bool is_left(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *entry,
                     enum hafti_io_left left) {
-    return __atomic_load_n(&entry->left, __ATOMIC_RELAXED) == left &&
-           __atomic_load_n(&entry->registered, __ATOMIC_RELAXED) == UINT64_C(1) << worker->index;
+    return __atomic_load_n(&entry->left, __ATOMIC_RELAXED) == left && is_only_here(worker, entry);
 }
 
 static ssize_t operate_by_epoll(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
@@ -178,8 +182,7 @@ static inline ssize_t receive_lent(hafti_io_worker_t *worker, int descriptor, co
 /* What epoll has said of it is enough to know whether something is left, and nobody else waits. */
 static bool may_be_short(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *entry) {
     return __atomic_load_n(&entry->left, __ATOMIC_RELAXED) != HAFTI_IO_MAYBE &&
-           __atomic_load_n(&entry->registered, __ATOMIC_RELAXED) == UINT64_C(1) << worker->index &&
-           !__atomic_load_n(&entry->ended, __ATOMIC_RELAXED) &&
+           is_only_here(worker, entry) && !__atomic_load_n(&entry->ended, __ATOMIC_RELAXED) &&
            hafti_io_ring_empty(&entry->waiters[HAFTI_IO_INWARD]);
 }
 

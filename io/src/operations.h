@@ -29,9 +29,9 @@ ssize_t hafti_io_operate_blocking(hafti_io_operation_t *operation);
 /* The rest of the clause of haft_io_exchange after this many bytes have been sent. */
 ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload,
                                size_t sent);
-/* By `operate` of the back end. */
-ssize_t hafti_io_write_generally(hafti_io_runner_t *runner, int descriptor, const void *buffer,
-                                 size_t size);
+/* Reads or writes by `operate` of the back end. */
+ssize_t hafti_io_transfer_generally(hafti_io_runner_t *runner, enum hafti_io_kind kind,
+                                    int descriptor, const void *buffer, size_t size);
 /* Send without asking the kernel for anything first; in a run of one thread. */
 ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor, const void *buffer,
                                size_t size);

@@ -360,12 +360,12 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
     if (HAFTI_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFTI_IO_SOCKET ||
         hafti_io_is_used(known) || !hafti_io_ring_empty(&known->waiters[HAFTI_IO_OUTWARD]) ||
         !sends_with_others(runner, 0))
-        return hafti_io_write_generally(runner, descriptor, buffer, size);
+        return hafti_io_transfer_generally(runner, HAFTI_IO_WRITE, descriptor, buffer, size);
     ssize_t done =
         ask_alone(runner, known, descriptor, (void *)(uintptr_t)buffer, size, HAFTI_IO_OUTWARD);
     return HAFTI_IO_LIKELY(!is_done_otherwise(done))
                ? done
-               : hafti_io_write_generally(runner, descriptor, buffer, size);
+               : hafti_io_transfer_generally(runner, HAFTI_IO_WRITE, descriptor, buffer, size);
 }
 
 /* ---- An answer, and what comes next ---- */
