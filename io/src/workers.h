@@ -6,6 +6,7 @@
 #include "state.h"
 #include "parking.h"
 #include "queue.h"
+#include "simulated_calls.h"
 
 #include <haft/turns.h>
 
@@ -245,8 +246,6 @@ static inline hafti_io_simulated_t *hafti_io_simulated(void) {
     const hafti_io_worker_t *worker = hafti_io_worker();
     return worker != NULL ? worker->simulated : NULL;
 }
-/* Descriptors of what exists in a simulation only are numbers from here on. */
-enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
 /* Whether the caller is in a simulation, and the descriptor is of what exists there only. */
 static inline bool hafti_io_is_simulated(int descriptor) {
     return descriptor >= HAFTI_IO_FIRST_SIMULATED && hafti_io_simulated() != NULL;

@@ -16,8 +16,8 @@ typedef struct accept_call {
 
 static void accept_now(void *argument) {
     accept_call_t *call = argument;
-    call->done =
-        HAFT_POSIX_RESULT(SYSTEM(accept4)(call->listener, call->address, call->size, call->flags));
+    call->done = HAFT_POSIX_RESULT(
+        SYSTEM_OF(call->listener, accept4)(call->listener, call->address, call->size, call->flags));
 }
 
 /* No flag keeps the call from blocking, and the listener's mode is shared with other threads. So a
@@ -36,8 +36,8 @@ static ssize_t accept_when_there(accept_call_t *call) {
     for (unsigned turn = 0;;) {
         struct pollfd entry = {listener, POLLIN, 0};
         /* A socket that does not listen is never ready: the system refuses it at once. */
-        bool is_ready = SYSTEM(poll)(&entry, 1, 0) != 0 || !hafti_io_listens(listener);
-        int code = is_ready ? haft_posix_call_for_a_moment(accept_now, call)
+        bool is_ready = SYSTEM_OF(listener, poll)(&entry, 1, 0) != 0 || !hafti_io_listens(listener);
+        int code = is_ready ? haft_posix_call_on(listener, accept_now, call)
                             : haft_posix_wait(listener, POLLIN, deadline, turn++);
         if (code != 0)
             return code;
@@ -49,7 +49,7 @@ static ssize_t accept_when_there(accept_call_t *call) {
 HAFT_POSIX_EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *restrict size,
                               int flags) {
     if (!haft_posix_on_task())
-        return SYSTEM(accept4)(listener, address, size, flags);
+        return SYSTEM_OF(listener, accept4)(listener, address, size, flags);
     int before = haft_posix_error();
     accept_call_t call = {listener, address.__sockaddr__, size, flags, -1};
     return (int)haft_posix_answer(accept_when_there(&call), before);
@@ -57,7 +57,7 @@ HAFT_POSIX_EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *r
 
 HAFT_POSIX_EXPORT int accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict size) {
     if (!haft_posix_on_task())
-        return SYSTEM(accept)(listener, address, size);
+        return SYSTEM_OF(listener, accept)(listener, address, size);
     return accept4(listener, address, size, 0);
 }
 
@@ -72,14 +72,15 @@ typedef struct connect_call {
 
 static void connect_in_pool(void *argument) {
     connect_call_t *call = argument;
-    call->done = HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
+    call->done = HAFT_POSIX_RESULT(
+        SYSTEM_OF(call->socket, connect)(call->socket, call->address, call->size));
 }
 
 /* Begins to connect, or asks for the state, for some milliseconds only. A connect that a signal
    interrupts goes on by itself, except for a Unix socket whose listener is busy: it has begun
    nothing. */
 static ssize_t begin(connect_call_t *call) {
-    int code = haft_posix_call_for_a_moment(connect_in_pool, call);
+    int code = haft_posix_call_on(call->socket, connect_in_pool, call);
     if (code != 0)
         return code;
     if (call->done != -EINTR)
@@ -114,7 +115,8 @@ static ssize_t finish(connect_call_t *call) {
 
 static ssize_t connect_waiting(connect_call_t *call) {
     if (!hafti_io_blocks(call->socket))
-        return HAFT_POSIX_RESULT(SYSTEM(connect)(call->socket, call->address, call->size));
+        return HAFT_POSIX_RESULT(
+            SYSTEM_OF(call->socket, connect)(call->socket, call->address, call->size));
     int64_t deadline = haft_posix_socket_deadline(call->socket, SO_SNDTIMEO);
     ssize_t done = begin_in_turn(call, deadline);
     if (done != -EINPROGRESS && done != -EALREADY)
@@ -131,7 +133,7 @@ static ssize_t connect_waiting(connect_call_t *call) {
 
 HAFT_POSIX_EXPORT int connect(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
     if (!haft_posix_on_task())
-        return SYSTEM(connect)(socket, address, size);
+        return SYSTEM_OF(socket, connect)(socket, address, size);
     int before = haft_posix_error();
     connect_call_t call = {socket, address.__sockaddr__, size, 0};
     return (int)haft_posix_answer(connect_waiting(&call), before);

@@ -80,13 +80,15 @@ typedef struct lock_call {
 } lock_call_t;
 
 static ssize_t try_flock(const lock_call_t *call) {
-    return HAFT_POSIX_RESULT(SYSTEM(flock)(call->descriptor, call->command));
+    return HAFT_POSIX_RESULT(SYSTEM_OF(call->descriptor, flock)(call->descriptor, call->command));
 }
 static ssize_t try_fcntl(const lock_call_t *call) {
-    return HAFT_POSIX_RESULT(SYSTEM(fcntl)(call->descriptor, call->command, call->record));
+    return HAFT_POSIX_RESULT(
+        SYSTEM_OF(call->descriptor, fcntl)(call->descriptor, call->command, call->record));
 }
 static ssize_t try_lockf(const lock_call_t *call) {
-    return HAFT_POSIX_RESULT(SYSTEM(lockf)(call->descriptor, call->command, call->size));
+    return HAFT_POSIX_RESULT(
+        SYSTEM_OF(call->descriptor, lockf)(call->descriptor, call->command, call->size));
 }
 
 static int lock(ssize_t (*try_once)(const lock_call_t *), const lock_call_t *call) {
@@ -105,13 +107,13 @@ static int lock(ssize_t (*try_once)(const lock_call_t *), const lock_call_t *cal
 
 HAFT_POSIX_EXPORT int flock(int descriptor, int command) {
     if ((command & (LOCK_NB | LOCK_UN)) != 0 || !haft_posix_on_task())
-        return SYSTEM(flock)(descriptor, command);
+        return SYSTEM_OF(descriptor, flock)(descriptor, command);
     return lock(try_flock, &(lock_call_t){.descriptor = descriptor, .command = command | LOCK_NB});
 }
 
 HAFT_POSIX_EXPORT int lockf(int descriptor, int command, off_t size) {
     if (command != F_LOCK || !haft_posix_on_task())
-        return SYSTEM(lockf)(descriptor, command, size);
+        return SYSTEM_OF(descriptor, lockf)(descriptor, command, size);
     return lock(try_lockf,
                 &(lock_call_t){.descriptor = descriptor, .command = F_TLOCK, .size = size});
 }
@@ -122,7 +124,7 @@ HAFT_POSIX_EXPORT int fcntl(int descriptor, int command, ...) {
     void *argument = va_arg(arguments, void *); /* or an int, which the system takes from it */
     va_end(arguments);
     if ((command != F_SETLKW && command != F_OFD_SETLKW) || !haft_posix_on_task()) {
-        int result = SYSTEM(fcntl)(descriptor, command, argument);
+        int result = SYSTEM_OF(descriptor, fcntl)(descriptor, command, argument);
         if (command == F_SETFL)
             haft_posix_mode_has_changed();
         return result;

@@ -4,6 +4,10 @@
  * does the same as the system's in three steps: try without blocking; if that says EAGAIN and the
  * caller would block, wait by an effect of libhaft-io; try again.
  *
+ * In a simulation a task has two systems below it: the machine's, and the simulation's, which has
+ * the descriptors from HAFTI_IO_FIRST_SIMULATED on and, where it simulates a network or files, what
+ * is made and named. Both are called in the same way.
+ *
  * The effects are performed directly: the functions of haft/io.h would unwind the stack of a
  * cancelled task, and frames of a C library cannot be unwound.
  */
@@ -11,6 +15,7 @@
 #define HAFT_POSIX_INTERNAL_H
 
 #include "../../src/results.h"
+#include "../../src/simulated_calls.h"
 #include "haft/io.h"
 
 #include <dirent.h>
@@ -69,8 +74,17 @@
     X(sendto)                                                                                      \
     X(sendmsg)                                                                                     \
     X(sendmmsg)                                                                                    \
+    X(socket)                                                                                      \
+    X(socketpair)                                                                                  \
+    X(bind)                                                                                        \
+    X(listen)                                                                                      \
+    X(shutdown)                                                                                    \
+    X(getsockname)                                                                                 \
+    X(getpeername)                                                                                 \
+    X(getsockopt)                                                                                  \
     X(setsockopt)                                                                                  \
     X(ioctl)                                                                                       \
+    X(dup)                                                                                         \
     X(accept)                                                                                      \
     X(accept4)                                                                                     \
     X(connect)                                                                                     \
@@ -135,6 +149,44 @@
     X(pthread_rwlock_wrlock)                                                                       \
     X(pthread_rwlock_trywrlock)
 
+/* Those of them that a simulation has, too (simulated.c). */
+#define HAFT_POSIX_SIMULATED_FUNCTIONS(X)                                                          \
+    X(read)                                                                                        \
+    X(readv)                                                                                       \
+    X(pread)                                                                                       \
+    X(preadv)                                                                                      \
+    X(preadv2)                                                                                     \
+    X(write)                                                                                       \
+    X(writev)                                                                                      \
+    X(pwrite)                                                                                      \
+    X(pwritev)                                                                                     \
+    X(pwritev2)                                                                                    \
+    X(recv)                                                                                        \
+    X(recvfrom)                                                                                    \
+    X(recvmsg)                                                                                     \
+    X(recvmmsg)                                                                                    \
+    X(send)                                                                                        \
+    X(sendto)                                                                                      \
+    X(sendmsg)                                                                                     \
+    X(sendmmsg)                                                                                    \
+    X(socket)                                                                                      \
+    X(socketpair)                                                                                  \
+    X(bind)                                                                                        \
+    X(listen)                                                                                      \
+    X(accept)                                                                                      \
+    X(accept4)                                                                                     \
+    X(connect)                                                                                     \
+    X(shutdown)                                                                                    \
+    X(getsockname)                                                                                 \
+    X(getpeername)                                                                                 \
+    X(getsockopt)                                                                                  \
+    X(setsockopt)                                                                                  \
+    X(poll)                                                                                        \
+    X(fcntl)                                                                                       \
+    X(ioctl)                                                                                       \
+    X(dup)                                                                                         \
+    X(fsync)
+
 /* For the fortified forms: glibc's report of a buffer that is too small. */
 __attribute__((noreturn)) void __chk_fail(void);
 
@@ -152,6 +204,21 @@ typedef struct haft_posix_system {
 /* Available from the first call on, which may come before this library's constructors have run. */
 const haft_posix_system_t *haft_posix_system(void);
 #define SYSTEM(name) (haft_posix_system()->name)
+
+/* Those of the system that has the descriptor. On a simulated one none of them waits, whatever its
+   mode. */
+const haft_posix_system_t *haft_posix_simulated_system(void); /* simulated.c */
+void haft_posix_find_simulated(const haft_posix_system_t *system);
+static inline bool haft_posix_may_be_simulated(int descriptor) {
+    return __builtin_expect(descriptor >= HAFTI_IO_FIRST_SIMULATED, false);
+}
+static inline const haft_posix_system_t *haft_posix_system_of(int descriptor) {
+    return haft_posix_may_be_simulated(descriptor) ? haft_posix_simulated_system()
+                                                   : haft_posix_system();
+}
+#define SYSTEM_OF(descriptor, name) (haft_posix_system_of(descriptor)->name)
+/* Those by which the caller makes sockets. */
+const haft_posix_system_t *haft_posix_network_system(void);
 
 /* Whether the caller is a task, and not a thread without tasks, or the scheduler. */
 static inline bool haft_posix_on_task(void) {
@@ -207,6 +274,13 @@ int haft_posix_call_blocking(void (*function)(void *), void *argument);
 /* The same for a call that may block although its descriptor is ready, because another thread was
    faster: after some milliseconds it fails with EINTR, or returns a partial count. */
 int haft_posix_call_for_a_moment(void (*function)(void *), void *argument);
+/* The same for a call on the descriptor, which in a simulation cannot block. */
+static inline int haft_posix_call_on(int descriptor, void (*function)(void *), void *argument) {
+    if (!haft_posix_may_be_simulated(descriptor))
+        return haft_posix_call_for_a_moment(function, argument);
+    function(argument);
+    return 0;
+}
 /* The same, with the caller's errno and h_errno. A call that was not made has set both. */
 void haft_posix_call_pooled(void (*function)(void *), void *argument);
 /* The same, but no cancel withdraws the call. */

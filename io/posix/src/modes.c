@@ -100,7 +100,7 @@ HAFT_POSIX_EXPORT int setsockopt(int socket, int level, int option, const void *
                                  socklen_t size) {
     if (level == SOL_SOCKET && option == SO_RCVLOWAT)
         __atomic_store_n(&low_water, true, __ATOMIC_RELAXED);
-    int code = SYSTEM(setsockopt)(socket, level, option, value, size);
+    int code = SYSTEM_OF(socket, setsockopt)(socket, level, option, value, size);
     if (concerns_waits(level, option))
         haft_posix_mode_has_changed();
     return code;
@@ -111,7 +111,7 @@ HAFT_POSIX_EXPORT int ioctl(int descriptor, unsigned long request, ...) {
     va_start(arguments, request);
     void *argument = va_arg(arguments, void *); /* or a number, which the system takes from it */
     va_end(arguments);
-    int code = SYSTEM(ioctl)(descriptor, request, argument);
+    int code = SYSTEM_OF(descriptor, ioctl)(descriptor, request, argument);
     if (request == FIONBIO)
         haft_posix_mode_has_changed();
     return code;

@@ -5,6 +5,12 @@
 
 /* ---- Names ---- */
 
+/* In a simulation with a network every name is of its one host. */
+static const char *host_of(const char *name, int family) {
+    const haft_io_simulated_calls_t *calls = haft_io_simulated_network_calls();
+    return calls != NULL && name != NULL ? calls->host_of(name, family) : name;
+}
+
 HAFT_POSIX_POOLED(
     getaddrinfo, int,
     {
@@ -19,6 +25,7 @@ HAFT_POSIX_EXPORT int getaddrinfo(const char *restrict name, const char *restric
                                   struct addrinfo **restrict addresses) {
     if (!haft_posix_on_task())
         return SYSTEM(getaddrinfo)(name, service, hints, addresses);
+    name = host_of(name, hints != NULL ? hints->ai_family : AF_UNSPEC);
     getaddrinfo_call_t call = {{name, service, hints, addresses}, EAI_SYSTEM};
     haft_posix_call_pooled(call_getaddrinfo, &call);
     return call.done;
@@ -62,7 +69,7 @@ HAFT_POSIX_POOLED(
 HAFT_POSIX_EXPORT struct hostent *gethostbyname(const char *name) {
     if (!haft_posix_on_task())
         return SYSTEM(gethostbyname)(name);
-    gethostbyname_call_t call = {{name}, NULL};
+    gethostbyname_call_t call = {{host_of(name, AF_INET)}, NULL};
     haft_posix_call_pooled(call_gethostbyname, &call);
     return call.done;
 }
@@ -77,7 +84,7 @@ HAFT_POSIX_POOLED(
 HAFT_POSIX_EXPORT struct hostent *gethostbyname2(const char *name, int family) {
     if (!haft_posix_on_task())
         return SYSTEM(gethostbyname2)(name, family);
-    gethostbyname2_call_t call = {{name, family}, NULL};
+    gethostbyname2_call_t call = {{host_of(name, family), family}, NULL};
     haft_posix_call_pooled(call_gethostbyname2, &call);
     return call.done;
 }
@@ -114,7 +121,8 @@ HAFT_POSIX_EXPORT int gethostbyname_r(const char *restrict name, struct hostent 
                                       struct hostent **restrict result, int *restrict error) {
     if (!haft_posix_on_task())
         return SYSTEM(gethostbyname_r)(name, host, room, size, result, error);
-    gethostbyname_r_call_t call = {{name, host, room, size, result, error}, ECANCELED};
+    gethostbyname_r_call_t call = {{host_of(name, AF_INET), host, room, size, result, error},
+                                   ECANCELED};
     haft_posix_call_pooled(call_gethostbyname_r, &call);
     return answer_host(call.done, result, error);
 }
@@ -137,7 +145,8 @@ HAFT_POSIX_EXPORT int gethostbyname2_r(const char *restrict name, int family,
                                        int *restrict error) {
     if (!haft_posix_on_task())
         return SYSTEM(gethostbyname2_r)(name, family, host, room, size, result, error);
-    gethostbyname2_r_call_t call = {{name, family, host, room, size, result, error}, ECANCELED};
+    gethostbyname2_r_call_t call = {
+        {host_of(name, family), family, host, room, size, result, error}, ECANCELED};
     haft_posix_call_pooled(call_gethostbyname2_r, &call);
     return answer_host(call.done, result, error);
 }

@@ -36,7 +36,6 @@ typedef struct transfer {
     const struct iovec *parts;
     size_t count;
     int64_t offset; /* of pread and pwrite; otherwise -1 */
-    bool simulated; /* its descriptor is simulated */
 } transfer_t;
 
 static size_t size_of(const struct iovec *parts, size_t count) {
@@ -59,25 +58,31 @@ static struct msghdr *message_of(const transfer_t *t, struct msghdr *plain) {
 static ssize_t try_socket(const transfer_t *t) {
     if (t->message == NULL && t->count == 1)
         return t->outward
-                   ? HAFT_POSIX_RESULT(SYSTEM(send)(t->descriptor, t->parts->iov_base,
-                                                    t->parts->iov_len, t->flags | MSG_DONTWAIT))
-                   : HAFT_POSIX_RESULT(SYSTEM(recv)(t->descriptor, t->parts->iov_base,
-                                                    t->parts->iov_len, t->flags | MSG_DONTWAIT));
+                   ? HAFT_POSIX_RESULT(
+                         SYSTEM_OF(t->descriptor, send)(t->descriptor, t->parts->iov_base,
+                                                        t->parts->iov_len, t->flags | MSG_DONTWAIT))
+                   : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor,
+                                                 recv)(t->descriptor, t->parts->iov_base,
+                                                       t->parts->iov_len, t->flags | MSG_DONTWAIT));
     struct msghdr plain = {0}, *message = message_of(t, &plain);
     return t->outward
-               ? HAFT_POSIX_RESULT(SYSTEM(sendmsg)(t->descriptor, message, t->flags | MSG_DONTWAIT))
-               : HAFT_POSIX_RESULT(
-                     SYSTEM(recvmsg)(t->descriptor, message, t->flags | MSG_DONTWAIT));
+               ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, sendmsg)(t->descriptor, message,
+                                                                     t->flags | MSG_DONTWAIT))
+               : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, recvmsg)(t->descriptor, message,
+                                                                     t->flags | MSG_DONTWAIT));
 }
 
 static ssize_t transfer_plainly(const transfer_t *t) {
     int count = (int)t->count;
     if (t->offset >= 0)
         return t->outward
-                   ? HAFT_POSIX_RESULT(SYSTEM(pwritev)(t->descriptor, t->parts, count, t->offset))
-                   : HAFT_POSIX_RESULT(SYSTEM(preadv)(t->descriptor, t->parts, count, t->offset));
-    return t->outward ? HAFT_POSIX_RESULT(SYSTEM(writev)(t->descriptor, t->parts, count))
-                      : HAFT_POSIX_RESULT(SYSTEM(readv)(t->descriptor, t->parts, count));
+                   ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev)(t->descriptor, t->parts,
+                                                                         count, t->offset))
+                   : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, preadv)(t->descriptor, t->parts,
+                                                                        count, t->offset));
+    return t->outward
+               ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, writev)(t->descriptor, t->parts, count))
+               : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, readv)(t->descriptor, t->parts, count));
 }
 
 typedef struct in_pool {
@@ -104,7 +109,7 @@ static ssize_t try_after_poll(const transfer_t *t) {
         return transfer_plainly(t);
     for (;;) {
         struct pollfd entry = {t->descriptor, t->outward ? POLLOUT : POLLIN, 0};
-        if (SYSTEM(poll)(&entry, 1, 0) == 0)
+        if (SYSTEM_OF(t->descriptor, poll)(&entry, 1, 0) == 0)
             return -EAGAIN;
         in_pool_t call = {t, 0};
         int code = 0;
@@ -152,61 +157,10 @@ static enum nature nature_of(int descriptor) {
                                                                 : OTHER;
 }
 
-/* ---- Simulated descriptors ---- */
-
-/* Its number is one that the system does not know. */
-static bool may_be_simulated(ssize_t done) {
-    return done == -EBADF && haft_io_seed() != 0 && haft_posix_on_task();
-}
-
-static ssize_t transfer_simulated_at(const transfer_t *t) {
-    int file = t->descriptor;
-    ssize_t done = 0;
-    for (size_t i = 0; i < t->count; i++) {
-        struct iovec part = t->parts[i];
-        int64_t place = t->offset + done;
-        ssize_t more = t->outward ? haft_io_pwrite(file, part.iov_base, part.iov_len, place)
-                                  : haft_io_pread(file, part.iov_base, part.iov_len, place);
-        if (more < 0)
-            return done != 0 ? done : more;
-        done += more;
-        if ((size_t)more < part.iov_len)
-            break;
-    }
-    return done;
-}
-
-/* The operation waits by itself, also for all that MSG_WAITALL asks for. */
-static ssize_t transfer_simulated(const transfer_t *t) {
-    int end = t->descriptor;
-    struct msghdr plain = {0}, *message = message_of(t, &plain);
-    bool before = haft_io_return_cancels(true);
-    ssize_t done;
-    if (t->offset >= 0)
-        done = transfer_simulated_at(t);
-    else if (t->by_socket)
-        done = t->outward ? haft_io_send_message(end, message, t->flags)
-                          : haft_io_receive_message(end, message, t->flags);
-    else
-        done = t->outward ? haft_io_writev(end, t->parts, t->count)
-                          : haft_io_readv(end, t->parts, t->count);
-    haft_io_return_cancels(before);
-    return done;
-}
-
-static int synchronise_simulated(int file) {
-    bool before = haft_io_return_cancels(true);
-    int code = haft_io_fsync(file);
-    haft_io_return_cancels(before);
-    return code;
-}
-
 /* ---- A try of either ---- */
 
 /* -EAGAIN: the call would block. */
 static ssize_t attempt(const transfer_t *t) {
-    if (t->simulated)
-        return transfer_simulated(t);
     if (t->by_socket)
         return try_socket(t);
     ssize_t done = t->offset < 0 ? try_socket(t) : -ENOTSOCK;
@@ -216,10 +170,10 @@ static ssize_t attempt(const transfer_t *t) {
     if (t->outward && (fcntl(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
         nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
-    done = t->outward ? HAFT_POSIX_RESULT(SYSTEM(pwritev2)(t->descriptor, t->parts, (int)t->count,
-                                                           t->offset, RWF_NOWAIT))
-                      : HAFT_POSIX_RESULT(SYSTEM(preadv2)(t->descriptor, t->parts, (int)t->count,
-                                                          t->offset, RWF_NOWAIT));
+    done = t->outward ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev2)(
+                            t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
+                      : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, preadv2)(
+                            t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
     if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && !hafti_io_is_missing((int)done)))
         return done;
     if (nature_of(t->descriptor) == FILE_ON_DISK)
@@ -236,25 +190,26 @@ static bool has_control(const struct msghdr *message) {
 
 /* Whether a call that has done a part goes on: a write in full, or a read that asks for all. */
 static bool goes_on(const transfer_t *t) {
-    if (t->simulated)
-        return t->outward;
     if (t->by_socket && !t->outward)
         return (t->message == NULL || !has_control(t->message)) &&
                (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
                hafti_io_socket_option(t->descriptor, SO_TYPE) == SOCK_STREAM &&
                hafti_io_blocks(t->descriptor);
-    return t->outward ? hafti_io_blocks(t->descriptor) : nature_of(t->descriptor) == FILE_ON_DISK;
+    /* (In a simulation a read may be short on purpose.) */
+    return t->outward ? hafti_io_blocks(t->descriptor)
+                      : !haft_posix_may_be_simulated(t->descriptor) &&
+                            nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
 static short events_now(int descriptor, short events) {
     struct pollfd entry = {descriptor, events, 0};
-    return SYSTEM(poll)(&entry, 1, 0) > 0 ? entry.revents : 0;
+    return SYSTEM_OF(descriptor, poll)(&entry, 1, 0) > 0 ? entry.revents : 0;
 }
 
 /* A call that may wait leaves data below the low-water mark unread, unless it asks for less than
    the mark; only poll obeys the mark by itself. */
 static bool is_below_mark(const transfer_t *t) {
-    if (!haft_posix_some_low_water() || t->simulated || t->outward)
+    if (!haft_posix_some_low_water() || t->outward)
         return false;
     int mark = hafti_io_socket_option(t->descriptor, SO_RCVLOWAT);
     return mark > 1 && (size_t)mark <= size_of(t->parts, t->count) &&
@@ -265,6 +220,12 @@ static bool is_below_mark(const transfer_t *t) {
 static bool goes_to_a_queue(const transfer_t *t) {
     const struct sockaddr *address = t->message != NULL ? t->message->msg_name : NULL;
     return t->outward && address != NULL && address->sa_family == AF_UNIX;
+}
+
+/* A simulation notifies of the first byte, too. */
+static bool peeks_for_all(const transfer_t *t) {
+    return haft_posix_may_be_simulated(t->descriptor) &&
+           (t->flags & (MSG_WAITALL | MSG_PEEK)) == (MSG_WAITALL | MSG_PEEK);
 }
 
 /* The waits of a call: the deadline by the socket's time limit, which holds for all of them (0
@@ -284,7 +245,7 @@ static int wait_for_more(const transfer_t *t, waits_t *waits) {
         if (!t->outward && waits->deadline == HAFT_IO_FOREVER)
             haft_posix_note_wait(t->descriptor, look);
     }
-    if (goes_to_a_queue(t))
+    if (goes_to_a_queue(t) || peeks_for_all(t))
         return HAFT_PERFORM(haft_io_now) < waits->deadline ? haft_posix_pause(&waits->pause)
                                                            : -EAGAIN;
     return haft_posix_wait(t->descriptor, t->outward ? POLLOUT : POLLIN, waits->deadline,
@@ -385,10 +346,6 @@ static ssize_t finish(transfer_t *t, int before, ssize_t done) {
             break;
         }
         done = attempt_or_end(t, waits.turn);
-    }
-    if (may_be_simulated(done)) {
-        t->simulated = true;
-        done = attempt(t);
     }
     size_t size = size_of(t->parts, t->count);
     if (done > 0 && (size_t)done < size && goes_on(t))
@@ -493,25 +450,25 @@ static inline ssize_t write_bytes(int descriptor, bool by_socket, const void *bu
 
 HAFT_POSIX_EXPORT ssize_t read(int descriptor, void *buffer, size_t size) {
     if (!haft_io_runs_here() || size == 0)
-        return SYSTEM(read)(descriptor, buffer, size);
+        return SYSTEM_OF(descriptor, read)(descriptor, buffer, size);
     return read_bytes(descriptor, false, buffer, size, 0);
 }
 
 HAFT_POSIX_EXPORT ssize_t write(int descriptor, const void *buffer, size_t size) {
     if (!haft_io_runs_here() || size == 0)
-        return SYSTEM(write)(descriptor, buffer, size);
+        return SYSTEM_OF(descriptor, write)(descriptor, buffer, size);
     return write_bytes(descriptor, false, buffer, size, 0);
 }
 
 HAFT_POSIX_EXPORT ssize_t pread(int descriptor, void *buffer, size_t size, off_t offset) {
     if (!haft_io_runs_here() || size == 0 || offset < 0)
-        return SYSTEM(pread)(descriptor, buffer, size, offset);
+        return SYSTEM_OF(descriptor, pread)(descriptor, buffer, size, offset);
     return READ_OR_WRITE(false, offset, buffer, size);
 }
 
 HAFT_POSIX_EXPORT ssize_t pwrite(int descriptor, const void *buffer, size_t size, off_t offset) {
     if (!haft_io_runs_here() || size == 0 || offset < 0)
-        return SYSTEM(pwrite)(descriptor, buffer, size, offset);
+        return SYSTEM_OF(descriptor, pwrite)(descriptor, buffer, size, offset);
     return READ_OR_WRITE(true, offset, buffer, size);
 }
 
@@ -524,7 +481,7 @@ HAFT_POSIX_EXPORT ssize_t pwrite(int descriptor, const void *buffer, size_t size
 
 HAFT_POSIX_EXPORT ssize_t readv(int descriptor, const struct iovec *parts, int count) {
     if (!haft_io_runs_here() || !is_plain(parts, count))
-        return SYSTEM(readv)(descriptor, parts, count);
+        return SYSTEM_OF(descriptor, readv)(descriptor, parts, count);
     if (count == 1)
         return read_bytes(descriptor, false, parts->iov_base, parts->iov_len, 0);
     return READ_OR_WRITE_PARTS(false, -1);
@@ -532,7 +489,7 @@ HAFT_POSIX_EXPORT ssize_t readv(int descriptor, const struct iovec *parts, int c
 
 HAFT_POSIX_EXPORT ssize_t writev(int descriptor, const struct iovec *parts, int count) {
     if (!haft_io_runs_here() || !is_plain(parts, count))
-        return SYSTEM(writev)(descriptor, parts, count);
+        return SYSTEM_OF(descriptor, writev)(descriptor, parts, count);
     if (count == 1)
         return write_bytes(descriptor, false, parts->iov_base, parts->iov_len, 0);
     return READ_OR_WRITE_PARTS(true, -1);
@@ -541,14 +498,14 @@ HAFT_POSIX_EXPORT ssize_t writev(int descriptor, const struct iovec *parts, int 
 HAFT_POSIX_EXPORT ssize_t preadv(int descriptor, const struct iovec *parts, int count,
                                  off_t offset) {
     if (!haft_io_runs_here() || !is_plain(parts, count) || offset < 0)
-        return SYSTEM(preadv)(descriptor, parts, count, offset);
+        return SYSTEM_OF(descriptor, preadv)(descriptor, parts, count, offset);
     return READ_OR_WRITE_PARTS(false, offset);
 }
 
 HAFT_POSIX_EXPORT ssize_t pwritev(int descriptor, const struct iovec *parts, int count,
                                   off_t offset) {
     if (!haft_io_runs_here() || !is_plain(parts, count) || offset < 0)
-        return SYSTEM(pwritev)(descriptor, parts, count, offset);
+        return SYSTEM_OF(descriptor, pwritev)(descriptor, parts, count, offset);
     return READ_OR_WRITE_PARTS(true, offset);
 }
 
@@ -556,14 +513,14 @@ HAFT_POSIX_EXPORT ssize_t pwritev(int descriptor, const struct iovec *parts, int
 HAFT_POSIX_EXPORT ssize_t preadv2(int descriptor, const struct iovec *parts, int count,
                                   off_t offset, int flags) {
     if (flags != 0 || offset < -1 || !haft_io_runs_here() || !is_plain(parts, count))
-        return SYSTEM(preadv2)(descriptor, parts, count, offset, flags);
+        return SYSTEM_OF(descriptor, preadv2)(descriptor, parts, count, offset, flags);
     return READ_OR_WRITE_PARTS(false, offset);
 }
 
 HAFT_POSIX_EXPORT ssize_t pwritev2(int descriptor, const struct iovec *parts, int count,
                                    off_t offset, int flags) {
     if (flags != 0 || offset < -1 || !haft_io_runs_here() || !is_plain(parts, count))
-        return SYSTEM(pwritev2)(descriptor, parts, count, offset, flags);
+        return SYSTEM_OF(descriptor, pwritev2)(descriptor, parts, count, offset, flags);
     return READ_OR_WRITE_PARTS(true, offset);
 }
 
@@ -587,7 +544,7 @@ static bool may_wait(int flags) {
 
 HAFT_POSIX_EXPORT ssize_t recvmsg(int socket, struct msghdr *message, int flags) {
     if (!may_wait(flags) || !is_message(message))
-        return SYSTEM(recvmsg)(socket, message, flags);
+        return SYSTEM_OF(socket, recvmsg)(socket, message, flags);
     struct msghdr copy = *message;
     ssize_t done = transfer_message(socket, false, &copy, flags);
     if (done >= 0) {
@@ -600,7 +557,7 @@ HAFT_POSIX_EXPORT ssize_t recvmsg(int socket, struct msghdr *message, int flags)
 
 HAFT_POSIX_EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
     if (!may_wait(flags) || !is_message(message))
-        return SYSTEM(sendmsg)(socket, message, flags);
+        return SYSTEM_OF(socket, sendmsg)(socket, message, flags);
     struct msghdr copy = *message;
     return transfer_message(socket, true, &copy, flags);
 }
@@ -613,9 +570,9 @@ static int receive_many(int socket, struct mmsghdr *messages, unsigned count, in
     flags &= ~MSG_WAITFORONE;
     unsigned got = 0;
     while (got < count) {
-        int more = (int)HAFT_POSIX_RESULT(
-            SYSTEM(recvmmsg)(socket, messages + got, count - got, flags | MSG_DONTWAIT, NULL));
-        if ((more == -EAGAIN || may_be_simulated(more)) && (got == 0 || !for_one)) {
+        int more = (int)HAFT_POSIX_RESULT(SYSTEM_OF(socket, recvmmsg)(
+            socket, messages + got, count - got, flags | MSG_DONTWAIT, NULL));
+        if (more == -EAGAIN && (got == 0 || !for_one)) {
             ssize_t size = HAFT_POSIX_RESULT(recvmsg(socket, &messages[got].msg_hdr, flags));
             messages[got].msg_len = size >= 0 ? (unsigned)size : 0;
             more = size >= 0 ? 1 : (int)size;
@@ -632,7 +589,7 @@ static int receive_many(int socket, struct mmsghdr *messages, unsigned count, in
 HAFT_POSIX_EXPORT int recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags,
                                struct timespec *limit) {
     if (!may_wait(flags) || !haft_posix_on_task())
-        return SYSTEM(recvmmsg)(socket, messages, count, flags, limit);
+        return SYSTEM_OF(socket, recvmmsg)(socket, messages, count, flags, limit);
     int before = haft_posix_error();
     int64_t deadline = haft_posix_deadline(limit);
     int done =
@@ -642,7 +599,7 @@ HAFT_POSIX_EXPORT int recvmmsg(int socket, struct mmsghdr *messages, unsigned co
 
 HAFT_POSIX_EXPORT int sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags) {
     if (!may_wait(flags) || !haft_posix_on_task())
-        return SYSTEM(sendmmsg)(socket, messages, count, flags);
+        return SYSTEM_OF(socket, sendmmsg)(socket, messages, count, flags);
     int before = haft_posix_error();
     unsigned sent = 0;
     ssize_t size = 0;
@@ -655,7 +612,7 @@ HAFT_POSIX_EXPORT int sendmmsg(int socket, struct mmsghdr *messages, unsigned co
 HAFT_POSIX_EXPORT ssize_t recvfrom(int socket, void *restrict buffer, size_t size, int flags,
                                    __SOCKADDR_ARG address, socklen_t *restrict address_size) {
     if (!may_wait(flags) || (address.__sockaddr__ != NULL && address_size == NULL))
-        return SYSTEM(recvfrom)(socket, buffer, size, flags, address, address_size);
+        return SYSTEM_OF(socket, recvfrom)(socket, buffer, size, flags, address, address_size);
     struct msghdr message = {.msg_name = address.__sockaddr__,
                              .msg_namelen = address.__sockaddr__ != NULL ? *address_size : 0,
                              .msg_iov = &(struct iovec){buffer, size},
@@ -669,7 +626,7 @@ HAFT_POSIX_EXPORT ssize_t recvfrom(int socket, void *restrict buffer, size_t siz
 HAFT_POSIX_EXPORT ssize_t sendto(int socket, const void *buffer, size_t size, int flags,
                                  __CONST_SOCKADDR_ARG address, socklen_t address_size) {
     if (!may_wait(flags))
-        return SYSTEM(sendto)(socket, buffer, size, flags, address, address_size);
+        return SYSTEM_OF(socket, sendto)(socket, buffer, size, flags, address, address_size);
     struct msghdr message = {.msg_name = (void *)(uintptr_t)address.__sockaddr__,
                              .msg_namelen = address.__sockaddr__ != NULL ? address_size : 0,
                              .msg_iov = &(struct iovec){(void *)(uintptr_t)buffer, size},
@@ -679,13 +636,13 @@ HAFT_POSIX_EXPORT ssize_t sendto(int socket, const void *buffer, size_t size, in
 
 HAFT_POSIX_EXPORT ssize_t recv(int socket, void *buffer, size_t size, int flags) {
     if (!may_wait(flags))
-        return SYSTEM(recv)(socket, buffer, size, flags);
+        return SYSTEM_OF(socket, recv)(socket, buffer, size, flags);
     return read_bytes(socket, true, buffer, size, flags);
 }
 
 HAFT_POSIX_EXPORT ssize_t send(int socket, const void *buffer, size_t size, int flags) {
     if (!may_wait(flags))
-        return SYSTEM(send)(socket, buffer, size, flags);
+        return SYSTEM_OF(socket, send)(socket, buffer, size, flags);
     return write_bytes(socket, true, buffer, size, flags);
 }
 
@@ -708,17 +665,15 @@ static int synchronise(int (*function)(int descriptor), int descriptor) {
     int before = haft_posix_error();
     sync_call_t call = {function, descriptor, 0};
     int code = haft_posix_call_blocking(call_sync, &call);
-    if (code == 0)
-        code = may_be_simulated(call.done) ? synchronise_simulated(descriptor) : (int)call.done;
-    return (int)haft_posix_answer(code, before);
+    return (int)haft_posix_answer(code == 0 ? call.done : code, before);
 }
 
 HAFT_POSIX_EXPORT int fsync(int descriptor) {
-    return synchronise(SYSTEM(fsync), descriptor);
+    return synchronise(SYSTEM_OF(descriptor, fsync), descriptor);
 }
 
 HAFT_POSIX_EXPORT int fdatasync(int descriptor) {
-    return synchronise(SYSTEM(fdatasync), descriptor);
+    return synchronise(SYSTEM_OF(descriptor, fdatasync), descriptor);
 }
 
 /* ---- Other names: of large files, of glibc, and of the fortified headers ---- */

@@ -20,6 +20,7 @@ static __attribute__((cold, noinline)) void find_functions(void) {
     memcpy(&functions.name, &address, sizeof address);
     HAFT_POSIX_FUNCTIONS(FIND)
 #undef FIND
+    haft_posix_find_simulated(&functions);
     __atomic_store_n(&found, true, __ATOMIC_RELEASE);
 }
 

@@ -9,7 +9,6 @@
  */
 #include "simulation.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <search.h>
 #include <stdlib.h>
@@ -46,45 +45,6 @@ static bool is_of_pair(const object_t *socket) {
     return socket->place.family == AF_UNSPEC;
 }
 
-/* The source address of datagrams to the place, if the socket is bound to no address: the address
-   to which they go, or the host's own if there is none. */
-static place_t source_of(const object_t *socket, const place_t *to) {
-    static const struct in6_addr own = IN6ADDR_LOOPBACK_INIT;
-    static const struct in6_addr own_of_v4 = {
-        .s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
-    place_t from = socket->place;
-    if (!hafti_io_is_some_address(&from))
-        from.address = hafti_io_is_some_address(to) ? to->address
-                       : to->family == AF_INET      ? own_of_v4
-                                                    : own;
-    return from;
-}
-
-/* As it looks from a socket of that family. */
-static void tell_address(const place_t *from, sa_family_t family, void *address, socklen_t *size) {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } all;
-    socklen_t whole = 0;
-    memset(&all, 0, sizeof all);
-    all.any.sa_family = family;
-    if (family == AF_INET) {
-        whole = sizeof all.v4;
-        all.v4.sin_port = htons(from->port);
-        all.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        if (IN6_IS_ADDR_V4MAPPED(&from->address))
-            memcpy(&all.v4.sin_addr, &from->address.s6_addr[12], sizeof all.v4.sin_addr);
-    } else if (family == AF_INET6) {
-        whole = sizeof all.v6;
-        all.v6.sin6_port = htons(from->port);
-        all.v6.sin6_addr = from->address;
-    }
-    memcpy(address, &all, *size < whole ? *size : whole);
-    *size = whole;
-}
-
 static int bind_to(state_t *state, object_t *socket, const place_t *place) {
     place_t before = socket->place;
     socket->place = *place;
@@ -101,22 +61,10 @@ static int bind_somewhere(state_t *state, object_t *socket) {
                : bind_to(state, socket, &(place_t){.family = socket->place.family});
 }
 
-int hafti_io_network_bind(int descriptor, const struct sockaddr *address, socklen_t size) {
-    state_t *state = hafti_io_state_here();
-    object_t *socket = hafti_io_object_of(state, descriptor);
-    place_t place;
-    if (socket == NULL)
-        return -EBADF;
-    if (!hafti_io_object_is_socket(socket))
-        return -ENOTSOCK;
-    if (socket->kind != HAFTI_IO_DATAGRAMS || is_of_pair(socket))
+int hafti_io_simulated_datagrams_bind(state_t *state, object_t *socket, const place_t *place) {
+    if (is_of_pair(socket))
         return -EOPNOTSUPP;
-    int code = hafti_io_place_of(address, size, &place);
-    if (code == 0 && place.family != socket->place.family)
-        code = -EAFNOSUPPORT;
-    if (code == 0 && socket->place.port != 0)
-        code = -EINVAL;
-    return code != 0 ? code : bind_to(state, socket, &place);
+    return socket->place.port == 0 ? bind_to(state, socket, place) : -EINVAL;
 }
 
 /* One of IPv6 goes to both. */
@@ -278,7 +226,7 @@ static ssize_t send_to_place(state_t *state, object_t *socket, const place_t *to
         code = datagram_of(memory, &datagram);
     if (code != 0)
         return code;
-    datagram->from = source_of(socket, to);
+    datagram->from = hafti_io_place_seen(&socket->place, to);
     datagram->to = *to;
     set_out(state, datagram);
     return (ssize_t)memory->size;
@@ -316,7 +264,7 @@ ssize_t hafti_io_simulated_datagram_receives(state_t *state, object_t *socket,
     size_t whole = datagram->size, size = memory->size < whole ? memory->size : whole;
     bool copied = hafti_io_memory_copy(memory, datagram->bytes, whole, 0, size, false);
     if (address != NULL && address_size != NULL)
-        tell_address(&datagram->from, socket->place.family, address, address_size);
+        hafti_io_place_tell(&datagram->from, socket->place.family, address, address_size);
     *truncated = size < whole;
     if ((flags & MSG_PEEK) == 0) {
         hafti_io_unlink(&datagram->link);
@@ -365,6 +313,12 @@ int hafti_io_simulated_datagrams_end_output(object_t *socket) {
         return -ENOTCONN;
     socket->ended = true;
     return 0;
+}
+
+size_t hafti_io_simulated_datagram_size(const object_t *socket) {
+    return hafti_io_ring_empty(&socket->arrived)
+               ? 0
+               : HAFTI_IO_OWNER(socket->arrived.next, datagram_t, link)->size;
 }
 
 void hafti_io_simulated_datagrams_close(state_t *state, object_t *socket) {

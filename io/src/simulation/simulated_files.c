@@ -192,8 +192,7 @@ ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
     return done;
 }
 
-/* `otherwise`: what it is of another object than a file. */
-static int begin_on(int descriptor, hafti_io_object_t **object, bool writes, int otherwise) {
+static int begin_on(int descriptor, hafti_io_object_t **object, bool writes) {
     int code = haft_io_yield();
     if (code != 0)
         return code;
@@ -201,13 +200,13 @@ static int begin_on(int descriptor, hafti_io_object_t **object, bool writes, int
     if (*object == NULL)
         return -EBADF;
     if ((*object)->kind != HAFTI_IO_A_FILE)
-        return otherwise;
+        return -ESPIPE;
     return hafti_io_fault_of(hafti_io_state_here(), *object, writes);
 }
 
 static ssize_t transfer_at(int descriptor, void *buffer, size_t size, int64_t offset, bool writes) {
     hafti_io_object_t *object;
-    int code = begin_on(descriptor, &object, writes, -ESPIPE);
+    int code = begin_on(descriptor, &object, writes);
     if (code != 0)
         return code;
     struct iovec part = {buffer, size};
@@ -231,15 +230,27 @@ int64_t hafti_io_files_seek(int descriptor, int64_t by) {
     return object->kind == HAFTI_IO_A_FILE ? object->position += by : -ESPIPE;
 }
 
-int hafti_io_files_fsync(int descriptor) {
-    hafti_io_object_t *object;
-    int code = begin_on(descriptor, &object, false, -EINVAL);
-    if (code != 0)
-        return code;
+static int sync_object(hafti_io_object_t *object) {
     if (object->stale)
         return -EIO;
     if (!S_ISDIR(object->file->mode))
         return sync_file(object->file) ? 0 : -EIO;
     hafti_io_directory_sync(hafti_io_state_here(), object->file);
     return 0;
+}
+
+int hafti_io_files_sync(int descriptor) {
+    state_t *state = hafti_io_state_here();
+    hafti_io_object_t *object = hafti_io_object_of(state, descriptor);
+    if (object == NULL)
+        return -EBADF;
+    if (object->kind != HAFTI_IO_A_FILE)
+        return -EINVAL;
+    int code = hafti_io_fault_of(state, object, false);
+    return code != 0 ? code : sync_object(object);
+}
+
+int hafti_io_files_fsync(int descriptor) {
+    int code = haft_io_yield();
+    return code != 0 ? code : hafti_io_files_sync(descriptor);
 }

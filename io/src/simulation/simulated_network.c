@@ -25,12 +25,18 @@ static hafti_io_object_t *next_beside(const hafti_io_object_t *listener) {
     return HAFTI_IO_OWNER(listener->beside.next, hafti_io_object_t, beside);
 }
 
-/* Each of those that share the place has its turn. */
+/* Each of those that share the place has its turn; a socket that is only bound has none. */
 static hafti_io_object_t *listener_at(const hafti_io_simulated_state_t *state,
                                       const hafti_io_place_there_t *place) {
-    hafti_io_object_t *listener = hafti_io_object_at(&state->listeners, place);
-    if (listener != NULL)
-        hafti_io_stand_for_place(&state->listeners, &next_beside(listener)->place);
+    hafti_io_object_t *first = hafti_io_object_at(&state->listeners, place), *listener = first;
+    if (first == NULL)
+        return NULL;
+    while (listener->kind != HAFTI_IO_A_LISTENER) {
+        listener = next_beside(listener);
+        if (listener == first)
+            return NULL;
+    }
+    hafti_io_stand_for_place(&state->listeners, &next_beside(listener)->place);
     return listener;
 }
 
@@ -77,21 +83,13 @@ int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]) {
     return code;
 }
 
-int hafti_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,
-                            const haft_io_listen_options_t *options) {
-    hafti_io_simulated_state_t *state = network();
-    hafti_io_object_t *socket = hafti_io_object_of(state, descriptor);
-    if (socket == NULL)
-        return -EBADF;
-    hafti_io_place_there_t place;
-    int code = hafti_io_place_of(address, size, &place);
-    if (code != 0)
-        return code;
+int hafti_io_simulated_bind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                            const hafti_io_place_there_t *place, bool shares_place) {
     hafti_io_place_there_t before = socket->place;
-    hafti_io_object_t *there = hafti_io_object_at(&state->listeners, &place);
-    bool is_shared = there != NULL && there->shares_place && options->reuse_port;
-    socket->place = place;
-    code = is_shared ? 0 : hafti_io_occupy(state, &state->listeners, &socket->place);
+    hafti_io_object_t *there = hafti_io_object_at(&state->listeners, place);
+    bool is_shared = there != NULL && there->shares_place && shares_place;
+    socket->place = *place;
+    int code = is_shared ? 0 : hafti_io_occupy(state, &state->listeners, &socket->place);
     if (code != 0) {
         socket->place = before;
         return code;
@@ -99,11 +97,69 @@ int hafti_io_network_listen(int descriptor, const struct sockaddr *address, sock
     hafti_io_ring(&socket->beside);
     if (is_shared)
         hafti_io_append(&there->beside, &socket->beside);
-    socket->shares_place = options->reuse_port;
-    socket->kind = HAFTI_IO_A_LISTENER;
-    socket->backlog = (size_t)options->backlog;
-    hafti_io_ring(&socket->without_room);
+    socket->shares_place = shares_place;
+    socket->bound = true;
     return 0;
+}
+
+void hafti_io_simulated_unbind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket) {
+    if (!socket->bound)
+        return;
+    socket->bound = false;
+    if (hafti_io_ring_empty(&socket->beside))
+        hafti_io_vacate(&state->listeners, &socket->place);
+    else if (hafti_io_object_at(&state->listeners, &socket->place) == socket)
+        hafti_io_stand_for_place(&state->listeners, &next_beside(socket)->place);
+    hafti_io_unlink(&socket->beside);
+}
+
+void hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog) {
+    socket->backlog = backlog;
+    if (socket->kind == HAFTI_IO_A_LISTENER)
+        return;
+    socket->kind = HAFTI_IO_A_LISTENER;
+    hafti_io_ring(&socket->without_room);
+}
+
+/* The socket, if it can be given the place. */
+static int begin_bind(int descriptor, const struct sockaddr *address, socklen_t size,
+                      hafti_io_object_t **socket, hafti_io_place_there_t *place) {
+    *socket = hafti_io_object_of(hafti_io_state_here(), descriptor);
+    if (*socket == NULL)
+        return -EBADF;
+    if (!hafti_io_object_is_socket(*socket))
+        return -ENOTSOCK;
+    if ((*socket)->kind != HAFTI_IO_A_SOCKET && (*socket)->kind != HAFTI_IO_DATAGRAMS)
+        return -EINVAL;
+    int code = hafti_io_place_of(address, size, place);
+    if (code == 0 && place->family != (*socket)->place.family &&
+        (*socket)->place.family != AF_UNSPEC)
+        code = -EAFNOSUPPORT;
+    return code != 0 ? code : (*socket)->bound ? -EINVAL : 0;
+}
+
+int hafti_io_network_bind(int descriptor, const struct sockaddr *address, socklen_t size) {
+    hafti_io_object_t *socket;
+    hafti_io_place_there_t place;
+    int code = begin_bind(descriptor, address, size, &socket, &place);
+    if (code != 0)
+        return code;
+    return socket->kind == HAFTI_IO_DATAGRAMS
+               ? hafti_io_simulated_datagrams_bind(hafti_io_state_here(), socket, &place)
+               : hafti_io_simulated_bind(hafti_io_state_here(), socket, &place,
+                                         socket->shares_place);
+}
+
+int hafti_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,
+                            const haft_io_listen_options_t *options) {
+    hafti_io_object_t *socket;
+    hafti_io_place_there_t place;
+    int code = begin_bind(descriptor, address, size, &socket, &place);
+    if (code == 0)
+        code = hafti_io_simulated_bind(hafti_io_state_here(), socket, &place, options->reuse_port);
+    if (code == 0)
+        hafti_io_simulated_listen(socket, (size_t)options->backlog);
+    return code;
 }
 
 int hafti_io_network_port(int descriptor) {
@@ -129,12 +185,63 @@ static hafti_io_object_t *take_first(hafti_io_link_t *ring) {
     return first;
 }
 
+/* The other end waits to be accepted. */
+static int join(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                hafti_io_object_t *listener, const hafti_io_place_there_t *place) {
+    hafti_io_object_t *end = hafti_io_object_new(state, HAFTI_IO_A_SOCKET);
+    if (end == NULL)
+        return -ENOMEM;
+    int code = hafti_io_object_join(socket, end, HAFTI_IO_A_STREAM);
+    if (code != 0) {
+        hafti_io_number_close(state, end->descriptor);
+        return code;
+    }
+    end->place = *place;
+    end->place.family = listener->place.family;
+    if (place->family != AF_UNIX) {
+        end->place = hafti_io_place_seen(&end->place, place);
+        socket->place = hafti_io_place_seen(&socket->place, place);
+        if (!socket->bound)
+            hafti_io_choose_port(state, &state->listeners, &socket->place);
+    }
+    hafti_io_append(&listener->arrived, &end->link);
+    hafti_io_object_wake(state, listener);
+    return 0;
+}
+
+/* Of a connect that no task waits for. */
+static void end_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *socket, int code) {
+    socket->connecting = false;
+    socket->full = NULL;
+    socket->failed = socket->error = code;
+    hafti_io_object_wake(state, socket);
+}
+
 /* The first of those without room go on, as many as there is room for, which is theirs then: it
    counts as taken. */
 static void give_room(hafti_io_simulated_state_t *state, hafti_io_object_t *listener) {
-    for (; room_of(listener) != 0 && !hafti_io_ring_empty(&listener->without_room);
-         listener->waiting++)
-        hafti_io_object_wake(state, take_first(&listener->without_room));
+    while (room_of(listener) != 0 && !hafti_io_ring_empty(&listener->without_room)) {
+        hafti_io_object_t *socket = take_first(&listener->without_room);
+        if (!socket->connecting) {
+            listener->waiting++;
+            hafti_io_object_wake(state, socket);
+            continue;
+        }
+        int code = join(state, socket, listener, &socket->to);
+        listener->waiting += code == 0;
+        end_connect(state, socket, code);
+    }
+}
+
+/* Before either way of connecting: 0 if it can begin, to the place. */
+static int check_connect(const hafti_io_object_t *socket, const struct sockaddr *address,
+                         socklen_t size, hafti_io_place_there_t *place) {
+    if (socket->kind != HAFTI_IO_A_SOCKET)
+        return -EISCONN;
+    if (socket->connecting)
+        return -EALREADY;
+    int code = hafti_io_place_of(address, size, place);
+    return code != 0 ? code : place->family != socket->place.family ? -EAFNOSUPPORT : 0;
 }
 
 int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
@@ -144,18 +251,14 @@ int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_objec
     if (socket->kind == HAFTI_IO_DATAGRAMS)
         return hafti_io_simulated_datagrams_connect(state, socket, operation->address,
                                                     *operation->address_size);
-    if (socket->kind != HAFTI_IO_A_SOCKET)
-        return -EISCONN;
     if (socket->connects != NULL && socket->connects != operation)
         return -EALREADY;
     hafti_io_place_there_t place;
-    int code = hafti_io_place_of(operation->address, *operation->address_size, &place);
+    int code = check_connect(socket, operation->address, *operation->address_size, &place);
     if (code != 0)
         return code;
-    if (place.family != socket->place.family)
-        return -EAFNOSUPPORT;
     bool has_room = socket->full != NULL;
-    hafti_io_object_t *listener = has_room ? socket->full : listener_at(state, &place), *end;
+    hafti_io_object_t *listener = has_room ? socket->full : listener_at(state, &place);
     if (listener == NULL || !listener->open)
         return -ECONNREFUSED;
     if (!has_room && room_of(listener) == 0) {
@@ -164,21 +267,45 @@ int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_objec
         hafti_io_append(&listener->without_room, &socket->link);
         return -EAGAIN;
     }
-    end = hafti_io_object_new(state, HAFTI_IO_A_SOCKET);
-    if (end == NULL)
-        return -ENOMEM;
-    code = hafti_io_object_join(socket, end, HAFTI_IO_A_STREAM);
-    if (code != 0) {
-        hafti_io_number_close(state, end->descriptor);
+    code = join(state, socket, listener, &place);
+    listener->waiting += code == 0 && !has_room;
+    return code;
+}
+
+int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                                      const struct sockaddr *address, socklen_t size) {
+    if (socket->failed != 0) { /* as the system has it, where SO_ERROR has been asked for */
+        int failed = socket->error != 0 ? socket->error : -ECONNABORTED;
+        socket->failed = socket->error = 0;
+        return failed;
+    }
+    hafti_io_place_there_t place;
+    int code = check_connect(socket, address, size, &place);
+    if (code != 0)
+        return code;
+    hafti_io_object_t *listener = listener_at(state, &place);
+    if (listener == NULL)
+        return -ECONNREFUSED;
+    if (room_of(listener) != 0) {
+        code = join(state, socket, listener, &place);
+        listener->waiting += code == 0;
         return code;
     }
-    end->place = place;
-    if (place.family != AF_UNIX)
-        hafti_io_choose_port(state, &state->listeners, &socket->place);
-    hafti_io_append(&listener->arrived, &end->link);
-    listener->waiting += !has_room;
-    hafti_io_object_wake(state, listener);
-    return 0;
+    if (place.family == AF_UNIX)
+        return -EAGAIN;
+    socket->full = listener;
+    socket->to = place;
+    socket->connecting = true;
+    hafti_io_append(&listener->without_room, &socket->link);
+    return -EINPROGRESS;
+}
+
+void hafti_io_simulated_socket_closes(hafti_io_simulated_state_t *state,
+                                      hafti_io_object_t *socket) {
+    if (socket->connecting)
+        hafti_io_unlink(&socket->link);
+    socket->connecting = false;
+    hafti_io_simulated_unbind(state, socket);
 }
 
 void hafti_io_simulated_connect_ends(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
@@ -210,18 +337,19 @@ int hafti_io_simulated_accept(hafti_io_simulated_state_t *state, hafti_io_object
 
 void hafti_io_simulated_listener_closes(hafti_io_simulated_state_t *state,
                                         hafti_io_object_t *listener) {
-    if (hafti_io_ring_empty(&listener->beside))
-        hafti_io_vacate(&state->listeners, &listener->place);
-    else
-        hafti_io_stand_for_place(&state->listeners, &next_beside(listener)->place);
-    hafti_io_unlink(&listener->beside);
+    hafti_io_simulated_unbind(state, listener);
     while (!hafti_io_ring_empty(&listener->arrived)) {
         hafti_io_object_t *end = take_first(&listener->arrived);
         hafti_io_object_break(state, end);
         hafti_io_number_close(state, end->descriptor);
     }
-    while (!hafti_io_ring_empty(&listener->without_room))
-        hafti_io_object_wake(state, take_first(&listener->without_room));
+    while (!hafti_io_ring_empty(&listener->without_room)) {
+        hafti_io_object_t *socket = take_first(&listener->without_room);
+        if (socket->connecting)
+            end_connect(state, socket, -ECONNREFUSED);
+        else
+            hafti_io_object_wake(state, socket);
+    }
 }
 
 static void keep(void *place) {

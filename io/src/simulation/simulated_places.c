@@ -53,6 +53,57 @@ bool hafti_io_is_some_address(const hafti_io_place_there_t *place) {
            memcmp(&place->address, &any_of_v4, sizeof any_of_v4) != 0;
 }
 
+hafti_io_place_there_t hafti_io_place_seen(const hafti_io_place_there_t *place,
+                                           const hafti_io_place_there_t *to) {
+    static const struct in6_addr own = IN6ADDR_LOOPBACK_INIT;
+    static const struct in6_addr own_of_v4 = {
+        .s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
+    hafti_io_place_there_t seen = *place;
+    if (!hafti_io_is_some_address(&seen))
+        seen.address = hafti_io_is_some_address(to) ? to->address
+                       : to->family == AF_INET      ? own_of_v4
+                                                    : own;
+    return seen;
+}
+
+/* A name that is no path has no end, but zeros behind it. */
+static socklen_t size_of_path(const char *path, size_t room) {
+    size_t size = path[0] != '\0' ? strnlen(path, room - 1) + 1 : room;
+    while (size != 0 && path[0] == '\0' && path[size - 1] == '\0')
+        size--;
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size);
+}
+
+void hafti_io_place_tell(const hafti_io_place_there_t *place, sa_family_t family, void *address,
+                         socklen_t *size) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+        struct sockaddr_un local;
+    } all;
+    socklen_t whole = 0;
+    memset(&all, 0, sizeof all);
+    all.any.sa_family = family;
+    if (family == AF_INET) {
+        whole = sizeof all.v4;
+        all.v4.sin_port = htons(place->port);
+        if (IN6_IS_ADDR_V4MAPPED(&place->address))
+            memcpy(&all.v4.sin_addr, &place->address.s6_addr[12], sizeof all.v4.sin_addr);
+        else if (!IN6_IS_ADDR_UNSPECIFIED(&place->address))
+            all.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    } else if (family == AF_INET6) {
+        whole = sizeof all.v6;
+        all.v6.sin6_port = htons(place->port);
+        all.v6.sin6_addr = place->address;
+    } else if (family == AF_UNIX) {
+        whole = size_of_path(place->path, sizeof place->path);
+        memcpy(all.local.sun_path, place->path, sizeof place->path);
+    }
+    memcpy(address, &all, *size < whole ? *size : whole);
+    *size = whole;
+}
+
 static int by_place(const void *one, const void *other) {
     const hafti_io_place_there_t *first = one, *second = other;
     bool is_path = first->family == AF_UNIX;

@@ -8,6 +8,7 @@
  * makes one of the kind, which gets what lies in the rings, and from then on an operation on either
  * end is one on that.
  */
+#include "../system_call.h"
 #include "simulation.h"
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { STREAM_SIZE = 4096, PIPE_SIZE = 65536 };
+enum { PIPE_SIZE = 65536 };
 enum { WHOLE_PEEK = MSG_PEEK | MSG_WAITALL };
 
 typedef hafti_io_simulated_state_t state_t;
@@ -26,8 +27,8 @@ typedef hafti_io_object_t object_t;
 
 int hafti_io_object_join(object_t *one, object_t *other, enum hafti_io_object_kind kind) {
     object_t *ends[] = {one, other};
-    size_t sizes[] = {kind == HAFTI_IO_A_PIPE ? PIPE_SIZE : STREAM_SIZE,
-                      kind == HAFTI_IO_A_PIPE ? 0 : STREAM_SIZE};
+    size_t sizes[] = {kind == HAFTI_IO_A_PIPE ? PIPE_SIZE : HAFTI_IO_STREAM_ROOM,
+                      kind == HAFTI_IO_A_PIPE ? 0 : HAFTI_IO_STREAM_ROOM};
     char *bytes[] = {malloc(sizes[0]), sizes[1] != 0 ? malloc(sizes[1]) : NULL};
     if (bytes[0] == NULL || (bytes[1] == NULL && sizes[1] != 0)) {
         free(bytes[0]);
@@ -243,6 +244,12 @@ static int move_into(const object_t *ends[2], const int real[2]) {
     return 0;
 }
 
+/* (The C library's may be libhaft-posix's, which would make a simulated one.) */
+static int make_real_pair(int real[2]) {
+    return (int)hafti_io_system_call(
+        SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, (long)real, 0, 0);
+}
+
 int hafti_io_network_real_of(int descriptor) {
     state_t *state = hafti_io_state_here();
     object_t *end = hafti_io_object_of(state, descriptor);
@@ -258,10 +265,8 @@ int hafti_io_network_real_of(int descriptor) {
     if (end->size == 0) /* a pipe has the end to read from first */
         ends[0] = end->peer, ends[1] = end;
     int real[2];
-    int code = end->kind == HAFTI_IO_A_PIPE
-                   ? HAFTI_IO_RESULT(pipe2(real, O_CLOEXEC | O_NONBLOCK))
-                   : HAFTI_IO_RESULT(
-                         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, real));
+    int code = end->kind == HAFTI_IO_A_PIPE ? HAFTI_IO_RESULT(pipe2(real, O_CLOEXEC | O_NONBLOCK))
+                                            : make_real_pair(real);
     if (code != 0)
         return code;
     code = move_into((const object_t *[]){ends[0], ends[1]}, real);

@@ -31,8 +31,12 @@ static void close_object(state_t *state, object_t *object) {
     object->open = false;
     switch (object->kind) {
     case HAFTI_IO_A_SOCKET:
+        hafti_io_simulated_socket_closes(state, object);
         break;
     case HAFTI_IO_A_STREAM:
+        hafti_io_simulated_unbind(state, object);
+        hafti_io_simulated_end_closes(state, object);
+        break;
     case HAFTI_IO_A_PIPE:
         hafti_io_simulated_end_closes(state, object);
         break;
@@ -71,10 +75,13 @@ static int events_of(const object_t *object, short events) {
         return hafti_io_events_of_datagrams(object, events);
     case HAFTI_IO_A_FILE: /* it is always ready */
         return events & (HAFTI_IO_TO_READ | HAFTI_IO_TO_WRITE);
-    case HAFTI_IO_A_SOCKET: /* as the system has it of one that is not connected */
+    case HAFTI_IO_A_SOCKET:
         break;
     }
-    return POLLHUP | (events & HAFTI_IO_TO_WRITE);
+    if (object->connecting)
+        return 0;
+    /* As the system has it of one that is not connected. */
+    return POLLHUP | (events & HAFTI_IO_TO_WRITE) | (object->error != 0 ? POLLERR : 0);
 }
 
 static bool sends(const hafti_io_operation_t *operation) {
@@ -273,6 +280,21 @@ static ssize_t attempt(hafti_io_worker_t *worker, object_t *object,
     }
 }
 
+static int fault_of(state_t *state, object_t *object, const hafti_io_operation_t *operation) {
+    return operation->kind != HAFTI_IO_POLL ? hafti_io_fault_of(state, object, sends(operation))
+                                            : 0;
+}
+
+ssize_t hafti_io_simulated_attempt(const hafti_io_operation_t *operation) {
+    hafti_io_worker_t *worker = hafti_io_worker();
+    state_t *state = worker->backend_state;
+    object_t *object = hafti_io_object_of(state, operation->descriptor);
+    if (object == NULL)
+        return -EBADF;
+    int code = fault_of(state, object, operation);
+    return code != 0 ? code : attempt(worker, object, operation);
+}
+
 static ssize_t operate_simulated(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     if (operation->descriptor < FIRST)
         return hafti_io_operate_blocking(operation);
@@ -280,8 +302,7 @@ static ssize_t operate_simulated(hafti_io_runner_t *runner, hafti_io_operation_t
     object_t *object = hafti_io_object_of(state, operation->descriptor);
     if (object == NULL)
         return -EBADF;
-    bool may_fail = operation->kind != HAFTI_IO_POLL;
-    ssize_t done = may_fail ? hafti_io_fault_of(state, object, sends(operation)) : 0;
+    ssize_t done = fault_of(state, object, operation);
     if (done != 0)
         return done;
     for (int code = 0; code == 0;) {
@@ -305,7 +326,7 @@ static hafti_io_descriptor_t *find(hafti_io_worker_t *worker, int descriptor) {
                : NULL;
 }
 
-static int look_at_objects(state_t *state, struct pollfd *entries, size_t count) {
+int hafti_io_simulated_look(state_t *state, struct pollfd *entries, size_t count) {
     int ready = 0;
     for (size_t i = 0; i < count; i++) {
         const object_t *object = hafti_io_object_of(state, entries[i].fd);
@@ -368,7 +389,7 @@ static int poll_several_simulated(hafti_io_runner_t *runner, struct pollfd *entr
     for (;;) {
         if (are_real(state, entries, count))
             return poll_several_real(state, entries, count, deadline);
-        int ready = look_at_objects(state, entries, count);
+        int ready = hafti_io_simulated_look(state, entries, count);
         if (ready != 0 || deadline <= state->simulated->now)
             return ready;
         bool shares_cell = runner->poll_cell != NULL;
@@ -401,7 +422,7 @@ int haft_io_simulated_pair(int ends[2]) {
     return hafti_io_object_pair(state, HAFTI_IO_A_STREAM, ends);
 }
 
-static int shut_down(int descriptor, int how) {
+int hafti_io_network_shutdown(int descriptor, int how) {
     state_t *state = hafti_io_state_here();
     object_t *end = hafti_io_object_of(state, descriptor);
     if (end == NULL)
@@ -529,6 +550,7 @@ static void stop_simulation(hafti_io_worker_t *worker) {
     for (object_t *object = state->objects, *next; object != NULL; object = next) {
         next = object->next;
         free(object->bytes);
+        hafti_io_simulated_options_free(object);
         free(object);
     }
     for (int i = 0; i < state->count; i++)
@@ -574,7 +596,7 @@ static const hafti_io_system_t simulated_system = {
                 .bind = hafti_io_network_bind,
                 .listen = hafti_io_network_listen,
                 .port = hafti_io_network_port,
-                .shutdown = shut_down,
+                .shutdown = hafti_io_network_shutdown,
                 .real_of = hafti_io_network_real_of,
                 .host_of = hafti_io_network_host_of},
     .files = {.open = hafti_io_files_open,

@@ -6,7 +6,7 @@
  * simulated_directories.c names of files, simulated_files.c what is in these.
  *
  *   kind     | is made by                       | becomes
- *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp or _unix
+ *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp, haft_io_listen_unix or listen(2)
  *   STREAM   | haft_io_simulated_pair,          | REAL_END, both ends, when haft_io_process_start is given one
  *            | haft_io_socket_pair; for the     |
  *            | other end of a connect           |
@@ -75,6 +75,7 @@ struct hafti_io_file {
 };
 
 typedef struct hafti_io_object hafti_io_object_t;
+typedef struct hafti_io_option hafti_io_option_t; /* simulated_sockets.c */
 
 typedef struct hafti_io_number {
     hafti_io_link_t link;      /* of those of the object */
@@ -103,7 +104,11 @@ struct hafti_io_object {
     hafti_io_object_t *next;      /* of all */
     hafti_io_link_t unused;       /* in the ring of those that are about to be closed */
     int fails;                    /* an error, of the next operation */
+    int flags;                    /* of open(2): for calls that know nothing of the simulation */
     hafti_io_place_there_t place; /* of a socket, a listener, and the ends of a connection */
+    bool bound;                   /* a socket for streams, or what it has become, that others find
+                                     at its place, or that keeps it */
+    hafti_io_option_t *options;   /* of setsockopt(2) */
     /* A stream's end, or a pipe's. */
     hafti_io_object_t *peer;
     int real; /* if it has become real, what it is of the system */
@@ -120,7 +125,7 @@ struct hafti_io_object {
     hafti_io_link_t passed; /* along with them */
     /* A socket for datagrams. `waiting` counts those that have arrived. A pair's know their peer,
        and no place. */
-    hafti_io_place_there_t to; /* where it is connected to */
+    hafti_io_place_there_t to; /* where it is connected to, or a stream is about to be */
     bool refused;              /* there was no receiver, and this has not been reported here yet */
     /* A listener: the connections that have not been accepted yet, and the sockets that wait for
        room. `waiting` counts those connections, and the room that was given to sockets which have
@@ -133,10 +138,13 @@ struct hafti_io_object {
     /* A socket that waits for room, or has been given some: the listener. */
     hafti_io_object_t *full;
     const hafti_io_operation_t *connects; /* and its waiter */
+    bool connecting;                      /* or it has none, and is connected when there is room */
+    int failed; /* a negative error number, with which that has ended; the next connect tells
+                        it */
+    int error;  /* the same, until SO_ERROR tells it */
     /* A file that was opened, or a directory. */
     hafti_io_file_t *file;
     bool stale; /* opened before a crash */
-    int flags;  /* of open(2) */
     int64_t position;
 };
 
@@ -208,6 +216,8 @@ int hafti_io_fault_of(hafti_io_simulated_state_t *state, hafti_io_object_t *obje
 
 /* ---- Streams and pipes (simulated_streams.c) ---- */
 
+enum { HAFTI_IO_STREAM_ROOM = 4096 }; /* for bytes that have not been read */
+
 /* Makes the two ends of this kind, of a pipe the first to read from; -ENOMEM leaves them what they
    are. */
 int hafti_io_object_join(hafti_io_object_t *one, hafti_io_object_t *other,
@@ -243,7 +253,28 @@ void hafti_io_passed_arrive(hafti_io_simulated_state_t *state, hafti_io_passed_t
 void hafti_io_passed_forget(hafti_io_passed_t *passed);
 void hafti_io_passed_drop(hafti_io_simulated_state_t *state, hafti_io_passed_t *passed);
 
+/* ---- Operations (simulation.c) ---- */
+
+/* Once: -EAGAIN where it has to wait. */
+ssize_t hafti_io_simulated_attempt(const hafti_io_operation_t *operation);
+/* How many are ready now. */
+int hafti_io_simulated_look(hafti_io_simulated_state_t *state, struct pollfd *entries,
+                            size_t count);
+
 /* ---- The network (simulated_network.c) ---- */
+
+/* A socket's place from now on, with a port that is chosen if it has none; others may share it if
+   both want that. 0, or an error. */
+int hafti_io_simulated_bind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                            const hafti_io_place_there_t *place, bool shares_place);
+void hafti_io_simulated_unbind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket);
+void hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog);
+/* Connects when there is room, for which no task waits: -EINPROGRESS. A socket of AF_UNIX does not:
+   -EAGAIN. */
+int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                                      const struct sockaddr *address, socklen_t size);
+/* A socket that was not connected is closed. */
+void hafti_io_simulated_socket_closes(hafti_io_simulated_state_t *state, hafti_io_object_t *socket);
 
 /* -EAGAIN where it has to wait. */
 int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
@@ -261,6 +292,13 @@ void hafti_io_simulated_network_stop(hafti_io_simulated_state_t *state);
 int hafti_io_place_of(const struct sockaddr *address, socklen_t size,
                       hafti_io_place_there_t *place);
 bool hafti_io_is_some_address(const hafti_io_place_there_t *place);
+/* As it looks from a socket of that family; as much as there is room for, and its whole size. */
+void hafti_io_place_tell(const hafti_io_place_there_t *place, sa_family_t family, void *address,
+                         socklen_t *size);
+/* The place, if it has an address; otherwise with the one that the host has for what it is connected
+   to: that one's, or its own if that has none, either. */
+hafti_io_place_there_t hafti_io_place_seen(const hafti_io_place_there_t *place,
+                                           const hafti_io_place_there_t *to);
 /* The listener or receiver at the place; NULL: there is none. */
 hafti_io_object_t *hafti_io_object_at(void *const *places, const hafti_io_place_there_t *place);
 /* From now on this object's place is the one that is found there, of the objects at one place. */
@@ -273,9 +311,15 @@ int hafti_io_occupy(hafti_io_simulated_state_t *state, void **places,
                     hafti_io_place_there_t *place);
 void hafti_io_vacate(void **places, const hafti_io_place_there_t *place);
 
+/* ---- Options (simulated_sockets.c) ---- */
+
+void hafti_io_simulated_options_free(hafti_io_object_t *object);
+
 /* ---- Datagrams (simulated_datagrams.c) ---- */
 
 int hafti_io_simulated_datagrams_pair(hafti_io_simulated_state_t *state, int ends[2]);
+int hafti_io_simulated_datagrams_bind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                                      const hafti_io_place_there_t *place);
 int hafti_io_simulated_datagrams_connect(hafti_io_simulated_state_t *state,
                                          hafti_io_object_t *socket, const struct sockaddr *address,
                                          socklen_t size);
@@ -291,6 +335,8 @@ ssize_t hafti_io_simulated_datagram_receives(hafti_io_simulated_state_t *state,
                                              bool *truncated);
 int hafti_io_events_of_datagrams(const hafti_io_object_t *socket, short events);
 int hafti_io_simulated_datagrams_end_output(hafti_io_object_t *socket);
+/* Of the first that has come; 0: none has. */
+size_t hafti_io_simulated_datagram_size(const hafti_io_object_t *socket);
 void hafti_io_simulated_datagrams_close(hafti_io_simulated_state_t *state,
                                         hafti_io_object_t *socket);
 void hafti_io_simulated_datagrams_stop(hafti_io_simulated_state_t *state);
@@ -334,9 +380,12 @@ ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
                                           const hafti_io_memory_t *memory, int64_t *offset,
                                           bool writes);
 
+/* The same without a pause before. */
+int hafti_io_files_sync(int descriptor);
+
 /* ---- Of the table system.h ---- */
 
-/* (simulated_network.c, simulated_datagrams.c, simulated_streams.c) */
+/* (simulated_network.c, simulated_streams.c, simulation.c) */
 int hafti_io_network_socket(int domain, int type, int protocol);
 int hafti_io_network_pipe(int ends[2]);
 int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]);
@@ -344,6 +393,7 @@ int hafti_io_network_bind(int socket, const struct sockaddr *address, socklen_t 
 int hafti_io_network_listen(int socket, const struct sockaddr *address, socklen_t size,
                             const haft_io_listen_options_t *options);
 int hafti_io_network_port(int socket);
+int hafti_io_network_shutdown(int socket, int how);
 /* The end's stream is the system's from now on. -EOPNOTSUPP for what is no end. */
 int hafti_io_network_real_of(int end);
 const char *hafti_io_network_host_of(const char *host, int family);

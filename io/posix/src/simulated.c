@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The system of a simulation, as functions of the C library: those on its descriptors, and those
+ * that make something in it. They set errno, and never wait; what waits stands in the other files,
+ * above either system. What is not here is the machine's, to which a simulated descriptor is none.
+ */
+#include "internal.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+
+static long answer(long done) {
+    if (done >= 0)
+        return done;
+    haft_posix_set_error((int)-done);
+    return -1;
+}
+#define CALL(name, ...) answer(haft_io_simulated_calls()->name(__VA_ARGS__))
+
+/* ---- Reading and writing ---- */
+
+#define PART(buffer, size) (&(struct iovec){(void *)(uintptr_t)(buffer), size})
+
+static ssize_t simulated_read(int descriptor, void *buffer, size_t size) {
+    return CALL(readv, descriptor, PART(buffer, size), 1, -1);
+}
+static ssize_t simulated_write(int descriptor, const void *buffer, size_t size) {
+    return CALL(writev, descriptor, PART(buffer, size), 1, -1);
+}
+static ssize_t simulated_pread(int descriptor, void *buffer, size_t size, off_t offset) {
+    return offset >= 0 ? CALL(readv, descriptor, PART(buffer, size), 1, offset) : answer(-EINVAL);
+}
+static ssize_t simulated_pwrite(int descriptor, const void *buffer, size_t size, off_t offset) {
+    return offset >= 0 ? CALL(writev, descriptor, PART(buffer, size), 1, offset) : answer(-EINVAL);
+}
+
+static bool are_parts(const struct iovec *parts, int count) {
+    return count >= 0 && count <= IOV_MAX && (parts != NULL || count == 0);
+}
+static ssize_t simulated_preadv2(int descriptor, const struct iovec *parts, int count, off_t offset,
+                                 int flags) {
+    (void)flags;
+    return are_parts(parts, count) && offset >= -1
+               ? CALL(readv, descriptor, parts, (size_t)count, offset)
+               : answer(-EINVAL);
+}
+static ssize_t simulated_pwritev2(int descriptor, const struct iovec *parts, int count,
+                                  off_t offset, int flags) {
+    (void)flags;
+    return are_parts(parts, count) && offset >= -1
+               ? CALL(writev, descriptor, parts, (size_t)count, offset)
+               : answer(-EINVAL);
+}
+static ssize_t simulated_readv(int descriptor, const struct iovec *parts, int count) {
+    return simulated_preadv2(descriptor, parts, count, -1, 0);
+}
+static ssize_t simulated_writev(int descriptor, const struct iovec *parts, int count) {
+    return simulated_pwritev2(descriptor, parts, count, -1, 0);
+}
+static ssize_t simulated_preadv(int descriptor, const struct iovec *parts, int count,
+                                off_t offset) {
+    return offset >= 0 ? simulated_preadv2(descriptor, parts, count, offset, 0) : answer(-EINVAL);
+}
+static ssize_t simulated_pwritev(int descriptor, const struct iovec *parts, int count,
+                                 off_t offset) {
+    return offset >= 0 ? simulated_pwritev2(descriptor, parts, count, offset, 0) : answer(-EINVAL);
+}
+
+/* ---- Messages ---- */
+
+static ssize_t simulated_recvmsg(int socket, struct msghdr *message, int flags) {
+    return message != NULL ? CALL(recvmsg, socket, message, flags) : answer(-EFAULT);
+}
+static ssize_t simulated_sendmsg(int socket, const struct msghdr *message, int flags) {
+    if (message == NULL)
+        return answer(-EFAULT);
+    struct msghdr copy = *message;
+    return CALL(sendmsg, socket, &copy, flags);
+}
+
+static ssize_t simulated_recvfrom(int socket, void *restrict buffer, size_t size, int flags,
+                                  __SOCKADDR_ARG address, socklen_t *restrict address_size) {
+    if (address.__sockaddr__ != NULL && address_size == NULL)
+        return answer(-EFAULT);
+    struct msghdr message = {.msg_name = address.__sockaddr__,
+                             .msg_namelen = address.__sockaddr__ != NULL ? *address_size : 0,
+                             .msg_iov = PART(buffer, size),
+                             .msg_iovlen = 1};
+    ssize_t done = CALL(recvmsg, socket, &message, flags);
+    if (done >= 0 && address.__sockaddr__ != NULL)
+        *address_size = message.msg_namelen;
+    return done;
+}
+static ssize_t simulated_sendto(int socket, const void *buffer, size_t size, int flags,
+                                __CONST_SOCKADDR_ARG address, socklen_t address_size) {
+    struct msghdr message = {.msg_name = (void *)(uintptr_t)address.__sockaddr__,
+                             .msg_namelen = address.__sockaddr__ != NULL ? address_size : 0,
+                             .msg_iov = PART(buffer, size),
+                             .msg_iovlen = 1};
+    return CALL(sendmsg, socket, &message, flags);
+}
+static ssize_t simulated_recv(int socket, void *buffer, size_t size, int flags) {
+    return simulated_recvfrom(socket, buffer, size, flags, (__SOCKADDR_ARG){NULL}, NULL);
+}
+static ssize_t simulated_send(int socket, const void *buffer, size_t size, int flags) {
+    return simulated_sendto(socket, buffer, size, flags, (__CONST_SOCKADDR_ARG){NULL}, 0);
+}
+
+/* Of several messages as many as there are, or as there is room for. */
+static int simulated_recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags,
+                              struct timespec *limit) {
+    (void)limit;
+    unsigned done = 0;
+    ssize_t size = 0;
+    while (done < count && (size = simulated_recvmsg(socket, &messages[done].msg_hdr,
+                                                     flags & ~MSG_WAITFORONE)) >= 0)
+        messages[done++].msg_len = (unsigned)size;
+    return done != 0 ? (int)done : (int)size;
+}
+static int simulated_sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags) {
+    unsigned done = 0;
+    ssize_t size = 0;
+    while (done < count && (size = simulated_sendmsg(socket, &messages[done].msg_hdr, flags)) >= 0)
+        messages[done++].msg_len = (unsigned)size;
+    return done != 0 ? (int)done : (int)size;
+}
+
+/* ---- Sockets ---- */
+
+static int simulated_socket(int domain, int type, int protocol) {
+    return (int)CALL(socket, domain, type, protocol);
+}
+static int simulated_socketpair(int domain, int type, int protocol, int ends[2]) {
+    return (int)CALL(socketpair, domain, type, protocol, ends);
+}
+static int simulated_bind(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
+    return (int)CALL(bind, socket, address.__sockaddr__, size);
+}
+static int simulated_listen(int socket, int backlog) {
+    return (int)CALL(listen, socket, backlog);
+}
+static int simulated_accept4(int listener, __SOCKADDR_ARG address, socklen_t *restrict size,
+                             int flags) {
+    return (int)CALL(accept4, listener, address.__sockaddr__, size, flags);
+}
+static int simulated_accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict size) {
+    return simulated_accept4(listener, address, size, 0);
+}
+static int simulated_connect(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
+    return (int)CALL(connect, socket, address.__sockaddr__, size);
+}
+static int simulated_shutdown(int socket, int how) {
+    return (int)CALL(shutdown, socket, how);
+}
+static int simulated_getsockname(int socket, __SOCKADDR_ARG address, socklen_t *restrict size) {
+    return (int)CALL(getsockname, socket, address.__sockaddr__, size);
+}
+static int simulated_getpeername(int socket, __SOCKADDR_ARG address, socklen_t *restrict size) {
+    return (int)CALL(getpeername, socket, address.__sockaddr__, size);
+}
+static int simulated_getsockopt(int socket, int level, int option, void *restrict value,
+                                socklen_t *restrict size) {
+    return (int)CALL(getsockopt, socket, level, option, value, size);
+}
+static int simulated_setsockopt(int socket, int level, int option, const void *value,
+                                socklen_t size) {
+    return (int)CALL(setsockopt, socket, level, option, value, size);
+}
+
+/* ---- Any descriptor ---- */
+
+static int simulated_poll(struct pollfd *entries, nfds_t count, int milliseconds) {
+    (void)milliseconds;
+    return (int)CALL(poll, entries, count);
+}
+static int simulated_fcntl(int descriptor, int command, ...) {
+    va_list arguments;
+    va_start(arguments, command);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    return (int)CALL(fcntl, descriptor, command, argument);
+}
+static int simulated_ioctl(int descriptor, unsigned long request, ...) {
+    va_list arguments;
+    va_start(arguments, request);
+    void *argument = va_arg(arguments, void *);
+    va_end(arguments);
+    return (int)CALL(ioctl, descriptor, request, argument);
+}
+static int simulated_dup(int descriptor) {
+    return simulated_fcntl(descriptor, F_DUPFD, NULL);
+}
+static int simulated_fsync(int descriptor) {
+    return (int)CALL(fsync, descriptor);
+}
+
+/* ---- The table ---- */
+
+static haft_posix_system_t simulated;
+
+void haft_posix_find_simulated(const haft_posix_system_t *system) {
+    simulated = *system;
+#define IS_SIMULATED(name) simulated.name = simulated_##name;
+    HAFT_POSIX_SIMULATED_FUNCTIONS(IS_SIMULATED)
+#undef IS_SIMULATED
+    simulated.fdatasync = simulated_fsync;
+}
+
+/* (A thread that has been blocked for a task, by haft_io_block_thread, is on none.) */
+const haft_posix_system_t *haft_posix_simulated_system(void) {
+    const haft_posix_system_t *system = haft_posix_system();
+    return haft_io_simulated_calls() != NULL && haft_posix_on_task() ? &simulated : system;
+}
+
+const haft_posix_system_t *haft_posix_network_system(void) {
+    const haft_posix_system_t *system = haft_posix_system();
+    return haft_io_simulated_network_calls() != NULL && haft_posix_on_task() ? &simulated : system;
+}

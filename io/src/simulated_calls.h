@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The system calls of a simulation, for code that knows nothing of it: libhaft-posix finds them
+ * here, and answers the C library's functions by them. It is the only caller, and belongs to the
+ * same version of libhaft-io.
+ *
+ * Each is like the system call of its name, on a descriptor that does not block: where the call
+ * would wait it is -EAGAIN (a connect: -EINPROGRESS). It returns a negative error number instead of
+ * setting errno, and neither waits nor lets another task go on.
+ */
+#ifndef HAFTI_IO_SIMULATED_CALLS_H
+#define HAFTI_IO_SIMULATED_CALLS_H
+
+#include <netdb.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* The first descriptor of a simulation: the system gives none so large. */
+enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
+
+typedef struct haft_io_simulated_calls {
+    /* ---- Of any descriptor ---- */
+    int (*poll)(struct pollfd *entries, nfds_t count); /* what is ready now */
+    /* Reads and writes; `offset`: -1, where the descriptor is. */
+    ssize_t (*readv)(int descriptor, const struct iovec *parts, size_t count, int64_t offset);
+    ssize_t (*writev)(int descriptor, const struct iovec *parts, size_t count, int64_t offset);
+    int (*fcntl)(int descriptor, int command, void *argument);
+    int (*ioctl)(int descriptor, unsigned long request, void *argument);
+
+    /* ---- Of the network (simulated_sockets.c) ---- */
+    int (*socket)(int domain, int type, int protocol);
+    int (*socketpair)(int domain, int type, int protocol, int ends[2]);
+    int (*bind)(int socket, const struct sockaddr *address, socklen_t size);
+    int (*listen)(int socket, int backlog);
+    int (*accept4)(int listener, struct sockaddr *address, socklen_t *size, int flags);
+    int (*connect)(int socket, const struct sockaddr *address, socklen_t size);
+    ssize_t (*recvmsg)(int socket, struct msghdr *message, int flags);
+    ssize_t (*sendmsg)(int socket, struct msghdr *message, int flags);
+    int (*shutdown)(int socket, int how);
+    int (*getsockname)(int socket, struct sockaddr *address, socklen_t *size);
+    int (*getpeername)(int socket, struct sockaddr *address, socklen_t *size);
+    int (*getsockopt)(int socket, int level, int option, void *value, socklen_t *size);
+    int (*setsockopt)(int socket, int level, int option, const void *value, socklen_t size);
+    /* The host that a name is of, as an address. */
+    const char *(*host_of)(const char *host, int family);
+
+    /* ---- Of files (simulated_paths.c) ---- */
+    int (*fsync)(int descriptor);
+} haft_io_simulated_calls_t;
+
+#pragma GCC visibility push(default)
+/* Those of the simulation in which the calling task runs. NULL: it is none of a simulation. */
+const haft_io_simulated_calls_t *haft_io_simulated_calls(void);
+/* The same, if that simulates what is made or named: a network, files. */
+const haft_io_simulated_calls_t *haft_io_simulated_network_calls(void);
+const haft_io_simulated_calls_t *haft_io_simulated_file_calls(void);
+#pragma GCC visibility pop
+
+#endif
