@@ -83,11 +83,26 @@ int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]) {
     return code;
 }
 
+/* Whether the socket can be at a place where others are. Those with SO_REUSEADDR may be there
+   together until one listens. */
+static bool fits_beside(const hafti_io_object_t *there, const hafti_io_object_t *socket) {
+    const hafti_io_object_t *other = there;
+    do {
+        bool shares = other->shares_place && socket->shares_place;
+        bool reuses = other->reuses_address && socket->reuses_address &&
+                      socket->place.family != AF_UNIX && other->kind != HAFTI_IO_A_LISTENER;
+        if (other != socket && !shares && !reuses)
+            return false;
+        other = next_beside(other);
+    } while (other != there);
+    return true;
+}
+
 int hafti_io_simulated_bind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
-                            const hafti_io_place_there_t *place, bool shares_place) {
+                            const hafti_io_place_there_t *place) {
     hafti_io_place_there_t before = socket->place;
     hafti_io_object_t *there = hafti_io_object_at(&state->listeners, place);
-    bool is_shared = there != NULL && there->shares_place && shares_place;
+    bool is_shared = there != NULL && fits_beside(there, socket);
     socket->place = *place;
     int code = is_shared ? 0 : hafti_io_occupy(state, &state->listeners, &socket->place);
     if (code != 0) {
@@ -97,7 +112,6 @@ int hafti_io_simulated_bind(hafti_io_simulated_state_t *state, hafti_io_object_t
     hafti_io_ring(&socket->beside);
     if (is_shared)
         hafti_io_append(&there->beside, &socket->beside);
-    socket->shares_place = shares_place;
     socket->bound = true;
     return 0;
 }
@@ -113,12 +127,15 @@ void hafti_io_simulated_unbind(hafti_io_simulated_state_t *state, hafti_io_objec
     hafti_io_unlink(&socket->beside);
 }
 
-void hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog) {
+int hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog) {
+    if (socket->kind != HAFTI_IO_A_LISTENER) {
+        if (!fits_beside(socket, socket))
+            return -EADDRINUSE;
+        socket->kind = HAFTI_IO_A_LISTENER;
+        hafti_io_ring(&socket->without_room);
+    }
     socket->backlog = backlog;
-    if (socket->kind == HAFTI_IO_A_LISTENER)
-        return;
-    socket->kind = HAFTI_IO_A_LISTENER;
-    hafti_io_ring(&socket->without_room);
+    return 0;
 }
 
 /* The socket, if it can be given the place. */
@@ -134,7 +151,7 @@ static int begin_bind(int descriptor, const struct sockaddr *address, socklen_t 
     int code = hafti_io_place_of(address, size, place);
     if (code == 0 && place->family != (*socket)->place.family &&
         (*socket)->place.family != AF_UNSPEC)
-        code = -EAFNOSUPPORT;
+        code = (*socket)->place.family == AF_UNIX ? -EINVAL : -EAFNOSUPPORT;
     return code != 0 ? code : (*socket)->bound ? -EINVAL : 0;
 }
 
@@ -146,8 +163,7 @@ int hafti_io_network_bind(int descriptor, const struct sockaddr *address, sockle
         return code;
     return socket->kind == HAFTI_IO_DATAGRAMS
                ? hafti_io_simulated_datagrams_bind(hafti_io_state_here(), socket, &place)
-               : hafti_io_simulated_bind(hafti_io_state_here(), socket, &place,
-                                         socket->shares_place);
+               : hafti_io_simulated_bind(hafti_io_state_here(), socket, &place);
 }
 
 int hafti_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,
@@ -155,11 +171,11 @@ int hafti_io_network_listen(int descriptor, const struct sockaddr *address, sock
     hafti_io_object_t *socket;
     hafti_io_place_there_t place;
     int code = begin_bind(descriptor, address, size, &socket, &place);
-    if (code == 0)
-        code = hafti_io_simulated_bind(hafti_io_state_here(), socket, &place, options->reuse_port);
-    if (code == 0)
-        hafti_io_simulated_listen(socket, (size_t)options->backlog);
-    return code;
+    if (code != 0)
+        return code;
+    socket->shares_place = options->reuse_port;
+    code = hafti_io_simulated_bind(hafti_io_state_here(), socket, &place);
+    return code != 0 ? code : hafti_io_simulated_listen(socket, (size_t)options->backlog);
 }
 
 int hafti_io_network_port(int descriptor) {
@@ -174,9 +190,9 @@ int hafti_io_network_port(int descriptor) {
 
 /* ---- Connections ---- */
 
-/* For one more than `backlog`, as Linux has it. */
-static size_t room_of(const hafti_io_object_t *listener) {
-    return listener->backlog + 1 - listener->waiting;
+/* For one more than `backlog`, as Linux has it. (Which may have become less.) */
+static bool has_room(const hafti_io_object_t *listener) {
+    return listener->waiting <= listener->backlog;
 }
 
 static hafti_io_object_t *take_first(hafti_io_link_t *ring) {
@@ -220,7 +236,7 @@ static void end_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *so
 /* The first of those without room go on, as many as there is room for, which is theirs then: it
    counts as taken. */
 static void give_room(hafti_io_simulated_state_t *state, hafti_io_object_t *listener) {
-    while (room_of(listener) != 0 && !hafti_io_ring_empty(&listener->without_room)) {
+    while (has_room(listener) && !hafti_io_ring_empty(&listener->without_room)) {
         hafti_io_object_t *socket = take_first(&listener->without_room);
         if (!socket->connecting) {
             listener->waiting++;
@@ -233,15 +249,26 @@ static void give_room(hafti_io_simulated_state_t *state, hafti_io_object_t *list
     }
 }
 
-/* Before either way of connecting: 0 if it can begin, to the place. */
-static int check_connect(const hafti_io_object_t *socket, const struct sockaddr *address,
-                         socklen_t size, hafti_io_place_there_t *place) {
-    if (socket->kind != HAFTI_IO_A_SOCKET)
-        return -EISCONN;
-    if (socket->connecting)
-        return -EALREADY;
-    int code = hafti_io_place_of(address, size, place);
-    return code != 0 ? code : place->family != socket->place.family ? -EAFNOSUPPORT : 0;
+static bool listens(const hafti_io_object_t *listener) {
+    return listener != NULL && listener->open && listener->kind == HAFTI_IO_A_LISTENER;
+}
+
+/* What its state says of another connect: of AF_UNIX of one to a listener that has room. */
+static int check_connect(const hafti_io_object_t *socket) {
+    if (socket->kind == HAFTI_IO_A_LISTENER && socket->place.family == AF_UNIX)
+        return -EINVAL;
+    return socket->kind != HAFTI_IO_A_SOCKET ? -EISCONN : socket->connecting ? -EALREADY : 0;
+}
+
+/* Where a connect goes to. */
+static int place_to_connect(const hafti_io_object_t *socket, const struct sockaddr *address,
+                            socklen_t size, hafti_io_place_there_t *place) {
+    int code = socket->place.family != AF_UNIX ? check_connect(socket) : 0;
+    if (code == 0)
+        code = hafti_io_place_of(address, size, place);
+    if (code != 0 || place->family == socket->place.family)
+        return code;
+    return socket->place.family == AF_UNIX ? -EINVAL : -EAFNOSUPPORT;
 }
 
 int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
@@ -254,21 +281,24 @@ int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_objec
     if (socket->connects != NULL && socket->connects != operation)
         return -EALREADY;
     hafti_io_place_there_t place;
-    int code = check_connect(socket, operation->address, *operation->address_size, &place);
+    int code = place_to_connect(socket, operation->address, *operation->address_size, &place);
     if (code != 0)
         return code;
-    bool has_room = socket->full != NULL;
-    hafti_io_object_t *listener = has_room ? socket->full : listener_at(state, &place);
-    if (listener == NULL || !listener->open)
+    bool has_its_room = socket->full != NULL;
+    hafti_io_object_t *listener = has_its_room ? socket->full : listener_at(state, &place);
+    if (!listens(listener))
         return -ECONNREFUSED;
-    if (!has_room && room_of(listener) == 0) {
+    code = check_connect(socket);
+    if (code != 0)
+        return code;
+    if (!has_its_room && !has_room(listener)) {
         socket->full = listener;
         socket->connects = operation;
         hafti_io_append(&listener->without_room, &socket->link);
         return -EAGAIN;
     }
     code = join(state, socket, listener, &place);
-    listener->waiting += code == 0 && !has_room;
+    listener->waiting += code == 0 && !has_its_room;
     return code;
 }
 
@@ -280,19 +310,22 @@ int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_i
         return failed;
     }
     hafti_io_place_there_t place;
-    int code = check_connect(socket, address, size, &place);
+    int code = place_to_connect(socket, address, size, &place);
     if (code != 0)
         return code;
     hafti_io_object_t *listener = listener_at(state, &place);
     if (listener == NULL)
         return -ECONNREFUSED;
-    if (room_of(listener) != 0) {
+    if (!has_room(listener) && place.family == AF_UNIX)
+        return -EAGAIN;
+    code = check_connect(socket);
+    if (code == 0 && has_room(listener)) {
         code = join(state, socket, listener, &place);
         listener->waiting += code == 0;
         return code;
     }
-    if (place.family == AF_UNIX)
-        return -EAGAIN;
+    if (code != 0)
+        return code;
     socket->full = listener;
     socket->to = place;
     socket->connecting = true;
@@ -317,7 +350,7 @@ void hafti_io_simulated_connect_ends(hafti_io_simulated_state_t *state, hafti_io
     socket->full = NULL;
     if (hafti_io_linked(&socket->link)) {
         hafti_io_unlink(&socket->link);
-    } else if (code != 0 && listener->open) {
+    } else if (code != 0 && listens(listener)) {
         listener->waiting--;
         give_room(state, listener);
     }
@@ -335,12 +368,13 @@ int hafti_io_simulated_accept(hafti_io_simulated_state_t *state, hafti_io_object
     return take_first(&listener->arrived)->descriptor;
 }
 
-void hafti_io_simulated_listener_closes(hafti_io_simulated_state_t *state,
-                                        hafti_io_object_t *listener) {
-    hafti_io_simulated_unbind(state, listener);
+void hafti_io_simulated_listener_ends(hafti_io_simulated_state_t *state,
+                                      hafti_io_object_t *listener) {
+    listener->kind = HAFTI_IO_A_SOCKET;
+    listener->waiting = 0;
     while (!hafti_io_ring_empty(&listener->arrived)) {
         hafti_io_object_t *end = take_first(&listener->arrived);
-        hafti_io_object_break(state, end);
+        end->peer->lost = true; /* whether it has sent something or not */
         hafti_io_number_close(state, end->descriptor);
     }
     while (!hafti_io_ring_empty(&listener->without_room)) {
@@ -350,6 +384,7 @@ void hafti_io_simulated_listener_closes(hafti_io_simulated_state_t *state,
         else
             hafti_io_object_wake(state, socket);
     }
+    hafti_io_object_wake(state, listener);
 }
 
 static void keep(void *place) {

@@ -127,6 +127,7 @@ static int count_unread(const object_t *object, int *count) {
     if (count == NULL)
         return -EFAULT;
     switch (object->kind) {
+    case HAFTI_IO_A_SOCKET: /* 0 */
     case HAFTI_IO_A_STREAM:
     case HAFTI_IO_A_PIPE:
         *count = (int)object->count;
@@ -196,12 +197,9 @@ static int call_listen(int descriptor, int backlog) {
         return -EINVAL;
     if (!socket->bound) /* at a port that is chosen, as the system has it */
         code = hafti_io_simulated_bind(hafti_io_state_here(), socket,
-                                       &(place_t){.family = socket->place.family},
-                                       socket->shares_place);
-    if (code == 0)
-        hafti_io_simulated_listen(socket,
-                                  backlog < 0 || backlog > SOMAXCONN ? SOMAXCONN : (size_t)backlog);
-    return code;
+                                       &(place_t){.family = socket->place.family});
+    size_t room = backlog < 0 || backlog > SOMAXCONN ? SOMAXCONN : (size_t)backlog;
+    return code != 0 ? code : hafti_io_simulated_listen(socket, room);
 }
 
 static int call_accept4(int descriptor, struct sockaddr *address, socklen_t *size, int flags) {
@@ -283,7 +281,8 @@ static int call_getpeername(int descriptor, struct sockaddr *address, socklen_t 
         place = socket->place.family == AF_UNSPEC ? &socket->place
                 : socket->to.family != AF_UNSPEC  ? &socket->to
                                                   : NULL;
-    else if (socket->kind == HAFTI_IO_A_STREAM && !socket->broken)
+    else if (socket->kind == HAFTI_IO_A_STREAM &&
+             (!socket->broken || socket->place.family == AF_UNIX))
         place = &socket->peer->place;
     return place != NULL ? tell(place, socket->place.family, address, size) : -ENOTCONN;
 }
@@ -354,6 +353,8 @@ static int call_setsockopt(int descriptor, int level, int option, const void *va
             return -EDOM;
         if (option == SO_REUSEPORT)
             socket->shares_place = *(const int *)value != 0;
+        if (option == SO_REUSEADDR)
+            socket->reuses_address = *(const int *)value != 0;
     }
     return keep_option(socket, level, option, value, size);
 }
@@ -390,10 +391,10 @@ static bool tell_state(object_t *socket, int option, int *value) {
         *value = -socket->error;
         if (socket->kind == HAFTI_IO_DATAGRAMS && socket->refused)
             *value = ECONNREFUSED;
-        if (socket->kind == HAFTI_IO_A_STREAM && socket->broken)
+        if (socket->kind == HAFTI_IO_A_STREAM && (socket->broken || socket->lost))
             *value = ECONNRESET;
         socket->error = 0;
-        socket->refused = false;
+        socket->refused = socket->lost = false;
         return true;
     case SO_RCVBUF:
     case SO_SNDBUF:

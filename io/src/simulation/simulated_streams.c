@@ -83,7 +83,7 @@ void hafti_io_simulated_end_closes(state_t *state, object_t *end) {
     end->bytes = NULL;
     drop_passed(state, end);
     end->peer->finished = end->peer->ended = true;
-    end->peer->lost = end->count != 0;
+    end->peer->lost |= end->count != 0;
     hafti_io_object_wake(state, end->peer);
 }
 
@@ -100,10 +100,12 @@ void hafti_io_simulated_end_ends_output(state_t *state, object_t *end) {
     hafti_io_object_wake(state, end->peer);
 }
 
-/* As of TCP: what has come is still read, and the other end may write. */
+/* What has come is still read. Over TCP the other end may write. */
 void hafti_io_simulated_end_ends_input(state_t *state, object_t *end) {
     end->finished = true;
+    end->peer->ended |= end->place.family == AF_UNIX;
     hafti_io_object_wake(state, end);
+    hafti_io_object_wake(state, end->peer);
 }
 
 /* ---- Transfers ---- */

@@ -44,7 +44,8 @@ static void close_object(state_t *state, object_t *object) {
         hafti_io_close_elsewhere(NULL, object->real);
         break;
     case HAFTI_IO_A_LISTENER:
-        hafti_io_simulated_listener_closes(state, object);
+        hafti_io_simulated_listener_ends(state, object);
+        hafti_io_simulated_unbind(state, object);
         break;
     case HAFTI_IO_DATAGRAMS:
         hafti_io_simulated_datagrams_close(state, object);
@@ -427,13 +428,17 @@ int hafti_io_network_shutdown(int descriptor, int how) {
     object_t *end = hafti_io_object_of(state, descriptor);
     if (end == NULL)
         return -EBADF;
+    if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+        return -EINVAL;
     switch (end->kind) {
     case HAFTI_IO_A_FILE:
     case HAFTI_IO_A_PIPE:
         return -ENOTSOCK;
     case HAFTI_IO_A_SOCKET:
-        return -ENOTCONN;
+        return end->place.family == AF_UNIX ? 0 : -ENOTCONN;
     case HAFTI_IO_A_LISTENER: /* as Linux has it */
+        if (how != SHUT_WR)
+            hafti_io_simulated_listener_ends(state, end);
         return 0;
     case HAFTI_IO_A_REAL_END:
         return haft_io_shutdown(end->real, how);

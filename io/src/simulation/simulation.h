@@ -134,7 +134,8 @@ struct hafti_io_object {
     hafti_io_link_t arrived, without_room;
     hafti_io_link_t link;   /* in one of these */
     hafti_io_link_t beside; /* the others that listen at its place */
-    bool shares_place;      /* others may */
+    bool shares_place;      /* others may: SO_REUSEPORT */
+    bool reuses_address;    /* SO_REUSEADDR */
     /* A socket that waits for room, or has been given some: the listener. */
     hafti_io_object_t *full;
     const hafti_io_operation_t *connects; /* and its waiter */
@@ -263,12 +264,12 @@ int hafti_io_simulated_look(hafti_io_simulated_state_t *state, struct pollfd *en
 
 /* ---- The network (simulated_network.c) ---- */
 
-/* A socket's place from now on, with a port that is chosen if it has none; others may share it if
-   both want that. 0, or an error. */
+/* A socket's place from now on, with a port that is chosen if it has none. 0, or an error. */
 int hafti_io_simulated_bind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
-                            const hafti_io_place_there_t *place, bool shares_place);
+                            const hafti_io_place_there_t *place);
 void hafti_io_simulated_unbind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket);
-void hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog);
+/* One that is bound. 0; -EADDRINUSE: another listens there. */
+int hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog);
 /* Connects when there is room, for which no task waits: -EINPROGRESS. A socket of AF_UNIX does not:
    -EAGAIN. */
 int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
@@ -283,9 +284,10 @@ int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_objec
 void hafti_io_simulated_connect_ends(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
                                      const hafti_io_operation_t *operation, ssize_t code);
 int hafti_io_simulated_accept(hafti_io_simulated_state_t *state, hafti_io_object_t *listener);
-/* Resets connections that were not accepted, and wakes the sockets that waited for room. */
-void hafti_io_simulated_listener_closes(hafti_io_simulated_state_t *state,
-                                        hafti_io_object_t *listener);
+/* It becomes a socket, which keeps its place. Resets connections that were not accepted, and wakes
+   the sockets that waited for room. */
+void hafti_io_simulated_listener_ends(hafti_io_simulated_state_t *state,
+                                      hafti_io_object_t *listener);
 void hafti_io_simulated_network_stop(hafti_io_simulated_state_t *state);
 
 /* 0, or why it is none. */
