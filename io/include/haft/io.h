@@ -753,8 +753,8 @@ int haft_io_connect(int socket, const struct sockaddr *address, socklen_t addres
  */
 int haft_io_socket(int domain, int type, int protocol);
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]);
-/* As bind(2), for sockets of datagrams; the functions below bind theirs. Works in a simulation,
-   too. */
+/* As bind(2), for sockets of datagrams, and for streams that are about to connect; listeners are
+   bound by the functions below. Works in a simulation, too. */
 int haft_io_bind(int socket, const struct sockaddr *address, socklen_t address_size);
 /* Return a listening socket. `host` is a numeric address ("::" for all addresses), or a name such
    as "localhost". A name is resolved as by haft_io_resolve, and the first of its addresses is used

@@ -83,10 +83,12 @@ void haft_io_simulated_break(int end);
  * resets the connections that were not accepted.
  *
  * Unlike the system's, a path is free as soon as its listener is closed, and there is no file of
- * that name. There are streams, and datagrams of UDP: sockets of other types, and a haft_io_bind of
- * a stream, are -EOPNOTSUPP, and other families -EAFNOSUPPORT. System calls that take a socket,
- * such as setsockopt(2), getpeername(2) and shutdown(2), do not know these descriptors and fail
- * with EBADF.
+ * that name. There are streams, and datagrams of UDP: sockets of other types are -EOPNOTSUPP, and
+ * other families -EAFNOSUPPORT.
+ *
+ * Where libhaft-posix is linked, the calls of the C library on sockets (socket, connect, accept4,
+ * setsockopt, getpeername, fcntl and their kin) are on this network, too: see haft/posix.h. Elsewhere
+ * they do not know these descriptors and fail with EBADF.
  *
  * A socket of datagrams has a UDP port that no other socket has, of IPv4 or IPv6: the one given to
  * haft_io_bind, or one chosen when it first sends or connects. It holds 32 datagrams; further ones

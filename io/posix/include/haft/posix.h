@@ -18,6 +18,8 @@
  *   fdatasync,
  *   close, close_range, closefrom, dup2, dup3, fclose, freopen, closedir,
  *   recv, recvfrom, recvmsg, recvmmsg, send, sendto, sendmsg, sendmmsg, accept, accept4, connect,
+ *   socket, socketpair, bind, listen, shutdown, getsockname, getpeername, getsockopt, setsockopt,
+ *   ioctl, dup,
  *   sendfile, splice, tee, copy_file_range, open, openat, creat, flock, lockf, fcntl,
  *   poll, ppoll, select, pselect, epoll_wait, epoll_pwait, sigsuspend, sigwait, sigwaitinfo,
  *   sigtimedwait,
@@ -87,13 +89,20 @@
  *   A task must not hold, over a wait, what another task of its thread waits for in this way.
  * - res_query and res_search use the settings of the pool's thread, not what the caller has put
  *   into _res.
- * - errno is the task's. In a simulated run time is virtual, also for clock_gettime with
- *   CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME (not for time, gettimeofday and the other
- *   clocks), and read, pread, write, pwrite, recv,
- *   send, recvmsg, sendmsg and their kin, poll, fsync, fdatasync and close accept simulated
- *   descriptors: ends of streams, sockets of datagrams, files that haft_io_open has opened. So a
- *   library can be tested under simulated faults. Every other call fails with EBADF for these
- *   numbers, and so do MSG_DONTWAIT and transfers of zero bytes.
+ * - errno is the task's.
+ *
+ * In a simulation (haft/io_testing.h), for its tasks:
+ * - Time is virtual, also for clock_gettime with CLOCK_MONOTONIC, CLOCK_BOOTTIME and
+ *   CLOCK_REALTIME; not for time, gettimeofday and the other clocks.
+ * - With .network, socket and socketpair make simulated sockets (of AF_INET, AF_INET6 and AF_UNIX;
+ *   SOCK_STREAM, SOCK_DGRAM), and every name that getaddrinfo or gethostbyname is given is the one
+ *   host's. The calls on sockets give what the machine's give, in virtual time and with the faults
+ *   that the seed decides. Options are kept; SO_RCVTIMEO, SO_SNDTIMEO, SO_REUSEADDR, SO_REUSEPORT
+ *   and SO_ERROR have their effects. So a server and its clients are tested as they are.
+ * - Simulated descriptors are large numbers. Calls that are not replaced, and select, splice,
+ *   sendfile, epoll and dup2, fail with EBADF for these. pipe makes a real pipe, because a child
+ *   process may be given it, and a task that waits on it blocks the thread.
+ * - What a thread of the program's own does, and what haft_io_block_thread calls, is the machine's.
  *
  * Not replaced, so these block the thread with all its tasks:
  * - what the C library calls internally: FILE (fread, fgets, fprintf to a pipe that is full, fopen
