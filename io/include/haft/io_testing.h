@@ -87,8 +87,8 @@ void haft_io_simulated_break(int end);
  * other families -EAFNOSUPPORT.
  *
  * Where libhaft-posix is linked, the calls of the C library on sockets (socket, connect, accept4,
- * setsockopt, getpeername, fcntl and their kin) are on this network, too: see haft/posix.h. Elsewhere
- * they do not know these descriptors and fail with EBADF.
+ * setsockopt, getpeername, fcntl and their kin) are on this network, too: see haft/posix.h.
+ * Elsewhere they do not know these descriptors and fail with EBADF.
  *
  * A socket of datagrams has a UDP port that no other socket has, of IPv4 or IPv6: the one given to
  * haft_io_bind, or one chosen when it first sends or connects. It holds 32 datagrams; further ones

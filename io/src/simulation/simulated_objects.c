@@ -62,6 +62,15 @@ object_t *hafti_io_object_new(state_t *state, enum hafti_io_object_kind kind) {
     return object;
 }
 
+void hafti_io_object_free(object_t *object) {
+    for (hafti_io_option_t *option = object->options, *next; option != NULL; option = next) {
+        next = option->next;
+        free(option);
+    }
+    free(object->bytes);
+    free(object);
+}
+
 void hafti_io_object_wake_one_way(state_t *state, const object_t *object,
                                   enum hafti_io_direction direction) {
     const hafti_io_link_t *numbers = &object->numbers;

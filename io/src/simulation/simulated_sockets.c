@@ -289,26 +289,11 @@ static int call_getpeername(int descriptor, struct sockaddr *address, socklen_t 
 
 /* ---- Options ---- */
 
-struct hafti_io_option {
-    hafti_io_option_t *next;
-    int level, option;
-    socklen_t size;
-    char value[]; /* of `size` */
-};
-
 static hafti_io_option_t **find_option(object_t *socket, int level, int option) {
     hafti_io_option_t **place = &socket->options;
     while (*place != NULL && ((*place)->level != level || (*place)->option != option))
         place = &(*place)->next;
     return place;
-}
-
-void hafti_io_simulated_options_free(object_t *object) {
-    for (hafti_io_option_t *option = object->options, *next; option != NULL; option = next) {
-        next = option->next;
-        free(option);
-    }
-    object->options = NULL;
 }
 
 enum { MOST_OF_A_VALUE = 256 };

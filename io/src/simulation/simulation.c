@@ -554,9 +554,7 @@ static void stop_simulation(hafti_io_worker_t *worker) {
     }
     for (object_t *object = state->objects, *next; object != NULL; object = next) {
         next = object->next;
-        free(object->bytes);
-        hafti_io_simulated_options_free(object);
-        free(object);
+        hafti_io_object_free(object);
     }
     for (int i = 0; i < state->count; i++)
         free(state->numbers[i]);

@@ -6,8 +6,8 @@
  * simulated_directories.c names of files, simulated_files.c what is in these.
  *
  *   kind     | is made by                       | becomes
- *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by haft_io_listen_tcp, haft_io_listen_unix or listen(2)
- *   STREAM   | haft_io_simulated_pair,          | REAL_END, both ends, when haft_io_process_start is given one
+ *   SOCKET   | haft_io_socket                   | STREAM, by a connect; LISTENER, by a listen
+ *   STREAM   | haft_io_simulated_pair,          | REAL_END, both ends, by haft_io_process_start
  *            | haft_io_socket_pair; for the     |
  *            | other end of a connect           |
  *   PIPE     | haft_io_pipe                     | likewise
@@ -75,7 +75,15 @@ struct hafti_io_file {
 };
 
 typedef struct hafti_io_object hafti_io_object_t;
-typedef struct hafti_io_option hafti_io_option_t; /* simulated_sockets.c */
+
+/* Of setsockopt(2). */
+typedef struct hafti_io_option hafti_io_option_t;
+struct hafti_io_option {
+    hafti_io_option_t *next;
+    int level, option;
+    socklen_t size;
+    char value[]; /* of `size` */
+};
 
 typedef struct hafti_io_number {
     hafti_io_link_t link;      /* of those of the object */
@@ -108,7 +116,7 @@ struct hafti_io_object {
     hafti_io_place_there_t place; /* of a socket, a listener, and the ends of a connection */
     bool bound;                   /* a socket for streams, or what it has become, that others find
                                      at its place, or that keeps it */
-    hafti_io_option_t *options;   /* of setsockopt(2) */
+    hafti_io_option_t *options;
     /* A stream's end, or a pipe's. */
     hafti_io_object_t *peer;
     int real; /* if it has become real, what it is of the system */
@@ -180,6 +188,8 @@ hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int des
 /* A new one; NULL: no memory. */
 hafti_io_object_t *hafti_io_object_new(hafti_io_simulated_state_t *state,
                                        enum hafti_io_object_kind kind);
+/* At the end of the run. */
+void hafti_io_object_free(hafti_io_object_t *object);
 /* One more of the object; negative: -ENOMEM. */
 int hafti_io_object_number(hafti_io_simulated_state_t *state, hafti_io_object_t *object);
 /* Closes the number, and the object, if nothing else uses it. */
@@ -297,8 +307,8 @@ bool hafti_io_is_some_address(const hafti_io_place_there_t *place);
 /* As it looks from a socket of that family; as much as there is room for, and its whole size. */
 void hafti_io_place_tell(const hafti_io_place_there_t *place, sa_family_t family, void *address,
                          socklen_t *size);
-/* The place, if it has an address; otherwise with the one that the host has for what it is connected
-   to: that one's, or its own if that has none, either. */
+/* The place, if it has an address; otherwise with the one that the host has for what it is
+   connected to: that one's, or its own if that has none, either. */
 hafti_io_place_there_t hafti_io_place_seen(const hafti_io_place_there_t *place,
                                            const hafti_io_place_there_t *to);
 /* The listener or receiver at the place; NULL: there is none. */
@@ -312,10 +322,6 @@ bool hafti_io_choose_port(hafti_io_simulated_state_t *state, void *const *places
 int hafti_io_occupy(hafti_io_simulated_state_t *state, void **places,
                     hafti_io_place_there_t *place);
 void hafti_io_vacate(void **places, const hafti_io_place_there_t *place);
-
-/* ---- Options (simulated_sockets.c) ---- */
-
-void hafti_io_simulated_options_free(hafti_io_object_t *object);
 
 /* ---- Datagrams (simulated_datagrams.c) ---- */
 
