@@ -65,7 +65,10 @@ fn addresses_are_those_of_the_simulation() -> io::Result<()> {
     let (accepted, client) = listener.accept()?;
     assert_eq!(client, connection.local_addr()?);
     assert_eq!(accepted.peer_addr()?, client);
-    assert_eq!(connection.peer_addr()?, address(&format!("192.0.2.7:{port}")));
+    assert_eq!(
+        connection.peer_addr()?,
+        address(&format!("192.0.2.7:{port}"))
+    );
     assert_eq!(accepted.local_addr()?, connection.peer_addr()?);
     assert_eq!(
         TcpStream::connect("127.0.0.1:9").unwrap_err().kind(),
@@ -74,7 +77,10 @@ fn addresses_are_those_of_the_simulation() -> io::Result<()> {
     let six = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 8080))?;
     let connection = TcpStream::connect((Ipv6Addr::LOCALHOST, 8080))?;
     assert_eq!(six.accept()?.1, connection.local_addr()?);
-    assert_eq!(connection.peer_addr()?.ip(), IpAddr::V6(Ipv6Addr::LOCALHOST));
+    assert_eq!(
+        connection.peer_addr()?.ip(),
+        IpAddr::V6(Ipv6Addr::LOCALHOST)
+    );
     Ok(())
 }
 
@@ -138,7 +144,10 @@ fn a_connect_has_a_limit_of_time() -> io::Result<()> {
 
 #[haft::test(seeds = 5, network)]
 fn datagrams_have_addresses() -> io::Result<()> {
-    let (one, other) = (UdpSocket::bind("127.0.0.1:53")?, UdpSocket::bind("0.0.0.0:0")?);
+    let (one, other) = (
+        UdpSocket::bind("127.0.0.1:53")?,
+        UdpSocket::bind("0.0.0.0:0")?,
+    );
     other.send_to(b"ping", "127.0.0.1:53")?;
     let mut bytes = [0; 16];
     let (size, from) = one.recv_from(&mut bytes)?;
@@ -216,6 +225,9 @@ fn faults_come_to_code_that_knows_nothing_of_them() {
     let all: Vec<_> = outcomes().collect();
     assert!(all.contains(&Ok(10_000)), "{all:?}");
     assert!(all.contains(&Err(ErrorKind::ConnectionReset)), "{all:?}");
-    assert!(all.iter().any(|one| matches!(one, Err(kind) if *kind != ErrorKind::ConnectionReset)));
+    assert!(
+        all.iter()
+            .any(|one| matches!(one, Err(kind) if *kind != ErrorKind::ConnectionReset))
+    );
     assert_eq!(outcomes().collect::<Vec<_>>(), all);
 }

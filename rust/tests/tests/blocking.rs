@@ -69,6 +69,67 @@ fn a_sleep_of_std_is_virtual_in_a_simulation() {
     assert!(started.elapsed() < Duration::from_secs(3600));
 }
 
+/// Answers each request after a second; whatever goes wrong is the client's to mend.
+fn serve_slowly(listener: &TcpListener) -> ! {
+    loop {
+        let Ok((connection, _)) = listener.accept() else {
+            haft::sleep(Duration::from_millis(10)); // no descriptor is left, perhaps
+            continue;
+        };
+        drop(haft::spawn(move || {
+            let waiting = AtomicUsize::new(REQUESTS);
+            std::thread::sleep(Duration::from_secs(1));
+            serve(connection, &waiting)
+        }));
+    }
+}
+
+/// How often it asked, and for how long.
+fn ask_until_answered() -> (usize, Duration) {
+    let begun = Instant::now();
+    for attempts in 1.. {
+        let answer = ureq::get("http://service.example/7")
+            .call()
+            .and_then(|mut answer| answer.body_mut().read_to_string());
+        match answer {
+            Ok(text) => {
+                assert_eq!(text, "7");
+                return (attempts, begun.elapsed());
+            }
+            Err(_) => std::thread::sleep(Duration::from_secs(attempts as u64)),
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn ureq_meets_the_faults_of_a_simulated_network() {
+    let run = |seed| {
+        haft::Simulation::new()
+            .seed(seed)
+            .network(true)
+            .short_counts(true)
+            .faults_one_in(30)
+            .run(|| {
+                let listener = loop {
+                    if let Ok(listener) = TcpListener::bind("0.0.0.0:80") {
+                        break listener;
+                    }
+                };
+                let server: Box<dyn FnOnce() -> _ + Send> =
+                    Box::new(move || serve_slowly(&listener));
+                haft::first([server, Box::new(ask_until_answered)]).1
+            })
+    };
+    let begun = Instant::now();
+    let outcomes: Vec<_> = (1..=50).map(run).collect();
+    assert!(outcomes.iter().any(|(attempts, _)| *attempts == 1));
+    assert!(outcomes.iter().any(|(attempts, _)| *attempts > 2));
+    assert_eq!((1..=50).map(run).collect::<Vec<_>>(), outcomes);
+    let simulated: Duration = outcomes.iter().map(|(_, time)| *time).sum();
+    assert!(simulated > Duration::from_secs(100) && begun.elapsed() < simulated);
+}
+
 #[test]
 fn a_child_is_waited_for_while_others_go_on() {
     let output = haft::run(|| {
