@@ -30,6 +30,9 @@ typedef struct haft_io_simulated_calls {
     int (*fcntl)(int descriptor, int command, void *argument);
     int (*ioctl)(int descriptor, unsigned long request, void *argument);
 
+    /* Bytes that the seed decides. */
+    void (*random)(void *bytes, size_t size);
+
     /* ---- Of the network (simulated_sockets.c) ---- */
     int (*socket)(int domain, int type, int protocol);
     int (*socketpair)(int domain, int type, int protocol, int ends[2]);

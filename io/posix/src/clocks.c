@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks: in a simulation they are virtual for the tasks, which sleep in virtual time. The date goes
- * on from that at which the process has first asked for it there.
+ * Clocks and chance: in a simulation time is virtual for the tasks, which sleep in virtual time, and
+ * random bytes are what the seed decides. The date goes on from that at which the process has first
+ * asked for it there.
  */
 #include "internal.h"
 
 static int64_t nanoseconds_of(const struct timespec *time) {
     return time->tv_sec * HAFT_IO_SECOND + time->tv_nsec;
+}
+static struct timespec time_of(int64_t nanoseconds) {
+    return (struct timespec){nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
+}
+
+static bool is_simulated(void) {
+    return haft_io_seed() != 0 && haft_posix_on_task();
 }
 
 /* How far the date is from the simulations' time. */
@@ -22,14 +30,56 @@ static int64_t date_from(int64_t now) {
     return __atomic_load_n(&distance, __ATOMIC_RELAXED);
 }
 
+static struct timespec virtual_date(void) {
+    int64_t now = HAFT_PERFORM(haft_io_now);
+    return time_of(now + date_from(now));
+}
+
 HAFT_POSIX_EXPORT int clock_gettime(clockid_t clock, struct timespec *time) {
     bool is_date = clock == CLOCK_REALTIME;
     bool is_virtual = is_date || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME;
-    if (!is_virtual || haft_io_seed() == 0 || !haft_posix_on_task())
+    if (!is_virtual || !is_simulated())
         return SYSTEM(clock_gettime)(clock, time);
-    int64_t now = HAFT_PERFORM(haft_io_now);
-    if (is_date)
-        now += date_from(now);
-    *time = (struct timespec){now / HAFT_IO_SECOND, now % HAFT_IO_SECOND};
+    *time = is_date ? virtual_date() : time_of(HAFT_PERFORM(haft_io_now));
+    return 0;
+}
+
+HAFT_POSIX_EXPORT int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+    if (zone != NULL || !is_simulated())
+        return SYSTEM(gettimeofday)(time, zone);
+    struct timespec date = virtual_date();
+    *time = (struct timeval){date.tv_sec, date.tv_nsec / HAFT_IO_MICROSECOND};
+    return 0;
+}
+
+HAFT_POSIX_EXPORT time_t time(time_t *place) {
+    if (!is_simulated())
+        return SYSTEM(time)(place);
+    time_t date = virtual_date().tv_sec;
+    if (place != NULL)
+        *place = date;
+    return date;
+}
+
+HAFT_POSIX_EXPORT int timespec_get(struct timespec *time, int base) {
+    if (base != TIME_UTC || !is_simulated())
+        return SYSTEM(timespec_get)(time, base);
+    *time = virtual_date();
+    return base;
+}
+
+/* ---- Chance ---- */
+
+HAFT_POSIX_EXPORT ssize_t getrandom(void *bytes, size_t size, unsigned flags) {
+    if (!is_simulated())
+        return SYSTEM(getrandom)(bytes, size, flags);
+    haft_io_simulated_calls()->random(bytes, size);
+    return (ssize_t)size;
+}
+
+HAFT_POSIX_EXPORT int getentropy(void *bytes, size_t size) {
+    if (size > 256 || !is_simulated())
+        return SYSTEM(getentropy)(bytes, size);
+    haft_io_simulated_calls()->random(bytes, size);
     return 0;
 }

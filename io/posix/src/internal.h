@@ -33,10 +33,12 @@
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -114,6 +116,11 @@
     X(thrd_sleep)                                                                                  \
     X(sched_yield)                                                                                 \
     X(clock_gettime)                                                                               \
+    X(gettimeofday)                                                                                \
+    X(time)                                                                                        \
+    X(timespec_get)                                                                                \
+    X(getrandom)                                                                                   \
+    X(getentropy)                                                                                  \
     X(getaddrinfo)                                                                                 \
     X(getnameinfo)                                                                                 \
     X(gethostbyname)                                                                               \

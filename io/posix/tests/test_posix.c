@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/random.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
@@ -790,6 +791,46 @@ BODY(look_at_clocks) {
     }
     return NULL;
 }
+BODY(look_at_dates) {
+    time_t date = time(NULL), same;
+    struct timeval begun, ended;
+    struct timespec standard;
+    CHECK_EQUAL(gettimeofday(&begun, NULL), 0);
+    haft_io_sleep(3600 * HAFT_IO_SECOND);
+    time_t told = time(&same);
+    CHECK_EQUAL(told, same);
+    CHECK(same - date >= 3600 && same - date <= 3601);
+    CHECK_EQUAL(gettimeofday(&ended, NULL), 0);
+    CHECK(ended.tv_sec - begun.tv_sec >= 3600 && ended.tv_sec - begun.tv_sec <= 3601);
+    CHECK(ended.tv_usec >= 0 && ended.tv_usec < 1000000);
+    CHECK_EQUAL(timespec_get(&standard, TIME_UTC), TIME_UTC);
+    CHECK(standard.tv_sec - date >= 3600 && standard.tv_sec - date <= 3601);
+    return NULL;
+}
+static void dates_are_virtual_in_a_simulation(void) {
+    time_t begun = time(NULL);
+    CHECK_EQUAL(haft_io_simulate(look_at_dates, NULL), 0);
+    CHECK(time(NULL) - begun < 3600);
+}
+
+static unsigned char drawn[2][24];
+static void *draw_bytes(void *into) {
+    CHECK_EQUAL(getrandom(into, 16, 0), 16);
+    CHECK_EQUAL(getentropy((char *)into + 16, 8), 0);
+    return NULL;
+}
+static void random_bytes_are_the_seeds_in_a_simulation(void) {
+    for (int i = 0; i < 2; i++)
+        CHECK_EQUAL(
+            haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 7}, draw_bytes, drawn[i]),
+            0);
+    CHECK(memcmp(drawn[0], drawn[1], sizeof drawn[0]) == 0);
+    CHECK_EQUAL(
+        haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 8}, draw_bytes, drawn[1]), 0);
+    CHECK(memcmp(drawn[0], drawn[1], sizeof drawn[0]) != 0);
+    CHECK_EQUAL(haft_io_run(draw_bytes, drawn[1]), 0);
+}
+
 static void clocks_are_virtual_in_a_simulation(void) {
     int64_t begun = time_of(CLOCK_MONOTONIC), date = time_of(CLOCK_REALTIME);
     CHECK_EQUAL(haft_io_simulate(look_at_clocks, NULL), 0);
@@ -1456,6 +1497,8 @@ int main(void) {
     RUN(a_signal_that_the_mask_lets_through_ends_the_wait);
     RUN(a_sleep_is_the_tasks_own);
     RUN(clocks_are_virtual_in_a_simulation);
+    RUN(dates_are_virtual_in_a_simulation);
+    RUN(random_bytes_are_the_seeds_in_a_simulation);
     RUN(a_library_runs_in_the_simulation);
     RUN(waitall_waits_for_all_in_the_simulation);
     RUN(simulated_files_are_used_at_the_place_that_is_given);

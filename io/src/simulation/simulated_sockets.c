@@ -163,6 +163,12 @@ static int call_ioctl(int descriptor, unsigned long request, void *argument) {
     }
 }
 
+static void draw_bytes(void *bytes, size_t size) {
+    unsigned char *byte = bytes;
+    for (size_t i = 0; i < size; i++)
+        byte[i] = (unsigned char)hafti_io_random(hafti_io_simulated(), 256);
+}
+
 /* ---- Making sockets ---- */
 
 static void begin_mode(int descriptor, int type) {
@@ -439,6 +445,7 @@ static const haft_io_simulated_calls_t calls = {
     .writev = call_writev,
     .fcntl = call_fcntl,
     .ioctl = call_ioctl,
+    .random = draw_bytes,
     .socket = call_socket,
     .socketpair = call_socketpair,
     .bind = hafti_io_network_bind,

@@ -110,3 +110,22 @@ fn what_knows_nothing_of_the_simulation_sees_its_time() {
     });
     assert!(begun.elapsed() < hour);
 }
+
+/// As the hash maps of std and the crates for random numbers ask for it.
+#[test]
+#[cfg(feature = "posix")]
+fn chance_is_the_seeds() {
+    unsafe extern "C" {
+        fn getrandom(bytes: *mut u8, size: usize, flags: u32) -> isize;
+    }
+    let draw = |seed| {
+        haft::simulate(seed, || {
+            let mut bytes = [0u8; 16];
+            // SAFETY: there is room for as many bytes.
+            assert_eq!(unsafe { getrandom(bytes.as_mut_ptr(), 16, 0) }, 16);
+            bytes
+        })
+    };
+    assert_eq!(draw(7), draw(7));
+    assert_ne!(draw(7), draw(8));
+}

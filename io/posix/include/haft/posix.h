@@ -24,6 +24,7 @@
  *   poll, ppoll, select, pselect, epoll_wait, epoll_pwait, sigsuspend, sigwait, sigwaitinfo,
  *   sigtimedwait,
  *   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep, sched_yield, clock_gettime,
+ *   gettimeofday, time, timespec_get, getrandom, getentropy,
  *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname2, gethostbyaddr and their _r,
  *   res_query, res_search, res_nquery, res_nsearch,
  *   wait, waitpid, wait3, wait4, waitid, system, popen, pclose, posix_spawn, posix_spawnp,
@@ -92,16 +93,18 @@
  * - errno is the task's.
  *
  * In a simulation (haft/io_testing.h), for its tasks:
- * - Time is virtual, also for clock_gettime with CLOCK_MONOTONIC, CLOCK_BOOTTIME and
- *   CLOCK_REALTIME; not for time, gettimeofday and the other clocks.
+ * - Time is virtual, also for time, gettimeofday, timespec_get, and clock_gettime with
+ *   CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME; not for the other clocks.
+ * - getrandom and getentropy give bytes that the seed decides.
  * - With .network, socket and socketpair make simulated sockets (of AF_INET, AF_INET6 and AF_UNIX;
  *   SOCK_STREAM, SOCK_DGRAM), and every name that getaddrinfo or gethostbyname is given is the one
  *   host's. The calls on sockets give what the machine's give, in virtual time and with the faults
  *   that the seed decides. Options are kept; SO_RCVTIMEO, SO_SNDTIMEO, SO_REUSEADDR, SO_REUSEPORT
  *   and SO_ERROR have their effects. So a server and its clients are tested as they are.
- * - Simulated descriptors are large numbers. Calls that are not replaced, and select, splice,
- *   sendfile, epoll and dup2, fail with EBADF for these. pipe makes a real pipe, because a child
- *   process may be given it, and a task that waits on it blocks the thread.
+ * - Simulated descriptors are large numbers, for which a fd_set of select has no room. Calls that
+ *   are not replaced, and splice, sendfile, epoll and dup2, fail with EBADF for these. pipe makes a
+ *   real pipe, because a child process may be given it, and a task that waits on it blocks the
+ *   thread.
  * - What a thread of the program's own does, and what haft_io_block_thread calls, is the machine's.
  *
  * Not replaced, so these block the thread with all its tasks:
