@@ -797,8 +797,8 @@ BODY(look_at_dates) {
     struct timespec standard;
     CHECK_EQUAL(gettimeofday(&begun, NULL), 0);
     haft_io_sleep(3600 * HAFT_IO_SECOND);
-    time_t told = time(&same);
-    CHECK_EQUAL(told, same);
+    time_t returned = time(&same);
+    CHECK_EQUAL(returned, same);
     CHECK(same - date >= 3600 && same - date <= 3601);
     CHECK_EQUAL(gettimeofday(&ended, NULL), 0);
     CHECK(ended.tv_sec - begun.tv_sec >= 3600 && ended.tv_sec - begun.tv_sec <= 3601);
