@@ -18,8 +18,13 @@ fn options_of(attribute: TokenStream) -> Option<(String, String)> {
         match option.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             [] => {}
             ["seeds", "=", count] => seeds = count.to_owned(),
-            [name @ ("network" | "files" | "short_counts")] => {
-                simulation += &format!(".{name}(true)");
+            ["short_counts"] => simulation += ".short_counts(true)",
+            [
+                name @ ("network" | "files"),
+                "=",
+                value @ ("true" | "false"),
+            ] => {
+                simulation += &format!(".{name}({value})");
             }
             [name @ ("faults_one_in" | "switches_one_in"), "=", count] => {
                 simulation += &format!(".{name}({count})");
@@ -35,8 +40,8 @@ fn options_of(attribute: TokenStream) -> Option<(String, String)> {
 pub fn test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let Some((seeds, simulation)) = options_of(attribute) else {
         return error(
-            "the attribute is #[haft::test], or #[haft::test(seeds = 20, network, files, \
-             short_counts, faults_one_in = 10, switches_one_in = 2)]",
+            "the attribute is #[haft::test], or #[haft::test(seeds = 20, short_counts, \
+             faults_one_in = 10, switches_one_in = 2, network = false, files = false)]",
         );
     };
     let tokens: Vec<TokenTree> = item.into_iter().collect();

@@ -96,8 +96,9 @@ pub use future::{Iterate, iterate};
 pub use generator::{Generator, Yielder};
 /// A test that runs in a simulation (see [`simulate`]), with the seeds 1 to 10, or to another
 /// number. The seed that it fails with is printed; with `HAFT_IO_SEED` in the environment it runs
-/// with that alone. What else is simulated stands behind, as in [`Simulation`]: `network`, `files`,
-/// `short_counts`, `faults_one_in = 10`, `switches_one_in = 2`.
+/// with that alone. What goes wrong in it, and what is not simulated, stands behind, as in
+/// [`Simulation`]: `short_counts`, `faults_one_in = 10`, `switches_one_in = 2`, `network = false`,
+/// `files = false`.
 ///
 /// ```
 /// #[haft::test(seeds = 20)]

@@ -4,33 +4,52 @@
 use crate::task::run_by;
 use haft_sys as sys;
 
-/// Runs `main` as [`run`](crate::run) does, for tests: the same way for the same seed.
+/// Runs `main` as [`run`](crate::run) does, for tests: the same way for the same seed, in a world of
+/// its own.
 ///
 /// The seed decides which of the tasks that can go on does; time stands still while one can, and
-/// then jumps to the next timer. Seed 0 draws a seed, unless the environment has one in
-/// `HAFT_IO_SEED`.
+/// then jumps to the next timer. The network and the files exist in this simulation only: one host,
+/// which has every address and name, and at first no files. With the feature `posix` that is so for
+/// std, too, and for crates that know nothing of Haft: its sockets, files, clocks, sleeps and random
+/// bytes. Seed 0 draws a seed, unless the environment has one in `HAFT_IO_SEED`.
+///
+/// [`Simulation`] chooses what is simulated, and adds faults.
 ///
 /// # Panics
 /// If `main` panics, or no task will ever go on. The seed is printed then.
 ///
 /// ```
-/// use std::time::{Duration, Instant};
+/// use std::io::{Read, Write};
+/// use std::net::{TcpListener, TcpStream};
+/// use std::time::Duration;
 ///
-/// let started = Instant::now();
-/// haft::simulate(7, || haft::sleep(Duration::from_secs(3600)));
-/// assert!(started.elapsed() < Duration::from_secs(3600));
+/// # #[cfg(feature = "posix")]
+/// haft::simulate(7, || -> std::io::Result<()> {
+///     let listener = TcpListener::bind("0.0.0.0:80")?;
+///     let server = haft::spawn(move || -> std::io::Result<()> {
+///         let (mut connection, _) = listener.accept()?;
+///         std::thread::sleep(Duration::from_secs(3600)); // at once
+///         connection.write_all(b"hello")
+///     });
+///     let mut text = String::new();
+///     TcpStream::connect("service.example:80")?.read_to_string(&mut text)?;
+///     std::fs::write("/answer", &text)?;
+///     assert_eq!(std::fs::read_to_string("/answer")?, "hello");
+///     server.join().unwrap()
+/// })
+/// .unwrap();
 /// ```
 pub fn simulate<T>(seed: u64, main: impl FnOnce() -> T) -> T {
     Simulation::new().seed(seed).run(main)
 }
 
-/// What is simulated besides time and the order of tasks, for [`simulate`].
+/// A simulation (see [`simulate`]) with faults, or with less that is simulated.
 ///
 /// ```
 /// use haft::net::{TcpListener, TcpStream};
 /// use std::io::{Read, Write};
 ///
-/// haft::Simulation::new().seed(3).network(true).run(|| -> std::io::Result<()> {
+/// haft::Simulation::new().seed(3).short_counts(true).run(|| -> std::io::Result<()> {
 ///     let listener = TcpListener::bind("127.0.0.1:80")?; // of the simulation's only host
 ///     let server = haft::spawn(move || listener.accept()?.0.write_all(b"hello"));
 ///     let mut text = String::new();
@@ -40,7 +59,7 @@ pub fn simulate<T>(seed: u64, main: impl FnOnce() -> T) -> T {
 /// })
 /// .unwrap();
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[must_use = "it runs nothing by itself"]
 pub struct Simulation {
     seed: u64,
@@ -52,13 +71,20 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Of time and the order of tasks alone.
+    /// With a network and files of its own, in which nothing goes wrong.
     ///
     /// ```
     /// assert_eq!(haft::Simulation::new().run(|| 42), 42);
     /// ```
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            seed: 0,
+            short_counts: false,
+            network: true,
+            files: true,
+            faults_one_in: 0,
+            switches_one_in: 0,
+        }
     }
     /// 0 draws one, unless the environment has one in `HAFT_IO_SEED`.
     ///
@@ -74,7 +100,7 @@ impl Simulation {
     /// ```
     /// use std::io::{Read, Write};
     ///
-    /// haft::Simulation::new().seed(1).network(true).short_counts(true).run(|| {
+    /// haft::Simulation::new().seed(1).short_counts(true).run(|| {
     ///     let (mut one, mut other) = haft::net::UnixStream::pair().unwrap();
     ///     one.write_all(b"in as many parts as the seed decides").unwrap();
     ///     drop(one);
@@ -87,22 +113,25 @@ impl Simulation {
         self.short_counts = yes;
         self
     }
-    /// Sockets, by [`net`](crate::net), are of a network that exists in the simulation only, whose one
-    /// host has every address and name.
+    /// Whether sockets, by [`net`](crate::net) and, with the feature `posix`, by `std::net`, are of a
+    /// network that exists in the simulation only, whose one host has every address and name. Those of
+    /// the machine block the thread with all its tasks.
     ///
     /// ```
-    /// let simulation = haft::Simulation::new().network(true);
+    /// let simulation = haft::Simulation::new();
     /// simulation.run(|| assert!(haft::net::TcpListener::bind("192.0.2.1:80").is_ok()));
     /// ```
     pub fn network(mut self, yes: bool) -> Self {
         self.network = yes;
         self
     }
-    /// Files, by [`fs`](crate::fs), exist in the simulation only; at first there are none.
+    /// Whether files, by [`fs`](crate::fs) and, with the feature `posix`, by `std::fs`, exist in the
+    /// simulation only; at first there are none.
     ///
     /// ```
-    /// let simulation = haft::Simulation::new().files(true);
+    /// let simulation = haft::Simulation::new();
     /// simulation.run(|| assert!(haft::fs::metadata("/etc").is_err()));
+    /// simulation.files(false).run(|| assert!(haft::fs::metadata("/etc").is_ok()));
     /// ```
     pub fn files(mut self, yes: bool) -> Self {
         self.files = yes;
@@ -111,7 +140,7 @@ impl Simulation {
     /// One in so many operations on simulated sockets and files fails, as the seed decides; 0: none.
     ///
     /// ```
-    /// let simulation = haft::Simulation::new().seed(1).files(true).faults_one_in(2);
+    /// let simulation = haft::Simulation::new().seed(1).faults_one_in(2);
     /// let failed = simulation.run(|| (0..100).filter(|_| haft::fs::write("/file", "x").is_err()).count());
     /// assert!(failed > 0);
     /// ```
@@ -123,7 +152,7 @@ impl Simulation {
     /// find races between operations.
     ///
     /// ```
-    /// let simulation = haft::Simulation::new().network(true).switches_one_in(1);
+    /// let simulation = haft::Simulation::new().switches_one_in(1);
     /// simulation.run(|| drop(haft::net::UnixStream::pair().unwrap()));
     /// ```
     pub fn switches_one_in(mut self, count: u32) -> Self {
@@ -179,7 +208,7 @@ pub fn simulation_seed() -> Option<u64> {
 /// ```
 /// use haft::fs;
 ///
-/// haft::Simulation::new().seed(1).files(true).run(|| -> std::io::Result<()> {
+/// haft::Simulation::new().seed(1).run(|| -> std::io::Result<()> {
 ///     use std::io::Write;
 ///     let mut file = fs::File::create("/safe")?;
 ///     file.write_all(b"synced")?;
@@ -195,4 +224,10 @@ pub fn simulation_seed() -> Option<u64> {
 pub fn simulate_crash() {
     // SAFETY: an ordinary call.
     unsafe { sys::haft_io_simulated_crash() };
+}
+
+impl Default for Simulation {
+    fn default() -> Self {
+        Self::new()
+    }
 }

@@ -34,7 +34,7 @@ fn a_test_may_return_a_result() -> Result<(), std::num::ParseIntError> {
         .map(drop)
 }
 
-#[haft::test(seeds = 5, network, short_counts, switches_one_in = 2)]
+#[haft::test(seeds = 5, short_counts, switches_one_in = 2)]
 fn a_network_exists_in_the_simulation_only() -> std::io::Result<()> {
     use haft::net::{TcpListener, TcpStream};
     use std::io::{BufRead, Write};
@@ -51,7 +51,7 @@ fn a_network_exists_in_the_simulation_only() -> std::io::Result<()> {
     server.join().unwrap()
 }
 
-#[haft::test(seeds = 20, files)]
+#[haft::test(seeds = 20)]
 fn a_rename_after_a_sync_leaves_one_of_the_two_contents() -> std::io::Result<()> {
     use haft::fs;
     use std::io::Write;
@@ -76,10 +76,7 @@ fn a_rename_after_a_sync_leaves_one_of_the_two_contents() -> std::io::Result<()>
 #[test]
 fn faults_come_as_the_seed_decides() {
     let outcome = |seed| {
-        let simulation = haft::Simulation::new()
-            .seed(seed)
-            .files(true)
-            .faults_one_in(3);
+        let simulation = haft::Simulation::new().seed(seed).faults_one_in(3);
         simulation.run(|| {
             haft::fs::write("/file", "text")?;
             haft::fs::read_to_string("/file")

@@ -13,7 +13,7 @@ fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-#[haft::test(seeds = 10, network, short_counts, switches_one_in = 2)]
+#[haft::test(seeds = 10, short_counts, switches_one_in = 2)]
 fn a_server_and_its_clients_are_one_program() -> io::Result<()> {
     let listener = TcpListener::bind("0.0.0.0:80")?;
     assert_eq!(listener.local_addr()?, address("0.0.0.0:80"));
@@ -52,7 +52,7 @@ fn a_server_and_its_clients_are_one_program() -> io::Result<()> {
     Ok(())
 }
 
-#[haft::test(network)]
+#[haft::test]
 fn addresses_are_those_of_the_simulation() -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
@@ -84,7 +84,7 @@ fn addresses_are_those_of_the_simulation() -> io::Result<()> {
     Ok(())
 }
 
-#[haft::test(network)]
+#[haft::test]
 fn options_are_kept_and_limits_of_time_are_virtual() -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:80")?;
     let mut connection = TcpStream::connect("127.0.0.1:80")?;
@@ -123,7 +123,7 @@ fn options_are_kept_and_limits_of_time_are_virtual() -> io::Result<()> {
     Ok(())
 }
 
-#[haft::test(network)]
+#[haft::test]
 fn a_connect_has_a_limit_of_time() -> io::Result<()> {
     let connect = |seconds| {
         TcpStream::connect_timeout(&address("127.0.0.1:80"), Duration::from_secs(seconds))
@@ -142,7 +142,7 @@ fn a_connect_has_a_limit_of_time() -> io::Result<()> {
     Ok(())
 }
 
-#[haft::test(seeds = 5, network)]
+#[haft::test(seeds = 5)]
 fn datagrams_have_addresses() -> io::Result<()> {
     let (one, other) = (
         UdpSocket::bind("127.0.0.1:53")?,
@@ -166,7 +166,7 @@ fn datagrams_have_addresses() -> io::Result<()> {
     Ok(())
 }
 
-#[haft::test(seeds = 5, network, short_counts)]
+#[haft::test(seeds = 5, short_counts)]
 fn unix_sockets_have_paths() -> io::Result<()> {
     let listener = UnixListener::bind("/run/service")?;
     assert_eq!(
@@ -203,10 +203,7 @@ fn unix_sockets_have_paths() -> io::Result<()> {
 #[test]
 fn faults_come_to_code_that_knows_nothing_of_them() {
     let outcome = |seed| {
-        let simulation = haft::Simulation::new()
-            .seed(seed)
-            .network(true)
-            .faults_one_in(40);
+        let simulation = haft::Simulation::new().seed(seed).faults_one_in(40);
         simulation.run(|| -> io::Result<usize> {
             let listener = TcpListener::bind("127.0.0.1:80")?;
             drop(haft::spawn(move || {

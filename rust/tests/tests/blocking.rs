@@ -107,7 +107,6 @@ fn ureq_meets_the_faults_of_a_simulated_network() {
     let run = |seed| {
         haft::Simulation::new()
             .seed(seed)
-            .network(true)
             .short_counts(true)
             .faults_one_in(30)
             .run(|| {
