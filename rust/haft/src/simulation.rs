@@ -98,7 +98,8 @@ impl Simulation {
         self.network = yes;
         self
     }
-    /// Files, by [`fs`](crate::fs), exist in the simulation only; at first there are none.
+    /// Files, by [`fs`](crate::fs), exist in the simulation only; at first there are none. With the
+    /// feature `posix` so do those of [`std::fs`], and of the crates that use it.
     ///
     /// ```
     /// let simulation = haft::Simulation::new().files(true);
