@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening FIFOs. The kernel does not notify when the other end is opened, so the open is tried
-   again after pauses that grow. */
+   again after pauses that grow. They are the machine's, also where libhaft-posix answers openat(2)
+   by a simulation's files. */
 #include "operations.h"
+#include "system_call.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -45,7 +47,8 @@ int haft_io_open_fifo(int directory, const char *path, int flags, mode_t mode) {
     int code = 0;
     HAFT_IO_SCOPED_DESCRIPTOR int fifo = -1;
     for (;;) {
-        fifo = HAFTI_IO_RESULT(openat(directory, path, flags | O_NONBLOCK | O_CLOEXEC, mode));
+        fifo = (int)hafti_io_system_call(SYS_openat, directory, (long)path,
+                                         flags | O_NONBLOCK | O_CLOEXEC, (long)mode, 0, 0);
         if (fifo != -ENXIO && fifo != -EINTR)
             break;
         code = wait_a_little(&pause);

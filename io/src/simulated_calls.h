@@ -11,15 +11,20 @@
 #ifndef HAFTI_IO_SIMULATED_CALLS_H
 #define HAFTI_IO_SIMULATED_CALLS_H
 
+#include <dirent.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 /* The first descriptor of a simulation: the system gives none so large. */
 enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
+
+/* Instead of a time: the time stamp stays. */
+#define HAFTI_IO_TIME_KEPT INT64_MIN
 
 typedef struct haft_io_simulated_calls {
     /* ---- Of any descriptor ---- */
@@ -52,6 +57,27 @@ typedef struct haft_io_simulated_calls {
 
     /* ---- Of files (simulated_paths.c) ---- */
     int (*fsync)(int descriptor);
+    int (*openat)(int directory, const char *path, int flags, mode_t mode);
+    int64_t (*lseek)(int descriptor, int64_t offset, int whence);
+    int (*fallocate)(int descriptor, int mode, int64_t offset, int64_t size);
+    int (*flock)(int descriptor, int command);
+    /* As scandir(3), in an order that the seed decides. */
+    int (*list)(int descriptor, struct dirent ***entries);
+    int (*mkdirat)(int directory, const char *path, mode_t mode);
+    int (*unlinkat)(int directory, const char *path, int flags);
+    int (*renameat2)(int from_directory, const char *from, int to_directory, const char *to,
+                     unsigned flags);
+    int (*link)(int directory, const char *path); /* of either kind, which there are not */
+    int (*realpath)(const char *path, char *into, size_t size);
+    /* With AT_EMPTY_PATH and an empty path, of the descriptor. */
+    int (*fstatat)(int directory, const char *path, struct stat *status, int flags);
+    int (*faccessat)(int directory, const char *path, int mode, int flags);
+    int (*fchmodat)(int directory, const char *path, mode_t mode, int flags);
+    int (*truncate)(int directory, const char *path, int64_t size, int flags);
+    int (*chdir)(int directory, const char *path, int flags);
+    /* Of a read and a write, in nanoseconds of the simulation's clock, as the time stamps of a
+       status are; HAFTI_IO_TIME_KEPT. */
+    int (*utimensat)(int directory, const char *path, const int64_t times[2], int flags);
 } haft_io_simulated_calls_t;
 
 #pragma GCC visibility push(default)

@@ -36,6 +36,11 @@ BODY(write_and_read) {
     write_file("log", 0, "J");
     write_file("log", O_APPEND, " world");
     CHECK_SAME_TEXT(content_of("log"), "Jello world");
+    HAFT_IO_SCOPED_DESCRIPTOR int log = haft_io_open("log", O_RDWR | O_APPEND, 0);
+    char letter;
+    CHECK_EQUAL(haft_io_write(log, "", 0), 0); /* appends nothing, and goes nowhere */
+    CHECK_EQUAL(haft_io_read(log, &letter, 1), 1);
+    CHECK_EQUAL(letter, 'J');
     write_file("log", O_CREAT | O_TRUNC, "new");
     CHECK_SAME_TEXT(content_of("log"), "new");
 
@@ -127,7 +132,9 @@ BODY(use_directories) {
     CHECK_EQUAL(content[0], 'b');
     CHECK_EQUAL(haft_io_rename("/data/a", "/data/b"), -ENOENT);
     CHECK_EQUAL(haft_io_rename("/data/b", "/data/b"), 0);
-    CHECK_EQUAL(haft_io_rename("/data/b", "/data"), -EISDIR);
+    CHECK_EQUAL(haft_io_rename("/data/b", "/data"), -ENOTEMPTY);
+    CHECK_EQUAL(haft_io_mkdir("/other", 0700), 0);
+    CHECK_EQUAL(haft_io_rename("/data/b", "/other"), -EISDIR);
     CHECK_EQUAL(haft_io_rename("/data/b", "/none/b"), -ENOENT);
     CHECK_EQUAL(haft_io_rename("/data/b", "/b"), 0);
     CHECK_EQUAL(haft_io_remove("/data"), 0);

@@ -113,10 +113,14 @@ void haft_io_simulated_break(int end);
  * their descriptors are for read, write, pread, pwrite, fsync and close. At first there are two
  * directories, "/" and ".", both empty and separate; "/" is the parent of both.
  *
+ * Where libhaft-posix is linked, the calls of the C library on files and directories (open, stat,
+ * lseek, ftruncate, rename, opendir, flock and their kin) are on these files, too: see
+ * haft/posix.h. haft_io_open_fifo is always the machine's.
+ *
  * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -ENAMETOOLONG, -EBADF,
- * and -ENOSPC when there is no memory for what is written. Flags of open(2) that ask for more than
- * a file (O_TMPFILE, O_DIRECT, O_PATH) are not simulated, and are -EOPNOTSUPP. There are no links;
- * permissions are kept but not checked. Time stamps are virtual.
+ * and -ENOSPC when there is no memory for what is written, or a file would have more than 1 GiB.
+ * Flags of open(2) that ask for more than a file (O_TMPFILE, O_DIRECT) are not simulated, and are
+ * -EOPNOTSUPP. There are no links; permissions are kept but not checked. Time stamps are virtual.
  */
 
 /*
@@ -126,11 +130,12 @@ void haft_io_simulated_break(int end);
  * Data that haft_io_fsync has synced survives, and so does data written through a descriptor that
  * was opened with O_SYNC or O_DSYNC. In a file that was written to since, each block of 512 bytes
  * has its old content or its new one, or zeros if there was no old one; data appended to the file
- * may be cut short. A file truncated by O_TRUNC is either as it was before or has lost all of its
- * old content. Of the names that were made, removed or renamed since their directory was synced,
- * none, all, or only the first few changes survive; a rename survives whole or not at all. Syncing
- * a file does not sync its name: open its directory, and sync that. Of more than 1000 unsynced
- * changes of names, the oldest count as synced.
+ * may be cut short. A truncated file is either as it was before, or its old content behind the
+ * smallest size that it has had is lost (with O_TRUNC, all of it). Of the names that were made,
+ * removed or renamed since their directory was synced, none, all, or only the first few changes
+ * survive; a rename survives whole or not at all. Syncing a file does not sync its name: open its
+ * directory, and sync that. Of more than 1000 unsynced changes of names, the oldest count as
+ * synced.
  *
  * Call this when the tasks that use files have ended. Descriptors opened before must be closed; any
  * other operation on them is -EIO. Sockets and pipes are not affected. Needs

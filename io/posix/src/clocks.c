@@ -17,8 +17,7 @@ static bool is_simulated(void) {
     return haft_io_seed() != 0 && haft_posix_on_task();
 }
 
-/* How far the date is from the simulations' time. */
-static int64_t date_from(int64_t now) {
+int64_t haft_posix_date_from(int64_t now) {
     static int64_t distance;
     if (__atomic_load_n(&distance, __ATOMIC_RELAXED) == 0) {
         struct timespec date;
@@ -32,7 +31,7 @@ static int64_t date_from(int64_t now) {
 
 static struct timespec virtual_date(void) {
     int64_t now = HAFT_PERFORM(haft_io_now);
-    return time_of(now + date_from(now));
+    return time_of(now + haft_posix_date_from(now));
 }
 
 HAFT_POSIX_EXPORT int clock_gettime(clockid_t clock, struct timespec *time) {

@@ -185,6 +185,8 @@ static int number_of_directory(DIR *directory) {
     return directory != NULL ? dirfd(directory) : -1;
 }
 HAFT_POSIX_EXPORT int closedir(DIR *directory) {
+    if (haft_posix_is_simulated_stream(directory))
+        return haft_posix_close_stream(directory);
     int descriptor = number_of_directory(directory);
     if (descriptor < 0 || is_the_systems())
         return CLOSED_BY(SYSTEM(closedir)(directory));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening FIFOs, and locks of files. The kernel does not notify when a lock is given back, so it is
-   tried again after pauses that grow. */
+/* Opening files, of which FIFOs wait; descriptors of files; and their locks. The kernel does not
+   notify when a lock is given back, so it is tried again after pauses that grow. */
 #include "internal.h"
 
 #include <stdarg.h>
@@ -20,7 +20,8 @@ static bool opens_fifo(const open_call_t *call) {
     struct stat status;
     return (call->flags & (O_NONBLOCK | O_PATH | O_DIRECTORY)) == 0 &&
            (call->flags & O_ACCMODE) != O_RDWR && haft_posix_on_task() &&
-           fstatat(call->directory, call->path, &status, 0) == 0 && S_ISFIFO(status.st_mode);
+           SYSTEM(fstatat)(call->directory, call->path, &status, 0) == 0 &&
+           S_ISFIFO(status.st_mode);
 }
 
 static int open_fifo(const open_call_t *call) {
@@ -49,11 +50,12 @@ static bool needs_mode(int flags) {
     })
 
 static int open_any(int directory, const char *path, int flags, mode_t mode) {
+    const haft_posix_system_t *system = haft_posix_path_system(directory, path);
     int before = haft_posix_error();
     open_call_t call = {directory, path, flags, mode};
-    if (!opens_fifo(&call)) {
+    if (system != haft_posix_system() || !opens_fifo(&call)) {
         haft_posix_set_error(before);
-        return SYSTEM(openat)(directory, path, flags, mode);
+        return system->openat(directory, path, flags, mode);
     }
     return (int)haft_posix_answer(open_fifo(&call), before);
 }
@@ -68,6 +70,38 @@ HAFT_POSIX_EXPORT int open(const char *path, int flags, ...) {
 
 HAFT_POSIX_EXPORT int creat(const char *path, mode_t mode) {
     return open_any(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+/* ---- Descriptors ---- */
+
+/* The system that has the descriptor; a simulated one when others have gone on. */
+static const haft_posix_system_t *system_in_turn(int descriptor) {
+    if (haft_posix_may_be_simulated(descriptor)) {
+        int before = haft_posix_error();
+        haft_posix_take_turns(descriptor);
+        haft_posix_set_error(before);
+    }
+    return haft_posix_system_of(descriptor);
+}
+
+HAFT_POSIX_EXPORT off_t lseek(int descriptor, off_t offset, int whence) {
+    return SYSTEM_OF(descriptor, lseek)(descriptor, offset, whence);
+}
+
+HAFT_POSIX_EXPORT int ftruncate(int descriptor, off_t size) {
+    return system_in_turn(descriptor)->ftruncate(descriptor, size);
+}
+
+HAFT_POSIX_EXPORT int fallocate(int descriptor, int mode, off_t offset, off_t size) {
+    return system_in_turn(descriptor)->fallocate(descriptor, mode, offset, size);
+}
+
+HAFT_POSIX_EXPORT int posix_fallocate(int descriptor, off_t offset, off_t size) {
+    return system_in_turn(descriptor)->posix_fallocate(descriptor, offset, size);
+}
+
+HAFT_POSIX_EXPORT int posix_fadvise(int descriptor, off_t offset, off_t size, int advice) {
+    return SYSTEM_OF(descriptor, posix_fadvise)(descriptor, offset, size, advice);
 }
 
 /* ---- Locks ---- */
@@ -140,10 +174,20 @@ HAFT_POSIX_ALSO(open64, open)
 HAFT_POSIX_ALSO(openat64, openat)
 HAFT_POSIX_ALSO(creat64, creat)
 HAFT_POSIX_ALSO(lockf64, lockf)
+HAFT_POSIX_ALSO(lseek64, lseek)
+HAFT_POSIX_ALSO(ftruncate64, ftruncate)
+HAFT_POSIX_ALSO(fallocate64, fallocate)
+HAFT_POSIX_ALSO(posix_fallocate64, posix_fallocate)
+HAFT_POSIX_ALSO(posix_fadvise64, posix_fadvise)
 HAFT_POSIX_ALSO(fcntl64, fcntl)
 HAFT_POSIX_ALSO(__fcntl, fcntl)
 HAFT_POSIX_ALSO(__open, open)
 HAFT_POSIX_ALSO(__open64, open)
+
+off_t __lseek(int descriptor, off_t offset, int whence);
+HAFT_POSIX_EXPORT off_t __lseek(int descriptor, off_t offset, int whence) {
+    return lseek(descriptor, offset, whence);
+}
 
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);

@@ -38,6 +38,7 @@
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -96,6 +97,43 @@
     X(copy_file_range)                                                                             \
     X(open)                                                                                        \
     X(openat)                                                                                      \
+    X(lseek)                                                                                       \
+    X(ftruncate)                                                                                   \
+    X(truncate)                                                                                    \
+    X(fallocate)                                                                                   \
+    X(posix_fallocate)                                                                             \
+    X(posix_fadvise)                                                                               \
+    X(statx)                                                                                       \
+    X(faccessat)                                                                                   \
+    X(euidaccess)                                                                                  \
+    X(fchmod)                                                                                      \
+    X(fchmodat)                                                                                    \
+    X(fchown)                                                                                      \
+    X(fchownat)                                                                                    \
+    X(utimensat)                                                                                   \
+    X(futimens)                                                                                    \
+    X(mkdirat)                                                                                     \
+    X(mkfifoat)                                                                                    \
+    X(unlinkat)                                                                                    \
+    X(remove)                                                                                      \
+    X(renameat2)                                                                                   \
+    X(linkat)                                                                                      \
+    X(symlinkat)                                                                                   \
+    X(readlinkat)                                                                                  \
+    X(realpath)                                                                                    \
+    X(getcwd)                                                                                      \
+    X(chdir)                                                                                       \
+    X(fchdir)                                                                                      \
+    X(opendir)                                                                                     \
+    X(fdopendir)                                                                                   \
+    X(readdir)                                                                                     \
+    X(rewinddir)                                                                                   \
+    X(seekdir)                                                                                     \
+    X(telldir)                                                                                     \
+    X(dirfd)                                                                                       \
+    X(scandir)                                                                                     \
+    X(mkostemps)                                                                                   \
+    X(mkdtemp)                                                                                     \
     X(flock)                                                                                       \
     X(lockf)                                                                                       \
     X(fcntl)                                                                                       \
@@ -156,7 +194,12 @@
     X(pthread_rwlock_wrlock)                                                                       \
     X(pthread_rwlock_trywrlock)
 
-/* Those of them that a simulation has, too (simulated.c). */
+/* The same, but asked by a system call: C libraries before glibc 2.33 have other names for them. */
+#define HAFT_POSIX_CALLED_FUNCTIONS(X)                                                             \
+    X(fstat)                                                                                       \
+    X(fstatat)
+
+/* Those of both that a simulation has, too (simulated.c, simulated_files.c). */
 #define HAFT_POSIX_SIMULATED_FUNCTIONS(X)                                                          \
     X(read)                                                                                        \
     X(readv)                                                                                       \
@@ -200,11 +243,16 @@ __attribute__((noreturn)) void __chk_fail(void);
 /* Another name of a function. */
 #define HAFT_POSIX_ALSO(name, of)                                                                  \
     HAFT_POSIX_EXPORT extern __typeof__(of) name __attribute__((alias(#of)));
+/* The name for large files, whose types are others in C and the same in memory. */
+#define HAFT_POSIX_ALSO_64(of)                                                                     \
+    HAFT_POSIX_EXPORT extern __typeof__(of) haft_posix_##of##64 __asm__(#of "64") __THROW          \
+        __attribute__((alias(#of)));
 
 /* The system's own functions. */
 typedef struct haft_posix_system {
 #define HAFT_POSIX_FIELD(name) __typeof__(name) *name;
     HAFT_POSIX_FUNCTIONS(HAFT_POSIX_FIELD)
+    HAFT_POSIX_CALLED_FUNCTIONS(HAFT_POSIX_FIELD)
 #undef HAFT_POSIX_FIELD
 } haft_posix_system_t;
 
@@ -226,11 +274,29 @@ static inline const haft_posix_system_t *haft_posix_system_of(int descriptor) {
 #define SYSTEM_OF(descriptor, name) (haft_posix_system_of(descriptor)->name)
 /* Those by which the caller makes sockets. */
 const haft_posix_system_t *haft_posix_network_system(void);
+/* Those for a path, in the descriptor of a directory or AT_FDCWD. If they are the simulation's,
+   others have gone on first, as they would while the pool works. (paths.c) */
+const haft_posix_system_t *haft_posix_path_system(int directory, const char *path);
+#define PATH_SYSTEM(directory, path, name) (haft_posix_path_system(directory, path)->name)
+/* Those for paths that do not begin in a descriptor, and name nothing that is the machine's. */
+const haft_posix_system_t *haft_posix_file_system(void); /* simulated.c */
+void haft_posix_find_simulated_files(haft_posix_system_t *simulated);
 
 /* Whether the caller is a task, and not a thread without tasks, or the scheduler. */
 static inline bool haft_posix_on_task(void) {
     return haft_io_runs_here() && haft_io_self() != NULL;
 }
+
+/* How far the date is from the simulations' time, `now` (clocks.c). */
+int64_t haft_posix_date_from(int64_t now);
+
+/* ---- Directories of a simulation (directories.c) ---- */
+
+/* Their streams have odd addresses, which no memory of the C library has. */
+static inline bool haft_posix_is_simulated_stream(const DIR *stream) {
+    return ((uintptr_t)stream & 1) != 0;
+}
+int haft_posix_close_stream(DIR *stream);
 
 /* ---- errno ---- */
 

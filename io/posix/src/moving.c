@@ -90,7 +90,18 @@ static ssize_t send_file(sendfile_call_t *call) {
     return (ssize_t)done;
 }
 
+/* Callers then read and write. */
+static ssize_t refuse(int error) {
+    haft_posix_set_error(error);
+    return -1;
+}
+static bool is_simulated(int from, int to) {
+    return haft_posix_may_be_simulated(from) || haft_posix_may_be_simulated(to);
+}
+
 HAFT_POSIX_EXPORT ssize_t sendfile(int to, int from, off_t *offset, size_t size) {
+    if (is_simulated(from, to))
+        return refuse(EINVAL);
     if (!haft_posix_on_task())
         return SYSTEM(sendfile)(to, from, offset, size);
     int before = haft_posix_error();
@@ -142,6 +153,8 @@ static ssize_t splice_waiting(splice_call_t *c) {
 
 HAFT_POSIX_EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset,
                                  size_t size, unsigned flags) {
+    if (is_simulated(from, to))
+        return refuse(EINVAL);
     if (!haft_posix_on_task())
         return SYSTEM(splice)(from, from_offset, to, to_offset, size, flags);
     int before = haft_posix_error();
@@ -151,6 +164,8 @@ HAFT_POSIX_EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t
 }
 
 HAFT_POSIX_EXPORT ssize_t tee(int from, int to, size_t size, unsigned flags) {
+    if (is_simulated(from, to))
+        return refuse(EINVAL);
     if (!haft_posix_on_task())
         return SYSTEM(tee)(from, to, size, flags);
     int before = haft_posix_error();

@@ -241,6 +241,10 @@ HAFT_POSIX_POOLED(
     c->from, c->from_offset, c->to, c->to_offset, c->size, c->flags)
 HAFT_POSIX_EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to,
                                           off64_t *to_offset, size_t size, unsigned flags) {
+    if (haft_posix_may_be_simulated(from) || haft_posix_may_be_simulated(to)) {
+        haft_posix_set_error(EXDEV); /* after which callers read and write */
+        return -1;
+    }
     if (!haft_posix_on_task())
         return SYSTEM(copy_file_range)(from, from_offset, to, to_offset, size, flags);
     copy_file_range_call_t call = {{from, from_offset, to, to_offset, size, flags}, -1};

@@ -205,6 +205,7 @@ void haft_posix_find_simulated(const haft_posix_system_t *system) {
     HAFT_POSIX_SIMULATED_FUNCTIONS(IS_SIMULATED)
 #undef IS_SIMULATED
     simulated.fdatasync = simulated_fsync;
+    haft_posix_find_simulated_files(&simulated);
 }
 
 /* (A thread that has been blocked for a task, by haft_io_block_thread, is on none.) */
@@ -216,4 +217,9 @@ const haft_posix_system_t *haft_posix_simulated_system(void) {
 const haft_posix_system_t *haft_posix_network_system(void) {
     const haft_posix_system_t *system = haft_posix_system();
     return haft_io_simulated_network_calls() != NULL && haft_posix_on_task() ? &simulated : system;
+}
+
+const haft_posix_system_t *haft_posix_file_system(void) {
+    const haft_posix_system_t *system = haft_posix_system();
+    return haft_io_simulated_file_calls() != NULL && haft_posix_on_task() ? &simulated : system;
 }

@@ -148,9 +148,10 @@ static ssize_t transfer_file(const transfer_t *t) {
     return code == 0 ? call.done : code;
 }
 
+/* (A simulation's files never wait for a disk.) */
 static enum nature nature_of(int descriptor) {
     struct stat status;
-    if (fstat(descriptor, &status) != 0)
+    if (haft_posix_may_be_simulated(descriptor) || SYSTEM(fstat)(descriptor, &status) != 0)
         return OTHER;
     return S_ISSOCK(status.st_mode)                             ? SOCKET
            : S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ? FILE_ON_DISK

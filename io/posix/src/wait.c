@@ -2,6 +2,7 @@
 /* The system's own functions, errno, and waiting. */
 #include "internal.h"
 #include "../../src/moment.h"
+#include "../../src/system_call.h"
 
 #include "haft/posix.h"
 
@@ -13,6 +14,21 @@
 static haft_posix_system_t functions;
 static bool found;
 
+static int answer(long done) {
+    if (done >= 0)
+        return (int)done;
+    haft_posix_set_error((int)-done);
+    return -1;
+}
+static int called_fstat(int descriptor, struct stat *status) {
+    return answer(hafti_io_system_call(SYS_fstat, descriptor, (long)status, 0, 0, 0, 0));
+}
+static int called_fstatat(int directory, const char *restrict path, struct stat *restrict status,
+                          int flags) {
+    return answer(
+        hafti_io_system_call(SYS_newfstatat, directory, (long)path, (long)status, flags, 0, 0));
+}
+
 static __attribute__((cold, noinline)) void find_functions(void) {
     void *address;
 #define FIND(name)                                                                                 \
@@ -20,6 +36,9 @@ static __attribute__((cold, noinline)) void find_functions(void) {
     memcpy(&functions.name, &address, sizeof address);
     HAFT_POSIX_FUNCTIONS(FIND)
 #undef FIND
+#define IS_CALLED(name) functions.name = called_##name;
+    HAFT_POSIX_CALLED_FUNCTIONS(IS_CALLED)
+#undef IS_CALLED
     haft_posix_find_simulated(&functions);
     __atomic_store_n(&found, true, __ATOMIC_RELEASE);
 }

@@ -18,9 +18,11 @@
 #include <dirent.h>
 #include <limits.h>
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* With more the oldest is synced, as the system does it by itself after a while. */
 enum { MOST_CHANGES = 1000 };
@@ -96,7 +98,7 @@ static file_t *new_file(state_t *state, mode_t mode) {
         return NULL;
     file->mode = mode;
     file->number = ++state->last_file;
-    file->changed = state->simulated->now;
+    file->read = file->changed = file->status_changed = state->simulated->now;
     hafti_io_ring(&file->names);
     return file;
 }
@@ -161,6 +163,16 @@ static change_t *change_at(hafti_io_link_t *link) {
     return HAFTI_IO_OWNER(link, change_t, link);
 }
 
+/* The file has lost its name. (There are no links: it had one.) Its directory may be gone before
+   it. */
+static void loses_name(state_t *state, file_t *file) {
+    if (file == NULL)
+        return;
+    file->named = false;
+    if (S_ISDIR(file->mode))
+        file->above = state->root;
+}
+
 /* 0; -ENOMEM, and nothing has changed. */
 static int change_names(state_t *state, const new_file_t *names, size_t count) {
     change_t *change = malloc(sizeof *change);
@@ -170,14 +182,20 @@ static int change_names(state_t *state, const new_file_t *names, size_t count) {
         return -ENOMEM;
     }
     *change = (change_t){.count = count};
+    for (size_t i = 0; i < count; i++)
+        loses_name(state, names[i].name->file);
     for (size_t i = 0; i < count; i++) {
         name_t *name = names[i].name;
         change->names[i] = names[i];
         name->changes++;
+        name->directory->changed = name->directory->status_changed = state->simulated->now;
         name->directory->uses++;
         name->directory->count += (size_t)(names[i].file != NULL) - (size_t)(name->file != NULL);
-        if (names[i].file != NULL)
+        if (names[i].file != NULL) {
             names[i].file->uses++;
+            names[i].file->named = true;
+            names[i].file->status_changed = state->simulated->now;
+        }
         set_file(&name->file, names[i].file);
     }
     hafti_io_append(&state->changes, &change->link);
@@ -236,6 +254,8 @@ static void go_back(file_t *directory, hafti_io_link_t *directories, hafti_io_fi
         next = link->next;
         set_file(&name->file, name->synced);
         directory->count += name->file != NULL;
+        if (name->file != NULL)
+            name->file->named = true;
         if (name->file != NULL && S_ISDIR(name->file->mode)) {
             name->file->above = directory;
             hafti_io_append(directories, &name->file->link);
@@ -247,11 +267,12 @@ static void go_back(file_t *directory, hafti_io_link_t *directories, hafti_io_fi
 }
 
 void hafti_io_directories_crash(state_t *state, hafti_io_file_visit_t *visit) {
+    set_file(&state->here, state->first);
     choose_changes(state);
     hafti_io_link_t directories;
     hafti_io_ring(&directories);
     hafti_io_append(&directories, &state->root->link);
-    hafti_io_append(&directories, &state->here->link);
+    hafti_io_append(&directories, &state->first->link);
     while (!hafti_io_ring_empty(&directories)) {
         file_t *directory = HAFTI_IO_OWNER(directories.next, file_t, link);
         hafti_io_unlink(&directory->link);
@@ -274,9 +295,9 @@ static int step(const char *text, size_t length, hafti_io_path_t *place) {
     file_t *directory = place->file;
     if (!is_directory(directory))
         return directory == NULL ? -ENOENT : -ENOTDIR;
-    if (length > NAME_MAX)
-        return -ENAMETOOLONG;
     bool is_dots = text[0] == '.' && (length == 1 || (length == 2 && text[1] == '.'));
+    if (length > NAME_MAX)
+        return directory->named ? -ENAMETOOLONG : -ENOENT;
     *place = (hafti_io_path_t){.text = text, .length = length};
     if (is_dots) {
         place->file = length == 1 ? directory : directory->above;
@@ -288,14 +309,17 @@ static int step(const char *text, size_t length, hafti_io_path_t *place) {
     return 0;
 }
 
-int hafti_io_path_look_at(const state_t *state, const char *path, hafti_io_path_t *place) {
+int hafti_io_path_look_at(const state_t *state, file_t *from, const char *path,
+                          hafti_io_path_t *place) {
     if (path == NULL)
         return -EFAULT;
     if (path[0] == '\0')
         return -ENOENT;
     if (strlen(path) >= PATH_MAX)
         return -ENAMETOOLONG;
-    *place = (hafti_io_path_t){.file = path[0] == '/' ? state->root : state->here};
+    *place = (hafti_io_path_t){.file = path[0] == '/' ? state->root
+                                       : from != NULL ? from
+                                                      : state->here};
     for (path += strspn(path, "/"); path[0] != '\0'; path += strspn(path, "/")) {
         size_t length = strcspn(path, "/");
         int code = step(path, length, place);
@@ -304,22 +328,29 @@ int hafti_io_path_look_at(const state_t *state, const char *path, hafti_io_path_
         path += length;
         place->slash = path[0] == '/';
     }
+    return 0;
+}
+
+/* What the name is of, where the slash behind it, if there is one, says that it is a directory. */
+static int check_slash(const hafti_io_path_t *place) {
     return place->slash && place->file != NULL && !is_directory(place->file) ? -ENOTDIR : 0;
 }
 
-int hafti_io_path_begin(const char *path, hafti_io_path_t *place, int fault) {
-    int code = haft_io_yield();
-    if (code != 0)
-        return code;
+int hafti_io_path_begin(file_t *from, const char *path, hafti_io_path_t *place, int fault) {
     if (hafti_io_fault_is_drawn(hafti_io_state_here()->simulated))
         return fault;
-    return hafti_io_path_look_at(hafti_io_state_here(), path, place);
+    return hafti_io_path_look_at(hafti_io_state_here(), from, path, place);
 }
 
-/* The same for what has to be there. */
-static int begin_with(const char *path, hafti_io_path_t *place) {
-    int code = hafti_io_path_begin(path, place, -EIO);
-    return code != 0 || place->file != NULL ? code : -ENOENT;
+int hafti_io_path_find(file_t *from, const char *path, file_t **file) {
+    hafti_io_path_t place;
+    int code = hafti_io_path_begin(from, path, &place, -EIO);
+    if (code == 0)
+        code = check_slash(&place);
+    if (code != 0)
+        return code;
+    *file = place.file;
+    return place.file != NULL ? 0 : -ENOENT;
 }
 
 /* The name, as one to be changed. NULL: no memory. */
@@ -329,6 +360,8 @@ static name_t *name_at(const hafti_io_path_t *place) {
 }
 
 int hafti_io_path_make(state_t *state, hafti_io_path_t *place, mode_t mode) {
+    if (!place->directory->named) /* it was removed */
+        return -ENOENT;
     file_t *file = new_file(state, mode);
     name_t *name = file != NULL ? name_at(place) : NULL;
     if (name == NULL) {
@@ -344,12 +377,54 @@ int hafti_io_path_make(state_t *state, hafti_io_path_t *place, mode_t mode) {
     return code;
 }
 
-/* ---- For directories.c ---- */
+/* ---- Where a directory is ---- */
 
-static int by_name(const void *one, const void *other) {
-    const struct dirent *const *first = one, *const *second = other;
-    return strcoll((*first)->d_name, (*second)->d_name);
+static const name_t *name_of(const file_t *file) {
+    const hafti_io_link_t *names = &file->above->names;
+    for (const hafti_io_link_t *link = names->next; link != names; link = link->next) {
+        const name_t *name = HAFTI_IO_OWNER(link, name_t, link);
+        if (name->file == file)
+            return name;
+    }
+    return NULL;
 }
+
+/* Before `at`, of the text that begins at `begin`. NULL: there is no room. */
+static char *put_before(char *at, const char *begin, const char *text, size_t length) {
+    if ((size_t)(at - begin) < length + 1)
+        return NULL;
+    at -= length;
+    memcpy(at, text, length);
+    *--at = '/';
+    return at;
+}
+
+int hafti_io_path_tell(const state_t *state, const hafti_io_path_t *place, char *into,
+                       size_t size) {
+    char whole[PATH_MAX], *end = whole + sizeof whole, *at = end;
+    const file_t *directory = place->file;
+    if (!is_directory(directory)) {
+        at = put_before(at, whole, place->text, place->length);
+        directory = place->directory;
+    }
+    for (; directory != state->root && at != NULL; directory = directory->above) {
+        const name_t *name = name_of(directory);
+        if (name == NULL)
+            return -ENOENT;
+        at = put_before(at, whole, name->text, name->length);
+    }
+    if (at == end)
+        *--at = '/';
+    if (at == NULL)
+        return -ENAMETOOLONG;
+    if ((size_t)(end - at) >= size)
+        return -ERANGE;
+    memcpy(into, at, (size_t)(end - at));
+    into[end - at] = '\0';
+    return 0;
+}
+
+/* ---- Lists ---- */
 
 /* One more; false: no memory. */
 static bool add_entry(struct dirent **list, int *count, const char *text, size_t length,
@@ -359,19 +434,13 @@ static bool add_entry(struct dirent **list, int *count, const char *text, size_t
         return false;
     memcpy(entry->d_name, text, length);
     entry->d_ino = file->number;
+    entry->d_reclen = sizeof *entry;
     entry->d_type = IFTODT(file->mode);
     list[(*count)++] = entry;
     return true;
 }
 
-int hafti_io_files_list(const char *path, struct dirent ***entries) {
-    hafti_io_path_t place;
-    int code = begin_with(path, &place);
-    if (code != 0)
-        return code;
-    const file_t *directory = place.file;
-    if (!is_directory(directory))
-        return -ENOTDIR;
+int hafti_io_directory_list(const file_t *directory, struct dirent ***entries) {
     struct dirent **list = malloc((directory->count + 2) * sizeof *list);
     int count = 0;
     bool whole = list != NULL && add_entry(list, &count, ".", 1, directory) &&
@@ -383,7 +452,6 @@ int hafti_io_files_list(const char *path, struct dirent ***entries) {
             whole = add_entry(list, &count, name->text, name->length, name->file);
     }
     if (whole) {
-        qsort(list, (size_t)count, sizeof *list, by_name);
         *entries = list;
         return count;
     }
@@ -393,9 +461,11 @@ int hafti_io_files_list(const char *path, struct dirent ***entries) {
     return -ENOMEM;
 }
 
-int hafti_io_files_mkdir(const char *path, mode_t mode) {
+/* ---- Changes of names ---- */
+
+int hafti_io_path_mkdir(file_t *from, const char *path, mode_t mode) {
     hafti_io_path_t place;
-    int code = hafti_io_path_begin(path, &place, -EIO);
+    int code = hafti_io_path_begin(from, path, &place, -EIO);
     if (code != 0)
         return code;
     return place.file == NULL
@@ -403,93 +473,168 @@ int hafti_io_files_mkdir(const char *path, mode_t mode) {
                : -EEXIST;
 }
 
-int hafti_io_files_remove(const char *path) {
+int hafti_io_path_remove(file_t *from, const char *path, unsigned kinds) {
     hafti_io_path_t place;
-    int code = begin_with(path, &place);
+    int code = hafti_io_path_begin(from, path, &place, -EIO);
     if (code != 0)
         return code;
-    if (place.name == NULL)
+    bool removes_directories = (kinds & HAFTI_IO_REMOVES_DIRECTORIES) != 0;
+    if (place.directory == NULL) {
+        if (!removes_directories)
+            return -EISDIR;
         return place.text == NULL ? -EBUSY : place.length == 1 ? -EINVAL : -ENOTEMPTY;
+    }
+    if (place.file == NULL)
+        return -ENOENT;
+    bool is_one = is_directory(place.file);
+    if (!is_one && (place.slash || (kinds & HAFTI_IO_REMOVES_FILES) == 0))
+        return -ENOTDIR;
+    if (is_one && !removes_directories)
+        return -EISDIR;
     if (place.file->count != 0)
         return -ENOTEMPTY;
     return change_names(hafti_io_state_here(), &(new_file_t){place.name, NULL}, 1);
 }
 
-/* What the system says of the two names, which are not of the same file. */
-static int check_rename(const hafti_io_path_t *from, const hafti_io_path_t *to) {
-    if (!is_directory(from->file))
-        return is_directory(to->file) ? -EISDIR : to->slash ? -ENOTDIR : 0;
-    if (to->file != NULL && !is_directory(to->file))
+/* What the system says of the two names. */
+static int check_rename(const hafti_io_path_t *from, const hafti_io_path_t *to, unsigned flags) {
+    bool keeps = (flags & RENAME_NOREPLACE) != 0;
+    if (from->directory == NULL || to->directory == NULL) /* "/", "." and ".." */
+        return keeps && from->directory != NULL ? -EEXIST : -EBUSY;
+    if (from->file == NULL)
+        return -ENOENT;
+    if (to->file != NULL && keeps)
+        return -EEXIST;
+    bool is_one = is_directory(from->file);
+    if (!is_one && (from->slash || to->slash))
         return -ENOTDIR;
-    for (const file_t *at = to->directory; at != at->above; at = at->above)
+    for (const file_t *at = to->directory; is_one && at != at->above; at = at->above)
         if (at == from->file)
             return -EINVAL;
-    return to->file != NULL && to->file->count != 0 ? -ENOTEMPTY : 0;
+    if (to->file == from->file)
+        return 0;
+    for (const file_t *at = from->directory; at != at->above; at = at->above)
+        if (at == to->file)
+            return -ENOTEMPTY;
+    if (is_one != is_directory(to->file) && to->file != NULL)
+        return is_one ? -ENOTDIR : -EISDIR;
+    if (to->file != NULL && to->file->count != 0)
+        return -ENOTEMPTY;
+    return to->directory->named ? 0 : -ENOENT;
+}
+
+int hafti_io_path_rename(const hafti_io_path_t *old, const hafti_io_path_t *new, unsigned flags) {
+    int code = check_rename(old, new, flags);
+    if (code != 0 || old->file == new->file)
+        return code;
+    name_t *name = name_at(new);
+    if (name == NULL)
+        return -ENOMEM;
+    file_t *file = old->file, *directory = new->directory;
+    code = change_names(hafti_io_state_here(), (new_file_t[]){{name, file}, {old->name, NULL}}, 2);
+    if (code == 0)
+        file->above = directory;
+    return code;
+}
+
+/* ---- What a file is ---- */
+
+void hafti_io_file_status(const file_t *file, struct stat *status) {
+    *status = (struct stat){.st_ino = file->number,
+                            .st_mode = file->mode,
+                            .st_nlink = file->named,
+                            .st_uid = geteuid(),
+                            .st_gid = getegid(),
+                            .st_size = (off_t)file->now.size,
+                            .st_blksize = 4096,
+                            .st_blocks = (blkcnt_t)((file->now.size + 511) / 512),
+                            .st_atim = hafti_io_time_of(file->read),
+                            .st_mtim = hafti_io_time_of(file->changed),
+                            .st_ctim = hafti_io_time_of(file->status_changed)};
+}
+
+/* ---- For files.c ---- */
+
+static int by_name(const void *one, const void *other) {
+    const struct dirent *const *first = one, *const *second = other;
+    return strcoll((*first)->d_name, (*second)->d_name);
+}
+
+int hafti_io_files_list(const char *path, struct dirent ***entries) {
+    file_t *directory;
+    int code = haft_io_yield();
+    if (code == 0)
+        code = hafti_io_path_find(NULL, path, &directory);
+    if (code == 0 && !is_directory(directory))
+        code = -ENOTDIR;
+    if (code != 0)
+        return code;
+    int count = hafti_io_directory_list(directory, entries);
+    if (count > 0)
+        qsort(*entries, (size_t)count, sizeof **entries, by_name);
+    return count;
+}
+
+int hafti_io_files_mkdir(const char *path, mode_t mode) {
+    int code = haft_io_yield();
+    return code == 0 ? hafti_io_path_mkdir(NULL, path, mode) : code;
+}
+
+int hafti_io_files_remove(const char *path) {
+    int code = haft_io_yield();
+    return code == 0 ? hafti_io_path_remove(NULL, path,
+                                            HAFTI_IO_REMOVES_FILES | HAFTI_IO_REMOVES_DIRECTORIES)
+                     : code;
 }
 
 int hafti_io_files_rename(const char *from, const char *to) {
     hafti_io_path_t old, new;
-    state_t *state = hafti_io_state_here();
-    int code = hafti_io_path_begin(from, &old, -EIO);
+    int code = haft_io_yield();
     if (code == 0)
-        code = hafti_io_path_look_at(state, to, &new);
-    if (code == 0 && (old.directory == NULL || new.directory == NULL)) /* "/", "." and ".." */
-        code = -EBUSY;
-    if (code == 0 && old.file == NULL)
-        code = -ENOENT;
-    if (code != 0 || old.file == new.file)
-        return code;
-    code = check_rename(&old, &new);
-    if (code != 0)
-        return code;
-    name_t *name = name_at(&new);
-    if (name == NULL)
-        return -ENOMEM;
-    code = change_names(state, (new_file_t[]){{name, old.file}, {old.name, NULL}}, 2);
+        code = hafti_io_path_begin(NULL, from, &old, -EIO);
     if (code == 0)
-        old.file->above = new.directory;
-    return code;
+        code = hafti_io_path_look_at(hafti_io_state_here(), NULL, to, &new);
+    return code == 0 ? hafti_io_path_rename(&old, &new, 0) : code;
 }
 
 int hafti_io_files_stat(const char *path, struct stat *status) {
-    hafti_io_path_t place;
-    int code = begin_with(path, &place);
+    file_t *file;
+    int code = haft_io_yield();
+    if (code == 0)
+        code = hafti_io_path_find(NULL, path, &file);
     if (code == 0 && status == NULL)
         code = -EFAULT;
-    if (code != 0)
-        return code;
-    const file_t *file = place.file;
-    struct timespec changed = {file->changed / HAFT_IO_SECOND, file->changed % HAFT_IO_SECOND};
-    *status = (struct stat){.st_ino = file->number,
-                            .st_mode = file->mode,
-                            .st_nlink = 1,
-                            .st_size = (off_t)file->now.size,
-                            .st_blksize = 4096,
-                            .st_atim = changed,
-                            .st_mtim = changed,
-                            .st_ctim = changed};
-    return 0;
+    if (code == 0)
+        hafti_io_file_status(file, status);
+    return code;
 }
 
 /* ---- The run ---- */
 
 int hafti_io_simulated_files_start(state_t *state) {
     state->root = new_file(state, S_IFDIR | 0755);
-    state->here = new_file(state, S_IFDIR | 0755);
-    if (state->root == NULL || state->here == NULL) {
+    state->first = new_file(state, S_IFDIR | 0755);
+    if (state->root == NULL || state->first == NULL) {
         free(state->root);
-        free(state->here);
-        state->root = state->here = NULL;
+        free(state->first);
+        state->root = state->first = NULL;
         return -ENOMEM;
     }
-    state->root->uses = state->here->uses = 1;
-    state->root->above = state->here->above = state->root;
+    state->root->uses = state->first->uses = 1;
+    state->root->named = state->first->named = true;
+    state->root->above = state->first->above = state->root;
+    set_file(&state->here, state->first);
     return 0;
 }
 
 void hafti_io_simulated_files_stop(state_t *state) {
     while (!hafti_io_ring_empty(&state->changes))
         settle(state, change_at(state->changes.next), false);
-    hafti_io_file_stop_using(state->root);
     hafti_io_file_stop_using(state->here);
+    hafti_io_file_stop_using(state->first);
+    hafti_io_file_stop_using(state->root);
+}
+
+void hafti_io_go_to(state_t *state, file_t *directory) {
+    set_file(&state->here, directory);
 }

@@ -5,8 +5,8 @@
  *
  * A crash leaves the synced content of a file. Each block that was overwritten since has its old or
  * its new content, or zeros if there was no old one. Data appended since is cut somewhere. A
- * truncation by O_TRUNC is either lost with all that came after it, or done: then nothing old is
- * left.
+ * truncation is either lost with all that came after it, or done: then nothing old is left behind
+ * the size that it made, of O_TRUNC nothing at all.
  */
 #include "simulation.h"
 
@@ -19,9 +19,11 @@
 /* Those of open(2) that are heeded, or that change nothing here. */
 enum {
     OPEN_FLAGS = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_DIRECTORY | O_CLOEXEC |
-                 O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_SYNC | O_DSYNC | O_NOATIME
+                 O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_SYNC | O_DSYNC | O_NOATIME | O_LARGEFILE |
+                 O_PATH
 };
-enum { BLOCK = 512 }; /* which disks write whole */
+enum { BLOCK = 512 };       /* which disks write whole */
+enum { LARGEST = 1 << 30 }; /* that a file may be: holes take memory, too */
 
 typedef hafti_io_simulated_state_t state_t;
 typedef hafti_io_file_t file_t;
@@ -30,6 +32,8 @@ typedef hafti_io_file_t file_t;
 
 /* False: no memory. New bytes are zeros. */
 static bool grow(hafti_io_content_t *content, size_t size) {
+    if (size > LARGEST)
+        return false;
     if (size > content->room) {
         size_t room = size < 2 * content->room ? 2 * content->room : size;
         char *grown = realloc(content->bytes, room);
@@ -51,9 +55,12 @@ static void has_changed(file_t *file, size_t from, size_t to) {
     file->changed_to = first || to > file->changed_to ? to : file->changed_to;
 }
 
-static void truncate_file(file_t *file) {
-    file->now.size = file->least = 0;
-    file->changed_from = file->changed_to = 0;
+static void truncate_file(file_t *file, size_t size) {
+    file->now.size = size;
+    file->least = size < file->least ? size : file->least;
+    file->changed_to = size < file->changed_to ? size : file->changed_to;
+    if (file->changed_from >= file->changed_to)
+        file->changed_from = file->changed_to = 0;
 }
 
 /* False: no memory, and not synced. */
@@ -106,28 +113,45 @@ void hafti_io_simulated_files_crash(state_t *state) {
     hafti_io_directories_crash(state, crash_file);
 }
 
+int hafti_io_file_resize(state_t *state, file_t *file, int64_t size) {
+    size_t before = file->now.size;
+    if ((size_t)size <= before)
+        truncate_file(file, (size_t)size);
+    else if (!grow(&file->now, (size_t)size))
+        return size > LARGEST ? -EFBIG : -ENOSPC;
+    else
+        has_changed(file, before, (size_t)size);
+    file->changed = file->status_changed = state->simulated->now;
+    return 0;
+}
+
 /* ---- Descriptors ---- */
 
 /* What the path says of it: 0, or an error. */
 static int check_open(const hafti_io_path_t *place, int flags) {
     if ((flags & ~OPEN_FLAGS) != 0)
         return -EOPNOTSUPP;
+    if ((flags & O_CREAT) != 0 && place->slash && place->directory != NULL)
+        return -EISDIR;
     if (place->file == NULL)
-        return (flags & O_CREAT) == 0 ? -ENOENT : place->slash ? -EISDIR : 0;
+        return (flags & O_CREAT) == 0 ? -ENOENT : 0;
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         return -EEXIST;
     if (!S_ISDIR(place->file->mode))
-        return (flags & O_DIRECTORY) != 0 ? -ENOTDIR : 0;
+        return (flags & O_DIRECTORY) != 0 || place->slash ? -ENOTDIR : 0;
     return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0 ? -EISDIR : 0;
 }
 
-int hafti_io_files_open(const char *path, int flags, mode_t mode) {
+int hafti_io_path_open(file_t *from, const char *path, int flags, mode_t mode) {
     hafti_io_path_t place;
-    int code = hafti_io_path_begin(path, &place, -EMFILE);
+    if ((flags & O_PATH) != 0) /* which heeds few others */
+        flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int code = hafti_io_path_begin(from, path, &place, -EMFILE);
     if (code == 0)
         code = check_open(&place, flags);
     state_t *state = hafti_io_state_here();
-    if (code == 0 && place.file == NULL)
+    bool makes = code == 0 && place.file == NULL;
+    if (makes)
         code = hafti_io_path_make(state, &place, S_IFREG | (mode & 07777));
     if (code != 0)
         return code;
@@ -137,11 +161,14 @@ int hafti_io_files_open(const char *path, int flags, mode_t mode) {
     object->file = place.file;
     object->file->uses++;
     object->flags = flags;
-    if ((flags & O_TRUNC) != 0) { /* also of one that is only to be read, as Linux has it */
-        truncate_file(object->file);
-        object->file->changed = state->simulated->now;
-    }
+    if ((flags & O_TRUNC) != 0 && !makes) /* also of one only to be read, as Linux has it */
+        hafti_io_file_resize(state, object->file, 0);
     return object->descriptor;
+}
+
+int hafti_io_files_open(const char *path, int flags, mode_t mode) {
+    int code = haft_io_yield();
+    return code == 0 ? hafti_io_path_open(NULL, path, flags, mode) : code;
 }
 
 static ssize_t write_file(file_t *file, const hafti_io_memory_t *memory, size_t at, size_t size,
@@ -168,11 +195,12 @@ ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
         return -EINVAL;
     if (object->stale)
         return -EIO;
-    if ((object->flags & O_ACCMODE) == (writes ? O_RDONLY : O_WRONLY))
+    if ((object->flags & O_ACCMODE) == (writes ? O_RDONLY : O_WRONLY) ||
+        (object->flags & O_PATH) != 0)
         return -EBADF;
     if (S_ISDIR(file->mode))
         return -EISDIR;
-    if (writes && (object->flags & O_APPEND) != 0)
+    if (writes && memory->size != 0 && (object->flags & O_APPEND) != 0)
         *offset = (int64_t)file->now.size;
     size_t at = (size_t)*offset, left = at < file->now.size ? file->now.size - at : 0;
     size_t size = writes || memory->size < left ? memory->size : left;
@@ -187,7 +215,7 @@ ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
     if (done < 0)
         return done;
     if (writes)
-        file->changed = simulated->now;
+        file->changed = file->status_changed = simulated->now;
     *offset += (int64_t)size;
     return done;
 }

@@ -461,6 +461,22 @@ static const haft_io_simulated_calls_t calls = {
     .setsockopt = call_setsockopt,
     .host_of = hafti_io_network_host_of,
     .fsync = call_fsync,
+    .openat = hafti_io_calls_openat,
+    .lseek = hafti_io_calls_lseek,
+    .fallocate = hafti_io_calls_fallocate,
+    .flock = hafti_io_calls_flock,
+    .list = hafti_io_calls_list,
+    .mkdirat = hafti_io_calls_mkdirat,
+    .unlinkat = hafti_io_calls_unlinkat,
+    .renameat2 = hafti_io_calls_renameat2,
+    .link = hafti_io_calls_link,
+    .realpath = hafti_io_calls_realpath,
+    .fstatat = hafti_io_calls_fstatat,
+    .faccessat = hafti_io_calls_faccessat,
+    .fchmodat = hafti_io_calls_fchmodat,
+    .truncate = hafti_io_calls_truncate,
+    .chdir = hafti_io_calls_chdir,
+    .utimensat = hafti_io_calls_utimensat,
 };
 
 const haft_io_simulated_calls_t *haft_io_simulated_calls(void) {

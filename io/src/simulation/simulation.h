@@ -60,8 +60,9 @@ struct hafti_io_file {
     size_t uses; /* by names, changes of names, and descriptors */
     mode_t mode; /* with the type, as of stat(2) */
     ino_t number;
-    int64_t changed;
-    hafti_io_link_t link; /* of those that a function has to see to */
+    bool named;                            /* it has a name, or is a directory that needs none */
+    int64_t read, changed, status_changed; /* when; `read` only as it was set */
+    hafti_io_link_t link;                  /* of those that a function has to see to */
     /* A file. */
     hafti_io_content_t now, synced;
     size_t changed_from, changed_to; /* `now`, since it was synced, as far as it is not new */
@@ -154,6 +155,7 @@ struct hafti_io_object {
     /* A file that was opened, or a directory. */
     hafti_io_file_t *file;
     bool stale; /* opened before a crash */
+    int lock;   /* of flock(2): LOCK_SH, LOCK_EX; 0: none */
     int64_t position;
 };
 
@@ -165,13 +167,14 @@ typedef struct hafti_io_simulated_state {
     int count, room; /* of `numbers` */
     hafti_io_object_t *objects;
     hafti_io_link_t unused;
-    bool closes;                  /* those of this ring */
-    uint16_t last_port;           /* that was chosen */
-    void *listeners;              /* those that are open, by their places: a tree of tsearch(3) */
-    void *receivers;              /* of datagrams, likewise */
-    hafti_io_link_t late;         /* datagrams under way */
-    hafti_io_file_t *root, *here; /* NULL: no files */
-    hafti_io_link_t changes;      /* of names, that are not synced */
+    bool closes;          /* those of this ring */
+    uint16_t last_port;   /* that was chosen */
+    void *listeners;      /* those that are open, by their places: a tree of tsearch(3) */
+    void *receivers;      /* of datagrams, likewise */
+    hafti_io_link_t late; /* datagrams under way */
+    /* The directories "/", "." at first, and "." now. NULL: no files. */
+    hafti_io_file_t *root, *first, *here;
+    hafti_io_link_t changes; /* of names, that are not synced */
     size_t change_count;
     ino_t last_file;
 } hafti_io_simulated_state_t;
@@ -323,6 +326,26 @@ int hafti_io_occupy(hafti_io_simulated_state_t *state, void **places,
                     hafti_io_place_there_t *place);
 void hafti_io_vacate(void **places, const hafti_io_place_there_t *place);
 
+/* ---- Calls on files, for simulated_calls.h (simulated_paths.c) ---- */
+
+int hafti_io_calls_openat(int directory, const char *path, int flags, mode_t mode);
+int hafti_io_calls_fstatat(int directory, const char *path, struct stat *status, int flags);
+int hafti_io_calls_faccessat(int directory, const char *path, int mode, int flags);
+int hafti_io_calls_fchmodat(int directory, const char *path, mode_t mode, int flags);
+int hafti_io_calls_utimensat(int directory, const char *path, const int64_t times[2], int flags);
+int64_t hafti_io_calls_lseek(int descriptor, int64_t offset, int whence);
+int hafti_io_calls_truncate(int directory, const char *path, int64_t size, int flags);
+int hafti_io_calls_fallocate(int descriptor, int mode, int64_t offset, int64_t size);
+int hafti_io_calls_flock(int descriptor, int command);
+int hafti_io_calls_list(int descriptor, struct dirent ***entries);
+int hafti_io_calls_mkdirat(int directory, const char *path, mode_t mode);
+int hafti_io_calls_unlinkat(int directory, const char *path, int flags);
+int hafti_io_calls_renameat2(int from_directory, const char *from, int to_directory, const char *to,
+                             unsigned flags);
+int hafti_io_calls_link(int directory, const char *path);
+int hafti_io_calls_chdir(int directory, const char *path, int flags);
+int hafti_io_calls_realpath(const char *path, char *into, size_t size);
+
 /* ---- Datagrams (simulated_datagrams.c) ---- */
 
 int hafti_io_simulated_datagrams_pair(hafti_io_simulated_state_t *state, int ends[2]);
@@ -367,12 +390,32 @@ typedef struct hafti_io_path {
     size_t length;
     bool slash; /* behind the name */
 } hafti_io_path_t;
-int hafti_io_path_look_at(const hafti_io_simulated_state_t *state, const char *path,
-                          hafti_io_path_t *place);
-/* The same, when others have gone on; it may be made to fail with `fault`. */
-int hafti_io_path_begin(const char *path, hafti_io_path_t *place, int fault);
-/* A new file, or directory, where nothing is. 0 or -ENOMEM. */
+/* The path begins in `from` unless it is absolute; NULL: in the current directory. */
+int hafti_io_path_look_at(const hafti_io_simulated_state_t *state, hafti_io_file_t *from,
+                          const char *path, hafti_io_path_t *place);
+/* The same; the seed may make it fail with `fault`. */
+int hafti_io_path_begin(hafti_io_file_t *from, const char *path, hafti_io_path_t *place, int fault);
+/* The same for what has to be there. */
+int hafti_io_path_find(hafti_io_file_t *from, const char *path, hafti_io_file_t **file);
+/* A new file, or directory, where nothing is. 0, -ENOMEM, or -ENOENT. */
 int hafti_io_path_make(hafti_io_simulated_state_t *state, hafti_io_path_t *place, mode_t mode);
+/* From "/" on, of what is there. -ENOENT: it is not below "/". */
+int hafti_io_path_tell(const hafti_io_simulated_state_t *state, const hafti_io_path_t *place,
+                       char *into, size_t size);
+
+int hafti_io_path_mkdir(hafti_io_file_t *from, const char *path, mode_t mode);
+enum { HAFTI_IO_REMOVES_FILES = 1, HAFTI_IO_REMOVES_DIRECTORIES = 2 };
+int hafti_io_path_remove(hafti_io_file_t *from, const char *path, unsigned kinds);
+int hafti_io_path_rename(const hafti_io_path_t *old, const hafti_io_path_t *new, unsigned flags);
+/* As scandir(3), in no order. */
+int hafti_io_directory_list(const hafti_io_file_t *directory, struct dirent ***entries);
+void hafti_io_go_to(hafti_io_simulated_state_t *state, hafti_io_file_t *directory);
+
+static inline struct timespec hafti_io_time_of(int64_t nanoseconds) {
+    int64_t rest = nanoseconds % HAFT_IO_SECOND, before = rest < 0;
+    return (struct timespec){nanoseconds / HAFT_IO_SECOND - before, rest + before * HAFT_IO_SECOND};
+}
+void hafti_io_file_status(const hafti_io_file_t *file, struct stat *status);
 
 void hafti_io_directory_sync(hafti_io_simulated_state_t *state, hafti_io_file_t *directory);
 /* The files that are left are visited. */
@@ -380,6 +423,10 @@ typedef void hafti_io_file_visit_t(hafti_io_simulated_state_t *state, hafti_io_f
 void hafti_io_directories_crash(hafti_io_simulated_state_t *state, hafti_io_file_visit_t *visit);
 
 /* ---- Files (simulated_files.c) ---- */
+
+int hafti_io_path_open(hafti_io_file_t *from, const char *path, int flags, mode_t mode);
+/* New bytes are zeros. 0, -EFBIG or -ENOSPC. */
+int hafti_io_file_resize(hafti_io_simulated_state_t *state, hafti_io_file_t *file, int64_t size);
 
 void hafti_io_simulated_files_crash(hafti_io_simulated_state_t *state);
 /* Reads or writes from `*offset` on, and moves that. */

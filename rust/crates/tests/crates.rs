@@ -387,6 +387,90 @@ fn rusqlite_has_a_hundred_writers_of_one_file() {
     assert_eq!(n, TASKS as i64);
 }
 
+/// What SQLite has said to be committed is there after a crash of a simulated machine, and nothing is
+/// there by half.
+#[test]
+fn rusqlite_survives_simulated_crashes() -> rusqlite::Result<()> {
+    const ACCOUNTS: i64 = 200;
+    let open = || -> rusqlite::Result<rusqlite::Connection> {
+        let connection = rusqlite::Connection::open("/bank/accounts")?;
+        connection.pragma_update(None, "synchronous", "extra")?;
+        connection.pragma_update(None, "cache_size", 4)?; // so it writes before it commits
+        Ok(connection)
+    };
+    let transfer = |connection: &rusqlite::Connection, from: i64| -> rusqlite::Result<()> {
+        let add =
+            "update accounts set money = money + ?1, name = hex(randomblob(100)) where id = ?2";
+        for (money, id) in [(-1, from), (1, (from * 7 + 1) % ACCOUNTS)] {
+            connection.execute(add, [money, id])?;
+        }
+        Ok(())
+    };
+    let crash = |committed: i64| -> rusqlite::Result<()> {
+        std::fs::create_dir("/bank").unwrap();
+        std::fs::File::open("/").unwrap().sync_all().unwrap();
+        let connection = open()?;
+        connection.execute_batch(
+            "create table accounts (id integer primary key, money integer, name text);
+             create table done (n integer);
+             insert into done values (0);
+             begin",
+        )?;
+        for id in 0..ACCOUNTS {
+            connection.execute("insert into accounts values (?1, 10, '')", [id])?;
+        }
+        connection.execute_batch("commit")?;
+        for n in 1..=committed {
+            connection.execute_batch("begin")?;
+            transfer(&connection, n)?;
+            connection.execute("update done set n = ?1", [n])?;
+            connection.execute_batch("commit")?;
+        }
+        connection.execute_batch("begin")?;
+        for from in 0..ACCOUNTS {
+            transfer(&connection, from)?;
+        }
+        assert!(std::path::Path::new("/bank/accounts-journal").exists());
+        haft::simulate_crash();
+        drop(connection); // whose files are of the time before
+        let connection = open()?;
+        let integrity: String =
+            connection.query_row("pragma integrity_check", [], |row| row.get(0))?;
+        assert_eq!(integrity, "ok");
+        let ask = |question| connection.query_row(question, [], |row| row.get::<_, i64>(0));
+        assert_eq!(ask("select n from done")?, committed);
+        assert_eq!(ask("select sum(money) from accounts")?, 10 * ACCOUNTS);
+        Ok(())
+    };
+    (1..=30).try_for_each(|seed| {
+        let simulation = haft::Simulation::new().seed(seed);
+        simulation.run(|| crash(seed as i64 % 5))
+    })
+}
+
+/// (But not where they make system calls by themselves: a NamedTempFile is not persisted.)
+#[haft::test]
+fn tempfile_and_walkdir_are_in_the_simulation() -> std::io::Result<()> {
+    std::fs::create_dir("/tmp")?;
+    let folder = tempfile::tempdir_in("/tmp")?;
+    std::fs::create_dir_all(folder.path().join("a/b"))?;
+    let mut file = tempfile::NamedTempFile::new_in(folder.path().join("a/b"))?;
+    file.write_all(b"text")?;
+    let walk = walkdir::WalkDir::new(folder.path());
+    let sizes = walk.into_iter().map(|entry| {
+        let metadata = entry?.metadata()?;
+        Ok(metadata.is_file().then_some(metadata.len()))
+    });
+    assert_eq!(
+        sizes.collect::<Result<Vec<_>, walkdir::Error>>()?,
+        [None, None, None, Some(4)]
+    );
+    file.close()?;
+    folder.close()?;
+    assert_eq!(std::fs::read_dir("/tmp")?.count(), 0);
+    Ok(())
+}
+
 /// Blocking code from async code: all sleep at once, on the one thread of the run.
 #[test]
 fn a_program_of_tokio_awaits_a_hundred_tasks() {

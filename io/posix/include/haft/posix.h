@@ -25,6 +25,13 @@
  *   sigtimedwait,
  *   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep, sched_yield, clock_gettime,
  *   gettimeofday, time, timespec_get, getrandom, getentropy,
+ *   stat, lstat, fstat, fstatat, statx, access, faccessat, euidaccess, eaccess, lseek, truncate,
+ *   ftruncate, fallocate, posix_fallocate, posix_fadvise, chmod, fchmod, fchmodat, chown, lchown,
+ *   fchown, fchownat, utime, utimes, utimensat, futimens, mkdir, mkdirat, mkfifo, mkfifoat, unlink,
+ *   unlinkat, rmdir, remove, rename, renameat, renameat2, link, linkat, symlink, symlinkat,
+ *   readlink, readlinkat, realpath, canonicalize_file_name, getcwd, chdir, fchdir, mkstemp,
+ *   mkostemp, mkstemps, mkostemps, mkdtemp,
+ *   opendir, fdopendir, readdir, readdir_r, rewinddir, seekdir, telldir, dirfd, scandir,
  *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname2, gethostbyaddr and their _r,
  *   res_query, res_search, res_nquery, res_nsearch,
  *   wait, waitpid, wait3, wait4, waitid, system, popen, pclose, posix_spawn, posix_spawnp,
@@ -101,8 +108,25 @@
  *   host's. The calls on sockets give what the machine's give, in virtual time and with the faults
  *   that the seed decides. Options are kept; SO_RCVTIMEO, SO_SNDTIMEO, SO_REUSEADDR, SO_REUSEPORT
  *   and SO_ERROR have their effects. So a server and its clients are tested as they are.
+ * - With .files, paths are the simulation's, except those below /dev, /proc and /sys; so is what
+ *   open and its kin open, and the calls above give what the machine's give for it. Permissions and
+ *   owners are kept (chmod) or ignored (chown), never checked, and the umask does not apply. There
+ *   are no links and FIFOs (EPERM), and a file has at most 1 GiB (EFBIG). Time stamps are of the
+ *   virtual date; a read does not change them. flock is as under Linux; a record lock is the
+ *   process's, so there is nobody whom it excludes. readdir tells names in an order that the seed
+ *   decides. copy_file_range (EXDEV) and sendfile (EINVAL) refuse simulated files, after which
+ *   callers read and write; mmap fails with EBADF. Each call on a path lets other tasks go first,
+ *   as if it waited for a disk; the C library declares many of these as leaf functions, so a
+ *   compiler may keep static variables of a caller's file in registers over them.
+ * - The first current directory of a simulation has no name, so getcwd and realpath of a path in it
+ *   fail with ENOENT until chdir has gone to another. chdir is for all tasks of the simulation.
+ *   haft_io_simulated_crash leads back to the first.
+ * - FILE is the C library's own, and so fopen, tmpfile, nftw and glob are the machine's; so are
+ *   statfs and statvfs, extended attributes, programs that are started, and system calls that code
+ *   makes by itself (Rust's rustix).
  * - Simulated descriptors are large numbers, for which a fd_set of select has no room. Calls that
- *   are not replaced, and splice, sendfile, epoll and dup2, fail with EBADF for these. pipe makes a
+ *   are not replaced, and epoll and dup2, fail with EBADF for these; splice, tee and sendfile with
+ *   EINVAL. pipe makes a
  *   real pipe, because a child process may be given it, and a task that waits on it blocks the
  *   thread.
  * - What a thread of the program's own does, and what haft_io_block_thread calls, is the machine's.

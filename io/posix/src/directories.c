@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams of directories. A simulation's stream reads all names at once when it is asked for the
+ * first, in an order that the seed decides. DIR is the C library's own: a stream of a simulation is
+ * an object of this file, known by its odd address.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+typedef struct stream {
+    int descriptor;
+    bool is_read;
+    struct dirent **entries; /* of `count` */
+    int count, next;
+} stream_t;
+
+static DIR *of_stream(stream_t *stream) {
+    return (DIR *)(void *)((char *)stream + 1);
+}
+static stream_t *stream_of(DIR *directory) {
+    return (stream_t *)(void *)((char *)directory - 1);
+}
+
+static void forget(stream_t *stream) {
+    while (stream->count != 0)
+        free(stream->entries[--stream->count]);
+    free(stream->entries);
+    *stream = (stream_t){.descriptor = stream->descriptor};
+}
+
+static struct dirent *read_stream(stream_t *stream) {
+    if (!stream->is_read) {
+        int before = haft_posix_error();
+        haft_posix_take_turns(stream->descriptor);
+        const haft_io_simulated_calls_t *calls = haft_io_simulated_calls();
+        int count = calls != NULL ? calls->list(stream->descriptor, &stream->entries) : -EBADF;
+        haft_posix_set_error(count >= 0 ? before : -count);
+        if (count < 0)
+            return NULL;
+        stream->count = count;
+        stream->is_read = true;
+    }
+    if (stream->next == stream->count)
+        return NULL;
+    struct dirent *entry = stream->entries[stream->next++];
+    entry->d_off = stream->next;
+    return entry;
+}
+
+/* ---- Opening and closing ---- */
+
+static DIR *open_stream(int descriptor) {
+    stream_t *stream = malloc(sizeof *stream);
+    if (stream == NULL)
+        return NULL;
+    *stream = (stream_t){.descriptor = descriptor};
+    return of_stream(stream);
+}
+
+HAFT_POSIX_EXPORT DIR *opendir(const char *path) {
+    const haft_posix_system_t *system = haft_posix_path_system(AT_FDCWD, path);
+    if (system == haft_posix_system())
+        return system->opendir(path);
+    int descriptor = system->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = descriptor >= 0 ? open_stream(descriptor) : NULL;
+    if (directory == NULL && descriptor >= 0)
+        close(descriptor);
+    return directory;
+}
+
+HAFT_POSIX_EXPORT DIR *fdopendir(int descriptor) {
+    if (!haft_posix_may_be_simulated(descriptor))
+        return SYSTEM(fdopendir)(descriptor);
+    struct stat status;
+    if (fstat(descriptor, &status) != 0)
+        return NULL;
+    if (S_ISDIR(status.st_mode))
+        return open_stream(descriptor);
+    haft_posix_set_error(ENOTDIR);
+    return NULL;
+}
+
+int haft_posix_close_stream(DIR *directory) {
+    stream_t *stream = stream_of(directory);
+    int descriptor = stream->descriptor;
+    forget(stream);
+    free(stream);
+    return close(descriptor);
+}
+
+/* ---- Reading ---- */
+
+HAFT_POSIX_EXPORT struct dirent *readdir(DIR *directory) {
+    return haft_posix_is_simulated_stream(directory) ? read_stream(stream_of(directory))
+                                                     : SYSTEM(readdir)(directory);
+}
+
+HAFT_POSIX_EXPORT int dirfd(DIR *directory) {
+    return haft_posix_is_simulated_stream(directory) ? stream_of(directory)->descriptor
+                                                     : SYSTEM(dirfd)(directory);
+}
+
+HAFT_POSIX_EXPORT void rewinddir(DIR *directory) {
+    if (haft_posix_is_simulated_stream(directory))
+        forget(stream_of(directory));
+    else
+        SYSTEM(rewinddir)(directory);
+}
+
+HAFT_POSIX_EXPORT long telldir(DIR *directory) {
+    return haft_posix_is_simulated_stream(directory) ? stream_of(directory)->next
+                                                     : SYSTEM(telldir)(directory);
+}
+
+HAFT_POSIX_EXPORT void seekdir(DIR *directory, long place) {
+    if (!haft_posix_is_simulated_stream(directory)) {
+        SYSTEM(seekdir)(directory, place);
+        return;
+    }
+    stream_t *stream = stream_of(directory);
+    if (place >= 0 && place <= stream->count)
+        stream->next = (int)place;
+}
+
+/* glibc warns of readdir_r, because names may be longer elsewhere. */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+HAFT_POSIX_EXPORT int readdir_r(DIR *restrict directory, struct dirent *restrict entry,
+                                struct dirent **restrict result) {
+    int before = haft_posix_error();
+    haft_posix_set_error(0);
+    const struct dirent *next = readdir(directory);
+    int code = next == NULL ? haft_posix_error() : 0;
+    haft_posix_set_error(before);
+    *result = next != NULL ? entry : NULL;
+    if (next != NULL)
+        memcpy(entry, next, next->d_reclen);
+    return code;
+}
+
+/* ---- A list of all ---- */
+
+/* Those that the filter takes, from the front; the others are freed. */
+static int choose(struct dirent **entries, int count, int (*filter)(const struct dirent *)) {
+    int chosen = 0;
+    for (int i = 0; i < count; i++) {
+        if (filter == NULL || filter(entries[i]) != 0)
+            entries[chosen++] = entries[i];
+        else
+            free(entries[i]);
+    }
+    return chosen;
+}
+
+HAFT_POSIX_EXPORT int scandir(const char *restrict path, struct dirent ***restrict entries,
+                              int (*filter)(const struct dirent *),
+                              int (*compare)(const struct dirent **, const struct dirent **)) {
+    if (haft_posix_path_system(AT_FDCWD, path) == haft_posix_system())
+        return SYSTEM(scandir)(path, entries, filter, compare);
+    DIR *directory = opendir(path);
+    if (directory == NULL)
+        return -1;
+    stream_t *stream = stream_of(directory);
+    const struct dirent *first = read_stream(stream);
+    int count = -1;
+    if (first != NULL || stream->is_read) {
+        count = choose(stream->entries, stream->count, filter);
+        *entries = stream->entries;
+        stream->entries = NULL;
+        stream->count = 0;
+        if (compare != NULL && count > 1)
+            qsort(*entries, (size_t)count, sizeof **entries,
+                  (int (*)(const void *, const void *))(void (*)(void))compare);
+    }
+    int before = haft_posix_error();
+    closedir(directory);
+    haft_posix_set_error(before);
+    return count;
+}
+
+/* ---- Other names: of large files ---- */
+
+HAFT_POSIX_ALSO_64(readdir)
+HAFT_POSIX_ALSO_64(readdir_r)
+HAFT_POSIX_ALSO_64(scandir)

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of a simulation, as functions of the C library: see simulated.c. Its clock goes on from
+   the date as clock_gettime shows it there, and so do the time stamps of its files. */
+#include "internal.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#define CALL(name, ...)                                                                            \
+    haft_posix_answer(haft_io_simulated_calls()->name(__VA_ARGS__), haft_posix_error())
+
+static int fail(int error) {
+    haft_posix_set_error(error);
+    return -1;
+}
+
+/* ---- Descriptors ---- */
+
+static int simulated_openat(int directory, const char *path, int flags, ...) {
+    mode_t mode = 0;
+    if ((flags & O_CREAT) != 0) {
+        va_list arguments;
+        va_start(arguments, flags);
+        mode = va_arg(arguments, mode_t);
+        va_end(arguments);
+    }
+    return (int)CALL(openat, directory, path, flags, mode);
+}
+
+static off_t simulated_lseek(int descriptor, off_t offset, int whence) {
+    return CALL(lseek, descriptor, offset, whence);
+}
+static int simulated_ftruncate(int descriptor, off_t size) {
+    return (int)CALL(truncate, descriptor, "", size, AT_EMPTY_PATH);
+}
+static int simulated_truncate(const char *path, off_t size) {
+    return (int)CALL(truncate, AT_FDCWD, path, size, 0);
+}
+static int simulated_fallocate(int descriptor, int mode, off_t offset, off_t size) {
+    return (int)CALL(fallocate, descriptor, mode, offset, size);
+}
+static int simulated_posix_fallocate(int descriptor, off_t offset, off_t size) {
+    return -haft_io_simulated_calls()->fallocate(descriptor, 0, offset, size);
+}
+static int simulated_posix_fadvise(int descriptor, off_t offset, off_t size, int advice) {
+    (void)offset, (void)size, (void)advice;
+    return haft_io_simulated_calls()->fcntl(descriptor, F_GETFD, NULL) < 0 ? EBADF : 0;
+}
+static int simulated_flock(int descriptor, int command) {
+    return (int)CALL(flock, descriptor, command);
+}
+/* Nobody else is the process. */
+static int simulated_lockf(int descriptor, int command, off_t size) {
+    (void)size;
+    if (command != F_LOCK && command != F_TLOCK && command != F_ULOCK && command != F_TEST)
+        return fail(EINVAL);
+    return (int)CALL(fcntl, descriptor, F_SETLK, NULL);
+}
+
+/* ---- What a file is ---- */
+
+static int64_t date_from_clock(void) {
+    return haft_posix_date_from(HAFT_PERFORM(haft_io_now));
+}
+static struct timespec as_date(struct timespec time, int64_t from) {
+    int64_t sum = time.tv_sec * HAFT_IO_SECOND + time.tv_nsec + from;
+    int64_t rest = sum % HAFT_IO_SECOND, before = rest < 0;
+    return (struct timespec){sum / HAFT_IO_SECOND - before, rest + before * HAFT_IO_SECOND};
+}
+
+static int simulated_fstatat(int directory, const char *restrict path, struct stat *restrict status,
+                             int flags) {
+    if (status == NULL)
+        return fail(EFAULT);
+    int code = (int)CALL(fstatat, directory, path, status, flags);
+    if (code == 0 && (S_ISREG(status->st_mode) || S_ISDIR(status->st_mode))) {
+        int64_t from = date_from_clock();
+        status->st_atim = as_date(status->st_atim, from);
+        status->st_mtim = as_date(status->st_mtim, from);
+        status->st_ctim = as_date(status->st_ctim, from);
+    }
+    return code;
+}
+static int simulated_fstat(int descriptor, struct stat *status) {
+    return simulated_fstatat(descriptor, "", status, AT_EMPTY_PATH);
+}
+
+static struct statx_timestamp stamp_of(struct timespec time) {
+    return (struct statx_timestamp){.tv_sec = time.tv_sec, .tv_nsec = (uint32_t)time.tv_nsec};
+}
+static int simulated_statx(int directory, const char *restrict path, int flags, unsigned mask,
+                           struct statx *restrict status) {
+    struct stat plain;
+    (void)mask;
+    if (status == NULL)
+        return fail(EFAULT);
+    int code = simulated_fstatat(directory, path, &plain, flags & ~AT_STATX_SYNC_TYPE);
+    if (code == 0)
+        *status = (struct statx){.stx_mask = STATX_BASIC_STATS,
+                                 .stx_blksize = (uint32_t)plain.st_blksize,
+                                 .stx_nlink = (uint32_t)plain.st_nlink,
+                                 .stx_uid = plain.st_uid,
+                                 .stx_gid = plain.st_gid,
+                                 .stx_mode = (uint16_t)plain.st_mode,
+                                 .stx_ino = plain.st_ino,
+                                 .stx_size = (uint64_t)plain.st_size,
+                                 .stx_blocks = (uint64_t)plain.st_blocks,
+                                 .stx_atime = stamp_of(plain.st_atim),
+                                 .stx_mtime = stamp_of(plain.st_mtim),
+                                 .stx_ctime = stamp_of(plain.st_ctim),
+                                 .stx_dev_major = major(plain.st_dev),
+                                 .stx_dev_minor = minor(plain.st_dev)};
+    return code;
+}
+
+static int simulated_faccessat(int directory, const char *path, int mode, int flags) {
+    return (int)CALL(faccessat, directory, path, mode, flags);
+}
+static int simulated_euidaccess(const char *path, int mode) {
+    return simulated_faccessat(AT_FDCWD, path, mode, 0);
+}
+
+static int simulated_fchmodat(int directory, const char *path, mode_t mode, int flags) {
+    return (int)CALL(fchmodat, directory, path, mode, flags);
+}
+static int simulated_fchmod(int descriptor, mode_t mode) {
+    return simulated_fchmodat(descriptor, "", mode, AT_EMPTY_PATH);
+}
+/* All belongs to the caller. */
+static int simulated_fchownat(int directory, const char *path, uid_t owner, gid_t group,
+                              int flags) {
+    (void)owner, (void)group;
+    return simulated_faccessat(directory, path, F_OK, flags);
+}
+static int simulated_fchown(int descriptor, uid_t owner, gid_t group) {
+    return simulated_fchownat(descriptor, "", owner, group, AT_EMPTY_PATH);
+}
+
+static bool is_stamp(const struct timespec *time) {
+    return time->tv_nsec == UTIME_NOW || time->tv_nsec == UTIME_OMIT ||
+           (time->tv_nsec >= 0 && time->tv_nsec < HAFT_IO_SECOND);
+}
+/* In nanoseconds, as far as those go. */
+static int64_t of_date(const struct timespec *time, int64_t now, int64_t from) {
+    int64_t stamp;
+    if (time->tv_nsec == UTIME_NOW)
+        return now;
+    if (time->tv_nsec == UTIME_OMIT)
+        return HAFTI_IO_TIME_KEPT;
+    if (__builtin_mul_overflow(time->tv_sec, HAFT_IO_SECOND, &stamp) ||
+        __builtin_add_overflow(stamp, time->tv_nsec - from, &stamp))
+        return time->tv_sec < 0 ? INT64_MIN / 2 : INT64_MAX - from;
+    return stamp;
+}
+static int set_times(int directory, const char *path, const struct timespec times[2], int flags) {
+    static const struct timespec both_now[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
+    if (times == NULL)
+        times = both_now;
+    if (!is_stamp(&times[0]) || !is_stamp(&times[1]))
+        return simulated_faccessat(directory, path, F_OK, flags) == 0 ? fail(EINVAL) : -1;
+    int64_t now = HAFT_PERFORM(haft_io_now), from = haft_posix_date_from(now);
+    int64_t stamps[2] = {of_date(&times[0], now, from), of_date(&times[1], now, from)};
+    return (int)CALL(utimensat, directory, path, stamps, flags);
+}
+static int simulated_utimensat(int directory, const char *path, const struct timespec times[2],
+                               int flags) {
+    return path == NULL ? set_times(directory, "", times, AT_EMPTY_PATH)
+                        : set_times(directory, path, times, flags);
+}
+static int simulated_futimens(int descriptor, const struct timespec times[2]) {
+    return set_times(descriptor, "", times, AT_EMPTY_PATH);
+}
+
+/* ---- Names ---- */
+
+static int simulated_mkdirat(int directory, const char *path, mode_t mode) {
+    return (int)CALL(mkdirat, directory, path, mode);
+}
+static int simulated_mkfifoat(int directory, const char *path, mode_t mode) {
+    (void)mode;
+    return (int)CALL(link, directory, path);
+}
+static int simulated_unlinkat(int directory, const char *path, int flags) {
+    return (int)CALL(unlinkat, directory, path, flags);
+}
+static int simulated_remove(const char *path) {
+    int before = haft_posix_error();
+    int code = simulated_unlinkat(AT_FDCWD, path, 0);
+    if (code == 0 || haft_posix_error() != EISDIR)
+        return code;
+    haft_posix_set_error(before);
+    return simulated_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+static int simulated_renameat2(int from_directory, const char *from, int to_directory,
+                               const char *to, unsigned flags) {
+    return (int)CALL(renameat2, from_directory, from, to_directory, to, flags);
+}
+static int simulated_linkat(int from_directory, const char *from, int to_directory, const char *to,
+                            int flags) {
+    int code = simulated_faccessat(from_directory, from, F_OK, flags & AT_EMPTY_PATH);
+    return code == 0 ? (int)CALL(link, to_directory, to) : code;
+}
+static int simulated_symlinkat(const char *target, int directory, const char *path) {
+    (void)target;
+    return (int)CALL(link, directory, path);
+}
+static ssize_t simulated_readlinkat(int directory, const char *restrict path, char *restrict into,
+                                    size_t size) {
+    (void)into, (void)size;
+    int code = simulated_faccessat(directory, path, F_OK, 0);
+    return code == 0 ? fail(EINVAL) : code;
+}
+
+/* Memory of the C library, of `size` if that is not 0, where the caller has none. */
+static char *tell_path(const char *path, char *into, size_t size) {
+    char whole[PATH_MAX];
+    size_t room = size == 0 || size > sizeof whole ? sizeof whole : size;
+    if (CALL(realpath, path, whole, room) < 0)
+        return NULL;
+    if (into == NULL)
+        into = malloc(size != 0 ? size : strlen(whole) + 1);
+    return into != NULL ? strcpy(into, whole) : NULL;
+}
+static char *simulated_realpath(const char *restrict path, char *restrict into) {
+    if (path != NULL)
+        return tell_path(path, into, 0);
+    haft_posix_set_error(EINVAL);
+    return NULL;
+}
+static char *simulated_getcwd(char *into, size_t size) {
+    if (into == NULL || size != 0)
+        return tell_path(".", into, size);
+    haft_posix_set_error(EINVAL);
+    return NULL;
+}
+static int simulated_chdir(const char *path) {
+    return (int)CALL(chdir, AT_FDCWD, path, 0);
+}
+static int simulated_fchdir(int descriptor) {
+    return (int)CALL(chdir, descriptor, "", AT_EMPTY_PATH);
+}
+
+/* ---- The table ---- */
+
+#define FUNCTIONS(X)                                                                               \
+    X(openat)                                                                                      \
+    X(lseek)                                                                                       \
+    X(ftruncate)                                                                                   \
+    X(truncate)                                                                                    \
+    X(fallocate)                                                                                   \
+    X(posix_fallocate)                                                                             \
+    X(posix_fadvise)                                                                               \
+    X(flock)                                                                                       \
+    X(lockf)                                                                                       \
+    X(fstat)                                                                                       \
+    X(fstatat)                                                                                     \
+    X(statx)                                                                                       \
+    X(faccessat)                                                                                   \
+    X(euidaccess)                                                                                  \
+    X(fchmod)                                                                                      \
+    X(fchmodat)                                                                                    \
+    X(fchown)                                                                                      \
+    X(fchownat)                                                                                    \
+    X(utimensat)                                                                                   \
+    X(futimens)                                                                                    \
+    X(mkdirat)                                                                                     \
+    X(mkfifoat)                                                                                    \
+    X(unlinkat)                                                                                    \
+    X(remove)                                                                                      \
+    X(renameat2)                                                                                   \
+    X(linkat)                                                                                      \
+    X(symlinkat)                                                                                   \
+    X(readlinkat)                                                                                  \
+    X(realpath)                                                                                    \
+    X(getcwd)                                                                                      \
+    X(chdir)                                                                                       \
+    X(fchdir)
+
+void haft_posix_find_simulated_files(haft_posix_system_t *simulated) {
+#define IS_SIMULATED(name) simulated->name = simulated_##name;
+    FUNCTIONS(IS_SIMULATED)
+#undef IS_SIMULATED
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT */
+/* Code that knows nothing of a simulation uses its files by the C library's functions. What these
+   have in common with the machine's is for test_posix_files_alike.c. */
+#include "../../tests/check_io.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <utime.h>
+
+static const haft_io_simulation_options_t with_files = {.files = true};
+
+#define CHECK_FAILS(call, error)                                                                   \
+    do {                                                                                           \
+        errno = 0;                                                                                 \
+        CHECK_EQUAL((call), -1);                                                                   \
+        CHECK_EQUAL(errno, error);                                                                 \
+    } while (0)
+
+static void write_file(const char *path, int flags, const char *text) {
+    int file = open(path, O_WRONLY | O_CREAT | flags, 0600);
+    CHECK(file >= 0);
+    CHECK_EQUAL(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    CHECK_EQUAL(close(file), 0);
+}
+
+static char content[200];
+static const char *content_of(const char *path) {
+    int file = open(path, O_RDONLY);
+    if (file < 0)
+        return strerror(errno);
+    size_t size = 0;
+    for (ssize_t got; (got = read(file, content + size, sizeof content - 1 - size)) > 0;)
+        size += (size_t)got;
+    content[size] = '\0';
+    close(file);
+    return content;
+}
+
+/* ---- Which system ---- */
+
+static bool is_on_machine(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0;
+}
+BODY(look_blocked) {
+    CHECK(is_on_machine("/etc"));
+    return NULL;
+}
+BODY(look_at_both) {
+    char link[PATH_MAX];
+    struct stat status;
+    CHECK_FAILS(stat("/etc", &status), ENOENT);
+    CHECK(is_on_machine("/dev/null") && is_on_machine("/proc/self/status"));
+    CHECK(readlink("/proc/self/exe", link, sizeof link) > 0);
+    int null = open("/dev/null", O_WRONLY);
+    CHECK_EQUAL(write(null, "text", 4), 4);
+    CHECK_EQUAL(close(null), 0);
+    haft_io_block_thread(look_blocked, NULL);
+    write_file("file", 0, "text");
+    CHECK_FAILS(rename("file", "/dev/file"), EXDEV);
+    CHECK_FAILS(linkat(AT_FDCWD, "/dev/null", AT_FDCWD, "null", 0), EXDEV);
+    /* FIFOs are the machine's. */
+    CHECK_FAILS(mkfifo("fifo", 0600), EPERM);
+    CHECK_EQUAL(haft_io_open_fifo(AT_FDCWD, "file", O_RDONLY, 0), -ENOENT);
+    /* A directory of the machine has its names. */
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY);
+    CHECK_EQUAL(fstatat(proc, "self/status", &status, 0), 0);
+    CHECK_EQUAL(close(proc), 0);
+    return NULL;
+}
+static void paths_are_the_simulations_but_for_a_few(void) {
+    check_seeds(look_at_both, 2, with_files);
+    CHECK(!is_on_machine("file"));
+}
+
+/* ---- Descriptors ---- */
+
+BODY(use_descriptors) {
+    struct stat status;
+    struct statx more;
+    char byte;
+    write_file("file", 0, "text");
+    int file = open("file", O_RDWR);
+    CHECK_EQUAL(fallocate(file, FALLOC_FL_KEEP_SIZE, 0, 100), 0);
+    CHECK_EQUAL(fallocate(file, 0, 2, 10), 0);
+    CHECK_FAILS(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1), EOPNOTSUPP);
+    CHECK_EQUAL(fstat(file, &status), 0);
+    CHECK_EQUAL(status.st_size, 12);
+    CHECK_EQUAL(status.st_uid, geteuid());
+    CHECK_EQUAL(statx(file, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &more), 0);
+    CHECK_EQUAL(more.stx_size, 12);
+    CHECK_EQUAL(more.stx_ino, status.st_ino);
+    CHECK_EQUAL(lseek(file, 3, SEEK_DATA), 3);
+    CHECK_EQUAL(lseek(file, 3, SEEK_HOLE), 12);
+    CHECK_FAILS(lseek(file, 12, SEEK_DATA), ENXIO);
+    CHECK_FAILS(ftruncate(file, INT64_MAX), EFBIG);
+    CHECK_EQUAL(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
+    CHECK_EQUAL(lockf(file, F_LOCK, 1), 0);
+    CHECK_EQUAL(fchown(file, 1, 1), 0);
+    /* Callers read and write instead. */
+    int null = open("/dev/null", O_RDWR);
+    CHECK_FAILS(copy_file_range(file, NULL, null, NULL, 1, 0), EXDEV);
+    CHECK_FAILS(sendfile(null, file, NULL, 1), EINVAL);
+    CHECK_EQUAL(close(null), 0);
+    CHECK(mmap(NULL, 1, PROT_READ, MAP_SHARED, file, 0) == MAP_FAILED);
+    CHECK_EQUAL(errno, EBADF);
+    /* One that only names what it is of. */
+    int name = open("file", O_PATH);
+    CHECK_EQUAL(fstat(name, &status), 0);
+    CHECK_FAILS(read(name, &byte, 1), EBADF);
+    CHECK_FAILS(lseek(name, 0, SEEK_SET), EBADF);
+    CHECK_EQUAL(close(name), 0);
+    CHECK_EQUAL(close(file), 0);
+    CHECK_FAILS(fstat(file, &status), EBADF);
+    CHECK_FAILS(lseek(file, 0, SEEK_SET), EBADF);
+    CHECK_FAILS(ftruncate(file, 0), EBADF);
+    CHECK_FAILS(flock(file, LOCK_EX), EBADF);
+    CHECK_FAILS(openat(file, "file", O_RDONLY), EBADF);
+    CHECK_EQUAL(posix_fadvise(file, 0, 0, 0), EBADF);
+    CHECK_EQUAL(posix_fallocate(file, 0, 1), EBADF);
+    int ends[2];
+    CHECK_EQUAL(haft_io_simulated_pair(ends), 0);
+    CHECK_EQUAL(fstat(ends[0], &status), 0);
+    CHECK(S_ISSOCK(status.st_mode));
+    CHECK_FAILS(lseek(ends[0], 0, SEEK_SET), ESPIPE);
+    CHECK_FAILS(openat(ends[0], "file", O_RDONLY), ENOTDIR);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+static void descriptors_of_files_are_answered(void) {
+    check_seeds(use_descriptors, 4, with_files);
+}
+
+BODY(use_names) {
+    char path[PATH_MAX], small[3];
+    struct stat status;
+    write_file("/file", 0, "text");
+    CHECK(getcwd(path, sizeof path) == NULL && errno == ENOENT);
+    CHECK(realpath("file", path) == NULL && errno == ENOENT);
+    CHECK_EQUAL(mkdir("/folder", 0700), 0);
+    CHECK_EQUAL(chdir("/folder"), 0);
+    CHECK_SAME_TEXT(getcwd(path, sizeof path), "/folder");
+    CHECK(getcwd(small, sizeof small) == NULL && errno == ERANGE);
+    char *made = getcwd(NULL, 0);
+    CHECK_SAME_TEXT(made, "/folder");
+    free(made);
+    CHECK_SAME_TEXT(realpath("../folder/.././file", path), "/file");
+    made = canonicalize_file_name("/");
+    CHECK_SAME_TEXT(made, "/");
+    free(made);
+    CHECK_FAILS(link("/file", "link"), EPERM);
+    CHECK_FAILS(link("/none", "link"), ENOENT);
+    CHECK_FAILS(symlink("/file", "link"), EPERM);
+    CHECK_FAILS(symlink("/file", "/file"), EEXIST);
+    CHECK_FAILS(readlink("/file", path, sizeof path), EINVAL);
+    CHECK_FAILS(renameat2(AT_FDCWD, "/file", AT_FDCWD, "/folder", RENAME_EXCHANGE), EINVAL);
+    CHECK_EQUAL(euidaccess("/file", R_OK), 0);
+    CHECK_EQUAL(chown("/file", 1, 1), 0);
+    char name[] = "/folder/a-XXXXXX.txt", folder[] = "b-XXXXXX";
+    int file = mkstemps(name, 4);
+    CHECK(file >= 0 && strcmp(name, "/folder/a-XXXXXX.txt") != 0);
+    CHECK_EQUAL(stat(name, &status), 0);
+    CHECK_EQUAL(status.st_mode, S_IFREG | 0600);
+    CHECK(mkdtemp(folder) == folder && strcmp(folder, "b-XXXXXX") != 0);
+    CHECK_EQUAL(rmdir(folder), 0);
+    CHECK_FAILS(mkstemp(folder), EINVAL);
+    CHECK_EQUAL(close(file), 0);
+    return NULL;
+}
+static void names_are_answered(void) {
+    check_seeds(use_names, 4, with_files);
+}
+
+BODY(use_times) {
+    struct stat status;
+    struct timespec now, later;
+    clock_gettime(CLOCK_REALTIME, &now);
+    write_file("file", 0, "text");
+    haft_io_sleep(10 * HAFT_IO_SECOND);
+    CHECK_EQUAL(stat("file", &status), 0);
+    CHECK(status.st_mtim.tv_sec - now.tv_sec <= 1); /* as the clock shows it */
+    CHECK_EQUAL(utime("file", &(struct utimbuf){11, 12}), 0);
+    CHECK_EQUAL(stat("file", &status), 0);
+    CHECK(status.st_atim.tv_sec == 11 && status.st_mtim.tv_sec == 12);
+    CHECK_EQUAL(utimes("file", (struct timeval[]){{-5, 999999}, {14, 0}}), 0);
+    CHECK_EQUAL(stat("file", &status), 0);
+    CHECK(status.st_atim.tv_sec == -5 && status.st_atim.tv_nsec == 999999000);
+    CHECK_FAILS(utimes("file", (struct timeval[]){{1, 1000000}, {1, 0}}), EINVAL);
+    CHECK_EQUAL(utimes("file", NULL), 0);
+    clock_gettime(CLOCK_REALTIME, &later);
+    CHECK_EQUAL(stat("file", &status), 0);
+    CHECK(status.st_mtim.tv_sec == later.tv_sec && status.st_mtim.tv_nsec == later.tv_nsec);
+    return NULL;
+}
+static void time_stamps_are_of_the_virtual_date(void) {
+    check_seeds(use_times, 2, with_files);
+}
+
+/* ---- Directories ---- */
+
+static int not_hidden(const struct dirent *entry) {
+    return entry->d_name[0] != '.';
+}
+
+BODY(read_directories) {
+    CHECK_EQUAL(mkdir("/folder", 0700), 0);
+    for (char name[] = "/folder/a"; name[8] <= 'e'; name[8]++)
+        write_file(name, 0, "");
+    DIR *directory = opendir("/folder");
+    CHECK(directory != NULL && dirfd(directory) >= 0);
+    /* All are read, although they are removed meanwhile; each is told once. */
+    unsigned seen = 0;
+    int count = 0;
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL; count++) {
+        if (entry->d_name[0] == '.')
+            continue;
+        CHECK_EQUAL(entry->d_type, DT_REG);
+        seen |= 1U << (entry->d_name[0] - 'a');
+        CHECK_EQUAL(unlinkat(dirfd(directory), entry->d_name, 0), 0);
+    }
+    CHECK_EQUAL(seen, 31);
+    CHECK_EQUAL(count, 7);
+    write_file("/folder/new", 0, "");
+    CHECK(readdir(directory) == NULL);
+    rewinddir(directory);
+    long place = 0;
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        if (strcmp(entry->d_name, "new") == 0)
+            place = telldir(directory);
+    seekdir(directory, place - 1);
+    CHECK_SAME_TEXT(readdir(directory)->d_name, "new");
+    CHECK_EQUAL(closedir(directory), 0);
+    struct dirent **entries;
+    CHECK_EQUAL(scandir("/folder", &entries, not_hidden, alphasort), 1);
+    CHECK_SAME_TEXT(entries[0]->d_name, "new");
+    free(entries[0]);
+    free(entries);
+    CHECK_FAILS(scandir("/none", &entries, NULL, NULL), ENOENT);
+    CHECK(opendir("/folder/new") == NULL && errno == ENOTDIR);
+    int file = open("/folder/new", O_RDONLY);
+    CHECK(fdopendir(file) == NULL && errno == ENOTDIR);
+    close(file);
+    CHECK((directory = opendir("/proc/self")) != NULL); /* the machine's */
+    CHECK(readdir(directory) != NULL);
+    CHECK_EQUAL(closedir(directory), 0);
+    CHECK_EQUAL(haft_io_simulated_count(), 0);
+    return NULL;
+}
+static void directories_are_read_while_names_change(void) {
+    check_seeds(read_directories, 10, with_files);
+}
+
+/* ---- Locks ---- */
+
+BODY(lock_once_more) {
+    int file = open("lock", O_RDWR);
+    int64_t begun = haft_io_now();
+    CHECK_FAILS(flock(file, LOCK_EX | LOCK_NB), EWOULDBLOCK);
+    CHECK_EQUAL(flock(file, LOCK_EX), 0);
+    CHECK(haft_io_now() - begun >= HAFT_IO_SECOND / 2);
+    close(file);
+    return NULL;
+}
+BODY(lock_files) {
+    write_file("lock", 0, "");
+    int file = open("lock", O_RDWR), other = open("lock", O_RDONLY);
+    CHECK_EQUAL(flock(file, LOCK_SH), 0);
+    CHECK_EQUAL(flock(other, LOCK_SH), 0);
+    CHECK_FAILS(flock(file, LOCK_EX | LOCK_NB), EWOULDBLOCK);
+    CHECK_EQUAL(close(other), 0);
+    CHECK_EQUAL(flock(file, LOCK_EX), 0);
+    int copy = dup(file); /* the same open file */
+    CHECK_EQUAL(flock(copy, LOCK_EX | LOCK_NB), 0);
+    haft_io_task_t *task = haft_io_async(lock_once_more, NULL);
+    haft_io_sleep(HAFT_IO_SECOND);
+    close(file);
+    close(copy); /* with which the lock ends */
+    CHECK_EQUAL(haft_io_join(task, NULL), 0);
+    return NULL;
+}
+static void a_lock_of_a_file_is_waited_for(void) {
+    check_seeds(lock_files, 10, with_files);
+}
+
+/* ---- Two tasks, faults, crashes ---- */
+
+static int makers;
+
+BODY(make_the_folder) {
+    int code = mkdir("/folder", 0700);
+    makers += code == 0;
+    CHECK(code == 0 || errno == EEXIST);
+    return NULL;
+}
+BODY(work_together) {
+    makers = 0;
+    haft_io_task_t *tasks[] = {haft_io_async(make_the_folder, NULL),
+                               haft_io_async(make_the_folder, NULL)};
+    for (int i = 0; i < 2; i++)
+        CHECK_EQUAL(haft_io_join(tasks[i], NULL), 0);
+    CHECK_EQUAL(makers, 1);
+    return NULL;
+}
+static void one_of_two_tasks_makes_a_name(void) {
+    check_seeds(work_together, 10, with_files);
+}
+
+BODY(write_when_cancelled) {
+    haft_io_scope_cancel(haft_io_this_scope());
+    write_file("/kept", 0, "text"); /* which does not wait, and is not unwound */
+    CHECK_EQUAL(rename("/kept", "/there"), 0);
+    return NULL;
+}
+BODY(cancel_one) {
+    CHECK_EQUAL(haft_io_scope(write_when_cancelled, NULL, NULL), -ECANCELED);
+    CHECK_SAME_TEXT(content_of("/there"), "text");
+    return NULL;
+}
+static void a_cancel_does_not_end_what_need_not_wait(void) {
+    check_seeds(cancel_one, 4, with_files);
+}
+
+static unsigned failed, done;
+
+static void count(bool fails, int error) {
+    done += !fails;
+    failed += fails;
+    CHECK(!fails || errno == error);
+}
+BODY(meet_faults) {
+    struct stat status;
+    int file = -1;
+    while (file < 0)
+        file = haft_io_open("/file", O_RDWR | O_CREAT, 0600);
+    for (int i = 0; i < 20; i++) {
+        count(stat("/", &status) != 0, EIO);
+        count(access("/", F_OK) != 0, EIO);
+        int other = open("/file", O_RDONLY);
+        count(other < 0, EMFILE);
+        if (other >= 0)
+            CHECK_EQUAL(close(other), 0);
+        DIR *directory = opendir("/");
+        count(directory == NULL, EMFILE);
+        if (directory != NULL)
+            CHECK_EQUAL(closedir(directory), 0);
+        count(fsync(file) != 0, EIO);
+        bool fails = ftruncate(file, i) != 0;
+        count(fails, errno == ENOSPC ? ENOSPC : EIO);
+        CHECK_EQUAL(fstat(file, &status), 0);
+        CHECK(!fails || status.st_size != i || i == 0);
+    }
+    haft_io_simulated_fail(file, -ENOSPC);
+    CHECK_FAILS(ftruncate(file, 0), ENOSPC);
+    return NULL;
+}
+static void calls_fail_as_the_seed_decides(void) {
+    failed = done = 0;
+    check_seeds(meet_faults, 10, (haft_io_simulation_options_t){.files = true, .faults_one_in = 4});
+    CHECK(failed > 100 && done > 500);
+}
+
+static unsigned outcomes;
+
+BODY(crash_after_a_truncation) {
+    struct stat status;
+    write_file("/file", O_SYNC, "0123456789");
+    int root = open("/", O_RDONLY | O_DIRECTORY), file = open("/file", O_RDWR);
+    CHECK_EQUAL(fsync(root), 0);
+    CHECK_EQUAL(ftruncate(file, 4), 0);
+    CHECK_EQUAL(ftruncate(file, 6), 0);
+    CHECK_EQUAL(rename("/file", "/other"), 0);
+    haft_io_simulated_crash();
+    CHECK_FAILS(fstat(file, &status), EIO);
+    CHECK_FAILS(openat(root, "file", O_RDONLY), EIO);
+    CHECK_EQUAL(close(file), 0);
+    CHECK_EQUAL(close(root), 0);
+    bool is_renamed = access("/other", F_OK) == 0;
+    CHECK_EQUAL(access("/file", F_OK) != 0, is_renamed);
+    int kept = open(is_renamed ? "/other" : "/file", O_RDONLY);
+    char bytes[20];
+    ssize_t size = pread(kept, bytes, sizeof bytes, 0);
+    CHECK_EQUAL(close(kept), 0);
+    CHECK(size == 10 || (size >= 4 && size <= 6));
+    CHECK(memcmp(bytes, size == 10 ? "0123456789" : "0123\0\0", (size_t)size) == 0);
+    outcomes |= 1U << size | (is_renamed ? 1U << 20 : 1U << 21);
+    return NULL;
+}
+static void a_crash_undoes_a_truncation_or_does_not(void) {
+    for (uint64_t seed = 2; seed <= 200; seed += 2)
+        CHECK_EQUAL(check_simulate(crash_after_a_truncation, seed, with_files), 0);
+    CHECK_EQUAL(outcomes, 1U << 4 | 1U << 5 | 1U << 6 | 1U << 10 | 1U << 20 | 1U << 21);
+}
+
+BODY(crash_where_the_task_is) {
+    CHECK_EQUAL(mkdir("/folder", 0700), 0);
+    CHECK_EQUAL(chdir("/folder"), 0);
+    haft_io_simulated_crash();
+    char path[20];
+    CHECK(getcwd(path, sizeof path) == NULL && errno == ENOENT); /* as at the begin */
+    write_file("file", 0, "text");
+    CHECK_SAME_TEXT(content_of("file"), "text");
+    CHECK_FAILS(access("/folder/file", F_OK), ENOENT);
+    return NULL;
+}
+static void a_crash_leads_back_to_the_first_directory(void) {
+    check_seeds(crash_where_the_task_is, 10, with_files);
+}
+
+BODY(remove_what_is_open) {
+    struct stat status;
+    CHECK_EQUAL(mkdir("/a", 0700), 0);
+    CHECK_EQUAL(mkdir("/a/b", 0700), 0);
+    int inner = open("/a/b", O_RDONLY | O_DIRECTORY);
+    CHECK_EQUAL(rmdir("/a/b"), 0);
+    CHECK_EQUAL(rmdir("/a"), 0);
+    CHECK_FAILS(mkdirat(inner, "c", 0700), ENOENT);
+    CHECK_EQUAL(fstatat(inner, "..", &status, 0), 0); /* "/", by now */
+    CHECK_EQUAL(fstat(inner, &status), 0);
+    CHECK_EQUAL(status.st_nlink, 0);
+    DIR *directory = fdopendir(inner);
+    CHECK(directory != NULL && readdir(directory) == NULL);
+    CHECK_EQUAL(closedir(directory), 0);
+    return NULL;
+}
+static void a_removed_directory_is_empty(void) {
+    check_seeds(remove_what_is_open, 2, with_files);
+}
+
+/* ---- Other names of the functions ---- */
+
+int __xstat(int version, const char *path, struct stat *status);
+int __fxstatat64(int version, int directory, const char *path, struct stat *status, int flags);
+char *__getcwd_chk(char *into, size_t size, size_t room);
+
+BODY(use_other_names) {
+    struct stat status;
+    struct stat64 large;
+    char path[PATH_MAX];
+    write_file("/file", 0, "text");
+    CHECK_EQUAL(__xstat(1, "/file", &status), 0);
+    CHECK_EQUAL(status.st_size, 4);
+    CHECK_EQUAL(__fxstatat64(1, AT_FDCWD, "/file", &status, 0), 0);
+    CHECK_EQUAL(stat64("/file", &large), 0);
+    CHECK_EQUAL(large.st_size, 4);
+    CHECK_EQUAL(chdir("/"), 0);
+    CHECK_SAME_TEXT(__getcwd_chk(path, sizeof path, sizeof path), "/");
+    DIR *directory = opendir("/");
+    const struct dirent64 *entry = readdir64(directory);
+    CHECK(entry != NULL && entry->d_ino != 0);
+    CHECK_EQUAL(closedir(directory), 0);
+    return NULL;
+}
+static void other_names_are_answered(void) {
+    check_seeds(use_other_names, 2, with_files);
+}
+
+int main(void) {
+    RUN(paths_are_the_simulations_but_for_a_few);
+    RUN(descriptors_of_files_are_answered);
+    RUN(names_are_answered);
+    RUN(time_stamps_are_of_the_virtual_date);
+    RUN(directories_are_read_while_names_change);
+    RUN(a_lock_of_a_file_is_waited_for);
+    RUN(one_of_two_tasks_makes_a_name);
+    RUN(a_cancel_does_not_end_what_need_not_wait);
+    RUN(calls_fail_as_the_seed_decides);
+    RUN(a_crash_undoes_a_truncation_or_does_not);
+    RUN(a_crash_leads_back_to_the_first_directory);
+    RUN(a_removed_directory_is_empty);
+    RUN(other_names_are_answered);
+    return check_end();
+}
