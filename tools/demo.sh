@@ -85,7 +85,7 @@ rust_example() {
 }
 if command -v cargo >/dev/null &&
   (cd ../rust && timeout 100 cargo fetch --quiet --locked 2>/dev/null); then
-  for name in echo chat generator transaction deterministic; do
+  for name in echo chat generator transaction deterministic durable; do
     rust_example "$name" '' --example "$name"
   done
   other=aarch64-unknown-linux-gnu

@@ -131,8 +131,9 @@ fn chance_is_the_seeds() {
 #[cfg(feature = "posix")]
 mod files_of_std {
     use super::*;
-    use std::fs::{self, File, FileTimes, OpenOptions, Permissions, TryLockError};
+    use std::fs::{self, File, FileTimes, OpenOptions, Permissions};
     use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt, PermissionsExt};
     use std::path::{Path, PathBuf};
     use std::time::SystemTime;
@@ -208,14 +209,30 @@ mod files_of_std {
         fs::set_permissions("/file", Permissions::from_mode(0o400))?;
         assert!(fs::symlink_metadata("/file")?.permissions().readonly());
 
-        file.lock()?;
+        lock(&file, EXCLUSIVE)?;
         let other = File::open("/file")?;
-        assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
-        let waits = haft::spawn(move || other.lock());
+        let refused = lock(&other, EXCLUSIVE | AT_ONCE).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+        let waits = haft::spawn(move || lock(&other, EXCLUSIVE));
         std::thread::sleep(Duration::from_secs(1));
         assert!(!waits.is_finished());
         drop(file);
         waits.join().unwrap()
+    }
+
+    const EXCLUSIVE: i32 = 2;
+    const AT_ONCE: i32 = 4;
+
+    /// As `File::lock`, which std has since 1.89.
+    fn lock(file: &File, operation: i32) -> std::io::Result<()> {
+        unsafe extern "C" {
+            fn flock(descriptor: i32, operation: i32) -> i32;
+        }
+        // SAFETY: it takes numbers.
+        match unsafe { flock(file.as_raw_fd(), operation) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        }
     }
 
     #[haft::test(seeds = 20)]

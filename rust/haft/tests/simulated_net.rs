@@ -213,9 +213,8 @@ fn faults_come_to_code_that_knows_nothing_of_them() {
                 drop(served);
             }));
             let mut bytes = Vec::new();
-            let read = TcpStream::connect("127.0.0.1:80")
-                .and_then(|mut connection| connection.read_to_end(&mut bytes));
-            read
+            TcpStream::connect("127.0.0.1:80")
+                .and_then(|mut connection| connection.read_to_end(&mut bytes))
         })
     };
     let outcomes = || (1..=40).map(|seed| outcome(seed).map_err(|error| error.kind()));
