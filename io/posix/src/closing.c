@@ -151,6 +151,8 @@ static int call_fclose(void *stream) {
 }
 HAFT_POSIX_EXPORT int fclose(FILE *stream) {
     int descriptor = number_of(stream);
+    if (haft_posix_may_be_simulated(descriptor)) /* streams.c */
+        return SYSTEM(fclose)(stream);
     if (descriptor < 0 || is_the_systems())
         return CLOSED_BY(SYSTEM(fclose)(stream));
     return close_by(descriptor, call_fclose, stream, haft_posix_error());
@@ -169,6 +171,13 @@ static int call_freopen(void *argument) {
 HAFT_POSIX_EXPORT FILE *freopen(const char *restrict path, const char *restrict mode,
                                 FILE *restrict stream) {
     int descriptor = number_of(stream);
+    bool is_simulated = haft_posix_may_be_simulated(descriptor);
+    if (path != NULL && haft_posix_path_system(AT_FDCWD, path) != haft_posix_system())
+        is_simulated = true;
+    if (is_simulated) { /* A FILE stays what fopen has made it. */
+        haft_posix_set_error(EOPNOTSUPP);
+        return NULL;
+    }
     if (descriptor < 0 || is_the_systems())
         return CLOSED_BY(SYSTEM(freopen)(path, mode, stream));
     reopening_t call = {path, mode, stream, NULL};

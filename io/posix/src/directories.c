@@ -182,5 +182,6 @@ HAFT_POSIX_EXPORT int scandir(const char *restrict path, struct dirent ***restri
 /* ---- Other names: of large files ---- */
 
 HAFT_POSIX_ALSO_64(readdir)
-HAFT_POSIX_ALSO_64(readdir_r)
+HAFT_POSIX_EXPORT extern __typeof__(readdir_r) haft_posix_readdir64_r __asm__("readdir64_r")
+    __attribute__((alias("readdir_r")));
 HAFT_POSIX_ALSO_64(scandir)

@@ -66,6 +66,8 @@
     X(closefrom)                                                                                   \
     X(dup2)                                                                                        \
     X(dup3)                                                                                        \
+    X(fopen)                                                                                       \
+    X(fdopen)                                                                                      \
     X(fclose)                                                                                      \
     X(freopen)                                                                                     \
     X(closedir)                                                                                    \

@@ -433,6 +433,61 @@ static void a_removed_directory_is_empty(void) {
     check_seeds(remove_what_is_open, 2, with_files);
 }
 
+/* ---- FILE ---- */
+
+static FILE *kept;
+
+BODY(use_streams) {
+    char line[20];
+    struct stat status;
+    FILE *file = fopen("/file", "wx");
+    CHECK(file != NULL && fopen("/file", "wx") == NULL && errno == EEXIST);
+    CHECK(fopen("/none", "r") == NULL && errno == ENOENT);
+    CHECK(fopen("/file", "no mode") == NULL && errno == EINVAL);
+    CHECK_EQUAL(fprintf(file, "%d lines\n%s\n", 2, "the second"), 19);
+    CHECK_EQUAL(fstat(fileno(file), &status), 0);
+    CHECK_EQUAL(status.st_size, 0);
+    CHECK_EQUAL(fflush(file), 0);
+    CHECK_EQUAL(fsync(fileno(file)), 0);
+    CHECK_EQUAL(fstat(fileno(file), &status), 0);
+    CHECK_EQUAL(status.st_size, 19);
+    for (int i = 0; i < 10000; i++)
+        fputc('x', file);
+    CHECK_EQUAL(fclose(file), 0);
+    CHECK((file = fopen("/file", "a+")) != NULL);
+    CHECK_EQUAL(fputs("end", file), 1);
+    rewind(file);
+    CHECK_SAME_TEXT(fgets(line, sizeof line, file), "2 lines\n");
+    CHECK_EQUAL(ftell(file), 8);
+    CHECK_EQUAL(fseek(file, -4, SEEK_END), 0);
+    CHECK_SAME_TEXT(fgets(line, sizeof line, file), "xend");
+    CHECK(fgetc(file) == EOF && feof(file) && !ferror(file));
+    CHECK(freopen("/file", "r", file) == NULL && errno == EOPNOTSUPP);
+    CHECK_EQUAL(fclose(file), 0);
+    int descriptor = open("/file", O_RDONLY);
+    CHECK(fdopen(descriptor, "w") == NULL && errno == EINVAL);
+    CHECK((file = fdopen(descriptor, "r")) != NULL && fileno(file) == descriptor);
+    CHECK_SAME_TEXT(fgets(line, sizeof line, file), "2 lines\n");
+    CHECK_EQUAL(fclose(file), 0);
+    CHECK((file = fopen("/proc/self/status", "r")) != NULL); /* the machine's */
+    CHECK(fgets(line, sizeof line, file) != NULL);
+    CHECK_EQUAL(fclose(file), 0);
+    CHECK((file = fopen("/file", "w")) != NULL);
+    fputs("text", file);
+    haft_io_simulated_fail(fileno(file), -ENOSPC);
+    CHECK(fclose(file) == EOF && errno == ENOSPC);
+    CHECK_EQUAL(haft_io_simulated_count(), 0);
+    CHECK((kept = fopen("/file", "w")) != NULL);
+    fputs("text", kept);
+    return NULL;
+}
+static void streams_are_of_simulated_files(void) {
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        CHECK_EQUAL(check_simulate(use_streams, seed, with_files), 0);
+        CHECK(fclose(kept) == EOF && errno == EBADF); /* Its run has ended. */
+    }
+}
+
 /* ---- Other names of the functions ---- */
 
 int __xstat(int version, const char *path, struct stat *status);
@@ -474,6 +529,7 @@ int main(void) {
     RUN(a_crash_undoes_a_truncation_or_does_not);
     RUN(a_crash_leads_back_to_the_first_directory);
     RUN(a_removed_directory_is_empty);
+    RUN(streams_are_of_simulated_files);
     RUN(other_names_are_answered);
     return check_end();
 }

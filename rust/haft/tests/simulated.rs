@@ -135,6 +135,7 @@ mod files_of_std {
     use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
     use std::path::{Path, PathBuf};
     use std::time::SystemTime;
 
@@ -277,6 +278,12 @@ mod files_of_std {
             assert!(!Path::new("/etc").exists());
             let elsewhere = std::thread::spawn(|| Path::new("/etc").exists());
             assert!(elsewhere.join().unwrap());
+            let mut command = std::process::Command::new("pwd");
+            command.current_dir("/usr");
+            assert_eq!(command.output().unwrap().stdout, b"/usr\n");
+            // SAFETY: the function, for which there is a child of fork, does nothing that it must not.
+            unsafe { command.pre_exec(|| File::open("/etc/passwd").map(drop)) };
+            assert_eq!(command.output().unwrap().stdout, b"/usr\n");
         });
     }
 

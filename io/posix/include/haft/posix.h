@@ -30,7 +30,7 @@
  *   fchown, fchownat, utime, utimes, utimensat, futimens, mkdir, mkdirat, mkfifo, mkfifoat, unlink,
  *   unlinkat, rmdir, remove, rename, renameat, renameat2, link, linkat, symlink, symlinkat,
  *   readlink, readlinkat, realpath, canonicalize_file_name, getcwd, chdir, fchdir, mkstemp,
- *   mkostemp, mkstemps, mkostemps, mkdtemp,
+ *   mkostemp, mkstemps, mkostemps, mkdtemp, fopen, fdopen,
  *   opendir, fdopendir, readdir, readdir_r, rewinddir, seekdir, telldir, dirfd, scandir,
  *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname2, gethostbyaddr and their _r,
  *   res_query, res_search, res_nquery, res_nsearch,
@@ -121,9 +121,10 @@
  * - The first current directory of a simulation has no name, so getcwd and realpath of a path in it
  *   fail with ENOENT until chdir has gone to another. chdir is for all tasks of the simulation.
  *   haft_io_simulated_crash leads back to the first.
- * - FILE is the C library's own, and so fopen, tmpfile, nftw and glob are the machine's; so are
- *   statfs and statvfs, extended attributes, programs that are started, and system calls that code
- *   makes by itself (Rust's rustix).
+ * - fopen and fdopen make FILEs of simulated files, which let no other task go on; std::fstream of
+ *   C++ uses them. freopen refuses them (EOPNOTSUPP).
+ * - tmpfile, nftw, fts and glob are the machine's; so are statfs and statvfs, extended attributes,
+ *   programs that are started, and system calls that code makes by itself (Rust's rustix).
  * - Simulated descriptors are large numbers, for which a fd_set of select has no room. Calls that
  *   are not replaced, and epoll and dup2, fail with EBADF for these; splice, tee and sendfile with
  *   EINVAL. pipe makes a

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * FILEs of a simulation's files. The C library makes them of functions that read and write
+ * (fopencookie), and keeps the number for fileno. These functions neither wait nor let another task
+ * go on, so nobody sees a FILE half changed; a FILE whose run has ended, or that another thread
+ * uses, fails with EBADF.
+ */
+#include "internal.h"
+
+#include <string.h>
+
+typedef struct stream {
+    int descriptor;
+    uint64_t run;
+} stream_t;
+
+static ssize_t fail(int error) {
+    haft_posix_set_error(error);
+    return -1;
+}
+
+/* NULL, and errno: the caller is not of the stream's run. */
+static const haft_io_simulated_calls_t *calls_of(const stream_t *stream) {
+    if (haft_posix_on_task() && haft_io_run_number() == stream->run)
+        return haft_io_simulated_calls();
+    haft_posix_set_error(EBADF);
+    return NULL;
+}
+
+static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
+    const stream_t *stream = cookie;
+    const haft_io_simulated_calls_t *calls = calls_of(stream);
+    if (calls == NULL)
+        return -1;
+    ssize_t done = calls->readv(stream->descriptor, &(struct iovec){buffer, size}, 1, -1);
+    return done >= 0 ? done : fail((int)-done);
+}
+
+/* Less than all is an error, for the C library. */
+static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
+    const stream_t *stream = cookie;
+    const haft_io_simulated_calls_t *calls = calls_of(stream);
+    size_t done = 0;
+    while (calls != NULL && done < size) {
+        struct iovec rest = {(void *)(uintptr_t)(buffer + done), size - done};
+        ssize_t more = calls->writev(stream->descriptor, &rest, 1, -1);
+        if (more < 0)
+            haft_posix_set_error((int)-more);
+        if (more <= 0)
+            break;
+        done += (size_t)more;
+    }
+    return (ssize_t)done;
+}
+
+static int seek_stream(void *cookie, off64_t *offset, int whence) {
+    const stream_t *stream = cookie;
+    const haft_io_simulated_calls_t *calls = calls_of(stream);
+    if (calls == NULL)
+        return -1;
+    int64_t position = calls->lseek(stream->descriptor, *offset, whence);
+    if (position < 0)
+        return (int)fail((int)-position);
+    *offset = position;
+    return 0;
+}
+
+static int close_stream(void *cookie) {
+    const stream_t stream = *(stream_t *)cookie;
+    free(cookie);
+    return calls_of(&stream) != NULL ? close(stream.descriptor) : -1;
+}
+
+static FILE *make_stream(int descriptor, const char *mode) {
+    static const cookie_io_functions_t functions = {read_stream, write_stream, seek_stream,
+                                                    close_stream};
+    stream_t *stream = malloc(sizeof *stream);
+    if (stream == NULL)
+        return NULL;
+    *stream = (stream_t){descriptor, haft_io_run_number()};
+    FILE *file = fopencookie(stream, mode, functions);
+    if (file == NULL)
+        free(stream);
+    else
+        file->_fileno = descriptor;
+    return file;
+}
+
+/* The flags of open(2); -1: it is no mode. */
+static int flags_of(const char *mode) {
+    static const int first[] = {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC,
+                                O_WRONLY | O_CREAT | O_APPEND};
+    const char *found = strchr("rwa", mode[0]);
+    if (mode[0] == '\0' || found == NULL || strchr(mode, ',') != NULL)
+        return -1;
+    int flags = first[found - "rwa"];
+    if (strchr(mode, '+') != NULL)
+        flags = (flags & ~O_ACCMODE) | O_RDWR;
+    return flags | (strchr(mode, 'x') != NULL ? O_EXCL : 0) |
+           (strchr(mode, 'e') != NULL ? O_CLOEXEC : 0);
+}
+
+HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mode) {
+    const haft_posix_system_t *system = haft_posix_path_system(AT_FDCWD, path);
+    if (system == haft_posix_system())
+        return system->fopen(path, mode);
+    int flags = flags_of(mode);
+    if (flags < 0) {
+        haft_posix_set_error(EINVAL);
+        return NULL;
+    }
+    int descriptor = system->openat(AT_FDCWD, path, flags, 0666);
+    FILE *file = descriptor >= 0 ? make_stream(descriptor, mode) : NULL;
+    if (file == NULL && descriptor >= 0)
+        close(descriptor);
+    return file;
+}
+
+/* Whether the descriptor is of a file, and open for what the flags ask for; otherwise errno. */
+static bool is_fit(int descriptor, int flags) {
+    struct stat status;
+    int access = fcntl(descriptor, F_GETFL);
+    if (access < 0 || fstat(descriptor, &status) != 0)
+        return false;
+    access &= O_ACCMODE;
+    if (!S_ISREG(status.st_mode))
+        haft_posix_set_error(EBADF);
+    else if (flags < 0 || (access != O_RDWR && access != (flags & O_ACCMODE)))
+        haft_posix_set_error(EINVAL);
+    else
+        return true;
+    return false;
+}
+
+HAFT_POSIX_EXPORT FILE *fdopen(int descriptor, const char *mode) {
+    if (!haft_posix_may_be_simulated(descriptor))
+        return SYSTEM(fdopen)(descriptor, mode);
+    int flags = flags_of(mode);
+    if (!is_fit(descriptor, flags))
+        return NULL;
+    if ((flags & O_APPEND) != 0)
+        fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_APPEND);
+    return make_stream(descriptor, mode);
+}
+
+HAFT_POSIX_ALSO(fopen64, fopen)
