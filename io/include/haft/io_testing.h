@@ -118,8 +118,8 @@ void haft_io_simulated_break(int end);
  * haft/posix.h. haft_io_open_fifo is always the machine's.
  *
  * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -ENAMETOOLONG, -EBADF,
- * and -ENOSPC when there is no memory for what is written, or a file would have more than 1 GiB.
- * Flags of open(2) that ask for more than a file (O_TMPFILE, O_DIRECT) are not simulated, and are
+ * -EFBIG when a file would have more than 1 GiB, and -ENOSPC when there is no memory for it. Flags
+ * of open(2) that ask for more than a file (O_TMPFILE, O_DIRECT) are not simulated, and are
  * -EOPNOTSUPP. There are no links; permissions are kept but not checked. Time stamps are virtual.
  */
 

@@ -40,7 +40,7 @@ __attribute__((format(printf, 2, 3))) static void tell(program_t *program, const
     CHECK(program->size < ROOM);
 }
 static void tell_result(program_t *program, int64_t result) {
-    tell(program, " = %lld %s", (long long)result, result < 0 ? strerrorname_np(errno) : "");
+    tell(program, " = %lld %s", (long long)result, result < 0 ? strerror(errno) : "");
 }
 
 static const char *draw_path_of(program_t *program, size_t most) {
@@ -201,7 +201,7 @@ static void resize(program_t *program, int file) {
         break;
     default: {
         int error = posix_fallocate(file, draw(program, 3) == 0 ? -1 : 5, size);
-        tell(program, " %s", strerrorname_np(error));
+        tell(program, " %s", strerror(error));
     }
     }
 }

@@ -100,6 +100,7 @@ BODY(use_descriptors) {
     CHECK_EQUAL(lseek(file, 3, SEEK_HOLE), 12);
     CHECK_FAILS(lseek(file, 12, SEEK_DATA), ENXIO);
     CHECK_FAILS(ftruncate(file, INT64_MAX), EFBIG);
+    CHECK_FAILS(pwrite(file, "x", 1, 1 << 30), EFBIG);
     CHECK_EQUAL(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
     CHECK_EQUAL(lockf(file, F_LOCK, 1), 0);
     CHECK_EQUAL(fchown(file, 1, 1), 0);
@@ -491,7 +492,7 @@ static void streams_are_of_simulated_files(void) {
 /* ---- Other names of the functions ---- */
 
 int __xstat(int version, const char *path, struct stat *status);
-int __fxstatat64(int version, int directory, const char *path, struct stat *status, int flags);
+int __fxstatat(int version, int directory, const char *path, struct stat *status, int flags);
 char *__getcwd_chk(char *into, size_t size, size_t room);
 
 BODY(use_other_names) {
@@ -501,7 +502,7 @@ BODY(use_other_names) {
     write_file("/file", 0, "text");
     CHECK_EQUAL(__xstat(1, "/file", &status), 0);
     CHECK_EQUAL(status.st_size, 4);
-    CHECK_EQUAL(__fxstatat64(1, AT_FDCWD, "/file", &status, 0), 0);
+    CHECK_EQUAL(__fxstatat(1, AT_FDCWD, "/file", &status, 0), 0);
     CHECK_EQUAL(stat64("/file", &large), 0);
     CHECK_EQUAL(large.st_size, 4);
     CHECK_EQUAL(chdir("/"), 0);

@@ -32,8 +32,6 @@ typedef hafti_io_file_t file_t;
 
 /* False: no memory. New bytes are zeros. */
 static bool grow(hafti_io_content_t *content, size_t size) {
-    if (size > LARGEST)
-        return false;
     if (size > content->room) {
         size_t room = size < 2 * content->room ? 2 * content->room : size;
         char *grown = realloc(content->bytes, room);
@@ -115,10 +113,12 @@ void hafti_io_simulated_files_crash(state_t *state) {
 
 int hafti_io_file_resize(state_t *state, file_t *file, int64_t size) {
     size_t before = file->now.size;
+    if (size > LARGEST)
+        return -EFBIG;
     if ((size_t)size <= before)
         truncate_file(file, (size_t)size);
     else if (!grow(&file->now, (size_t)size))
-        return size > LARGEST ? -EFBIG : -ENOSPC;
+        return -ENOSPC;
     else
         has_changed(file, before, (size_t)size);
     file->changed = file->status_changed = state->simulated->now;
@@ -174,7 +174,7 @@ int hafti_io_files_open(const char *path, int flags, mode_t mode) {
 static ssize_t write_file(file_t *file, const hafti_io_memory_t *memory, size_t at, size_t size,
                           bool synced) {
     size_t end, before = file->now.size;
-    if (__builtin_add_overflow(at, size, &end) || end > INT64_MAX)
+    if (__builtin_add_overflow(at, size, &end) || end > LARGEST)
         return -EFBIG;
     if (!grow(&file->now, end))
         return -ENOSPC;

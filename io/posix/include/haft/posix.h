@@ -118,6 +118,9 @@
  *   callers read and write; mmap fails with EBADF. Each call on a path lets other tasks go first,
  *   as if it waited for a disk; the C library declares many of these as leaf functions, so a
  *   compiler may keep static variables of a caller's file in registers over them.
+ * - At first there is nothing: a program that expects /tmp or a home directory has them made. With
+ *   .files and without .network, the paths of Unix sockets are the machine's, where unlink and stat
+ *   do not see them.
  * - The first current directory of a simulation has no name, so getcwd and realpath of a path in it
  *   fail with ENOENT until chdir has gone to another. chdir is for all tasks of the simulation.
  *   haft_io_simulated_crash leads back to the first.
@@ -127,9 +130,8 @@
  *   programs that are started, and system calls that code makes by itself (Rust's rustix).
  * - Simulated descriptors are large numbers, for which a fd_set of select has no room. Calls that
  *   are not replaced, and epoll and dup2, fail with EBADF for these; splice, tee and sendfile with
- *   EINVAL. pipe makes a
- *   real pipe, because a child process may be given it, and a task that waits on it blocks the
- *   thread.
+ *   EINVAL. pipe makes a real pipe, because a child process may be given it, and a task that waits
+ *   on it blocks the thread.
  * - What a thread of the program's own does, and what haft_io_block_thread calls, is the machine's.
  *
  * Not replaced, so these block the thread with all its tasks:
