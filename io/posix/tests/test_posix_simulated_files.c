@@ -399,6 +399,76 @@ static void a_crash_undoes_a_truncation_or_does_not(void) {
     CHECK_EQUAL(outcomes, 1U << 4 | 1U << 5 | 1U << 6 | 1U << 10 | 1U << 20 | 1U << 21);
 }
 
+/* What a file holds now, what it held when it was synced, and its smallest size since. */
+enum { MOST = 3000 };
+static struct {
+    char now[MOST], synced[MOST];
+    size_t size, synced_size, least;
+} model;
+
+static void change_model(int file, unsigned *random) {
+    char bytes[700];
+    size_t at = (*random = *random * 1103515245 + 12345) >> 16;
+    size_t size = (*random = *random * 1103515245 + 12345) >> 16;
+    switch (size % 5) {
+    case 0:
+        CHECK_EQUAL(fsync(file), 0);
+        memcpy(model.synced, model.now, MOST);
+        model.synced_size = model.least = model.size;
+        break;
+    case 1:
+    case 2:
+        at %= MOST;
+        CHECK_EQUAL(ftruncate(file, (off_t)at), 0);
+        if (at < model.size)
+            memset(model.now + at, 0, model.size - at);
+        model.size = at;
+        model.least = at < model.least ? at : model.least;
+        break;
+    default:
+        at %= MOST - sizeof bytes;
+        size %= sizeof bytes;
+        memset(bytes, (int)(1 + *random % 100), sizeof bytes);
+        CHECK_EQUAL(pwrite(file, bytes, size, (off_t)at), (ssize_t)size); /* in full */
+        memcpy(model.now + at, bytes, size);
+        if (size != 0 && at + size > model.size)
+            model.size = at + size;
+    }
+}
+
+static bool is_as_synced(const char *bytes, size_t size) {
+    return size == model.synced_size && memcmp(bytes, model.synced, size) == 0;
+}
+static bool may_be_left(const char *bytes, size_t size) {
+    bool may = size <= model.size && size >= model.least;
+    for (size_t i = 0; i < size && may; i++)
+        may = bytes[i] == model.now[i] || bytes[i] == (i < model.least ? model.synced[i] : 0);
+    return may;
+}
+
+BODY(crash_after_changes) {
+    unsigned random = (unsigned)haft_io_seed();
+    memset(&model, 0, sizeof model);
+    int file = open("/file", O_RDWR | O_CREAT, 0600), root = open("/", O_RDONLY);
+    CHECK_EQUAL(fsync(root), 0);
+    for (unsigned i = 0; i < 4 + haft_io_seed() % 12; i++)
+        change_model(file, &random);
+    haft_io_simulated_crash();
+    close(file);
+    close(root);
+    static char bytes[MOST];
+    size_t size = 0;
+    file = open("/file", O_RDONLY);
+    for (ssize_t got; (got = read(file, bytes + size, MOST - size)) > 0;)
+        size += (size_t)got;
+    close(file);
+    CHECK(is_as_synced(bytes, size) || may_be_left(bytes, size));
+    return NULL;
+}
+static void a_crash_leaves_what_may_be_left(void) {
+    check_seeds(crash_after_changes, 3000, with_files);
+}
+
 BODY(crash_where_the_task_is) {
     CHECK_EQUAL(mkdir("/folder", 0700), 0);
     CHECK_EQUAL(chdir("/folder"), 0);
@@ -528,6 +598,7 @@ int main(void) {
     RUN(a_cancel_does_not_end_what_need_not_wait);
     RUN(calls_fail_as_the_seed_decides);
     RUN(a_crash_undoes_a_truncation_or_does_not);
+    RUN(a_crash_leaves_what_may_be_left);
     RUN(a_crash_leads_back_to_the_first_directory);
     RUN(a_removed_directory_is_empty);
     RUN(streams_are_of_simulated_files);
