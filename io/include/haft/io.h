@@ -659,9 +659,14 @@ int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
  * descriptor is closed after that thread's next poll. A descriptor that a task has waited on must
  * be closed by this function, or by way of haft_io_close_by, and by nothing else.
  *
- * Only waits are ended. A task on another thread that is between two operations keeps using the
- * number, which may be another file's by then. So to close a descriptor that other threads use,
- * first cancel the tasks that use it, and close it when they have ended.
+ * A call that takes several operations (haft_io_write_all, haft_io_exchange, a line, ...) ends in
+ * the same way between two of them, so all of it is of one file; with MSG_WAITALL it returns what
+ * has come. If such a call is past its first operation, this function returns 0 at once, and the
+ * descriptor is closed when the call ends.
+ *
+ * Calls that have not begun are not ended. A task on another thread that is about to call a function
+ * keeps using the number, which may be another file's by then. So to close a descriptor that other
+ * threads use, first cancel the tasks that use it, and close it when they have ended.
  */
 int haft_io_close(int descriptor);
 
