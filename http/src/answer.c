@@ -227,11 +227,9 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
 
 static bool is_ours(const char *name) {
     static const char *const ours[] = {
-        "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Date", "Trailer", "TE"};
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (hafti_http_same_text(name, ours[i]))
-            return true;
-    return false;
+        "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive",
+        "Date",           "Trailer",           "TE",         NULL};
+    return hafti_http_is_one_of(name, ours);
 }
 
 /* Makes room for `size` more bytes at the end of lines. */
