@@ -116,22 +116,40 @@ static HAFTI_IO_HOT ssize_t clause_receive(void *state, HAFT_PAYLOAD(haft_io_rec
                : general_receive(runner, p);
 }
 
+/* What these three do after others is apart, so that the most frequent way saves no registers. */
+static HAFTI_IO_COLD ssize_t read_lent_after_others(hafti_io_runner_t *runner,
+                                                    HAFT_PAYLOAD(haft_io_read_lent) * p) {
+    int code = let_others_go_first(runner->worker, p->descriptor);
+    return code == 0 ? runner->worker->backend->read_lent(runner, p->descriptor, p->bytes) : code;
+}
+static HAFTI_IO_COLD ssize_t write_after_others(hafti_io_runner_t *runner,
+                                                HAFT_PAYLOAD(haft_io_write) * p) {
+    int code = let_others_go_first(runner->worker, p->descriptor);
+    return code == 0 ? runner->worker->backend->write(runner, p->descriptor, p->buffer, p->size)
+                     : code;
+}
+static HAFTI_IO_COLD ssize_t exchange_after_others(hafti_io_runner_t *runner,
+                                                   HAFT_PAYLOAD(haft_io_exchange) * p) {
+    int code = let_others_go_first(runner->worker, p->descriptor);
+    return code == 0 ? runner->worker->backend->exchange(runner, p) : code;
+}
 static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
     hafti_io_runner_t *runner = state;
     const hafti_io_backend_t *backend = runner->worker->backend;
     if (HAFTI_IO_UNLIKELY(backend->read_lent == NULL || !runner->worker->plain))
         return general_read_lent(runner, p);
-    int code = begin(runner->worker, p->descriptor, 0);
-    return HAFTI_IO_LIKELY(code == 0) ? backend->read_lent(runner, p->descriptor, p->bytes) : code;
+    return HAFTI_IO_LIKELY(is_in_turn(runner->worker, 0))
+               ? backend->read_lent(runner, p->descriptor, p->bytes)
+               : read_lent_after_others(runner, p);
 }
 static HAFTI_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
     hafti_io_runner_t *runner = state;
     const hafti_io_backend_t *backend = runner->worker->backend;
     if (HAFTI_IO_UNLIKELY(backend->write == NULL || !runner->worker->plain))
         return general_write(runner, p);
-    int code = begin(runner->worker, p->descriptor, p->size);
-    return HAFTI_IO_LIKELY(code == 0) ? backend->write(runner, p->descriptor, p->buffer, p->size)
-                                      : code;
+    return HAFTI_IO_LIKELY(is_in_turn(runner->worker, p->size))
+               ? backend->write(runner, p->descriptor, p->buffer, p->size)
+               : write_after_others(runner, p);
 }
 
 static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
@@ -235,8 +253,8 @@ static HAFTI_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_ex
     const hafti_io_backend_t *backend = runner->worker->backend;
     if (HAFTI_IO_UNLIKELY(backend->exchange == NULL || !runner->worker->plain))
         return hafti_io_exchange_rest(runner, p, 0);
-    int code = begin(runner->worker, p->descriptor, p->size);
-    return HAFTI_IO_LIKELY(code == 0) ? backend->exchange(runner, p) : code;
+    return HAFTI_IO_LIKELY(is_in_turn(runner->worker, p->size)) ? backend->exchange(runner, p)
+                                                                : exchange_after_others(runner, p);
 }
 
 static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
