@@ -227,11 +227,9 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
 
 static bool is_ours(const char *name) {
     static const char *const ours[] = {
-        "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Date", "Trailer", "TE"};
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (hafti_http_same_text(name, ours[i]))
-            return true;
-    return false;
+        "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive",
+        "Date",           "Trailer",           "TE",         NULL};
+    return hafti_http_is_one_of(name, ours);
 }
 
 /* Makes room for `size` more bytes at the end of lines. */
@@ -474,12 +472,18 @@ int haft_http_status(const haft_http_request_t *request) {
     return request->answer.status;
 }
 
+/* Whether nobody is going to read that. Of chunks that have not all come, the answer cannot wait for
+   the rest, which may be any number. */
+static bool is_too_long_to_skip(const hafti_http_message_t *message) {
+    return message->body == HAFTI_HTTP_SIZED
+               ? message->left > HAFTI_HTTP_SKIPPED
+               : message->body == HAFTI_HTTP_CHUNKED && !hafti_http_message_has_come(message);
+}
+
 int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
                      size_t size) {
-    const hafti_http_message_t *message = &request->message;
-    if (request->answer.progress == HAFTI_HTTP_NOT_BEGUN && message->body == HAFTI_HTTP_SIZED &&
-        message->left > HAFTI_HTTP_SKIPPED)
-        request->keeps = false; /* nobody is going to read that */
+    if (request->answer.progress == HAFTI_HTTP_NOT_BEGUN && is_too_long_to_skip(&request->message))
+        request->keeps = false;
     int code = body != NULL || size == 0 ? haft_http_begin(request, status, type, size) : -EFAULT;
     return code == 0 ? haft_http_write(request, body, size) : code;
 }

@@ -80,17 +80,14 @@ static void put_text(head_t *head, const char *text) {
 typedef hafti_http_asking_t asking_t;
 
 static bool is_private(const char *name) {
-    return hafti_http_same_text(name, "Authorization") || hafti_http_same_text(name, "Cookie") ||
-           hafti_http_same_text(name, "Proxy-Authorization");
+    static const char *const names[] = {"Authorization", "Cookie", "Proxy-Authorization", NULL};
+    return hafti_http_is_one_of(name, names);
 }
 
 static bool is_ours(const char *name) {
-    static const char *const ours[] = {"Host",    "Content-Length", "Transfer-Encoding",
-                                       "Upgrade", "Connection",     "Expect"};
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        if (hafti_http_same_text(name, ours[i]))
-            return true;
-    return false;
+    static const char *const ours[] = {
+        "Host", "Content-Length", "Transfer-Encoding", "Upgrade", "Connection", "Expect", NULL};
+    return hafti_http_is_one_of(name, ours);
 }
 
 static int put_field(head_t *head, const char *name, const char *value) {

@@ -361,13 +361,6 @@ static bool is_preface(const hafti_http_message_t *message, const connection_t *
            memcmp(message->block, HAFTI_HTTP2_PREFACE, message->head) == 0;
 }
 
-/* Whether it is there, to its last byte. */
-static bool is_whole(const hafti_http_message_t *message) {
-    const hafti_http_stream_t *stream = message->stream;
-    return message->is_complete || (message->body == HAFTI_HTTP_SIZED &&
-                                    message->left <= (size_t)(stream->end - stream->at));
-}
-
 static void end_request(haft_http_request_t *const *request) {
     hafti_http_request_end(*request);
     haft_io_give_back(*request);
@@ -384,7 +377,7 @@ static bool serve_request(connection_t *connection) {
     int code = hafti_http_message_read_head(&request->message);
     connection->has_preface = code == -EBADMSG && is_preface(&request->message, connection);
     if (connection->has_preface || (code != 0 && code != -EBADMSG) ||
-        (connection->is_shut && (code != 0 || !is_whole(&request->message))))
+        (connection->is_shut && (code != 0 || !hafti_http_message_has_come(&request->message))))
         return false;
     connection->is_http1 = true;
     hafti_http_request_answer(request, code);

@@ -58,7 +58,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t size) {
     return 0;
 }
 
-static int on_head_end(llhttp_t *parser) {
+static int pause_parser(llhttp_t *parser) {
     (void)parser;
     return HPE_PAUSED;
 }
@@ -85,7 +85,7 @@ static const llhttp_settings_t of_head = {
     .on_url = on_url,
     .on_header_field = on_field,
     .on_header_value = on_value,
-    .on_headers_complete = on_head_end,
+    .on_headers_complete = pause_parser,
 };
 static const llhttp_settings_t of_body = {
     .on_header_field = keep_trailer,
@@ -96,6 +96,25 @@ static const llhttp_settings_t of_body = {
     .on_body = on_body,
     .on_message_complete = on_end,
 };
+
+/* A look ahead, by a parser of its own, that keeps nothing. */
+static bool last_chunk_has_come(const hafti_http_message_t *message) {
+    static const llhttp_settings_t of_look = {.on_message_complete = pause_parser};
+    llhttp_t parser = message->parser;
+    parser.settings = (void *)(uintptr_t)&of_look;
+    const hafti_http_stream_t *stream = message->stream;
+    return llhttp_execute(&parser, stream->at, (size_t)(stream->end - stream->at)) == HPE_PAUSED;
+}
+
+bool hafti_http_message_has_come(const hafti_http_message_t *message) {
+    const hafti_http_stream_t *stream = message->stream;
+    if (message->is_complete)
+        return true;
+    return message->body == HAFTI_HTTP_CHUNKED
+               ? message->error == 0 && last_chunk_has_come(message)
+               : message->body == HAFTI_HTTP_SIZED &&
+                     message->left <= (size_t)(stream->end - stream->at);
+}
 
 llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const char *bytes,
                                         size_t size) {

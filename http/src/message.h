@@ -81,6 +81,8 @@ ssize_t hafti_http_message_decode(hafti_http_message_t *message, void *buffer, s
 void hafti_http_decoder_free(hafti_http_decoder_t *decoder);
 /* As haft_http_body. */
 ssize_t hafti_http_message_read_all(hafti_http_message_t *message, char **body);
+/* Whether all that is left of its body has come: then no read of it waits. */
+bool hafti_http_message_has_come(const hafti_http_message_t *message);
 /* Reads up to `most` bytes that are left of the body, so that the next message can be read:
    whether it can. */
 bool hafti_http_message_skip(hafti_http_message_t *message, uint64_t most);

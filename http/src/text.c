@@ -2,6 +2,7 @@
 /* Bytes of the network as text: what tokens and values are, lists, %-decoding. */
 #include "text.h"
 
+enum { CASE = 'a' ^ 'A' };
 /* What a byte may be a part of. */
 enum { TOKEN = 1, TARGET = 2, NAME_OF_HOST = 4, VALUE = 8 };
 
@@ -28,13 +29,20 @@ static const unsigned char parts_of[256] = {
 /* clang-format on */
 
 bool hafti_http_equal(const char *one, const char *other, size_t size) {
-    enum { CASE = 'a' ^ 'A' };
     for (size_t i = 0; i < size; i++) {
         int different = one[i] ^ other[i], letter = one[i] | CASE;
         if (different != 0 && (different != CASE || letter < 'a' || letter > 'z'))
             return false;
     }
     return true;
+}
+
+bool hafti_http_is_one_of(const char *text, const char *const *words) {
+    size_t size = strlen(text) + 1;
+    for (; *words != NULL; words++) /* mostly the first letter differs */
+        if (((**words ^ *text) | CASE) == CASE && hafti_http_equal(text, *words, size))
+            return true;
+    return false;
 }
 
 static bool are_all(const char *bytes, size_t size, unsigned part) {

@@ -36,6 +36,8 @@ static inline bool hafti_http_same(const char *text, size_t size, const char *wo
 static inline bool hafti_http_same_text(const char *text, const char *word) {
     return hafti_http_same(text, strlen(text), word);
 }
+/* Whether it is one of the words, of which NULL is the last; likewise. */
+bool hafti_http_is_one_of(const char *text, const char *const *words);
 /* Whether the text begins with the word, ignoring case. */
 static inline bool hafti_http_begins(const char *text, const char *word) {
     return hafti_http_equal(text, word, strlen(word));

@@ -21,7 +21,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 const bool hafti_http_has_websocket = true;
 
@@ -140,14 +139,9 @@ static int send_plain(haft_http_websocket_t *socket, const char *bytes, size_t s
     return code == 0 ? send_bytes(socket, bytes + fits, size - fits) : code;
 }
 
-/* 5.3: the mask is one that nobody foresees. Here, so that errno is this thread's. */
-__attribute__((noinline)) static int make_random(void *into, size_t size) {
-    return getrandom(into, size, 0) == (ssize_t)size ? 0 : -errno;
-}
-
 static int send_masked(haft_http_websocket_t *socket, const char *bytes, size_t size) {
-    unsigned char mask[4];
-    int code = make_random(mask, sizeof mask);
+    unsigned char mask[4]; /* one that nobody foresees (5.3) */
+    int code = hafti_http_make_random(mask, sizeof mask);
     memcpy(socket->block + socket->block_size, mask, sizeof mask);
     socket->block_size += sizeof mask;
     for (size_t at = 0; code == 0 && (at < size || socket->block_size != 0);) {

@@ -13,6 +13,8 @@ extern const bool hafti_http_has_websocket;
 
 enum { HAFTI_HTTP_WEBSOCKET_KEY = 24 /* base64 of 16 bytes */, HAFTI_HTTP_WEBSOCKET_ANSWER = 28 };
 
+/* Up to 256 bytes. 0, or an error. */
+int hafti_http_make_random(void *into, size_t size);
 /* Those of base64. */
 extern const char hafti_http_letters[];
 /* Writes three bytes as four letters, and so on; what is missing of the last three counts as 0, and

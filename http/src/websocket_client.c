@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 typedef struct {
     char key[HAFTI_HTTP_WEBSOCKET_KEY + 1];
@@ -24,13 +23,12 @@ static char *url_of(const char *text) {
     return asprintf(&url, "%s%s", is_ws ? "http" : "", is_ws ? text + 2 : text) >= 0 ? url : NULL;
 }
 
-/* Here, so that errno is this thread's. */
-__attribute__((noinline)) static int make_key(char key[HAFTI_HTTP_WEBSOCKET_KEY + 1]) {
+static int make_key(char key[HAFTI_HTTP_WEBSOCKET_KEY + 1]) {
     unsigned char bytes[16];
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        return -errno;
-    hafti_http_put_base64(bytes, sizeof bytes, key);
-    return 0;
+    int code = hafti_http_make_random(bytes, sizeof bytes);
+    if (code == 0)
+        hafti_http_put_base64(bytes, sizeof bytes, key);
+    return code;
 }
 
 static int make_lines(handshake_t *handshake, const haft_http_websocket_options_t *options) {

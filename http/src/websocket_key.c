@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The key of a WebSocket's handshake and what a server answers to it: base64 of a SHA-1 (RFC 6455,
-   4.2.2). */
+/* The key of a WebSocket's handshake, of random bytes, and what a server answers to it: base64 of a
+   SHA-1 (RFC 6455, 4.2.2). */
 #include "websocket.h"
 
 #include <endian.h>
 #include <stdio.h>
+#include <sys/random.h>
 
 enum { DIGEST = 20 };
 
@@ -47,6 +48,11 @@ static void digest(const char *text, unsigned char into[DIGEST]) {
         uint32_t word = htobe32(state[i]);
         memcpy(into + 4 * i, &word, 4);
     }
+}
+
+/* In a function of its own, so that errno is this thread's. */
+__attribute__((noinline)) int hafti_http_make_random(void *into, size_t size) {
+    return getrandom(into, size, 0) == (ssize_t)size ? 0 : -errno;
 }
 
 const char hafti_http_letters[] =

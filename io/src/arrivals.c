@@ -402,7 +402,7 @@ HAFTI_IO_HOT void hafti_io_arrived(state_t *state, arrivals_t *arrivals,
 /* Of TCP alone: a Unix listener that is shut down ends no accept that the kernel repeats. */
 static bool may_ask(state_t *state, const hafti_io_descriptor_t *known, int descriptor,
                     bool receives) {
-    if (state->worker->shared || hafti_io_is_used(known))
+    if (state->worker->shared || hafti_io_is_closing(known))
         return false;
     if (receives ? state->no_multishot_receive : state->no_multishot_accept)
         return false;

@@ -10,19 +10,35 @@
 /* ---- Scheduled ---- */
 
 /* A send counts by its size. (A receive may get less than was asked for.) */
-static bool may_go_on(hafti_io_worker_t *worker, size_t sent) {
+static bool is_in_turn(hafti_io_worker_t *worker, size_t sent) {
     enum { HALF_KIBIBYTE_BITS = 9, MOST = 64 };
     size_t halves = sent >> HALF_KIBIBYTE_BITS;
     HAFTI_IO_COUNT(worker->counters.operations);
     return hafti_io_is_in_turn(worker,
-                               HAFTI_IO_OF_SYSTEM + (unsigned)(halves < MOST ? halves : MOST)) ||
-           hafti_io_goes_on_after_others(HAFTI_IO_CANCELLABLE);
+                               HAFTI_IO_OF_SYSTEM + (unsigned)(halves < MOST ? halves : MOST));
+}
+/* Meanwhile another task may close the descriptor, and its number become another file's. */
+static HAFTI_IO_COLD int let_others_go_first(const hafti_io_worker_t *worker, int descriptor) {
+    const hafti_io_descriptor_t *entry =
+        hafti_io_descriptor(worker->crew->descriptors, descriptor, true);
+    uint32_t life = entry != NULL ? __atomic_load_n(&entry->life, __ATOMIC_RELAXED) : 0;
+    if (!hafti_io_goes_on_after_others(HAFTI_IO_CANCELLABLE))
+        return -ECANCELED;
+    return entry != NULL && __atomic_load_n(&entry->life, __ATOMIC_RELAXED) != life ? -EBADF : 0;
+}
+/* 0, or why the operation is not to be made. */
+static inline int begin(hafti_io_worker_t *worker, int descriptor, size_t sent) {
+    return is_in_turn(worker, sent) ? 0 : let_others_go_first(worker, descriptor);
+}
+static size_t size_sent(const hafti_io_operation_t *operation) {
+    return operation->kind == HAFTI_IO_WRITE || operation->kind == HAFTI_IO_SEND ? operation->size
+                                                                                 : 0;
 }
 
 static ssize_t operate_by_backend(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
-    bool sends = operation->kind == HAFTI_IO_WRITE || operation->kind == HAFTI_IO_SEND;
-    if (!may_go_on(runner->worker, sends ? operation->size : 0))
-        return -ECANCELED;
+    int code = begin(runner->worker, operation->descriptor, size_sent(operation));
+    if (HAFTI_IO_UNLIKELY(code != 0))
+        return code;
     if (HAFTI_IO_UNLIKELY(!runner->worker->plain))
         return hafti_io_operate_counted(runner, operation);
     return runner->worker->backend->operate(runner, operation);
@@ -79,8 +95,9 @@ static inline bool reads_shortly(const hafti_io_worker_t *worker) {
 }
 static inline ssize_t read_shortly(hafti_io_runner_t *runner, enum hafti_io_kind kind,
                                    int descriptor, void *buffer, size_t size) {
-    if (!may_go_on(runner->worker, 0))
-        return -ECANCELED;
+    int code = begin(runner->worker, descriptor, 0);
+    if (HAFTI_IO_UNLIKELY(code != 0))
+        return code;
     ssize_t done = runner->worker->backend->read(runner, descriptor, buffer, size);
     return HAFTI_IO_LIKELY(done != -EAGAIN)
                ? done
@@ -99,22 +116,40 @@ static HAFTI_IO_HOT ssize_t clause_receive(void *state, HAFT_PAYLOAD(haft_io_rec
                : general_receive(runner, p);
 }
 
+/* What these three do after others is apart, so that the most frequent way saves no registers. */
+static HAFTI_IO_COLD ssize_t read_lent_after_others(hafti_io_runner_t *runner,
+                                                    HAFT_PAYLOAD(haft_io_read_lent) * p) {
+    int code = let_others_go_first(runner->worker, p->descriptor);
+    return code == 0 ? runner->worker->backend->read_lent(runner, p->descriptor, p->bytes) : code;
+}
+static HAFTI_IO_COLD ssize_t write_after_others(hafti_io_runner_t *runner,
+                                                HAFT_PAYLOAD(haft_io_write) * p) {
+    int code = let_others_go_first(runner->worker, p->descriptor);
+    return code == 0 ? runner->worker->backend->write(runner, p->descriptor, p->buffer, p->size)
+                     : code;
+}
+static HAFTI_IO_COLD ssize_t exchange_after_others(hafti_io_runner_t *runner,
+                                                   HAFT_PAYLOAD(haft_io_exchange) * p) {
+    int code = let_others_go_first(runner->worker, p->descriptor);
+    return code == 0 ? runner->worker->backend->exchange(runner, p) : code;
+}
 static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
     hafti_io_runner_t *runner = state;
     const hafti_io_backend_t *backend = runner->worker->backend;
     if (HAFTI_IO_UNLIKELY(backend->read_lent == NULL || !runner->worker->plain))
         return general_read_lent(runner, p);
-    return may_go_on(runner->worker, 0) ? backend->read_lent(runner, p->descriptor, p->bytes)
-                                        : -ECANCELED;
+    return HAFTI_IO_LIKELY(is_in_turn(runner->worker, 0))
+               ? backend->read_lent(runner, p->descriptor, p->bytes)
+               : read_lent_after_others(runner, p);
 }
 static HAFTI_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
     hafti_io_runner_t *runner = state;
     const hafti_io_backend_t *backend = runner->worker->backend;
     if (HAFTI_IO_UNLIKELY(backend->write == NULL || !runner->worker->plain))
         return general_write(runner, p);
-    return may_go_on(runner->worker, p->size)
+    return HAFTI_IO_LIKELY(is_in_turn(runner->worker, p->size))
                ? backend->write(runner, p->descriptor, p->buffer, p->size)
-               : -ECANCELED;
+               : write_after_others(runner, p);
 }
 
 static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
@@ -124,30 +159,47 @@ static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
     return connection;
 }
 
-/* By the defaults of the two, or by their clauses. */
-#define EXCHANGE_BY(kind, state, p, sent)                                                          \
-    do {                                                                                           \
-        while ((sent) < (p)->size) {                                                               \
-            HAFT_PAYLOAD(haft_io_write)                                                            \
-            rest = {(p)->descriptor, hafti_io_bytes_after((p)->buffer, sent), (p)->size - (sent)}; \
-            ssize_t done = kind##_write(state, &rest);                                             \
-            if (done < 0)                                                                          \
-                return done;                                                                       \
-            (sent) += (size_t)done;                                                                \
-        }                                                                                          \
-        haft_io_give_back(*(p)->bytes);                                                            \
-        *(p)->bytes = NULL;                                                                        \
-        HAFT_PAYLOAD(haft_io_read_lent) next = {(p)->descriptor, (p)->bytes};                      \
-        return kind##_read_lent(state, &next);                                                     \
-    } while (0)
+/* The two operations, one after the other, of a number that is used from here on. */
+static ssize_t
+exchange_by(ssize_t (*operate)(hafti_io_runner_t *runner, hafti_io_operation_t *operation),
+            hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p, size_t sent) {
+    HAFTI_IO_USING hafti_io_use_t use = {.descriptor = p->descriptor};
+    int code = hafti_io_use(&use);
+    while (sent < p->size && code == 0) {
+        hafti_io_operation_t write = {.kind = HAFTI_IO_WRITE,
+                                      .descriptor = p->descriptor,
+                                      .buffer = (char *)(uintptr_t)p->buffer + sent,
+                                      .size = p->size - sent};
+        ssize_t done = operate(runner, &write);
+        if (done < 0)
+            return done;
+        sent += (size_t)done;
+        code = hafti_io_next_part(&use);
+    }
+    if (code != 0)
+        return code;
+    haft_io_give_back(*p->bytes);
+    *p->bytes = NULL;
+    hafti_io_operation_t read = {
+        .kind = HAFTI_IO_READ_LENT, .descriptor = p->descriptor, .buffer = p->bytes};
+    return operate(runner, &read);
+}
 
+static ssize_t operate_without_runner(hafti_io_runner_t *none, hafti_io_operation_t *operation) {
+    (void)none;
+    return hafti_io_operate_blocking(operation);
+}
 static ssize_t default_exchange(void *unused, HAFT_PAYLOAD(haft_io_exchange) * p) {
-    size_t sent = 0;
-    EXCHANGE_BY(default, unused, p, sent);
+    (void)unused;
+    return exchange_by(operate_without_runner, NULL, p, 0);
+}
+static ssize_t operate_in_use(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+    int code = begin(runner->worker, operation->descriptor, size_sent(operation));
+    return code == 0 ? runner->worker->backend->operate(runner, operation) : code;
 }
 ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p,
                                size_t sent) {
-    EXCHANGE_BY(clause, runner, p, sent);
+    return exchange_by(operate_in_use, runner, p, sent);
 }
 /* What is sent at once cannot go to another file that has the number by then. -EAGAIN or -ENOTSOCK
    say that it is to be sent otherwise. */
@@ -201,7 +253,8 @@ static HAFTI_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_ex
     const hafti_io_backend_t *backend = runner->worker->backend;
     if (HAFTI_IO_UNLIKELY(backend->exchange == NULL || !runner->worker->plain))
         return hafti_io_exchange_rest(runner, p, 0);
-    return may_go_on(runner->worker, p->size) ? backend->exchange(runner, p) : -ECANCELED;
+    return HAFTI_IO_LIKELY(is_in_turn(runner->worker, p->size)) ? backend->exchange(runner, p)
+                                                                : exchange_after_others(runner, p);
 }
 
 static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
@@ -212,7 +265,8 @@ static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
 static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
     hafti_io_runner_t *runner = state;
     /* A change after the caller's try finds it waiting: no other task runs before that. */
-    if (p->turn == 0 && !may_go_on(runner->worker, 0))
+    if (p->turn == 0 && !is_in_turn(runner->worker, 0) &&
+        !hafti_io_goes_on_after_others(HAFTI_IO_CANCELLABLE))
         return -ECANCELED;
     if (p->entries == NULL && p->count != 0) /* the system says why it cannot be */
         return hafti_io_poll_blocking(NULL, p->count, 0);

@@ -347,12 +347,15 @@ static int close_by(int descriptor, int (*function)(void *), void *argument) {
 
 /* A thread of a run outside of a task: the run closes after its next poll, or when the operation of
    a task has ended. */
+static bool is_used(const hafti_io_descriptor_t *entry) {
+    return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & ~HAFTI_IO_RELEASING) != 0;
+}
 static bool would_wait_for_itself(int descriptor) {
     const hafti_io_worker_t *worker = hafti_io_worker();
     if (worker == NULL || worker->forked)
         return false;
     const hafti_io_descriptor_t *entry = known_to(worker->crew, descriptor, true);
-    return entry != NULL && (!worker->shared || hafti_io_is_used(entry));
+    return entry != NULL && (!worker->shared || is_used(entry));
 }
 
 int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {

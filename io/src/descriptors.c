@@ -8,10 +8,10 @@
  * under it, and leaves its list under it, so its cell is alive until then.
  *
  * An operation on another thread, of the run or of its pool, counts itself in `uses`, and so does
- * one that makes more than one system call with the number. The last of them closes the descriptor,
- * or the closing thread does if there is none. So no operation still uses the number when the
- * system gives it to another file. In a run that is alone the others count themselves only while a
- * close is put off: worker->plain.
+ * one that makes more than one system call with the number, or a call of several operations, from
+ * the second on. The last of them closes the descriptor, or the closing thread does if there is
+ * none. So no operation still uses the number when the system gives it to another file. In a run
+ * that is alone the others count themselves only while a close is put off: worker->plain.
  *
  *   uses           | the number is                    | an operation, or a close, that comes now
  *   n              | a file's; n operations use it    | uses it, too; closes it
@@ -28,7 +28,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CLOSING (UINT32_C(1) << 31)
+#define CLOSING HAFTI_IO_CLOSING
 
 typedef hafti_io_descriptor_block_t block_t;
 enum {
@@ -357,16 +357,29 @@ void hafti_io_end_use(hafti_io_worker_t *worker, int descriptor) {
 }
 
 int hafti_io_use(hafti_io_use_t *use) {
-    haft_io_task_t *task = hafti_io_this_task();
-    int code = task != NULL ? hafti_io_begin_use(task->worker, use->descriptor) : 0;
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (task == NULL)
+        return 0;
+    int code = hafti_io_begin_use(task->worker, use->descriptor);
     if (code == 0)
-        use->task = task;
+        use->run = task->worker->crew->number;
     return code;
 }
 
-void hafti_io_leave_use(const hafti_io_use_t *use) {
-    if (use->task != NULL)
-        hafti_io_end_use(use->task->worker, use->descriptor);
+void hafti_io_end_use_begun(hafti_io_use_t *use) {
+    hafti_io_worker_t *worker = hafti_io_worker();
+    if (worker != NULL && worker->crew->number == use->run)
+        hafti_io_end_use(worker, use->descriptor);
+    use->run = 0;
+}
+
+int hafti_io_next_part(hafti_io_use_t *use) {
+    if (use->run == 0) {
+        int code = hafti_io_use(use);
+        return code == 0 && hafti_io_life_of(use->descriptor) != use->life ? -EBADF : code;
+    }
+    const hafti_io_descriptor_t *entry = hafti_io_known_here(use->descriptor);
+    return entry != NULL && hafti_io_is_closing(entry) ? -EBADF : 0;
 }
 
 /* What there was before. */

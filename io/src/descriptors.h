@@ -180,11 +180,13 @@ ssize_t hafti_io_operate_counted(hafti_io_runner_t *runner, hafti_io_operation_t
    way. */
 int hafti_io_close_descriptor(hafti_io_worker_t *worker, int descriptor);
 
-/* Whether an operation on it is under way that uses it (descriptors.c): it may have been closed,
-   and a wait that is begun now be in vain. Any thread. */
+/* Of `uses` (descriptors.c). */
+#define HAFTI_IO_CLOSING (UINT32_C(1) << 31)
 #define HAFTI_IO_RELEASING (UINT32_C(1) << 30)
-static inline bool hafti_io_is_used(const hafti_io_descriptor_t *entry) {
-    return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & ~HAFTI_IO_RELEASING) != 0;
+/* Whether it is to be closed by the last that uses it: a wait that is begun now is in vain. Any
+   thread. */
+static inline bool hafti_io_is_closing(const hafti_io_descriptor_t *entry) {
+    return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & HAFTI_IO_CLOSING) != 0;
 }
 
 /* Numbers the run. Between the two, other threads may end waits of its tasks, if it is listed. */
@@ -229,14 +231,43 @@ bool hafti_io_transfers(const hafti_io_descriptor_t *descriptor, enum hafti_io_d
 int hafti_io_begin_use(hafti_io_worker_t *worker, int descriptor);
 void hafti_io_end_use(hafti_io_worker_t *worker, int descriptor);
 /* The same for the calling task, to the end of the block that the variable is in, also when that is
-   unwound. */
+   unwound. (By whichever task, if a handler of the program has kept the rest of the call.) */
 typedef struct hafti_io_use {
     int descriptor;
-    haft_io_task_t *task; /* NULL: it has not begun, or on a thread without tasks */
+    uint32_t life; /* of the number, for hafti_io_next_part */
+    uint64_t run;  /* its number; 0: it has not begun, or on a thread without tasks */
 } hafti_io_use_t;
 #define HAFTI_IO_USING __attribute__((cleanup(hafti_io_leave_use)))
 int hafti_io_use(hafti_io_use_t *use);
-void hafti_io_leave_use(const hafti_io_use_t *use);
+HAFTI_IO_COLD void hafti_io_end_use_begun(hafti_io_use_t *use);
+static inline void hafti_io_leave_use(hafti_io_use_t *use) {
+    if (HAFTI_IO_UNLIKELY(use->run != 0))
+        hafti_io_end_use_begun(use);
+}
+/* In the calling thread's run; NULL: there is none. */
+static inline const hafti_io_descriptor_t *hafti_io_known_here(int descriptor) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    return worker != NULL ? hafti_io_known_descriptor(worker->crew->descriptors, descriptor) : NULL;
+}
+static inline uint32_t hafti_io_life_of(int descriptor) {
+    const hafti_io_descriptor_t *entry = hafti_io_known_here(descriptor);
+    return entry != NULL ? __atomic_load_n(&entry->life, __ATOMIC_RELAXED) : 0;
+}
+/*
+ * A call that may take several operations, its parts, is of one file to the end:
+ *
+ *     HAFTI_IO_USING hafti_io_use_t use = hafti_io_in_parts(descriptor);
+ *     do
+ *         ... an operation ...
+ *     while (... there is more to do ... && hafti_io_next_part(&use) == 0);
+ *
+ * The first part is as any operation, and costs some loads. From the second on the number is used.
+ */
+static inline hafti_io_use_t hafti_io_in_parts(int descriptor) {
+    return (hafti_io_use_t){.descriptor = descriptor, .life = hafti_io_life_of(descriptor)};
+}
+/* 0, or why there is no next part: -EBADF, the descriptor was closed; -ENOMEM. */
+HAFTI_IO_COLD int hafti_io_next_part(hafti_io_use_t *use);
 /* The operation of the entry, as it concerns the lists of its descriptor. */
 hafti_io_operation_t hafti_io_operation_of(const struct pollfd *entry);
 /* Up to this many descriptors need no memory outside of the frame. */

@@ -33,27 +33,44 @@ static void move_to_front(haft_io_reader_t *lines) {
     lines->start = 0;
 }
 
-ssize_t haft_io_reader_until(haft_io_reader_t *lines, char last_byte, char **line) {
-    size_t looked = lines->start;
-    take_back(lines);
-    while (lines->end < lines->size) {
-        char *first = lines->memory + lines->start;
-        char *last = memchr(lines->memory + looked, last_byte, lines->end - looked);
-        if (last != NULL)
-            return give(lines, (size_t)(last + 1 - first), line);
-        move_to_front(lines);
-        looked = lines->end;
+/* Of the next line, if its end is behind the first `looked` bytes of it; or 0. */
+static size_t size_of_next(const haft_io_reader_t *lines, size_t looked, char last_byte) {
+    const char *first = lines->memory + lines->start, *end = lines->memory + lines->end;
+    const char *last = memchr(first + looked, last_byte, (size_t)(end - first) - looked);
+    return last != NULL ? (size_t)(last + 1 - first) : 0;
+}
+
+static ssize_t read_until(haft_io_reader_t *lines, char last_byte, char **line) {
+    HAFTI_IO_USING hafti_io_use_t use = hafti_io_in_parts(lines->descriptor);
+    for (;;) {
         /* The last byte is for the '\0', or shows that the line is longer. */
-        size_t room = lines->size - looked;
-        ssize_t got =
-            haft_io_read(lines->descriptor, lines->memory + looked, room > 1 ? room - 1 : 1);
+        size_t looked = lines->end, room = lines->size - looked;
+        ssize_t got = haft_io_read(use.descriptor, lines->memory + looked, room > 1 ? room - 1 : 1);
         if (got < 0)
             return got;
         if (got == 0)
             return give(lines, looked, line);
         lines->end += (size_t)got;
+        if (lines->end == lines->size)
+            return -EMSGSIZE;
+        size_t size = size_of_next(lines, looked, last_byte);
+        if (size != 0)
+            return give(lines, size, line);
+        int code = hafti_io_next_part(&use);
+        if (code != 0)
+            return code;
     }
-    return -EMSGSIZE;
+}
+
+ssize_t haft_io_reader_until(haft_io_reader_t *lines, char last_byte, char **line) {
+    take_back(lines);
+    if (lines->end == lines->size)
+        return -EMSGSIZE;
+    size_t size = size_of_next(lines, 0, last_byte);
+    if (size != 0)
+        return give(lines, size, line);
+    move_to_front(lines);
+    return read_until(lines, last_byte, line);
 }
 
 ssize_t haft_io_reader_line(haft_io_reader_t *lines, char **line) {
@@ -75,16 +92,20 @@ ssize_t haft_io_reader_read(haft_io_reader_t *lines, void *buffer, size_t size) 
 }
 
 ssize_t haft_io_reader_read_all(haft_io_reader_t *lines, void *buffer, size_t size) {
+    HAFTI_IO_USING hafti_io_use_t use = hafti_io_in_parts(lines->descriptor);
     size_t got = 0;
-    while (got < size) {
+    int code = 0;
+    while (got < size && code == 0) {
         ssize_t more = haft_io_reader_read(lines, (char *)buffer + got, size - got);
         if (more < 0)
             return more;
         if (more == 0)
             break;
         got += (size_t)more;
+        if (got != size)
+            code = hafti_io_next_part(&use);
     }
-    return (ssize_t)got;
+    return code == 0 ? (ssize_t)got : code;
 }
 
 ssize_t haft_io_read_all(int descriptor, void *buffer, size_t size) {

@@ -25,14 +25,28 @@ HAFTI_IO_HOT ssize_t haft_io_write(int descriptor, const void *buffer, size_t si
     return write_some(descriptor, buffer, size);
 }
 
-int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
-    for (size_t sent = 0; sent < size;) {
-        ssize_t done = write_some(descriptor, hafti_io_bytes_after(buffer, sent), size - sent);
+static HAFTI_IO_COLD int write_rest(hafti_io_use_t first, const void *buffer, size_t size,
+                                    size_t sent) {
+    HAFTI_IO_USING hafti_io_use_t use = first;
+    while (sent < size) {
+        int code = hafti_io_next_part(&use);
+        if (code != 0)
+            return code;
+        ssize_t done = write_some(use.descriptor, hafti_io_bytes_after(buffer, sent), size - sent);
         if (done < 0)
             return (int)done;
         sent += (size_t)done;
     }
     return 0;
+}
+
+/* Mostly one part is all. */
+HAFTI_IO_HOT int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
+    hafti_io_use_t use = hafti_io_in_parts(descriptor);
+    ssize_t done = size != 0 ? write_some(descriptor, buffer, size) : 0;
+    if (HAFTI_IO_LIKELY((size_t)done == size))
+        return 0;
+    return done < 0 ? (int)done : write_rest(use, buffer, size, (size_t)done);
 }
 
 HAFTI_IO_HOT ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
@@ -69,10 +83,11 @@ int haft_io_close(int descriptor) {
  * call, as by recvmsg(2); and bytes after descriptors or other control data are for the next call,
  * too. `control_size` is the room for control data, if none has come.
  */
-static HAFTI_IO_COLD ssize_t receive_all(int socket, struct msghdr *message, int flags,
-                                         ssize_t first, size_t control_size) {
+static HAFTI_IO_COLD ssize_t receive_rest(hafti_io_use_t first_part, struct msghdr *message,
+                                          int flags, ssize_t first, size_t control_size) {
+    HAFTI_IO_USING hafti_io_use_t use = first_part;
     size_t got = (size_t)first, skipped = 0;
-    if (!hafti_io_is_stream(socket))
+    if (!hafti_io_is_stream(use.descriptor))
         return first;
     for (size_t i = 0; i < message->msg_iovlen && message->msg_controllen == 0;) {
         struct iovec part = message->msg_iov[i];
@@ -86,7 +101,9 @@ static HAFTI_IO_COLD ssize_t receive_all(int socket, struct msghdr *message, int
                               .msg_iovlen = 1,
                               .msg_control = message->msg_control,
                               .msg_controllen = control_size};
-        ssize_t more = HAFT_PERFORM(haft_io_receive_message, socket, flags, &rest);
+        if (hafti_io_next_part(&use) != 0)
+            break;
+        ssize_t more = HAFT_PERFORM(haft_io_receive_message, use.descriptor, flags, &rest);
         if (more <= 0)
             break;
         got += (size_t)more;
@@ -102,11 +119,12 @@ static inline bool wants_all(int flags) {
 
 ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
                              struct sockaddr *address, socklen_t *address_size) {
+    hafti_io_use_t use = wants_all(flags) ? hafti_io_in_parts(socket) : (hafti_io_use_t){0};
     ssize_t done =
         HAFT_PERFORM(haft_io_receive, socket, flags, buffer, size, address, address_size);
     if (wants_all(flags) && done > 0 && (size_t)done < size) {
         struct msghdr message = {.msg_iov = &(struct iovec){buffer, size}, .msg_iovlen = 1};
-        return receive_all(socket, &message, flags, done, 0);
+        return receive_rest(use, &message, flags, done, 0);
     }
     return HAFTI_IO_LIKELY(done != -ECANCELED) ? done : haft_io_unwind_cancelled();
 }
@@ -118,20 +136,31 @@ ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags) {
 /* How long to wait before asking again whether a queue has room. */
 static const int64_t QUEUE_PAUSE = HAFT_IO_MILLISECOND, LONGEST_PAUSE = 16 * HAFT_IO_MILLISECOND;
 
-#define UNTIL_QUEUED(type, operation)                                                              \
+/* Meanwhile the descriptor may be closed, and its number used again. */
+static HAFTI_IO_COLD int sleep_between(hafti_io_use_t *use, int64_t pause) {
+    hafti_io_leave_use(use);
+    int code = haft_io_sleep(pause);
+    return code == 0 ? hafti_io_next_part(use) : code;
+}
+
+#define UNTIL_QUEUED(type, socket, operation)                                                      \
+    HAFTI_IO_USING hafti_io_use_t use = hafti_io_in_parts(socket);                                 \
     for (int64_t pause = QUEUE_PAUSE;; pause += pause < LONGEST_PAUSE ? pause : 0) {               \
         type done = operation;                                                                     \
         if (HAFTI_IO_LIKELY(done != HAFTI_IO_QUEUE_FULL))                                          \
             return HAFTI_IO_LIKELY(done != -ECANCELED) ? done : (type)haft_io_unwind_cancelled();  \
-        int code = haft_io_sleep(pause);                                                           \
+        int code = sleep_between(&use, pause);                                                     \
         if (code != 0)                                                                             \
             return code;                                                                           \
     }
 
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
-                        const struct sockaddr *address, socklen_t address_size){
-    UNTIL_QUEUED(ssize_t,
-                 HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, address, address_size))}
+                        const struct sockaddr *address, socklen_t address_size) {
+    if (HAFTI_IO_LIKELY(address == NULL)) /* which finds no queue full */
+        OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, NULL, 0));
+    UNTIL_QUEUED(ssize_t, socket,
+                 HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, address, address_size))
+}
 
 ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags) {
     return haft_io_send_to(socket, buffer, size, flags, NULL, 0);
@@ -147,31 +176,35 @@ ssize_t haft_io_writev(int descriptor, const struct iovec *parts, size_t count) 
 
 ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags) {
     size_t control_size = message != NULL ? message->msg_controllen : 0;
+    hafti_io_use_t use = wants_all(flags) ? hafti_io_in_parts(socket) : (hafti_io_use_t){0};
     ssize_t done = HAFT_PERFORM(haft_io_receive_message, socket, flags, message);
     if (wants_all(flags) && done > 0)
-        return receive_all(socket, message, flags, done, control_size);
+        return receive_rest(use, message, flags, done, control_size);
     return HAFTI_IO_LIKELY(done != -ECANCELED) ? done : haft_io_unwind_cancelled();
 }
 
 ssize_t haft_io_send_message(int socket, const struct msghdr *message, int flags) {
-    UNTIL_QUEUED(ssize_t, HAFT_PERFORM(haft_io_send_message, socket, flags, message))
+    UNTIL_QUEUED(ssize_t, socket, HAFT_PERFORM(haft_io_send_message, socket, flags, message))
 }
 
 int haft_io_accept(int listener) {
+    HAFTI_IO_USING hafti_io_use_t use = hafti_io_in_parts(listener);
     for (;;) {
         int connection = HAFT_PERFORM(haft_io_accept, listener);
-        if (HAFTI_IO_UNLIKELY(hafti_io_lacks_descriptor(connection))) {
-            int code = haft_io_sleep(HAFTI_IO_DESCRIPTOR_PAUSE);
-            if (code != 0)
-                return code;
-        } else if (connection != -ECONNABORTED) {
+        int code = 0;
+        if (HAFTI_IO_UNLIKELY(hafti_io_lacks_descriptor(connection)))
+            code = sleep_between(&use, HAFTI_IO_DESCRIPTOR_PAUSE);
+        else if (HAFTI_IO_UNLIKELY(connection == -ECONNABORTED))
+            code = hafti_io_next_part(&use);
+        else
             return connection != -ECANCELED ? connection : haft_io_unwind_cancelled();
-        }
+        if (code != 0)
+            return code;
     }
 }
 
 int haft_io_connect(int socket, const struct sockaddr *address, socklen_t address_size){
-    UNTIL_QUEUED(int, HAFT_PERFORM(haft_io_connect, socket, address, address_size))}
+    UNTIL_QUEUED(int, socket, HAFT_PERFORM(haft_io_connect, socket, address, address_size))}
 
 int64_t haft_io_now(void) {
     return HAFT_PERFORM(haft_io_now);

@@ -88,27 +88,13 @@ void haft_io_rest(haft_io_rest_t *given, int descriptor, int64_t deadline,
 
 /* ---- What is sent before ---- */
 
-static int write_all(rest_t *rest, const char *bytes) {
-    while (rest->sent != rest->size) {
-        ssize_t done = HAFT_PERFORM(haft_io_write, rest->descriptor, bytes + rest->sent,
-                                    rest->size - rest->sent);
-        if (done < 0)
-            return done == -ECANCELED ? haft_io_unwind_cancelled() : (int)done;
-        rest->sent += (size_t)done;
-    }
-    return 0;
-}
-
 /* On the task's stack. */
 static void send_here(rest_t *rest, hafti_io_lent_t *lent) {
     HAFT_IO_SCOPED_LENT const void *const bytes = lent->bytes;
-    /* Between two writes another task may close the descriptor. Why it may not be used, the write
-       says. */
-    HAFTI_IO_USING hafti_io_use_t use = {.descriptor = rest->descriptor};
-    hafti_io_use(&use);
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, rest->deadline);
-    rest->code = write_all(rest, bytes);
+    rest->code = haft_io_write_all(rest->descriptor, (const char *)bytes + rest->sent,
+                                   rest->size - rest->sent);
 }
 
 void haft_io_send_and_rest(haft_io_rest_t *given, const void *lent, size_t size, int descriptor,

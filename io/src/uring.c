@@ -343,7 +343,7 @@ static HAFTI_IO_HOT ssize_t read_by_ring(hafti_io_runner_t *runner, int descript
     hafti_io_descriptor_t *known =
         hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFTI_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFTI_IO_SOCKET ||
-        known->arrivals != NULL || hafti_io_is_used(known) ||
+        known->arrivals != NULL || hafti_io_is_closing(known) ||
         !hafti_io_ring_empty(&known->waiters[HAFTI_IO_INWARD]) || size == 0 ||
         is_crowded(runner->worker) || hafti_io_is_withdrawn(runner))
         return -EAGAIN;
@@ -358,7 +358,7 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
     hafti_io_descriptor_t *known =
         hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFTI_IO_UNLIKELY(known == NULL) || nature_of(known) != HAFTI_IO_SOCKET ||
-        hafti_io_is_used(known) || !hafti_io_ring_empty(&known->waiters[HAFTI_IO_OUTWARD]) ||
+        hafti_io_is_closing(known) || !hafti_io_ring_empty(&known->waiters[HAFTI_IO_OUTWARD]) ||
         !sends_with_others(runner, 0))
         return hafti_io_transfer_generally(runner, HAFTI_IO_WRITE, descriptor, buffer, size);
     ssize_t done =

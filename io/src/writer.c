@@ -30,14 +30,18 @@ static size_t take(haft_io_writer_t *writer, size_t done) {
 }
 
 int haft_io_writer_flush(haft_io_writer_t *writer) {
-    while (gathered(writer) != 0) {
+    HAFTI_IO_USING hafti_io_use_t use = hafti_io_in_parts(writer->descriptor);
+    int code = 0;
+    while (code == 0 && gathered(writer) != 0) {
         ssize_t done =
-            haft_io_write(writer->descriptor, writer->memory + writer->start, gathered(writer));
+            haft_io_write(use.descriptor, writer->memory + writer->start, gathered(writer));
         if (done < 0)
             return (int)done;
         take(writer, (size_t)done);
+        if (gathered(writer) != 0)
+            code = hafti_io_next_part(&use);
     }
-    return 0;
+    return code;
 }
 
 static void gather(haft_io_writer_t *writer, const char *bytes, size_t size) {
@@ -45,21 +49,33 @@ static void gather(haft_io_writer_t *writer, const char *bytes, size_t size) {
     writer->end += size;
 }
 
-/* Writes the gathered and the new bytes together, until the rest fits. */
-int haft_io_writer_write(haft_io_writer_t *writer, const void *bytes, size_t size) {
-    const char *rest = bytes;
-    while (size > writer->size - writer->end) {
+/* Writes the gathered and the new bytes together, until the rest fits; returns how many of the new
+   ones are written. */
+static ssize_t write_until_fits(haft_io_writer_t *writer, const char *bytes, size_t size) {
+    HAFTI_IO_USING hafti_io_use_t use = hafti_io_in_parts(writer->descriptor);
+    for (size_t written = 0;;) {
         struct iovec parts[] = {{writer->memory + writer->start, gathered(writer)},
-                                {(void *)(uintptr_t)rest, size}};
-        ssize_t done = haft_io_writev(writer->descriptor, parts, 2);
+                                {(void *)(uintptr_t)(bytes + written), size - written}};
+        ssize_t done = haft_io_writev(use.descriptor, parts, 2);
         if (done < 0)
-            return (int)done;
-        size_t further = take(writer, (size_t)done);
-        rest += further;
-        size -= further;
+            return done;
+        written += take(writer, (size_t)done);
+        if (size - written <= writer->size - writer->end)
+            return (ssize_t)written;
+        int code = hafti_io_next_part(&use);
+        if (code != 0)
+            return code;
     }
-    if (size != 0)
-        gather(writer, rest, size);
+}
+
+int haft_io_writer_write(haft_io_writer_t *writer, const void *bytes, size_t size) {
+    ssize_t written = 0;
+    if (size > writer->size - writer->end)
+        written = write_until_fits(writer, bytes, size);
+    if (written < 0)
+        return (int)written;
+    if (size != (size_t)written)
+        gather(writer, (const char *)bytes + written, size - (size_t)written);
     return 0;
 }
 

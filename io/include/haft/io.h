@@ -659,9 +659,14 @@ int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
  * descriptor is closed after that thread's next poll. A descriptor that a task has waited on must
  * be closed by this function, or by way of haft_io_close_by, and by nothing else.
  *
- * Only waits are ended. A task on another thread that is between two operations keeps using the
- * number, which may be another file's by then. So to close a descriptor that other threads use,
- * first cancel the tasks that use it, and close it when they have ended.
+ * A call that takes several operations (haft_io_write_all, haft_io_exchange, a line, ...) ends in
+ * the same way between two of them, so all of it is of one file; with MSG_WAITALL it returns what
+ * has come. If such a call is past its first operation, this function returns 0 at once, and the
+ * descriptor is closed when the call ends.
+ *
+ * Calls that have not begun are not ended. A task on another thread that is about to call a function
+ * keeps using the number, which may be another file's by then. So to close a descriptor that other
+ * threads use, first cancel the tasks that use it, and close it when they have ended.
  */
 int haft_io_close(int descriptor);
 
@@ -676,13 +681,15 @@ int haft_io_close(int descriptor);
  *     int code = haft_io_close_by(STDERR_FILENO, take_over, &file);
  *
  * The function is called on the caller's thread, when the operations on the descriptor have ended.
- * The caller waits for operations in the pool, and for the next poll of each thread whose tasks
- * wait on the descriptor; no cancel ends this wait, and a thread without a scheduler sleeps
- * meanwhile. A wait, accept or connect that begins on the descriptor before the function runs fails
- * with -EBADF. One that begins on another thread while the function runs blocks until it returns.
- * So the function must neither wait nor yield, and a thread of a run may call this only in a task.
- * The waits are ended even if the function fails: check beforehand whether what dup2 is given is a
- * descriptor. Returns -EBADF, without calling the function, for a simulated descriptor.
+ * The caller waits for operations in the pool, for calls of several operations, and for the next
+ * poll of each thread whose tasks wait on the descriptor; no cancel ends this wait, and a thread
+ * without a scheduler sleeps meanwhile. So a handler of haft_io_write or haft_io_read must not call
+ * this for the descriptor of the operation that it handles. A wait, accept or connect that begins
+ * on the descriptor before the function runs fails with -EBADF. One that begins on another thread
+ * while the function runs blocks until it returns. So the function must neither wait nor yield, and
+ * a thread of a run may call this only in a task. The waits are ended even if the function fails:
+ * check beforehand whether what dup2 is given is a descriptor. Returns -EBADF, without calling the
+ * function, for a simulated descriptor.
  */
 int haft_io_close_by(int descriptor, int (*function)(void *), void *argument);
 

@@ -267,12 +267,11 @@ static void go_back(file_t *directory, hafti_io_link_t *directories, hafti_io_fi
 }
 
 void hafti_io_directories_crash(state_t *state, hafti_io_file_visit_t *visit) {
-    set_file(&state->here, state->first);
+    set_file(&state->here, state->root);
     choose_changes(state);
     hafti_io_link_t directories;
     hafti_io_ring(&directories);
     hafti_io_append(&directories, &state->root->link);
-    hafti_io_append(&directories, &state->first->link);
     while (!hafti_io_ring_empty(&directories)) {
         file_t *directory = HAFTI_IO_OWNER(directories.next, file_t, link);
         hafti_io_unlink(&directory->link);
@@ -613,17 +612,12 @@ int hafti_io_files_stat(const char *path, struct stat *status) {
 
 int hafti_io_simulated_files_start(state_t *state) {
     state->root = new_file(state, S_IFDIR | 0755);
-    state->first = new_file(state, S_IFDIR | 0755);
-    if (state->root == NULL || state->first == NULL) {
-        free(state->root);
-        free(state->first);
-        state->root = state->first = NULL;
+    if (state->root == NULL)
         return -ENOMEM;
-    }
-    state->root->uses = state->first->uses = 1;
-    state->root->named = state->first->named = true;
-    state->root->above = state->first->above = state->root;
-    set_file(&state->here, state->first);
+    state->root->uses = 1;
+    state->root->named = true;
+    state->root->above = state->root;
+    set_file(&state->here, state->root);
     return 0;
 }
 
@@ -631,7 +625,6 @@ void hafti_io_simulated_files_stop(state_t *state) {
     while (!hafti_io_ring_empty(&state->changes))
         settle(state, change_at(state->changes.next), false);
     hafti_io_file_stop_using(state->here);
-    hafti_io_file_stop_using(state->first);
     hafti_io_file_stop_using(state->root);
 }
 

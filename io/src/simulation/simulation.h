@@ -172,8 +172,7 @@ typedef struct hafti_io_simulated_state {
     void *listeners;      /* those that are open, by their places: a tree of tsearch(3) */
     void *receivers;      /* of datagrams, likewise */
     hafti_io_link_t late; /* datagrams under way */
-    /* The directories "/", "." at first, and "." now. NULL: no files. */
-    hafti_io_file_t *root, *first, *here;
+    hafti_io_file_t *root, *here; /* the directories "/" and "."; NULL: no files */
     hafti_io_link_t changes; /* of names, that are not synced */
     size_t change_count;
     ino_t last_file;
