@@ -110,8 +110,8 @@ void haft_io_simulated_break(int end);
 /*
  * With haft_io_simulation_options_t.files, haft_io_open, haft_io_list_directory, haft_io_mkdir,
  * haft_io_remove, haft_io_rename and haft_io_stat act on files that exist in this simulation only;
- * their descriptors are for read, write, pread, pwrite, fsync and close. At first there are two
- * directories, "/" and ".", both empty and separate; "/" is the parent of both.
+ * their descriptors are for read, write, pread, pwrite, fsync and close. At first there is
+ * "/", which is empty, and also ".".
  *
  * Where libhaft-posix is linked, the calls of the C library on files and directories (open, stat,
  * lseek, ftruncate, rename, opendir, flock and their kin) are on these files, too: see

@@ -143,8 +143,8 @@ BODY(use_names) {
     char path[PATH_MAX], small[3];
     struct stat status;
     write_file("/file", 0, "text");
-    CHECK(getcwd(path, sizeof path) == NULL && errno == ENOENT);
-    CHECK(realpath("file", path) == NULL && errno == ENOENT);
+    CHECK_SAME_TEXT(getcwd(path, sizeof path), "/");
+    CHECK_SAME_TEXT(realpath("file", path), "/file");
     CHECK_EQUAL(mkdir("/folder", 0700), 0);
     CHECK_EQUAL(chdir("/folder"), 0);
     CHECK_SAME_TEXT(getcwd(path, sizeof path), "/folder");
@@ -474,7 +474,7 @@ BODY(crash_where_the_task_is) {
     CHECK_EQUAL(chdir("/folder"), 0);
     haft_io_simulated_crash();
     char path[20];
-    CHECK(getcwd(path, sizeof path) == NULL && errno == ENOENT); /* as at the begin */
+    CHECK_SAME_TEXT(getcwd(path, sizeof path), "/"); /* as at the begin */
     write_file("file", 0, "text");
     CHECK_SAME_TEXT(content_of("file"), "text");
     CHECK_FAILS(access("/folder/file", F_OK), ENOENT);

@@ -121,9 +121,8 @@
  * - At first there is nothing: a program that expects /tmp or a home directory has them made. With
  *   .files and without .network, the paths of Unix sockets are the machine's, where unlink and stat
  *   do not see them.
- * - The first current directory of a simulation has no name, so getcwd and realpath of a path in it
- *   fail with ENOENT until chdir has gone to another. chdir is for all tasks of the simulation.
- *   haft_io_simulated_crash leads back to the first.
+ * - The current directory is at first, and after haft_io_simulated_crash, the simulation's "/".
+ *   chdir is for all its tasks.
  * - fopen and fdopen make FILEs of simulated files, which let no other task go on; std::fstream of
  *   C++ uses them. freopen refuses them (EOPNOTSUPP).
  * - tmpfile, nftw, fts and glob are the machine's; so are statfs and statvfs, extended attributes,
