@@ -164,9 +164,7 @@ static int call_ioctl(int descriptor, unsigned long request, void *argument) {
 }
 
 static void draw_bytes(void *bytes, size_t size) {
-    unsigned char *byte = bytes;
-    for (size_t i = 0; i < size; i++)
-        byte[i] = (unsigned char)hafti_io_random(hafti_io_simulated(), 256);
+    hafti_io_random_bytes(hafti_io_simulated(), bytes, size);
 }
 
 /* ---- Making sockets ---- */

@@ -648,6 +648,7 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
         return -EINVAL;
     hafti_io_simulated_t simulated = {.seed = seed,
                                       .random = seed,
+                                      .random_bytes = ~seed,
                                       .now = HAFT_IO_SECOND,
                                       .short_counts = options->short_counts,
                                       .network = options->network,
