@@ -687,6 +687,34 @@ BODY(use_both_systems) {
         close(numbers[i]);
     return NULL;
 }
+static void *write_later(void *argument) {
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK_EQUAL(write((int)(intptr_t)argument, "x", 1), 1);
+    return NULL;
+}
+BODY(poll_both_systems) {
+    int listener = listening(80, 1), ends[2];
+    CHECK_EQUAL(pipe(ends), 0);
+    haft_io_spawn(write_later, (void *)(intptr_t)ends[1]);
+    struct pollfd entries[] = {{listener, POLLIN, 0}, {ends[0], POLLIN, 0}, {-1, POLLIN, 0}};
+    int64_t begun = haft_io_now();
+    CHECK_EQUAL(poll(entries, 3, 500), 0);
+    CHECK_EQUAL(poll(entries, 3, -1), 1);
+    CHECK_EQUAL(entries[1].revents, POLLIN);
+    CHECK_EQUAL((haft_io_now() - begun) / HAFT_IO_MILLISECOND, 1000);
+    CHECK_EQUAL(read(ends[0], &(char){0}, 1), 1);
+    int client = connected(80);
+    CHECK_EQUAL(poll(entries, 3, -1), 1);
+    CHECK_EQUAL(entries[0].revents, POLLIN);
+    int numbers[] = {listener, client, ends[0], ends[1]};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        CHECK_EQUAL(close(numbers[i]), 0);
+    return NULL;
+}
+static void a_poll_of_both_systems_sees_both(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, poll_both_systems, NULL), 0);
+}
+
 BODY(make_real_socket) {
     int made = socket(AF_INET, SOCK_STREAM, 0);
     CHECK(made >= 0 && made < 1 << 20);
@@ -782,10 +810,16 @@ int main(void) {
     RUN(tasks_serve_each_other);
     RUN(limits_of_time_are_virtual);
     RUN(waits_end_by_cancels_and_closes);
+    RUN(one_that_connects_is_neither_bound_nor_used);
+    RUN(a_connect_by_either_way_sees_the_other);
+    RUN(a_listener_may_listen_again);
+    RUN(what_waits_for_ever_is_reported);
     RUN(every_name_is_the_one_hosts);
     RUN(options_are_kept);
+    RUN(what_is_not_given_is_refused);
     RUN(datagrams_come_with_their_addresses);
     RUN(the_machine_is_there_beside_it);
+    RUN(a_poll_of_both_systems_sees_both);
     RUN(sockets_are_passed_along);
     RUN(faults_come_as_the_seed_decides);
     return check_end();

@@ -167,11 +167,12 @@ typedef struct hafti_io_simulated_state {
     int count, room; /* of `numbers` */
     hafti_io_object_t *objects;
     hafti_io_link_t unused;
-    bool closes;          /* those of this ring */
-    uint16_t last_port;   /* that was chosen */
-    void *listeners;      /* those that are open, by their places: a tree of tsearch(3) */
-    void *receivers;      /* of datagrams, likewise */
-    hafti_io_link_t late; /* datagrams under way */
+    bool closes;           /* those of this ring */
+    hafti_io_link_t mixed; /* polls that wait (simulation.c) */
+    uint16_t last_port;    /* that was chosen */
+    void *listeners;       /* those that are open, by their places: a tree of tsearch(3) */
+    void *receivers;       /* of datagrams, likewise */
+    hafti_io_link_t late;  /* datagrams under way */
     /* The directories "/", "." at first, and "." now. NULL: no files. */
     hafti_io_file_t *root, *first, *here;
     hafti_io_link_t changes; /* of names, that are not synced */
