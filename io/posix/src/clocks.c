@@ -70,14 +70,15 @@ HAFT_POSIX_EXPORT int timespec_get(struct timespec *time, int base) {
 /* ---- Chance ---- */
 
 HAFT_POSIX_EXPORT ssize_t getrandom(void *bytes, size_t size, unsigned flags) {
-    if (!is_simulated())
+    const unsigned known = GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE;
+    if (bytes == NULL || (flags & ~known) != 0 || !is_simulated())
         return SYSTEM(getrandom)(bytes, size, flags);
     haft_io_simulated_calls()->random(bytes, size);
     return (ssize_t)size;
 }
 
 HAFT_POSIX_EXPORT int getentropy(void *bytes, size_t size) {
-    if (size > 256 || !is_simulated())
+    if (bytes == NULL || size > 256 || !is_simulated())
         return SYSTEM(getentropy)(bytes, size);
     haft_io_simulated_calls()->random(bytes, size);
     return 0;

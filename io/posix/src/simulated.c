@@ -35,22 +35,22 @@ static ssize_t simulated_pwrite(int descriptor, const void *buffer, size_t size,
     return offset >= 0 ? CALL(writev, descriptor, PART(buffer, size), 1, offset) : answer(-EINVAL);
 }
 
-static bool are_parts(const struct iovec *parts, int count) {
-    return count >= 0 && count <= IOV_MAX && (parts != NULL || count == 0);
+static int check_parts(const struct iovec *parts, int count) {
+    if (count < 0 || count > IOV_MAX)
+        return -EINVAL;
+    return parts != NULL || count == 0 ? 0 : -EFAULT;
 }
 static ssize_t simulated_preadv2(int descriptor, const struct iovec *parts, int count, off_t offset,
                                  int flags) {
     (void)flags;
-    return are_parts(parts, count) && offset >= -1
-               ? CALL(readv, descriptor, parts, (size_t)count, offset)
-               : answer(-EINVAL);
+    int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
+    return code == 0 ? CALL(readv, descriptor, parts, (size_t)count, offset) : answer(code);
 }
 static ssize_t simulated_pwritev2(int descriptor, const struct iovec *parts, int count,
                                   off_t offset, int flags) {
     (void)flags;
-    return are_parts(parts, count) && offset >= -1
-               ? CALL(writev, descriptor, parts, (size_t)count, offset)
-               : answer(-EINVAL);
+    int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
+    return code == 0 ? CALL(writev, descriptor, parts, (size_t)count, offset) : answer(code);
 }
 static ssize_t simulated_readv(int descriptor, const struct iovec *parts, int count) {
     return simulated_preadv2(descriptor, parts, count, -1, 0);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -545,6 +546,10 @@ BODY(use_names) {
     CHECK_EQUAL(getaddrinfo("service.example", "80", &hints, &found), 0);
     CHECK_EQUAL(found->ai_family, AF_INET6);
     freeaddrinfo(found);
+    hints.ai_flags = AI_NUMERICHOST; /* Is it a number? */
+    CHECK_EQUAL(getaddrinfo("service.example", "80", &hints, &found), EAI_NONAME);
+    CHECK_EQUAL(getaddrinfo("::1", "80", &hints, &found), 0);
+    freeaddrinfo(found);
     const struct hostent *host = gethostbyname("another.example");
     CHECK(host != NULL && host->h_addrtype == AF_INET);
     struct sockaddr_in6 address;
@@ -619,6 +624,26 @@ BODY(use_options) {
 }
 static void options_are_kept(void) {
     CHECK_EQUAL(haft_io_simulate_with(&with_network, use_options, NULL), 0);
+}
+
+BODY(give_nothing) {
+    void *volatile nothing = NULL; /* which compilers would warn of */
+    volatile int negative = -1;
+    int listener = listening(80, 1), client = connected(80);
+    struct sockaddr_in address;
+    socklen_t size = UINT32_MAX;
+    CHECK_FAILS(socketpair(AF_UNIX, SOCK_STREAM, 0, nothing), EFAULT);
+    CHECK_FAILS(accept(listener, (struct sockaddr *)&address, NULL), EFAULT);
+    CHECK_EQUAL(read(client, &(char){0}, 1), 0); /* The connection was lost. */
+    CHECK_FAILS(getsockopt(client, SOL_SOCKET, SO_TYPE, &address, &size), EINVAL);
+    CHECK_FAILS(getrandom(nothing, 1, 0), EFAULT);
+    CHECK_FAILS(getrandom(&address, 1, 1U << 31), EINVAL);
+    CHECK_FAILS(readv(client, nothing, 1), EFAULT);
+    CHECK_FAILS(readv(client, nothing, negative), EINVAL);
+    return NULL;
+}
+static void what_is_not_given_is_refused(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, give_nothing, NULL), 0);
 }
 
 BODY(use_datagrams) {
@@ -743,6 +768,9 @@ BODY(pass_along) {
     control.header.cmsg_type = SCM_RIGHTS;
     control.header.cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(&control.header), &client, sizeof client);
+    control.header.cmsg_len = CMSG_LEN(1000 * sizeof(int)); /* more than there is */
+    CHECK_FAILS(sendmsg(pair[0], &message, 0), EINVAL);
+    control.header.cmsg_len = CMSG_LEN(sizeof(int));
     CHECK_EQUAL(sendmsg(pair[0], &message, 0), 1);
     CHECK_EQUAL(close(client), 0);
     char byte;

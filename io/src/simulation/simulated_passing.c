@@ -17,18 +17,22 @@ static size_t numbers_in(const struct cmsghdr *header) {
     return (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 }
 
+enum { MOST_PASSED = 253 }; /* with one message, as by Linux */
+
 /* How many; -EOPNOTSUPP for control data of another kind. */
 static int count_in(const struct msghdr *message) {
+    const char *end = (const char *)message->msg_control + message->msg_controllen;
     size_t count = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header != NULL;
          header = CMSG_NXTHDR((struct msghdr *)(uintptr_t)message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
             return -EOPNOTSUPP;
-        if (header->cmsg_len < CMSG_LEN(0))
+        if (header->cmsg_len < CMSG_LEN(0) ||
+            header->cmsg_len > (size_t)(end - (const char *)header))
             return -EINVAL;
         count += numbers_in(header);
     }
-    return (int)count;
+    return count <= MOST_PASSED ? (int)count : -EINVAL;
 }
 
 /* One more; 0, or -EBADF, or why the system has none. */

@@ -182,6 +182,8 @@ static int call_socket(int domain, int type, int protocol) {
 }
 
 static int call_socketpair(int domain, int type, int protocol, int ends[2]) {
+    if (ends == NULL)
+        return -EFAULT;
     int code = hafti_io_network_pair(domain, type, protocol, ends);
     for (int i = 0; i < 2 && code == 0; i++)
         begin_mode(ends[i], type);
@@ -213,9 +215,13 @@ static int call_accept4(int descriptor, struct sockaddr *address, socklen_t *siz
         &(hafti_io_operation_t){.kind = HAFTI_IO_ACCEPT, .descriptor = descriptor});
     if (accepted < 0)
         return (int)accepted;
+    if (address != NULL && size == NULL) { /* and it is lost, as the system has it */
+        hafti_io_number_close(hafti_io_state_here(), (int)accepted);
+        return -EFAULT;
+    }
     begin_mode((int)accepted, flags);
     const object_t *end = hafti_io_object_of(hafti_io_state_here(), (int)accepted);
-    if (address != NULL && size != NULL)
+    if (address != NULL)
         hafti_io_place_tell(&end->peer->place, end->place.family, address, size);
     return (int)accepted;
 }
@@ -408,6 +414,8 @@ static int call_getsockopt(int descriptor, int level, int option, void *value, s
         return code;
     if (value == NULL || size == NULL)
         return -EFAULT;
+    if (*size > INT_MAX)
+        return -EINVAL;
     int number = 0;
     if (level == SOL_SOCKET && tell_state(socket, option, &number))
         return copy_value(&number, sizeof number, value, size);
