@@ -533,6 +533,119 @@ static void waits_end_by_cancels_and_closes(void) {
     CHECK_EQUAL(haft_io_simulate_with(&with_network, end_waits, NULL), 0);
 }
 
+/* ---- Sockets that are about to connect ---- */
+
+BODY(use_one_that_connects) {
+    int listener = listening(80, 0), first = connected(80);
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    CHECK_FAILS(connect(client, ADDRESS(80)), EINPROGRESS);
+    CHECK_FAILS(send(client, "x", 1, MSG_NOSIGNAL), EAGAIN);
+    CHECK_FAILS(recv(client, &(char){0}, 1, 0), EAGAIN);
+    CHECK_FAILS(bind(client, ADDRESS(81)), EINVAL);
+    CHECK_FAILS(listen(client, 1), EINVAL);
+    /* It stops, and may begin again. */
+    CHECK_EQUAL(shutdown(client, SHUT_RDWR), 0);
+    struct pollfd entry = {client, POLLOUT, 0};
+    CHECK_EQUAL(poll(&entry, 1, 0), 1);
+    CHECK((entry.revents & POLLERR) != 0);
+    CHECK_FAILS(connect(client, ADDRESS(80)), EINPROGRESS);
+    CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0);
+    CHECK_EQUAL(poll(&entry, 1, -1), 1);
+    CHECK_EQUAL(entry.revents, POLLOUT);
+    CHECK_EQUAL(send(client, "x", 1, MSG_NOSIGNAL), 1);
+    CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0);
+    int numbers[] = {listener, first, client};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        CHECK_EQUAL(close(numbers[i]), 0);
+    CHECK_EQUAL(haft_io_simulated_count(), 0);
+    return NULL;
+}
+static void one_that_connects_is_neither_bound_nor_used(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, use_one_that_connects, NULL), 0);
+}
+
+static void *connect_by_effect(void *argument) {
+    CHECK_EQUAL(haft_io_connect((int)(intptr_t)argument, ADDRESS(80)), 0);
+    return NULL;
+}
+static void *connect_by_call(void *argument) {
+    CHECK_EQUAL(connect((int)(intptr_t)argument, ADDRESS(80)), 0);
+    return NULL;
+}
+static void *send_by_call(void *argument) {
+    CHECK_EQUAL(send((int)(intptr_t)argument, "x", 1, 0), 1);
+    return NULL;
+}
+BODY(connect_in_both_ways) {
+    int listener = listening(80, 0), first = connected(80),
+        client = socket(AF_INET, SOCK_STREAM, 0);
+    haft_io_spawn(connect_by_effect, (void *)(intptr_t)client);
+    haft_io_sleep(1);
+    haft_io_spawn(connect_by_call, (void *)(intptr_t)client);
+    haft_io_spawn(send_by_call, (void *)(intptr_t)client);
+    haft_io_sleep(1);
+    CHECK_FAILS(listen(client, 1), EINVAL);
+    CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0);
+    CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0);
+    int numbers[] = {listener, first, client};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        CHECK_EQUAL(close(numbers[i]), 0);
+    CHECK_EQUAL(haft_io_simulated_count(), 0);
+    return NULL;
+}
+static void a_connect_by_either_way_sees_the_other(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, connect_in_both_ways, NULL), 0);
+}
+
+/* The room that was given to the client is its own, until it has taken it or has failed. */
+BODY(listen_again) {
+    int listener = listening(80, 0), first = connected(80),
+        client = socket(AF_INET, SOCK_STREAM, 0);
+    haft_io_spawn(connect_by_effect, (void *)(intptr_t)client);
+    haft_io_sleep(1);
+    CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0); /* The client has room, but no turn yet. */
+    CHECK_EQUAL(shutdown(listener, SHUT_RD), 0);
+    CHECK_EQUAL(listen(listener, 0), 0);
+    for (int i = 0; i < 3; i++) {
+        haft_io_sleep(1);
+        struct pollfd entry = {listener, POLLIN, 0};
+        CHECK_EQUAL(poll(&entry, 1, 0), 1);
+        CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0);
+        CHECK_EQUAL(close(connected(80)), 0);
+    }
+    CHECK_EQUAL(close(first), 0);
+    return NULL;
+}
+static void a_listener_may_listen_again(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, listen_again, NULL), 0);
+}
+
+/* ---- Waits that never end ---- */
+
+BODY(connect_without_room) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "service"};
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK_EQUAL(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQUAL(listen(listener, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        int client = socket(AF_UNIX, SOCK_STREAM, 0);
+        int code = connect(client, (struct sockaddr *)&address, sizeof address);
+        CHECK(i == 0 ? code == 0 : code == -1 && errno == ECANCELED);
+    }
+    return NULL;
+}
+BODY(peek_at_more_than_comes) {
+    int listener = listening(80, 1), client = connected(80), end = accept(listener, NULL, NULL);
+    char bytes[8];
+    CHECK_EQUAL(write(client, "abc", 3), 3);
+    CHECK_FAILS(recv(end, bytes, sizeof bytes, MSG_PEEK | MSG_WAITALL), ECANCELED);
+    return NULL;
+}
+static void what_waits_for_ever_is_reported(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, connect_without_room, NULL), -EDEADLK);
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, peek_at_more_than_comes, NULL), -EDEADLK);
+}
+
 /* ---- Names, options, datagrams ---- */
 
 BODY(use_names) {

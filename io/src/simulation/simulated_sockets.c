@@ -199,7 +199,8 @@ static int call_listen(int descriptor, int backlog) {
         return code;
     if (socket->kind != HAFTI_IO_A_SOCKET && socket->kind != HAFTI_IO_A_LISTENER)
         return socket->kind == HAFTI_IO_DATAGRAMS ? -EOPNOTSUPP : -EINVAL;
-    if (!socket->bound && socket->place.family == AF_UNIX)
+    if (hafti_io_simulated_is_connecting(socket) ||
+        (!socket->bound && socket->place.family == AF_UNIX))
         return -EINVAL;
     if (!socket->bound) /* at a port that is chosen, as the system has it */
         code = hafti_io_simulated_bind(hafti_io_state_here(), socket,

@@ -79,7 +79,7 @@ static int events_of(const object_t *object, short events) {
     case HAFTI_IO_A_SOCKET:
         break;
     }
-    if (object->connecting)
+    if (hafti_io_simulated_is_connecting(object))
         return 0;
     /* As the system has it of one that is not connected. */
     return POLLHUP | (events & HAFTI_IO_TO_WRITE) | (object->error != 0 ? POLLERR : 0);
@@ -219,6 +219,8 @@ static ssize_t write_end(state_t *state, object_t *end, const hafti_io_operation
 
 /* What the system says of a socket that is not connected, or listens. */
 static int without_connection(const object_t *socket, bool sends) {
+    if (hafti_io_simulated_is_connecting(socket))
+        return -EAGAIN;
     if (socket->place.family == AF_UNIX)
         return sends ? -ENOTCONN : -EINVAL;
     return sends ? -EPIPE : -ENOTCONN;
@@ -469,7 +471,11 @@ int hafti_io_network_shutdown(int descriptor, int how) {
     case HAFTI_IO_A_PIPE:
         return -ENOTSOCK;
     case HAFTI_IO_A_SOCKET:
-        return end->place.family == AF_UNIX ? 0 : -ENOTCONN;
+        if (end->connecting)
+            hafti_io_simulated_connect_aborts(state, end);
+        else if (end->place.family != AF_UNIX)
+            return -ENOTCONN;
+        return 0;
     case HAFTI_IO_A_LISTENER: /* as Linux has it */
         if (how != SHUT_WR)
             hafti_io_simulated_listener_ends(state, end);

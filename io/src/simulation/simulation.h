@@ -288,6 +288,11 @@ int hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog);
    -EAGAIN. */
 int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
                                       const struct sockaddr *address, socklen_t size);
+/* Whether a task, or nobody, waits until it is connected. */
+bool hafti_io_simulated_is_connecting(const hafti_io_object_t *socket);
+/* Of one that connects without a waiter: it does not any more, with the error -ECONNRESET. */
+void hafti_io_simulated_connect_aborts(hafti_io_simulated_state_t *state,
+                                       hafti_io_object_t *socket);
 /* A socket that was not connected is closed. */
 void hafti_io_simulated_socket_closes(hafti_io_simulated_state_t *state, hafti_io_object_t *socket);
 
