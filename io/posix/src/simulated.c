@@ -111,6 +111,8 @@ static ssize_t simulated_send(int socket, const void *buffer, size_t size, int f
 static int simulated_recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags,
                               struct timespec *limit) {
     (void)limit;
+    if (messages == NULL && count != 0)
+        return (int)answer(-EFAULT);
     unsigned done = 0;
     ssize_t size = 0;
     while (done < count && (size = simulated_recvmsg(socket, &messages[done].msg_hdr,
@@ -119,6 +121,8 @@ static int simulated_recvmmsg(int socket, struct mmsghdr *messages, unsigned cou
     return done != 0 ? (int)done : (int)size;
 }
 static int simulated_sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags) {
+    if (messages == NULL && count != 0)
+        return (int)answer(-EFAULT);
     unsigned done = 0;
     ssize_t size = 0;
     while (done < count && (size = simulated_sendmsg(socket, &messages[done].msg_hdr, flags)) >= 0)

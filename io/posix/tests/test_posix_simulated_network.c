@@ -752,6 +752,7 @@ BODY(give_nothing) {
     CHECK_FAILS(getrandom(nothing, 1, 0), EFAULT);
     CHECK_FAILS(getrandom(&address, 1, 1U << 31), EINVAL);
     CHECK_FAILS(readv(client, nothing, 1), EFAULT);
+    CHECK_FAILS(recvmmsg(client, nothing, 1, MSG_DONTWAIT, NULL), EFAULT);
     CHECK_FAILS(readv(client, nothing, negative), EINVAL);
     return NULL;
 }

@@ -21,14 +21,13 @@ enum { MOST_PASSED = 253 }; /* with one message, as by Linux */
 
 /* How many; -EOPNOTSUPP for control data of another kind. */
 static int count_in(const struct msghdr *message) {
-    const char *end = (const char *)message->msg_control + message->msg_controllen;
     size_t count = 0;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header != NULL;
          header = CMSG_NXTHDR((struct msghdr *)(uintptr_t)message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
             return -EOPNOTSUPP;
-        if (header->cmsg_len < CMSG_LEN(0) ||
-            header->cmsg_len > (size_t)(end - (const char *)header))
+        size_t before = (size_t)((char *)header - (char *)message->msg_control);
+        if (header->cmsg_len < CMSG_LEN(0) || header->cmsg_len > message->msg_controllen - before)
             return -EINVAL;
         count += numbers_in(header);
     }
