@@ -13,8 +13,11 @@ static struct timespec time_of(int64_t nanoseconds) {
     return (struct timespec){nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
 }
 
-static bool is_simulated(void) {
+static __attribute__((noinline)) bool is_in_simulation(void) {
     return haft_io_seed() != 0 && haft_posix_on_task();
+}
+static inline bool is_simulated(void) {
+    return haft_posix_may_simulate() && is_in_simulation();
 }
 
 int64_t haft_posix_date_from(int64_t now) {

@@ -218,7 +218,7 @@ const haft_posix_system_t *haft_posix_simulated_system(void) {
     return haft_io_simulated_calls() != NULL && haft_posix_on_task() ? &simulated : system;
 }
 
-const haft_posix_system_t *haft_posix_network_system(void) {
+const haft_posix_system_t *haft_posix_network_system_asked(void) {
     const haft_posix_system_t *system = haft_posix_system();
     return haft_io_simulated_network_calls() != NULL && haft_posix_on_task() ? &simulated : system;
 }

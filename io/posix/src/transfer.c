@@ -160,26 +160,26 @@ static enum nature nature_of(int descriptor) {
 
 /* ---- A try of either ---- */
 
-/* -EAGAIN: the call would block. */
-static ssize_t attempt(const transfer_t *t) {
-    if (t->by_socket)
-        return try_socket(t);
-    ssize_t done = t->offset < 0 ? try_socket(t) : -ENOTSOCK;
-    if (done != -ENOTSOCK)
-        return done;
+static __attribute__((noinline)) ssize_t try_other(const transfer_t *t) {
     /* A write through to the disk waits for the disk, whatever RWF_NOWAIT says. */
     if (t->outward && (fcntl(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
         nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
-    done = t->outward ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev2)(
-                            t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
-                      : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, preadv2)(
-                            t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
+    ssize_t done = t->outward ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev2)(
+                                    t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
+                              : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, preadv2)(
+                                    t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
     if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && !hafti_io_is_missing((int)done)))
         return done;
     if (nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
     return done == -EAGAIN ? done : try_after_poll(t);
+}
+
+/* -EAGAIN: the call would block. */
+static inline ssize_t attempt(const transfer_t *t) {
+    ssize_t done = t->by_socket || t->offset < 0 ? try_socket(t) : -ENOTSOCK;
+    return done != -ENOTSOCK || t->by_socket ? done : try_other(t);
 }
 
 /* ---- The whole ---- */

@@ -3,6 +3,7 @@
  * Runs for tests: the order of tasks and the sizes of transfers are drawn from a seed, time is
  * virtual, and what is simulated exists in memory only. So a run is repeated by its seed.
  */
+#include "../simulated_calls.h"
 #include "simulation.h"
 
 #include <limits.h>
@@ -700,6 +701,7 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
                                       .switches_one_in = options->switches_one_in,
                                       .backend = &simulation,
                                       .system = &simulated_system};
+    __atomic_store_n(&haft_io_simulates, true, __ATOMIC_RELAXED);
     int code = hafti_io_run_with(main, argument, NULL, &simulated);
     if (code != 0)
         fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,
