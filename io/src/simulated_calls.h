@@ -81,6 +81,9 @@ typedef struct haft_io_simulated_calls {
 } haft_io_simulated_calls_t;
 
 #pragma GCC visibility push(default)
+/* Whether this process has begun a simulation. Before that no caller is in one, and need not ask
+   further. */
+extern bool haft_io_simulates;
 /* Those of the simulation in which the calling task runs. NULL: it is none of a simulation. */
 const haft_io_simulated_calls_t *haft_io_simulated_calls(void);
 /* The same, if that simulates what is made or named: a network, files. */

@@ -77,6 +77,9 @@ HAFTI_IO_COLD __attribute__((noreturn)) void hafti_io_waits_in_child(const haft_
 typedef struct hafti_io_simulated {
     uint64_t seed;
     uint64_t random; /* the state of the generator */
+    /* The same, for the bytes that a program asks for: it may ask once in a process, for what it
+       keeps, and the second run would not be the same as the first. */
+    uint64_t random_bytes;
     int64_t now;
     bool short_counts;
     bool network, files;
@@ -317,6 +320,7 @@ const char *hafti_io_kind_name(enum hafti_io_kind kind);
 
 /* A number below `bound`, which is not 0. */
 uint64_t hafti_io_random(hafti_io_simulated_t *simulated, uint64_t bound);
+void hafti_io_random_bytes(hafti_io_simulated_t *simulated, void *bytes, size_t size);
 
 /* From now on std::terminate on a task names it; in programs of C nothing. */
 void hafti_io_watch_terminate(void);

@@ -13,8 +13,11 @@ static struct timespec time_of(int64_t nanoseconds) {
     return (struct timespec){nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
 }
 
-static bool is_simulated(void) {
+static __attribute__((noinline)) bool is_in_simulation(void) {
     return haft_io_seed() != 0 && haft_posix_on_task();
+}
+static inline bool is_simulated(void) {
+    return haft_posix_may_simulate() && is_in_simulation();
 }
 
 int64_t haft_posix_date_from(int64_t now) {
@@ -70,14 +73,15 @@ HAFT_POSIX_EXPORT int timespec_get(struct timespec *time, int base) {
 /* ---- Chance ---- */
 
 HAFT_POSIX_EXPORT ssize_t getrandom(void *bytes, size_t size, unsigned flags) {
-    if (!is_simulated())
+    const unsigned known = GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE;
+    if (bytes == NULL || (flags & ~known) != 0 || !is_simulated())
         return SYSTEM(getrandom)(bytes, size, flags);
     haft_io_simulated_calls()->random(bytes, size);
     return (ssize_t)size;
 }
 
 HAFT_POSIX_EXPORT int getentropy(void *bytes, size_t size) {
-    if (size > 256 || !is_simulated())
+    if (bytes == NULL || size > 256 || !is_simulated())
         return SYSTEM(getentropy)(bytes, size);
     haft_io_simulated_calls()->random(bytes, size);
     return 0;

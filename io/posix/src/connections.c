@@ -88,11 +88,13 @@ static ssize_t begin(connect_call_t *call) {
     return hafti_io_socket_option(call->socket, SO_DOMAIN) == AF_UNIX ? -EAGAIN : -EINPROGRESS;
 }
 
-/* The kernel does not notify when a busy listener has room. */
+/* The kernel does not notify when a busy listener has room; a simulation does. */
 static ssize_t begin_in_turn(connect_call_t *call, int64_t deadline) {
     int64_t pause = 0;
     ssize_t done;
     while ((done = begin(call)) == -EAGAIN && HAFT_PERFORM(haft_io_now) < deadline) {
+        if (haft_posix_may_be_simulated(call->socket) && deadline == HAFT_IO_FOREVER)
+            return HAFT_PERFORM(haft_io_connect, call->socket, call->address, call->size);
         int code = haft_posix_pause(&pause);
         if (code != 0)
             return code;

@@ -153,6 +153,8 @@ HAFT_POSIX_EXPORT long haft_posix_syscall(long number, long first, long second, 
                                           long fourth, long fifth, long sixth) {
     enum { LARGEST_ERROR = 4095 };
     long result;
+    if (number == SYS_getrandom)
+        return getrandom((void *)first, (size_t)second, (unsigned)third);
     if (number == SYS_futex)
         result = futex(&(futex_call_t){first, (int)second, third, fourth, fifth, sixth});
     else

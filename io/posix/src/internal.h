@@ -259,7 +259,14 @@ typedef struct haft_posix_system {
 } haft_posix_system_t;
 
 /* Available from the first call on, which may come before this library's constructors have run. */
-const haft_posix_system_t *haft_posix_system(void);
+extern haft_posix_system_t haft_posix_functions;
+extern bool haft_posix_has_functions;
+void haft_posix_find_functions(void);
+static inline const haft_posix_system_t *haft_posix_system(void) {
+    if (__builtin_expect(!__atomic_load_n(&haft_posix_has_functions, __ATOMIC_ACQUIRE), false))
+        haft_posix_find_functions();
+    return &haft_posix_functions;
+}
 #define SYSTEM(name) (haft_posix_system()->name)
 
 /* Those of the system that has the descriptor. On a simulated one none of them waits, whatever its
@@ -274,11 +281,22 @@ static inline const haft_posix_system_t *haft_posix_system_of(int descriptor) {
                                                    : haft_posix_system();
 }
 #define SYSTEM_OF(descriptor, name) (haft_posix_system_of(descriptor)->name)
+/* Whether the caller may be in a simulation at all. */
+static inline bool haft_posix_may_simulate(void) {
+    return __builtin_expect(__atomic_load_n(&haft_io_simulates, __ATOMIC_RELAXED), false);
+}
 /* Those by which the caller makes sockets. */
-const haft_posix_system_t *haft_posix_network_system(void);
+const haft_posix_system_t *haft_posix_network_system_asked(void);
+static inline const haft_posix_system_t *haft_posix_network_system(void) {
+    return haft_posix_may_simulate() ? haft_posix_network_system_asked() : haft_posix_system();
+}
 /* Those for a path, in the descriptor of a directory or AT_FDCWD. If they are the simulation's,
    others have gone on first, as they would while the pool works. (paths.c) */
-const haft_posix_system_t *haft_posix_path_system(int directory, const char *path);
+const haft_posix_system_t *haft_posix_path_system_asked(int directory, const char *path);
+static inline const haft_posix_system_t *haft_posix_path_system(int directory, const char *path) {
+    return haft_posix_may_simulate() ? haft_posix_path_system_asked(directory, path)
+                                     : haft_posix_system();
+}
 #define PATH_SYSTEM(directory, path, name) (haft_posix_path_system(directory, path)->name)
 /* Those for paths that do not begin in a descriptor, and name nothing that is the machine's. */
 const haft_posix_system_t *haft_posix_file_system(void); /* simulated.c */

@@ -30,7 +30,7 @@ static const haft_posix_system_t *system_for(int directory, const char *path) {
                                                                                : system;
 }
 
-const haft_posix_system_t *haft_posix_path_system(int directory, const char *path) {
+const haft_posix_system_t *haft_posix_path_system_asked(int directory, const char *path) {
     const haft_posix_system_t *system = system_for(directory, path);
     if (system == haft_posix_system())
         return system;

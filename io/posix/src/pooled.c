@@ -25,7 +25,8 @@ HAFT_POSIX_EXPORT int getaddrinfo(const char *restrict name, const char *restric
                                   struct addrinfo **restrict addresses) {
     if (!haft_posix_on_task())
         return SYSTEM(getaddrinfo)(name, service, hints, addresses);
-    name = host_of(name, hints != NULL ? hints->ai_family : AF_UNSPEC);
+    if (hints == NULL || (hints->ai_flags & AI_NUMERICHOST) == 0) /* which asks whether it is one */
+        name = host_of(name, hints != NULL ? hints->ai_family : AF_UNSPEC);
     getaddrinfo_call_t call = {{name, service, hints, addresses}, EAI_SYSTEM};
     haft_posix_call_pooled(call_getaddrinfo, &call);
     return call.done;

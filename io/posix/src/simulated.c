@@ -35,22 +35,22 @@ static ssize_t simulated_pwrite(int descriptor, const void *buffer, size_t size,
     return offset >= 0 ? CALL(writev, descriptor, PART(buffer, size), 1, offset) : answer(-EINVAL);
 }
 
-static bool are_parts(const struct iovec *parts, int count) {
-    return count >= 0 && count <= IOV_MAX && (parts != NULL || count == 0);
+static int check_parts(const struct iovec *parts, int count) {
+    if (count < 0 || count > IOV_MAX)
+        return -EINVAL;
+    return parts != NULL || count == 0 ? 0 : -EFAULT;
 }
 static ssize_t simulated_preadv2(int descriptor, const struct iovec *parts, int count, off_t offset,
                                  int flags) {
     (void)flags;
-    return are_parts(parts, count) && offset >= -1
-               ? CALL(readv, descriptor, parts, (size_t)count, offset)
-               : answer(-EINVAL);
+    int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
+    return code == 0 ? CALL(readv, descriptor, parts, (size_t)count, offset) : answer(code);
 }
 static ssize_t simulated_pwritev2(int descriptor, const struct iovec *parts, int count,
                                   off_t offset, int flags) {
     (void)flags;
-    return are_parts(parts, count) && offset >= -1
-               ? CALL(writev, descriptor, parts, (size_t)count, offset)
-               : answer(-EINVAL);
+    int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
+    return code == 0 ? CALL(writev, descriptor, parts, (size_t)count, offset) : answer(code);
 }
 static ssize_t simulated_readv(int descriptor, const struct iovec *parts, int count) {
     return simulated_preadv2(descriptor, parts, count, -1, 0);
@@ -111,6 +111,8 @@ static ssize_t simulated_send(int socket, const void *buffer, size_t size, int f
 static int simulated_recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags,
                               struct timespec *limit) {
     (void)limit;
+    if (messages == NULL && count != 0)
+        return (int)answer(-EFAULT);
     unsigned done = 0;
     ssize_t size = 0;
     while (done < count && (size = simulated_recvmsg(socket, &messages[done].msg_hdr,
@@ -119,6 +121,8 @@ static int simulated_recvmmsg(int socket, struct mmsghdr *messages, unsigned cou
     return done != 0 ? (int)done : (int)size;
 }
 static int simulated_sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags) {
+    if (messages == NULL && count != 0)
+        return (int)answer(-EFAULT);
     unsigned done = 0;
     ssize_t size = 0;
     while (done < count && (size = simulated_sendmsg(socket, &messages[done].msg_hdr, flags)) >= 0)
@@ -214,7 +218,7 @@ const haft_posix_system_t *haft_posix_simulated_system(void) {
     return haft_io_simulated_calls() != NULL && haft_posix_on_task() ? &simulated : system;
 }
 
-const haft_posix_system_t *haft_posix_network_system(void) {
+const haft_posix_system_t *haft_posix_network_system_asked(void) {
     const haft_posix_system_t *system = haft_posix_system();
     return haft_io_simulated_network_calls() != NULL && haft_posix_on_task() ? &simulated : system;
 }

@@ -160,26 +160,26 @@ static enum nature nature_of(int descriptor) {
 
 /* ---- A try of either ---- */
 
-/* -EAGAIN: the call would block. */
-static ssize_t attempt(const transfer_t *t) {
-    if (t->by_socket)
-        return try_socket(t);
-    ssize_t done = t->offset < 0 ? try_socket(t) : -ENOTSOCK;
-    if (done != -ENOTSOCK)
-        return done;
+static __attribute__((noinline)) ssize_t try_other(const transfer_t *t) {
     /* A write through to the disk waits for the disk, whatever RWF_NOWAIT says. */
     if (t->outward && (fcntl(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
         nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
-    done = t->outward ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev2)(
-                            t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
-                      : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, preadv2)(
-                            t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
+    ssize_t done = t->outward ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev2)(
+                                    t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
+                              : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, preadv2)(
+                                    t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
     if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && !hafti_io_is_missing((int)done)))
         return done;
     if (nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
     return done == -EAGAIN ? done : try_after_poll(t);
+}
+
+/* -EAGAIN: the call would block. */
+static inline ssize_t attempt(const transfer_t *t) {
+    ssize_t done = t->by_socket || t->offset < 0 ? try_socket(t) : -ENOTSOCK;
+    return done != -ENOTSOCK || t->by_socket ? done : try_other(t);
 }
 
 /* ---- The whole ---- */
@@ -220,13 +220,21 @@ static bool is_below_mark(const transfer_t *t) {
 /* For a datagram to the address of a Unix socket: the kernel does not notify when that has room. */
 static bool goes_to_a_queue(const transfer_t *t) {
     const struct sockaddr *address = t->message != NULL ? t->message->msg_name : NULL;
-    return t->outward && address != NULL && address->sa_family == AF_UNIX;
+    return t->outward && address != NULL && address->sa_family == AF_UNIX &&
+           !haft_posix_may_be_simulated(t->descriptor);
 }
 
-/* A simulation notifies of the first byte, too. */
+/* A simulation notifies of the first byte, too; but its own peek waits for all. */
 static bool peeks_for_all(const transfer_t *t) {
     return haft_posix_may_be_simulated(t->descriptor) &&
            (t->flags & (MSG_WAITALL | MSG_PEEK)) == (MSG_WAITALL | MSG_PEEK);
+}
+
+static int wait_for_all_to_peek(const transfer_t *t) {
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)t->parts,
+                             .msg_iovlen = t->count};
+    ssize_t done = HAFT_PERFORM(haft_io_receive_message, t->descriptor, t->flags, &message);
+    return done < 0 ? (int)done : 0;
 }
 
 /* The waits of a call: the deadline by the socket's time limit, which holds for all of them (0
@@ -246,6 +254,8 @@ static int wait_for_more(const transfer_t *t, waits_t *waits) {
         if (!t->outward && waits->deadline == HAFT_IO_FOREVER)
             haft_posix_note_wait(t->descriptor, look);
     }
+    if (peeks_for_all(t) && waits->deadline == HAFT_IO_FOREVER)
+        return wait_for_all_to_peek(t);
     if (goes_to_a_queue(t) || peeks_for_all(t))
         return HAFT_PERFORM(haft_io_now) < waits->deadline ? haft_posix_pause(&waits->pause)
                                                            : -EAGAIN;

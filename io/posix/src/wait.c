@@ -11,8 +11,8 @@
 
 /* ---- The system's own ---- */
 
-static haft_posix_system_t functions;
-static bool found;
+haft_posix_system_t haft_posix_functions;
+bool haft_posix_has_functions;
 
 static int answer(long done) {
     if (done >= 0)
@@ -29,24 +29,18 @@ static int called_fstatat(int directory, const char *restrict path, struct stat 
         hafti_io_system_call(SYS_newfstatat, directory, (long)path, (long)status, flags, 0, 0));
 }
 
-static __attribute__((cold, noinline)) void find_functions(void) {
+__attribute__((cold)) void haft_posix_find_functions(void) {
     void *address;
 #define FIND(name)                                                                                 \
     address = dlsym(RTLD_NEXT, #name);                                                             \
-    memcpy(&functions.name, &address, sizeof address);
+    memcpy(&haft_posix_functions.name, &address, sizeof address);
     HAFT_POSIX_FUNCTIONS(FIND)
 #undef FIND
-#define IS_CALLED(name) functions.name = called_##name;
+#define IS_CALLED(name) haft_posix_functions.name = called_##name;
     HAFT_POSIX_CALLED_FUNCTIONS(IS_CALLED)
 #undef IS_CALLED
-    haft_posix_find_simulated(&functions);
-    __atomic_store_n(&found, true, __ATOMIC_RELEASE);
-}
-
-const haft_posix_system_t *haft_posix_system(void) {
-    if (!__atomic_load_n(&found, __ATOMIC_ACQUIRE))
-        find_functions();
-    return &functions;
+    haft_posix_find_simulated(&haft_posix_functions);
+    __atomic_store_n(&haft_posix_has_functions, true, __ATOMIC_RELEASE);
 }
 
 /* Resolved early, and not on the stack of the first task that reads something. */

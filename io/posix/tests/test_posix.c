@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 #include <sys/sendfile.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -816,7 +817,8 @@ static void dates_are_virtual_in_a_simulation(void) {
 
 static unsigned char drawn[2][24];
 static void *draw_bytes(void *into) {
-    CHECK_EQUAL(getrandom(into, 16, 0), 16);
+    CHECK_EQUAL(getrandom(into, 8, 0), 8);
+    CHECK_EQUAL(syscall(SYS_getrandom, (char *)into + 8, 8, 0), 8);
     CHECK_EQUAL(getentropy((char *)into + 16, 8), 0);
     return NULL;
 }
@@ -830,6 +832,31 @@ static void random_bytes_are_the_seeds_in_a_simulation(void) {
         haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 8}, draw_bytes, drawn[1]), 0);
     CHECK(memcmp(drawn[0], drawn[1], sizeof drawn[0]) != 0);
     CHECK_EQUAL(haft_io_run(draw_bytes, drawn[1]), 0);
+}
+
+/* What a process draws only once, for what it keeps, must not change its later runs. */
+static char turns[2][8];
+static size_t places;
+static bool draws;
+static void *note_turn(void *argument) {
+    turns[draws][places++] = (char)(intptr_t)argument;
+    return NULL;
+}
+BODY(spawn_some) {
+    places = 0;
+    if (draws)
+        CHECK_EQUAL(getrandom(drawn[0], 16, 0), 16);
+    for (int i = 0; i < 8; i++)
+        haft_io_spawn(note_turn, (void *)(intptr_t)i);
+    return NULL;
+}
+static void random_bytes_leave_the_order_as_it_is(void) {
+    for (int i = 0; i < 2; i++) {
+        draws = i == 1;
+        CHECK_EQUAL(
+            haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 7}, spawn_some, NULL), 0);
+    }
+    CHECK(memcmp(turns[0], turns[1], sizeof turns[0]) == 0);
 }
 
 static void clocks_are_virtual_in_a_simulation(void) {
@@ -1500,6 +1527,7 @@ int main(void) {
     RUN(clocks_are_virtual_in_a_simulation);
     RUN(dates_are_virtual_in_a_simulation);
     RUN(random_bytes_are_the_seeds_in_a_simulation);
+    RUN(random_bytes_leave_the_order_as_it_is);
     RUN(a_library_runs_in_the_simulation);
     RUN(waitall_waits_for_all_in_the_simulation);
     RUN(simulated_files_are_used_at_the_place_that_is_given);

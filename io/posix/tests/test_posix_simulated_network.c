@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -532,6 +533,119 @@ static void waits_end_by_cancels_and_closes(void) {
     CHECK_EQUAL(haft_io_simulate_with(&with_network, end_waits, NULL), 0);
 }
 
+/* ---- Sockets that are about to connect ---- */
+
+BODY(use_one_that_connects) {
+    int listener = listening(80, 0), first = connected(80);
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    CHECK_FAILS(connect(client, ADDRESS(80)), EINPROGRESS);
+    CHECK_FAILS(send(client, "x", 1, MSG_NOSIGNAL), EAGAIN);
+    CHECK_FAILS(recv(client, &(char){0}, 1, 0), EAGAIN);
+    CHECK_FAILS(bind(client, ADDRESS(81)), EINVAL);
+    CHECK_FAILS(listen(client, 1), EINVAL);
+    /* It stops, and may begin again. */
+    CHECK_EQUAL(shutdown(client, SHUT_RDWR), 0);
+    struct pollfd entry = {client, POLLOUT, 0};
+    CHECK_EQUAL(poll(&entry, 1, 0), 1);
+    CHECK((entry.revents & POLLERR) != 0);
+    CHECK_FAILS(connect(client, ADDRESS(80)), EINPROGRESS);
+    CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0);
+    CHECK_EQUAL(poll(&entry, 1, -1), 1);
+    CHECK_EQUAL(entry.revents, POLLOUT);
+    CHECK_EQUAL(send(client, "x", 1, MSG_NOSIGNAL), 1);
+    CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0);
+    int numbers[] = {listener, first, client};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        CHECK_EQUAL(close(numbers[i]), 0);
+    CHECK_EQUAL(haft_io_simulated_count(), 0);
+    return NULL;
+}
+static void one_that_connects_is_neither_bound_nor_used(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, use_one_that_connects, NULL), 0);
+}
+
+static void *connect_by_effect(void *argument) {
+    CHECK_EQUAL(haft_io_connect((int)(intptr_t)argument, ADDRESS(80)), 0);
+    return NULL;
+}
+static void *connect_by_call(void *argument) {
+    CHECK_EQUAL(connect((int)(intptr_t)argument, ADDRESS(80)), 0);
+    return NULL;
+}
+static void *send_by_call(void *argument) {
+    CHECK_EQUAL(send((int)(intptr_t)argument, "x", 1, 0), 1);
+    return NULL;
+}
+BODY(connect_in_both_ways) {
+    int listener = listening(80, 0), first = connected(80),
+        client = socket(AF_INET, SOCK_STREAM, 0);
+    haft_io_spawn(connect_by_effect, (void *)(intptr_t)client);
+    haft_io_sleep(1);
+    haft_io_spawn(connect_by_call, (void *)(intptr_t)client);
+    haft_io_spawn(send_by_call, (void *)(intptr_t)client);
+    haft_io_sleep(1);
+    CHECK_FAILS(listen(client, 1), EINVAL);
+    CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0);
+    CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0);
+    int numbers[] = {listener, first, client};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        CHECK_EQUAL(close(numbers[i]), 0);
+    CHECK_EQUAL(haft_io_simulated_count(), 0);
+    return NULL;
+}
+static void a_connect_by_either_way_sees_the_other(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, connect_in_both_ways, NULL), 0);
+}
+
+/* The room that was given to the client is its own, until it has taken it or has failed. */
+BODY(listen_again) {
+    int listener = listening(80, 0), first = connected(80),
+        client = socket(AF_INET, SOCK_STREAM, 0);
+    haft_io_spawn(connect_by_effect, (void *)(intptr_t)client);
+    haft_io_sleep(1);
+    CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0); /* The client has room, but no turn yet. */
+    CHECK_EQUAL(shutdown(listener, SHUT_RD), 0);
+    CHECK_EQUAL(listen(listener, 0), 0);
+    for (int i = 0; i < 3; i++) {
+        haft_io_sleep(1);
+        struct pollfd entry = {listener, POLLIN, 0};
+        CHECK_EQUAL(poll(&entry, 1, 0), 1);
+        CHECK_EQUAL(close(accept(listener, NULL, NULL)), 0);
+        CHECK_EQUAL(close(connected(80)), 0);
+    }
+    CHECK_EQUAL(close(first), 0);
+    return NULL;
+}
+static void a_listener_may_listen_again(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, listen_again, NULL), 0);
+}
+
+/* ---- Waits that never end ---- */
+
+BODY(connect_without_room) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "service"};
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK_EQUAL(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQUAL(listen(listener, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        int client = socket(AF_UNIX, SOCK_STREAM, 0);
+        int code = connect(client, (struct sockaddr *)&address, sizeof address);
+        CHECK(i == 0 ? code == 0 : code == -1 && errno == ECANCELED);
+    }
+    return NULL;
+}
+BODY(peek_at_more_than_comes) {
+    int listener = listening(80, 1), client = connected(80), end = accept(listener, NULL, NULL);
+    char bytes[8];
+    CHECK_EQUAL(write(client, "abc", 3), 3);
+    CHECK_FAILS(recv(end, bytes, sizeof bytes, MSG_PEEK | MSG_WAITALL), ECANCELED);
+    return NULL;
+}
+static void what_waits_for_ever_is_reported(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, connect_without_room, NULL), -EDEADLK);
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, peek_at_more_than_comes, NULL), -EDEADLK);
+}
+
 /* ---- Names, options, datagrams ---- */
 
 BODY(use_names) {
@@ -544,6 +658,10 @@ BODY(use_names) {
     hints.ai_family = AF_INET6;
     CHECK_EQUAL(getaddrinfo("service.example", "80", &hints, &found), 0);
     CHECK_EQUAL(found->ai_family, AF_INET6);
+    freeaddrinfo(found);
+    hints.ai_flags = AI_NUMERICHOST; /* Is it a number? */
+    CHECK_EQUAL(getaddrinfo("service.example", "80", &hints, &found), EAI_NONAME);
+    CHECK_EQUAL(getaddrinfo("::1", "80", &hints, &found), 0);
     freeaddrinfo(found);
     const struct hostent *host = gethostbyname("another.example");
     CHECK(host != NULL && host->h_addrtype == AF_INET);
@@ -621,6 +739,27 @@ static void options_are_kept(void) {
     CHECK_EQUAL(haft_io_simulate_with(&with_network, use_options, NULL), 0);
 }
 
+BODY(give_nothing) {
+    void *volatile nothing = NULL; /* which compilers would warn of */
+    volatile int negative = -1;
+    int listener = listening(80, 1), client = connected(80);
+    struct sockaddr_in address;
+    socklen_t size = UINT32_MAX;
+    CHECK_FAILS(socketpair(AF_UNIX, SOCK_STREAM, 0, nothing), EFAULT);
+    CHECK_FAILS(accept(listener, (struct sockaddr *)&address, NULL), EFAULT);
+    CHECK_EQUAL(read(client, &(char){0}, 1), 0); /* The connection was lost. */
+    CHECK_FAILS(getsockopt(client, SOL_SOCKET, SO_TYPE, &address, &size), EINVAL);
+    CHECK_FAILS(getrandom(nothing, 1, 0), EFAULT);
+    CHECK_FAILS(getrandom(&address, 1, 1U << 31), EINVAL);
+    CHECK_FAILS(readv(client, nothing, 1), EFAULT);
+    CHECK_FAILS(recvmmsg(client, nothing, 1, MSG_DONTWAIT, NULL), EFAULT);
+    CHECK_FAILS(readv(client, nothing, negative), EINVAL);
+    return NULL;
+}
+static void what_is_not_given_is_refused(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, give_nothing, NULL), 0);
+}
+
 BODY(use_datagrams) {
     int one = socket(AF_INET, SOCK_DGRAM, 0), other = socket(AF_INET, SOCK_DGRAM, 0);
     struct sockaddr_in from;
@@ -687,6 +826,34 @@ BODY(use_both_systems) {
         close(numbers[i]);
     return NULL;
 }
+static void *write_later(void *argument) {
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK_EQUAL(write((int)(intptr_t)argument, "x", 1), 1);
+    return NULL;
+}
+BODY(poll_both_systems) {
+    int listener = listening(80, 1), ends[2];
+    CHECK_EQUAL(pipe(ends), 0);
+    haft_io_spawn(write_later, (void *)(intptr_t)ends[1]);
+    struct pollfd entries[] = {{listener, POLLIN, 0}, {ends[0], POLLIN, 0}, {-1, POLLIN, 0}};
+    int64_t begun = haft_io_now();
+    CHECK_EQUAL(poll(entries, 3, 500), 0);
+    CHECK_EQUAL(poll(entries, 3, -1), 1);
+    CHECK_EQUAL(entries[1].revents, POLLIN);
+    CHECK_EQUAL((haft_io_now() - begun) / HAFT_IO_MILLISECOND, 1000);
+    CHECK_EQUAL(read(ends[0], &(char){0}, 1), 1);
+    int client = connected(80);
+    CHECK_EQUAL(poll(entries, 3, -1), 1);
+    CHECK_EQUAL(entries[0].revents, POLLIN);
+    int numbers[] = {listener, client, ends[0], ends[1]};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        CHECK_EQUAL(close(numbers[i]), 0);
+    return NULL;
+}
+static void a_poll_of_both_systems_sees_both(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, poll_both_systems, NULL), 0);
+}
+
 BODY(make_real_socket) {
     int made = socket(AF_INET, SOCK_STREAM, 0);
     CHECK(made >= 0 && made < 1 << 20);
@@ -715,6 +882,9 @@ BODY(pass_along) {
     control.header.cmsg_type = SCM_RIGHTS;
     control.header.cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(&control.header), &client, sizeof client);
+    control.header.cmsg_len = CMSG_LEN(1000 * sizeof(int)); /* more than there is */
+    CHECK_FAILS(sendmsg(pair[0], &message, 0), EINVAL);
+    control.header.cmsg_len = CMSG_LEN(sizeof(int));
     CHECK_EQUAL(sendmsg(pair[0], &message, 0), 1);
     CHECK_EQUAL(close(client), 0);
     char byte;
@@ -782,10 +952,16 @@ int main(void) {
     RUN(tasks_serve_each_other);
     RUN(limits_of_time_are_virtual);
     RUN(waits_end_by_cancels_and_closes);
+    RUN(one_that_connects_is_neither_bound_nor_used);
+    RUN(a_connect_by_either_way_sees_the_other);
+    RUN(a_listener_may_listen_again);
+    RUN(what_waits_for_ever_is_reported);
     RUN(every_name_is_the_one_hosts);
     RUN(options_are_kept);
+    RUN(what_is_not_given_is_refused);
     RUN(datagrams_come_with_their_addresses);
     RUN(the_machine_is_there_beside_it);
+    RUN(a_poll_of_both_systems_sees_both);
     RUN(sockets_are_passed_along);
     RUN(faults_come_as_the_seed_decides);
     return check_end();

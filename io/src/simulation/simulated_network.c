@@ -127,6 +127,10 @@ void hafti_io_simulated_unbind(hafti_io_simulated_state_t *state, hafti_io_objec
     hafti_io_unlink(&socket->beside);
 }
 
+bool hafti_io_simulated_is_connecting(const hafti_io_object_t *socket) {
+    return socket->connecting || socket->connects != NULL;
+}
+
 int hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog) {
     if (socket->kind != HAFTI_IO_A_LISTENER) {
         if (!fits_beside(socket, socket))
@@ -152,7 +156,8 @@ static int begin_bind(int descriptor, const struct sockaddr *address, socklen_t 
     if (code == 0 && place->family != (*socket)->place.family &&
         (*socket)->place.family != AF_UNSPEC)
         code = (*socket)->place.family == AF_UNIX ? -EINVAL : -EAFNOSUPPORT;
-    return code != 0 ? code : (*socket)->bound ? -EINVAL : 0;
+    bool has_place = (*socket)->bound || hafti_io_simulated_is_connecting(*socket);
+    return code != 0 ? code : has_place ? -EINVAL : 0;
 }
 
 int hafti_io_network_bind(int descriptor, const struct sockaddr *address, socklen_t size) {
@@ -222,6 +227,7 @@ static int join(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
     }
     hafti_io_append(&listener->arrived, &end->link);
     hafti_io_object_wake(state, listener);
+    hafti_io_object_wake(state, socket); /* Other tasks may wait to use it. */
     return 0;
 }
 
@@ -280,6 +286,8 @@ int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_objec
                                                     *operation->address_size);
     if (socket->connects != NULL && socket->connects != operation)
         return -EALREADY;
+    if (socket->connects == operation && socket->full == NULL) /* The listener has ended. */
+        return -ECONNREFUSED;
     hafti_io_place_there_t place;
     int code = place_to_connect(socket, operation->address, *operation->address_size, &place);
     if (code != 0)
@@ -309,6 +317,8 @@ int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_i
         socket->failed = socket->error = 0;
         return failed;
     }
+    if (socket->connects != NULL) /* by an operation of libhaft-io */
+        return -EALREADY;
     hafti_io_place_there_t place;
     int code = place_to_connect(socket, address, size, &place);
     if (code != 0)
@@ -333,6 +343,13 @@ int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_i
     return -EINPROGRESS;
 }
 
+void hafti_io_simulated_connect_aborts(hafti_io_simulated_state_t *state,
+                                       hafti_io_object_t *socket) {
+    hafti_io_unlink(&socket->link);
+    end_connect(state, socket, -ECONNRESET);
+    socket->failed = 0;
+}
+
 void hafti_io_simulated_socket_closes(hafti_io_simulated_state_t *state,
                                       hafti_io_object_t *socket) {
     if (socket->connecting)
@@ -350,9 +367,10 @@ void hafti_io_simulated_connect_ends(hafti_io_simulated_state_t *state, hafti_io
     socket->full = NULL;
     if (hafti_io_linked(&socket->link)) {
         hafti_io_unlink(&socket->link);
-    } else if (code != 0 && listens(listener)) {
+    } else if (code != 0 && listener != NULL) {
         listener->waiting--;
-        give_room(state, listener);
+        if (listens(listener))
+            give_room(state, listener);
     }
 }
 
@@ -371,18 +389,20 @@ int hafti_io_simulated_accept(hafti_io_simulated_state_t *state, hafti_io_object
 void hafti_io_simulated_listener_ends(hafti_io_simulated_state_t *state,
                                       hafti_io_object_t *listener) {
     listener->kind = HAFTI_IO_A_SOCKET;
-    listener->waiting = 0;
     while (!hafti_io_ring_empty(&listener->arrived)) {
         hafti_io_object_t *end = take_first(&listener->arrived);
+        listener->waiting--;    /* The room that has been given is left. */
         end->peer->lost = true; /* whether it has sent something or not */
         hafti_io_number_close(state, end->descriptor);
     }
     while (!hafti_io_ring_empty(&listener->without_room)) {
         hafti_io_object_t *socket = take_first(&listener->without_room);
-        if (socket->connecting)
+        if (socket->connecting) {
             end_connect(state, socket, -ECONNREFUSED);
-        else
-            hafti_io_object_wake(state, socket);
+            continue;
+        }
+        socket->full = NULL;
+        hafti_io_object_wake(state, socket);
     }
     hafti_io_object_wake(state, listener);
 }

@@ -17,6 +17,8 @@ static size_t numbers_in(const struct cmsghdr *header) {
     return (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 }
 
+enum { MOST_PASSED = 253 }; /* with one message, as by Linux */
+
 /* How many; -EOPNOTSUPP for control data of another kind. */
 static int count_in(const struct msghdr *message) {
     size_t count = 0;
@@ -24,11 +26,12 @@ static int count_in(const struct msghdr *message) {
          header = CMSG_NXTHDR((struct msghdr *)(uintptr_t)message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
             return -EOPNOTSUPP;
-        if (header->cmsg_len < CMSG_LEN(0))
+        size_t before = (size_t)((char *)header - (char *)message->msg_control);
+        if (header->cmsg_len < CMSG_LEN(0) || header->cmsg_len > message->msg_controllen - before)
             return -EINVAL;
         count += numbers_in(header);
     }
-    return (int)count;
+    return count <= MOST_PASSED ? (int)count : -EINVAL;
 }
 
 /* One more; 0, or -EBADF, or why the system has none. */

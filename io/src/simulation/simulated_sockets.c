@@ -164,9 +164,7 @@ static int call_ioctl(int descriptor, unsigned long request, void *argument) {
 }
 
 static void draw_bytes(void *bytes, size_t size) {
-    unsigned char *byte = bytes;
-    for (size_t i = 0; i < size; i++)
-        byte[i] = (unsigned char)hafti_io_random(hafti_io_simulated(), 256);
+    hafti_io_random_bytes(hafti_io_simulated(), bytes, size);
 }
 
 /* ---- Making sockets ---- */
@@ -184,6 +182,8 @@ static int call_socket(int domain, int type, int protocol) {
 }
 
 static int call_socketpair(int domain, int type, int protocol, int ends[2]) {
+    if (ends == NULL)
+        return -EFAULT;
     int code = hafti_io_network_pair(domain, type, protocol, ends);
     for (int i = 0; i < 2 && code == 0; i++)
         begin_mode(ends[i], type);
@@ -199,7 +199,8 @@ static int call_listen(int descriptor, int backlog) {
         return code;
     if (socket->kind != HAFTI_IO_A_SOCKET && socket->kind != HAFTI_IO_A_LISTENER)
         return socket->kind == HAFTI_IO_DATAGRAMS ? -EOPNOTSUPP : -EINVAL;
-    if (!socket->bound && socket->place.family == AF_UNIX)
+    if (hafti_io_simulated_is_connecting(socket) ||
+        (!socket->bound && socket->place.family == AF_UNIX))
         return -EINVAL;
     if (!socket->bound) /* at a port that is chosen, as the system has it */
         code = hafti_io_simulated_bind(hafti_io_state_here(), socket,
@@ -215,9 +216,13 @@ static int call_accept4(int descriptor, struct sockaddr *address, socklen_t *siz
         &(hafti_io_operation_t){.kind = HAFTI_IO_ACCEPT, .descriptor = descriptor});
     if (accepted < 0)
         return (int)accepted;
+    if (address != NULL && size == NULL) { /* and it is lost, as the system has it */
+        hafti_io_number_close(hafti_io_state_here(), (int)accepted);
+        return -EFAULT;
+    }
     begin_mode((int)accepted, flags);
     const object_t *end = hafti_io_object_of(hafti_io_state_here(), (int)accepted);
-    if (address != NULL && size != NULL)
+    if (address != NULL)
         hafti_io_place_tell(&end->peer->place, end->place.family, address, size);
     return (int)accepted;
 }
@@ -410,6 +415,8 @@ static int call_getsockopt(int descriptor, int level, int option, void *value, s
         return code;
     if (value == NULL || size == NULL)
         return -EFAULT;
+    if (*size > INT_MAX)
+        return -EINVAL;
     int number = 0;
     if (level == SOL_SOCKET && tell_state(socket, option, &number))
         return copy_value(&number, sizeof number, value, size);
@@ -478,6 +485,8 @@ static const haft_io_simulated_calls_t calls = {
     .chdir = hafti_io_calls_chdir,
     .utimensat = hafti_io_calls_utimensat,
 };
+
+bool haft_io_simulates;
 
 const haft_io_simulated_calls_t *haft_io_simulated_calls(void) {
     return hafti_io_simulated() != NULL ? &calls : NULL;

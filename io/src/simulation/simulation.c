@@ -3,6 +3,7 @@
  * Runs for tests: the order of tasks and the sizes of transfers are drawn from a seed, time is
  * virtual, and what is simulated exists in memory only. So a run is repeated by its seed.
  */
+#include "../simulated_calls.h"
 #include "simulation.h"
 
 #include <limits.h>
@@ -79,7 +80,7 @@ static int events_of(const object_t *object, short events) {
     case HAFTI_IO_A_SOCKET:
         break;
     }
-    if (object->connecting)
+    if (hafti_io_simulated_is_connecting(object))
         return 0;
     /* As the system has it of one that is not connected. */
     return POLLHUP | (events & HAFTI_IO_TO_WRITE) | (object->error != 0 ? POLLERR : 0);
@@ -219,6 +220,8 @@ static ssize_t write_end(state_t *state, object_t *end, const hafti_io_operation
 
 /* What the system says of a socket that is not connected, or listens. */
 static int without_connection(const object_t *socket, bool sends) {
+    if (hafti_io_simulated_is_connecting(socket))
+        return -EAGAIN;
     if (socket->place.family == AF_UNIX)
         return sends ? -ENOTCONN : -EINVAL;
     return sends ? -EPIPE : -ENOTCONN;
@@ -322,7 +325,7 @@ static ssize_t operate_simulated(hafti_io_runner_t *runner, hafti_io_operation_t
 }
 
 static hafti_io_descriptor_t *find(hafti_io_worker_t *worker, int descriptor) {
-    return hafti_io_object_of(worker->backend_state, descriptor) != NULL
+    return descriptor < FIRST || hafti_io_object_of(worker->backend_state, descriptor) != NULL
                ? hafti_io_waiters_of(worker->backend_state, descriptor)
                : NULL;
 }
@@ -354,14 +357,45 @@ static int poll_real(hafti_io_simulated_t *simulated, struct pollfd *entries, si
     return ready;
 }
 
-/* Whether all are the system's, by number or because they have become real. */
+/* Whether it is the system's, by its number or because it has become real. */
+static bool is_real(state_t *state, int descriptor) {
+    const object_t *object = hafti_io_object_of(state, descriptor);
+    return descriptor < FIRST || (object != NULL && object->kind == HAFTI_IO_A_REAL_END);
+}
+
 static bool are_real(state_t *state, const struct pollfd *entries, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        const object_t *object = hafti_io_object_of(state, entries[i].fd);
-        if (entries[i].fd >= FIRST && (object == NULL || object->kind != HAFTI_IO_A_REAL_END))
+    for (size_t i = 0; i < count; i++)
+        if (!is_real(state, entries[i].fd))
             return false;
-    }
     return true;
+}
+
+/* A poll of both: the system's descriptors are looked at when no task can go on, before time does,
+   so it sees what another task has written to one. */
+typedef struct poll_wait {
+    hafti_io_link_t link;
+    const struct pollfd *entries;
+    size_t count;
+} poll_wait_t;
+
+static bool wake_by_real(state_t *state) {
+    bool some = false;
+    for (hafti_io_link_t *link = state->mixed.next; link != &state->mixed; link = link->next) {
+        const poll_wait_t *waits = HAFTI_IO_OWNER(link, poll_wait_t, link);
+        for (size_t i = 0; i < waits->count; i++) {
+            struct pollfd entry = waits->entries[i];
+            if (entry.fd < 0 || !is_real(state, entry.fd) ||
+                hafti_io_simulated_look(state, &entry, 1) == 0)
+                continue;
+            hafti_io_descriptor_t *waiters = hafti_io_waiters_of(state, entry.fd);
+            if (waiters == NULL)
+                continue;
+            hafti_io_wake(waiters, HAFTI_IO_INWARD, false, false);
+            hafti_io_wake(waiters, HAFTI_IO_OUTWARD, false, false);
+            some = true;
+        }
+    }
+    return some;
 }
 
 static int poll_several_real(state_t *state, struct pollfd *entries, size_t count,
@@ -394,7 +428,10 @@ static int poll_several_simulated(hafti_io_runner_t *runner, struct pollfd *entr
         if (ready != 0 || deadline <= state->simulated->now)
             return ready;
         bool shares_cell = runner->poll_cell != NULL;
+        poll_wait_t mixed = {.entries = entries, .count = count};
+        hafti_io_append(&state->mixed, &mixed.link);
         int code = hafti_io_wait_on_several(find, runner, entries, count, deadline);
+        hafti_io_unlink(&mixed.link);
         if (code != 0 && code != -ETIMEDOUT)
             return code;
         if (code == 0 && shares_cell) /* which is won, perhaps by somebody else */
@@ -435,7 +472,11 @@ int hafti_io_network_shutdown(int descriptor, int how) {
     case HAFTI_IO_A_PIPE:
         return -ENOTSOCK;
     case HAFTI_IO_A_SOCKET:
-        return end->place.family == AF_UNIX ? 0 : -ENOTCONN;
+        if (end->connecting)
+            hafti_io_simulated_connect_aborts(state, end);
+        else if (end->place.family != AF_UNIX)
+            return -ENOTCONN;
+        return 0;
     case HAFTI_IO_A_LISTENER: /* as Linux has it */
         if (how != SHUT_WR)
             hafti_io_simulated_listener_ends(state, end);
@@ -515,6 +556,8 @@ static bool cancel_shielded(haft_io_scope_t *root) {
 }
 
 static void poll_time(hafti_io_worker_t *worker, int64_t nanoseconds) {
+    if (nanoseconds != 0 && wake_by_real(worker->backend_state))
+        return;
     if (nanoseconds >= 0) {
         worker->simulated->now += nanoseconds;
         return;
@@ -571,6 +614,7 @@ static int start_simulation(hafti_io_worker_t *worker) {
     state->descriptors = worker->crew->descriptors;
     state->close_object = close_object;
     hafti_io_ring(&state->unused);
+    hafti_io_ring(&state->mixed);
     hafti_io_ring(&state->late);
     hafti_io_ring(&state->changes);
     worker->backend_state = state;
@@ -648,6 +692,7 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
         return -EINVAL;
     hafti_io_simulated_t simulated = {.seed = seed,
                                       .random = seed,
+                                      .random_bytes = ~seed,
                                       .now = HAFT_IO_SECOND,
                                       .short_counts = options->short_counts,
                                       .network = options->network,
@@ -656,6 +701,7 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
                                       .switches_one_in = options->switches_one_in,
                                       .backend = &simulation,
                                       .system = &simulated_system};
+    __atomic_store_n(&haft_io_simulates, true, __ATOMIC_RELAXED);
     int code = hafti_io_run_with(main, argument, NULL, &simulated);
     if (code != 0)
         fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,

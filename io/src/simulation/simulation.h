@@ -167,13 +167,14 @@ typedef struct hafti_io_simulated_state {
     int count, room; /* of `numbers` */
     hafti_io_object_t *objects;
     hafti_io_link_t unused;
-    bool closes;          /* those of this ring */
-    uint16_t last_port;   /* that was chosen */
-    void *listeners;      /* those that are open, by their places: a tree of tsearch(3) */
-    void *receivers;      /* of datagrams, likewise */
-    hafti_io_link_t late; /* datagrams under way */
+    bool closes;                  /* those of this ring */
+    hafti_io_link_t mixed;        /* polls that wait (simulation.c) */
+    uint16_t last_port;           /* that was chosen */
+    void *listeners;              /* those that are open, by their places: a tree of tsearch(3) */
+    void *receivers;              /* of datagrams, likewise */
+    hafti_io_link_t late;         /* datagrams under way */
     hafti_io_file_t *root, *here; /* the directories "/" and "."; NULL: no files */
-    hafti_io_link_t changes; /* of names, that are not synced */
+    hafti_io_link_t changes;      /* of names, that are not synced */
     size_t change_count;
     ino_t last_file;
 } hafti_io_simulated_state_t;
@@ -286,6 +287,11 @@ int hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog);
    -EAGAIN. */
 int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
                                       const struct sockaddr *address, socklen_t size);
+/* Whether a task, or nobody, waits until it is connected. */
+bool hafti_io_simulated_is_connecting(const hafti_io_object_t *socket);
+/* Of one that connects without a waiter: it does not any more, with the error -ECONNRESET. */
+void hafti_io_simulated_connect_aborts(hafti_io_simulated_state_t *state,
+                                       hafti_io_object_t *socket);
 /* A socket that was not connected is closed. */
 void hafti_io_simulated_socket_closes(hafti_io_simulated_state_t *state, hafti_io_object_t *socket);
 
