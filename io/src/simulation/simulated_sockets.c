@@ -486,8 +486,6 @@ static const haft_io_simulated_calls_t calls = {
     .utimensat = hafti_io_calls_utimensat,
 };
 
-bool haft_io_simulates;
-
 const haft_io_simulated_calls_t *haft_io_simulated_calls(void) {
     return hafti_io_simulated() != NULL ? &calls : NULL;
 }

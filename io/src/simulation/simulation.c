@@ -658,6 +658,8 @@ static const hafti_io_system_t simulated_system = {
               .stat = hafti_io_files_stat},
 };
 
+bool haft_io_simulates;
+
 /* 0, after a message: the environment variable is not a seed. */
 static uint64_t choose_seed(const haft_io_simulation_options_t *options) {
     if (options->seed != 0)
