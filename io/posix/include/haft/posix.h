@@ -103,11 +103,12 @@
  * - Time is virtual, also for time, gettimeofday, timespec_get, and clock_gettime with
  *   CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME; not for the other clocks.
  * - getrandom and getentropy give bytes that the seed decides.
- * - With .network, socket and socketpair make simulated sockets (of AF_INET, AF_INET6 and AF_UNIX;
- *   SOCK_STREAM, SOCK_DGRAM), and every name that getaddrinfo or gethostbyname is given is the one
- *   host's. The calls on sockets give what the machine's give, in virtual time and with the faults
- *   that the seed decides. Options are kept; SO_RCVTIMEO, SO_SNDTIMEO, SO_REUSEADDR, SO_REUSEPORT
- *   and SO_ERROR have their effects. So a server and its clients are tested as they are.
+ * - With .network, socket and socketpair make simulated sockets (SOCK_STREAM of AF_INET, AF_INET6
+ *   and AF_UNIX; SOCK_DGRAM of AF_INET and AF_INET6; pairs of both), and every name that getaddrinfo
+ *   or gethostbyname is given is the one host's. The calls on sockets give what the machine's give,
+ *   in virtual time and with the faults that the seed decides. Options are kept; SO_RCVTIMEO,
+ *   SO_SNDTIMEO, SO_REUSEADDR, SO_REUSEPORT and SO_ERROR have their effects. So a server and its
+ *   clients are tested as they are.
  * - With .files, paths are the simulation's, except those below /dev, /proc and /sys; so is what
  *   open and its kin open, and the calls above give what the machine's give for it. Permissions and
  *   owners are kept (chmod) or ignored (chown), never checked, and the umask does not apply. There
@@ -130,8 +131,13 @@
  * - Simulated descriptors are large numbers, for which a fd_set of select has no room. Calls that
  *   are not replaced, and epoll and dup2, fail with EBADF for these; splice, tee and sendfile with
  *   EINVAL. pipe makes a real pipe, because a child process may be given it, and a task that waits
- *   on it blocks the thread.
- * - What a thread of the program's own does, and what haft_io_block_thread calls, is the machine's.
+ *   on it blocks the thread. A poll of real descriptors beside simulated ones looks at the real ones
+ *   when no task can go on, and so sees what another task has written there.
+ * - What a thread of the program's own does, and what haft_io_block_thread calls, is the machine's;
+ *   a simulated descriptor is none there (EBADF). Virtual time does not wait for such a thread: a
+ *   task that waits for it with a time limit may get the limit at once, and one that waits without
+ *   is reported as one that nobody can wake. So a library must not use threads of its own: libcurl
+ *   is given an address or CURLOPT_RESOLVE, because it resolves names in a thread.
  *
  * Not replaced, so these block the thread with all its tasks:
  * - what the C library calls internally: FILE (fread, fgets, fprintf to a pipe that is full, fopen
