@@ -795,6 +795,28 @@ BODY(use_datagrams) {
     CHECK_EQUAL(close(one), 0);
     return NULL;
 }
+static void *receive_until_shut(void *argument) {
+    CHECK_EQUAL(recv((int)(intptr_t)argument, &(char){0}, 1, 0), 0);
+    return NULL;
+}
+BODY(end_a_receive) {
+    uint16_t port = free_port();
+    int receiver = socket(AF_INET, SOCK_DGRAM, 0);
+    CHECK_EQUAL(bind(receiver, ADDRESS(port)), 0);
+    haft_io_spawn(receive_until_shut, (void *)(intptr_t)receiver);
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK_FAILS(shutdown(receiver, SHUT_RDWR), ENOTCONN); /* as Linux has it */
+    struct pollfd entry = {receiver, POLLIN | POLLRDHUP, 0};
+    CHECK_EQUAL(poll(&entry, 1, -1), 1);
+    CHECK_EQUAL(entry.revents, POLLIN | POLLRDHUP | POLLHUP);
+    CHECK_FAILS(sendto(receiver, "x", 1, MSG_NOSIGNAL, ADDRESS(port)), EPIPE);
+    return NULL;
+}
+static void a_shutdown_ends_the_wait_for_a_datagram(void) {
+    CHECK_RUNS(end_a_receive);
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, end_a_receive, NULL), 0);
+}
+
 static void datagrams_come_with_their_addresses(void) {
     CHECK_EQUAL(haft_io_simulate_with(&with_network, use_datagrams, NULL), 0);
 }
@@ -960,6 +982,7 @@ int main(void) {
     RUN(options_are_kept);
     RUN(what_is_not_given_is_refused);
     RUN(datagrams_come_with_their_addresses);
+    RUN(a_shutdown_ends_the_wait_for_a_datagram);
     RUN(the_machine_is_there_beside_it);
     RUN(a_poll_of_both_systems_sees_both);
     RUN(sockets_are_passed_along);

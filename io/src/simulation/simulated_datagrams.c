@@ -259,7 +259,7 @@ ssize_t hafti_io_simulated_datagram_receives(state_t *state, object_t *socket,
         return -ECONNREFUSED;
     }
     if (hafti_io_ring_empty(&socket->arrived))
-        return -EAGAIN;
+        return socket->finished ? 0 : -EAGAIN;
     datagram_t *datagram = HAFTI_IO_OWNER(socket->arrived.next, datagram_t, link);
     size_t whole = datagram->size, size = memory->size < whole ? memory->size : whole;
     bool copied = hafti_io_memory_copy(memory, datagram->bytes, whole, 0, size, false);
@@ -280,7 +280,9 @@ ssize_t hafti_io_simulated_datagram_receives(state_t *state, object_t *socket,
 
 int hafti_io_events_of_datagrams(const object_t *socket, short events) {
     int ready = socket->refused ? POLLERR : 0;
-    if (!hafti_io_ring_empty(&socket->arrived))
+    if (socket->finished)
+        ready |= (events & POLLRDHUP) | (socket->ended ? POLLHUP : 0);
+    if (!hafti_io_ring_empty(&socket->arrived) || socket->finished)
         ready |= events & HAFTI_IO_TO_READ;
     if (!is_of_pair(socket) || socket->peer == NULL || !socket->peer->open ||
         socket->peer->waiting < MOST_HELD)
@@ -308,11 +310,12 @@ int hafti_io_simulated_datagrams_pair(state_t *state, int ends[2]) {
     return 0;
 }
 
-int hafti_io_simulated_datagrams_end_output(object_t *socket) {
-    if (!is_of_pair(socket) && !is_connected(socket))
-        return -ENOTCONN;
-    socket->ended = true;
-    return 0;
+/* Also of one that is not connected: so the system has it, and programs end a wait in this way. */
+int hafti_io_simulated_datagrams_shut(state_t *state, object_t *socket, int how) {
+    socket->ended |= how != SHUT_RD;
+    socket->finished |= how != SHUT_WR;
+    hafti_io_object_wake(state, socket);
+    return is_of_pair(socket) || is_connected(socket) ? 0 : -ENOTCONN;
 }
 
 size_t hafti_io_simulated_datagram_size(const object_t *socket) {

@@ -484,7 +484,7 @@ int hafti_io_network_shutdown(int descriptor, int how) {
     case HAFTI_IO_A_REAL_END:
         return haft_io_shutdown(end->real, how);
     case HAFTI_IO_DATAGRAMS:
-        return how == SHUT_WR ? hafti_io_simulated_datagrams_end_output(end) : -EOPNOTSUPP;
+        return hafti_io_simulated_datagrams_shut(state, end, how);
     case HAFTI_IO_A_STREAM:
         break;
     }

@@ -370,7 +370,8 @@ ssize_t hafti_io_simulated_datagram_receives(hafti_io_simulated_state_t *state,
                                              struct sockaddr *address, socklen_t *address_size,
                                              bool *truncated);
 int hafti_io_events_of_datagrams(const hafti_io_object_t *socket, short events);
-int hafti_io_simulated_datagrams_end_output(hafti_io_object_t *socket);
+int hafti_io_simulated_datagrams_shut(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
+                                      int how);
 /* Of the first that has come; 0: none has. */
 size_t hafti_io_simulated_datagram_size(const hafti_io_object_t *socket);
 void hafti_io_simulated_datagrams_close(hafti_io_simulated_state_t *state,

@@ -104,8 +104,8 @@
  *   CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME; not for the other clocks.
  * - getrandom and getentropy give bytes that the seed decides.
  * - With .network, socket and socketpair make simulated sockets (SOCK_STREAM of AF_INET, AF_INET6
- *   and AF_UNIX; SOCK_DGRAM of AF_INET and AF_INET6; pairs of both), and every name that getaddrinfo
- *   or gethostbyname is given is the one host's. The calls on sockets give what the machine's give,
+ *   and AF_UNIX; SOCK_DGRAM of AF_INET and AF_INET6; pairs of both), and every name given to
+ *   getaddrinfo or gethostbyname is the one host's. The calls on sockets give what the machine's give,
  *   in virtual time and with the faults that the seed decides. Options are kept; SO_RCVTIMEO,
  *   SO_SNDTIMEO, SO_REUSEADDR, SO_REUSEPORT and SO_ERROR have their effects. So a server and its
  *   clients are tested as they are.
@@ -131,8 +131,8 @@
  * - Simulated descriptors are large numbers, for which a fd_set of select has no room. Calls that
  *   are not replaced, and epoll and dup2, fail with EBADF for these; splice, tee and sendfile with
  *   EINVAL. pipe makes a real pipe, because a child process may be given it, and a task that waits
- *   on it blocks the thread. A poll of real descriptors beside simulated ones looks at the real ones
- *   when no task can go on, and so sees what another task has written there.
+ *   on it blocks the thread. A poll of real descriptors beside simulated ones looks at the real
+ *   ones when no task can go on, and so sees what another task has written there.
  * - What a thread of the program's own does, and what haft_io_block_thread calls, is the machine's;
  *   a simulated descriptor is none there (EBADF). Virtual time does not wait for such a thread: a
  *   task that waits for it with a time limit may get the limit at once, and one that waits without
