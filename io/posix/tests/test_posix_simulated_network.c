@@ -756,6 +756,22 @@ BODY(give_nothing) {
     CHECK_FAILS(readv(client, nothing, negative), EINVAL);
     return NULL;
 }
+BODY(ask_for_protocols) {
+    CHECK_FAILS(socket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
+    CHECK_FAILS(socket(AF_INET6, SOCK_DGRAM, IPPROTO_TCP), EPROTONOSUPPORT);
+    CHECK_FAILS(socket(AF_UNIX, SOCK_STREAM, 7), EPROTONOSUPPORT);
+    static const int right[][3] = {{AF_INET, SOCK_STREAM, IPPROTO_TCP},
+                                   {AF_INET6, SOCK_DGRAM, IPPROTO_UDP},
+                                   {AF_UNIX, SOCK_STREAM, PF_UNIX}};
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++)
+        CHECK_EQUAL(close(socket(right[i][0], right[i][1], right[i][2])), 0);
+    return NULL;
+}
+static void a_socket_has_a_protocol_of_its_type(void) {
+    CHECK_RUNS(ask_for_protocols);
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, ask_for_protocols, NULL), 0);
+}
+
 static void what_is_not_given_is_refused(void) {
     CHECK_EQUAL(haft_io_simulate_with(&with_network, give_nothing, NULL), 0);
 }
@@ -981,6 +997,7 @@ int main(void) {
     RUN(every_name_is_the_one_hosts);
     RUN(options_are_kept);
     RUN(what_is_not_given_is_refused);
+    RUN(a_socket_has_a_protocol_of_its_type);
     RUN(datagrams_come_with_their_addresses);
     RUN(a_shutdown_ends_the_wait_for_a_datagram);
     RUN(the_machine_is_there_beside_it);

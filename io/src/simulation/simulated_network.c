@@ -40,8 +40,13 @@ static hafti_io_object_t *listener_at(const hafti_io_simulated_state_t *state,
     return listener;
 }
 
+static bool is_protocol_of(int domain, int type, int protocol) {
+    if (domain == AF_UNIX)
+        return protocol == 0 || protocol == PF_UNIX;
+    return protocol == 0 || protocol == (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP);
+}
+
 int hafti_io_network_socket(int domain, int type, int protocol) {
-    (void)protocol;
     if (type < 0)
         return -EINVAL;
     if (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6)
@@ -49,6 +54,8 @@ int hafti_io_network_socket(int domain, int type, int protocol) {
     type &= ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (type != SOCK_STREAM && (type != SOCK_DGRAM || domain == AF_UNIX))
         return -EOPNOTSUPP;
+    if (!is_protocol_of(domain, type, protocol))
+        return -EPROTONOSUPPORT;
     if (hafti_io_fault_is_drawn(network()->simulated))
         return -EMFILE;
     hafti_io_object_t *socket = hafti_io_object_new(
