@@ -2,14 +2,15 @@
 /*
  * Streams of directories. A simulation's stream reads all names at once when it is asked for the
  * first, in an order that the seed decides. DIR is the C library's own: a stream of a simulation is
- * an object of this file, known by its odd address.
+ * an object of this file, known by its odd address. When its run has ended it fails with EBADF.
  */
 #include "internal.h"
 
 #include <string.h>
 
 typedef struct stream {
-    int descriptor;
+    int descriptor; /* of `run` */
+    uint64_t run;
     bool is_read;
     struct dirent **entries; /* of `count` */
     int count, next;
@@ -26,15 +27,22 @@ static void forget(stream_t *stream) {
     while (stream->count != 0)
         free(stream->entries[--stream->count]);
     free(stream->entries);
-    *stream = (stream_t){.descriptor = stream->descriptor};
+    *stream = (stream_t){.descriptor = stream->descriptor, .run = stream->run};
+}
+
+/* (Its number may be another file's in the caller's run.) */
+static bool is_of_run(const stream_t *stream) {
+    return haft_posix_on_task() && haft_io_run_number() == stream->run;
 }
 
 static struct dirent *read_stream(stream_t *stream) {
     if (!stream->is_read) {
         int before = haft_posix_error();
-        haft_posix_take_turns(stream->descriptor);
-        const haft_io_simulated_calls_t *calls = haft_io_simulated_calls();
-        int count = calls != NULL ? calls->list(stream->descriptor, &stream->entries) : -EBADF;
+        int count = -EBADF;
+        if (is_of_run(stream)) {
+            haft_posix_take_turns(stream->descriptor);
+            count = haft_io_simulated_calls()->list(stream->descriptor, &stream->entries);
+        }
         haft_posix_set_error(count >= 0 ? before : -count);
         if (count < 0)
             return NULL;
@@ -54,7 +62,7 @@ static DIR *open_stream(int descriptor) {
     stream_t *stream = malloc(sizeof *stream);
     if (stream == NULL)
         return NULL;
-    *stream = (stream_t){.descriptor = descriptor};
+    *stream = (stream_t){.descriptor = descriptor, .run = haft_io_run_number()};
     return of_stream(stream);
 }
 
@@ -83,7 +91,7 @@ HAFT_POSIX_EXPORT DIR *fdopendir(int descriptor) {
 
 int haft_posix_close_stream(DIR *directory) {
     stream_t *stream = stream_of(directory);
-    int descriptor = stream->descriptor;
+    int descriptor = is_of_run(stream) ? stream->descriptor : -1;
     forget(stream);
     free(stream);
     return close(descriptor);

@@ -166,8 +166,7 @@ static int set_times(int directory, const char *path, const struct timespec time
 }
 static int simulated_utimensat(int directory, const char *path, const struct timespec times[2],
                                int flags) {
-    return path == NULL ? set_times(directory, "", times, AT_EMPTY_PATH)
-                        : set_times(directory, path, times, flags);
+    return path != NULL ? set_times(directory, path, times, flags) : fail(EINVAL);
 }
 static int simulated_futimens(int descriptor, const struct timespec times[2]) {
     return set_times(descriptor, "", times, AT_EMPTY_PATH);

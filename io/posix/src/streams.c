@@ -71,14 +71,30 @@ static int close_stream(void *cookie) {
     return calls_of(&stream) != NULL ? close(stream.descriptor) : -1;
 }
 
-static FILE *make_stream(int descriptor, const char *mode) {
+/* For fopencookie, which does not know all modes of fopen. */
+static const char *mode_of(int flags) {
+    bool appends = (flags & O_APPEND) != 0;
+    switch (flags & O_ACCMODE) {
+    case O_RDONLY:
+        return "r";
+    case O_WRONLY:
+        return appends ? "a" : "w";
+    default:
+        return appends ? "a+" : "r+";
+    }
+}
+
+/* The flags are those of open(2). */
+static FILE *make_stream(int descriptor, int flags) {
     static const cookie_io_functions_t functions = {read_stream, write_stream, seek_stream,
                                                     close_stream};
+    if ((flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY)) /* ftell tells the size then */
+        haft_io_simulated_calls()->lseek(descriptor, 0, SEEK_END);
     stream_t *stream = malloc(sizeof *stream);
     if (stream == NULL)
         return NULL;
     *stream = (stream_t){descriptor, haft_io_run_number()};
-    FILE *file = fopencookie(stream, mode, functions);
+    FILE *file = fopencookie(stream, mode_of(flags), functions);
     if (file == NULL)
         free(stream);
     else
@@ -110,7 +126,7 @@ HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mo
         return NULL;
     }
     int descriptor = system->openat(AT_FDCWD, path, flags, 0666);
-    FILE *file = descriptor >= 0 ? make_stream(descriptor, mode) : NULL;
+    FILE *file = descriptor >= 0 ? make_stream(descriptor, flags) : NULL;
     if (file == NULL && descriptor >= 0)
         close(descriptor);
     return file;
@@ -140,7 +156,7 @@ HAFT_POSIX_EXPORT FILE *fdopen(int descriptor, const char *mode) {
         return NULL;
     if ((flags & O_APPEND) != 0)
         fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_APPEND);
-    return make_stream(descriptor, mode);
+    return make_stream(descriptor, flags);
 }
 
 HAFT_POSIX_ALSO(fopen64, fopen)

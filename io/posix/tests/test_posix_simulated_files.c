@@ -194,6 +194,8 @@ BODY(use_times) {
     CHECK_EQUAL(stat("file", &status), 0);
     CHECK(status.st_atim.tv_sec == -5 && status.st_atim.tv_nsec == 999999000);
     CHECK_FAILS(utimes("file", (struct timeval[]){{1, 1000000}, {1, 0}}), EINVAL);
+    const char *volatile none = NULL;
+    CHECK_FAILS(utimensat(AT_FDCWD, none, NULL, 0), EINVAL);
     CHECK_EQUAL(utimes("file", NULL), 0);
     clock_gettime(CLOCK_REALTIME, &later);
     CHECK_EQUAL(stat("file", &status), 0);
@@ -504,6 +506,31 @@ static void a_removed_directory_is_empty(void) {
     check_seeds(remove_what_is_open, 2, with_files);
 }
 
+static DIR *kept_directory, *read_directory;
+
+BODY(keep_directories) {
+    CHECK((kept_directory = opendir("/")) != NULL);
+    CHECK((read_directory = opendir("/")) != NULL);
+    CHECK(readdir(read_directory) != NULL);
+    return NULL;
+}
+BODY(use_directories_of_before) {
+    struct stat status;
+    int first = open("/", O_RDONLY), second = open("/", O_RDONLY);
+    CHECK_EQUAL(first, dirfd(kept_directory)); /* which is of another run */
+    errno = 0;
+    CHECK(readdir(kept_directory) == NULL && errno == EBADF);
+    CHECK_FAILS(closedir(kept_directory), EBADF);
+    CHECK_FAILS(closedir(read_directory), EBADF);
+    CHECK_EQUAL(fstat(first, &status), 0);
+    CHECK_EQUAL(fstat(second, &status), 0);
+    return NULL;
+}
+static void a_directory_stream_does_not_reach_into_a_later_run(void) {
+    CHECK_EQUAL(check_simulate(keep_directories, 1, with_files), 0);
+    CHECK_EQUAL(check_simulate(use_directories_of_before, 1, with_files), 0);
+}
+
 /* ---- FILE ---- */
 
 static FILE *kept;
@@ -552,6 +579,33 @@ BODY(use_streams) {
     fputs("text", kept);
     return NULL;
 }
+/* As the machine's: what fopencookie knows is less. */
+BODY(use_modes) {
+    FILE *file = fopen("/file", "wbe");
+    CHECK_EQUAL(fputs("0123456789", file), 1);
+    CHECK_EQUAL(fclose(file), 0);
+    CHECK((file = fopen("/file", "a")) != NULL);
+    CHECK_EQUAL(ftell(file), 10);
+    CHECK_EQUAL(fputs("x", file), 1);
+    CHECK_EQUAL(ftell(file), 11);
+    CHECK_EQUAL(fclose(file), 0);
+    CHECK((file = fdopen(open("/file", O_WRONLY), "a")) != NULL);
+    CHECK_EQUAL(ftell(file), 11);
+    CHECK_EQUAL(fclose(file), 0);
+    CHECK((file = fopen("/file", "a+")) != NULL);
+    CHECK_EQUAL(ftell(file), 0);
+    CHECK_EQUAL(fclose(file), 0);
+    CHECK((file = fopen("/file", "re+")) != NULL);
+    CHECK_EQUAL(fputs("y", file), 1);
+    rewind(file);
+    CHECK_EQUAL(fgetc(file), 'y');
+    CHECK_EQUAL(fclose(file), 0);
+    return NULL;
+}
+static void streams_have_the_modes_of_the_machines(void) {
+    check_seeds(use_modes, 2, with_files);
+}
+
 static void streams_are_of_simulated_files(void) {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         CHECK_EQUAL(check_simulate(use_streams, seed, with_files), 0);
@@ -601,7 +655,9 @@ int main(void) {
     RUN(a_crash_leaves_what_may_be_left);
     RUN(a_crash_leads_back_to_the_first_directory);
     RUN(a_removed_directory_is_empty);
+    RUN(a_directory_stream_does_not_reach_into_a_later_run);
     RUN(streams_are_of_simulated_files);
+    RUN(streams_have_the_modes_of_the_machines);
     RUN(other_names_are_answered);
     return check_end();
 }
