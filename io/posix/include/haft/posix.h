@@ -106,9 +106,10 @@
  * - With .network, socket and socketpair make simulated sockets (SOCK_STREAM of AF_INET, AF_INET6
  *   and AF_UNIX; SOCK_DGRAM of AF_INET and AF_INET6; pairs of both), and every name given to
  *   getaddrinfo or gethostbyname is the one host's. The calls on sockets give what the machine's
- *   give, in virtual time and with the faults that the seed decides. Options are kept; SO_RCVTIMEO,
- *   SO_SNDTIMEO, SO_REUSEADDR, SO_REUSEPORT and SO_ERROR have their effects. So a server and its
- *   clients are tested as they are.
+ *   give, in virtual time and with the faults that the seed decides (at each try of a call that
+ *   waits, so a long one meets more). Options are kept; SO_RCVTIMEO, SO_SNDTIMEO, SO_REUSEADDR,
+ *   SO_REUSEPORT and SO_ERROR have their effects. So a server and its clients are tested as they
+ *   are.
  * - With .files, paths are the simulation's, except those below /dev, /proc and /sys; so is what
  *   open and its kin open, and the calls above give what the machine's give for it. Permissions and
  *   owners are kept (chmod) or ignored (chown), never checked, and the umask does not apply. There
