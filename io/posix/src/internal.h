@@ -361,6 +361,8 @@ int haft_posix_wait_without(int code, int64_t deadline);
 /* Sleeps before another try of an operation whose readiness the kernel does not notify; `*pause`, 0
    at first, grows. 0, or -ECANCELED. */
 int haft_posix_pause(int64_t *pause);
+/* The same for a lock that another task may hold. In a simulation time stands still for it. */
+int haft_posix_pause_for_lock(int64_t *pause);
 /* Calls the function on a thread of the pool, or here if there is none. 0, or -ECANCELED: it was
    not called. */
 int haft_posix_call_blocking(void (*function)(void *), void *argument);

@@ -27,8 +27,8 @@ static void *acquire_in_turns(void *argument) {
     for (int turn = 0; (a->code = a->try_once(a->lock)) == EBUSY; turn++)
         if (turn < TURNS)
             sched_yield();
-        else if (haft_posix_pause(&pause) != 0)
-            break; /* A simulation in which no task could go on. */
+        else if (haft_posix_pause_for_lock(&pause) != 0)
+            break;
     return NULL;
 }
 

@@ -217,6 +217,15 @@ int haft_posix_pause(int64_t *pause) {
     return HAFT_PERFORM(haft_io_sleep_until, HAFT_PERFORM(haft_io_now) + *pause);
 }
 
+int haft_posix_pause_for_lock(int64_t *pause) {
+    const haft_io_simulated_calls_t *calls = haft_io_simulated_calls();
+    if (calls == NULL)
+        return haft_posix_pause(pause);
+    calls->pause(*pause != 0, "a lock");
+    *pause = 1;
+    return 0;
+}
+
 enum { CALLS_IN_A_ROW = 64 };
 
 /* In a simulation after each call, so that runs with the same seed are the same. */

@@ -80,6 +80,91 @@ static void a_task_waits_for_a_mutex_that_another_holds_while_it_waits(void) {
     CHECK_EQUAL(haft_io_simulate(hold_all, NULL), 0);
 }
 
+/* In a simulation a task that waits for a mutex lets time pass only for others, and is reported
+   when nobody can give it back. */
+static pthread_mutex_t one_of_two = PTHREAD_MUTEX_INITIALIZER,
+                       other_of_two = PTHREAD_MUTEX_INITIALIZER;
+static int had_it;
+BODY(hold_for_an_hour) {
+    CHECK_EQUAL(pthread_mutex_lock(&one_of_two), 0);
+    haft_io_sleep(3600 * HAFT_IO_SECOND);
+    CHECK_EQUAL(pthread_mutex_unlock(&one_of_two), 0);
+    return NULL;
+}
+BODY(have_it) {
+    CHECK_EQUAL(pthread_mutex_lock(&one_of_two), 0);
+    had_it++;
+    CHECK_EQUAL(pthread_mutex_unlock(&one_of_two), 0);
+    return NULL;
+}
+BODY(wait_for_an_hour) {
+    int64_t begun = haft_io_now();
+    haft_io_spawn(hold_for_an_hour, NULL);
+    haft_io_sleep(HAFT_IO_SECOND);
+    haft_io_task_t *tasks[10];
+    for (int i = 0; i < 10; i++)
+        tasks[i] = haft_io_async(have_it, NULL);
+    for (int i = 0; i < 10; i++)
+        haft_io_join(tasks[i], NULL);
+    int64_t passed_time = haft_io_now() - begun;
+    CHECK_EQUAL(passed_time / HAFT_IO_SECOND, 3600);
+    return NULL;
+}
+static void unlock_it(void *held) {
+    pthread_mutex_unlock(*(pthread_mutex_t **)held);
+}
+BODY(hold_for_ever) {
+    __attribute__((cleanup(unlock_it))) pthread_mutex_t *held = &one_of_two;
+    CHECK_EQUAL(pthread_mutex_lock(held), 0);
+    haft_io_event_t never = {0};
+    haft_io_event_wait(&never);
+    return NULL;
+}
+BODY(wait_for_who_waits_for_ever) {
+    haft_io_spawn(hold_for_ever, NULL);
+    haft_io_sleep(HAFT_IO_SECOND);
+    haft_io_spawn(have_it, NULL);
+    return NULL;
+}
+static void time_stands_still_for_who_wants_a_mutex(void) {
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        had_it = 0;
+        CHECK_EQUAL(haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = seed},
+                                          wait_for_an_hour, NULL),
+                    0);
+        CHECK_EQUAL(had_it, 10);
+    }
+    had_it = 0;
+    CHECK_EQUAL(haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 1},
+                                      wait_for_who_waits_for_ever, NULL),
+                -EDEADLK);
+    CHECK_EQUAL(had_it, 1);
+}
+
+BODY(lock_one_and_the_other) {
+    CHECK_EQUAL(pthread_mutex_lock(&one_of_two), 0);
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK_EQUAL(pthread_mutex_lock(&other_of_two), 0);
+    return NULL;
+}
+BODY(lock_the_other_and_one) {
+    CHECK_EQUAL(pthread_mutex_lock(&other_of_two), 0);
+    haft_io_sleep(HAFT_IO_SECOND);
+    CHECK_EQUAL(pthread_mutex_lock(&one_of_two), 0);
+    return NULL;
+}
+BODY(lock_crosswise) {
+    haft_io_spawn(lock_one_and_the_other, NULL);
+    haft_io_spawn(lock_the_other_and_one, NULL);
+    return NULL;
+}
+static void simulate_a_deadlock(void) {
+    haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = 7}, lock_crosswise, NULL);
+}
+static void a_deadlock_of_mutexes_is_reported(void) {
+    CHECK_ABORTS(simulate_a_deadlock, "waits for: a lock");
+}
+
 /* ---- Conditions ---- */
 
 /* A queue as libraries have it: with room for one, and the same condition for who puts and who
@@ -306,6 +391,8 @@ static void the_threads_of_c11_are_the_same(void) {
 int main(void) {
     check_backend();
     RUN(a_task_waits_for_a_mutex_that_another_holds_while_it_waits);
+    RUN(time_stands_still_for_who_wants_a_mutex);
+    RUN(a_deadlock_of_mutexes_is_reported);
     RUN(tasks_and_threads_wait_for_one_condition);
     RUN(a_signal_wakes_the_first_task);
     RUN(a_wait_for_a_condition_may_have_a_limit);

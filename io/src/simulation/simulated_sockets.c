@@ -452,6 +452,7 @@ static const haft_io_simulated_calls_t calls = {
     .writev = call_writev,
     .fcntl = call_fcntl,
     .ioctl = call_ioctl,
+    .pause = hafti_io_simulated_pause,
     .random = draw_bytes,
     .socket = call_socket,
     .socketpair = call_socketpair,

@@ -555,10 +555,57 @@ static bool cancel_shielded(haft_io_scope_t *root) {
     return some;
 }
 
+typedef struct pausing {
+    hafti_io_link_t link;
+    hafti_io_cell_t cell;
+} pausing_t;
+
+void hafti_io_simulated_pause(bool again, const char *waits_for) {
+    state_t *state = hafti_io_state_here();
+    pausing_t task = {.cell = {HAFTI_IO_WAITING, hafti_io_this_task()}};
+    hafti_io_append(&state->pausing, &task.link);
+    state->pausing_count++;
+    state->asked_again += again;
+    hafti_io_cell_wait(&task.cell, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, waits_for);
+}
+
+static void wake_pausing(state_t *state) {
+    state->asked = true;
+    state->asked_again = state->pausing_count = 0;
+    while (!hafti_io_ring_empty(&state->pausing)) {
+        pausing_t *task = HAFTI_IO_OWNER(state->pausing.next, pausing_t, link);
+        hafti_io_unlink(&task->link);
+        hafti_io_cell_win(&task->cell, HAFTI_IO_WOKEN);
+    }
+}
+
+/* Nobody can go on but, perhaps, those that pause: once all of them have asked again in vain it is
+   for the time, or for another thread of the program, which is given half a second. */
+static bool pausing_go_on(state_t *state, bool time_can_pass) {
+    enum { PATIENCE = 500, MILLISECOND = 1000000 };
+    if (state->pausing_count == 0)
+        return false;
+    bool in_vain = state->asked && state->asked_again == state->pausing_count;
+    if (in_vain && (time_can_pass || state->patience == PATIENCE))
+        return false;
+    if (in_vain)
+        nanosleep(&(struct timespec){0, MILLISECOND}, NULL);
+    state->patience = in_vain ? state->patience + 1 : 0;
+    wake_pausing(state);
+    return true;
+}
+
 static void poll_time(hafti_io_worker_t *worker, int64_t nanoseconds) {
-    if (nanoseconds != 0 && wake_by_real(worker->backend_state))
+    state_t *state = worker->backend_state;
+    if (nanoseconds == 0)
         return;
-    if (nanoseconds >= 0) {
+    bool some = wake_by_real(state);
+    if (!some && pausing_go_on(state, nanoseconds > 0))
+        return;
+    state->asked = false; /* Others go on. */
+    if (some)
+        return;
+    if (nanoseconds > 0) {
         worker->simulated->now += nanoseconds;
         return;
     }
@@ -615,6 +662,7 @@ static int start_simulation(hafti_io_worker_t *worker) {
     state->close_object = close_object;
     hafti_io_ring(&state->unused);
     hafti_io_ring(&state->mixed);
+    hafti_io_ring(&state->pausing);
     hafti_io_ring(&state->late);
     hafti_io_ring(&state->changes);
     worker->backend_state = state;

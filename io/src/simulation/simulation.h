@@ -169,6 +169,11 @@ typedef struct hafti_io_simulated_state {
     hafti_io_link_t unused;
     bool closes;                  /* those of this ring */
     hafti_io_link_t mixed;        /* polls that wait (simulation.c) */
+    hafti_io_link_t pausing;      /* tasks that ask again when others have gone on (likewise) */
+    size_t pausing_count;
+    size_t asked_again;           /* of these, since all were woken last: in vain */
+    bool asked;                   /* they were, and time has stood still since */
+    unsigned patience;            /* how often the thread has slept for them since */
     uint16_t last_port;           /* that was chosen */
     void *listeners;              /* those that are open, by their places: a tree of tsearch(3) */
     void *receivers;              /* of datagrams, likewise */
@@ -274,6 +279,7 @@ ssize_t hafti_io_simulated_attempt(const hafti_io_operation_t *operation);
 /* How many are ready now. */
 int hafti_io_simulated_look(hafti_io_simulated_state_t *state, struct pollfd *entries,
                             size_t count);
+void hafti_io_simulated_pause(bool again, const char *waits_for);
 
 /* ---- The network (simulated_network.c) ---- */
 
