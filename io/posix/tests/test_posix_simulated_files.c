@@ -10,6 +10,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <utime.h>
 
@@ -77,6 +78,32 @@ BODY(look_at_both) {
 static void paths_are_the_simulations_but_for_a_few(void) {
     check_seeds(look_at_both, 2, with_files);
     CHECK(!is_on_machine("file"));
+}
+
+static bool is_looked_at;
+static void end_where_etc_is(void) {
+    haft_io_sleep(2 * HAFT_IO_SECOND); /* another task goes on */
+    _exit(is_on_machine("/etc") && is_looked_at ? 0 : 1);
+}
+BODY(look_meanwhile) {
+    haft_io_sleep(HAFT_IO_SECOND);
+    is_looked_at = !is_on_machine("/etc");
+    return NULL;
+}
+BODY(exit_here) {
+    CHECK(!is_on_machine("/etc"));
+    haft_io_spawn(look_meanwhile, NULL);
+    exit(2);
+}
+static void what_exit_calls_has_the_files_of_the_time_before(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        atexit(end_where_etc_is);
+        check_simulate(exit_here, 1, with_files);
+    }
+    int status;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
 }
 
 /* ---- Descriptors ---- */
@@ -690,6 +717,7 @@ static void other_names_are_answered(void) {
 }
 
 int main(void) {
+    RUN(what_exit_calls_has_the_files_of_the_time_before); /* the first to use a simulation */
     RUN(paths_are_the_simulations_but_for_a_few);
     RUN(descriptors_of_files_are_answered);
     RUN(names_are_answered);

@@ -132,6 +132,8 @@
  *   EINVAL. pipe makes a real pipe, because a child process may be given it, and a task that waits
  *   on it blocks the thread.
  * - What a thread of the program's own does, and what haft_io_block_thread calls, is the machine's.
+ *   So are the files of functions that a task's exit calls, if they were registered (atexit) before
+ *   the process used files of a simulation for the first time: gcov writes its report.
  *
  * Not replaced, so these block the thread with all its tasks:
  * - what the C library calls internally: FILE (fread, fgets, fprintf to a pipe that is full, fopen
