@@ -223,7 +223,22 @@ const haft_posix_system_t *haft_posix_network_system_asked(void) {
     return haft_io_simulated_network_calls() != NULL && haft_posix_on_task() ? &simulated : system;
 }
 
+/* When a task calls exit, functions run on it that were registered before there was a simulation:
+   gcov's, for example, which writes its report. Their files are the machine's, but not those of
+   tasks that go on meanwhile. */
+static haft_io_task_t *exits;
+static void note_exit(void) {
+    __atomic_store_n(&exits, haft_io_self(), __ATOMIC_RELAXED);
+}
+static void tell_exit(void) {
+    atexit(note_exit);
+}
+
 const haft_posix_system_t *haft_posix_file_system(void) {
+    static pthread_once_t told = PTHREAD_ONCE_INIT;
     const haft_posix_system_t *system = haft_posix_system();
-    return haft_io_simulated_file_calls() != NULL && haft_posix_on_task() ? &simulated : system;
+    if (haft_io_simulated_file_calls() == NULL || !haft_posix_on_task())
+        return system;
+    pthread_once(&told, tell_exit);
+    return haft_io_self() == __atomic_load_n(&exits, __ATOMIC_RELAXED) ? system : &simulated;
 }

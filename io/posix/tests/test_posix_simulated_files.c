@@ -10,6 +10,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <utime.h>
 
@@ -77,6 +78,32 @@ BODY(look_at_both) {
 static void paths_are_the_simulations_but_for_a_few(void) {
     check_seeds(look_at_both, 2, with_files);
     CHECK(!is_on_machine("file"));
+}
+
+static bool is_looked_at;
+static void end_where_etc_is(void) {
+    haft_io_sleep(2 * HAFT_IO_SECOND); /* another task goes on */
+    _exit(is_on_machine("/etc") && is_looked_at ? 0 : 1);
+}
+BODY(look_meanwhile) {
+    haft_io_sleep(HAFT_IO_SECOND);
+    is_looked_at = !is_on_machine("/etc");
+    return NULL;
+}
+BODY(exit_here) {
+    CHECK(!is_on_machine("/etc"));
+    haft_io_spawn(look_meanwhile, NULL);
+    exit(2);
+}
+static void what_exit_calls_has_the_files_of_the_time_before(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        atexit(end_where_etc_is);
+        check_simulate(exit_here, 1, with_files);
+    }
+    int status;
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
 }
 
 /* ---- Descriptors ---- */
@@ -194,8 +221,6 @@ BODY(use_times) {
     CHECK_EQUAL(stat("file", &status), 0);
     CHECK(status.st_atim.tv_sec == -5 && status.st_atim.tv_nsec == 999999000);
     CHECK_FAILS(utimes("file", (struct timeval[]){{1, 1000000}, {1, 0}}), EINVAL);
-    const char *volatile none = NULL;
-    CHECK_FAILS(utimensat(AT_FDCWD, none, NULL, 0), EINVAL);
     CHECK_EQUAL(utimes("file", NULL), 0);
     clock_gettime(CLOCK_REALTIME, &later);
     CHECK_EQUAL(stat("file", &status), 0);
@@ -482,6 +507,56 @@ BODY(crash_where_the_task_is) {
     CHECK_FAILS(access("/folder/file", F_OK), ENOENT);
     return NULL;
 }
+static void sync_directory(const char *path) {
+    int directory = open(path, O_RDONLY);
+    CHECK_EQUAL(fsync(directory), 0);
+    CHECK_EQUAL(close(directory), 0);
+}
+/* Each directory would be in the other if only the second rename were kept. */
+BODY(tell_names_after_a_crash) {
+    char path[PATH_MAX];
+    CHECK_EQUAL(mkdir("/folder", 0700), 0);
+    CHECK_EQUAL(mkdir("/folder/inner", 0700), 0);
+    sync_directory("/");
+    sync_directory("/folder");
+    CHECK_EQUAL(rename("/folder/inner", "/other"), 0);
+    CHECK_EQUAL(rename("/folder", "/other/folder"), 0);
+    CHECK_SAME_TEXT(realpath("/other/folder", path), "/other/folder");
+    if (haft_io_seed() == 1) /* and what was of before goes with the run */
+        return NULL;
+    haft_io_simulated_crash();
+    bool is_moved = access("/other", F_OK) == 0, both = access("/other/folder", F_OK) == 0;
+    CHECK(is_moved || !both);
+    CHECK_EQUAL(chdir(both ? "/other/folder" : is_moved ? "/other" : "/folder/inner"), 0);
+    CHECK_SAME_TEXT(getcwd(path, sizeof path), both       ? "/other/folder"
+                                               : is_moved ? "/other"
+                                                          : "/folder/inner");
+    return NULL;
+}
+static void a_directory_has_the_name_that_a_crash_leaves(void) {
+    check_seeds(tell_names_after_a_crash, 20, with_files);
+}
+
+BODY(empty_and_remove) {
+    CHECK_EQUAL(mkdir("/folder", 0700), 0);
+    write_file("/folder/file", O_SYNC, "text");
+    sync_directory("/");
+    sync_directory("/folder");
+    CHECK_EQUAL(mkdir("/other", 0700), 0);
+    sync_directory("/");
+    CHECK_EQUAL(rename("/folder/file", "/other/file"), 0);
+    CHECK_EQUAL(rmdir("/folder"), 0);
+    if (haft_io_seed() % 2 == 0)
+        sync_directory("/");
+    haft_io_simulated_crash();
+    bool is_moved = access("/other/file", F_OK) == 0;
+    CHECK_SAME_TEXT(content_of(is_moved ? "/other/file" : "/folder/file"), "text");
+    return NULL;
+}
+static void a_crash_does_not_remove_what_was_moved_out_of_a_directory(void) {
+    check_seeds(empty_and_remove, 40, with_files);
+}
+
 static void a_crash_leads_back_to_the_first_directory(void) {
     check_seeds(crash_where_the_task_is, 10, with_files);
 }
@@ -642,6 +717,7 @@ static void other_names_are_answered(void) {
 }
 
 int main(void) {
+    RUN(what_exit_calls_has_the_files_of_the_time_before); /* the first to use a simulation */
     RUN(paths_are_the_simulations_but_for_a_few);
     RUN(descriptors_of_files_are_answered);
     RUN(names_are_answered);
@@ -654,6 +730,8 @@ int main(void) {
     RUN(a_crash_undoes_a_truncation_or_does_not);
     RUN(a_crash_leaves_what_may_be_left);
     RUN(a_crash_leads_back_to_the_first_directory);
+    RUN(a_directory_has_the_name_that_a_crash_leaves);
+    RUN(a_crash_does_not_remove_what_was_moved_out_of_a_directory);
     RUN(a_removed_directory_is_empty);
     RUN(a_directory_stream_does_not_reach_into_a_later_run);
     RUN(streams_are_of_simulated_files);

@@ -2,7 +2,9 @@
 /*
  * The directories of a simulation. Each has a tree of names, and each name two files: what it is of
  * now, and what it was of when it was synced last, which is what it is of after a crash. Unsynced
- * changes are in one list, in their order; a rename changes two names at once.
+ * changes are in one list, in their order; a rename changes two names at once. No directory loses
+ * its name before the renames that came earlier are done: what was moved out of it would be lost
+ * with it, and two directories could each be in the other.
  *
  * A name without files and changes is gone. A file lives as long as a name, a change or a
  * descriptor uses it.
@@ -49,6 +51,7 @@ typedef struct change {
     hafti_io_link_t link;
     new_file_t names[2];
     size_t count; /* of `names` */
+    bool takes;   /* its name from a directory */
     bool chosen;  /* to be synced, or to be kept in a crash */
 } change_t;
 
@@ -101,6 +104,10 @@ static file_t *new_file(state_t *state, mode_t mode) {
     file->read = file->changed = file->status_changed = state->simulated->now;
     hafti_io_ring(&file->names);
     return file;
+}
+
+static bool is_directory(const file_t *file) {
+    return file != NULL && S_ISDIR(file->mode);
 }
 
 static void keep(void *name) {
@@ -173,6 +180,11 @@ static void loses_name(state_t *state, file_t *file) {
         file->above = state->root;
 }
 
+static void is_named(file_t *file, const name_t *name) {
+    file->named = true;
+    file->name = name;
+}
+
 /* 0; -ENOMEM, and nothing has changed. */
 static int change_names(state_t *state, const new_file_t *names, size_t count) {
     change_t *change = malloc(sizeof *change);
@@ -182,8 +194,10 @@ static int change_names(state_t *state, const new_file_t *names, size_t count) {
         return -ENOMEM;
     }
     *change = (change_t){.count = count};
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        change->takes |= is_directory(names[i].name->file);
         loses_name(state, names[i].name->file);
+    }
     for (size_t i = 0; i < count; i++) {
         name_t *name = names[i].name;
         change->names[i] = names[i];
@@ -193,7 +207,7 @@ static int change_names(state_t *state, const new_file_t *names, size_t count) {
         name->directory->count += (size_t)(names[i].file != NULL) - (size_t)(name->file != NULL);
         if (names[i].file != NULL) {
             names[i].file->uses++;
-            names[i].file->named = true;
+            is_named(names[i].file, name);
             names[i].file->status_changed = state->simulated->now;
         }
         set_file(&name->file, names[i].file);
@@ -207,13 +221,16 @@ static int change_names(state_t *state, const new_file_t *names, size_t count) {
 /* With those of other directories that a rename, and what came before, has to do with. */
 void hafti_io_directory_sync(state_t *state, file_t *directory) {
     hafti_io_link_t *head = &state->changes, *link, *next;
+    bool takes = false;
     directory->syncs = true;
     for (link = head->previous; link != head; link = link->previous) {
         change_t *change = change_at(link);
+        change->chosen = takes && change->count == 2;
         for (size_t i = 0; i < change->count; i++)
             change->chosen |= change->names[i].name->directory->syncs;
         for (size_t i = 0; i < change->count && change->chosen; i++)
             change->names[i].name->directory->syncs = true;
+        takes |= change->takes && change->chosen;
     }
     directory->syncs = false;
     for (link = head->next; link != head; link = next) {
@@ -230,14 +247,16 @@ void hafti_io_directory_sync(state_t *state, file_t *directory) {
 
 static void choose_changes(state_t *state) {
     hafti_io_link_t *head = &state->changes;
+    bool rename_lost = false;
     for (hafti_io_link_t *link = head->next; link != head; link = link->next) {
         change_t *change = change_at(link);
-        bool lost = hafti_io_random(state->simulated, 2) == 0;
+        bool lost = hafti_io_random(state->simulated, 2) == 0 || (change->takes && rename_lost);
         for (size_t i = 0; i < change->count; i++)
             lost |= change->names[i].name->lost;
         for (size_t i = 0; i < change->count; i++)
             change->names[i].name->lost = lost;
         change->chosen = !lost;
+        rename_lost |= change->count == 2 && lost;
     }
     while (!hafti_io_ring_empty(head))
         settle(state, change_at(head->next), change_at(head->next)->chosen);
@@ -255,7 +274,7 @@ static void go_back(file_t *directory, hafti_io_link_t *directories, hafti_io_fi
         set_file(&name->file, name->synced);
         directory->count += name->file != NULL;
         if (name->file != NULL)
-            name->file->named = true;
+            is_named(name->file, name);
         if (name->file != NULL && S_ISDIR(name->file->mode)) {
             name->file->above = directory;
             hafti_io_append(directories, &name->file->link);
@@ -283,10 +302,6 @@ void hafti_io_directories_crash(state_t *state, hafti_io_file_visit_t *visit) {
 
 static file_t *file_of(const name_t *name) {
     return name != NULL ? name->file : NULL;
-}
-
-static bool is_directory(const file_t *file) {
-    return file != NULL && S_ISDIR(file->mode);
 }
 
 /* From the directory that `place` is of. */
@@ -378,16 +393,6 @@ int hafti_io_path_make(state_t *state, hafti_io_path_t *place, mode_t mode) {
 
 /* ---- Where a directory is ---- */
 
-static const name_t *name_of(const file_t *file) {
-    const hafti_io_link_t *names = &file->above->names;
-    for (const hafti_io_link_t *link = names->next; link != names; link = link->next) {
-        const name_t *name = HAFTI_IO_OWNER(link, name_t, link);
-        if (name->file == file)
-            return name;
-    }
-    return NULL;
-}
-
 /* Before `at`, of the text that begins at `begin`. NULL: there is no room. */
 static char *put_before(char *at, const char *begin, const char *text, size_t length) {
     if ((size_t)(at - begin) < length + 1)
@@ -407,10 +412,9 @@ int hafti_io_path_tell(const state_t *state, const hafti_io_path_t *place, char 
         directory = place->directory;
     }
     for (; directory != state->root && at != NULL; directory = directory->above) {
-        const name_t *name = name_of(directory);
-        if (name == NULL)
+        if (!directory->named)
             return -ENOENT;
-        at = put_before(at, whole, name->text, name->length);
+        at = put_before(at, whole, directory->name->text, directory->name->length);
     }
     if (at == end)
         *--at = '/';
@@ -622,8 +626,9 @@ int hafti_io_simulated_files_start(state_t *state) {
 }
 
 void hafti_io_simulated_files_stop(state_t *state) {
+    /* As all would be synced: names of now and of then together may be in a circle. */
     while (!hafti_io_ring_empty(&state->changes))
-        settle(state, change_at(state->changes.next), false);
+        settle(state, change_at(state->changes.next), true);
     hafti_io_file_stop_using(state->here);
     hafti_io_file_stop_using(state->root);
 }

@@ -69,10 +69,11 @@ struct hafti_io_file {
     size_t least;                    /* its size since then, at its smallest */
     /* A directory. */
     hafti_io_file_t *above;
-    void *tree;            /* of its names: of tsearch(3) */
-    hafti_io_link_t names; /* the same, in their order */
-    size_t count;          /* of those that are of a file now */
-    bool syncs;            /* see hafti_io_directory_sync */
+    const struct name *name; /* in that, if `named`; NULL: "/" */
+    void *tree;              /* of its names: of tsearch(3) */
+    hafti_io_link_t names;   /* the same, in their order */
+    size_t count;            /* of those that are of a file now */
+    bool syncs;              /* see hafti_io_directory_sync */
 };
 
 typedef struct hafti_io_object hafti_io_object_t;

@@ -139,6 +139,8 @@
  *   task that waits for it with a time limit may get the limit at once, and one that waits without
  *   is reported as one that nobody can wake. So a library must not use threads of its own: libcurl
  *   is given an address or CURLOPT_RESOLVE, because it resolves names in a thread.
+ *   So are the files of functions that a task's exit calls, if they were registered (atexit) before
+ *   the process used files of a simulation for the first time: gcov writes its report.
  *
  * Not replaced, so these block the thread with all its tasks:
  * - what the C library calls internally: FILE (fread, fgets, fprintf to a pipe that is full, fopen
