@@ -333,8 +333,10 @@ void hafti_io_simulated_datagrams_close(state_t *state, object_t *socket) {
 }
 
 void hafti_io_simulated_datagrams_stop(state_t *state) {
-    for (object_t *object = state->objects; object != NULL; object = object->next)
+    for (hafti_io_link_t *link = state->objects.next; link != &state->objects; link = link->next) {
+        object_t *object = hafti_io_object_at_link(link);
         if (object->open && object->kind == HAFTI_IO_DATAGRAMS)
             free_all(&object->arrived);
+    }
     free_all(&state->late);
 }

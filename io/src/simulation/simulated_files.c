@@ -106,8 +106,8 @@ static void crash_file(state_t *state, file_t *file) {
 }
 
 void hafti_io_simulated_files_crash(state_t *state) {
-    for (hafti_io_object_t *object = state->objects; object != NULL; object = object->next)
-        object->stale |= object->kind == HAFTI_IO_A_FILE;
+    for (hafti_io_link_t *link = state->objects.next; link != &state->objects; link = link->next)
+        hafti_io_object_at_link(link)->stale = true;
     hafti_io_directories_crash(state, crash_file);
 }
 

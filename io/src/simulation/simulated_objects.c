@@ -57,12 +57,12 @@ object_t *hafti_io_object_new(state_t *state, enum hafti_io_object_kind kind) {
         free(object);
         return NULL;
     }
-    object->next = state->objects;
-    state->objects = object;
+    hafti_io_append(&state->objects, &object->all);
     return object;
 }
 
 void hafti_io_object_free(object_t *object) {
+    hafti_io_unlink(&object->all);
     for (hafti_io_option_t *option = object->options, *next; option != NULL; option = next) {
         next = option->next;
         free(option);

@@ -236,8 +236,8 @@ int hafti_io_calls_flock(int descriptor, int command) {
     object->lock = 0;
     if (lock == LOCK_UN)
         return 0;
-    for (const object_t *held = state->objects; held != NULL; held = held->next)
-        if (excludes(held, object, lock))
+    for (hafti_io_link_t *link = state->objects.next; link != &state->objects; link = link->next)
+        if (excludes(hafti_io_object_at_link(link), object, lock))
             return -EWOULDBLOCK;
     object->lock = lock;
     return 0;

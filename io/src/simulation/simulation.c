@@ -53,6 +53,7 @@ static void close_object(state_t *state, object_t *object) {
         break;
     case HAFTI_IO_A_FILE:
         hafti_io_file_stop_using(object->file);
+        hafti_io_object_free(object);
         break;
     }
 }
@@ -631,7 +632,8 @@ static void stop_simulation(hafti_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     hafti_io_simulated_network_stop(state);
     hafti_io_simulated_datagrams_stop(state);
-    for (object_t *object = state->objects; object != NULL; object = object->next) {
+    for (hafti_io_link_t *link = state->objects.next; link != &state->objects; link = link->next) {
+        object_t *object = hafti_io_object_at_link(link);
         if (!object->open)
             continue;
         object->open = false;
@@ -642,10 +644,8 @@ static void stop_simulation(hafti_io_worker_t *worker) {
         if (object->kind == HAFTI_IO_A_STREAM)
             hafti_io_simulated_end_stops(object);
     }
-    for (object_t *object = state->objects, *next; object != NULL; object = next) {
-        next = object->next;
-        hafti_io_object_free(object);
-    }
+    while (!hafti_io_ring_empty(&state->objects))
+        hafti_io_object_free(hafti_io_object_at_link(state->objects.next));
     for (int i = 0; i < state->count; i++)
         free(state->numbers[i]);
     free(state->numbers);
@@ -660,6 +660,7 @@ static int start_simulation(hafti_io_worker_t *worker) {
     state->simulated = worker->simulated;
     state->descriptors = worker->crew->descriptors;
     state->close_object = close_object;
+    hafti_io_ring(&state->objects);
     hafti_io_ring(&state->unused);
     hafti_io_ring(&state->mixed);
     hafti_io_ring(&state->pausing);

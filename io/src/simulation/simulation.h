@@ -111,7 +111,7 @@ struct hafti_io_object {
     hafti_io_link_t numbers;
     size_t uses; /* by descriptors, and by references in transit */
     bool open;
-    hafti_io_object_t *next;      /* of all */
+    hafti_io_link_t all;          /* of the simulation's */
     hafti_io_link_t unused;       /* in the ring of those that are about to be closed */
     int fails;                    /* an error, of the next operation */
     int flags;                    /* of open(2): for calls that know nothing of the simulation */
@@ -166,7 +166,7 @@ typedef struct hafti_io_simulated_state {
     void (*close_object)(struct hafti_io_simulated_state *state, hafti_io_object_t *object);
     hafti_io_number_t **numbers;
     int count, room; /* of `numbers` */
-    hafti_io_object_t *objects;
+    hafti_io_link_t objects;
     hafti_io_link_t unused;
     bool closes;                  /* those of this ring */
     hafti_io_link_t mixed;        /* polls that wait (simulation.c) */
@@ -197,8 +197,11 @@ hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int des
 /* A new one; NULL: no memory. */
 hafti_io_object_t *hafti_io_object_new(hafti_io_simulated_state_t *state,
                                        enum hafti_io_object_kind kind);
-/* At the end of the run. */
+/* A file's when it is closed, as there may be very many; the others' at the end of the run. */
 void hafti_io_object_free(hafti_io_object_t *object);
+static inline hafti_io_object_t *hafti_io_object_at_link(hafti_io_link_t *link) {
+    return HAFTI_IO_OWNER(link, hafti_io_object_t, all);
+}
 /* One more of the object; negative: -ENOMEM. */
 int hafti_io_object_number(hafti_io_simulated_state_t *state, hafti_io_object_t *object);
 /* Closes the number, and the object, if nothing else uses it. */
