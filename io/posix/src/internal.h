@@ -115,7 +115,6 @@
     X(utimensat)                                                                                   \
     X(futimens)                                                                                    \
     X(mkdirat)                                                                                     \
-    X(mkfifoat)                                                                                    \
     X(unlinkat)                                                                                    \
     X(remove)                                                                                      \
     X(renameat2)                                                                                   \
@@ -199,7 +198,8 @@
 /* The same, but asked by a system call: C libraries before glibc 2.33 have other names for them. */
 #define HAFT_POSIX_CALLED_FUNCTIONS(X)                                                             \
     X(fstat)                                                                                       \
-    X(fstatat)
+    X(fstatat)                                                                                     \
+    X(mknodat)
 
 /* Those of both that a simulation has, too (simulated.c, simulated_files.c). */
 #define HAFT_POSIX_SIMULATED_FUNCTIONS(X)                                                          \

@@ -80,6 +80,9 @@ HAFT_POSIX_EXPORT int fchmodat(int directory, const char *path, mode_t mode, int
 HAFT_POSIX_EXPORT int chmod(const char *path, mode_t mode) {
     return fchmodat(AT_FDCWD, path, mode, 0);
 }
+HAFT_POSIX_EXPORT int lchmod(const char *path, mode_t mode) {
+    return fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW);
+}
 HAFT_POSIX_EXPORT int fchmod(int descriptor, mode_t mode) {
     return SYSTEM_OF(descriptor, fchmod)(descriptor, mode);
 }
@@ -105,15 +108,30 @@ HAFT_POSIX_EXPORT int utimensat(int directory, const char *path, const struct ti
 HAFT_POSIX_EXPORT int futimens(int descriptor, const struct timespec times[2]) {
     return SYSTEM_OF(descriptor, futimens)(descriptor, times);
 }
-HAFT_POSIX_EXPORT int utimes(const char *path, const struct timeval times[2]) {
-    if (times == NULL)
-        return utimensat(AT_FDCWD, path, NULL, 0);
-    struct timespec exact[2];
-    for (int i = 0; i < 2; i++) {
+/* Of a call that has no nanoseconds; NULL: now. */
+static const struct timespec *exact_of(const struct timeval times[2], struct timespec exact[2]) {
+    for (int i = 0; times != NULL && i < 2; i++) {
         bool is_time = times[i].tv_usec >= 0 && times[i].tv_usec < 1000000;
         exact[i] = (struct timespec){times[i].tv_sec, is_time ? times[i].tv_usec * 1000 : -1};
     }
-    return utimensat(AT_FDCWD, path, exact, 0);
+    return times != NULL ? exact : NULL;
+}
+HAFT_POSIX_EXPORT int utimes(const char *path, const struct timeval times[2]) {
+    struct timespec exact[2];
+    return utimensat(AT_FDCWD, path, exact_of(times, exact), 0);
+}
+HAFT_POSIX_EXPORT int lutimes(const char *path, const struct timeval times[2]) {
+    struct timespec exact[2];
+    return utimensat(AT_FDCWD, path, exact_of(times, exact), AT_SYMLINK_NOFOLLOW);
+}
+HAFT_POSIX_EXPORT int futimes(int descriptor, const struct timeval times[2]) {
+    struct timespec exact[2];
+    return futimens(descriptor, exact_of(times, exact));
+}
+HAFT_POSIX_EXPORT int futimesat(int directory, const char *path, const struct timeval times[2]) {
+    struct timespec exact[2];
+    return path == NULL ? futimens(directory, exact_of(times, exact))
+                        : utimensat(directory, path, exact_of(times, exact), 0);
 }
 HAFT_POSIX_EXPORT int utime(const char *path, const struct utimbuf *times) {
     return utimensat(
@@ -134,8 +152,14 @@ HAFT_POSIX_EXPORT int mkdir(const char *path, mode_t mode) {
     return mkdirat(AT_FDCWD, path, mode);
 }
 
+HAFT_POSIX_EXPORT int mknodat(int directory, const char *path, mode_t mode, dev_t device) {
+    return PATH_SYSTEM(directory, path, mknodat)(directory, path, mode, device);
+}
+HAFT_POSIX_EXPORT int mknod(const char *path, mode_t mode, dev_t device) {
+    return mknodat(AT_FDCWD, path, mode, device);
+}
 HAFT_POSIX_EXPORT int mkfifoat(int directory, const char *path, mode_t mode) {
-    return PATH_SYSTEM(directory, path, mkfifoat)(directory, path, mode);
+    return mknodat(directory, path, mode | S_IFIFO, 0);
 }
 HAFT_POSIX_EXPORT int mkfifo(const char *path, mode_t mode) {
     return mkfifoat(AT_FDCWD, path, mode);
@@ -248,6 +272,18 @@ HAFT_POSIX_EXPORT int __fxstatat(int version, int directory, const char *path, s
                                  int flags) {
     (void)version;
     return fstatat(directory, path, status, flags);
+}
+/* And the device. */
+int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
+int __xmknodat(int version, int directory, const char *path, mode_t mode, dev_t *device);
+HAFT_POSIX_EXPORT int __xmknod(int version, const char *path, mode_t mode, dev_t *device) {
+    (void)version;
+    return mknod(path, mode, *device);
+}
+HAFT_POSIX_EXPORT int __xmknodat(int version, int directory, const char *path, mode_t mode,
+                                 dev_t *device) {
+    (void)version;
+    return mknodat(directory, path, mode, *device);
 }
 HAFT_POSIX_ALSO_64(__xstat)
 HAFT_POSIX_ALSO_64(__lxstat)

@@ -177,8 +177,8 @@ static int simulated_futimens(int descriptor, const struct timespec times[2]) {
 static int simulated_mkdirat(int directory, const char *path, mode_t mode) {
     return (int)CALL(mkdirat, directory, path, mode);
 }
-static int simulated_mkfifoat(int directory, const char *path, mode_t mode) {
-    (void)mode;
+static int simulated_mknodat(int directory, const char *path, mode_t mode, dev_t device) {
+    (void)mode, (void)device;
     return (int)CALL(link, directory, path);
 }
 static int simulated_unlinkat(int directory, const char *path, int flags) {
@@ -265,7 +265,7 @@ static int simulated_fchdir(int descriptor) {
     X(utimensat)                                                                                   \
     X(futimens)                                                                                    \
     X(mkdirat)                                                                                     \
-    X(mkfifoat)                                                                                    \
+    X(mknodat)                                                                                     \
     X(unlinkat)                                                                                    \
     X(remove)                                                                                      \
     X(renameat2)                                                                                   \

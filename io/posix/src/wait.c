@@ -28,6 +28,12 @@ static int called_fstatat(int directory, const char *restrict path, struct stat 
     return answer(
         hafti_io_system_call(SYS_newfstatat, directory, (long)path, (long)status, flags, 0, 0));
 }
+static int called_mknodat(int directory, const char *path, mode_t mode, dev_t device) {
+    if (device > UINT32_MAX) /* the kernel's are smaller */
+        return answer(-EINVAL);
+    return answer(
+        hafti_io_system_call(SYS_mknodat, directory, (long)path, mode, (long)device, 0, 0));
+}
 
 __attribute__((cold)) void haft_posix_find_functions(void) {
     void *address;

@@ -68,6 +68,9 @@ BODY(look_at_both) {
     CHECK_FAILS(linkat(AT_FDCWD, "/dev/null", AT_FDCWD, "null", 0), EXDEV);
     /* FIFOs are the machine's. */
     CHECK_FAILS(mkfifo("fifo", 0600), EPERM);
+    CHECK_FAILS(mknod("/tmp/haft-node", S_IFREG | 0600, 0), ENOENT);
+    CHECK_FAILS(mknod("node", S_IFREG | 0600, 0), EPERM);
+    CHECK_FAILS(mknodat(AT_FDCWD, "file", S_IFIFO | 0600, 0), EEXIST);
     CHECK_EQUAL(haft_io_open_fifo(AT_FDCWD, "file", O_RDONLY, 0), -ENOENT);
     /* A directory of the machine has its names. */
     int proc = open("/proc", O_RDONLY | O_DIRECTORY);
@@ -78,6 +81,7 @@ BODY(look_at_both) {
 static void paths_are_the_simulations_but_for_a_few(void) {
     check_seeds(look_at_both, 2, with_files);
     CHECK(!is_on_machine("file"));
+    CHECK(!is_on_machine("/tmp/haft-node"));
 }
 
 static bool is_looked_at;
@@ -221,6 +225,17 @@ BODY(use_times) {
     CHECK_EQUAL(stat("file", &status), 0);
     CHECK(status.st_atim.tv_sec == -5 && status.st_atim.tv_nsec == 999999000);
     CHECK_FAILS(utimes("file", (struct timeval[]){{1, 1000000}, {1, 0}}), EINVAL);
+    CHECK_EQUAL(lutimes("file", (struct timeval[]){{21, 0}, {22, 0}}), 0);
+    CHECK_EQUAL(stat("file", &status), 0);
+    CHECK(status.st_atim.tv_sec == 21 && status.st_mtim.tv_sec == 22);
+    int file = open("file", O_RDONLY);
+    CHECK_EQUAL(futimes(file, (struct timeval[]){{31, 0}, {32, 0}}), 0);
+    CHECK_EQUAL(close(file), 0);
+    CHECK_EQUAL(futimesat(AT_FDCWD, "file", (struct timeval[]){{31, 0}, {33, 0}}), 0);
+    CHECK_EQUAL(lchmod("file", 0700), 0);
+    CHECK_EQUAL(stat("file", &status), 0);
+    CHECK(status.st_atim.tv_sec == 31 && status.st_mtim.tv_sec == 33);
+    CHECK_EQUAL(status.st_mode, S_IFREG | 0700);
     CHECK_EQUAL(utimes("file", NULL), 0);
     clock_gettime(CLOCK_REALTIME, &later);
     CHECK_EQUAL(stat("file", &status), 0);

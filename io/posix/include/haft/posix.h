@@ -26,11 +26,12 @@
  *   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep, sched_yield, clock_gettime,
  *   gettimeofday, time, timespec_get, getrandom, getentropy,
  *   stat, lstat, fstat, fstatat, statx, access, faccessat, euidaccess, eaccess, lseek, truncate,
- *   ftruncate, fallocate, posix_fallocate, posix_fadvise, chmod, fchmod, fchmodat, chown, lchown,
- *   fchown, fchownat, utime, utimes, utimensat, futimens, mkdir, mkdirat, mkfifo, mkfifoat, unlink,
- *   unlinkat, rmdir, remove, rename, renameat, renameat2, link, linkat, symlink, symlinkat,
- *   readlink, readlinkat, realpath, canonicalize_file_name, getcwd, chdir, fchdir, mkstemp,
- *   mkostemp, mkstemps, mkostemps, mkdtemp, fopen, fdopen,
+ *   ftruncate, fallocate, posix_fallocate, posix_fadvise, chmod, lchmod, fchmod, fchmodat, chown,
+ *   lchown, fchown, fchownat, utime, utimes, lutimes, futimes, futimesat, utimensat, futimens,
+ *   mkdir, mkdirat, mkfifo, mkfifoat, mknod, mknodat, unlink, unlinkat, rmdir, remove, rename,
+ *   renameat, renameat2, link, linkat, symlink, symlinkat, readlink, readlinkat, realpath,
+ *   canonicalize_file_name, getcwd, chdir, fchdir, mkstemp, mkostemp, mkstemps, mkostemps, mkdtemp,
+ *   fopen, fdopen,
  *   opendir, fdopendir, readdir, readdir_r, rewinddir, seekdir, telldir, dirfd, scandir,
  *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname2, gethostbyaddr and their _r,
  *   res_query, res_search, res_nquery, res_nsearch,
@@ -113,7 +114,7 @@
  * - With .files, paths are the simulation's, except those below /dev, /proc and /sys; so is what
  *   open and its kin open, and the calls above give what the machine's give for it. Permissions and
  *   owners are kept (chmod) or ignored (chown), never checked, and the umask does not apply. There
- *   are no links and FIFOs (EPERM), and a file has at most 1 GiB (EFBIG). Time stamps are of the
+ *   are no links and FIFOs, and mknod makes nothing (EPERM), and a file has at most 1 GiB (EFBIG). Time stamps are of the
  *   virtual date; a read does not change them. flock is as under Linux; a record lock is the
  *   process's, so there is nobody whom it excludes. readdir tells names in an order that the seed
  *   decides. copy_file_range (EXDEV) and sendfile (EINVAL) refuse simulated files, after which
