@@ -103,7 +103,8 @@
  * In a simulation (haft/io_testing.h), for its tasks:
  * - Time is virtual, also for time, gettimeofday, timespec_get, and clock_gettime with
  *   CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME; not for the other clocks.
- * - getrandom and getentropy give bytes that the seed decides.
+ * - getrandom and getentropy give bytes that the seed decides. /dev/urandom is the machine's, so
+ *   what reads it (SQLite, for its random numbers) differs from run to run.
  * - With .network, socket and socketpair make simulated sockets (SOCK_STREAM of AF_INET, AF_INET6
  *   and AF_UNIX; SOCK_DGRAM of AF_INET and AF_INET6; pairs of both), and every name given to
  *   getaddrinfo or gethostbyname is the one host's. The calls on sockets give what the machine's
@@ -114,20 +115,23 @@
  * - With .files, paths are the simulation's, except those below /dev, /proc and /sys; so is what
  *   open and its kin open, and the calls above give what the machine's give for it. Permissions and
  *   owners are kept (chmod) or ignored (chown), never checked, and the umask does not apply. There
- *   are no links and FIFOs, and mknod makes nothing (EPERM), and a file has at most 1 GiB (EFBIG). Time stamps are of the
- *   virtual date; a read does not change them. flock is as under Linux; a record lock is the
- *   process's, so there is nobody whom it excludes. readdir tells names in an order that the seed
- *   decides. copy_file_range (EXDEV) and sendfile (EINVAL) refuse simulated files, after which
- *   callers read and write; mmap fails with EBADF. Each call on a path lets other tasks go first,
- *   as if it waited for a disk; the C library declares many of these as leaf functions, so a
- *   compiler may keep static variables of a caller's file in registers over them.
+ *   are no links and FIFOs, and mknod makes nothing (EPERM); a file has at most 1 GiB (EFBIG). Time
+ *   stamps are of the virtual date; a read does not change them. flock is as under Linux; a record
+ *   lock is the process's, so there is nobody whom it excludes. readdir tells names in an order
+ *   that the seed decides. copy_file_range (EXDEV) and sendfile (EINVAL) refuse simulated files,
+ *   after which callers read and write; mmap fails with EBADF.
+ * - Each call on a path lets other tasks go first, as if it waited for a disk. For C the C library
+ *   declares many of these (stat, mkdir, rename) as leaf functions. So gcc with -O2 keeps a static
+ *   variable of the caller's file in a register over them, and undoes what other tasks have done to
+ *   it. Code that is right with threads, by locks or atomic variables, is right here, too.
  * - At first there is nothing: a program that expects /tmp or a home directory has them made. With
  *   .files and without .network, the paths of Unix sockets are the machine's, where unlink and stat
  *   do not see them.
  * - The current directory is at first, and after haft_io_simulated_crash, the simulation's "/".
  *   chdir is for all its tasks.
  * - fopen and fdopen make FILEs of simulated files, which let no other task go on; std::fstream of
- *   C++ uses them. freopen refuses them (EOPNOTSUPP).
+ *   C++ uses them. freopen refuses them (EOPNOTSUPP), and they take no wide characters. dprintf is
+ *   not replaced.
  * - tmpfile, nftw, fts and glob are the machine's; so are statfs and statvfs, extended attributes,
  *   programs that are started, and system calls that code makes by itself (Rust's rustix).
  * - Simulated descriptors are large numbers, for which a fd_set of select has no room. Calls that
