@@ -168,9 +168,9 @@ typedef struct hafti_io_simulated_state {
     int count, room; /* of `numbers` */
     hafti_io_link_t objects;
     hafti_io_link_t unused;
-    bool closes;                  /* those of this ring */
-    hafti_io_link_t mixed;        /* polls that wait (simulation.c) */
-    hafti_io_link_t pausing;      /* tasks that ask again when others have gone on (likewise) */
+    bool closes;             /* those of this ring */
+    hafti_io_link_t mixed;   /* polls that wait (simulation.c) */
+    hafti_io_link_t pausing; /* tasks that ask again when others have gone on (likewise) */
     size_t pausing_count;
     size_t asked_again;           /* of these, since all were woken last: in vain */
     bool asked;                   /* they were, and time has stood still since */
