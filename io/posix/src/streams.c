@@ -12,6 +12,7 @@
 typedef struct stream {
     int descriptor;
     uint64_t run;
+    FILE *file;
 } stream_t;
 
 static ssize_t fail(int error) {
@@ -36,7 +37,8 @@ static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
     return done >= 0 ? done : fail((int)-done);
 }
 
-/* Less than all is an error, for the C library. */
+/* Less than all is an error, for the C library. It does not count what a function has written, so it
+   has to ask anew where the file is. */
 static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
     const stream_t *stream = cookie;
     const haft_io_simulated_calls_t *calls = calls_of(stream);
@@ -50,6 +52,7 @@ static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
             break;
         done += (size_t)more;
     }
+    stream->file->_offset = -1;
     return (ssize_t)done;
 }
 
@@ -93,12 +96,14 @@ static FILE *make_stream(int descriptor, int flags) {
     stream_t *stream = malloc(sizeof *stream);
     if (stream == NULL)
         return NULL;
-    *stream = (stream_t){descriptor, haft_io_run_number()};
+    *stream = (stream_t){descriptor, haft_io_run_number(), NULL};
     FILE *file = fopencookie(stream, mode_of(flags), functions);
-    if (file == NULL)
+    if (file == NULL) {
         free(stream);
-    else
-        file->_fileno = descriptor;
+        return NULL;
+    }
+    stream->file = file;
+    file->_fileno = descriptor;
     return file;
 }
 

@@ -692,6 +692,35 @@ BODY(use_modes) {
     CHECK_EQUAL(fclose(file), 0);
     return NULL;
 }
+/* Reads, changes in place, and goes on to read, as ISO C has it. */
+BODY(update_records) {
+    char records[5000], record[8];
+    for (size_t i = 0; i < sizeof records; i++)
+        records[i] = (char)('a' + i / 8 % 26);
+    FILE *file = fopen("/records", "w+");
+    CHECK_EQUAL(fwrite(records, 1, sizeof records, file), sizeof records);
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQUAL(fseek(file, 16 * i, SEEK_SET), 0);
+        CHECK_EQUAL(fread(record, 1, 8, file), 8);
+        CHECK_EQUAL(record[0], records[16 * i]);
+        CHECK_EQUAL(fseek(file, -8, SEEK_CUR), 0);
+        CHECK_EQUAL(fwrite("changed!", 1, 8, file), 8);
+        CHECK_EQUAL(fseek(file, 0, SEEK_CUR), 0);
+        CHECK_EQUAL(ftell(file), 16 * i + 8);
+        CHECK_EQUAL(fread(record, 1, 8, file), 8);
+        CHECK_EQUAL(record[0], records[16 * i + 8]);
+    }
+    CHECK_EQUAL(fseek(file, 92, SEEK_SET), 0);
+    CHECK_EQUAL(fwrite(records, 1, sizeof records - 92, file), sizeof records - 92);
+    CHECK_EQUAL(fseek(file, 0, SEEK_CUR), 0);
+    CHECK_EQUAL(fread(record, 1, 8, file), 0);
+    CHECK_EQUAL(fclose(file), 0);
+    return NULL;
+}
+static void a_stream_reads_behind_what_it_has_written(void) {
+    check_seeds(update_records, 1, with_files);
+}
+
 static void streams_have_the_modes_of_the_machines(void) {
     check_seeds(use_modes, 2, with_files);
 }
@@ -751,6 +780,7 @@ int main(void) {
     RUN(a_directory_stream_does_not_reach_into_a_later_run);
     RUN(streams_are_of_simulated_files);
     RUN(streams_have_the_modes_of_the_machines);
+    RUN(a_stream_reads_behind_what_it_has_written);
     RUN(other_names_are_answered);
     return check_end();
 }
