@@ -27,8 +27,12 @@ __attribute__((constructor)) static void begin_to_close(void) {
 
 /* A child of vfork shares its parent's memory, with the lists of waiters, but has descriptors of
    its own. */
+bool haft_posix_is_child_of_vfork(void) {
+    return getpid() != process;
+}
 static bool is_the_systems(void) {
-    return closes || (haft_io_runs_here() && haft_io_self() == NULL) || getpid() != process;
+    return closes || (haft_io_runs_here() && haft_io_self() == NULL) ||
+           haft_posix_is_child_of_vfork();
 }
 
 static bool begin(void) {

@@ -307,6 +307,9 @@ static inline bool haft_posix_on_task(void) {
     return haft_io_runs_here() && haft_io_self() != NULL;
 }
 
+/* What such a child does is the system's, although it seems to be its parent's task. (closing.c) */
+bool haft_posix_is_child_of_vfork(void);
+
 /* How far the date is from the simulations' time, `now` (clocks.c). */
 int64_t haft_posix_date_from(int64_t now);
 

@@ -237,7 +237,8 @@ static void tell_exit(void) {
 const haft_posix_system_t *haft_posix_file_system(void) {
     static pthread_once_t told = PTHREAD_ONCE_INIT;
     const haft_posix_system_t *system = haft_posix_system();
-    if (haft_io_simulated_file_calls() == NULL || !haft_posix_on_task())
+    if (haft_io_simulated_file_calls() == NULL || !haft_posix_on_task() ||
+        haft_posix_is_child_of_vfork())
         return system;
     pthread_once(&told, tell_exit);
     return haft_io_self() == __atomic_load_n(&exits, __ATOMIC_RELAXED) ? system : &simulated;

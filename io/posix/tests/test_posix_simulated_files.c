@@ -110,6 +110,24 @@ static void what_exit_calls_has_the_files_of_the_time_before(void) {
     CHECK_EQUAL(status, 0);
 }
 
+BODY(go_elsewhere_in_a_child) {
+    char path[PATH_MAX];
+    int status;
+    CHECK_EQUAL(mkdir("/usr", 0700), 0);
+    pid_t child = vfork();
+    if (child == 0) { /* and would execute a program */
+        int code = chdir("/usr");
+        _exit(code == 0 && access("/usr/bin", F_OK) == 0 ? 0 : 1);
+    }
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK_EQUAL(status, 0);
+    CHECK_SAME_TEXT(getcwd(path, sizeof path), "/");
+    return NULL;
+}
+static void a_child_of_vfork_has_the_machines_files(void) {
+    check_seeds(go_elsewhere_in_a_child, 2, with_files);
+}
+
 /* ---- Descriptors ---- */
 
 BODY(use_descriptors) {
@@ -763,6 +781,7 @@ static void other_names_are_answered(void) {
 int main(void) {
     RUN(what_exit_calls_has_the_files_of_the_time_before); /* the first to use a simulation */
     RUN(paths_are_the_simulations_but_for_a_few);
+    RUN(a_child_of_vfork_has_the_machines_files);
     RUN(descriptors_of_files_are_answered);
     RUN(names_are_answered);
     RUN(time_stamps_are_of_the_virtual_date);

@@ -163,7 +163,8 @@
  * - A signal handler that runs on a task must not make a call that blocks; writing to a
  *   non-blocking descriptor is allowed, as always.
  * - A child of vfork shares its parent's memory: it may arrange its descriptors, where closing is
- *   the system's, and must then call exec or _exit.
+ *   the system's, and change its directory, which is the machine's in a simulation, too, and must
+ *   then call exec or _exit.
  * - Closing a number, or giving it to another file, ends the waits of tasks on it with EBADF, even
  *   if the call is made on a thread without tasks. If a task has waited on the number in a run of
  *   one thread, and another thread closes it, then after close the number becomes free at the next
