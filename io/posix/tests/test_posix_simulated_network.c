@@ -904,6 +904,27 @@ static void the_machine_is_there_beside_it(void) {
     CHECK_FAILS(fcntl(1 << 28, F_GETFD), EBADF);
 }
 
+static int kept;
+BODY(keep_a_number) {
+    kept = socket(AF_INET, SOCK_STREAM, 0);
+    return NULL;
+}
+BODY(use_that_number) {
+    int own = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_FAILS(fcntl(kept, F_GETFD), EBADF);
+    CHECK_FAILS(close(kept), EBADF);
+    CHECK_EQUAL(close(own), 0);
+    return NULL;
+}
+static void a_number_of_another_simulation_is_none(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, keep_a_number, NULL), 0);
+    for (uint64_t seed = 2; seed <= 10; seed++)
+        CHECK_EQUAL(
+            haft_io_simulate_with(&(haft_io_simulation_options_t){.seed = seed, .network = true},
+                                  use_that_number, NULL),
+            0);
+}
+
 BODY(pass_along) {
     int pair[2], listener = listening(80, 1), client = connected(80);
     CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -1002,6 +1023,7 @@ int main(void) {
     RUN(a_shutdown_ends_the_wait_for_a_datagram);
     RUN(the_machine_is_there_beside_it);
     RUN(a_poll_of_both_systems_sees_both);
+    RUN(a_number_of_another_simulation_is_none);
     RUN(sockets_are_passed_along);
     RUN(faults_come_as_the_seed_decides);
     return check_end();

@@ -8,16 +8,23 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { FIRST = HAFTI_IO_FIRST_SIMULATED };
-
 typedef hafti_io_simulated_state_t state_t;
 typedef hafti_io_object_t object_t;
 
 /* ---- The table of objects ---- */
 
+/* The numbers begin where the seed says, each time in the same place: so one that a program has kept
+   from the simulation before, with another seed, is most likely none. */
+int hafti_io_first_number(uint64_t seed) {
+    enum { BLOCK_BITS = 12, NUMBERS = 1 << 17 }; /* altogether less than 1 << 30 */
+    unsigned block = (unsigned)(seed * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BLOCK_BITS));
+    return HAFTI_IO_FIRST_SIMULATED + (int)block * NUMBERS;
+}
+
 object_t *hafti_io_object_of(state_t *state, int descriptor) {
-    int index = descriptor - FIRST;
-    return index >= 0 && index < state->count ? state->numbers[index]->object : NULL;
+    return descriptor >= state->first && descriptor - state->first < state->count
+               ? state->numbers[descriptor - state->first]->object
+               : NULL;
 }
 
 hafti_io_descriptor_t *hafti_io_waiters_of(state_t *state, int descriptor) {
@@ -34,11 +41,12 @@ int hafti_io_object_number(state_t *state, object_t *object) {
         state->room = (int)room;
     }
     hafti_io_number_t *number = malloc(sizeof *number);
-    if (number == NULL || hafti_io_waiters_of(state, FIRST + state->count) == NULL) {
+    int descriptor = state->first + state->count;
+    if (number == NULL || hafti_io_waiters_of(state, descriptor) == NULL) {
         free(number);
         return -ENOMEM;
     }
-    *number = (hafti_io_number_t){.object = object, .descriptor = FIRST + state->count};
+    *number = (hafti_io_number_t){.object = object, .descriptor = descriptor};
     hafti_io_append(&object->numbers, &number->link);
     object->uses++;
     state->numbers[state->count++] = number;
@@ -103,7 +111,7 @@ void hafti_io_object_drop(state_t *state, object_t *object) {
 }
 
 void hafti_io_number_close(state_t *state, int descriptor) {
-    hafti_io_number_t *number = state->numbers[descriptor - FIRST];
+    hafti_io_number_t *number = state->numbers[descriptor - state->first];
     object_t *object = number->object;
     hafti_io_descriptor_t *waiters = hafti_io_waiters_of(state, descriptor);
     number->object = NULL;

@@ -658,6 +658,7 @@ static int start_simulation(hafti_io_worker_t *worker) {
     if (state == NULL)
         return -ENOMEM;
     state->simulated = worker->simulated;
+    state->first = hafti_io_first_number(worker->simulated->seed);
     state->descriptors = worker->crew->descriptors;
     state->close_object = close_object;
     hafti_io_ring(&state->objects);

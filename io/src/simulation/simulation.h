@@ -164,7 +164,8 @@ typedef struct hafti_io_simulated_state {
     hafti_io_simulated_t *simulated;
     hafti_io_descriptors_t *descriptors; /* the run's */
     void (*close_object)(struct hafti_io_simulated_state *state, hafti_io_object_t *object);
-    hafti_io_number_t **numbers;
+    hafti_io_number_t **numbers; /* from `first` on */
+    int first;
     int count, room; /* of `numbers` */
     hafti_io_link_t objects;
     hafti_io_link_t unused;
@@ -192,6 +193,7 @@ static inline hafti_io_simulated_state_t *hafti_io_state_here(void) {
 /* The lists of the descriptor's waiters. NULL: no memory, which cannot happen once it is an
    object's. */
 hafti_io_descriptor_t *hafti_io_waiters_of(hafti_io_simulated_state_t *state, int descriptor);
+int hafti_io_first_number(uint64_t seed);
 /* NULL: there is no such descriptor that is open. */
 hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int descriptor);
 /* A new one; NULL: no memory. */
