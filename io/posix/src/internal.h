@@ -48,7 +48,9 @@
 
 #define HAFT_POSIX_EXPORT __attribute__((visibility("default")))
 
-#define HAFT_POSIX_FUNCTIONS(X)                                                                    \
+/* Those that a simulation has, too: of sockets and of any descriptor (simulated.c), of files
+   (simulated_files.c). */
+#define HAFT_POSIX_OF_DESCRIPTORS(X)                                                               \
     X(read)                                                                                        \
     X(readv)                                                                                       \
     X(pread)                                                                                       \
@@ -59,18 +61,6 @@
     X(pwrite)                                                                                      \
     X(pwritev)                                                                                     \
     X(pwritev2)                                                                                    \
-    X(fsync)                                                                                       \
-    X(fdatasync)                                                                                   \
-    X(close)                                                                                       \
-    X(close_range)                                                                                 \
-    X(closefrom)                                                                                   \
-    X(dup2)                                                                                        \
-    X(dup3)                                                                                        \
-    X(fopen)                                                                                       \
-    X(fdopen)                                                                                      \
-    X(fclose)                                                                                      \
-    X(freopen)                                                                                     \
-    X(closedir)                                                                                    \
     X(recv)                                                                                        \
     X(recvfrom)                                                                                    \
     X(recvmsg)                                                                                     \
@@ -83,21 +73,20 @@
     X(socketpair)                                                                                  \
     X(bind)                                                                                        \
     X(listen)                                                                                      \
+    X(accept)                                                                                      \
+    X(accept4)                                                                                     \
+    X(connect)                                                                                     \
     X(shutdown)                                                                                    \
     X(getsockname)                                                                                 \
     X(getpeername)                                                                                 \
     X(getsockopt)                                                                                  \
     X(setsockopt)                                                                                  \
+    X(poll)                                                                                        \
+    X(fcntl)                                                                                       \
     X(ioctl)                                                                                       \
     X(dup)                                                                                         \
-    X(accept)                                                                                      \
-    X(accept4)                                                                                     \
-    X(connect)                                                                                     \
-    X(sendfile)                                                                                    \
-    X(splice)                                                                                      \
-    X(tee)                                                                                         \
-    X(copy_file_range)                                                                             \
-    X(open)                                                                                        \
+    X(fsync)
+#define HAFT_POSIX_OF_FILES(X)                                                                     \
     X(openat)                                                                                      \
     X(lseek)                                                                                       \
     X(ftruncate)                                                                                   \
@@ -105,6 +94,8 @@
     X(fallocate)                                                                                   \
     X(posix_fallocate)                                                                             \
     X(posix_fadvise)                                                                               \
+    X(flock)                                                                                       \
+    X(lockf)                                                                                       \
     X(statx)                                                                                       \
     X(faccessat)                                                                                   \
     X(euidaccess)                                                                                  \
@@ -124,7 +115,27 @@
     X(realpath)                                                                                    \
     X(getcwd)                                                                                      \
     X(chdir)                                                                                       \
-    X(fchdir)                                                                                      \
+    X(fchdir)
+/* All that are replaced, or called. */
+#define HAFT_POSIX_FUNCTIONS(X)                                                                    \
+    HAFT_POSIX_OF_DESCRIPTORS(X)                                                                   \
+    HAFT_POSIX_OF_FILES(X)                                                                         \
+    X(fdatasync)                                                                                   \
+    X(close)                                                                                       \
+    X(close_range)                                                                                 \
+    X(closefrom)                                                                                   \
+    X(dup2)                                                                                        \
+    X(dup3)                                                                                        \
+    X(fopen)                                                                                       \
+    X(fdopen)                                                                                      \
+    X(fclose)                                                                                      \
+    X(freopen)                                                                                     \
+    X(closedir)                                                                                    \
+    X(sendfile)                                                                                    \
+    X(splice)                                                                                      \
+    X(tee)                                                                                         \
+    X(copy_file_range)                                                                             \
+    X(open)                                                                                        \
     X(opendir)                                                                                     \
     X(fdopendir)                                                                                   \
     X(readdir)                                                                                     \
@@ -135,10 +146,6 @@
     X(scandir)                                                                                     \
     X(mkostemps)                                                                                   \
     X(mkdtemp)                                                                                     \
-    X(flock)                                                                                       \
-    X(lockf)                                                                                       \
-    X(fcntl)                                                                                       \
-    X(poll)                                                                                        \
     X(ppoll)                                                                                       \
     X(select)                                                                                      \
     X(pselect)                                                                                     \
@@ -195,49 +202,12 @@
     X(pthread_rwlock_wrlock)                                                                       \
     X(pthread_rwlock_trywrlock)
 
-/* The same, but asked by a system call: C libraries before glibc 2.33 have other names for them. */
+/* Further ones of files, which are asked by a system call: C libraries before glibc 2.33 have other
+   names for them. */
 #define HAFT_POSIX_CALLED_FUNCTIONS(X)                                                             \
     X(fstat)                                                                                       \
     X(fstatat)                                                                                     \
     X(mknodat)
-
-/* Those of both that a simulation has, too (simulated.c, simulated_files.c). */
-#define HAFT_POSIX_SIMULATED_FUNCTIONS(X)                                                          \
-    X(read)                                                                                        \
-    X(readv)                                                                                       \
-    X(pread)                                                                                       \
-    X(preadv)                                                                                      \
-    X(preadv2)                                                                                     \
-    X(write)                                                                                       \
-    X(writev)                                                                                      \
-    X(pwrite)                                                                                      \
-    X(pwritev)                                                                                     \
-    X(pwritev2)                                                                                    \
-    X(recv)                                                                                        \
-    X(recvfrom)                                                                                    \
-    X(recvmsg)                                                                                     \
-    X(recvmmsg)                                                                                    \
-    X(send)                                                                                        \
-    X(sendto)                                                                                      \
-    X(sendmsg)                                                                                     \
-    X(sendmmsg)                                                                                    \
-    X(socket)                                                                                      \
-    X(socketpair)                                                                                  \
-    X(bind)                                                                                        \
-    X(listen)                                                                                      \
-    X(accept)                                                                                      \
-    X(accept4)                                                                                     \
-    X(connect)                                                                                     \
-    X(shutdown)                                                                                    \
-    X(getsockname)                                                                                 \
-    X(getpeername)                                                                                 \
-    X(getsockopt)                                                                                  \
-    X(setsockopt)                                                                                  \
-    X(poll)                                                                                        \
-    X(fcntl)                                                                                       \
-    X(ioctl)                                                                                       \
-    X(dup)                                                                                         \
-    X(fsync)
 
 /* For the fortified forms: glibc's report of a buffer that is too small. */
 __attribute__((noreturn)) void __chk_fail(void);

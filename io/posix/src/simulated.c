@@ -206,7 +206,7 @@ static haft_posix_system_t simulated;
 void haft_posix_find_simulated(const haft_posix_system_t *system) {
     simulated = *system;
 #define IS_SIMULATED(name) simulated.name = simulated_##name;
-    HAFT_POSIX_SIMULATED_FUNCTIONS(IS_SIMULATED)
+    HAFT_POSIX_OF_DESCRIPTORS(IS_SIMULATED)
 #undef IS_SIMULATED
     simulated.fdatasync = simulated_fsync;
     haft_posix_find_simulated_files(&simulated);

@@ -243,42 +243,9 @@ static int simulated_fchdir(int descriptor) {
 
 /* ---- The table ---- */
 
-#define FUNCTIONS(X)                                                                               \
-    X(openat)                                                                                      \
-    X(lseek)                                                                                       \
-    X(ftruncate)                                                                                   \
-    X(truncate)                                                                                    \
-    X(fallocate)                                                                                   \
-    X(posix_fallocate)                                                                             \
-    X(posix_fadvise)                                                                               \
-    X(flock)                                                                                       \
-    X(lockf)                                                                                       \
-    X(fstat)                                                                                       \
-    X(fstatat)                                                                                     \
-    X(statx)                                                                                       \
-    X(faccessat)                                                                                   \
-    X(euidaccess)                                                                                  \
-    X(fchmod)                                                                                      \
-    X(fchmodat)                                                                                    \
-    X(fchown)                                                                                      \
-    X(fchownat)                                                                                    \
-    X(utimensat)                                                                                   \
-    X(futimens)                                                                                    \
-    X(mkdirat)                                                                                     \
-    X(mknodat)                                                                                     \
-    X(unlinkat)                                                                                    \
-    X(remove)                                                                                      \
-    X(renameat2)                                                                                   \
-    X(linkat)                                                                                      \
-    X(symlinkat)                                                                                   \
-    X(readlinkat)                                                                                  \
-    X(realpath)                                                                                    \
-    X(getcwd)                                                                                      \
-    X(chdir)                                                                                       \
-    X(fchdir)
-
 void haft_posix_find_simulated_files(haft_posix_system_t *simulated) {
 #define IS_SIMULATED(name) simulated->name = simulated_##name;
-    FUNCTIONS(IS_SIMULATED)
+    HAFT_POSIX_OF_FILES(IS_SIMULATED)
+    HAFT_POSIX_CALLED_FUNCTIONS(IS_SIMULATED)
 #undef IS_SIMULATED
 }
