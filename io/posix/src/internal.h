@@ -305,6 +305,25 @@ void haft_posix_set_error(int error);
    `before` is errno as the caller left it, which a success does not change. */
 ssize_t haft_posix_answer(ssize_t done, int before);
 
+/* Of bytes to or from an address, or without one: NULL. */
+static inline struct msghdr haft_posix_message(struct iovec *bytes, const void *address,
+                                               socklen_t address_size) {
+    return (struct msghdr){.msg_name = (void *)(uintptr_t)address,
+                           .msg_namelen = address != NULL ? address_size : 0,
+                           .msg_iov = bytes,
+                           .msg_iovlen = 1};
+}
+
+/* The result of a system call, whose error is a negative number: -1, and errno. */
+static inline long haft_posix_result(long done) {
+    if (done >= 0)
+        return done;
+    haft_posix_set_error((int)-done);
+    return -1;
+}
+/* Such a call of the simulation in which the calling task runs. */
+#define SIMULATED(name, ...) haft_posix_result(haft_io_simulated_calls()->name(__VA_ARGS__))
+
 /* The result of a system call, or the negative error number. Only for calls that set errno. */
 #define HAFT_POSIX_RESULT(call)                                                                    \
     __extension__({                                                                                \

@@ -10,29 +10,23 @@
 #include <stdarg.h>
 #include <string.h>
 
-static long answer(long done) {
-    if (done >= 0)
-        return done;
-    haft_posix_set_error((int)-done);
-    return -1;
-}
-#define CALL(name, ...) answer(haft_io_simulated_calls()->name(__VA_ARGS__))
-
 /* ---- Reading and writing ---- */
 
 #define PART(buffer, size) (&(struct iovec){(void *)(uintptr_t)(buffer), size})
 
 static ssize_t simulated_read(int descriptor, void *buffer, size_t size) {
-    return CALL(readv, descriptor, PART(buffer, size), 1, -1);
+    return SIMULATED(readv, descriptor, PART(buffer, size), 1, -1);
 }
 static ssize_t simulated_write(int descriptor, const void *buffer, size_t size) {
-    return CALL(writev, descriptor, PART(buffer, size), 1, -1);
+    return SIMULATED(writev, descriptor, PART(buffer, size), 1, -1);
 }
 static ssize_t simulated_pread(int descriptor, void *buffer, size_t size, off_t offset) {
-    return offset >= 0 ? CALL(readv, descriptor, PART(buffer, size), 1, offset) : answer(-EINVAL);
+    return offset >= 0 ? SIMULATED(readv, descriptor, PART(buffer, size), 1, offset)
+                       : haft_posix_result(-EINVAL);
 }
 static ssize_t simulated_pwrite(int descriptor, const void *buffer, size_t size, off_t offset) {
-    return offset >= 0 ? CALL(writev, descriptor, PART(buffer, size), 1, offset) : answer(-EINVAL);
+    return offset >= 0 ? SIMULATED(writev, descriptor, PART(buffer, size), 1, offset)
+                       : haft_posix_result(-EINVAL);
 }
 
 static int check_parts(const struct iovec *parts, int count) {
@@ -44,13 +38,15 @@ static ssize_t simulated_preadv2(int descriptor, const struct iovec *parts, int 
                                  int flags) {
     (void)flags;
     int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
-    return code == 0 ? CALL(readv, descriptor, parts, (size_t)count, offset) : answer(code);
+    return code == 0 ? SIMULATED(readv, descriptor, parts, (size_t)count, offset)
+                     : haft_posix_result(code);
 }
 static ssize_t simulated_pwritev2(int descriptor, const struct iovec *parts, int count,
                                   off_t offset, int flags) {
     (void)flags;
     int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
-    return code == 0 ? CALL(writev, descriptor, parts, (size_t)count, offset) : answer(code);
+    return code == 0 ? SIMULATED(writev, descriptor, parts, (size_t)count, offset)
+                     : haft_posix_result(code);
 }
 static ssize_t simulated_readv(int descriptor, const struct iovec *parts, int count) {
     return simulated_preadv2(descriptor, parts, count, -1, 0);
@@ -60,45 +56,44 @@ static ssize_t simulated_writev(int descriptor, const struct iovec *parts, int c
 }
 static ssize_t simulated_preadv(int descriptor, const struct iovec *parts, int count,
                                 off_t offset) {
-    return offset >= 0 ? simulated_preadv2(descriptor, parts, count, offset, 0) : answer(-EINVAL);
+    return offset >= 0 ? simulated_preadv2(descriptor, parts, count, offset, 0)
+                       : haft_posix_result(-EINVAL);
 }
 static ssize_t simulated_pwritev(int descriptor, const struct iovec *parts, int count,
                                  off_t offset) {
-    return offset >= 0 ? simulated_pwritev2(descriptor, parts, count, offset, 0) : answer(-EINVAL);
+    return offset >= 0 ? simulated_pwritev2(descriptor, parts, count, offset, 0)
+                       : haft_posix_result(-EINVAL);
 }
 
 /* ---- Messages ---- */
 
 static ssize_t simulated_recvmsg(int socket, struct msghdr *message, int flags) {
-    return message != NULL ? CALL(recvmsg, socket, message, flags) : answer(-EFAULT);
+    return message != NULL ? SIMULATED(recvmsg, socket, message, flags)
+                           : haft_posix_result(-EFAULT);
 }
 static ssize_t simulated_sendmsg(int socket, const struct msghdr *message, int flags) {
     if (message == NULL)
-        return answer(-EFAULT);
+        return haft_posix_result(-EFAULT);
     struct msghdr copy = *message;
-    return CALL(sendmsg, socket, &copy, flags);
+    return SIMULATED(sendmsg, socket, &copy, flags);
 }
 
 static ssize_t simulated_recvfrom(int socket, void *restrict buffer, size_t size, int flags,
                                   __SOCKADDR_ARG address, socklen_t *restrict address_size) {
     if (address.__sockaddr__ != NULL && address_size == NULL)
-        return answer(-EFAULT);
-    struct msghdr message = {.msg_name = address.__sockaddr__,
-                             .msg_namelen = address.__sockaddr__ != NULL ? *address_size : 0,
-                             .msg_iov = PART(buffer, size),
-                             .msg_iovlen = 1};
-    ssize_t done = CALL(recvmsg, socket, &message, flags);
+        return haft_posix_result(-EFAULT);
+    struct msghdr message = haft_posix_message(PART(buffer, size), address.__sockaddr__,
+                                               address.__sockaddr__ != NULL ? *address_size : 0);
+    ssize_t done = SIMULATED(recvmsg, socket, &message, flags);
     if (done >= 0 && address.__sockaddr__ != NULL)
         *address_size = message.msg_namelen;
     return done;
 }
 static ssize_t simulated_sendto(int socket, const void *buffer, size_t size, int flags,
                                 __CONST_SOCKADDR_ARG address, socklen_t address_size) {
-    struct msghdr message = {.msg_name = (void *)(uintptr_t)address.__sockaddr__,
-                             .msg_namelen = address.__sockaddr__ != NULL ? address_size : 0,
-                             .msg_iov = PART(buffer, size),
-                             .msg_iovlen = 1};
-    return CALL(sendmsg, socket, &message, flags);
+    struct msghdr message =
+        haft_posix_message(PART(buffer, size), address.__sockaddr__, address_size);
+    return SIMULATED(sendmsg, socket, &message, flags);
 }
 static ssize_t simulated_recv(int socket, void *buffer, size_t size, int flags) {
     return simulated_recvfrom(socket, buffer, size, flags, (__SOCKADDR_ARG){NULL}, NULL);
@@ -112,7 +107,7 @@ static int simulated_recvmmsg(int socket, struct mmsghdr *messages, unsigned cou
                               struct timespec *limit) {
     (void)limit;
     if (messages == NULL && count != 0)
-        return (int)answer(-EFAULT);
+        return (int)haft_posix_result(-EFAULT);
     unsigned done = 0;
     ssize_t size = 0;
     while (done < count && (size = simulated_recvmsg(socket, &messages[done].msg_hdr,
@@ -122,7 +117,7 @@ static int simulated_recvmmsg(int socket, struct mmsghdr *messages, unsigned cou
 }
 static int simulated_sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags) {
     if (messages == NULL && count != 0)
-        return (int)answer(-EFAULT);
+        return (int)haft_posix_result(-EFAULT);
     unsigned done = 0;
     ssize_t size = 0;
     while (done < count && (size = simulated_sendmsg(socket, &messages[done].msg_hdr, flags)) >= 0)
@@ -133,70 +128,70 @@ static int simulated_sendmmsg(int socket, struct mmsghdr *messages, unsigned cou
 /* ---- Sockets ---- */
 
 static int simulated_socket(int domain, int type, int protocol) {
-    return (int)CALL(socket, domain, type, protocol);
+    return (int)SIMULATED(socket, domain, type, protocol);
 }
 static int simulated_socketpair(int domain, int type, int protocol, int ends[2]) {
-    return (int)CALL(socketpair, domain, type, protocol, ends);
+    return (int)SIMULATED(socketpair, domain, type, protocol, ends);
 }
 static int simulated_bind(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
-    return (int)CALL(bind, socket, address.__sockaddr__, size);
+    return (int)SIMULATED(bind, socket, address.__sockaddr__, size);
 }
 static int simulated_listen(int socket, int backlog) {
-    return (int)CALL(listen, socket, backlog);
+    return (int)SIMULATED(listen, socket, backlog);
 }
 static int simulated_accept4(int listener, __SOCKADDR_ARG address, socklen_t *restrict size,
                              int flags) {
-    return (int)CALL(accept4, listener, address.__sockaddr__, size, flags);
+    return (int)SIMULATED(accept4, listener, address.__sockaddr__, size, flags);
 }
 static int simulated_accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict size) {
     return simulated_accept4(listener, address, size, 0);
 }
 static int simulated_connect(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
-    return (int)CALL(connect, socket, address.__sockaddr__, size);
+    return (int)SIMULATED(connect, socket, address.__sockaddr__, size);
 }
 static int simulated_shutdown(int socket, int how) {
-    return (int)CALL(shutdown, socket, how);
+    return (int)SIMULATED(shutdown, socket, how);
 }
 static int simulated_getsockname(int socket, __SOCKADDR_ARG address, socklen_t *restrict size) {
-    return (int)CALL(getsockname, socket, address.__sockaddr__, size);
+    return (int)SIMULATED(getsockname, socket, address.__sockaddr__, size);
 }
 static int simulated_getpeername(int socket, __SOCKADDR_ARG address, socklen_t *restrict size) {
-    return (int)CALL(getpeername, socket, address.__sockaddr__, size);
+    return (int)SIMULATED(getpeername, socket, address.__sockaddr__, size);
 }
 static int simulated_getsockopt(int socket, int level, int option, void *restrict value,
                                 socklen_t *restrict size) {
-    return (int)CALL(getsockopt, socket, level, option, value, size);
+    return (int)SIMULATED(getsockopt, socket, level, option, value, size);
 }
 static int simulated_setsockopt(int socket, int level, int option, const void *value,
                                 socklen_t size) {
-    return (int)CALL(setsockopt, socket, level, option, value, size);
+    return (int)SIMULATED(setsockopt, socket, level, option, value, size);
 }
 
 /* ---- Any descriptor ---- */
 
 static int simulated_poll(struct pollfd *entries, nfds_t count, int milliseconds) {
     (void)milliseconds;
-    return (int)CALL(poll, entries, count);
+    return (int)SIMULATED(poll, entries, count);
 }
 static int simulated_fcntl(int descriptor, int command, ...) {
     va_list arguments;
     va_start(arguments, command);
     void *argument = va_arg(arguments, void *);
     va_end(arguments);
-    return (int)CALL(fcntl, descriptor, command, argument);
+    return (int)SIMULATED(fcntl, descriptor, command, argument);
 }
 static int simulated_ioctl(int descriptor, unsigned long request, ...) {
     va_list arguments;
     va_start(arguments, request);
     void *argument = va_arg(arguments, void *);
     va_end(arguments);
-    return (int)CALL(ioctl, descriptor, request, argument);
+    return (int)SIMULATED(ioctl, descriptor, request, argument);
 }
 static int simulated_dup(int descriptor) {
     return simulated_fcntl(descriptor, F_DUPFD, NULL);
 }
 static int simulated_fsync(int descriptor) {
-    return (int)CALL(fsync, descriptor);
+    return (int)SIMULATED(fsync, descriptor);
 }
 
 /* ---- The table ---- */

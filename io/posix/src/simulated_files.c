@@ -8,14 +8,6 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#define CALL(name, ...)                                                                            \
-    haft_posix_answer(haft_io_simulated_calls()->name(__VA_ARGS__), haft_posix_error())
-
-static int fail(int error) {
-    haft_posix_set_error(error);
-    return -1;
-}
-
 /* ---- Descriptors ---- */
 
 static int simulated_openat(int directory, const char *path, int flags, ...) {
@@ -26,20 +18,20 @@ static int simulated_openat(int directory, const char *path, int flags, ...) {
         mode = va_arg(arguments, mode_t);
         va_end(arguments);
     }
-    return (int)CALL(openat, directory, path, flags, mode);
+    return (int)SIMULATED(openat, directory, path, flags, mode);
 }
 
 static off_t simulated_lseek(int descriptor, off_t offset, int whence) {
-    return CALL(lseek, descriptor, offset, whence);
+    return SIMULATED(lseek, descriptor, offset, whence);
 }
 static int simulated_ftruncate(int descriptor, off_t size) {
-    return (int)CALL(truncate, descriptor, "", size, AT_EMPTY_PATH);
+    return (int)SIMULATED(truncate, descriptor, "", size, AT_EMPTY_PATH);
 }
 static int simulated_truncate(const char *path, off_t size) {
-    return (int)CALL(truncate, AT_FDCWD, path, size, 0);
+    return (int)SIMULATED(truncate, AT_FDCWD, path, size, 0);
 }
 static int simulated_fallocate(int descriptor, int mode, off_t offset, off_t size) {
-    return (int)CALL(fallocate, descriptor, mode, offset, size);
+    return (int)SIMULATED(fallocate, descriptor, mode, offset, size);
 }
 static int simulated_posix_fallocate(int descriptor, off_t offset, off_t size) {
     return -haft_io_simulated_calls()->fallocate(descriptor, 0, offset, size);
@@ -49,14 +41,14 @@ static int simulated_posix_fadvise(int descriptor, off_t offset, off_t size, int
     return haft_io_simulated_calls()->fcntl(descriptor, F_GETFD, NULL) < 0 ? EBADF : 0;
 }
 static int simulated_flock(int descriptor, int command) {
-    return (int)CALL(flock, descriptor, command);
+    return (int)SIMULATED(flock, descriptor, command);
 }
 /* Nobody else is the process. */
 static int simulated_lockf(int descriptor, int command, off_t size) {
     (void)size;
     if (command != F_LOCK && command != F_TLOCK && command != F_ULOCK && command != F_TEST)
-        return fail(EINVAL);
-    return (int)CALL(fcntl, descriptor, F_SETLK, NULL);
+        return (int)haft_posix_result(-EINVAL);
+    return (int)SIMULATED(fcntl, descriptor, F_SETLK, NULL);
 }
 
 /* ---- What a file is ---- */
@@ -73,8 +65,8 @@ static struct timespec as_date(struct timespec time, int64_t from) {
 static int simulated_fstatat(int directory, const char *restrict path, struct stat *restrict status,
                              int flags) {
     if (status == NULL)
-        return fail(EFAULT);
-    int code = (int)CALL(fstatat, directory, path, status, flags);
+        return (int)haft_posix_result(-EFAULT);
+    int code = (int)SIMULATED(fstatat, directory, path, status, flags);
     if (code == 0 && (S_ISREG(status->st_mode) || S_ISDIR(status->st_mode))) {
         int64_t from = date_from_clock();
         status->st_atim = as_date(status->st_atim, from);
@@ -95,7 +87,7 @@ static int simulated_statx(int directory, const char *restrict path, int flags, 
     struct stat plain;
     (void)mask;
     if (status == NULL)
-        return fail(EFAULT);
+        return (int)haft_posix_result(-EFAULT);
     int code = simulated_fstatat(directory, path, &plain, flags & ~AT_STATX_SYNC_TYPE);
     if (code == 0)
         *status = (struct statx){.stx_mask = STATX_BASIC_STATS,
@@ -116,14 +108,14 @@ static int simulated_statx(int directory, const char *restrict path, int flags, 
 }
 
 static int simulated_faccessat(int directory, const char *path, int mode, int flags) {
-    return (int)CALL(faccessat, directory, path, mode, flags);
+    return (int)SIMULATED(faccessat, directory, path, mode, flags);
 }
 static int simulated_euidaccess(const char *path, int mode) {
     return simulated_faccessat(AT_FDCWD, path, mode, 0);
 }
 
 static int simulated_fchmodat(int directory, const char *path, mode_t mode, int flags) {
-    return (int)CALL(fchmodat, directory, path, mode, flags);
+    return (int)SIMULATED(fchmodat, directory, path, mode, flags);
 }
 static int simulated_fchmod(int descriptor, mode_t mode) {
     return simulated_fchmodat(descriptor, "", mode, AT_EMPTY_PATH);
@@ -159,14 +151,17 @@ static int set_times(int directory, const char *path, const struct timespec time
     if (times == NULL)
         times = both_now;
     if (!is_stamp(&times[0]) || !is_stamp(&times[1]))
-        return simulated_faccessat(directory, path, F_OK, flags) == 0 ? fail(EINVAL) : -1;
+        return simulated_faccessat(directory, path, F_OK, flags) == 0
+                   ? (int)haft_posix_result(-EINVAL)
+                   : -1;
     int64_t now = HAFT_PERFORM(haft_io_now), from = haft_posix_date_from(now);
     int64_t stamps[2] = {of_date(&times[0], now, from), of_date(&times[1], now, from)};
-    return (int)CALL(utimensat, directory, path, stamps, flags);
+    return (int)SIMULATED(utimensat, directory, path, stamps, flags);
 }
 static int simulated_utimensat(int directory, const char *path, const struct timespec times[2],
                                int flags) {
-    return path != NULL ? set_times(directory, path, times, flags) : fail(EINVAL);
+    return path != NULL ? set_times(directory, path, times, flags)
+                        : (int)haft_posix_result(-EINVAL);
 }
 static int simulated_futimens(int descriptor, const struct timespec times[2]) {
     return set_times(descriptor, "", times, AT_EMPTY_PATH);
@@ -175,14 +170,14 @@ static int simulated_futimens(int descriptor, const struct timespec times[2]) {
 /* ---- Names ---- */
 
 static int simulated_mkdirat(int directory, const char *path, mode_t mode) {
-    return (int)CALL(mkdirat, directory, path, mode);
+    return (int)SIMULATED(mkdirat, directory, path, mode);
 }
 static int simulated_mknodat(int directory, const char *path, mode_t mode, dev_t device) {
     (void)mode, (void)device;
-    return (int)CALL(link, directory, path);
+    return (int)SIMULATED(link, directory, path);
 }
 static int simulated_unlinkat(int directory, const char *path, int flags) {
-    return (int)CALL(unlinkat, directory, path, flags);
+    return (int)SIMULATED(unlinkat, directory, path, flags);
 }
 static int simulated_remove(const char *path) {
     int before = haft_posix_error();
@@ -194,29 +189,29 @@ static int simulated_remove(const char *path) {
 }
 static int simulated_renameat2(int from_directory, const char *from, int to_directory,
                                const char *to, unsigned flags) {
-    return (int)CALL(renameat2, from_directory, from, to_directory, to, flags);
+    return (int)SIMULATED(renameat2, from_directory, from, to_directory, to, flags);
 }
 static int simulated_linkat(int from_directory, const char *from, int to_directory, const char *to,
                             int flags) {
     int code = simulated_faccessat(from_directory, from, F_OK, flags & AT_EMPTY_PATH);
-    return code == 0 ? (int)CALL(link, to_directory, to) : code;
+    return code == 0 ? (int)SIMULATED(link, to_directory, to) : code;
 }
 static int simulated_symlinkat(const char *target, int directory, const char *path) {
     (void)target;
-    return (int)CALL(link, directory, path);
+    return (int)SIMULATED(link, directory, path);
 }
 static ssize_t simulated_readlinkat(int directory, const char *restrict path, char *restrict into,
                                     size_t size) {
     (void)into, (void)size;
     int code = simulated_faccessat(directory, path, F_OK, 0);
-    return code == 0 ? fail(EINVAL) : code;
+    return code == 0 ? (int)haft_posix_result(-EINVAL) : code;
 }
 
 /* Memory of the C library, of `size` if that is not 0, where the caller has none. */
 static char *tell_path(const char *path, char *into, size_t size) {
     char whole[PATH_MAX];
     size_t room = size == 0 || size > sizeof whole ? sizeof whole : size;
-    if (CALL(realpath, path, whole, room) < 0)
+    if (SIMULATED(realpath, path, whole, room) < 0)
         return NULL;
     if (into == NULL)
         into = malloc(size != 0 ? size : strlen(whole) + 1);
@@ -235,10 +230,10 @@ static char *simulated_getcwd(char *into, size_t size) {
     return NULL;
 }
 static int simulated_chdir(const char *path) {
-    return (int)CALL(chdir, AT_FDCWD, path, 0);
+    return (int)SIMULATED(chdir, AT_FDCWD, path, 0);
 }
 static int simulated_fchdir(int descriptor) {
-    return (int)CALL(chdir, descriptor, "", AT_EMPTY_PATH);
+    return (int)SIMULATED(chdir, descriptor, "", AT_EMPTY_PATH);
 }
 
 /* ---- The table ---- */

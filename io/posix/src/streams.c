@@ -15,11 +15,6 @@ typedef struct stream {
     FILE *file;
 } stream_t;
 
-static ssize_t fail(int error) {
-    haft_posix_set_error(error);
-    return -1;
-}
-
 /* NULL, and errno: the caller is not of the stream's run. */
 static const haft_io_simulated_calls_t *calls_of(const stream_t *stream) {
     if (haft_posix_on_task() && haft_io_run_number() == stream->run)
@@ -34,7 +29,7 @@ static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
     if (calls == NULL)
         return -1;
     ssize_t done = calls->readv(stream->descriptor, &(struct iovec){buffer, size}, 1, -1);
-    return done >= 0 ? done : fail((int)-done);
+    return haft_posix_result(done);
 }
 
 /* Less than all is an error, for the C library. It does not count what a function has written, so it
@@ -63,7 +58,7 @@ static int seek_stream(void *cookie, off64_t *offset, int whence) {
         return -1;
     int64_t position = calls->lseek(stream->descriptor, *offset, whence);
     if (position < 0)
-        return (int)fail((int)-position);
+        return (int)haft_posix_result(position);
     *offset = position;
     return 0;
 }

@@ -624,10 +624,8 @@ HAFT_POSIX_EXPORT ssize_t recvfrom(int socket, void *restrict buffer, size_t siz
                                    __SOCKADDR_ARG address, socklen_t *restrict address_size) {
     if (!may_wait(flags) || (address.__sockaddr__ != NULL && address_size == NULL))
         return SYSTEM_OF(socket, recvfrom)(socket, buffer, size, flags, address, address_size);
-    struct msghdr message = {.msg_name = address.__sockaddr__,
-                             .msg_namelen = address.__sockaddr__ != NULL ? *address_size : 0,
-                             .msg_iov = &(struct iovec){buffer, size},
-                             .msg_iovlen = 1};
+    struct msghdr message = haft_posix_message(&(struct iovec){buffer, size}, address.__sockaddr__,
+                                               address.__sockaddr__ != NULL ? *address_size : 0);
     ssize_t done = transfer_message(socket, false, &message, flags);
     if (done >= 0 && address.__sockaddr__ != NULL)
         *address_size = message.msg_namelen;
@@ -638,10 +636,8 @@ HAFT_POSIX_EXPORT ssize_t sendto(int socket, const void *buffer, size_t size, in
                                  __CONST_SOCKADDR_ARG address, socklen_t address_size) {
     if (!may_wait(flags))
         return SYSTEM_OF(socket, sendto)(socket, buffer, size, flags, address, address_size);
-    struct msghdr message = {.msg_name = (void *)(uintptr_t)address.__sockaddr__,
-                             .msg_namelen = address.__sockaddr__ != NULL ? address_size : 0,
-                             .msg_iov = &(struct iovec){(void *)(uintptr_t)buffer, size},
-                             .msg_iovlen = 1};
+    struct msghdr message = haft_posix_message(&(struct iovec){(void *)(uintptr_t)buffer, size},
+                                               address.__sockaddr__, address_size);
     return transfer_message(socket, true, &message, flags);
 }
 

@@ -14,24 +14,19 @@
 haft_posix_system_t haft_posix_functions;
 bool haft_posix_has_functions;
 
-static int answer(long done) {
-    if (done >= 0)
-        return (int)done;
-    haft_posix_set_error((int)-done);
-    return -1;
-}
 static int called_fstat(int descriptor, struct stat *status) {
-    return answer(hafti_io_system_call(SYS_fstat, descriptor, (long)status, 0, 0, 0, 0));
+    return (int)haft_posix_result(
+        hafti_io_system_call(SYS_fstat, descriptor, (long)status, 0, 0, 0, 0));
 }
 static int called_fstatat(int directory, const char *restrict path, struct stat *restrict status,
                           int flags) {
-    return answer(
+    return (int)haft_posix_result(
         hafti_io_system_call(SYS_newfstatat, directory, (long)path, (long)status, flags, 0, 0));
 }
 static int called_mknodat(int directory, const char *path, mode_t mode, dev_t device) {
     if (device > UINT32_MAX) /* the kernel's are smaller */
-        return answer(-EINVAL);
-    return answer(
+        return (int)haft_posix_result(-EINVAL);
+    return (int)haft_posix_result(
         hafti_io_system_call(SYS_mknodat, directory, (long)path, mode, (long)device, 0, 0));
 }
 
