@@ -756,6 +756,10 @@ BODY(give_nothing) {
     CHECK_FAILS(readv(client, nothing, negative), EINVAL);
     return NULL;
 }
+static void what_is_not_given_is_refused(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, give_nothing, NULL), 0);
+}
+
 BODY(ask_for_protocols) {
     CHECK_FAILS(socket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
     CHECK_FAILS(socket(AF_INET6, SOCK_DGRAM, IPPROTO_TCP), EPROTONOSUPPORT);
@@ -770,10 +774,6 @@ BODY(ask_for_protocols) {
 static void a_socket_has_a_protocol_of_its_type(void) {
     CHECK_RUNS(ask_for_protocols);
     CHECK_EQUAL(haft_io_simulate_with(&with_network, ask_for_protocols, NULL), 0);
-}
-
-static void what_is_not_given_is_refused(void) {
-    CHECK_EQUAL(haft_io_simulate_with(&with_network, give_nothing, NULL), 0);
 }
 
 BODY(use_datagrams) {
@@ -811,6 +811,10 @@ BODY(use_datagrams) {
     CHECK_EQUAL(close(one), 0);
     return NULL;
 }
+static void datagrams_come_with_their_addresses(void) {
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, use_datagrams, NULL), 0);
+}
+
 static void *receive_until_shut(void *argument) {
     CHECK_EQUAL(recv((int)(intptr_t)argument, &(char){0}, 1, 0), 0);
     return NULL;
@@ -831,10 +835,6 @@ BODY(end_a_receive) {
 static void a_shutdown_ends_the_wait_for_a_datagram(void) {
     CHECK_RUNS(end_a_receive);
     CHECK_EQUAL(haft_io_simulate_with(&with_network, end_a_receive, NULL), 0);
-}
-
-static void datagrams_come_with_their_addresses(void) {
-    CHECK_EQUAL(haft_io_simulate_with(&with_network, use_datagrams, NULL), 0);
 }
 
 /* ---- Beside the simulation ---- */

@@ -336,13 +336,13 @@ int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_i
     if (!has_room(listener) && place.family == AF_UNIX)
         return -EAGAIN;
     code = check_connect(socket);
-    if (code == 0 && has_room(listener)) {
+    if (code != 0)
+        return code;
+    if (has_room(listener)) {
         code = join(state, socket, listener, &place);
         listener->waiting += code == 0;
         return code;
     }
-    if (code != 0)
-        return code;
     socket->full = listener;
     socket->to = place;
     socket->connecting = true;

@@ -442,10 +442,6 @@ static int call_getsockopt(int descriptor, int level, int option, void *value, s
 
 /* ---- The table ---- */
 
-static int call_fsync(int descriptor) {
-    return hafti_io_files_sync(descriptor);
-}
-
 static const haft_io_simulated_calls_t calls = {
     .poll = poll_now,
     .readv = call_readv,
@@ -468,7 +464,7 @@ static const haft_io_simulated_calls_t calls = {
     .getsockopt = call_getsockopt,
     .setsockopt = call_setsockopt,
     .host_of = hafti_io_network_host_of,
-    .fsync = call_fsync,
+    .fsync = hafti_io_files_sync,
     .openat = hafti_io_calls_openat,
     .lseek = hafti_io_calls_lseek,
     .fallocate = hafti_io_calls_fallocate,

@@ -3,7 +3,6 @@
  * Runs for tests: the order of tasks and the sizes of transfers are drawn from a seed, time is
  * virtual, and what is simulated exists in memory only. So a run is repeated by its seed.
  */
-#include "../simulated_calls.h"
 #include "simulation.h"
 
 #include <limits.h>
