@@ -460,7 +460,8 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size);
  * arrive (multishot receive), so the library may hold bytes that no task has asked for yet. Every
  * function of this header that is given the same number gets these bytes first, except for
  * haft_io_splice, which returns -EBUSY while there are some. Code that reads the socket in another
- * way, by a system call or in a process to which it was passed, does not see them.
+ * way, by a system call or in a process to which it was passed, does not see them. If some are left
+ * when the connection is closed, it is reset, as the system resets one with unread bytes.
  *
  * Errors are those of haft_io_read, and -ENOMEM if there is no memory to lend.
  */
