@@ -2,7 +2,7 @@
 /*
  * A server of HTTP/2: what it answers to nghttp2's own client, and to one that says bytes it should
  * not, in simulations, whose time is virtual, and over sockets. With an argument, this serves over
- * TLS for h2spec (http2_spec.sh).
+ * TLS for h2spec (h2spec.sh).
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "check_http2.h"
