@@ -543,6 +543,36 @@ static void *read_or_write(void *argument) {
         CHECK_EQUAL(haft_tls_write_all(pair->client, "x", 1), 0);
     return NULL;
 }
+/* SIGPIPE would end the program here. */
+static void *write_until_reset(void *argument) {
+    static const char much[100000];
+    pair_t *pair = argument;
+    for (int i = 0; i < 2; i++) {
+        int code;
+        do
+            code = haft_tls_write_all(pair->server, much, sizeof much);
+        while (code == 0);
+        CHECK(code == -EPIPE || code == -ECONNRESET);
+    }
+    return NULL;
+}
+static void *read_little_and_reset(void *argument) {
+    pair_t *pair = argument;
+    char piece[100];
+    CHECK(haft_tls_read(pair->client, piece, sizeof piece) > 0);
+    haft_tls_close(pair->client);
+    pair->client = NULL;
+    return NULL;
+}
+BODY(a_reset_sends_no_signal) {
+    for (int i = 0; i < 5; i++) {
+        pair_t pair = {.serve = write_until_reset, .ask = read_little_and_reset};
+        run_pair(&pair);
+        close_pair(&pair);
+    }
+    return NULL;
+}
+
 BODY(of_two_readers_one_is_refused) {
     pair_t pair = {.servers = NULL};
     run_pair(&pair);
@@ -844,6 +874,7 @@ static const struct {
     ENTRY(exchanges),
     ENTRY(an_end_without_notice_is_an_error),
     ENTRY(a_peer_that_vanishes_or_speaks_otherwise),
+    ENTRY(a_reset_sends_no_signal),
     ENTRY(of_two_readers_one_is_refused),
     ENTRY(goes_on_after_a_deadline),
     ENTRY(a_write_that_is_too_late_leaves_whole_records),
@@ -909,7 +940,7 @@ static void forget_certificates(void) {
 }
 
 int main(void) {
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_DFL);
     make_certificates();
     servers = server_with(&server);
     clients = client_that_trusts(&authority);
