@@ -275,6 +275,21 @@ static void end_request(request_t *const *argument) {
     haft_io_give_back(request);
 }
 
+/*
+ * The client has its whole answer, and is still sending a body that nobody wants. A reset ends that
+ * (RFC 9113, section 8.1), but some clients forget the answer when the reset comes with it. So what
+ * is left of a short body is read and thrown away, and for a long one, whose sender soon waits for
+ * a window, the reset comes a moment later.
+ */
+static void linger(haft_http_request_t *request, const hafti_http2_stream_t *stream) {
+    enum { MOMENT = 200 /* milliseconds */ };
+    int64_t begun = haft_io_now();
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, begun + HAFT_IO_SECOND);
+    if (!hafti_http_message_skip(&request->message, HAFTI_HTTP_SKIPPED) && !stream->is_closed)
+        haft_io_sleep_until(begun + MOMENT * HAFT_IO_MILLISECOND);
+}
+
 static void serve_request(request_t *argument) {
     __attribute__((cleanup(end_request))) request_t *serving = argument;
     haft_http_request_t *request = &serving->request;
@@ -285,7 +300,9 @@ static void serve_request(request_t *argument) {
     if (code == 0)
         code = haft_http_flush(request);
     if (code == 0 && !serving->stream.ends)
-        hafti_http_answer_send(request, NULL, 0);
+        code = hafti_http_answer_send(request, NULL, 0);
+    if (code == 0 && !request->message.is_complete && !serving->stream.is_closed)
+        linger(request, &serving->stream);
 }
 
 /* One that was reset meanwhile, or for which there is no memory, is not begun. */

@@ -210,6 +210,7 @@ static void make_server(void) {
     haft_http_get(server, "/fail", fail_hard, NULL);
     haft_http_get(server, "/half", fail_in_the_middle, NULL);
     haft_http_get(server, "/refuse", refuse_politely, NULL);
+    haft_http_post(server, "/refuse", refuse_politely, NULL);
     haft_http_get(server, "/spawn", spawn_one, "works");
     haft_http_get(server, "/spawn/failing", spawn_one, NULL);
     haft_http_get(server, "/sleep", sleep_for_a_while, &three);
@@ -545,6 +546,34 @@ static void *refuse_slow_bodies(void *unused) {
     nghttp2_data_provider provider = {.read_callback = read_never};
     int32_t slow = nghttp2_submit_request(client.session, NULL, fields, 4, &provider, NULL);
     check_answer(&client, slow, "408", NULL);
+    close_client(&client);
+    haft_http_stop(server);
+    return unused;
+}
+
+/* Some clients forget an answer when the reset comes with it: a short body that nobody wants is
+   read, and where a long one is reset the answer comes first, alone. */
+static void *reset_unread_bodies_late(void *unused) {
+    static char body[300000];
+    static const struct {
+        size_t size;
+        bool is_reset;
+    } bodies[] = {{1, false}, {1000, false}, {65535, false}, {70000, false}, {sizeof body, true}};
+    client_t client;
+    start_server(server);
+    open_client(&client, haft_http_port(server), NULL, 0);
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        int64_t begun = haft_io_now();
+        int32_t id = ask_with(&client, "POST", "/refuse", "", body, bodies[i].size, NULL);
+        const answer_t *answer = answer_of(&client, id);
+        do
+            say(&client);
+        while (!answer->is_closed && answer->size == 0 && hear(&client, 200));
+        CHECK(!answer->is_closed || !bodies[i].is_reset);
+        check_answer(&client, id, "409", "it has not worked");
+        CHECK(answer->error == NGHTTP2_NO_ERROR);
+        CHECK(!bodies[i].is_reset || haft_io_now() - begun >= 100 * HAFT_IO_MILLISECOND);
+    }
     close_client(&client);
     haft_http_stop(server);
     return unused;
@@ -1048,7 +1077,8 @@ int main(void) {
         deliver_to_slow_readers,
         /* these take some time, which simulations have */
         stop_gracefully, bound_floods, bound_streams, close_idle_connections, wait_for_windows,
-        refuse_slow_bodies, bound_time_of_heads, refuse_long_heads_of_answers};
+        refuse_slow_bodies, reset_unread_bodies_late, bound_time_of_heads,
+        refuse_long_heads_of_answers};
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         simulate_seeds(cases[i]);

@@ -170,7 +170,8 @@ static void check_forms() {
     server.on_error([](http::request &, const haft_http_error_t &error) {
         if (error.status == 500)
             throw std::runtime_error("the page is broken, too");
-        return http::response{.status = error.status, .body = "<" + std::string(error.text) + ">"};
+        std::string body = "<";
+        return http::response{.status = error.status, .body = body.append(error.text).append(">")};
     });
     server.get("/refused", [](http::request &) -> std::string { throw http::error(403, "no"); });
     server.get("/throws", [](http::request &) -> std::string { throw 7; });
