@@ -12,8 +12,8 @@ wrong = []
 
 
 def files():
-    """The files of the project: those that git tracks, or all of a release's archive."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True)
+    """The files of the project: those that git does not ignore, or all of a release's archive."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root, capture_output=True, text=True)
     if listed.returncode == 0 and listed.stdout:
         names = [name for name in listed.stdout.split("\0") if name]
     else:

@@ -262,6 +262,7 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->timer = NULL;
     runner->rest = NULL;
     runner->unsent = NULL;
+    runner->own = NULL;
 }
 
 static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {

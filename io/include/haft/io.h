@@ -228,19 +228,24 @@ int haft_io_local_set(const void *key, void *value);
    the last task that has it has ended, or has another one for the key, on the thread of that task;
    it must not wait. After an error the value is still the caller's. */
 int haft_io_local_give(const void *key, void *value, void (*release)(void *value));
+/* One pointer of the current task, for whoever wrote the task's function: NULL until it is set, and
+   nobody inherits it. It takes no memory. Outside of a scheduler it stays NULL. */
+void *haft_io_own_get(void);
+void haft_io_own_set(void *pointer);
 
 /* ---- Scopes --------------------------------------------------------------------------------- */
 
 typedef struct haft_io_failure {
     int code;            /* negative */
-    const char *message; /* the pointer given to haft_io_fail */
+    const char *message; /* what haft_io_fail was given; valid during the call, or see below */
     const char *task;    /* the name of the task that failed */
 } haft_io_failure_t;
 
-enum { HAFT_IO_FAILURES_KEPT = 8 };
+enum { HAFT_IO_FAILURES_KEPT = 8, HAFT_IO_FAILURE_TEXT = 120 };
 typedef struct haft_io_failures {
     size_t count;                                      /* number of all failures, kept or not */
     haft_io_failure_t failures[HAFT_IO_FAILURES_KEPT]; /* the first ones, in order */
+    char texts[HAFT_IO_FAILURES_KEPT][HAFT_IO_FAILURE_TEXT]; /* their messages, cut to that size */
 } haft_io_failures_t;
 
 /*
@@ -280,6 +285,10 @@ typedef struct haft_io_scope_options {
     haft_io_on_cancel_t *on_cancel; /* may be NULL */
     haft_io_on_failure_t
         *on_failure; /* is told of failures of tasks; NULL: the first failure cancels the scope */
+    /* Gives the scope of a task that is spawned directly in this one without naming a scope, such
+       as that of the request which the spawning task answers; it may open that scope. NULL, or a
+       NULL that it returns: the task belongs to this scope. */
+    haft_io_scope_t *(*scope_of_spawns)(void);
 } haft_io_scope_options_t;
 
 /*
@@ -312,14 +321,32 @@ int haft_io_scope(void *(*body)(void *), void *argument, void **result);
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
                        void *argument, void **result);
 
+/*
+ * Opens a scope without a body, below `around`, which the caller is in (NULL: the innermost): the
+ * caller stays outside, and spawns tasks in it by haft_io_task_options_t.scope. A failure of one of
+ * them cancels the others, unless the scope has `on_failure`, and the caller goes on. A server has
+ * such a scope for the tasks that outlive a request. NULL: no memory.
+ *
+ * The same task closes the scope, before it leaves `around`. haft_io_scope_close_until
+ * waits for the tasks, even where the caller is cancelled; those that have not ended at the
+ * deadline are cancelled, and waited for as well. HAFT_IO_FOREVER: it has no deadline; 0: it cancels
+ * them at once. It returns what haft_io_scope would. NULL for `scope` does nothing. It is reported
+ * as a mistake if another task closes the scope, or the scope around it ends first.
+ */
+haft_io_scope_t *haft_io_scope_open(const haft_io_scope_options_t *options,
+                                    haft_io_scope_t *around);
+int haft_io_scope_close_until(haft_io_scope_t *scope, int64_t deadline);
+
 /* The innermost scope that the caller is in, valid until that scope ends; NULL outside of a
    scheduler. */
 haft_io_scope_t *haft_io_this_scope(void);
+/* Whether `scope` is `around` itself or below it. Only tasks of the run may call this. */
+bool haft_io_scope_is_in(const haft_io_scope_t *scope, const haft_io_scope_t *around);
 
 /*
  * Ends the current task, or the body of the innermost scope that it has opened, with an error: the
  * stack is unwound from here to the end of the task or body, and cleanups and destructors run.
- * `code` is negative; `message` is not copied. A failure that ends the whole run is printed on
+ * `code` is negative; `message` may be NULL. A failure that ends the whole run is printed on
  * standard error with its message and its task, since only the code is returned.
  */
 __attribute__((noreturn)) void haft_io_fail(int code, const char *message);
@@ -513,7 +540,7 @@ ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const 
  * returns is done.
  */
 typedef struct {
-    void *inside[44];
+    void *inside[45];
 } haft_io_rest_t;
 void haft_io_rest(haft_io_rest_t *rest, int descriptor, int64_t deadline, void *(*function)(void *),
                   void *argument);
