@@ -529,10 +529,15 @@ static void *wait_for_windows(void *unused) {
     return unused;
 }
 
-static ssize_t read_never(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
-                          uint32_t *flags, nghttp2_data_source *source, void *client) {
-    (void)session, (void)id, (void)into, (void)size, (void)flags, (void)source, (void)client;
-    return NGHTTP2_ERR_DEFERRED;
+/* So many bytes, and then none for ever. */
+static ssize_t read_and_stall(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
+                              uint32_t *flags, nghttp2_data_source *source, void *client) {
+    size_t *left = source->ptr;
+    (void)session, (void)id, (void)flags, (void)client;
+    size = size < *left ? size : *left;
+    memset(into, 'x', size);
+    *left -= size;
+    return size != 0 ? (ssize_t)size : NGHTTP2_ERR_DEFERRED;
 }
 
 static void *refuse_slow_bodies(void *unused) {
@@ -543,9 +548,14 @@ static void *refuse_slow_bodies(void *unused) {
                            {(uint8_t *)":scheme", (uint8_t *)"http", 7, 4, 0},
                            {(uint8_t *)":path", (uint8_t *)"/echo", 5, 5, 0},
                            {(uint8_t *)":authority", (uint8_t *)"here", 10, 4, 0}};
-    nghttp2_data_provider provider = {.read_callback = read_never};
-    int32_t slow = nghttp2_submit_request(client.session, NULL, fields, 4, &provider, NULL);
-    check_answer(&client, slow, "408", NULL);
+    for (size_t before = 0; before < 1000000; before += 900000) {
+        size_t left = before;
+        nghttp2_data_provider provider = {.source.ptr = &left, .read_callback = read_and_stall};
+        int32_t slow = nghttp2_submit_request(client.session, NULL, fields, 4, &provider, NULL);
+        int64_t begun = haft_io_now();
+        check_answer(&client, slow, "408", NULL);
+        CHECK(haft_io_now() - begun < 12 * HAFT_IO_SECOND);
+    }
     close_client(&client);
     haft_http_stop(server);
     return unused;

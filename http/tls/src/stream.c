@@ -471,6 +471,15 @@ int haft_tls_write_all(haft_tls_t *stream, const void *buffer, size_t size) {
     return code == 0 ? send_output(stream) : code;
 }
 
+ssize_t haft_tls_write(haft_tls_t *stream, const void *buffer, size_t size) {
+    SCOPED_LOCK sending = NULL;
+    size_t part = size < RECORD ? size : RECORD;
+    int code = begin_writing(stream, &sending);
+    if (code == 0)
+        code = write_records(stream, buffer, part);
+    return code == 0 ? (ssize_t)part : code;
+}
+
 /* As long as OpenSSL has all that has come, the next bytes are the answer. What has been emptied is
    given back. */
 bool haft_tls_has_unread(haft_tls_t *stream) {
