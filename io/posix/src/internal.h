@@ -196,6 +196,7 @@
     X(pthread_cond_signal)                                                                         \
     X(pthread_cond_broadcast)                                                                      \
     X(pthread_mutex_lock)                                                                          \
+    X(pthread_mutex_unlock)                                                                        \
     X(pthread_mutex_trylock)                                                                       \
     X(pthread_rwlock_rdlock)                                                                       \
     X(pthread_rwlock_tryrdlock)                                                                    \

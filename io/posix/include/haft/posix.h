@@ -84,7 +84,8 @@
  *   (haft_io_run_options_t.moves).
  * - A static local variable of C++ whose initialiser waits: another task that reaches it waits
  *   until it is initialised, even if both tasks are on one thread. No cancel ends that wait. An
- *   initialiser that reaches its own variable waits forever.
+ *   initialiser that reaches its own variable waits forever. (With -fsanitize=thread the sanitizer
+ *   guards these variables itself, and a second task blocks the thread.)
  * - A futex that is waited for by syscall (the locks of Rust's std, std::atomic<T>::wait of C++)
  *   suspends the task. Tasks and threads of the process wake each other through syscall; a wake
  *   takes the tasks in their order, then threads. Results are the kernel's, without EINTR. No
