@@ -23,9 +23,6 @@
 /* The first descriptor of a simulation: the system gives none so large. */
 enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
 
-/* Instead of a time: the time stamp stays. */
-#define HAFTI_IO_TIME_KEPT INT64_MIN
-
 typedef struct haft_io_simulated_calls {
     /* ---- Of any descriptor ---- */
     int (*poll)(struct pollfd *entries, nfds_t count); /* what is ready now */
@@ -79,9 +76,7 @@ typedef struct haft_io_simulated_calls {
     int (*fchmodat)(int directory, const char *path, mode_t mode, int flags);
     int (*truncate)(int directory, const char *path, int64_t size, int flags);
     int (*chdir)(int directory, const char *path, int flags);
-    /* Of a read and a write, in nanoseconds of the simulation's clock, as the time stamps of a
-       status are; HAFTI_IO_TIME_KEPT. */
-    int (*utimensat)(int directory, const char *path, const int64_t times[2], int flags);
+    int (*utimensat)(int directory, const char *path, const struct timespec times[2], int flags);
 } haft_io_simulated_calls_t;
 
 #pragma GCC visibility push(default)

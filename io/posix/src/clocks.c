@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks and chance: in a simulation time is virtual for the tasks, which sleep in virtual time, and
- * random bytes are what the seed decides. The date goes on from that at which the process has first
- * asked for it there.
+ * Clocks and chance: in a simulation time is virtual for the tasks, which sleep in virtual time, the
+ * date goes on from the one that the simulation was given, and random bytes are what the seed decides.
  */
 #include "internal.h"
 
-static int64_t nanoseconds_of(const struct timespec *time) {
-    return time->tv_sec * HAFT_IO_SECOND + time->tv_nsec;
-}
-static struct timespec time_of(int64_t nanoseconds) {
-    return (struct timespec){nanoseconds / HAFT_IO_SECOND, nanoseconds % HAFT_IO_SECOND};
-}
+#include <sys/syscall.h>
 
 static __attribute__((noinline)) bool is_in_simulation(void) {
     return haft_io_seed() != 0 && haft_posix_on_task();
@@ -20,36 +14,43 @@ static inline bool is_simulated(void) {
     return haft_posix_may_simulate() && is_in_simulation();
 }
 
-int64_t haft_posix_date_from(int64_t now) {
-    static int64_t distance;
-    if (__atomic_load_n(&distance, __ATOMIC_RELAXED) == 0) {
-        struct timespec date;
-        int64_t none = 0;
-        SYSTEM(clock_gettime)(CLOCK_REALTIME, &date);
-        __atomic_compare_exchange_n(&distance, &none, nanoseconds_of(&date) - now, false,
-                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    }
-    return __atomic_load_n(&distance, __ATOMIC_RELAXED);
+/* ---- Clocks ---- */
+
+static struct timespec virtual_time(void) {
+    int64_t now = HAFT_PERFORM(haft_io_now);
+    return (struct timespec){now / HAFT_IO_SECOND, now % HAFT_IO_SECOND};
 }
 
-static struct timespec virtual_date(void) {
-    int64_t now = HAFT_PERFORM(haft_io_now);
-    return time_of(now + haft_posix_date_from(now));
+/* False: the clock measures something else than time, such as the work of a processor. */
+static bool read_virtual_clock(clockid_t clock, struct timespec *time) {
+    switch (clock) {
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+    case CLOCK_REALTIME_ALARM:
+    case CLOCK_TAI:
+        *time = haft_io_date();
+        return true;
+    case CLOCK_MONOTONIC:
+    case CLOCK_MONOTONIC_COARSE:
+    case CLOCK_MONOTONIC_RAW:
+    case CLOCK_BOOTTIME:
+    case CLOCK_BOOTTIME_ALARM:
+        *time = virtual_time();
+        return true;
+    default:
+        return false;
+    }
 }
 
 HAFT_POSIX_EXPORT int clock_gettime(clockid_t clock, struct timespec *time) {
-    bool is_date = clock == CLOCK_REALTIME;
-    bool is_virtual = is_date || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME;
-    if (!is_virtual || !is_simulated())
-        return SYSTEM(clock_gettime)(clock, time);
-    *time = is_date ? virtual_date() : time_of(HAFT_PERFORM(haft_io_now));
-    return 0;
+    return is_simulated() && read_virtual_clock(clock, time) ? 0
+                                                             : SYSTEM(clock_gettime)(clock, time);
 }
 
 HAFT_POSIX_EXPORT int gettimeofday(struct timeval *restrict time, void *restrict zone) {
     if (zone != NULL || !is_simulated())
         return SYSTEM(gettimeofday)(time, zone);
-    struct timespec date = virtual_date();
+    struct timespec date = haft_io_date();
     *time = (struct timeval){date.tv_sec, date.tv_nsec / HAFT_IO_MICROSECOND};
     return 0;
 }
@@ -57,7 +58,7 @@ HAFT_POSIX_EXPORT int gettimeofday(struct timeval *restrict time, void *restrict
 HAFT_POSIX_EXPORT time_t time(time_t *place) {
     if (!is_simulated())
         return SYSTEM(time)(place);
-    time_t date = virtual_date().tv_sec;
+    time_t date = haft_io_date().tv_sec;
     if (place != NULL)
         *place = date;
     return date;
@@ -66,7 +67,7 @@ HAFT_POSIX_EXPORT time_t time(time_t *place) {
 HAFT_POSIX_EXPORT int timespec_get(struct timespec *time, int base) {
     if (base != TIME_UTC || !is_simulated())
         return SYSTEM(timespec_get)(time, base);
-    *time = virtual_date();
+    *time = haft_io_date();
     return base;
 }
 
@@ -85,4 +86,38 @@ HAFT_POSIX_EXPORT int getentropy(void *bytes, size_t size) {
         return SYSTEM(getentropy)(bytes, size);
     haft_io_simulated_calls()->random(bytes, size);
     return 0;
+}
+
+/* ---- By syscall ---- */
+
+static bool is_of_time_or_chance(long number) {
+    switch (number) {
+    case SYS_getrandom:
+    case SYS_clock_gettime:
+    case SYS_gettimeofday:
+#ifdef SYS_time
+    case SYS_time:
+#endif
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool haft_posix_simulated_call(long number, long first, long second, long third, long *result) {
+    if (!is_of_time_or_chance(number) || !is_simulated())
+        return false;
+    if (number == SYS_getrandom)
+        *result = getrandom((void *)first, (size_t)second, (unsigned)third);
+    else if (number == SYS_clock_gettime && second != 0)
+        *result = clock_gettime((clockid_t)first, (struct timespec *)second);
+    else if (number == SYS_gettimeofday && first != 0)
+        *result = gettimeofday((struct timeval *)first, (void *)second);
+#ifdef SYS_time
+    else if (number == SYS_time)
+        *result = time((time_t *)first);
+#endif
+    else /* without a place for the time: the kernel says so */
+        return false;
+    return true;
 }

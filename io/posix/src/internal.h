@@ -280,8 +280,9 @@ static inline bool haft_posix_on_task(void) {
 /* What such a child does is the system's, although it seems to be its parent's task. (closing.c) */
 bool haft_posix_is_child_of_vfork(void);
 
-/* How far the date is from the simulations' time, `now` (clocks.c). */
-int64_t haft_posix_date_from(int64_t now);
+/* Whether the number is of a call for the time or for chance that the simulation answers, in which the
+   caller is a task; then its result, or -1 and errno. (clocks.c) */
+bool haft_posix_simulated_call(long number, long first, long second, long third, long *result);
 
 /* ---- Directories of a simulation (directories.c) ---- */
 

@@ -101,7 +101,7 @@ static file_t *new_file(state_t *state, mode_t mode) {
         return NULL;
     file->mode = mode;
     file->number = ++state->last_file;
-    file->read = file->changed = file->status_changed = state->simulated->now;
+    file->read = file->changed = file->status_changed = hafti_io_simulated_date(state->simulated);
     hafti_io_ring(&file->names);
     return file;
 }
@@ -202,13 +202,14 @@ static int change_names(state_t *state, const new_file_t *names, size_t count) {
         name_t *name = names[i].name;
         change->names[i] = names[i];
         name->changes++;
-        name->directory->changed = name->directory->status_changed = state->simulated->now;
+        name->directory->changed = name->directory->status_changed =
+            hafti_io_simulated_date(state->simulated);
         name->directory->uses++;
         name->directory->count += (size_t)(names[i].file != NULL) - (size_t)(name->file != NULL);
         if (names[i].file != NULL) {
             names[i].file->uses++;
             is_named(names[i].file, name);
-            names[i].file->status_changed = state->simulated->now;
+            names[i].file->status_changed = hafti_io_simulated_date(state->simulated);
         }
         set_file(&name->file, names[i].file);
     }
@@ -551,9 +552,9 @@ void hafti_io_file_status(const file_t *file, struct stat *status) {
                             .st_size = (off_t)file->now.size,
                             .st_blksize = 4096,
                             .st_blocks = (blkcnt_t)((file->now.size + 511) / 512),
-                            .st_atim = hafti_io_time_of(file->read),
-                            .st_mtim = hafti_io_time_of(file->changed),
-                            .st_ctim = hafti_io_time_of(file->status_changed)};
+                            .st_atim = file->read,
+                            .st_mtim = file->changed,
+                            .st_ctim = file->status_changed};
 }
 
 /* ---- For files.c ---- */

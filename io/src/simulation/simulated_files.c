@@ -121,7 +121,7 @@ int hafti_io_file_resize(state_t *state, file_t *file, int64_t size) {
         return -ENOSPC;
     else
         has_changed(file, before, (size_t)size);
-    file->changed = file->status_changed = state->simulated->now;
+    file->changed = file->status_changed = hafti_io_simulated_date(state->simulated);
     return 0;
 }
 
@@ -215,7 +215,7 @@ ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
     if (done < 0)
         return done;
     if (writes)
-        file->changed = file->status_changed = simulated->now;
+        file->changed = file->status_changed = hafti_io_simulated_date(simulated);
     *offset += (int64_t)size;
     return done;
 }

@@ -101,8 +101,9 @@
  * - errno is the task's.
  *
  * In a simulation (haft/io_testing.h), for its tasks:
- * - Time is virtual, also for time, gettimeofday, timespec_get, and clock_gettime with
- *   CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME; not for the other clocks.
+ * - Time is virtual, also for time, gettimeofday, timespec_get, clock_gettime, and syscall with their
+ *   numbers; clocks of a processor's or a process's work stay the machine's. The date begins as
+ *   haft_io_simulation_options_t.date says.
  * - getrandom and getentropy give bytes that the seed decides. /dev/urandom is the machine's, so
  *   what reads it (SQLite, for its random numbers) differs from run to run.
  * - With .network, socket and socketpair make simulated sockets (SOCK_STREAM of AF_INET, AF_INET6
