@@ -16,12 +16,18 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
 /* The first descriptor of a simulation: the system gives none so large. */
 enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
+
+/* The devices whose bytes are random: in each simulation they are the seed's. */
+static inline bool hafti_io_is_chance(const char *path) {
+    return path != NULL && (strcmp(path, "/dev/urandom") == 0 || strcmp(path, "/dev/random") == 0);
+}
 
 typedef struct haft_io_simulated_calls {
     /* ---- Of any descriptor ---- */

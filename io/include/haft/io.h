@@ -388,6 +388,10 @@ int64_t haft_io_now_roughly(void);
    that is the simulation's (haft_io_simulation_options_t.date). */
 struct timespec haft_io_date(void);
 
+/* Fills the memory with random bytes, as getrandom(2) does; in a simulation its seed decides them. 0,
+   or a negative error number. */
+int haft_io_random(void *bytes, size_t size);
+
 /* The clock of timers ticks every 65.5 microseconds: a wait ends at the first tick that is not
    before its time. A sleep whose time has already passed usually returns at once; only now and then
    do other tasks run first. */

@@ -5,6 +5,8 @@
  */
 #include "internal.h"
 
+#include <dlfcn.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 static __attribute__((noinline)) bool is_in_simulation(void) {
@@ -73,20 +75,74 @@ HAFT_POSIX_EXPORT int timespec_get(struct timespec *time, int base) {
 
 /* ---- Chance ---- */
 
+/* In a simulation, of the calling task. */
+static void draw(void *bytes, size_t size) {
+    haft_io_simulated_calls()->random(bytes, size);
+}
+static uint32_t draw_word(void) {
+    uint32_t word;
+    draw(&word, sizeof word);
+    return word;
+}
+
 HAFT_POSIX_EXPORT ssize_t getrandom(void *bytes, size_t size, unsigned flags) {
     const unsigned known = GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE;
     if (bytes == NULL || (flags & ~known) != 0 || !is_simulated())
         return SYSTEM(getrandom)(bytes, size, flags);
-    haft_io_simulated_calls()->random(bytes, size);
+    draw(bytes, size);
     return (ssize_t)size;
 }
 
 HAFT_POSIX_EXPORT int getentropy(void *bytes, size_t size) {
     if (bytes == NULL || size > 256 || !is_simulated())
         return SYSTEM(getentropy)(bytes, size);
-    haft_io_simulated_calls()->random(bytes, size);
+    draw(bytes, size);
     return 0;
 }
+
+#if __GLIBC_PREREQ(2, 36)
+HAFT_POSIX_EXPORT uint32_t arc4random(void) {
+    return is_simulated() ? draw_word() : SYSTEM(arc4random)();
+}
+
+HAFT_POSIX_EXPORT void arc4random_buf(void *bytes, size_t size) {
+    if (is_simulated())
+        draw(bytes, size);
+    else
+        SYSTEM(arc4random_buf)(bytes, size);
+}
+
+HAFT_POSIX_EXPORT uint32_t arc4random_uniform(uint32_t bound) {
+    if (!is_simulated())
+        return SYSTEM(arc4random_uniform)(bound);
+    if (bound < 2)
+        return 0;
+    uint32_t uneven = -bound % bound; /* so many words more than a multiple of `bound` */
+    uint32_t word;
+    do
+        word = draw_word();
+    while (word < uneven);
+    return word % bound;
+}
+#endif
+
+/* What std::random_device calls: of libstdc++, which asks the processor (RDSEED, RDRAND), and of libc++.
+   (Weak: where a C++ library is linked statically, that has its own.) */
+typedef unsigned random_device_t(void *device);
+static unsigned ask_device(const char *name, void *device) {
+    random_device_t *function;
+    void *address = dlsym(RTLD_NEXT, name);
+    memcpy(&function, &address, sizeof function);
+    return function(device);
+}
+
+#define RANDOM_DEVICE(name, symbol)                                                                \
+    __attribute__((weak)) random_device_t name __asm__(symbol);                                    \
+    HAFT_POSIX_EXPORT unsigned name(void *device) {                                                \
+        return is_simulated() ? draw_word() : ask_device(symbol, device);                          \
+    }
+RANDOM_DEVICE(haft_posix_random_device_of_libstdcxx, "_ZNSt13random_device9_M_getvalEv")
+RANDOM_DEVICE(haft_posix_random_device_of_libcxx, "_ZNSt3__113random_deviceclEv")
 
 /* ---- By syscall ---- */
 

@@ -175,7 +175,7 @@ int64_t hafti_io_calls_lseek(int descriptor, int64_t offset, int whence) {
     int code = file_object(descriptor, &object, -ESPIPE);
     if (code == 0 && (object->flags & O_PATH) != 0)
         code = -EBADF;
-    if (code != 0)
+    if (code != 0 || S_ISCHR(object->file->mode))
         return code;
     int64_t begin = begin_of(object, offset, whence), position;
     if (begin < 0)
@@ -194,7 +194,7 @@ static int truncate_object(int descriptor, int64_t size) {
     int code = file_object(descriptor, &object, -EINVAL);
     if (code != 0)
         return code;
-    if (!is_written_to(object))
+    if (!is_written_to(object) || S_ISCHR(object->file->mode))
         return (object->flags & O_PATH) != 0 ? -EBADF : -EINVAL;
     code = hafti_io_fault_of(hafti_io_state_here(), object, true);
     return code == 0 ? hafti_io_file_resize(hafti_io_state_here(), object->file, size) : code;
@@ -224,6 +224,8 @@ int hafti_io_calls_fallocate(int descriptor, int mode, int64_t offset, int64_t s
         return -EOPNOTSUPP;
     if (!is_written_to(object))
         return -EBADF;
+    if (S_ISCHR(object->file->mode))
+        return -ENODEV;
     if (__builtin_add_overflow(offset, size, &end))
         return -EFBIG;
     code = hafti_io_fault_of(hafti_io_state_here(), object, true);

@@ -397,6 +397,8 @@ void hafti_io_simulated_datagrams_stop(hafti_io_simulated_state_t *state);
 int hafti_io_simulated_files_start(hafti_io_simulated_state_t *state);
 void hafti_io_simulated_files_stop(hafti_io_simulated_state_t *state);
 
+/* One without a name, of which there is no use yet. NULL: no memory. */
+hafti_io_file_t *hafti_io_file_new(hafti_io_simulated_state_t *state, mode_t mode);
 void hafti_io_file_stop_using(hafti_io_file_t *file);
 
 /* What a path is of. */
