@@ -122,11 +122,10 @@ const char *hafti_http_reason_of(int status) {
 __attribute__((noinline)) void hafti_http_put_now(char *into) {
     static _Thread_local time_t made_at;
     static _Thread_local char date[HAFTI_HTTP_DATE + 1];
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    if (now.tv_sec != made_at) {
-        hafti_http_put_date(now.tv_sec, date);
-        made_at = now.tv_sec;
+    time_t now = hafti_http_now();
+    if (now != made_at) {
+        hafti_http_put_date(now, date);
+        made_at = now;
     }
     memcpy(into, date, HAFTI_HTTP_DATE);
 }

@@ -411,6 +411,13 @@ int haft_io_unwind_cancelled(void);
 int64_t haft_io_now(void);
 /* The same, up to some milliseconds ago: takes less time, for deadlines that are far off. */
 int64_t haft_io_now_roughly(void);
+/* The date, since 1970 began (UTC), as clock_gettime(2) has it for CLOCK_REALTIME. In a simulation
+   that is the simulation's (haft_io_simulation_options_t.date). */
+struct timespec haft_io_date(void);
+
+/* Fills the memory with random bytes, as getrandom(2) does; in a simulation its seed decides them. 0,
+   or a negative error number. */
+int haft_io_random(void *bytes, size_t size);
 
 /* The clock of timers ticks every 65.5 microseconds: a wait ends at the first tick that is not
    before its time. A sleep whose time has already passed usually returns at once; only now and then

@@ -102,6 +102,14 @@ struct clock {
     static constexpr bool is_steady = true;
     static time_point now() noexcept { return time_point(duration(haft_io_now())); }
 };
+/* The date: in a simulation that of the simulation, which simulation_options::date begins
+   (haft_io_date). */
+inline std::chrono::system_clock::time_point date() {
+    timespec now = haft_io_date();
+    return std::chrono::system_clock::time_point(
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(
+            std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec)));
+}
 inline constexpr clock::time_point forever = clock::time_point::max();
 
 /* The time that is `duration` from now; forever if that is beyond the clock; now if it is negative
@@ -242,6 +250,8 @@ struct simulation_options {
     bool files = false;
     unsigned faults_one_in = 0;
     unsigned switches_one_in = 0;
+    std::int64_t date =
+        0; /* when it begins: seconds since 1970 began (UTC); 0: the year 2025 begins */
 };
 template <scope_body F>
 decltype(auto) simulate(simulation_options how, F function) {
@@ -253,6 +263,7 @@ decltype(auto) simulate(simulation_options how, F function) {
     given.files = how.files;
     given.faults_one_in = how.faults_one_in;
     given.switches_one_in = how.switches_one_in;
+    given.date = how.date;
     return body.leave(haft_io_simulate_with(&given, &body.enter, &body), "simulate");
 }
 
