@@ -1,6 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
 (* Threads, what each has of its own, and domains. A domain is a thread of the system, so one domain at a time runs
-   OCaml code. *)
+   OCaml code. Modules of OCaml's libraries of threads are included and not named: the compiler does not find what
+   an alias names where it is not told that library's folder, as under dune's (implicit_transitive_deps false). *)
 
 open struct
   module Threads = struct
@@ -30,19 +31,27 @@ open struct
             Hashtbl.add owns thread own;
             own
 
-    let default_uncaught_exception_handler exn =
-      let backtrace = Printexc.get_raw_backtrace () and thread = Thread.id (Thread.self ()) in
-      Printf.eprintf "Thread %d killed on uncaught exception %s\n" thread (Printexc.to_string exn);
+    let report_uncaught what exn backtrace =
+      Printf.eprintf "Thread %d %s %s\n" (Thread.id (Thread.self ())) what (Printexc.to_string exn);
       Printexc.print_raw_backtrace stderr backtrace;
       flush stderr
+
+    let default_uncaught_exception_handler exn =
+      report_uncaught "killed on uncaught exception" exn (Printexc.get_raw_backtrace ())
 
     let uncaught_exception_handler = ref default_uncaught_exception_handler
     let set_uncaught_exception_handler handler = uncaught_exception_handler := handler
 
     let handle_uncaught exn =
-      try !uncaught_exception_handler exn with failure ->
-        default_uncaught_exception_handler exn;
-        default_uncaught_exception_handler failure
+      let backtrace = Printexc.get_raw_backtrace () in
+      flush stdout;
+      flush stderr;
+      try !uncaught_exception_handler exn with
+      | Exit -> ()
+      | failure ->
+          let failure_backtrace = Printexc.get_raw_backtrace () in
+          report_uncaught "killed on uncaught exception" exn backtrace;
+          report_uncaught "uncaught exception handler raised" failure failure_backtrace
 
     let create_with own f x =
       let body () =
@@ -82,8 +91,19 @@ module Mutex = struct
         Printexc.raise_with_backtrace exn backtrace
 end
 
-module Condition = Condition
-module Semaphore = Semaphore
+module Condition = struct
+  include Condition
+end
+
+module Semaphore = struct
+  module Counting = struct
+    include Semaphore.Counting
+  end
+
+  module Binary = struct
+    include Semaphore.Binary
+  end
+end
 
 module Domain : sig
   type !'a t
