@@ -3,6 +3,8 @@
    OCaml code. Modules of OCaml's libraries of threads are included and not named: the compiler does not find what
    an alias names where it is not told that library's folder, as under dune's (implicit_transitive_deps false). *)
 
+open! Haft_ocaml5__shared
+
 open struct
   module Threads = struct
     exception Exit
@@ -54,6 +56,8 @@ open struct
           report_uncaught "uncaught exception handler raised" failure failure_backtrace
 
     let create_with own f x =
+      Polling.let_others_run := Thread.yield;
+      Polling.others_run := true;
       let body () =
         let thread = Thread.id (Thread.self ()) in
         locked (fun () -> Hashtbl.replace owns thread own);
@@ -76,8 +80,23 @@ module Thread = struct
   let exit () : unit = raise Exit
 end
 
+(* [attempt object_], which gets it without a wait, or not. *)
+let[@inline] counted attempt object_ =
+  Polling.note_question object_;
+  attempt object_
+  || begin
+       Polling.note_refusal object_;
+       false
+     end
+
 module Mutex = struct
   include Mutex
+
+  let lock mutex =
+    Polling.note_question mutex;
+    lock mutex
+
+  let try_lock mutex = counted try_lock mutex
 
   let protect mutex f =
     lock mutex;
@@ -98,10 +117,14 @@ end
 module Semaphore = struct
   module Counting = struct
     include Semaphore.Counting
+
+    let try_acquire semaphore = counted try_acquire semaphore
   end
 
   module Binary = struct
     include Semaphore.Binary
+
+    let try_acquire semaphore = counted try_acquire semaphore
   end
 end
 

@@ -8,7 +8,7 @@ export OCAMLPATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-cp "$tests"/manual* "$tests"/signatures.ml "$tests"/uncaught.ml .
+cp "$tests"/manual* "$tests"/signatures.ml "$tests"/uncaught.ml "$tests"/polling.ml .
 
 # runs COMMAND LINE...: the program prints these lines.
 runs() {
@@ -45,6 +45,12 @@ Raised at Stdlib.failwith
 Thread 4 killed on uncaught exception Not_found
 Raised at Uncaught.fail
 END
+
+for compiler in ocamlopt ocamlc; do
+  # shellcheck disable=SC2086
+  ocamlfind $compiler $flags polling.ml -o polling
+  runs ./polling 'each had its turn'
+done
 
 # A program's own modules are hidden by those of OCaml 5 only.
 for name in Threads Latest Chars Hashed Ocaml5; do
