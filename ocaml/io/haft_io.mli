@@ -416,8 +416,492 @@ module Time : sig
   end
 end
 
+(** {1 Streams of bytes} *)
+
+module Flow : sig
+  type source_ty = [ `R | `Flow ]
+  type 'a source = ([> source_ty ] as 'a) Resource.t
+  type sink_ty = [ `W | `Flow ]
+  type 'a sink = ([> sink_ty ] as 'a) Resource.t
+  type shutdown_ty = [ `Shutdown ]
+  type shutdown_command = [ `Receive | `Send | `All ]
+  type two_way_ty = [ source_ty | sink_ty | shutdown_ty ]
+  type 'a two_way = ([> two_way_ty ] as 'a) Resource.t
+
+  val single_read : _ source -> Cstruct.t -> int
+  (** Waits for bytes, and returns how many were read. @raise End_of_file *)
+
+  val read_exact : _ source -> Cstruct.t -> unit
+  val read_all : _ source -> string
+  val write : _ sink -> Cstruct.t list -> unit
+  val single_write : _ sink -> Cstruct.t list -> int
+  val copy : _ source -> _ sink -> unit
+  val copy_string : string -> _ sink -> unit
+  val shutdown : [> shutdown_ty ] Resource.t -> shutdown_command -> unit
+  val close : [> Resource.close_ty ] Resource.t -> unit
+  val string_source : string -> source_ty Resource.t
+  val cstruct_source : Cstruct.t list -> source_ty Resource.t
+  val buffer_sink : Buffer.t -> sink_ty Resource.t
+
+  (** Flows of your own, by functions as those above. *)
+
+  val source_of_read : (Cstruct.t -> int) -> source_ty Resource.t
+  val sink_of_write : (Cstruct.t list -> int) -> sink_ty Resource.t
+
+  val two_way :
+    ?shutdown:(shutdown_command -> unit) ->
+    ?close:(unit -> unit) ->
+    read:(Cstruct.t -> int) ->
+    write:(Cstruct.t list -> int) ->
+    unit ->
+    [ two_way_ty | Resource.close_ty ] Resource.t
+end
+
+(** Reading by parsers, from a buffer that is filled from a flow. *)
+module Buf_read : sig
+  exception Buffer_limit_exceeded
+
+  type t
+  type 'a parser = t -> 'a
+  (** Takes what it returns from the buffer. Raises [Failure], [End_of_file] or {!Buffer_limit_exceeded}. *)
+
+  val of_flow : ?initial_size:int -> max_size:int -> _ Flow.source -> t
+  val of_string : string -> t
+  val of_buffer : Cstruct.buffer -> t
+  val as_flow : t -> Flow.source_ty Resource.t
+  val parse : ?initial_size:int -> max_size:int -> 'a parser -> _ Flow.source -> ('a, [> `Msg of string ]) result
+  val parse_exn : ?initial_size:int -> max_size:int -> 'a parser -> _ Flow.source -> 'a
+  val parse_string : 'a parser -> string -> ('a, [> `Msg of string ]) result
+  val parse_string_exn : 'a parser -> string -> 'a
+  val line : string parser
+  (** Without its end, which is ["\n"] or ["\r\n"]. *)
+
+  val lines : string Seq.t parser
+  val char : char -> unit parser
+  val any_char : char parser
+  val peek_char : char option parser
+  val string : string -> unit parser
+  val uint8 : int parser
+
+  module BE : sig
+    val uint16 : int parser
+    val uint32 : int32 parser
+    val uint64 : int64 parser
+    val float : float parser
+    val double : float parser
+  end
+
+  module LE : sig
+    val uint16 : int parser
+    val uint32 : int32 parser
+    val uint64 : int64 parser
+    val float : float parser
+    val double : float parser
+  end
+
+  val take : int -> string parser
+  val take_all : string parser
+  val take_while : (char -> bool) -> string parser
+  val take_while1 : ?on_error:(unit -> string) -> (char -> bool) -> string parser
+  val skip_while : (char -> bool) -> unit parser
+  val skip_while1 : ?on_error:(unit -> unit) -> (char -> bool) -> unit parser
+  val skip : int -> unit parser
+  val at_end_of_input : bool parser
+  val end_of_input : unit parser
+  val return : 'a -> 'a parser
+  val map : ('a -> 'b) -> 'a parser -> 'b parser
+  val bind : 'a parser -> ('a -> 'b parser) -> 'b parser
+  val pair : 'a parser -> 'b parser -> ('a * 'b) parser
+  val seq : ?stop:bool parser -> 'a parser -> 'a Seq.t parser
+  val format_errors : 'a parser -> ('a, [> `Msg of string ]) result parser
+
+  module Syntax : sig
+    val ( let+ ) : 'a parser -> ('a -> 'b) -> 'b parser
+    val ( let* ) : 'a parser -> ('a -> 'b parser) -> 'b parser
+    val ( and+ ) : 'a parser -> 'b parser -> ('a * 'b) parser
+    val ( and* ) : 'a parser -> 'b parser -> ('a * 'b) parser
+    val ( <*> ) : 'a parser -> 'b parser -> ('a * 'b) parser
+    val ( <* ) : 'a parser -> 'b parser -> 'a parser
+    val ( *> ) : 'a parser -> 'b parser -> 'b parser
+  end
+
+  val buffered_bytes : t -> int
+  val peek : t -> Cstruct.t
+  (** What is in the buffer, until the next call. *)
+
+  val ensure : t -> int -> unit
+  val consume : t -> int -> unit
+  val consumed_bytes : t -> int
+  val eof_seen : t -> bool
+end
+
+(** Writing to a buffer, which a task of its own writes to a flow. *)
+module Buf_write : sig
+  type t
+
+  val with_flow : ?initial_size:int -> _ Flow.sink -> (t -> 'a) -> 'a
+  (** All is written when the function has returned. *)
+
+  val string : t -> ?off:int -> ?len:int -> string -> unit
+  val bytes : t -> ?off:int -> ?len:int -> bytes -> unit
+  val cstruct : t -> Cstruct.t -> unit
+  val schedule_cstruct : t -> Cstruct.t -> unit
+  val char : t -> char -> unit
+  val uint8 : t -> int -> unit
+
+  module BE : sig
+    val uint16 : t -> int -> unit
+    val uint32 : t -> int32 -> unit
+    val uint64 : t -> int64 -> unit
+    val float : t -> float -> unit
+    val double : t -> float -> unit
+  end
+
+  module LE : sig
+    val uint16 : t -> int -> unit
+    val uint32 : t -> int32 -> unit
+    val uint64 : t -> int64 -> unit
+    val float : t -> float -> unit
+    val double : t -> float -> unit
+  end
+
+  val printf : t -> ('a, unit, string, unit) format4 -> 'a
+  val make_formatter : t -> Format.formatter
+
+  val flush : t -> unit
+  (** Waits until all has been written. *)
+
+  val pending_bytes : t -> int
+  val is_closed : t -> bool
+end
+
+(** {1 The network} *)
+
+module Net : sig
+  type connection_failure = Refused of exn | No_matching_addresses | Timeout
+  type error = Connection_reset of exn | Connection_failure of connection_failure
+  type Exn.err += E of error
+
+  module Ipaddr : sig
+    type 'a t = private string
+    (** The 4 or 16 bytes. *)
+
+    type v4v6 = [ `V4 | `V6 ] t
+
+    module V4 : sig
+      val any : [> `V4 ] t
+      val loopback : [> `V4 ] t
+    end
+
+    module V6 : sig
+      val any : [> `V6 ] t
+      val loopback : [> `V6 ] t
+    end
+
+    val of_raw : string -> v4v6
+    val of_unix : Unix.inet_addr -> v4v6
+    val to_unix : _ t -> Unix.inet_addr
+    val fold : v4:([> `V4 ] t -> 'b) -> v6:([> `V6 ] t -> 'b) -> [< `V4 | `V6 ] t -> 'b
+    val pp : Format.formatter -> _ t -> unit
+  end
+
+  module Sockaddr : sig
+    type stream = [ `Unix of string | `Tcp of Ipaddr.v4v6 * int ]
+    type datagram = [ `Udp of Ipaddr.v4v6 * int | `Unix of string ]
+    type t = [ stream | datagram ]
+
+    val pp : Format.formatter -> [< t ] -> unit
+  end
+
+  type socket_ty = [ `Socket | `Close ]
+  type stream_socket_ty = [ `Stream | Flow.two_way_ty | socket_ty ]
+  type 'a stream_socket = ([> stream_socket_ty ] as 'a) Resource.t
+  type listening_socket_ty = [ `Accept | socket_ty ]
+  type 'a listening_socket = ([> listening_socket_ty ] as 'a) Resource.t
+  type datagram_socket_ty = [ `Datagram | socket_ty ]
+  type 'a datagram_socket = ([> datagram_socket_ty ] as 'a) Resource.t
+  type ty = [ `Network ]
+  type 'a t = ([> ty ] as 'a) Resource.t
+
+  val connect : sw:Switch.t -> _ t -> Sockaddr.stream -> stream_socket_ty Resource.t
+  (** The socket is closed with the switch, at the latest. @raise Io *)
+
+  val with_tcp_connect :
+    ?timeout:Time.Timeout.t -> host:string -> service:string -> _ t -> (stream_socket_ty Resource.t -> 'b) -> 'b
+  (** Connects to the first address of the host that answers. *)
+
+  val listen :
+    ?reuse_addr:bool ->
+    ?reuse_port:bool ->
+    backlog:int ->
+    sw:Switch.t ->
+    _ t ->
+    [< Sockaddr.stream ] ->
+    listening_socket_ty Resource.t
+  (** [reuse_addr] is always so. Port 0: the system chooses one. *)
+
+  val listening_addr : _ listening_socket -> Sockaddr.stream
+  val accept : sw:Switch.t -> _ listening_socket -> stream_socket_ty Resource.t * Sockaddr.stream
+
+  type connection_handler = stream_socket_ty Resource.t -> Sockaddr.stream -> unit
+
+  val accept_fork : sw:Switch.t -> _ listening_socket -> on_error:(exn -> unit) -> connection_handler -> unit
+
+  val run_server :
+    ?max_connections:int ->
+    ?additional_domains:unit * int ->
+    ?stop:'a Promise.t ->
+    on_error:(exn -> unit) ->
+    _ listening_socket ->
+    connection_handler ->
+    'a
+  (** Calls the handler for each connection, in a task of its own. When [stop] is resolved it accepts no more, waits for
+      the handlers, and returns the promise's value. [additional_domains] changes nothing. *)
+
+  val datagram_socket :
+    ?reuse_addr:bool ->
+    ?reuse_port:bool ->
+    sw:Switch.t ->
+    _ t ->
+    [< Sockaddr.datagram | `UdpV4 | `UdpV6 ] ->
+    datagram_socket_ty Resource.t
+
+  val send : _ datagram_socket -> ?dst:Sockaddr.datagram -> Cstruct.t list -> unit
+  val recv : _ datagram_socket -> Cstruct.t -> Sockaddr.datagram * int
+  val getaddrinfo_stream : ?service:string -> _ t -> string -> Sockaddr.stream list
+  val getaddrinfo_datagram : ?service:string -> _ t -> string -> Sockaddr.datagram list
+  val close : [> `Close ] Resource.t -> unit
+end
+
+(** {1 Files} *)
+
+module Fs : sig
+  type error =
+    | Already_exists of exn
+    | Not_found of exn
+    | Permission_denied of exn
+    | File_too_large
+    | Not_native of string
+
+  type Exn.err += E of error
+  type create = [ `Never | `If_missing of int | `Or_truncate of int | `Exclusive of int ]
+  type dir_ty = [ `Dir ]
+  type 'a dir = ([> dir_ty ] as 'a) Resource.t
+end
+
+module File : sig
+  module Unix_perm : sig
+    type t = int
+  end
+
+  module Stat : sig
+    type kind =
+      [ `Unknown | `Fifo | `Character_special | `Directory | `Block_device | `Regular_file | `Symbolic_link | `Socket ]
+
+    type t = {
+      dev : int64;
+      ino : int64;
+      kind : kind;
+      perm : Unix_perm.t;
+      nlink : int64;
+      uid : int64;
+      gid : int64;
+      size : int64;
+      atime : float;
+      mtime : float;
+      ctime : float;
+    }
+  end
+
+  type ro_ty = [ `File | Flow.source_ty | Resource.close_ty ]
+  type 'a ro = ([> ro_ty ] as 'a) Resource.t
+  type rw_ty = [ ro_ty | Flow.sink_ty ]
+  type 'a rw = ([> rw_ty ] as 'a) Resource.t
+
+  val stat : _ ro -> Stat.t
+  val size : _ ro -> int64
+  val pread : _ ro -> file_offset:int64 -> Cstruct.t list -> int
+  val pread_exact : _ ro -> file_offset:int64 -> Cstruct.t list -> unit
+  val pwrite_all : _ rw -> file_offset:int64 -> Cstruct.t list -> unit
+  val sync : _ rw -> unit
+  val seek : _ ro -> int64 -> [ `Set | `Cur | `End ] -> int64
+  val truncate : _ rw -> int64 -> unit
+end
+
+(** A path is a text in a directory. *)
+module Path : sig
+  type 'a t = 'a Fs.dir * string
+
+  val ( / ) : 'a t -> string -> 'a t
+  val native : _ t -> string option
+  val native_exn : _ t -> string
+  val split : 'a t -> ('a t * string) option
+  val pp : Format.formatter -> _ t -> unit
+  val load : _ t -> string
+  val save : ?append:bool -> create:Fs.create -> _ t -> string -> unit
+  val open_in : sw:Switch.t -> _ t -> File.ro_ty Resource.t
+  val open_out : sw:Switch.t -> ?append:bool -> create:Fs.create -> _ t -> File.rw_ty Resource.t
+  val with_open_in : _ t -> (File.ro_ty Resource.t -> 'a) -> 'a
+  val with_open_out : ?append:bool -> create:Fs.create -> _ t -> (File.rw_ty Resource.t -> 'a) -> 'a
+  val with_lines : _ t -> (string Seq.t -> 'a) -> 'a
+  val mkdir : perm:File.Unix_perm.t -> _ t -> unit
+  val mkdirs : ?exists_ok:bool -> perm:File.Unix_perm.t -> _ t -> unit
+  val read_dir : _ t -> string list
+  (** Sorted, without ["."] and [".."]. *)
+
+  val stat : follow:bool -> _ t -> File.Stat.t
+  val kind : follow:bool -> _ t -> [ File.Stat.kind | `Not_found ]
+  val is_file : _ t -> bool
+  val is_directory : _ t -> bool
+  val unlink : _ t -> unit
+  val rmdir : _ t -> unit
+  val rmtree : ?missing_ok:bool -> _ t -> unit
+  val rename : _ t -> _ t -> unit
+  val symlink : link_to:string -> _ t -> unit
+  val read_link : _ t -> string
+  val chmod : follow:bool -> perm:File.Unix_perm.t -> _ t -> unit
+  val open_dir : sw:Switch.t -> _ t -> [ `Close | Fs.dir_ty ] t
+  (** A directory that no path leads out of, as far as the paths' texts say. *)
+
+  val with_open_dir : _ t -> ([ `Close | Fs.dir_ty ] t -> 'a) -> 'a
+end
+
+(** {1 Processes} *)
+
+module Process : sig
+  type exit_status = [ `Exited of int | `Signaled of int ]
+  type status = [ exit_status | `Stopped of int ]
+  type error = Executable_not_found of string | Child_error of exit_status
+  type Exn.err += E of error
+  type ty = [ `Process ]
+  type 'a t = ([> ty ] as 'a) Resource.t
+  type mgr_ty = [ `Process_mgr ]
+  type 'a mgr = ([> mgr_ty ] as 'a) Resource.t
+
+  val spawn :
+    sw:Switch.t ->
+    _ mgr ->
+    ?cwd:_ Path.t ->
+    ?stdin:_ Flow.source ->
+    ?stdout:_ Flow.sink ->
+    ?stderr:_ Flow.sink ->
+    ?env:string array ->
+    ?executable:string ->
+    string list ->
+    ty Resource.t
+  (** Starts a program, which is searched in PATH. It is killed when the switch ends, if it has not ended. *)
+
+  val pid : _ t -> int
+  val await : _ t -> status
+  val await_exn : ?is_success:(int -> bool) -> _ t -> unit
+  val signal : _ t -> int -> unit
+
+  val run :
+    _ mgr ->
+    ?cwd:_ Path.t ->
+    ?stdin:_ Flow.source ->
+    ?stdout:_ Flow.sink ->
+    ?stderr:_ Flow.sink ->
+    ?is_success:(int -> bool) ->
+    ?env:string array ->
+    ?executable:string ->
+    string list ->
+    unit
+
+  val parse_out :
+    _ mgr ->
+    'a Buf_read.parser ->
+    ?cwd:_ Path.t ->
+    ?stdin:_ Flow.source ->
+    ?stderr:_ Flow.sink ->
+    ?is_success:(int -> bool) ->
+    ?env:string array ->
+    ?executable:string ->
+    string list ->
+    'a
+
+  val pipe :
+    sw:Switch.t ->
+    _ mgr ->
+    [ Flow.source_ty | Resource.close_ty ] Resource.t * [ Flow.sink_ty | Resource.close_ty ] Resource.t
+
+  val pp_status : Format.formatter -> [< status ] -> unit
+end
+
+(** {1 Stand-ins for domains: OCaml 4 has one} *)
+
+module Domain_manager : sig
+  type ty = [ `Domain_mgr ]
+  type 'a t = ([> ty ] as 'a) Resource.t
+
+  val run : _ t -> (unit -> 'a) -> 'a
+  (** Calls the function here. *)
+
+  val run_raw : _ t -> (unit -> 'a) -> 'a
+  (** Calls the function, which is no task, on a thread of the system. *)
+end
+
+module Executor_pool : sig
+  type t
+
+  val create : sw:Switch.t -> domain_count:int -> _ Domain_manager.t -> t
+  (** [domain_count] functions at a time run; they take turns on the one thread. *)
+
+  val submit : t -> weight:float -> (unit -> 'a) -> ('a, exn) result
+  val submit_exn : t -> weight:float -> (unit -> 'a) -> 'a
+  val submit_fork : sw:Switch.t -> t -> weight:float -> (unit -> 'a) -> 'a Promise.or_exn
+end
+
+(** {1 What a program has from outside} *)
+
 val clock : float Time.clock_ty Resource.t
 val mono_clock : Time.Mono.ty Resource.t
+val net : [ `Generic | Net.ty ] Resource.t
+val fs : Fs.dir_ty Path.t
+(** All files: paths that do not begin with ["/"] are those of the current directory. *)
+
+val cwd : Fs.dir_ty Path.t
+(** The current directory. A path that leads out of it by its text is [Fs.Permission_denied]; symbolic links are
+    followed. *)
+
+val process_mgr : Process.mgr_ty Resource.t
+val domain_mgr : Domain_manager.ty Resource.t
+val secure_random : Flow.source_ty Resource.t
+val stdin : Flow.source_ty Resource.t
+val stdout : Flow.sink_ty Resource.t
+val stderr : Flow.sink_ty Resource.t
+
+(** The same, as Eio gives it to a program. *)
+module Stdenv : sig
+  type base =
+    < stdin : Flow.source_ty Resource.t
+    ; stdout : Flow.sink_ty Resource.t
+    ; stderr : Flow.sink_ty Resource.t
+    ; net : [ `Generic | Net.ty ] Resource.t
+    ; domain_mgr : Domain_manager.ty Resource.t
+    ; process_mgr : Process.mgr_ty Resource.t
+    ; clock : float Time.clock_ty Resource.t
+    ; mono_clock : Time.Mono.ty Resource.t
+    ; fs : Fs.dir_ty Path.t
+    ; cwd : Fs.dir_ty Path.t
+    ; secure_random : Flow.source_ty Resource.t
+    ; backend_id : string >
+
+  val stdin : < stdin : 'a ; .. > -> 'a
+  val stdout : < stdout : 'a ; .. > -> 'a
+  val stderr : < stderr : 'a ; .. > -> 'a
+  val net : < net : 'a ; .. > -> 'a
+  val domain_mgr : < domain_mgr : 'a ; .. > -> 'a
+  val process_mgr : < process_mgr : 'a ; .. > -> 'a
+  val clock : < clock : 'a ; .. > -> 'a
+  val mono_clock : < mono_clock : 'a ; .. > -> 'a
+  val fs : < fs : 'a ; .. > -> 'a
+  val cwd : < cwd : 'a ; .. > -> 'a
+  val secure_random : < secure_random : 'a ; .. > -> 'a
+  val backend_id : < backend_id : string ; .. > -> string
+end
+
+val env : Stdenv.base
 
 (** {1 What programs of Eio open} *)
 
@@ -433,3 +917,51 @@ module Std : sig
 end
 
 val traceln : ('a, Format.formatter, unit, unit) format4 -> 'a
+
+(** [open Haft_io.As_eio] in front of a program of Eio: its modules, by Eio's names. *)
+module As_eio : sig
+  module Eio : sig
+    module Std = Std
+    module Exn = Exn
+
+    exception Io of Exn.err * Exn.context
+
+    module Cancel = Cancel
+    module Switch = Switch
+    module Promise = Promise
+    module Fiber = Fiber
+    module Semaphore = Semaphore
+    module Mutex = Mutex
+    module Condition = Condition
+    module Stream = Stream
+    module Lazy = Lazy
+    module Pool = Pool
+    module Resource = Resource
+    module Time = Time
+    module Flow = Flow
+    module Buf_read = Buf_read
+    module Buf_write = Buf_write
+    module Net = Net
+    module Fs = Fs
+    module File = File
+    module Path = Path
+    module Process = Process
+    module Domain_manager = Domain_manager
+    module Executor_pool = Executor_pool
+    module Stdenv = Stdenv
+
+    val traceln : ('a, Format.formatter, unit, unit) format4 -> 'a
+  end
+
+  module Eio_main : sig
+    val run : (Stdenv.base -> 'a) -> 'a
+  end
+
+  module Eio_unix : sig
+    val run_in_systhread : ?label:string -> (unit -> 'a) -> 'a
+    val sleep : float -> unit
+  end
+
+  module Cstruct = Cstruct
+  module Mtime = Mtime
+end

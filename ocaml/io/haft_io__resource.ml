@@ -110,14 +110,16 @@ type kind += Plain
 
 type shutdown = [ `Receive | `Send | `All ]
 
-(* The parameter says what the object can do; haft_io.mli makes it abstract. *)
-type 'tags t = {
+type any = {
   read : Cstruct.t -> int;  (* some bytes; raises End_of_file *)
   write : Cstruct.t list -> int;  (* some of them *)
   shutdown : shutdown -> unit;
   close : unit -> unit;
   kind : kind;
 }
+
+(* The parameter says what the object can do; haft_io.mli makes it abstract. *)
+type 'tags t = any
 
 let cannot what _ = invalid_arg ("this object cannot " ^ what)
 
