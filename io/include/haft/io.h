@@ -127,6 +127,21 @@ bool haft_io_runs_here(void);
    caller is no task. Any thread may call this. */
 uint64_t haft_io_run_number(void);
 
+/*
+ * For bindings to a language whose threads share a lock: in the calling task's run, which has one
+ * thread, `falls_asleep` is called before each poll that may sleep, and `wakes` after it, both
+ * between tasks, on the thread of the run. Both may set events, and neither may wait or throw. If
+ * `falls_asleep` returns false, the poll does not sleep, and `wakes` is not called. (A simulation
+ * does not sleep.)
+ */
+typedef struct haft_io_around_sleep {
+    bool (*falls_asleep)(void);
+    void (*wakes)(void);
+} haft_io_around_sleep_t;
+/* `around` must live as long as the run. NULL: nothing is called any more. Returns 0; -ESRCH
+   outside of a task; -EINVAL in a run of several threads. */
+int haft_io_set_around_sleep(const haft_io_around_sleep_t *around);
+
 /* The back end by which the calling task's thread waits: "epoll", "io_uring" or "simulation". NULL:
    the caller is no task, or is in a child of fork. Any thread may call this. */
 const char *haft_io_backend(void);
