@@ -13,7 +13,7 @@ use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::{self, ManuallyDrop};
 use std::os::fd::{AsFd, AsRawFd};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -363,7 +363,8 @@ impl<T> Owner<T> {
                 Said::Nothing | Said::Waker(_) => return Poll::Pending,
             }
         }
-        self.take_outcome().map_or(Poll::Pending, Poll::Ready)
+        let outcome = self.take_outcome();
+        Poll::Ready(outcome.unwrap_or_else(|| Err(Box::new(Cancelled(())))))
     }
 }
 
@@ -551,7 +552,8 @@ pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
 
 /// A task whose end can be waited for, as [`std::thread::JoinHandle`] of a thread.
 ///
-/// It is a future, too, for async code on other threads. If it is dropped, the task goes on.
+/// It is a future, too, for async code on other threads. If it is dropped, the task goes on. A task
+/// that never begins, since its [`Runtime`](crate::Runtime) has ended, ends as a cancelled one.
 ///
 /// ```
 /// haft::run(|| {
@@ -562,6 +564,10 @@ pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
 /// ```
 #[must_use = "a task whose handle is dropped goes on, and its panic is seen by nobody"]
 pub struct JoinHandle<T>(Owner<T>);
+
+// What a task has left behind by a panic is seen by its joiner as an error, as with threads.
+impl<T> UnwindSafe for JoinHandle<T> {}
+impl<T> RefUnwindSafe for JoinHandle<T> {}
 
 impl<T> JoinHandle<T> {
     pub(crate) fn end(&self) -> &Event {
@@ -734,4 +740,19 @@ pub fn task_name() -> Option<String> {
     // SAFETY: it is the current task, whose name lives as long as it is the task's.
     let name = unsafe { CStr::from_ptr(sys::haft_io_task_name(task)) };
     Some(name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_never_begins_is_an_error_of_its_future() {
+        let (mut handle, start) = prepared(|| 42);
+        let mut context = Context::from_waker(Waker::noop());
+        let mut poll = || Pin::new(&mut handle).poll(&mut context);
+        assert!(poll().is_pending());
+        drop(start);
+        assert!(matches!(poll(), Poll::Ready(Err(payload)) if payload.is::<Cancelled>()));
+    }
 }
