@@ -175,6 +175,28 @@ static void a_failure_cancels_siblings_and_body_and_each_unwinds(void) {
     CHECK(strstr(order, "never") == NULL);
 }
 
+BODY(fail_before_sibling_ends) {
+    haft_io_spawn(sleep_long, "sibling ");
+    haft_io_yield();
+    haft_io_fail(-ECONNRESET, "the peer is gone");
+}
+BODY(return_before_child_ends) {
+    haft_io_spawn(sleep_short, "child ");
+    haft_io_yield();
+    return NULL;
+}
+BODY(leave_early) {
+    order[0] = '\0';
+    CHECK_EQUAL(haft_io_scope(fail_before_sibling_ends, NULL, NULL), -ECONNRESET);
+    CHECK_EQUAL(haft_io_scope(return_before_child_ends, NULL, NULL), 0);
+    return NULL;
+}
+static void a_body_that_fails_cancels_its_tasks_and_one_that_returns_waits_for_them(void) {
+    CHECK_RUNS(leave_early);
+    CHECK_SAME_TEXT(order, "sibling child ");
+    CHECK_EQUAL(haft_io_run(fail_before_sibling_ends, NULL), -ECONNRESET);
+}
+
 static void note_trouble(__attribute__((unused)) int *unused) {
     haft_io_note_failure(-EIO, "could not flush");
 }
@@ -738,6 +760,7 @@ int main(void) {
     RUN(a_scope_without_a_scheduler_runs_its_body_and_gives_its_failure);
     RUN(a_body_sees_the_handlers_around_its_scope);
     RUN(a_failure_cancels_siblings_and_body_and_each_unwinds);
+    RUN(a_body_that_fails_cancels_its_tasks_and_one_that_returns_waits_for_them);
     RUN(a_failure_while_unwinding_is_kept);
     RUN(a_failure_comes_before_those_of_its_cleanups);
     RUN(a_failure_with_the_code_of_a_cancel_is_a_failure);

@@ -160,6 +160,36 @@ static void an_exception_goes_through_scopes_and_tasks_once() {
     CHECK_EQUAL(caught, 1);
 }
 
+static void a_body_that_throws_cancels_its_tasks_and_one_that_returns_waits_for_them() {
+    auto fail = [] {
+        io::spawn([] { io::sleep_for(1h); });
+        io::yield();
+        throw std::out_of_range("the body");
+    };
+    int caught = 0, ended = 0;
+    auto count = [&caught](auto call) {
+        try {
+            call();
+        } catch (const std::out_of_range &) {
+            caught++;
+        }
+    };
+    count([&] { io::run(fail); });
+    io::run([&] {
+        count([&] { io::scope(fail); });
+        count([&] { io::with_deadline(1h, fail); });
+        count([&] { io::shield(fail); });
+        io::scope([&] {
+            io::spawn([&] {
+                io::sleep_for(1ms);
+                ended++;
+            });
+        });
+    });
+    CHECK_EQUAL(caught, 4);
+    CHECK_EQUAL(ended, 1);
+}
+
 static void many_failures_are_kept() {
     const int count = RUNNING_ON_VALGRIND ? 500 : 40000;
     std::vector<std::exception_ptr> failures;
@@ -841,6 +871,7 @@ int main() {
     RUN(the_first_exception_is_thrown_and_the_others_are_kept);
     RUN(a_further_exception_that_nobody_keeps_is_printed);
     RUN(an_exception_goes_through_scopes_and_tasks_once);
+    RUN(a_body_that_throws_cancels_its_tasks_and_one_that_returns_waits_for_them);
     RUN(many_failures_are_kept);
     RUN(a_scope_that_was_cancelled_returns_what_its_body_returned);
     RUN(scopes_nest_by_the_ten_thousand);

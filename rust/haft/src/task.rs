@@ -5,6 +5,7 @@ use crate::blocking::{guard_panic_hook, this_task};
 use crate::effects::outside;
 use crate::kept;
 use crate::local;
+use crate::scope::with_tasks;
 use crate::sync::Event;
 use crate::wait::{Call, drop_quietly, nanoseconds};
 use haft_sys as sys;
@@ -175,7 +176,7 @@ pub(crate) fn run_by<T>(
     let mut main = Call::new(|| {
         // SAFETY: any thread may call it.
         unsafe { sys::haft_io_return_cancels(true) };
-        main()
+        with_tasks(main)
     });
     let (body, argument) = (main.body(), main.argument());
     // The tasks' code must not call the clause of a handler around the run, which another task may
@@ -189,8 +190,8 @@ pub(crate) fn run_by<T>(
 }
 
 /// Runs `main` as a task on this thread, and returns what it returns when it and all tasks spawned
-/// below it have ended. A panic of `main` goes on here. Neither `main` nor the tasks reach handlers
-/// around the run.
+/// below it have ended. A panic of `main` cancels the tasks, and goes on here. Neither `main` nor the
+/// tasks reach handlers around the run.
 ///
 /// # Panics
 /// If this thread runs tasks already, or the system refuses memory or descriptors.
