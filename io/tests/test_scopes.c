@@ -43,6 +43,31 @@ static void a_scope_is_left_when_its_tasks_have_ended(void) {
     CHECK_SAME_TEXT(order, "body child after");
 }
 
+BODY(spawn_in_run) {
+    CHECK_EQUAL(haft_io_spawn_with(&(haft_io_task_options_t){.scope = haft_io_run_scope()},
+                                   sleep_short, "child "),
+                0);
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+BODY(scope_around_spawn) {
+    return haft_io_scope(spawn_in_run, NULL, NULL) == -ECANCELED ? check_number(1) : NULL;
+}
+BODY(spawn_below) {
+    order[0] = '\0';
+    CHECK(haft_io_run_scope() == haft_io_this_scope());
+    void *result = NULL;
+    CHECK_EQUAL(haft_io_scope(scope_around_spawn, NULL, &result), 0);
+    CHECK_EQUAL((intptr_t)result, 1);
+    note("scopes-ended ");
+    return NULL;
+}
+static void a_task_of_the_run_outlives_the_scopes_around_its_spawn(void) {
+    CHECK_RUNS(spawn_below);
+    CHECK_SAME_TEXT(order, "scopes-ended child ");
+    CHECK(haft_io_run_scope() == NULL);
+}
+
 BODY(only_body) {
     return check_number(5);
 }
@@ -757,6 +782,7 @@ static void what_ends_a_run_is_printed_with_its_message(void) {
 int main(void) {
     check_backend();
     RUN(a_scope_is_left_when_its_tasks_have_ended);
+    RUN(a_task_of_the_run_outlives_the_scopes_around_its_spawn);
     RUN(a_scope_without_a_scheduler_runs_its_body_and_gives_its_failure);
     RUN(a_body_sees_the_handlers_around_its_scope);
     RUN(a_failure_cancels_siblings_and_body_and_each_unwinds);

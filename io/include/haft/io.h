@@ -315,6 +315,10 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
 /* The innermost scope that the caller is in, valid until that scope ends; NULL outside of a
    scheduler. */
 haft_io_scope_t *haft_io_this_scope(void);
+/* The outermost scope of the caller's run, which ends with the run: for tasks that are to outlive the
+   scopes around the call that starts them, such as that of a connection which a library keeps. NULL
+   outside of a scheduler. */
+haft_io_scope_t *haft_io_run_scope(void);
 
 /*
  * Ends the current task, or the body of the innermost scope that it has opened, with an error: the

@@ -375,6 +375,14 @@ inline void cancel() {
 inline scope_ref this_scope() {
     return scope_ref(detail::needed_frame());
 }
+/* The outermost scope of the run, or of what C++ has opened in a run of C: for tasks that are to
+   outlive the scopes around the call that starts them. */
+inline scope_ref run_scope() {
+    detail::frame *found = &detail::needed_frame();
+    while (found->outer != nullptr)
+        found = found->outer;
+    return scope_ref(*found);
+}
 
 /* ---- Tasks ---------------------------------------------------------------------------------- */
 

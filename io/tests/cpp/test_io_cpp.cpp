@@ -265,6 +265,23 @@ static void a_task_is_spawned_into_a_scope_further_out() {
     CHECK(order == "inner-ended task outer-threw");
 }
 
+static void a_task_of_the_run_outlives_the_scopes_around_its_spawn() {
+    std::string order;
+    io::run([&] {
+        io::with_deadline(1h, [&](io::scope_ref here) {
+            io::scope([&] {
+                io::run_scope().spawn([&] {
+                    io::sleep_for(1us);
+                    order += "task ";
+                });
+            });
+            here.cancel();
+        });
+        order += "scopes-ended ";
+    });
+    CHECK(order == "scopes-ended task ");
+}
+
 struct leaving {
     int &count;
     ~leaving() { count++; }
@@ -616,6 +633,7 @@ static bool is_refused(F function) {
 static void what_needs_a_task_is_refused_outside_of_a_run_and_a_cancel_does_nothing() {
     CHECK(is_refused([] { io::scope([](io::scope_ref here) { here.spawn([] {}); }); }));
     CHECK(is_refused([] { io::scope([](io::scope_ref here) { (void)here.async([] {}); }); }));
+    CHECK(is_refused([] { io::run_scope(); }));
     CHECK(is_refused([] { io::all([] { return 1; }, [] { return 2; }); }));
     CHECK(is_refused([] { io::first([] { return 1; }, [] { return 2; }); }));
     CHECK(is_refused([] { io::with_stop(std::stop_token(), [] {}); }));
@@ -876,6 +894,7 @@ int main() {
     RUN(a_scope_that_was_cancelled_returns_what_its_body_returned);
     RUN(scopes_nest_by_the_ten_thousand);
     RUN(a_task_is_spawned_into_a_scope_further_out);
+    RUN(a_task_of_the_run_outlives_the_scopes_around_its_spawn);
     RUN(a_forced_unwinding_runs_destructors_and_passes_catch_all);
     RUN(all_gives_every_result_and_first_the_first);
     RUN(values_of_tasks_are_objects_of_a_scope);

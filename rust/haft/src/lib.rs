@@ -122,7 +122,7 @@ pub use simulation::{Simulation, simulate, simulate_crash, simulation_seed};
 pub use sync::{Receiver, RecvError, SendError, Sender, channel};
 pub use task::{
     Cancelled, JoinHandle, Options, backend, dump, run, run_with, set_task_name, spawn,
-    spawn_named, task_name,
+    spawn_in_run, spawn_named, task_name,
 };
 pub use wait::{sleep, yield_now};
 

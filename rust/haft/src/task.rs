@@ -671,6 +671,36 @@ where
     JoinHandle(unsafe { start(ptr::null_mut(), name, finishing(function)) })
 }
 
+/// As [`spawn`], but in the outermost scope, that of the run: the task outlives the scopes around the
+/// caller, and their cancels and deadlines do not reach it. For what a library keeps, such as an idle
+/// connection, and others use later. The run ends when the task has.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// haft::run(|| {
+///     let (sender, receiver) = haft::channel(1);
+///     let outcome = haft::timeout(Duration::from_secs(60), || {
+///         haft::spawn_in_run(move || receiver.iter().sum::<u32>())
+///     });
+///     sender.send(42).unwrap(); // the scope of the timeout has ended, the task has not
+///     drop(sender);
+///     assert_eq!(outcome.unwrap().join().unwrap(), 42);
+/// });
+/// ```
+///
+/// # Panics
+/// As [`spawn`].
+pub fn spawn_in_run<F, T>(function: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    // SAFETY: the function borrows nothing, and is `Send`; any thread may ask for the scope, which is
+    // open as long as this task.
+    JoinHandle(unsafe { start(sys::haft_io_run_scope(), None, finishing(function)) })
+}
+
 /// The outcome of the task is that of the function.
 fn finishing<T>(function: impl FnOnce() -> T + Send) -> impl FnOnce(&Packet<T>) + Send {
     // SAFETY: it is called once.

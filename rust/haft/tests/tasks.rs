@@ -206,6 +206,33 @@ fn a_tree_of_tasks_that_join_theirs_begins_a_branch_at_a_time() {
 }
 
 #[test]
+fn a_task_of_the_run_outlives_the_scopes_around_its_spawn() {
+    let (sender, receiver) = haft::channel(1);
+    haft::run(|| {
+        let keep = move || {
+            haft::sleep(SHORT);
+            receiver.recv().unwrap()
+        };
+        let kept = haft::scope(|s| {
+            let spawner = s.spawn(|| haft::timeout(LONG, || haft::spawn_in_run(keep)));
+            let kept = spawner.join().unwrap().unwrap();
+            s.cancel(); // does not reach it
+            kept
+        });
+        sender.send(42).unwrap();
+        assert_eq!(kept.join().unwrap(), 42);
+    });
+    // A panic of main does.
+    let payload = catch_unwind(|| {
+        haft::run(|| {
+            drop(haft::spawn_in_run(looks_after_something));
+            resume_unwind(Box::new("main"));
+        })
+    });
+    assert_eq!(message(payload.unwrap_err()), "main");
+}
+
+#[test]
 fn a_scope_waits_for_tasks_that_borrow() {
     for threads in [1, 3] {
         let options = haft::Options::new().threads(threads);
