@@ -476,6 +476,13 @@ haft_io_scope_t *haft_io_this_scope(void) {
     return task != NULL ? task->runner->scope : NULL;
 }
 
+haft_io_scope_t *haft_io_run_scope(void) {
+    haft_io_scope_t *scope = haft_io_this_scope();
+    while (scope != NULL && scope->outer != NULL)
+        scope = scope->outer;
+    return scope;
+}
+
 /* ---- Unwinding ---- */
 
 bool haft_io_return_cancels(bool returns) {

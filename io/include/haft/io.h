@@ -357,6 +357,10 @@ int haft_io_scope_close_until(haft_io_scope_t *scope, int64_t deadline);
 haft_io_scope_t *haft_io_this_scope(void);
 /* Whether `scope` is `around` itself or below it. Only tasks of the run may call this. */
 bool haft_io_scope_is_in(const haft_io_scope_t *scope, const haft_io_scope_t *around);
+/* The outermost scope of the caller's run, which ends with the run: for tasks that are to outlive the
+   scopes around the call that starts them, such as that of a connection which a library keeps. NULL
+   outside of a scheduler. */
+haft_io_scope_t *haft_io_run_scope(void);
 
 /*
  * Ends the current task, or the body of the innermost scope that it has opened, with an error: the

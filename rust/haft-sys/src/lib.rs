@@ -205,6 +205,7 @@ unsafe extern "C" {
         result: *mut *mut c_void,
     ) -> c_int;
     pub fn haft_io_this_scope() -> *mut haft_io_scope_t;
+    pub fn haft_io_run_scope() -> *mut haft_io_scope_t;
     pub fn haft_io_scope_cancel(scope: *mut haft_io_scope_t);
     pub fn haft_io_return_cancels(returns: bool) -> bool;
     pub fn haft_io_block_thread(function: haft_body_t, argument: *mut c_void) -> *mut c_void;
