@@ -394,13 +394,13 @@ inline scope_ref this_scope() {
         detail::throw_outside();
     return scope_ref(here);
 }
-/* The outermost scope of the run, or of what C++ has opened in a run of C: for tasks that are to
-   outlive the scopes around the call that starts them. */
+/* The outermost scope of the run: for tasks that are to outlive the scopes around the call that
+   starts them. */
 inline scope_ref run_scope() {
-    detail::frame *found = &detail::needed_frame();
-    while (found->outer != nullptr)
-        found = found->outer;
-    return scope_ref(*found);
+    haft_io_scope_t *outermost = haft_io_run_scope();
+    if (outermost == nullptr)
+        detail::throw_outside();
+    return scope_ref(outermost);
 }
 
 /* ---- Tasks ---------------------------------------------------------------------------------- */
