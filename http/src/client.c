@@ -94,8 +94,9 @@ static int put_field(head_t *head, const char *name, const char *value) {
     if (!hafti_http_is_token(name, strlen(name)) || !hafti_http_is_value(value, strlen(value)))
         return -EINVAL;
     put_text(head, name);
+    hafti_http_text_t trimmed = hafti_http_trim((hafti_http_text_t){value, strlen(value)});
     put_text(head, ": ");
-    put_text(head, value);
+    put(head, trimmed.bytes, trimmed.size);
     put_text(head, "\r\n");
     return 0;
 }

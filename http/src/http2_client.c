@@ -346,7 +346,7 @@ typedef struct {
 } head_t;
 
 static void put(head_t *head, const char *name, hafti_http_text_t value) {
-    head->fields[head->count++] = hafti_http2_field(text_of(name), value);
+    head->fields[head->count++] = hafti_http2_field(text_of(name), hafti_http_trim(value));
 }
 
 static int put_asked(head_t *head, const hafti_http_asking_t *asking) {
