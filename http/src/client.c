@@ -287,7 +287,7 @@ void hafti_http_reply_begin(haft_http_reply_t *reply, hafti_http_stream_t *strea
 /* Those of status 1xx come before the answer (9110, 15.2). */
 static int read_answer(haft_http_reply_t *reply, const char *method) {
     hafti_http_message_t *message = &reply->message;
-    for (int informed = 0; informed < 10; informed++) {
+    for (int informed = 0; informed < HAFTI_HTTP_INFORMED; informed++) {
         hafti_http_reply_begin(reply, &reply->stream, method);
         int code = hafti_http_message_read_head(message);
         if (code != 0 || message->parser.status_code >= 200 || message->parser.status_code == 101)

@@ -9,8 +9,9 @@
 #include "trace.h"
 
 enum {
-    HAFTI_HTTP_HOST = 256, /* with '\0'; a name has at most 253 letters */
-    HAFTI_HTTP_ADDED = 5,  /* fields at most that the library adds to what is asked */
+    HAFTI_HTTP_HOST = 256,    /* with '\0'; a name has at most 253 letters */
+    HAFTI_HTTP_ADDED = 5,     /* fields at most that the library adds to what is asked */
+    HAFTI_HTTP_INFORMED = 10, /* heads of status 1xx, with which an answer is given up */
 };
 
 typedef struct {
@@ -189,5 +190,8 @@ bool hafti_http_means_body(const char *method);
    hafti_http_connect. */
 int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need);
 void hafti_http2_free_origins(haft_http_client_t *client);
+/* Closes connections that nobody uses: those that have ended, and those that have been idle since
+   `until` or longer. */
+void hafti_http2_close_idle(haft_http_client_t *client, int64_t until);
 
 #endif

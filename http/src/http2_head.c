@@ -268,7 +268,7 @@ int hafti_http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const u
     if (size == 0)
         return 0;
     hafti_http2_put(connection, stream->out, size);
-    connection->note_progress(connection);
+    hafti_http2_earn(connection, 2);
     stream->out += size;
     stream->out_size -= size;
     if (stream->out_size == 0 && stream->ends)

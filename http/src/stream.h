@@ -32,6 +32,13 @@ typedef struct {
     void (*close)(hafti_http_stream_t *stream);
     /* Writes what has room, without a wait: how many bytes, or an error; NULL: it cannot. */
     ssize_t (*write_now)(hafti_http_stream_t *stream, const void *buffer, size_t size);
+    /* Writes a part: how many bytes. The last ones it may keep for `flush`. After -ETIMEDOUT it can
+       be called again. NULL: write_all ends by itself in the time that the limits grant. */
+    ssize_t (*write)(hafti_http_stream_t *stream, const void *buffer, size_t size);
+    /* Writes what `write` has kept; can be called again likewise. NULL: nothing is kept. */
+    int (*flush)(hafti_http_stream_t *stream);
+    /* The same, without a wait: 0: nothing is kept, so `write` does not wait either; -EAGAIN. */
+    int (*flush_now)(hafti_http_stream_t *stream);
     /* write_all by a handler ends by itself in the time that the limits grant. */
     bool limits_writes;
     /* Whether something has been read of the descriptor that read_lent has not given yet; NULL:

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "check_http2.h"
+#include "http2_attacks.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -644,19 +645,6 @@ static const malformed_t malformed[] = {
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
 
-/* A frame with its head; how many bytes. */
-static size_t put_frame(char *into, int type, int flags, int32_t stream, const char *bytes,
-                        size_t size) {
-    const unsigned char head[] = {
-        (unsigned char)(size >> 16),   (unsigned char)(size >> 8),   (unsigned char)size,
-        (unsigned char)type,           (unsigned char)flags,         (unsigned char)(stream >> 24),
-        (unsigned char)(stream >> 16), (unsigned char)(stream >> 8), (unsigned char)stream};
-    memcpy(into, head, sizeof head);
-    if (size != 0)
-        memcpy(into + sizeof head, bytes, size);
-    return sizeof head + size;
-}
-
 static bool send_frame(client_t *client, int type, int flags, int32_t stream, const char *bytes,
                        size_t size) {
     static char frame[20000];
@@ -779,45 +767,16 @@ static void *judge_late_frames(void *unused) {
     return unused;
 }
 
-/* ---- Attacks ---- */
+/* ---- Attacks that need the server's requests; http2_attacks.h has the others ---- */
 
 enum { FLOOD = 5000 };
 
 /* Each sends a part of the flood, the number of which is `i`. */
-static bool flood_settings(client_t *client, int i) {
-    (void)i;
-    return send_frame(client, NGHTTP2_SETTINGS, 0, 0, "", 0);
-}
-
-static bool flood_pings(client_t *client, int i) {
-    (void)i;
-    return send_frame(client, NGHTTP2_PING, 0, 0, "12345678", 8);
-}
-
 static bool flood_empty_data(client_t *client, int i) {
     if (i == 0)
         return send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
                           "\x83\x86" PATH HOST, 9);
     return send_frame(client, NGHTTP2_DATA, 0, 1, "", 0);
-}
-
-static bool flood_continuations(client_t *client, int i) {
-    if (i == 0)
-        return send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM, 1, GET PATH HOST, 9);
-    return send_frame(client, NGHTTP2_CONTINUATION, 0, 1, "", 0);
-}
-
-static bool flood_priorities(client_t *client, int i) {
-    return send_frame(client, NGHTTP2_PRIORITY, 0, 2 * i + 1, "\0\0\0\0\1", 5);
-}
-
-static bool flood_unknown(client_t *client, int i) {
-    return send_frame(client, 0x20, 0, 2 * i + 1, "", 0);
-}
-
-static bool flood_window_updates(client_t *client, int i) {
-    (void)i;
-    return send_frame(client, NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\0\0\1", 4);
 }
 
 /* CVE-2023-44487: requests that are cancelled at once. */
@@ -835,10 +794,8 @@ static bool make_resets(client_t *client, int i) {
            send_frame(client, NGHTTP2_WINDOW_UPDATE, 0, 2 * i + 1, "\x7f\xff\xff\xff", 4);
 }
 
-static bool (*const floods[])(client_t *client, int i) = {
-    flood_settings, flood_pings,          flood_empty_data, flood_continuations, flood_priorities,
-    flood_unknown,  flood_window_updates, reset_rapidly,    make_resets,
-};
+static bool (*const floods[])(client_t *client, int i) = {flood_empty_data, reset_rapidly,
+                                                          make_resets};
 
 /* Answers of the server need not be read for that; each connection ends with a GOAWAY that says
    why, where it still gets through. */
@@ -852,9 +809,7 @@ static void *bound_floods(void *unused) {
             sent++;
         while (hear(&client, 100) && !client.is_told_to_go)
             continue;
-        bool is_calmed = client.reason == NGHTTP2_ENHANCE_YOUR_CALM ||
-                         (floods[i] == flood_continuations &&
-                          client.reason == NGHTTP2_PROTOCOL_ERROR); /* by nghttp2 */
+        bool is_calmed = client.reason == NGHTTP2_ENHANCE_YOUR_CALM;
         if (!(client.is_told_to_go ? is_calmed : client.has_ended)) {
             fprintf(stderr, "flood %zu: %d, goaway %u (seed %llu)\n", i, sent, client.reason,
                     (unsigned long long)haft_io_seed());

@@ -92,8 +92,9 @@ typedef struct haft_http_question {
  * those of haft_io_connect_tcp, haft_io_write and haft_io_read; -EINVAL: the URL, the method or a
  * header is none; -EPROTONOSUPPORT: another scheme than http and https, or the library was built
  * without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the question's head is larger than 16
- * KiB; -EBADMSG: what came is no answer, also a status below 100; -ETIMEDOUT: the task's deadline
- * has passed, also in the middle of a head; -EPIPE: the server has closed the connection; -ELOOP:
+ * KiB; -EBADMSG: what came is no answer, also a status below 100, or ten answers of status 1xx;
+ * -EPROTO: the server has broken the rules of TLS, or of a connection of HTTP/2; -ETIMEDOUT: the
+ * task's deadline has passed, also in the middle of a head; -EPIPE: the server has closed the connection; -ELOOP:
  * too many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel. A question that is
  * safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked again over a new
  * connection if the server has closed a kept one meanwhile; one of HTTP/2 that the server has
