@@ -11,14 +11,9 @@
 #include <sys/uio.h>
 #include <time.h>
 
-enum { MOST_AT_ONCE = 1024 * 1024 }; /* bytes of a file, each with a deadline of its own */
+enum { MOST_AT_ONCE = 1024 * 1024 }; /* bytes of a file */
 
 /* ---- Gathering ---- */
-
-int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size) {
-    int64_t granted = hafti_http_granted(limits, size);
-    return hafti_http_deadline(hafti_http_deadline(haft_io_now(), granted), limits->write_time);
-}
 
 static int fail(haft_http_request_t *request, int code) {
     request->answer.failed = true;
@@ -30,12 +25,8 @@ int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size
     if (request->answer.failed)
         return -EPIPE;
     request->answer.is_sent = true;
-    hafti_http_stream_t *stream = request->message.stream;
-    int code =
-        stream->operations->limits_writes
-            ? stream->operations->write_all(stream, bytes, size)
-            : hafti_http_stream_write(stream, bytes, size,
-                                      hafti_http_write_deadline(request->message.limits, size));
+    int code = hafti_http_stream_write_within(request->message.stream, request->message.limits,
+                                              bytes, size);
     return code == 0 ? 0 : fail(request, code);
 }
 
@@ -437,9 +428,8 @@ static int send_file(haft_http_request_t *request, int file, int64_t offset, uin
     int code = send_gathered(request);
     while (code == 0 && size != 0) {
         size_t part = size < MOST_AT_ONCE ? (size_t)size : MOST_AT_ONCE;
-        ssize_t sent =
-            hafti_http_stream_send_file(request->message.stream, file, &offset, part,
-                                        hafti_http_write_deadline(request->message.limits, part));
+        ssize_t sent = hafti_http_stream_send_file(request->message.stream, request->message.limits,
+                                                   file, &offset, part);
         if (sent == 0)
             return fail_to_read(request, 0);
         if (sent < 0)

@@ -103,17 +103,32 @@ static void hand_over(reader_t *reader) {
     haft_io_event_set(&connection->to_read);
 }
 
+/* A stream's bytes have gone when they are with those that the connection writes. */
+static void begin_to_write(hafti_http_stream_t *bytes, const haft_http_limits_t *limits,
+                           haft_io_deadline_t *limit) {
+    int64_t now = haft_io_now();
+    hafti_http_patience_begin(&bytes->patience, now);
+    haft_io_deadline_set(limit, hafti_http_patience_look(limits->write_time, now));
+}
+static bool look_at_write(hafti_http_stream_t *bytes, const haft_http_limits_t *limits) {
+    return hafti_http_patience_left(&bytes->patience, limits->write_time, limits->least_rate,
+                                    bytes->sent, haft_io_now()) > 0;
+}
+
 static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     const haft_http_limits_t *limits = &((connection_t *)frames)->server->limits;
-    if (event == &stream->writable.event)
-        haft_io_deadline_set(&limit, hafti_http_write_deadline(limits, stream->out_size));
+    bool writes = event == &stream->writable.event;
+    if (writes)
+        begin_to_write(&stream->bytes, limits, &limit);
     leave_to_writer((connection_t *)frames);
     hafti_http2_unlock(frames);
     hand_over(((request_t *)stream)->reader); /* also where a handler has a gate of its own */
     int code = haft_io_event_wait(event);
     hafti_http2_lock(frames);
-    return code;
+    bool is_late = writes && code == -ETIMEDOUT && haft_io_deadline_passed(&limit);
+    bool is_patient = !writes || look_at_write(&stream->bytes, limits);
+    return is_late && is_patient ? 0 : code;
 }
 
 /* The writer does what there is to do. */
@@ -353,8 +368,8 @@ static int write_output(connection_t *connection, output_t output) {
     HAFT_IO_SCOPED_LENT const void *const taken = output.block;
     size_t size = output.size - output.at;
     (void)taken;
-    return hafti_http_stream_write(connection->frames.below, output.block + output.at, size,
-                                   hafti_http_write_deadline(&connection->server->limits, size));
+    return hafti_http_stream_write_within(connection->frames.below, &connection->server->limits,
+                                          output.block + output.at, size);
 }
 
 static void *write_frames(void *argument) {

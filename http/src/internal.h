@@ -100,8 +100,6 @@ int hafti_http_send_continue(haft_http_request_t *request);
 int hafti_http_answer_stream(haft_http_request_t *request, int status, const char *line,
                              const char *protocol);
 int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, size_t size);
-/* When a write of so many bytes has to be done. */
-int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size);
 extern const hafti_http_framing_t hafti_http1_framing;
 /* Its decimal digits: where they end. */
 char *hafti_http_put_number(char *to, uint64_t number);

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "check_http2.h"
-#include "http2_attacks.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -505,10 +504,15 @@ static void *wait_for_windows(void *unused) {
     return unused;
 }
 
-static ssize_t read_never(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
-                          uint32_t *flags, nghttp2_data_source *source, void *client) {
-    (void)session, (void)id, (void)into, (void)size, (void)flags, (void)source, (void)client;
-    return NGHTTP2_ERR_DEFERRED;
+/* So many bytes, and then none for ever. */
+static ssize_t read_and_stall(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
+                              uint32_t *flags, nghttp2_data_source *source, void *client) {
+    size_t *left = source->ptr;
+    (void)session, (void)id, (void)flags, (void)client;
+    size = size < *left ? size : *left;
+    memset(into, 'x', size);
+    *left -= size;
+    return size != 0 ? (ssize_t)size : NGHTTP2_ERR_DEFERRED;
 }
 
 static void *refuse_slow_bodies(void *unused) {
@@ -519,9 +523,14 @@ static void *refuse_slow_bodies(void *unused) {
                            {(uint8_t *)":scheme", (uint8_t *)"http", 7, 4, 0},
                            {(uint8_t *)":path", (uint8_t *)"/echo", 5, 5, 0},
                            {(uint8_t *)":authority", (uint8_t *)"here", 10, 4, 0}};
-    nghttp2_data_provider provider = {.read_callback = read_never};
-    int32_t slow = nghttp2_submit_request(client.session, NULL, fields, 4, &provider, NULL);
-    check_answer(&client, slow, "408", NULL);
+    for (size_t before = 0; before < 1000000; before += 900000) {
+        size_t left = before;
+        nghttp2_data_provider provider = {.source.ptr = &left, .read_callback = read_and_stall};
+        int32_t slow = nghttp2_submit_request(client.session, NULL, fields, 4, &provider, NULL);
+        int64_t begun = haft_io_now();
+        check_answer(&client, slow, "408", NULL);
+        CHECK(haft_io_now() - begun < 12 * HAFT_IO_SECOND);
+    }
     close_client(&client);
     haft_http_stop(server);
     return unused;
@@ -645,6 +654,19 @@ static const malformed_t malformed[] = {
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
 
+/* A frame with its head; how many bytes. */
+static size_t put_frame(char *into, int type, int flags, int32_t stream, const char *bytes,
+                        size_t size) {
+    const unsigned char head[] = {
+        (unsigned char)(size >> 16),   (unsigned char)(size >> 8),   (unsigned char)size,
+        (unsigned char)type,           (unsigned char)flags,         (unsigned char)(stream >> 24),
+        (unsigned char)(stream >> 16), (unsigned char)(stream >> 8), (unsigned char)stream};
+    memcpy(into, head, sizeof head);
+    if (size != 0)
+        memcpy(into + sizeof head, bytes, size);
+    return sizeof head + size;
+}
+
 static bool send_frame(client_t *client, int type, int flags, int32_t stream, const char *bytes,
                        size_t size) {
     static char frame[20000];
@@ -767,16 +789,45 @@ static void *judge_late_frames(void *unused) {
     return unused;
 }
 
-/* ---- Attacks that need the server's requests; http2_attacks.h has the others ---- */
+/* ---- Attacks ---- */
 
 enum { FLOOD = 5000 };
 
 /* Each sends a part of the flood, the number of which is `i`. */
+static bool flood_settings(client_t *client, int i) {
+    (void)i;
+    return send_frame(client, NGHTTP2_SETTINGS, 0, 0, "", 0);
+}
+
+static bool flood_pings(client_t *client, int i) {
+    (void)i;
+    return send_frame(client, NGHTTP2_PING, 0, 0, "12345678", 8);
+}
+
 static bool flood_empty_data(client_t *client, int i) {
     if (i == 0)
         return send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
                           "\x83\x86" PATH HOST, 9);
     return send_frame(client, NGHTTP2_DATA, 0, 1, "", 0);
+}
+
+static bool flood_continuations(client_t *client, int i) {
+    if (i == 0)
+        return send_frame(client, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM, 1, GET PATH HOST, 9);
+    return send_frame(client, NGHTTP2_CONTINUATION, 0, 1, "", 0);
+}
+
+static bool flood_priorities(client_t *client, int i) {
+    return send_frame(client, NGHTTP2_PRIORITY, 0, 2 * i + 1, "\0\0\0\0\1", 5);
+}
+
+static bool flood_unknown(client_t *client, int i) {
+    return send_frame(client, 0x20, 0, 2 * i + 1, "", 0);
+}
+
+static bool flood_window_updates(client_t *client, int i) {
+    (void)i;
+    return send_frame(client, NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\0\0\1", 4);
 }
 
 /* CVE-2023-44487: requests that are cancelled at once. */
@@ -794,8 +845,10 @@ static bool make_resets(client_t *client, int i) {
            send_frame(client, NGHTTP2_WINDOW_UPDATE, 0, 2 * i + 1, "\x7f\xff\xff\xff", 4);
 }
 
-static bool (*const floods[])(client_t *client, int i) = {flood_empty_data, reset_rapidly,
-                                                          make_resets};
+static bool (*const floods[])(client_t *client, int i) = {
+    flood_settings, flood_pings,          flood_empty_data, flood_continuations, flood_priorities,
+    flood_unknown,  flood_window_updates, reset_rapidly,    make_resets,
+};
 
 /* Answers of the server need not be read for that; each connection ends with a GOAWAY that says
    why, where it still gets through. */
@@ -809,7 +862,9 @@ static void *bound_floods(void *unused) {
             sent++;
         while (hear(&client, 100) && !client.is_told_to_go)
             continue;
-        bool is_calmed = client.reason == NGHTTP2_ENHANCE_YOUR_CALM;
+        bool is_calmed = client.reason == NGHTTP2_ENHANCE_YOUR_CALM ||
+                         (floods[i] == flood_continuations &&
+                          client.reason == NGHTTP2_PROTOCOL_ERROR); /* by nghttp2 */
         if (!(client.is_told_to_go ? is_calmed : client.has_ended)) {
             fprintf(stderr, "flood %zu: %d, goaway %u (seed %llu)\n", i, sent, client.reason,
                     (unsigned long long)haft_io_seed());

@@ -359,15 +359,25 @@ static void *meet_slow_ones(void *unused) {
     return unused;
 }
 
-/* A client that does not read: what a write may take is granted, and no more. */
-static void *drop_who_does_not_read(void *unused) {
-    static char heard[200000];
+/* What has come in time before grants no more. */
+static void *refuse_a_body_that_stalls(void *unused) {
+    static const char *const heads[] = {
+        "POST /echo" WITH("Content-Length: 900000"),
+        "POST /echo" WITH("Transfer-Encoding: chunked") "dbba0\r\n"};
+    static char piece[800000];
     start_server(server);
-    HAFT_IO_SCOPED_DESCRIPTOR int connection =
-        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
-    haft_io_write_all(connection, "GET /much" END, strlen("GET /much" END));
-    haft_io_sleep(1000 * HAFT_IO_SECOND);
-    CHECK(haft_io_read_all(connection, heard, sizeof heard) < 100000);
+    for (int i = 0; i < 2; i++) {
+        char heard[1000] = "";
+        HAFT_IO_SCOPED_DESCRIPTOR int connection =
+            haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+        haft_io_write_all(connection, heads[i], strlen(heads[i]));
+        haft_io_write_all(connection, piece, sizeof piece);
+        int64_t begun = haft_io_now();
+        haft_io_read_all(connection, heard, sizeof heard - 1);
+        int64_t lasted = haft_io_now() - begun;
+        CHECK(strstr(heard, "408 Request Timeout") != NULL);
+        CHECK(lasted >= 9 * HAFT_IO_SECOND && lasted < 12 * HAFT_IO_SECOND);
+    }
     haft_http_stop(server);
     return unused;
 }
@@ -607,7 +617,7 @@ int main(void) {
                                       stop_gracefully,
                                       stop_after_grace,
                                       meet_slow_ones,
-                                      drop_who_does_not_read,
+                                      refuse_a_body_that_stalls,
                                       cut_at_rest};
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -87,10 +87,13 @@ typedef struct haft_http_limits {
     size_t streams;    /* requests at a time on a connection of HTTP/2 (100); more: refused */
     int64_t idle_time; /* nanoseconds between two requests (75 s); then the connection is closed */
     int64_t head_time; /* from the first byte of a head to its last (10 s); later: 408 */
-    int64_t body_time; /* of waiting for a body (10 s), plus what `least_rate` grants; later: 408 */
-    int64_t write_time;  /* of waiting to write (30 s), likewise; then the connection breaks off */
+    /* Of waiting for a body that comes more slowly than `least_rate` (10 s); later: 408. */
+    int64_t body_time;
+    /* Of waiting to write, likewise (30 s); then the connection breaks off, or over HTTP/2 the
+       request is reset. */
+    int64_t write_time;
     int64_t events_time; /* without an event (15 s); then haft_http_select_until sends a comment */
-    uint64_t least_rate; /* each so many bytes of a body or an answer grant a second (1024) */
+    uint64_t least_rate; /* so many bytes that have come, or gone, pay for a second's wait (1024) */
     int64_t grace;       /* for requests that have come when the server is told to stop (10 s) */
 } haft_http_limits_t;
 

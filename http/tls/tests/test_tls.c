@@ -543,6 +543,36 @@ static void *read_or_write(void *argument) {
         CHECK_EQUAL(haft_tls_write_all(pair->client, "x", 1), 0);
     return NULL;
 }
+/* SIGPIPE would end the program here. */
+static void *write_until_reset(void *argument) {
+    static const char much[100000];
+    pair_t *pair = argument;
+    for (int i = 0; i < 2; i++) {
+        int code;
+        do
+            code = haft_tls_write_all(pair->server, much, sizeof much);
+        while (code == 0);
+        CHECK(code == -EPIPE || code == -ECONNRESET);
+    }
+    return NULL;
+}
+static void *read_little_and_reset(void *argument) {
+    pair_t *pair = argument;
+    char piece[100];
+    CHECK(haft_tls_read(pair->client, piece, sizeof piece) > 0);
+    haft_tls_close(pair->client);
+    pair->client = NULL;
+    return NULL;
+}
+BODY(a_reset_sends_no_signal) {
+    for (int i = 0; i < 5; i++) {
+        pair_t pair = {.serve = write_until_reset, .ask = read_little_and_reset};
+        run_pair(&pair);
+        close_pair(&pair);
+    }
+    return NULL;
+}
+
 BODY(of_two_readers_one_is_refused) {
     pair_t pair = {.servers = NULL};
     run_pair(&pair);
@@ -626,6 +656,54 @@ BODY(goes_on_after_a_deadline) {
     open_pair(&pair);
     haft_io_call_t calls[] = {{serve_slowly, &pair, NULL}, {ask_impatiently, &pair, NULL}};
     CHECK_EQUAL(haft_io_all(calls, 2), 0);
+    close_pair(&pair);
+    return NULL;
+}
+
+/* Until it does not wait any more. */
+static ssize_t repeat_write(haft_tls_t *stream, const char *bytes, size_t size) {
+    for (;;) {
+        HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t deadline = {0};
+        haft_io_deadline_set(&deadline, haft_io_now() + HAFT_IO_MILLISECOND);
+        ssize_t done =
+            size != 0 ? haft_tls_write(stream, bytes, size) : haft_tls_write_all(stream, NULL, 0);
+        if (done != -ETIMEDOUT)
+            return done;
+    }
+}
+enum { NUMBERS = 1000000 };
+static void *write_by_records(void *argument) {
+    pair_t *pair = argument;
+    char *numbers = malloc(NUMBERS);
+    for (int i = 0; i < NUMBERS; i++)
+        numbers[i] = (char)(i % 251);
+    for (size_t at = 0; at < NUMBERS;) {
+        ssize_t done = repeat_write(pair->server, numbers + at, NUMBERS - at);
+        CHECK(done > 0 && done <= 16384);
+        at += done > 0 ? (size_t)done : NUMBERS;
+    }
+    CHECK_EQUAL(repeat_write(pair->server, NULL, 0), 0);
+    CHECK_EQUAL(haft_tls_shutdown(pair->server), 0);
+    free(numbers);
+    return NULL;
+}
+static void *read_numbers_slowly(void *argument) {
+    pair_t *pair = argument;
+    char block[100000];
+    ssize_t got, at = 0;
+    while ((got = haft_tls_read(pair->client, block, sizeof block)) > 0) {
+        for (ssize_t i = 0; i < got; i++)
+            CHECK(block[i] == (char)((at + i) % 251));
+        if (at / 100000 != (at + got) / 100000)
+            haft_io_sleep(3 * HAFT_IO_MILLISECOND);
+        at += got;
+    }
+    CHECK_EQUAL(at, NUMBERS);
+    return NULL;
+}
+BODY(a_record_is_written_again_after_a_deadline) {
+    pair_t pair = {.serve = write_by_records, .ask = read_numbers_slowly};
+    run_pair(&pair);
     close_pair(&pair);
     return NULL;
 }
@@ -844,8 +922,10 @@ static const struct {
     ENTRY(exchanges),
     ENTRY(an_end_without_notice_is_an_error),
     ENTRY(a_peer_that_vanishes_or_speaks_otherwise),
+    ENTRY(a_reset_sends_no_signal),
     ENTRY(of_two_readers_one_is_refused),
     ENTRY(goes_on_after_a_deadline),
+    ENTRY(a_record_is_written_again_after_a_deadline),
     ENTRY(a_write_that_is_too_late_leaves_whole_records),
     ENTRY(takes_byte_after_byte),
 };
@@ -909,7 +989,7 @@ static void forget_certificates(void) {
 }
 
 int main(void) {
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_DFL);
     make_certificates();
     servers = server_with(&server);
     clients = client_that_trusts(&authority);
