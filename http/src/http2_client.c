@@ -341,12 +341,14 @@ static void release(shared_t *shared) {
         return;
     hafti_http2_lock(&shared->frames);
     bool is_last = --shared->users == 0;
-    shared->idle_since = haft_io_now_roughly();
+    shared->idle_since = haft_io_now();
     hafti_http2_unlock(&shared->frames);
     if (!is_last)
         return;
-    if (shared->frames.error == 0)
+    if (shared->frames.error == 0) {
         haft_io_shield(say_goodbye, shared);
+        hafti_http_stream_say_end(&shared->stream);
+    }
     hafti_http_stream_close(&shared->stream);
     haft_io_give_back(shared->left);
     hafti_http2_end(&shared->frames);
@@ -498,9 +500,24 @@ static shared_t *detach_idle(haft_http_client_t *client, int64_t until) {
     return shared;
 }
 
-void hafti_http2_close_idle(haft_http_client_t *client, int64_t until) {
-    for (shared_t *shared; (shared = detach_idle(client, until)) != NULL;)
+void hafti_http2_close_idle(haft_http_client_t *client, int64_t until, size_t most) {
+    for (shared_t *shared; most != 0 && (shared = detach_idle(client, until)) != NULL; most--)
         release(shared);
+}
+
+size_t hafti_http2_count_idle(haft_http_client_t *client, int64_t *oldest) {
+    size_t count = 0;
+    *oldest = HAFT_IO_FOREVER;
+    pthread_mutex_lock(&client->mutex);
+    for (const hafti_http2_origin_t *at = client->origins; at != NULL; at = at->next) {
+        bool counts =
+            at->users == 0 && at->shared != NULL && is_idle(at->shared, HAFT_IO_FOREVER - 1);
+        count += counts;
+        if (counts && at->shared->idle_since < *oldest)
+            *oldest = at->shared->idle_since;
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return count;
 }
 
 void hafti_http2_free_origins(haft_http_client_t *client) {
@@ -652,7 +669,7 @@ static void end(haft_http_reply_t *reply) {
     bool has_failed = frames->error != 0;
     release((shared_t *)frames);
     if (has_failed)
-        hafti_http2_close_idle(reply->client, INT64_MIN);
+        hafti_http2_close_idle(reply->client, INT64_MIN, SIZE_MAX);
     free(stream);
     reply->http2 = NULL;
     reply->version = NULL;

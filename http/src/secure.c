@@ -82,6 +82,20 @@ int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
     return haft_tls_set_protocols(context, protocols + unknown, 2 - unknown);
 }
 
+/* A peer that takes nothing is not waited for. */
+static void *shut_at_once(void *stream) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_MILLISECOND);
+    if (haft_tls_flush_now(stream) == 0)
+        haft_tls_shutdown(stream);
+    return NULL;
+}
+
+void hafti_http_stream_say_end(hafti_http_stream_t *stream) {
+    if (stream->tls != NULL)
+        haft_io_shield(shut_at_once, stream->tls);
+}
+
 bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {
     const char *chosen = stream->tls != NULL ? haft_tls_protocol(stream->tls) : NULL;
     return chosen != NULL && strcmp(chosen, protocols[0]) == 0;
@@ -140,6 +154,10 @@ const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int cod
 int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
     (void)context;
     return 0;
+}
+
+void hafti_http_stream_say_end(hafti_http_stream_t *stream) {
+    (void)stream;
 }
 
 bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {

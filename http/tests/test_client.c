@@ -3,6 +3,11 @@
    none. Over the simulated network with several seeds, and over sockets. */
 #include "check_http.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 static haft_http_server_t *server;
 static haft_http_client_t *client;
 static uint16_t port; /* of the server, or of whoever says bytes */
@@ -721,6 +726,115 @@ static void *hear_answers(void *unused) {
     return unused;
 }
 
+/* ---- How many connections are kept, and how long ---- */
+
+enum { ORIGINS = 30 };
+static uint16_t ports[ORIGINS];
+static int open_now; /* connections to them */
+
+static void *answer_at(void *argument) {
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
+    static const char answer[] = OK_ "Content-Length: 2\r\n\r\nhi";
+    char memory[1000], *line;
+    haft_io_reader_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
+    open_now++;
+    for (ssize_t size; (size = haft_io_reader_line(&lines, &line)) > 0;)
+        if (size == 2)
+            haft_io_write_all(connection, answer, sizeof answer - 1);
+    open_now--;
+    return NULL;
+}
+
+static void *accept_at(void *argument) {
+    for (int connection; (connection = haft_io_accept((int)(intptr_t)argument)) >= 0;)
+        haft_io_spawn(answer_at, (void *)(intptr_t)connection);
+    return NULL;
+}
+
+static void open_origins(int listeners[ORIGINS]) {
+    for (int i = 0; i < ORIGINS; i++) {
+        listeners[i] = haft_io_listen_tcp("127.0.0.1", 0, 0);
+        ports[i] = (uint16_t)haft_io_port(listeners[i]);
+        haft_io_spawn(accept_at, (void *)(intptr_t)listeners[i]);
+    }
+}
+
+static void ask_origins(int first, int end) {
+    for (int i = first; i < end; i++) {
+        port = ports[i];
+        CHECK(ask((haft_http_question_t){0}, "/", "hi") == 200);
+    }
+}
+
+static void await_open(int count) {
+    for (int i = 0; i < 1000 && open_now != count; i++)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK(open_now == count);
+}
+
+static void *keep_few_connections(void *unused) {
+    int listeners[ORIGINS];
+    open_now = 0;
+    open_origins(listeners);
+    client = haft_http_client_new(
+        &(haft_http_client_options_t){.kept_in_all = 5, .kept_time = 500 * HAFT_IO_MILLISECOND});
+    ask_origins(0, ORIGINS);
+    await_open(5);
+    ask_origins(ORIGINS - 5, ORIGINS); /* those are the ones that were used last */
+    CHECK(open_now == 5);
+    if (haft_io_seed() != 0) { /* in virtual time */
+        haft_io_sleep(HAFT_IO_SECOND);
+        ask_origins(0, 1);
+        await_open(1);
+    }
+    haft_http_client_free(client);
+    for (int i = 0; i < ORIGINS; i++)
+        haft_io_close(listeners[i]);
+    return unused;
+}
+
+static int told[2]; /* by the process with the servers */
+
+static void *serve_origins(void *unused) {
+    int listeners[ORIGINS];
+    open_origins(listeners);
+    CHECK(haft_io_write_all(told[1], ports, sizeof ports) == 0);
+    haft_io_sleep(100 * HAFT_IO_SECOND);
+    return unused;
+}
+
+static void *ask_without_descriptors(void *unused) {
+    struct rlimit before, limit;
+    CHECK(haft_io_read_all(told[0], ports, sizeof ports) == sizeof ports);
+    client = haft_http_client_new(NULL);
+    ask_origins(0, 1);
+    int next = dup(0);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = (rlim_t)next + 8;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    ask_origins(0, ORIGINS);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    haft_http_client_free(client);
+    return unused;
+}
+
+/* The servers are in another process, whose descriptors do not count. */
+static void give_way_to_new_connections(void) {
+    CHECK(pipe(told) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        haft_io_run(serve_origins, NULL);
+        _exit(0);
+    }
+    CHECK(haft_io_run(ask_without_descriptors, NULL) == 0);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(told[0]);
+    close(told[1]);
+}
+
 /* ---- Heads that do not come to their end in time ---- */
 
 static const char *const beginnings[] = {
@@ -1032,7 +1146,8 @@ static void meet_faults(void) {
 }
 
 int main(void) {
-    void *(*const cases[])(void *) = {hear_answers, ask_late_servers, ask_server, ask_by_proxies};
+    void *(*const cases[])(void *) = {hear_answers, keep_few_connections, ask_late_servers,
+                                      ask_server, ask_by_proxies};
     static const char *const variables[] = {"http_proxy",    "HTTP_PROXY",  "no_proxy",
                                             "NO_PROXY",      "https_proxy", "HTTPS_PROXY",
                                             "REQUEST_METHOD"};
@@ -1047,6 +1162,7 @@ int main(void) {
         CHECK(haft_io_run(cases[i], NULL) == 0);
     }
     meet_faults();
+    give_way_to_new_connections();
     haft_http_server_free(server);
     return 0;
 }

@@ -29,7 +29,11 @@ typedef struct haft_http_reply haft_http_reply_t;
 
 /* 0 means the default, which is in brackets. */
 typedef struct haft_http_client_options {
-    size_t kept;   /* connections of an origin that wait for a question (8) */
+    size_t kept;        /* connections of an origin that wait for a question (8) */
+    size_t kept_in_all; /* likewise, of all origins, also over HTTP/2 (64) */
+    /* Nanoseconds that one waits (60 s); the client looks when it asks, and when an answer ends.
+       Where the process has no descriptor left (EMFILE), those that wait longest are closed. */
+    int64_t kept_time;
     int redirects; /* that are followed in a row (10); negative: none */
     uint64_t body; /* bytes that haft_http_reply_body takes (16 MiB); more: -EMSGSIZE */
     /* Of haft_tls_client_context, for https; it must live as long as the client, and gets the
