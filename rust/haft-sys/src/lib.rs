@@ -309,4 +309,5 @@ unsafe extern "C" {
 #[cfg(feature = "posix")]
 unsafe extern "C" {
     pub fn haft_posix_answers() -> bool;
+    pub fn haft_posix_know_parks(is_of_this_thread: unsafe extern "C" fn(*const u32) -> bool);
 }

@@ -69,6 +69,8 @@ mod interests;
 mod kept;
 mod local;
 pub mod net;
+#[cfg(feature = "posix")]
+mod parking;
 pub mod process;
 mod runtime;
 mod scope;
