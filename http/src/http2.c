@@ -345,7 +345,6 @@ static void do_nothing(hafti_http_stream_t *bytes) {
 static const hafti_http_stream_operations_t operations = {
     .read_lent = read_lent,
     .write_all = write_all,
-    .limits_writes = true,
     .shutdown = shut_down,
     .close = do_nothing,
 };
@@ -356,6 +355,8 @@ void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *conne
     stream->bytes.lent = NULL;
     stream->bytes.at = stream->bytes.end = NULL;
     stream->bytes.gone = &stream->gone;
+    stream->bytes.sent = 0;
+    stream->bytes.patience = (hafti_http_patience_t){0};
     stream->connection = connection;
     stream->id = id;
     stream->last = &stream->pieces;

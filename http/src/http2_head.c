@@ -269,6 +269,7 @@ int hafti_http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const u
     hafti_http2_put(connection, stream->out, size);
     connection->note_progress(connection);
     stream->out += size;
+    stream->bytes.sent += size;
     stream->out_size -= size;
     if (stream->out_size == 0 && stream->ends)
         end_body(session, stream);

@@ -15,6 +15,14 @@ static int tls_write_all(hafti_http_stream_t *stream, const void *buffer, size_t
     return haft_tls_write_all(stream->tls, buffer, size);
 }
 
+static ssize_t tls_write(hafti_http_stream_t *stream, const void *buffer, size_t size) {
+    return haft_tls_write(stream->tls, buffer, size);
+}
+
+static int tls_flush(hafti_http_stream_t *stream) {
+    return haft_tls_write_all(stream->tls, NULL, 0);
+}
+
 /* Another task may shut what this one waits to read. What has failed is shut, too. */
 static int tls_shutdown(hafti_http_stream_t *stream, int how) {
     int said = how == SHUT_WR ? haft_tls_shutdown(stream->tls) : 0;
@@ -33,6 +41,8 @@ static void tls_close(hafti_http_stream_t *stream) {
 static const hafti_http_stream_operations_t tls_operations = {
     .read_lent = tls_read_lent,
     .write_all = tls_write_all,
+    .write = tls_write,
+    .flush = tls_flush,
     .shutdown = tls_shutdown,
     .close = tls_close,
     .has_unread = tls_has_unread,

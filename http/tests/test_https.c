@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "../tls/tests/check_tls.h"
 
-#include <haft/http.h>
+#include "slow_readers.h"
 
 static issued_t authority, certificate, person, stranger;
 #ifdef CHECK_HTTP2
@@ -68,6 +68,8 @@ static void make_server(void) {
     haft_http_get(server, "/peer", say_peer, NULL);
     haft_http_post(server, "/echo", echo, NULL);
     haft_http_get(server, "/pieces", say_pieces, NULL);
+    haft_http_get(server, "/whole", answer_huge, NULL);
+    haft_http_get(server, "/pieces/huge", answer_huge_pieces, NULL);
     haft_http_server_t *watched = haft_http_group(server, "/descriptor");
     haft_http_use(watched, haft_http_cancel_with_client, NULL);
     haft_http_get(watched, "/{milliseconds}", say_descriptor, NULL);
@@ -477,6 +479,34 @@ BODY(serve_and_ask) {
     return NULL;
 }
 
+/* ---- Clients that read slowly ---- */
+
+static size_t read_stream(void *stream, size_t size) {
+    static char heard[HUGE];
+    ssize_t got = haft_tls_read(stream, heard, size < HUGE ? size : HUGE);
+    return got > 0 ? (size_t)got : 0;
+}
+
+BODY(read_slowly_over_tls) {
+    static const char *const says[] = {"GET /whole HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                                       "GET /pieces/huge HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    port = (uint16_t)haft_io_port(listener);
+    haft_io_task_t *serving = haft_io_async(serve, &listener);
+    haft_tls_context_t *context = client_context();
+    for (size_t way = 0; way < 2; way++)
+        for (size_t i = 0; i < SLOW_READERS; i++) {
+            HAFT_TLS_SCOPED haft_tls_t *stream =
+                haft_tls_new(context, haft_io_connect_tcp("127.0.0.1", port), "localhost");
+            CHECK_EQUAL(haft_tls_write_all(stream, says[way], strlen(says[way])), 0);
+            read_slowly(&slow_readers[i], "TLS", read_stream, stream);
+        }
+    haft_http_stop(server);
+    haft_io_join(serving, NULL);
+    haft_tls_context_free(context);
+    return NULL;
+}
+
 /* ---- For another program ---- */
 
 /* Answers when it has the whole body. */
@@ -521,6 +551,7 @@ static void run_all(void) {
         check_seeds(
             serve_and_ask, 2,
             (haft_io_simulation_options_t){.network = true, .switches_one_in = (unsigned)switches});
+    check_seeds(read_slowly_over_tls, 2, (haft_io_simulation_options_t){.network = true});
     check_everywhere(on_a_back_end);
 }
 

@@ -280,6 +280,7 @@ static haft_tls_t *new_stream(haft_tls_context_t *context, int descriptor, const
     haft_tls_t *stream = calloc(1, sizeof *stream);
     if (stream == NULL)
         return NULL;
+    hafti_tls_draw_by_seed();
     atomic_fetch_add(&context->uses, 1);
     stream->context = context;
     stream->descriptor = descriptor;
@@ -469,6 +470,15 @@ int haft_tls_write_all(haft_tls_t *stream, const void *buffer, size_t size) {
     if (code == 0)
         code = write_records(stream, buffer, size);
     return code == 0 ? send_output(stream) : code;
+}
+
+ssize_t haft_tls_write(haft_tls_t *stream, const void *buffer, size_t size) {
+    SCOPED_LOCK sending = NULL;
+    size_t part = size < RECORD ? size : RECORD;
+    int code = begin_writing(stream, &sending);
+    if (code == 0)
+        code = write_records(stream, buffer, part);
+    return code == 0 ? (ssize_t)part : code;
 }
 
 /* As long as OpenSSL has all that has come, the next bytes are the answer. What has been emptied is

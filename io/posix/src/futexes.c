@@ -12,7 +12,7 @@
  *
  * Callers do not expect a cancel, so none ends the wait. What is wrong with the arguments the
  * kernel says, and so it answers everything else: other operations of futexes, and all other system
- * calls.
+ * calls, except those for time and chance in a simulation (clocks.c).
  */
 #include "internal.h"
 #include "../../src/system_call.h"
@@ -158,8 +158,8 @@ HAFT_POSIX_EXPORT long haft_posix_syscall(long number, long first, long second, 
                                           long fourth, long fifth, long sixth) {
     enum { LARGEST_ERROR = 4095 };
     long result;
-    if (number == SYS_getrandom)
-        return getrandom((void *)first, (size_t)second, (unsigned)third);
+    if (haft_posix_simulated_call(number, first, second, third, &result))
+        return result;
     if (number == SYS_futex)
         result = futex(&(futex_call_t){first, (int)second, third, fourth, fifth, sixth});
     else

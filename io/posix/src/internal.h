@@ -116,6 +116,15 @@
     X(getcwd)                                                                                      \
     X(chdir)                                                                                       \
     X(fchdir)
+/* Which glibc has from 2.36 on. */
+#if __GLIBC_PREREQ(2, 36)
+#    define HAFT_POSIX_OF_NEW_CHANCE(X)                                                            \
+        X(arc4random)                                                                              \
+        X(arc4random_buf)                                                                          \
+        X(arc4random_uniform)
+#else
+#    define HAFT_POSIX_OF_NEW_CHANCE(X)
+#endif
 /* All that are replaced, or called. */
 #define HAFT_POSIX_FUNCTIONS(X)                                                                    \
     HAFT_POSIX_OF_DESCRIPTORS(X)                                                                   \
@@ -167,6 +176,7 @@
     X(timespec_get)                                                                                \
     X(getrandom)                                                                                   \
     X(getentropy)                                                                                  \
+    HAFT_POSIX_OF_NEW_CHANCE(X)                                                                    \
     X(getaddrinfo)                                                                                 \
     X(getnameinfo)                                                                                 \
     X(gethostbyname)                                                                               \
@@ -196,6 +206,7 @@
     X(pthread_cond_signal)                                                                         \
     X(pthread_cond_broadcast)                                                                      \
     X(pthread_mutex_lock)                                                                          \
+    X(pthread_mutex_unlock)                                                                        \
     X(pthread_mutex_trylock)                                                                       \
     X(pthread_rwlock_rdlock)                                                                       \
     X(pthread_rwlock_tryrdlock)                                                                    \
@@ -267,6 +278,8 @@ static inline const haft_posix_system_t *haft_posix_path_system(int directory, c
     return haft_posix_may_simulate() ? haft_posix_path_system_asked(directory, path)
                                      : haft_posix_system();
 }
+/* The same for a path that is to be opened: /dev/random and /dev/urandom are any simulation's own. */
+const haft_posix_system_t *haft_posix_opening_system(int directory, const char *path);
 #define PATH_SYSTEM(directory, path, name) (haft_posix_path_system(directory, path)->name)
 /* Those for paths that do not begin in a descriptor, and name nothing that is the machine's. */
 const haft_posix_system_t *haft_posix_file_system(void); /* simulated.c */
@@ -280,8 +293,9 @@ static inline bool haft_posix_on_task(void) {
 /* What such a child does is the system's, although it seems to be its parent's task. (closing.c) */
 bool haft_posix_is_child_of_vfork(void);
 
-/* How far the date is from the simulations' time, `now` (clocks.c). */
-int64_t haft_posix_date_from(int64_t now);
+/* Whether the number is of a call for the time or for chance that the simulation answers, in which the
+   caller is a task; then its result, or -1 and errno. (clocks.c) */
+bool haft_posix_simulated_call(long number, long first, long second, long third, long *result);
 
 /* ---- Directories of a simulation (directories.c) ---- */
 

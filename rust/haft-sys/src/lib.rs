@@ -69,13 +69,14 @@ record! { haft_io_scope_options_t, 56 {
     on_cancel: *mut c_void,
     on_failure: *mut c_void,
 }}
-record! { haft_io_simulation_options_t, 24 {
+record! { haft_io_simulation_options_t, 32 {
     seed: u64,
     short_counts: bool,
     network: bool,
     files: bool,
     faults_one_in: u32,
     switches_one_in: u32,
+    date: i64,
 }}
 record! { haft_io_process_options_t, 32 {
     streams: *const c_int,
