@@ -995,6 +995,10 @@ typedef struct haft_io_dump_options {
 } haft_io_dump_options_t;
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 
+/* Fills in the return addresses of the caller's task, or of one that waits and has begun on the
+   caller's thread, innermost first, and returns how many: for backtrace_symbols_fd and its like. */
+int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int size);
+
 /*
  * With haft_io_run_options_t.dump_signal the run writes this dump, with backtraces, on standard
  * error whenever the process gets the signal. The first of the run's threads that polls writes it,

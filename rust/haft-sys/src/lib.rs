@@ -60,7 +60,7 @@ record! { haft_io_task_options_t, 32 {
     even_without_stack: bool,
     stack_size: usize,
 }}
-record! { haft_io_scope_options_t, 56 {
+record! { haft_io_scope_options_t, 64 {
     name: *const c_char,
     deadline: i64,
     shielded: bool,
@@ -68,6 +68,7 @@ record! { haft_io_scope_options_t, 56 {
     moves: bool,
     on_cancel: *mut c_void,
     on_failure: *mut c_void,
+    scope_of_spawns: *mut c_void,
 }}
 record! { haft_io_simulation_options_t, 32 {
     seed: u64,
@@ -310,4 +311,5 @@ unsafe extern "C" {
 #[cfg(feature = "posix")]
 unsafe extern "C" {
     pub fn haft_posix_answers() -> bool;
+    pub fn haft_posix_know_parks(is_of_this_thread: unsafe extern "C" fn(*const u32) -> bool);
 }

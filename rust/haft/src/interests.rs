@@ -5,11 +5,11 @@
 //! C keeps the number of the innermost `block_on` for each task, and copies it to the tasks that it
 //! spawns. So it is a number and no address: what a number stands for is looked up by the thread.
 
+use crate::numbers::ByNumber;
 use crate::sync::{Event, wait_on};
 use crate::wait::{Interrupted, now};
 use haft_sys as sys;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ffi::{c_short, c_void};
 use std::io;
 use std::os::fd::RawFd;
@@ -52,7 +52,7 @@ type List = Vec<(Interest, Waker)>;
 
 thread_local! {
     /// By the number of the `block_on`.
-    static LISTS: RefCell<HashMap<usize, List>> = RefCell::default();
+    static LISTS: RefCell<ByNumber<List>> = RefCell::default();
 }
 
 /// Its address is the key of the number.

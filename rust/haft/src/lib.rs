@@ -69,6 +69,9 @@ mod interests;
 mod kept;
 mod local;
 pub mod net;
+mod numbers;
+#[cfg(feature = "posix")]
+mod parking;
 pub mod process;
 mod runtime;
 mod scope;

@@ -173,6 +173,8 @@ pub(crate) fn run_by<T>(
     call: impl FnOnce(sys::haft_body_t, *mut c_void) -> c_int,
 ) -> io::Result<T> {
     guard_panic_hook();
+    #[cfg(feature = "posix")]
+    crate::parking::tell_of_parks();
     let mut main = Call::new(|| {
         // SAFETY: any thread may call it.
         unsafe { sys::haft_io_return_cancels(true) };

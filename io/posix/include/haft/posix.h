@@ -192,6 +192,7 @@
 #define HAFT_POSIX_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -208,6 +209,13 @@ bool haft_posix_answers(void);
  * belongs to the thread, as Rust's std does to standard output and standard error.
  */
 void haft_posix_block_writes(int descriptor);
+
+/*
+ * For the crate of Rust, whose std parks threads and knows nothing of tasks: the function tells whether
+ * a task that waits for this word parks its thread, which is the calling one. Then a second task of the
+ * thread that parks meanwhile is reported on standard error, with the names and backtraces of both.
+ */
+void haft_posix_know_parks(bool (*is_of_this_thread)(const uint32_t *word));
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
