@@ -858,6 +858,11 @@ int haft_io_port(int socket);
  * call that has not begun, and waits for one that has. Returns 0, or -ECANCELED, or, like the
  * functions below, -EAGAIN or -ENOMEM if the pool has no thread and the system refuses to start
  * one.
+ *
+ * In a simulation the task calls it itself, after others have gone on and shielded from cancels:
+ * with libhaft-posix what it opens, sleeps and asks is the simulation's. (Elsewhere the C library's
+ * functions are the machine's: without libhaft-posix it acts on the machine's files, as the task
+ * would.)
  */
 int haft_io_call_blocking(void (*function)(void *), void *argument);
 /*
