@@ -146,6 +146,7 @@ type _ Effect.t +=
   | This_fiber : fiber Effect.t
   | Yield : unit Effect.t
   | Fork : fiber * (unit -> unit) -> unit Effect.t  (* the new task goes first; the function raises nothing *)
+  | On_c_stack : (unit -> 'a) -> 'a Effect.t  (* for code in a task of C (run_in_c): the function may wait in C *)
 
 let check_context context =
   match context.state with Cancelling (exn, _) -> raise (Cancelled exn) | On | Finished -> ()
@@ -290,6 +291,10 @@ and start fiber body =
                 (fun (k : (a, unit) continuation) ->
                   push_first (Continue k);
                   start other body)
+          | On_c_stack _ ->
+              Some
+                (fun (k : (a, unit) continuation) ->
+                  discontinue k (Invalid_argument "only the task that serves a request may use it"))
           | _ -> None);
     }
 
@@ -331,6 +336,7 @@ let add_timer at fire =
     heap.timers <- larger);
   heap.size <- heap.size + 1;
   rise timer (heap.size - 1);
+  if !sleeps && timer.place = 0 then wake_c () (* the caller is in a task of C *);
   timer
 
 let remove_timer timer =
@@ -582,6 +588,8 @@ let run_in_c context body =
           (fun k ->
             push_from_anywhere (Start (other, body));
             continue k ())
+    | On_c_stack f -> (
+        Some (fun k -> match f () with value -> continue k value | exception exn -> discontinue k exn))
     | _ -> None
   in
   match_with body ()
