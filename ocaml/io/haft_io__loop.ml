@@ -10,6 +10,7 @@
      the task to [no_wait].
    - [push] and [pop] allocate nothing between the first word that they read and the last that they write. So signal
      handlers and other threads, which run only where something is allocated, may push.
+   - [running] is the task of the loop that runs, or ran last. (A task of OCaml in a task of C is none of the loop's.)
    - What a clause of [effc] does after it has put the continuation somewhere ends with [schedule], in tail position:
      so a million switches take constant stack. *)
 open Effect
@@ -166,10 +167,10 @@ let suspend what begin_ =
 
 type item =
   | Nothing
-  | Continue : (unit, unit) continuation -> item
+  | Continue : fiber * (unit, unit) continuation -> item
   | Continue_yielded : fiber * (unit, unit) continuation -> item
-  | Continue_with : ('a, unit) continuation * 'a -> item
-  | Discontinue : ('a, unit) continuation * exn -> item
+  | Continue_with : fiber * ('a, unit) continuation * 'a -> item
+  | Discontinue : fiber * ('a, unit) continuation * exn -> item
   | Start of fiber * (unit -> unit)
   | Call of (unit -> unit)
 
@@ -234,14 +235,15 @@ let push_from_anywhere item =
   push item;
   if !sleeps then wake_c ()
 
-let resume_by k = function
-  | Ok value -> push_from_anywhere (Continue_with (k, value))
-  | Error exn -> push_from_anywhere (Discontinue (k, exn))
+let resume_by fiber k = function
+  | Ok value -> push_from_anywhere (Continue_with (fiber, k, value))
+  | Error exn -> push_from_anywhere (Discontinue (fiber, k, exn))
 
 (* ---- Running them ---- *)
 
 let turn = 256
 let left = ref turn
+let running = ref nobody
 
 let rec schedule () =
   if !left <= 0 then ()
@@ -249,54 +251,65 @@ let rec schedule () =
     decr left;
     match pop () with
     | Nothing -> ()
-    | Continue k -> continue k ()
+    | Continue (fiber, k) ->
+        running := fiber;
+        continue k ()
     | Continue_yielded (fiber, k) -> (
+        running := fiber;
         match fiber.context.state with
         | Cancelling (exn, _) -> discontinue k (Cancelled exn)
         | On | Finished -> continue k ())
-    | Continue_with (k, value) -> continue k value
-    | Discontinue (k, exn) -> discontinue k exn
+    | Continue_with (fiber, k, value) ->
+        running := fiber;
+        continue k value
+    | Discontinue (fiber, k, exn) ->
+        running := fiber;
+        discontinue k exn
     | Start (fiber, body) -> start fiber body
     | Call f ->
         f ();
         schedule ())
 
 and start fiber body =
-  match_with body ()
-    {
-      retc =
-        (fun () ->
-          leave fiber;
-          schedule ());
-      exnc =
-        (fun exn ->
-          leave fiber;
-          raise exn);
-      effc =
-        (fun (type a) (effect : a Effect.t) ->
-          match effect with
-          | Suspend begin_ ->
-              Some
-                (fun (k : (a, unit) continuation) ->
-                  begin_ fiber (resume_by k);
-                  schedule ())
-          | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k fiber)
-          | Yield ->
-              Some
-                (fun (k : (a, unit) continuation) ->
-                  push (Continue_yielded (fiber, k));
-                  schedule ())
-          | Fork (other, body) ->
-              Some
-                (fun (k : (a, unit) continuation) ->
-                  push_first (Continue k);
-                  start other body)
-          | On_c_stack _ ->
-              Some
-                (fun (k : (a, unit) continuation) ->
-                  discontinue k (Invalid_argument "only the task that serves a request may use it"))
-          | _ -> None);
-    }
+  running := fiber;
+  match_with body () handler
+
+and handler =
+  {
+    retc =
+      (fun () ->
+        leave !running;
+        schedule ());
+    exnc =
+      (fun exn ->
+        leave !running;
+        raise exn);
+    effc =
+      (fun (type a) (effect : a Effect.t) ->
+        match effect with
+        | Suspend begin_ ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                let fiber = !running in
+                begin_ fiber (resume_by fiber k);
+                schedule ())
+        | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k !running)
+        | Yield ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                push (Continue_yielded (!running, k));
+                schedule ())
+        | Fork (other, body) ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                push_first (Continue (!running, k));
+                start other body)
+        | On_c_stack _ ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                discontinue k (Invalid_argument "only the task that serves a request may use it"))
+        | _ -> None);
+  }
 
 (* ---- Timers: a heap ---- *)
 
