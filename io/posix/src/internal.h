@@ -281,6 +281,12 @@ static inline bool haft_posix_on_task(void) {
 /* What such a child does is the system's, although it seems to be its parent's task. (closing.c) */
 bool haft_posix_is_child_of_vfork(void);
 
+/* Whether the task has forked, and does not know yet whether exec has failed in the child.
+   (children.c) */
+bool haft_posix_has_forked(void);
+/* Called when it knows. */
+void haft_posix_forget_fork(void);
+
 /* How far the date is from the simulations' time, `now` (clocks.c). */
 int64_t haft_posix_date_from(int64_t now);
 
@@ -294,8 +300,8 @@ int haft_posix_close_stream(DIR *stream);
 
 /* ---- errno ---- */
 
-/* Called when an effect returned -ECANCELED: a cancel has ended the task's wait. Returns
-   -ECANCELED, and never unwinds. */
+/* Called once by each call that a cancel has cut, an effect having returned -ECANCELED. It lets
+   others go first, and never unwinds. Returns -ECANCELED; or -ETIMEDOUT, if a deadline has cut. */
 int haft_posix_cancelled(void);
 
 /* Not inlined, so that the address of errno is looked up anew: after a wait it may be another
@@ -351,6 +357,8 @@ int haft_posix_wait_for_both(int from, int to, int64_t deadline, unsigned turn);
 /* The same for a descriptor whose creation returned `code`. If the system call is missing, or there
    are no descriptors, this returns 0 after a moment. */
 int haft_posix_wait_without(int code, int64_t deadline);
+/* The same, but no cancel ends the wait. */
+int haft_posix_wait_to_the_end(int descriptor, short events, int64_t deadline, unsigned turn);
 /* Sleeps before another try of an operation whose readiness the kernel does not notify; `*pause`, 0
    at first, grows. 0, or -ECANCELED. */
 int haft_posix_pause(int64_t *pause);
@@ -369,10 +377,18 @@ static inline int haft_posix_call_on(int descriptor, void (*function)(void *), v
     function(argument);
     return 0;
 }
-/* The same, with the caller's errno and h_errno. A call that was not made has set both. */
+/* As haft_posix_call_blocking, but no cancel withdraws the call. */
+void haft_posix_block_to_the_end(void (*function)(void *), void *argument);
+/* The two, with the caller's errno and h_errno. A call that was not made has set both. */
 void haft_posix_call_pooled(void (*function)(void *), void *argument);
-/* The same, but no cancel withdraws the call. */
 void haft_posix_call_to_the_end(void (*function)(void *), void *argument);
+
+/*
+ * Called after a cancel has cut a wait that is to run to its end, which has returned -ECANCELED.
+ * Makes the wait again where no cancel from outside reaches it, and returns its result; -ECANCELED
+ * if there is no memory for that, or if a simulation cancels all tasks because none can go on.
+ */
+int haft_posix_wait_again(int (*wait)(void *argument), void *argument);
 
 /* ---- What is known of descriptors (modes.c) ---- */
 

@@ -249,7 +249,7 @@ HAFT_POSIX_EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to
     if (!haft_posix_on_task())
         return SYSTEM(copy_file_range)(from, from_offset, to, to_offset, size, flags);
     copy_file_range_call_t call = {{from, from_offset, to, to_offset, size, flags}, -1};
-    haft_posix_call_pooled(call_copy_file_range, &call);
+    haft_posix_call_to_the_end(call_copy_file_range, &call);
     return call.done;
 }
 

@@ -49,11 +49,10 @@
  * - A non-blocking descriptor, and MSG_DONTWAIT, give EAGAIN at once. SO_RCVTIMEO and SO_SNDTIMEO
  *   apply to all the waits of one call together. What a blocking call would write in full is
  *   written in full.
- * - A cancel does not unwind the frames of a library, which are not prepared for it. The call fails
- *   with ECANCELED (getaddrinfo: EAI_SYSTEM), and so does every later wait of the library, until
- *   the task comes to a wait of its own, which unwinds. A sleep whose caller asks what is left ends
- *   as by a signal (EINTR), and nothing is left: such callers know of no other error. Operations
- *   that can be done at once are done; work that the pool has begun is waited for.
+ * - A cancel does not unwind the frames of a library, which are not prepared for it. The table
+ *   "What a cancel does" below tells of each call. After a cancel every wait of the library is cut
+ *   alike, until the task comes to a wait of its own, which unwinds. The passing of a deadline
+ *   (haft_io_deadline_set) does the same with ETIMEDOUT.
  * - select and pselect with a count beyond FD_SETSIZE look, like the kernel, at no more members of
  *   the sets than the process's table of descriptors has room for (FDSize in /proc/self/status;
  *   FD_SETSIZE if that cannot be read).
@@ -100,6 +99,50 @@
  * - res_query and res_search use the settings of the pool's thread, not what the caller has put
  *   into _res.
  * - errno is the task's.
+ *
+ * What a cancel does to a call of the task:
+ *
+ *   call                                     | what a cancel does
+ *   -----------------------------------------|-----------------------------------------------------
+ *   anything that can be done at once        | nothing: it is done
+ *   what waits for a socket, a pipe, a       | cuts it: ECANCELED. If something was transferred
+ *   terminal, a timer, a notification; poll, | before, that is the result. (An exception for pipes
+ *   select and their kin; accept, connect;   | is below.)
+ *   the opening of a FIFO; flock, lockf,     |
+ *   F_SETLKW; sigwait and its kin; splice,   |
+ *   tee, sendfile to a socket                |
+ *   sleep                                    | cuts it: the result is what is left
+ *   nanosleep, clock_nanosleep, thrd_sleep   | cuts it: EINTR, and nothing is left; such callers
+ *   that is to tell what is left             | know of no other error
+ *   other sleeps                             | cuts it: ECANCELED (thrd_sleep: -1)
+ *   getaddrinfo, getnameinfo                 | EAI_SYSTEM and ECANCELED, unless the pool has begun
+ *   gethostbyname and its kin, res_query and | TRY_AGAIN and ECANCELED, unless the pool has begun
+ *   its kin                                  |
+ *   system, popen                            | ECANCELED, unless the pool has begun
+ *   wait, waitpid, waitid and their kin      | cuts it: ECANCELED; the child is still to be waited
+ *                                            | for. (An exception is below.)
+ *   -----------------------------------------|-----------------------------------------------------
+ *   reads and writes of regular files and    | nothing: it runs to its end
+ *   block devices; fsync, fdatasync,         |
+ *   copy_file_range, sendfile to a file      |
+ *   epoll_wait, epoll_pwait                  | nothing: it waits for an event, or for its limit
+ *   reads and writes of an eventfd           | nothing: it runs to its end
+ *   pclose, pthread_join, thrd_join          | nothing: it runs to its end
+ *   mutexes, read-write locks, conditions,   | nothing: it runs to its end
+ *   futexes, guards of static variables      |
+ *   after a fork by the task: its first read | nothing: the task learns whether exec has failed in
+ *   of a pipe with FD_CLOEXEC; and, if that  | the child, as std::process of Rust and Python do
+ *   has read something, its next wait for a  |
+ *   child                                    |
+ *
+ *   The callers of what stands below the line take an error for a broken invariant, and give up
+ *   what tasks share: a database after a failed write, an event loop after a failed wait. After
+ *   such a call the cancel takes effect at the next wait that it can cut.
+ *
+ *   A task that ignores this, and goes on to call what waits, is not stopped: nothing can unwind
+ *   it. It keeps neither its thread nor the processor busy. From the second call on that is cut,
+ *   other tasks go first; from the 65th on the call also pauses, for 2, 4, 8 and then 16
+ *   milliseconds each time. (This holds for haft/io.h and its C++ and Rust forms, too.)
  *
  * In a simulation (haft/io_testing.h), for its tasks:
  * - Time is virtual, also for time, gettimeofday, timespec_get, and clock_gettime with
