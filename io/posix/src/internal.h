@@ -21,9 +21,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <resolv.h>
 #include <sched.h>
 #include <signal.h>
@@ -175,6 +177,22 @@
     X(gethostbyname2_r)                                                                            \
     X(gethostbyaddr)                                                                               \
     X(gethostbyaddr_r)                                                                             \
+    X(getpwnam)                                                                                    \
+    X(getpwnam_r)                                                                                  \
+    X(getpwuid)                                                                                    \
+    X(getpwuid_r)                                                                                  \
+    X(getgrnam)                                                                                    \
+    X(getgrnam_r)                                                                                  \
+    X(getgrgid)                                                                                    \
+    X(getgrgid_r)                                                                                  \
+    X(getservbyname)                                                                               \
+    X(getservbyname_r)                                                                             \
+    X(getservbyport)                                                                               \
+    X(getservbyport_r)                                                                             \
+    X(getprotobyname)                                                                              \
+    X(getprotobyname_r)                                                                            \
+    X(getprotobynumber)                                                                            \
+    X(getprotobynumber_r)                                                                          \
     X(res_query)                                                                                   \
     X(res_search)                                                                                  \
     X(res_nquery)                                                                                  \
@@ -308,6 +326,7 @@ int haft_posix_cancelled(void);
    thread's. */
 int haft_posix_error(void);
 void haft_posix_set_error(int error);
+void haft_posix_set_host_error(int error);
 /* The result of a call that has transferred `done` bytes, or failed with a negative error number.
    `before` is errno as the caller left it, which a success does not change. */
 ssize_t haft_posix_answer(ssize_t done, int before);
@@ -337,6 +356,10 @@ static inline long haft_posix_result(long done) {
         __auto_type result_ = (call);                                                              \
         result_ >= 0 ? (ssize_t)result_ : -(ssize_t)haft_posix_error();                            \
     })
+
+/* The name that is resolved in place of this one: in a simulation with a network every name is of
+   its one host. (pooled.c) */
+const char *haft_posix_host_of(const char *name, int family);
 
 /* ---- Waiting (wait.c) ---- */
 

@@ -69,7 +69,7 @@ __attribute__((noinline)) void haft_posix_set_error(int error) {
     errno = error;
 }
 
-static __attribute__((noinline)) void set_host_error(int error) {
+__attribute__((noinline)) void haft_posix_set_host_error(int error) {
     __asm__ volatile("" : : : "memory");
     h_errno = error;
 }
@@ -234,7 +234,7 @@ typedef struct pooled {
 static void call_as_the_caller(void *argument) {
     pooled_t *pooled = argument;
     haft_posix_set_error(pooled->error);
-    set_host_error(pooled->host_error);
+    haft_posix_set_host_error(pooled->host_error);
     pooled->function(pooled->argument);
     pooled->error = haft_posix_error();
     pooled->host_error = h_errno;
@@ -246,14 +246,14 @@ void haft_posix_call_pooled(void (*function)(void *), void *argument) {
     if (code != 0)
         code = haft_posix_cancelled();
     haft_posix_set_error(code == 0 ? pooled.error : -code);
-    set_host_error(code == 0 ? pooled.host_error : TRY_AGAIN);
+    haft_posix_set_host_error(code == 0 ? pooled.host_error : TRY_AGAIN);
 }
 
 void haft_posix_call_to_the_end(void (*function)(void *), void *argument) {
     pooled_t pooled = {function, argument, haft_posix_error(), h_errno};
     haft_posix_block_to_the_end(call_as_the_caller, &pooled);
     haft_posix_set_error(pooled.error);
-    set_host_error(pooled.host_error);
+    haft_posix_set_host_error(pooled.host_error);
 }
 
 int haft_posix_pause(int64_t *pause) {
