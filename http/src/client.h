@@ -94,7 +94,7 @@ void hafti_http_pool_drop(hafti_http_pool_t *pool, const hafti_http_url_t *url);
 void hafti_http_pool_give(hafti_http_pool_t *pool, const hafti_http_url_t *url,
                           const hafti_http_stream_t *stream);
 
-/* ---- client_kept.c: all connections that wait for a question ---------------------------------- */
+/* ---- client_kept.c: all connections that wait for a question --------------------------------- */
 
 /* Closes those that have waited too long, and those that waited longest, if more than `most` are
    left. */

@@ -7,10 +7,10 @@
  * to wait anyway, as long as its deadlines let it. What it leaves unwritten stays in `left`, to the
  * byte, for the next one.
  *
- * | role       | held by                                  | ends                                   |
- * |------------|------------------------------------------|----------------------------------------|
- * | is_reading | the one task that waits for bytes        | with bytes, a deadline, a cancel, TURN |
- * | is_writing | the one task that writes, or waits to    | likewise, or with room                 |
+ * | role       | held by                                 | ends                                   |
+ * |------------|-----------------------------------------|----------------------------------------|
+ * | is_reading | the one task that waits for bytes       | with bytes, a deadline, a cancel, TURN |
+ * | is_writing | the one task that writes, or waits to   | likewise, or with room                 |
  *
  * A task that needs a role which another has waits for its event (is_waiting). Who gives a role up
  * wakes one of these. Only a task that reads cannot be woken: so it looks up each TURN, and then
