@@ -21,8 +21,9 @@ typedef struct connection connection_t;
 
 /* A task that reads, until a request that it serves has to wait. */
 typedef struct {
-    haft_io_gate_t gate; /* the first, for who gets its address */
+    haft_io_gate_t gate; /* must be first: callbacks cast its address to the struct */
     connection_t *connection;
+    hafti_http_served_t served;
     bool is_serving;
     atomic_bool has_left; /* another task reads */
 } reader_t;
@@ -45,6 +46,7 @@ typedef struct {
 struct connection {
     hafti_http2_t frames;            /* the first, likewise */
     haft_io_on_failure_t on_failure; /* of a handler */
+    haft_io_scope_t *scope;          /* of its tasks */
     haft_http_server_t *server;
     hafti_http2_signal_t to_write; /* there is something to write */
     const haft_io_task_t *turn; /* that of the reader, at the end of which it writes; NULL: none */
@@ -163,7 +165,7 @@ static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, v
     if (made != NULL) {
         memset(&made->stream, 0, offsetof(hafti_http2_stream_t, fields));
         made->next = NULL;
-        hafti_http_request_begin(&made->request, connection->server, &made->stream.bytes);
+        hafti_http_request_begin(&made->request, connection->server, &made->stream.bytes, NULL);
     }
     if (made == NULL || made->request.message.block == NULL) {
         haft_io_give_back(made);
@@ -225,6 +227,21 @@ static void end_request(request_t *const *argument) {
     haft_io_give_back(request);
 }
 
+/*
+ * The client has its whole answer, and is still sending a body that nobody wants. A reset ends that
+ * (RFC 9113, section 8.1), but some clients forget the answer when the reset comes with it. So what
+ * is left of a short body is read and thrown away, and for a long one, whose sender soon waits for
+ * a window, the reset comes a moment later.
+ */
+static void linger(haft_http_request_t *request, const hafti_http2_stream_t *stream) {
+    enum { MOMENT = 200 /* milliseconds */ };
+    int64_t begun = haft_io_now();
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, begun + HAFT_IO_SECOND);
+    if (!hafti_http_message_skip(&request->message, HAFTI_HTTP_SKIPPED) && !stream->is_closed)
+        haft_io_sleep_until(begun + MOMENT * HAFT_IO_MILLISECOND);
+}
+
 static void serve_request(request_t *argument) {
     __attribute__((cleanup(end_request))) request_t *serving = argument;
     haft_http_request_t *request = &serving->request;
@@ -235,7 +252,9 @@ static void serve_request(request_t *argument) {
     if (code == 0)
         code = haft_http_flush(request);
     if (code == 0 && !serving->stream.ends)
-        hafti_http_answer_send(request, NULL, 0);
+        code = hafti_http_answer_send(request, NULL, 0);
+    if (code == 0 && !request->message.is_complete && !serving->stream.is_closed)
+        linger(request, &serving->stream);
 }
 
 /* One that was reset meanwhile, or for which there is no memory, is not begun. */
@@ -272,6 +291,7 @@ static void serve_arrived(reader_t *reader) {
             continue;
         }
         request->reader = reader;
+        request->request.served = &reader->served;
         reader->is_serving = true;
         haft_io_gate_set(&reader->gate);
         serve_request(request);
@@ -472,9 +492,11 @@ static haft_io_event_t *enter_gate(haft_io_gate_t *gate) {
 /* Reads until the end, or until another task does. */
 static void read_frames(connection_t *connection) {
     /* A handler that fails takes its task along. */
-    __attribute__((cleanup(hand_over)))
-    reader_t reader = {.gate = {leave_gate, enter_gate}, .connection = connection};
+    __attribute__((cleanup(hand_over))) reader_t reader = {.gate = {leave_gate, enter_gate},
+                                                           .connection = connection,
+                                                           .served = {NULL, connection->scope}};
     hafti_http_stream_t *below = connection->frames.below;
+    haft_io_own_set(&reader.served);
     bool goes_on = true;
     serve_arrived(&reader);
     while (goes_on && !reader.has_left) {
@@ -530,6 +552,7 @@ static void *serve_frames(void *argument) {
     const serving_t *serving = argument;
     connection_t *connection = serving->connection;
     haft_io_task_options_t options = {.name = "HTTP/2 writer"};
+    connection->scope = haft_io_this_scope();
     bool goes_on = haft_io_spawn_with(&options, write_frames, connection) == 0;
     hafti_http_server_on_stop(connection->server, serving->link, stop_serving, connection);
     if (goes_on && serving->has_preface)
@@ -543,7 +566,7 @@ static void *serve_frames(void *argument) {
 static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
     const connection_t *connection =
         (const connection_t *)((const char *)self - offsetof(connection_t, on_failure));
-    hafti_http_log_failure(connection->server, failure);
+    hafti_http_log_failure(connection->server, "a handler", failure);
 }
 
 /* What is left of requests has no task. */
@@ -571,7 +594,9 @@ void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
     __attribute__((cleanup(end_serving))) serving_t serving = {&connection, link, has_preface};
     connection.behind = &connection.arrived;
     if (begin_session(&connection))
-        haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP/2 connection",
-                                                      .on_failure = &connection.on_failure},
-                           serve_frames, &serving, NULL);
+        haft_io_scope_with(
+            &(haft_io_scope_options_t){.name = "HTTP/2 connection",
+                                       .on_failure = &connection.on_failure,
+                                       .scope_of_spawns = hafti_http_scope_of_spawns},
+            serve_frames, &serving, NULL);
 }

@@ -69,6 +69,8 @@ int hafti_http_weight_in(const char *accepted, const char *name);
 /* ---- date.c, types.c ---- */
 
 enum { HAFTI_HTTP_DATE = 29 }; /* bytes */
+/* The date, in a simulation that of the simulation; up to some milliseconds ago. */
+time_t hafti_http_now(void);
 void hafti_http_put_date(time_t time, char into[HAFTI_HTTP_DATE + 1]);
 bool hafti_http_parse_date(const char *text, time_t *time);
 /* The media type for a file of this name. */

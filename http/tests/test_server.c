@@ -270,9 +270,6 @@ static const talk_t talks[] = {
      2},
     {"POST /unread" WITH("Content-Length: 3") "abcGET /a" END, {"200 OK", "a -"}, 2},
     {"POST /unread" WITH("Content-Length: 70000") "abc", {"Connection: close\r\n"}, 1},
-    {"POST /unread" WITH("Transfer-Encoding: chunked") "3\r\nabc\r\n0\r\nA: b\r\n\r\nGET /a" END,
-     {"200 OK", "a -"},
-     2},
     {"POST /unread" WITH("Transfer-Encoding: chunked") "11170\r\nabc",
      {"Connection: close\r\n"},
      1},
@@ -299,6 +296,19 @@ static void misuse_server(void) {
         CHECK(false);
     }
     haft_set_error_handler(before);
+}
+
+/* Where the whole body comes with the head, the connection is kept. (A simulation may cut them.) */
+static const talk_t whole_one = {
+    "POST /unread" WITH("Transfer-Encoding: chunked") "3\r\nabc\r\n0\r\nA: b\r\n\r\nGET /a" END,
+    {"200 OK", "a -"},
+    2};
+
+static void *answer_whole_one(void *unused) {
+    start_server(server);
+    run_talk(haft_http_port(server), &whole_one, NULL);
+    haft_http_stop(server);
+    return unused;
 }
 
 static void *talk_all(void *unused) {
@@ -626,6 +636,7 @@ int main(void) {
         for (int threads = 1; threads <= 2; threads++)
             CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
                   0);
+    CHECK(haft_io_run(answer_whole_one, NULL) == 0);
     CHECK(haft_io_run(leave_amid_a_body, NULL) == 0 && *log_lines == '\0');
     CHECK(haft_io_run(stop_before_many_are_accepted, NULL) == 0);
     haft_http_set_limits(server, &(haft_http_limits_t){.idle_time = 100 * HAFT_IO_MILLISECOND});

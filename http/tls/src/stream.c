@@ -310,6 +310,7 @@ static haft_tls_t *new_stream(haft_tls_context_t *context, int descriptor, const
     haft_tls_t *stream = calloc(1, sizeof *stream);
     if (stream == NULL)
         return NULL;
+    hafti_tls_draw_by_seed();
     atomic_fetch_add(&context->uses, 1);
     stream->context = context;
     stream->descriptor = descriptor;

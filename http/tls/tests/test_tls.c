@@ -949,6 +949,65 @@ BODY(faults) {
     return NULL;
 }
 
+/* ---- A seed repeats ---- */
+
+/* The beginning of what each end sends: its hello, with its random bytes and its key. */
+enum { HELLO = 120 };
+typedef struct hello {
+    int from, to;
+    char bytes[HELLO];
+    size_t size;
+} hello_t;
+static void *pass_on(void *argument) {
+    hello_t *hello = argument;
+    char buffer[1000];
+    ssize_t got;
+    while ((got = haft_io_read(hello->from, buffer, sizeof buffer)) > 0) {
+        size_t room = HELLO - hello->size, kept = (size_t)got < room ? (size_t)got : room;
+        memcpy(hello->bytes + hello->size, buffer, kept);
+        hello->size += kept;
+        if (haft_io_write_all(hello->to, buffer, (size_t)got) != 0)
+            break;
+    }
+    haft_io_shutdown(hello->to, SHUT_WR);
+    return NULL;
+}
+static void *greet(void *pair) {
+    join_pair(pair);
+    close_pair(pair);
+    return NULL;
+}
+static void *keep_hellos(void *argument) {
+    hello_t *hellos = argument;
+    int client_end[2], server_end[2];
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, client_end), 0);
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, server_end), 0);
+    hellos[0] = (hello_t){.from = client_end[1], .to = server_end[1]};
+    hellos[1] = (hello_t){.from = server_end[1], .to = client_end[1]};
+    pair_t pair = {.server = haft_tls_new(servers, server_end[0], NULL),
+                   .client = haft_tls_new(clients, client_end[0], "localhost")};
+    haft_io_call_t calls[] = {
+        {pass_on, &hellos[0], NULL}, {pass_on, &hellos[1], NULL}, {greet, &pair, NULL}};
+    CHECK_EQUAL(haft_io_all(calls, 3), 0);
+    CHECK(pair.client_code == 0 && pair.server_code == 0);
+    CHECK(hellos[0].size == HELLO && hellos[1].size == HELLO);
+    CHECK_EQUAL(haft_io_close(client_end[1]) + haft_io_close(server_end[1]), 0);
+    return NULL;
+}
+static void a_seed_repeats_a_handshake(void) {
+    static hello_t hellos[3][2];
+    for (uint64_t i = 0; i < 3; i++) {
+        haft_io_simulation_options_t how = {.seed = 1 + i / 2, .network = true};
+        CHECK_EQUAL(haft_io_simulate_with(&how, keep_hellos, hellos[i]), 0);
+    }
+    for (int end = 0; end < 2; end++) {
+        CHECK(memcmp(hellos[0][end].bytes, hellos[1][end].bytes, HELLO) == 0);
+        CHECK(memcmp(hellos[1][end].bytes, hellos[2][end].bytes, HELLO) != 0);
+    }
+    unsigned char one[16], other[16]; /* elsewhere chance is OpenSSL's */
+    CHECK(RAND_bytes(one, 16) == 1 && RAND_bytes(other, 16) == 1 && memcmp(one, other, 16) != 0);
+}
+
 /* ---- All ---- */
 
 static const struct {
@@ -1044,6 +1103,7 @@ int main(void) {
     clients = client_that_trusts(&authority);
     says_which_file_and_why(NULL); /* also without tasks */
     in_simulations();
+    RUN(a_seed_repeats_a_handshake);
     check_everywhere(on_a_back_end);
     haft_tls_context_free(servers);
     haft_tls_context_free(clients);
