@@ -219,7 +219,7 @@
  *
  * Not replaced, so these block the thread with all its tasks:
  * - system calls that code makes by itself, and not by the C library: rustix for Rust as it is by
- *   default (--cfg=rustix_use_libc makes it call the C library), and the runtimes of some languages;
+ *   default (--cfg=rustix_use_libc makes it call the C library), and some languages' runtimes;
  * - what the C library calls internally: FILE (fread, fgets, fprintf to a pipe that is full, fopen
  *   of a FIFO). A task that waited there would keep the lock of the FILE, which belongs to the
  *   thread: another task of the thread could use the FILE half changed, and exit and fflush(NULL)
