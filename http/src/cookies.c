@@ -221,7 +221,7 @@ static void put(haft_http_cookie_jar_t *jar, cookie_t *cookie, time_t now) {
 static int set_cookie(haft_http_cookie_jar_t *jar, const hafti_http_url_t *url,
                       hafti_http_text_t field) {
     hafti_http_set_cookie_t set;
-    time_t now = time(NULL);
+    time_t now = hafti_http_now();
     if (!hafti_http_is_value(field.bytes, field.size) ||
         !hafti_http_read_set_cookie(field, now, &set) || !may_set(&set, url))
         return -EINVAL;
@@ -288,7 +288,7 @@ int hafti_http_cookies_for(haft_http_cookie_jar_t *jar, const hafti_http_url_t *
     *text = NULL;
     pthread_mutex_lock(&jar->mutex);
     cookie_t **found = jar->count != 0 ? malloc(jar->count * sizeof(cookie_t *)) : NULL;
-    size_t count = found != NULL ? find_all(jar, url, time(NULL), found) : 0;
+    size_t count = found != NULL ? find_all(jar, url, hafti_http_now(), found) : 0;
     int code = found == NULL && jar->count != 0 ? -ENOMEM : 0;
     if (count != 0) {
         *text = malloc(SENT);

@@ -220,11 +220,50 @@ int haft_io_sleep(int64_t nanoseconds) {
                                                                    : HAFT_IO_FOREVER);
 }
 
+/* ---- Blocking work ---- */
+
+int hafti_io_call_in_pool(void (*function)(void *), void *argument, void (*left)(void *)) {
+    OR_CANCELLED(int, HAFT_PERFORM(haft_io_call_blocking, function, argument, left));
+}
+
+typedef struct call_here {
+    void (*function)(void *);
+    void *argument;
+} call_here_t;
+
+static void *call_here(void *argument) {
+    const call_here_t *call = argument;
+    call->function(call->argument);
+    return NULL;
+}
+
+/* The task calls a program's function itself in a simulation, where what that opens, waits for and asks
+   is the simulation's. As in the pool, others go on first, and no cancel cuts it. */
+static int call_in_simulation(void (*function)(void *), void *argument, void (*left)(void *)) {
+    int code = haft_io_yield_or_cancelled();
+    if (code != 0) {
+        if (left != NULL)
+            left(argument);
+        return haft_io_unwind_cancelled();
+    }
+    int saved = *hafti_io_worker()->error;
+    code = haft_io_shield(call_here, &(call_here_t){function, argument});
+    *hafti_io_worker()->error = saved;
+    return code;
+}
+
+static bool is_in_simulation(void) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    return task != NULL && task->worker->simulated != NULL && !task->worker->forked;
+}
+
 int haft_io_call_blocking(void (*function)(void *), void *argument) {
-    OR_CANCELLED(int, HAFT_PERFORM(haft_io_call_blocking, function, argument, NULL));
+    return is_in_simulation() ? call_in_simulation(function, argument, NULL)
+                              : hafti_io_call_in_pool(function, argument, NULL);
 }
 int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *)) {
-    OR_CANCELLED(int, HAFT_PERFORM(haft_io_call_blocking, function, argument, left));
+    return is_in_simulation() ? call_in_simulation(function, argument, left)
+                              : hafti_io_call_in_pool(function, argument, left);
 }
 void *haft_io_block_thread(void *(*function)(void *), void *argument) {
     return HAFT_PERFORM(haft_io_block_thread, function, argument);

@@ -543,6 +543,36 @@ static void *read_or_write(void *argument) {
         CHECK_EQUAL(haft_tls_write_all(pair->client, "x", 1), 0);
     return NULL;
 }
+/* SIGPIPE would end the program here. */
+static void *write_until_reset(void *argument) {
+    static const char much[100000];
+    pair_t *pair = argument;
+    for (int i = 0; i < 2; i++) {
+        int code;
+        do
+            code = haft_tls_write_all(pair->server, much, sizeof much);
+        while (code == 0);
+        CHECK(code == -EPIPE || code == -ECONNRESET);
+    }
+    return NULL;
+}
+static void *read_little_and_reset(void *argument) {
+    pair_t *pair = argument;
+    char piece[100];
+    CHECK(haft_tls_read(pair->client, piece, sizeof piece) > 0);
+    haft_tls_close(pair->client);
+    pair->client = NULL;
+    return NULL;
+}
+BODY(a_reset_sends_no_signal) {
+    for (int i = 0; i < 5; i++) {
+        pair_t pair = {.serve = write_until_reset, .ask = read_little_and_reset};
+        run_pair(&pair);
+        close_pair(&pair);
+    }
+    return NULL;
+}
+
 BODY(of_two_readers_one_is_refused) {
     pair_t pair = {.servers = NULL};
     run_pair(&pair);
@@ -626,6 +656,54 @@ BODY(goes_on_after_a_deadline) {
     open_pair(&pair);
     haft_io_call_t calls[] = {{serve_slowly, &pair, NULL}, {ask_impatiently, &pair, NULL}};
     CHECK_EQUAL(haft_io_all(calls, 2), 0);
+    close_pair(&pair);
+    return NULL;
+}
+
+/* Until it does not wait any more. */
+static ssize_t repeat_write(haft_tls_t *stream, const char *bytes, size_t size) {
+    for (;;) {
+        HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t deadline = {0};
+        haft_io_deadline_set(&deadline, haft_io_now() + HAFT_IO_MILLISECOND);
+        ssize_t done =
+            size != 0 ? haft_tls_write(stream, bytes, size) : haft_tls_write_all(stream, NULL, 0);
+        if (done != -ETIMEDOUT)
+            return done;
+    }
+}
+enum { NUMBERS = 1000000 };
+static void *write_by_records(void *argument) {
+    pair_t *pair = argument;
+    char *numbers = malloc(NUMBERS);
+    for (int i = 0; i < NUMBERS; i++)
+        numbers[i] = (char)(i % 251);
+    for (size_t at = 0; at < NUMBERS;) {
+        ssize_t done = repeat_write(pair->server, numbers + at, NUMBERS - at);
+        CHECK(done > 0 && done <= 16384);
+        at += done > 0 ? (size_t)done : NUMBERS;
+    }
+    CHECK_EQUAL(repeat_write(pair->server, NULL, 0), 0);
+    CHECK_EQUAL(haft_tls_shutdown(pair->server), 0);
+    free(numbers);
+    return NULL;
+}
+static void *read_numbers_slowly(void *argument) {
+    pair_t *pair = argument;
+    char block[100000];
+    ssize_t got, at = 0;
+    while ((got = haft_tls_read(pair->client, block, sizeof block)) > 0) {
+        for (ssize_t i = 0; i < got; i++)
+            CHECK(block[i] == (char)((at + i) % 251));
+        if (at / 100000 != (at + got) / 100000)
+            haft_io_sleep(3 * HAFT_IO_MILLISECOND);
+        at += got;
+    }
+    CHECK_EQUAL(at, NUMBERS);
+    return NULL;
+}
+BODY(a_record_is_written_again_after_a_deadline) {
+    pair_t pair = {.serve = write_by_records, .ask = read_numbers_slowly};
+    run_pair(&pair);
     close_pair(&pair);
     return NULL;
 }
@@ -824,6 +902,65 @@ BODY(faults) {
     return NULL;
 }
 
+/* ---- A seed repeats ---- */
+
+/* The beginning of what each end sends: its hello, with its random bytes and its key. */
+enum { HELLO = 120 };
+typedef struct hello {
+    int from, to;
+    char bytes[HELLO];
+    size_t size;
+} hello_t;
+static void *pass_on(void *argument) {
+    hello_t *hello = argument;
+    char buffer[1000];
+    ssize_t got;
+    while ((got = haft_io_read(hello->from, buffer, sizeof buffer)) > 0) {
+        size_t room = HELLO - hello->size, kept = (size_t)got < room ? (size_t)got : room;
+        memcpy(hello->bytes + hello->size, buffer, kept);
+        hello->size += kept;
+        if (haft_io_write_all(hello->to, buffer, (size_t)got) != 0)
+            break;
+    }
+    haft_io_shutdown(hello->to, SHUT_WR);
+    return NULL;
+}
+static void *greet(void *pair) {
+    join_pair(pair);
+    close_pair(pair);
+    return NULL;
+}
+static void *keep_hellos(void *argument) {
+    hello_t *hellos = argument;
+    int client_end[2], server_end[2];
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, client_end), 0);
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, server_end), 0);
+    hellos[0] = (hello_t){.from = client_end[1], .to = server_end[1]};
+    hellos[1] = (hello_t){.from = server_end[1], .to = client_end[1]};
+    pair_t pair = {.server = haft_tls_new(servers, server_end[0], NULL),
+                   .client = haft_tls_new(clients, client_end[0], "localhost")};
+    haft_io_call_t calls[] = {
+        {pass_on, &hellos[0], NULL}, {pass_on, &hellos[1], NULL}, {greet, &pair, NULL}};
+    CHECK_EQUAL(haft_io_all(calls, 3), 0);
+    CHECK(pair.client_code == 0 && pair.server_code == 0);
+    CHECK(hellos[0].size == HELLO && hellos[1].size == HELLO);
+    CHECK_EQUAL(haft_io_close(client_end[1]) + haft_io_close(server_end[1]), 0);
+    return NULL;
+}
+static void a_seed_repeats_a_handshake(void) {
+    static hello_t hellos[3][2];
+    for (uint64_t i = 0; i < 3; i++) {
+        haft_io_simulation_options_t how = {.seed = 1 + i / 2, .network = true};
+        CHECK_EQUAL(haft_io_simulate_with(&how, keep_hellos, hellos[i]), 0);
+    }
+    for (int end = 0; end < 2; end++) {
+        CHECK(memcmp(hellos[0][end].bytes, hellos[1][end].bytes, HELLO) == 0);
+        CHECK(memcmp(hellos[1][end].bytes, hellos[2][end].bytes, HELLO) != 0);
+    }
+    unsigned char one[16], other[16]; /* elsewhere chance is OpenSSL's */
+    CHECK(RAND_bytes(one, 16) == 1 && RAND_bytes(other, 16) == 1 && memcmp(one, other, 16) != 0);
+}
+
 /* ---- All ---- */
 
 static const struct {
@@ -844,8 +981,10 @@ static const struct {
     ENTRY(exchanges),
     ENTRY(an_end_without_notice_is_an_error),
     ENTRY(a_peer_that_vanishes_or_speaks_otherwise),
+    ENTRY(a_reset_sends_no_signal),
     ENTRY(of_two_readers_one_is_refused),
     ENTRY(goes_on_after_a_deadline),
+    ENTRY(a_record_is_written_again_after_a_deadline),
     ENTRY(a_write_that_is_too_late_leaves_whole_records),
     ENTRY(takes_byte_after_byte),
 };
@@ -909,12 +1048,13 @@ static void forget_certificates(void) {
 }
 
 int main(void) {
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_DFL);
     make_certificates();
     servers = server_with(&server);
     clients = client_that_trusts(&authority);
     says_which_file_and_why(NULL); /* also without tasks */
     in_simulations();
+    RUN(a_seed_repeats_a_handshake);
     check_everywhere(on_a_back_end);
     haft_tls_context_free(servers);
     haft_tls_context_free(clients);

@@ -118,6 +118,15 @@
     X(getcwd)                                                                                      \
     X(chdir)                                                                                       \
     X(fchdir)
+/* Which glibc has from 2.36 on. */
+#if __GLIBC_PREREQ(2, 36)
+#    define HAFT_POSIX_OF_NEW_CHANCE(X)                                                            \
+        X(arc4random)                                                                              \
+        X(arc4random_buf)                                                                          \
+        X(arc4random_uniform)
+#else
+#    define HAFT_POSIX_OF_NEW_CHANCE(X)
+#endif
 /* All that are replaced, or called. */
 #define HAFT_POSIX_FUNCTIONS(X)                                                                    \
     HAFT_POSIX_OF_DESCRIPTORS(X)                                                                   \
@@ -169,6 +178,7 @@
     X(timespec_get)                                                                                \
     X(getrandom)                                                                                   \
     X(getentropy)                                                                                  \
+    HAFT_POSIX_OF_NEW_CHANCE(X)                                                                    \
     X(getaddrinfo)                                                                                 \
     X(getnameinfo)                                                                                 \
     X(gethostbyname)                                                                               \
@@ -286,6 +296,8 @@ static inline const haft_posix_system_t *haft_posix_path_system(int directory, c
     return haft_posix_may_simulate() ? haft_posix_path_system_asked(directory, path)
                                      : haft_posix_system();
 }
+/* The same for a path that is to be opened: /dev/random and /dev/urandom are any simulation's own. */
+const haft_posix_system_t *haft_posix_opening_system(int directory, const char *path);
 #define PATH_SYSTEM(directory, path, name) (haft_posix_path_system(directory, path)->name)
 /* Those for paths that do not begin in a descriptor, and name nothing that is the machine's. */
 const haft_posix_system_t *haft_posix_file_system(void); /* simulated.c */
@@ -305,8 +317,9 @@ bool haft_posix_has_forked(void);
 /* Called when it knows. */
 void haft_posix_forget_fork(void);
 
-/* How far the date is from the simulations' time, `now` (clocks.c). */
-int64_t haft_posix_date_from(int64_t now);
+/* Whether the number is of a call for the time or for chance that the simulation answers, in which the
+   caller is a task; then its result, or -1 and errno. (clocks.c) */
+bool haft_posix_simulated_call(long number, long first, long second, long third, long *result);
 
 /* ---- Directories of a simulation (directories.c) ---- */
 
@@ -444,12 +457,20 @@ typedef struct haft_posix_waiter {
     uintptr_t key;
     uint32_t bits; /* of a wake, one of which it waits for */
     bool woken;
+    bool parks; /* its thread; see parking.c */
+    const haft_io_task_t *task;
     haft_io_event_t event;
 } haft_posix_waiter_t;
 
 /* Lists the task, which is about to wait. With a word: false if that is not of the value, as seen
    before any wake that comes now. */
 bool haft_posix_list(haft_posix_waiter_t *waiter, const uint32_t *word, uint32_t value);
+/* The task of the calling thread's run that waits for this key, or NULL. It waits on as long as the
+   caller does not. */
+const haft_io_task_t *haft_posix_first_of(uintptr_t key);
+/* Calls the function with the word of each task that parks, and wakes the task if it returns true. Any
+   thread may call it. */
+void haft_posix_visit_parked(bool (*visit)(uint32_t *word));
 /* For a task that is not to wait after all: whether it was woken before. */
 bool haft_posix_unlist(haft_posix_waiter_t *waiter);
 /* Waits, which no cancel ends. Whether the task was woken. */
@@ -461,6 +482,12 @@ int haft_posix_wake(uintptr_t key, int most, uint32_t bits);
    tasks to the other key. The sum, or the function's error. */
 long haft_posix_requeue(uintptr_t key, uintptr_t other, int most_woken, int most_moved,
                         long (*of_threads)(const void *), const void *argument);
+
+/* Whether a wait while the word has this value parks the calling thread, as Rust's std does it. */
+bool haft_posix_is_park(const uint32_t *word, uint32_t value);
+/* Around the wait of a task for such a word, whose key it is. */
+void haft_posix_begin_park(uintptr_t key);
+void haft_posix_end_park(void);
 
 /* Defines a system call for the pool: a struct with its arguments, a block of members, and its
    result, `done`; and a function that makes the call, in which `c` is that struct. */

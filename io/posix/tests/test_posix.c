@@ -784,7 +784,10 @@ static int64_t time_of(clockid_t clock) {
     return time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
 }
 BODY(look_at_clocks) {
-    static const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
+    static const clockid_t clocks[] = {
+        CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC_RAW,
+        CLOCK_BOOTTIME,  CLOCK_REALTIME,         CLOCK_REALTIME_COARSE,
+        CLOCK_TAI,       CLOCK_BOOTTIME_ALARM,   CLOCK_REALTIME_ALARM};
     for (size_t i = 0; i < sizeof clocks / sizeof clocks[0]; i++) {
         int64_t begun = time_of(clocks[i]);
         sleep(2000);
@@ -807,12 +810,27 @@ BODY(look_at_dates) {
     CHECK(ended.tv_usec >= 0 && ended.tv_usec < 1000000);
     CHECK_EQUAL(timespec_get(&standard, TIME_UTC), TIME_UTC);
     CHECK(standard.tv_sec - date >= 3600 && standard.tv_sec - date <= 3601);
+    CHECK_EQUAL(syscall(SYS_clock_gettime, CLOCK_REALTIME, &standard), 0);
+    CHECK(standard.tv_sec == same);
+    CHECK_EQUAL(syscall(SYS_gettimeofday, &begun, NULL), 0);
+    CHECK(begun.tv_sec == same);
+    CHECK(syscall(SYS_clock_gettime, CLOCK_REALTIME, NULL) == -1 && errno == EFAULT);
+    return NULL;
+}
+static void *tell_date(void *date) {
+    *(time_t *)date = time(NULL);
+    sleep(100 * 365 * 86400U);
     return NULL;
 }
 static void dates_are_virtual_in_a_simulation(void) {
     time_t begun = time(NULL);
     CHECK_EQUAL(haft_io_simulate(look_at_dates, NULL), 0);
     CHECK(time(NULL) - begun < 3600);
+    time_t first = 0, second = 0;
+    CHECK_EQUAL(haft_io_simulate(tell_date, &first), 0);
+    CHECK_EQUAL(haft_io_simulate(tell_date, &second), 0);
+    CHECK_EQUAL(first, 1735689600);
+    CHECK_EQUAL(second, first);
 }
 
 static unsigned char drawn[2][24];

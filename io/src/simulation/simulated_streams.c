@@ -303,6 +303,8 @@ int hafti_io_fault_of(state_t *state, object_t *object, bool writes) {
     case HAFTI_IO_A_LISTENER:
         return -EMFILE;
     case HAFTI_IO_A_FILE:
+        if (S_ISCHR(object->file->mode))
+            return 0;
         return writes && hafti_io_random(state->simulated, 2) == 0 ? -ENOSPC : -EIO;
     case HAFTI_IO_A_STREAM:
         hafti_io_object_break(state, object);

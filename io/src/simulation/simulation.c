@@ -733,6 +733,7 @@ int haft_io_simulate(void *(*main)(void *), void *argument) {
 
 int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*main)(void *),
                           void *argument) {
+    enum { NEW_YEAR_2025 = 1735689600 }; /* the first second, in UTC */
     static const haft_io_simulation_options_t defaults = {0};
     if (options == NULL)
         options = &defaults;
@@ -744,7 +745,8 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
     hafti_io_simulated_t simulated = {.seed = seed,
                                       .random = seed,
                                       .random_bytes = ~seed,
-                                      .now = HAFT_IO_SECOND,
+                                      .now = HAFTI_IO_BEGINNING,
+                                      .date = options->date != 0 ? options->date : NEW_YEAR_2025,
                                       .short_counts = options->short_counts,
                                       .network = options->network,
                                       .files = options->files,

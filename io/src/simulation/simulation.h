@@ -60,9 +60,9 @@ struct hafti_io_file {
     size_t uses; /* by names, changes of names, and descriptors */
     mode_t mode; /* with the type, as of stat(2) */
     ino_t number;
-    bool named;                            /* it has a name, or is a directory that needs none */
-    int64_t read, changed, status_changed; /* when; `read` only as it was set */
-    hafti_io_link_t link;                  /* of those that a function has to see to */
+    bool named; /* it has a name, or is a directory that needs none */
+    struct timespec read, changed, status_changed; /* dates; `read` only as it was set */
+    hafti_io_link_t link;                          /* of those that a function has to see to */
     /* A file. */
     hafti_io_content_t now, synced;
     size_t changed_from, changed_to; /* `now`, since it was synced, as far as it is not new */
@@ -349,7 +349,8 @@ int hafti_io_calls_openat(int directory, const char *path, int flags, mode_t mod
 int hafti_io_calls_fstatat(int directory, const char *path, struct stat *status, int flags);
 int hafti_io_calls_faccessat(int directory, const char *path, int mode, int flags);
 int hafti_io_calls_fchmodat(int directory, const char *path, mode_t mode, int flags);
-int hafti_io_calls_utimensat(int directory, const char *path, const int64_t times[2], int flags);
+int hafti_io_calls_utimensat(int directory, const char *path, const struct timespec times[2],
+                             int flags);
 int64_t hafti_io_calls_lseek(int descriptor, int64_t offset, int whence);
 int hafti_io_calls_truncate(int directory, const char *path, int64_t size, int flags);
 int hafti_io_calls_fallocate(int descriptor, int mode, int64_t offset, int64_t size);
@@ -396,6 +397,8 @@ void hafti_io_simulated_datagrams_stop(hafti_io_simulated_state_t *state);
 int hafti_io_simulated_files_start(hafti_io_simulated_state_t *state);
 void hafti_io_simulated_files_stop(hafti_io_simulated_state_t *state);
 
+/* One without a name, of which there is no use yet. NULL: no memory. */
+hafti_io_file_t *hafti_io_file_new(hafti_io_simulated_state_t *state, mode_t mode);
 void hafti_io_file_stop_using(hafti_io_file_t *file);
 
 /* What a path is of. */
@@ -429,10 +432,6 @@ int hafti_io_path_rename(const hafti_io_path_t *old, const hafti_io_path_t *new,
 int hafti_io_directory_list(const hafti_io_file_t *directory, struct dirent ***entries);
 void hafti_io_go_to(hafti_io_simulated_state_t *state, hafti_io_file_t *directory);
 
-static inline struct timespec hafti_io_time_of(int64_t nanoseconds) {
-    int64_t rest = nanoseconds % HAFT_IO_SECOND, before = rest < 0;
-    return (struct timespec){nanoseconds / HAFT_IO_SECOND - before, rest + before * HAFT_IO_SECOND};
-}
 void hafti_io_file_status(const hafti_io_file_t *file, struct stat *status);
 
 void hafti_io_directory_sync(hafti_io_simulated_state_t *state, hafti_io_file_t *directory);

@@ -14,7 +14,7 @@
 //! assert_eq!(sum, 42);
 //! ```
 //!
-//! - **Tasks**: [`run`], [`spawn`], [`scope`], [`timeout`], [`all`], [`first`], [`shield`],
+//! - **Tasks**: [`run`], [`spawn`], [`scope`], [`try_scope`], [`timeout`], [`all`], [`first`], [`shield`],
 //!   [`channel`], [`select!`], [`sync`]. They wait for the kernel by epoll, or with the feature
 //!   `io-uring` by io_uring where the system allows it ([`backend`]).
 //! - **Blocking code**: with the feature `posix`, which is on by default, what std does by blocking
@@ -69,6 +69,9 @@ mod interests;
 mod kept;
 mod local;
 pub mod net;
+mod numbers;
+#[cfg(feature = "posix")]
+mod parking;
 pub mod process;
 mod runtime;
 mod scope;
@@ -115,14 +118,14 @@ pub use local::LocalKey;
 pub use runtime::Runtime;
 pub use scope::{
     CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
-    timeout,
+    timeout, try_scope,
 };
 pub use shared::{SharedEffect, handle_shared, perform_shared};
 pub use simulation::{Simulation, simulate, simulate_crash, simulation_seed};
 pub use sync::{Receiver, RecvError, SendError, Sender, channel};
 pub use task::{
     Cancelled, JoinHandle, Options, backend, dump, run, run_with, set_task_name, spawn,
-    spawn_named, task_name,
+    spawn_in_run, spawn_named, task_name,
 };
 pub use wait::{sleep, yield_now};
 

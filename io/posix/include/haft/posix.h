@@ -24,7 +24,8 @@
  *   poll, ppoll, select, pselect, epoll_wait, epoll_pwait, sigsuspend, sigwait, sigwaitinfo,
  *   sigtimedwait,
  *   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep, sched_yield, clock_gettime,
- *   gettimeofday, time, timespec_get, getrandom, getentropy,
+ *   gettimeofday, time, timespec_get, getrandom, getentropy, arc4random, arc4random_buf,
+ *   arc4random_uniform, std::random_device,
  *   stat, lstat, fstat, fstatat, statx, access, faccessat, euidaccess, eaccess, lseek, truncate,
  *   ftruncate, fallocate, posix_fallocate, posix_fadvise, chmod, lchmod, fchmod, fchmodat, chown,
  *   lchown, fchown, fchownat, utime, utimes, lutimes, futimes, futimesat, utimensat, futimens,
@@ -171,10 +172,11 @@
  *                                             | haft_io_call_blocking.
  *
  * In a simulation (haft/io_testing.h), for its tasks:
- * - Time is virtual, also for time, gettimeofday, timespec_get, and clock_gettime with
- *   CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME; not for the other clocks.
- * - getrandom and getentropy give bytes that the seed decides. /dev/urandom is the machine's, so
- *   what reads it (SQLite, for its random numbers) differs from run to run.
+ * - Time is virtual, also for time, gettimeofday, timespec_get, clock_gettime, and syscall with their
+ *   numbers; clocks of a processor's or a process's work stay the machine's. The date begins as
+ *   haft_io_simulation_options_t.date says.
+ * - getrandom, getentropy, arc4random and its kin, std::random_device, and what is read from
+ *   /dev/urandom and /dev/random are bytes that the seed decides. docs/io.md lists what is not.
  * - With .network, socket and socketpair make simulated sockets (SOCK_STREAM of AF_INET, AF_INET6
  *   and AF_UNIX; SOCK_DGRAM of AF_INET and AF_INET6; pairs of both), and every name given to
  *   getaddrinfo or gethostbyname is the one host's. The calls on sockets give what the machine's
@@ -182,9 +184,9 @@
  *   waits, so a long one meets more). Options are kept; SO_RCVTIMEO, SO_SNDTIMEO, SO_REUSEADDR,
  *   SO_REUSEPORT and SO_ERROR have their effects. So a server and its clients are tested as they
  *   are.
- * - With .files, paths are the simulation's, except those below /dev, /proc and /sys; so is what
- *   open and its kin open, and the calls above give what the machine's give for it. Permissions and
- *   owners are kept (chmod) or ignored (chown), never checked, and the umask does not apply. There
+ * - With .files, paths are the simulation's, except those below /dev, /proc and /sys (but see
+ *   above); so is what open and its kin open, and the calls above give what the machine's give for it.
+ *   Permissions and owners are kept (chmod) or ignored (chown), never checked, and the umask does not apply. There
  *   are no links and FIFOs, and mknod makes nothing (EPERM); a file has at most 1 GiB (EFBIG). Time
  *   stamps are of the virtual date; a read does not change them. flock is as under Linux; a record
  *   lock is the process's, so there is nobody whom it excludes. readdir tells names in an order
@@ -260,6 +262,7 @@
 #define HAFT_POSIX_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -276,6 +279,13 @@ bool haft_posix_answers(void);
  * belongs to the thread, as Rust's std does to standard output and standard error.
  */
 void haft_posix_block_writes(int descriptor);
+
+/*
+ * For the crate of Rust, whose std parks threads and knows nothing of tasks: the function tells whether
+ * a task that waits for this word parks its thread, which is the calling one. Then a second task of the
+ * thread that parks meanwhile is reported on standard error, with the names and backtraces of both.
+ */
+void haft_posix_know_parks(bool (*is_of_this_thread)(const uint32_t *word));
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

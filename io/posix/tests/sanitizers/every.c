@@ -481,6 +481,11 @@ static void ask_clocks(void) {
     IS(0, sched_yield, ());
     IS(4, getrandom, (text, 4, 0));
     IS(0, getentropy, (text, 4));
+#if __GLIBC_PREREQ(2, 36)
+    IS(0, arc4random_uniform, (1));
+    DOES(arc4random, ());
+    DOES(arc4random_buf, (text, 4));
+#endif
 }
 
 /* (No name is resolved elsewhere: these are in the machine's files, or too long for a question.) */
