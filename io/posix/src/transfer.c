@@ -351,8 +351,9 @@ static bool write_blocks(int descriptor) {
 
 /* By which a task that has forked learns whether the child's exec has failed. */
 static bool tells_of_exec(const transfer_t *t) {
-    return !t->by_socket && !t->outward && haft_posix_has_forked() &&
-           hafti_io_is_pipe(t->descriptor) &&
+    return !t->outward && haft_posix_has_forked() &&
+           (hafti_io_is_pipe(t->descriptor) ||
+            hafti_io_socket_option(t->descriptor, SO_TYPE) == SOCK_SEQPACKET) &&
            (SYSTEM(fcntl)(t->descriptor, F_GETFD) & FD_CLOEXEC) != 0;
 }
 
@@ -376,8 +377,7 @@ static int wait_again(void *argument) {
 
 static int wait_as_callers_expect(const transfer_t *t, waits_t *waits) {
     int code = wait_for_more(t, waits);
-    if (code != -ECANCELED || t->by_socket ||
-        (!tells_of_exec(t) && !is_event_counter(t->descriptor)))
+    if (code != -ECANCELED || (!tells_of_exec(t) && !is_event_counter(t->descriptor)))
         return code;
     return haft_posix_wait_again(wait_again, &(further_wait_t){t, waits});
 }
