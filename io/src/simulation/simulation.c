@@ -52,7 +52,6 @@ static void close_object(state_t *state, object_t *object) {
         break;
     case HAFTI_IO_A_FILE:
         hafti_io_file_stop_using(object->file);
-        hafti_io_object_free(object);
         break;
     }
 }
@@ -309,6 +308,7 @@ static ssize_t operate_simulated(hafti_io_runner_t *runner, hafti_io_operation_t
     ssize_t done = fault_of(state, object, operation);
     if (done != 0)
         return done;
+    hafti_io_object_hold(object);
     for (int code = 0; code == 0;) {
         done = hafti_io_object_of(state, operation->descriptor) == object
                    ? attempt(runner->worker, object, operation)
@@ -321,6 +321,7 @@ static ssize_t operate_simulated(hafti_io_runner_t *runner, hafti_io_operation_t
     }
     if (operation->kind == HAFTI_IO_CONNECT)
         hafti_io_simulated_connect_ends(state, object, operation, done);
+    hafti_io_object_release(object);
     return done;
 }
 
@@ -661,6 +662,7 @@ static int start_simulation(hafti_io_worker_t *worker) {
     state->descriptors = worker->crew->descriptors;
     state->close_object = close_object;
     hafti_io_ring(&state->objects);
+    hafti_io_ring(&state->closed);
     hafti_io_ring(&state->unused);
     hafti_io_ring(&state->mixed);
     hafti_io_ring(&state->pausing);
