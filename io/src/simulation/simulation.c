@@ -364,11 +364,15 @@ static bool is_real(state_t *state, int descriptor) {
     return descriptor < FIRST || (object != NULL && object->kind == HAFTI_IO_A_REAL_END);
 }
 
+/* Some are, and none is another's. (A poll of none is a sleep.) */
 static bool are_real(state_t *state, const struct pollfd *entries, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (!is_real(state, entries[i].fd))
+    bool some = false;
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].fd >= 0 && !is_real(state, entries[i].fd))
             return false;
-    return true;
+        some |= entries[i].fd >= 0;
+    }
+    return some;
 }
 
 /* A poll of both: the system's descriptors are looked at when no task can go on, before time does,
@@ -607,7 +611,10 @@ static void poll_time(hafti_io_worker_t *worker, int64_t nanoseconds) {
     if (some)
         return;
     if (nanoseconds > 0) {
-        worker->simulated->now += nanoseconds;
+        int64_t *now = &worker->simulated->now;
+        *now += nanoseconds;
+        if (*now >= HAFTI_IO_LATEST) /* all deadlines that are left have come */
+            *now = HAFT_IO_FOREVER - 1;
         return;
     }
     fprintf(stderr, "haft-io: nobody can go on:\n");
