@@ -378,8 +378,8 @@ const char *haft_posix_host_of(const char *name, int family);
 
 /* The deadline by the socket's SO_RCVTIMEO or SO_SNDTIMEO, or HAFT_IO_FOREVER. */
 int64_t haft_posix_socket_deadline(int socket, int option);
-/* The deadline that is this duration from now; HAFT_IO_FOREVER for NULL. -EINVAL if it is not a
-   valid time. */
+/* The deadline that is this duration from now, or where the clock ends; HAFT_IO_FOREVER for NULL.
+   -EINVAL if it is not a valid time. */
 int64_t haft_posix_deadline(const struct timespec *duration);
 /* The deadline for a time of the clock, as the clock runs now. -ENOSYS: the clock measures
    processor time, so it does not run steadily. */

@@ -73,7 +73,8 @@ static int64_t deadline_in(int milliseconds) {
         return HAFT_IO_FOREVER;
     if (milliseconds == 0)
         return 0;
-    return HAFT_PERFORM(haft_io_now) + milliseconds * HAFT_IO_MILLISECOND;
+    return haft_posix_deadline(
+        &(struct timespec){milliseconds / 1000, milliseconds % 1000 * HAFT_IO_MILLISECOND});
 }
 
 HAFT_POSIX_EXPORT int poll(struct pollfd *entries, nfds_t count, int milliseconds) {

@@ -98,8 +98,9 @@ int64_t haft_posix_deadline(const struct timespec *duration) {
     int64_t now = HAFT_PERFORM(haft_io_now);
     int64_t nanoseconds;
     if (__builtin_mul_overflow(duration->tv_sec, HAFT_IO_SECOND, &nanoseconds) ||
-        __builtin_add_overflow(nanoseconds, duration->tv_nsec + now, &nanoseconds))
-        return HAFT_IO_FOREVER;
+        __builtin_add_overflow(nanoseconds, duration->tv_nsec + now, &nanoseconds) ||
+        nanoseconds == HAFT_IO_FOREVER)
+        return HAFT_IO_FOREVER - 1;
     return nanoseconds;
 }
 
