@@ -2,25 +2,27 @@
 open Haft_io.As_eio
 open Eio.Std
 
+(* Asks three libraries for a book; the first answer counts, and the others stop looking. *)
+let look clock name seconds () =
+  match Eio.Time.sleep clock seconds with
+  | () -> name
+  | exception (Eio.Cancel.Cancelled _ as exn) ->
+      traceln "%s stops looking" name;
+      raise exn
+
 let () =
   Eio_main.run @@ fun env ->
   let clock = Eio.Stdenv.clock env in
-  let result =
-    Fiber.first
-      (fun () -> Eio.Time.sleep clock 1000.; "slow")
-      (fun () -> Eio.Time.sleep clock 0.01; "fast")
-  in
-  traceln "%s" result;
-  (try
-     Fiber.both
-       (fun () -> for x = 1 to 3 do traceln "x = %d" x; Fiber.yield () done)
-       (fun () -> failwith "Simulated error")
-   with Failure msg -> traceln "Error: %s" msg);
-  Switch.run ~name:"main" (fun sw ->
-    for i = 1 to 3 do
-      Fiber.fork ~sw (fun () ->
-        for j = i downto 1 do
-          traceln "%d: %d" i j;
-          Fiber.yield ()
-        done)
-    done)
+  traceln "%s has it"
+    (Fiber.any [ look clock "the town" 100.; look clock "the school" 0.01; look clock "the abbey" 50. ]);
+  (match Eio.Time.with_timeout clock 0.01 (fun () -> Ok (look clock "the castle" 100. ())) with
+  | Ok name -> traceln "%s has it" name
+  | Error `Timeout -> traceln "nobody has it");
+  Switch.run ~name:"shelves" (fun sw ->
+      List.iter
+        (fun shelf ->
+          Fiber.fork ~sw (fun () ->
+              Fiber.yield ();
+              traceln "shelf %d is tidy" shelf))
+        [ 1; 2 ];
+      traceln "everybody tidies")

@@ -2,9 +2,16 @@
 open Haft_io.As_eio
 open Eio.Std
 
-let main _env =
-  Fiber.both
-    (fun () -> for x = 1 to 3 do traceln "x = %d" x; Fiber.yield () done)
-    (fun () -> for y = 1 to 3 do traceln "y = %d" y; Fiber.yield () done)
+(* Two clocks that strike in turn, and a third that is stopped with the first failure. *)
+let strike name times =
+  for hour = 1 to times do
+    traceln "%s strikes %d" name hour;
+    Fiber.yield ()
+  done
 
-let () = Eio_main.run main
+let () =
+  Eio_main.run @@ fun _env ->
+  Fiber.both (fun () -> strike "the church" 2) (fun () -> strike "the tower" 2);
+  match Fiber.all [ (fun () -> strike "the station" 5); (fun () -> Fiber.yield (); failwith "midnight") ] with
+  | () -> ()
+  | exception Failure reason -> traceln "stopped: %s" reason

@@ -2,29 +2,27 @@
 open Haft_io.As_eio
 open Eio.Std
 
-let run_client ~net ~addr =
-  Switch.run ~name:"client" @@ fun sw ->
-  traceln "Client: connecting to server";
-  let flow = Eio.Net.connect ~sw net addr in
-  (* Read all data until end-of-stream (shutdown): *)
-  traceln "Client: received %S" (Eio.Flow.read_all flow)
+let address = `Tcp (Eio.Net.Ipaddr.V4.loopback, 47913)
 
-let handle_client flow _addr =
-  traceln "Server: got connection from client";
-  Eio.Flow.copy_string "Hello from server" flow
+(* Adds the numbers of the lines that come. *)
+let serve flow peer =
+  ignore peer;
+  let lines = Eio.Buf_read.of_flow flow ~max_size:100 in
+  let sum = Seq.fold_left (fun sum line -> sum + int_of_string line) 0 (Eio.Buf_read.lines lines) in
+  Eio.Flow.copy_string (string_of_int sum) flow
 
-let run_server socket =
-  Eio.Net.run_server socket handle_client
-    ~on_error:(traceln "Error handling connection: %s" |> fun report exn -> report (Printexc.to_string exn))
-
-let main ~net ~addr =
-  Switch.run ~name:"main" @@ fun sw ->
-  let server = Eio.Net.listen net ~sw ~reuse_addr:true ~backlog:5 addr in
-  Fiber.fork_daemon ~sw (fun () -> run_server server);
-  run_client ~net ~addr
+let ask net numbers =
+  Switch.run @@ fun sw ->
+  let flow = Eio.Net.connect ~sw net address in
+  List.iter (fun number -> Eio.Flow.copy_string (Printf.sprintf "%d\n" number) flow) numbers;
+  Eio.Flow.shutdown flow `Send;
+  traceln "the sum is %s" (Eio.Flow.read_all flow)
 
 let () =
   Eio_main.run @@ fun env ->
-  main
-    ~net:(Eio.Stdenv.net env)
-    ~addr:(`Tcp (Eio.Net.Ipaddr.V4.loopback, 47913))
+  let net = Eio.Stdenv.net env in
+  Switch.run @@ fun sw ->
+  let socket = Eio.Net.listen net ~sw ~reuse_addr:true ~backlog:5 address in
+  Fiber.fork_daemon ~sw (fun () -> Eio.Net.run_server socket serve ~on_error:raise);
+  ask net [ 1; 2; 3 ];
+  ask net []

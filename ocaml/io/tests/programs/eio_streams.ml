@@ -13,13 +13,13 @@ let () =
   Fiber.both
     (fun () ->
       for i = 1 to 5 do
-        traceln "Adding %d..." i;
+        traceln "writing %d" i;
         Eio.Stream.add stream i
       done)
     (fun () ->
       for i = 1 to 5 do
         let x = Eio.Stream.take stream in
-        traceln "Got %d" x;
+        traceln "read %d" x;
         Fiber.yield ()
       done);
   traceln "%s" (cancelled_in_time stream (Eio.Stdenv.clock env));
@@ -27,11 +27,11 @@ let () =
   let promise, resolver = Promise.create () in
   Fiber.both
     (fun () ->
-      traceln "Waiting for promise...";
+      traceln "waiting";
       let x = Promise.await promise in
       traceln "x = %d" x)
     (fun () ->
-      traceln "Resolving promise";
+      traceln "resolving";
       Promise.resolve resolver 42);
   let p = Fiber.fork_promise ~sw (fun () -> Fiber.yield (); "done") in
   traceln "%s" (Promise.await_exn p)
