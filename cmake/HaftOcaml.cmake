@@ -78,12 +78,13 @@ function(haft_ocaml_program name)
 endfunction()
 
 # haft_ocaml_library(PACKAGE UNITS name... STUBS file... [HEADERS file...] [LIBS target...] [PACKAGES name...]
-#                    [NEEDS target...] DESCRIPTION text)
+#                    [LINK flag...] [NEEDS target...] DESCRIPTION text)
 # A package of native code beside `haft`, in its own folder of HAFT_OCAML_PACKAGES, built by the target
 # PACKAGE_package, with `_` for `-`. UNITS are in the order of their dependencies; those that have a .mli are
-# compiled with it. The archives LIBS of C lie in the package; what else they are linked with is their HAFT_LINK.
+# compiled with it. The archives LIBS of C lie in the package; what else they are linked with is their HAFT_LINK, and
+# LINK.
 function(haft_ocaml_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DESCRIPTION" "UNITS;STUBS;HEADERS;LIBS;PACKAGES;NEEDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DESCRIPTION" "UNITS;STUBS;HEADERS;LIBS;LINK;PACKAGES;NEEDS")
   string(REPLACE "-" "_" library "${name}")
   set(package "${HAFT_OCAML_PACKAGES}/${name}")
   file(MAKE_DIRECTORY "${package}")
@@ -105,8 +106,8 @@ function(haft_ocaml_library name)
   endforeach()
   foreach(target IN LISTS arg_LIBS)
     get_target_property(others ${target} HAFT_LINK)
-    separate_arguments(others)
-    foreach(other IN LISTS others)
+    separate_arguments(others UNIX_COMMAND "${others}")
+    foreach(other IN LISTS others arg_LINK)
       list(APPEND linked -cclib "${other}")
     endforeach()
   endforeach()

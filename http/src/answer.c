@@ -207,7 +207,8 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
         to = put_text(to, "Content-Type: ");
     answer->size += (size_t)(to - begin);
     if (type != NULL) {
-        code = gather_text(request, type);
+        hafti_http_text_t value = hafti_http_trim((hafti_http_text_t){type, strlen(type)});
+        code = hafti_http_answer_gather(request, value.bytes, value.size);
         code = code == 0 ? gather_text(request, "\r\n") : code;
     }
     return gather_end_of_head(request, code);
@@ -242,11 +243,12 @@ static int add_line(haft_http_request_t *request, char **lines, size_t *used, si
                     const char *name, const char *value) {
     if (!hafti_http_is_given_token(name) || !hafti_http_is_given_value(value) || is_ours(name))
         return -EINVAL;
-    size_t name_size = strlen(name), value_size = strlen(value), size = name_size + value_size + 4;
+    hafti_http_text_t trimmed = hafti_http_trim((hafti_http_text_t){value, strlen(value)});
+    size_t name_size = strlen(name), size = name_size + trimmed.size + 4;
     char *to = grow(request, lines, *used, room, size);
     if (to == NULL)
         return -ENOMEM;
-    to = put(put(put(to, name, name_size), ": ", 2), value, value_size);
+    to = put(put(put(to, name, name_size), ": ", 2), trimmed.bytes, trimmed.size);
     put(to, "\r\n", 2);
     *used += size;
     return 0;

@@ -209,6 +209,7 @@ typedef struct {
     bool has_agreed;   /* what comes before the first request is over */
     bool lingers;      /* when it is closed, the client may still be sending */
     bool is_over;      /* the client has all that it gets */
+    bool is_idle;      /* nothing has come in its time, or nothing more comes */
     bool is_http1;     /* by its first request */
     bool has_preface;  /* of HTTP/2, instead of a request */
     bool waits;        /* for the next request, of which nothing has come */
@@ -322,6 +323,7 @@ static bool flush_last(haft_http_request_t *request, connection_t *connection) {
 /* The server may shut a connection that is idle, but not afterwards. */
 static bool has_come(connection_t *connection, ssize_t size) {
     connection->is_shut = !atomic_exchange(&connection->link.idle, false);
+    connection->is_idle = size <= 0;
     return size > 0;
 }
 
@@ -532,6 +534,8 @@ static void *take_turn(void *argument) {
         serve_http2(connection, true);
     if (!connection->rests && (connection->lingers || connection->is_over))
         linger(connection);
+    else if (!connection->rests && connection->is_idle && connection->has_agreed)
+        hafti_http_stream_say_end(&connection->stream);
     return NULL;
 }
 

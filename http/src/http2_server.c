@@ -11,14 +11,11 @@
  * They end in this order: the reader, when the client has gone or nghttp2 wants no more of it;
  * requests, which learn of that; and the writer, when nothing is left.
  *
- * What costs the server more than the client: each frame takes a credit, which bytes of bodies and
- * requests that are answered give back, and time. Who has none left asks for nothing, and is sent
- * away. The tasks of requests are counted, also where their streams have been reset, so that no
- * sequence of frames has more at a time than the limit.
+ * What costs the server more than the client takes credits (http2_credit.c), which requests that
+ * are answered give back, too. The tasks of requests are counted, also where their streams have
+ * been reset, so that no sequence of frames has more at a time than the limit.
  */
 #include "http2_frames.h"
-
-enum { CREDIT = 1000, CREDIT_A_SECOND = 100 };
 
 typedef struct connection connection_t;
 
@@ -57,18 +54,13 @@ struct connection {
     output_t left;              /* of what the reader has written; it comes before all else */
     haft_io_event_t to_read;    /* nobody reads */
     bool has_substitute;        /* a task that waits for to_read */
-    int32_t newest;             /* stream that the client has begun */
-    hafti_http2_ignored_t ignored;
-    bool is_receiving;            /* nghttp2 looks at what has come */
-    uint32_t complaint;           /* with which the client is sent away */
-    size_t requests;              /* that have not ended */
+    size_t requests;            /* that have not ended */
     request_t *arrived, **behind; /* heads that have come */
     bool head_has_begun;          /* one that is not complete */
     int64_t head_since; /* when it has, after all that was read with it; 0: there is none */
     int64_t idle_since; /* when the last request has ended */
-    int64_t credit, credited_at;
-    bool is_over;   /* nobody reads any more */
-    bool is_ending; /* no request is taken any more */
+    bool is_over;       /* nobody reads any more */
+    bool is_ending;     /* no request is taken any more */
 };
 
 /* ---- What the session says ---- */
@@ -146,16 +138,6 @@ static void settle(hafti_http2_t *frames) {
     (void)frames;
 }
 
-static void earn(connection_t *connection, int64_t credit) {
-    connection->credit += credit;
-    if (connection->credit > CREDIT)
-        connection->credit = CREDIT;
-}
-
-static void note_progress(hafti_http2_t *frames) {
-    earn((connection_t *)frames, 2);
-}
-
 /* Ends the connection when its streams have ended, or at once where the client is to blame. */
 static void go_away(connection_t *connection, uint32_t code) {
     nghttp2_session *session = connection->frames.session;
@@ -169,47 +151,6 @@ static void go_away(connection_t *connection, uint32_t code) {
     wake_writer(&connection->frames);
 }
 
-static bool has_credit(connection_t *connection) {
-    if (--connection->credit >= 0)
-        return true;
-    int64_t now = haft_io_now();
-    earn(connection, (now - connection->credited_at) / (HAFT_IO_SECOND / CREDIT_A_SECOND));
-    connection->credited_at = now;
-    return connection->credit >= 0;
-}
-
-static bool spend_credit(connection_t *connection) {
-    if (!has_credit(connection))
-        connection->complaint = NGHTTP2_ENHANCE_YOUR_CALM;
-    return connection->complaint == NGHTTP2_NO_ERROR;
-}
-
-/* Whether nghttp2 has forgotten the stream, or has never known it, since the client skipped it. */
-static bool is_closed(const connection_t *connection, int32_t id) {
-    return id <= connection->newest &&
-           nghttp2_session_find_stream(connection->frames.session, id) == NULL;
-}
-
-static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *frame, void *argument) {
-    connection_t *connection = argument;
-    (void)session;
-    if (spend_credit(connection) && frame->type == NGHTTP2_HEADERS &&
-        is_closed(connection, frame->stream_id))
-        connection->complaint = hafti_http2_judge_head(&connection->ignored, frame->stream_id);
-    return connection->complaint == NGHTTP2_NO_ERROR ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
-}
-
-/* The session has had all that came before the frame: so it is known whether its stream is closed.
-   on_frame_begin has to do with DATA for others. */
-static int judge_ignored(connection_t *connection) {
-    const hafti_http2_ignored_t *ignored = &connection->ignored;
-    bool is_known = hafti_http2_type_of(ignored) == NGHTTP2_DATA &&
-                    !is_closed(connection, hafti_http2_id_of(ignored));
-    if (!is_known && spend_credit(connection))
-        connection->complaint = hafti_http2_judge_ignored(ignored);
-    return connection->complaint == NGHTTP2_NO_ERROR ? 0 : -EPROTO;
-}
-
 /* One whose memory is missing, or that would be one too many, was not begun. */
 static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, void *argument) {
     connection_t *connection = argument;
@@ -218,7 +159,7 @@ static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, v
         return 0;
     connection->head_has_begun = true;
     connection->head_since = 0;
-    connection->newest = id;
+    connection->frames.newest = id;
     request_t *made =
         connection->requests < connection->server->limits.streams ? haft_io_lend() : NULL;
     if (made != NULL) {
@@ -248,11 +189,7 @@ static void drop_request(request_t *request) {
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *argument) {
-    connection_t *connection = argument;
     request_t *request = nghttp2_session_get_stream_user_data(session, id);
-    bool has_ended =
-        connection->is_receiving || nghttp2_session_get_stream_remote_close(session, id) == 1;
-    hafti_http2_note_closed(&connection->ignored, id, has_ended);
     hafti_http2_note_close(session, id, code, argument);
     if (request != NULL && !request->stream.has_head)
         drop_request(request);
@@ -281,7 +218,7 @@ static void end_request(request_t *const *argument) {
     hafti_http2_lock(&connection->frames);
     hafti_http2_stream_end(&request->stream,
                            is_answered ? NGHTTP2_NO_ERROR : NGHTTP2_INTERNAL_ERROR);
-    earn(connection, is_answered ? 2 : 0);
+    hafti_http2_earn(&connection->frames, is_answered ? 2 : 0);
     if (--connection->requests == 0)
         connection->idle_since = haft_io_now();
     hafti_http2_pump(&connection->frames);
@@ -489,34 +426,17 @@ static bool is_late(connection_t *connection) {
     return is_waiting && read_deadline(connection) <= haft_io_now();
 }
 
-static int receive(connection_t *connection, const char *bytes, size_t size) {
-    hafti_http2_t *frames = &connection->frames;
-    const char *at = bytes, *end = bytes + size;
-    int code = 0;
-    connection->is_receiving = true;
-    while (code == 0 && (at = hafti_http2_next_ignored(&connection->ignored, at, end)) != NULL) {
-        const char *last = at - 1; /* byte of the head: nghttp2 has not begun with the frame */
-        code = hafti_http2_receive(frames, bytes, (size_t)(last - bytes));
-        code = code == 0 ? judge_ignored(connection) : code;
-        bytes = last;
-    }
-    if (code == 0)
-        code = hafti_http2_receive(frames, bytes, (size_t)(end - bytes));
-    connection->is_receiving = false;
-    return code;
-}
-
 /* Whether more is to be read. */
 static bool take(connection_t *connection, const char *bytes, size_t size) {
     hafti_http2_t *frames = &connection->frames;
     hafti_http2_lock(frames);
     connection->turn = haft_io_self();
-    int code = frames->error != 0 ? frames->error : receive(connection, bytes, size);
+    int code = frames->error != 0 ? frames->error : hafti_http2_receive(frames, bytes, size);
     if (connection->head_has_begun && connection->head_since == 0)
         connection->head_since = haft_io_now();
     if (code != 0)
-        go_away(connection, connection->complaint != NGHTTP2_NO_ERROR ? connection->complaint
-                                                                      : NGHTTP2_PROTOCOL_ERROR);
+        go_away(connection,
+                frames->complaint != NGHTTP2_NO_ERROR ? frames->complaint : NGHTTP2_PROTOCOL_ERROR);
     hafti_http2_pump(frames);
     bool goes_on = code == 0 && nghttp2_session_want_read(frames->session) != 0;
     hafti_http2_unlock(frames);
@@ -612,7 +532,6 @@ static bool begin_session(connection_t *connection) {
     nghttp2_session_callbacks *callbacks;
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
         return false;
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_frame_begin);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_head_begin);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
     int code = hafti_http2_begin(&connection->frames, callbacks, false);
@@ -666,18 +585,14 @@ void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
         .frames = {.below = stream,
                    .head_has_come = head_has_come,
                    .wake_writer = wake_writer,
-                   .note_progress = note_progress,
                    .wait = wait_for,
                    .settle = settle},
         .on_failure = {log_failure},
         .server = server,
-        .credit = CREDIT,
-        .credited_at = haft_io_now(),
         .idle_since = haft_io_now(),
     };
     __attribute__((cleanup(end_serving))) serving_t serving = {&connection, link, has_preface};
     connection.behind = &connection.arrived;
-    hafti_http2_ignored_begin(&connection.ignored);
     if (begin_session(&connection))
         haft_io_scope_with(
             &(haft_io_scope_options_t){.name = "HTTP/2 connection",

@@ -56,6 +56,8 @@ typedef struct {
     ssize_t (*write)(hafti_http_stream_t *stream, const void *buffer, size_t size);
     /* Writes what `write` has kept; can be called again likewise. NULL: nothing is kept. */
     int (*flush)(hafti_http_stream_t *stream);
+    /* The same, without a wait: 0: nothing is kept, so `write` does not wait either; -EAGAIN. */
+    int (*flush_now)(hafti_http_stream_t *stream);
     /* Whether something has been read of the descriptor that read_lent has not given yet; NULL:
        never. */
     bool (*has_unread)(hafti_http_stream_t *stream);
@@ -105,6 +107,9 @@ int hafti_http_stream_offer_http1(hafti_http_stream_t *stream);
 int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline);
 /* Whether the handshake has agreed on HTTP/2. */
 bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream);
+/* Tells the peer that nothing more comes (close_notify), as far as there is room: before a
+   connection is closed on which no message is under way (RFC 9112, section 9.8). */
+void hafti_http_stream_say_end(hafti_http_stream_t *stream);
 /* Why the last operation has failed with this code. */
 const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int code);
 

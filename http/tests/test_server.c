@@ -135,6 +135,13 @@ static int mark_around(haft_http_request_t *request, haft_http_next_t *next, voi
     return code == 0 ? next->call(next, request) : code;
 }
 
+static int say_spaces(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    CHECK(haft_http_set_header(request, "X-Spaces", " \ta b\t ") == 0);
+    CHECK(haft_http_set_header(request, "X-Nothing", " \t") == 0);
+    return haft_http_answer(request, 200, " text/plain\t", "", 0);
+}
+
 static void make_server(void) {
     static uint64_t unknown = HAFT_HTTP_UNKNOWN_SIZE, exactly = 100000, more = 100001;
     static int three = 3, hundred = 100;
@@ -151,6 +158,7 @@ static void make_server(void) {
     haft_http_get(server, "/host", say_host, NULL);
     haft_http_get(server, "/type", say_type, NULL);
     haft_http_get(server, "/status/{status}", say_status, NULL);
+    haft_http_get(server, "/spaces", say_spaces, NULL);
     haft_http_get(server, "/positive", return_number, NULL);
     haft_http_post(server, "/unread", say_host, NULL);
     haft_http_get(server, "/caf\xc3\xa9", say_path, "decoded");
@@ -224,6 +232,20 @@ static const talk_t talks[] = {
      {"[none] [none]", "a -"},
      2},
     {"POST /echo" WITH("Content-Length: 5") "helloGET /a" END, {"\r\n\r\nhello", "a -"}, 2},
+    {"POST /echo" WITH("Content-Length: \t5 \t") "helloGET /a" END, {"\r\n\r\nhello", "a -"}, 2},
+    {"POST /echo" WITH("Transfer-Encoding:\tchunked\t") "1\r\n!\r\n0\r\n\r\nGET /a" END,
+     {"\r\n\r\n!", "a -"},
+     2},
+    {"GET /a" WITH("Proxy-Connection: close") "GET /a" END, {"a -", "a -"}, 2},
+    {"GET /a HTTP/1.0\r\nProxy-Connection: keep-alive\r\n\r\nGET /a/1" END,
+     {"Connection: close"},
+     1},
+    {"GET /host HTTP/1.1\r\nHost: [2001:db8::1]:80\r\n\r\n", {"[2001:db8::1]:80"}, 1},
+    {"GET /host HTTP/1.1\r\nHost: [fe80::1%25eth0]\r\n\r\n", {"[fe80::1%25eth0]"}, 1},
+    {"GET /host HTTP/1.1\r\nHost: caf%C3%A9\r\n\r\n", {"caf%C3%A9"}, 1},
+    {"GET /spaces" END,
+     {"Content-Type: text/plain\r\n", "X-Spaces: a b\r\n", "X-Nothing: \r\n"},
+     1},
     {"POST /echo" WITH("Content-Length: 0"), {"Content-Length: 0"}, 1},
     {"POST /echo" WITH("Transfer-Encoding: chunked") "5;a=b\r\nhello\r\n1\r\n!\r\n0\r\nX-Sum: 6"
                                                      "\r\nA: b\r\n\r\nGET /a" END,

@@ -258,6 +258,7 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->unwinding = runner->returns_cancels = runner->counted = runner->gated = false;
     runner->unarmed = false;
     runner->accepted = false;
+    runner->refused = 0;
     runner->stays = 0;
     runner->timer = NULL;
     runner->rest = NULL;

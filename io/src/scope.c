@@ -316,6 +316,7 @@ static bool leave(haft_io_scope_t *scope) {
         hafti_io_scope_unlist(scope, runner);
     runner->scope = scope->outer;
     hafti_io_take_deadlines_up(runner, scope->owner_limits);
+    hafti_io_count_refusals_anew(runner);
     bool waited = hafti_io_scope_finish(scope);
     scope->owner = NULL;
     tell_end(&scope->on_cancel);
@@ -496,16 +497,35 @@ bool haft_io_return_cancels(bool returns) {
     return before;
 }
 
+/* A task that goes on after its cancel may be in a loop that never ends: it must neither keep the
+   others from running nor its processor busy. */
+static HAFTI_IO_COLD void refuse(hafti_io_runner_t *runner) {
+    enum { WITHOUT_PAUSE = 64, DOUBLINGS = 4 };
+    if (runner->refused < UINT8_MAX)
+        runner->refused++;
+    int over = runner->refused - WITHOUT_PAUSE;
+    if (runner->refused == 1 || runner->worker->forked)
+        return;
+    if (over <= 0)
+        hafti_io_goes_on_after_others(HAFTI_IO_TO_THE_END);
+    else
+        hafti_io_pause_after_cancel(HAFT_IO_MILLISECOND << (over < DOUBLINGS ? over : DOUBLINGS));
+}
+
 int haft_io_unwind_cancelled(void) {
     haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL && task->runner->late && !hafti_io_is_cancelled(task->runner->scope))
-        return -ETIMEDOUT;
-    if (task != NULL)
-        cut_short(task->runner->scope);
-    if (task == NULL || task->runner->unwinding || task->runner->returns_cancels)
+    if (task == NULL)
         return -ECANCELED;
-    task->runner->unwinding = true;
-    HAFT_THROW(hafti_io_unwind, -ECANCELED);
+    hafti_io_runner_t *runner = task->runner;
+    bool is_late = runner->late && !hafti_io_is_cancelled(runner->scope);
+    if (!is_late)
+        cut_short(runner->scope);
+    if (!is_late && !runner->unwinding && !runner->returns_cancels) {
+        runner->unwinding = true;
+        HAFT_THROW(hafti_io_unwind, -ECANCELED);
+    }
+    refuse(runner);
+    return is_late ? -ETIMEDOUT : -ECANCELED;
 }
 
 void haft_io_fail(int code, const char *message) {

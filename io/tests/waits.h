@@ -491,6 +491,12 @@ typedef struct waits_run {
 
 static waits_run_t *waits_now;
 
+/* Which waits no cancel cuts: they end by an event only. NULL: none is such. */
+static bool (*waits_runs_to_its_end)(const state_t *state, const way_t *way);
+static inline bool waits_is_uncut(const state_t *state, const way_t *way) {
+    return waits_runs_to_its_end != NULL && waits_runs_to_its_end(state, way);
+}
+
 static void *waits_operate(void *argument) {
     cell_t *cell = (cell_t *)argument;
     cell->result = cell->way->call(cell);
@@ -536,6 +542,17 @@ static void waits_check(const cell_t *cell) {
     CHECK(holds);
 }
 
+static void waits_end_uncut(const waits_run_t *run) {
+    haft_io_sleep(5 * HAFT_IO_MILLISECOND);
+    for (size_t i = 0; i < run->count; i++) {
+        cell_t *cell = &run->cells[i];
+        if (run->ending == BY_EVENT || !waits_is_uncut(cell->state, cell->way))
+            continue;
+        CHECK(!cell->ended);
+        cell->state->end(cell);
+    }
+}
+
 /* Measures, and then ends the waits. */
 static void *waits_watch(void *argument) {
     waits_run_t *run = (waits_run_t *)argument;
@@ -564,6 +581,7 @@ static void *waits_watch(void *argument) {
     }
     if (run->ending != BY_DEADLINE)
         haft_io_scope_cancel(run->scope);
+    waits_end_uncut(run);
     return NULL;
 }
 
@@ -673,7 +691,8 @@ static inline size_t waits_make_all(cell_t *cells, const way_t *ways, size_t way
     for (size_t s = 0; s < STATES; s++)
         for (size_t w = 0; w < way_count; w++)
             if (waits_meet(&waits_states[s], &ways[w]) &&
-                (has_terminals || !waits_is_terminal(&waits_states[s])))
+                (has_terminals || !waits_is_terminal(&waits_states[s])) &&
+                (waits_states[s].end != NULL || !waits_is_uncut(&waits_states[s], &ways[w])))
                 waits_make(&cells[count++], &waits_states[s], &ways[w], blocks);
     return count;
 }

@@ -8,49 +8,45 @@ let current () = Effect.perform This_fiber
 
 (* A list from which any waiter can be taken, in constant time. *)
 module Waiters = struct
-  type 'a node = End | Node of 'a waiter
+  type 'a waiter =
+    | End
+    | Waiter of {
+        mutable next : 'a waiter;
+        mutable previous : 'a waiter;
+        fiber : fiber;
+        resume : ('a, exn) result -> unit;
+      }
 
-  and 'a waiter = {
-    mutable next : 'a node;
-    mutable previous : 'a node;
-    fiber : fiber;
-    resume : ('a, exn) result -> unit;
-  }
-
-  type 'a t = { mutable first : 'a node; mutable last : 'a node }
+  type 'a t = { mutable first : 'a waiter; mutable last : 'a waiter }
 
   let create () = { first = End; last = End }
-  let is_empty waiters = waiters.first = End
 
-  let remove waiters waiter =
-    (match waiter.previous with
-    | End -> waiters.first <- waiter.next
-    | Node other -> other.next <- waiter.next);
-    match waiter.next with End -> waiters.last <- waiter.previous | Node other -> other.previous <- waiter.previous
+  let remove waiters = function
+    | End -> ()
+    | Waiter { next; previous; _ } -> (
+        (match previous with
+        | End -> waiters.first <- next
+        | Waiter other -> other.next <- next);
+        match next with End -> waiters.last <- previous | Waiter other -> other.previous <- previous)
 
   let add waiters fiber resume =
-    let waiter = { next = End; previous = waiters.last; fiber; resume } in
-    let node = Node waiter in
-    (match waiters.last with End -> waiters.first <- node | Node last -> last.next <- node);
-    waiters.last <- node;
+    let waiter = Waiter { next = End; previous = waiters.last; fiber; resume } in
+    (match waiters.last with End -> waiters.first <- waiter | Waiter last -> last.next <- waiter);
+    waiters.last <- waiter;
     fiber.withdraw <-
       (fun exn ->
         fiber.withdraw <- no_wait;
         remove waiters waiter;
         resume (Error exn))
 
-  (* The task of this waiter goes on with the value. *)
-  let give waiters waiter result =
-    remove waiters waiter;
-    waiter.fiber.withdraw <- no_wait;
-    waiter.resume result
-
   (* False: nobody waits. *)
   let wake_one waiters value =
     match waiters.first with
     | End -> false
-    | Node waiter ->
-        give waiters waiter (Ok value);
+    | Waiter { fiber; resume; _ } as waiter ->
+        remove waiters waiter;
+        fiber.withdraw <- no_wait;
+        resume (Ok value);
         true
 
   let rec wake_all waiters value = if wake_one waiters value then wake_all waiters value

@@ -10,6 +10,7 @@
      the task to [no_wait].
    - [push] and [pop] allocate nothing between the first word that they read and the last that they write. So signal
      handlers and other threads, which run only where something is allocated, may push.
+   - [running] is the task of the loop that runs, or ran last. (A task of OCaml in a task of C is none of the loop's.)
    - What a clause of [effc] does after it has put the continuation somewhere ends with [schedule], in tail position:
      so a million switches take constant stack. *)
 open Effect
@@ -146,6 +147,7 @@ type _ Effect.t +=
   | This_fiber : fiber Effect.t
   | Yield : unit Effect.t
   | Fork : fiber * (unit -> unit) -> unit Effect.t  (* the new task goes first; the function raises nothing *)
+  | On_c_stack : (unit -> 'a) -> 'a Effect.t  (* for code in a task of C (run_in_c): the function may wait in C *)
 
 let check_context context =
   match context.state with Cancelling (exn, _) -> raise (Cancelled exn) | On | Finished -> ()
@@ -165,10 +167,10 @@ let suspend what begin_ =
 
 type item =
   | Nothing
-  | Continue : (unit, unit) continuation -> item
+  | Continue : fiber * (unit, unit) continuation -> item
   | Continue_yielded : fiber * (unit, unit) continuation -> item
-  | Continue_with : ('a, unit) continuation * 'a -> item
-  | Discontinue : ('a, unit) continuation * exn -> item
+  | Continue_with : fiber * ('a, unit) continuation * 'a -> item
+  | Discontinue : fiber * ('a, unit) continuation * exn -> item
   | Start of fiber * (unit -> unit)
   | Call of (unit -> unit)
 
@@ -233,14 +235,15 @@ let push_from_anywhere item =
   push item;
   if !sleeps then wake_c ()
 
-let resume_by k = function
-  | Ok value -> push_from_anywhere (Continue_with (k, value))
-  | Error exn -> push_from_anywhere (Discontinue (k, exn))
+let resume_by fiber k = function
+  | Ok value -> push_from_anywhere (Continue_with (fiber, k, value))
+  | Error exn -> push_from_anywhere (Discontinue (fiber, k, exn))
 
 (* ---- Running them ---- *)
 
 let turn = 256
 let left = ref turn
+let running = ref nobody
 
 let rec schedule () =
   if !left <= 0 then ()
@@ -248,50 +251,65 @@ let rec schedule () =
     decr left;
     match pop () with
     | Nothing -> ()
-    | Continue k -> continue k ()
+    | Continue (fiber, k) ->
+        running := fiber;
+        continue k ()
     | Continue_yielded (fiber, k) -> (
+        running := fiber;
         match fiber.context.state with
         | Cancelling (exn, _) -> discontinue k (Cancelled exn)
         | On | Finished -> continue k ())
-    | Continue_with (k, value) -> continue k value
-    | Discontinue (k, exn) -> discontinue k exn
+    | Continue_with (fiber, k, value) ->
+        running := fiber;
+        continue k value
+    | Discontinue (fiber, k, exn) ->
+        running := fiber;
+        discontinue k exn
     | Start (fiber, body) -> start fiber body
     | Call f ->
         f ();
         schedule ())
 
 and start fiber body =
-  match_with body ()
-    {
-      retc =
-        (fun () ->
-          leave fiber;
-          schedule ());
-      exnc =
-        (fun exn ->
-          leave fiber;
-          raise exn);
-      effc =
-        (fun (type a) (effect : a Effect.t) ->
-          match effect with
-          | Suspend begin_ ->
-              Some
-                (fun (k : (a, unit) continuation) ->
-                  begin_ fiber (resume_by k);
-                  schedule ())
-          | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k fiber)
-          | Yield ->
-              Some
-                (fun (k : (a, unit) continuation) ->
-                  push (Continue_yielded (fiber, k));
-                  schedule ())
-          | Fork (other, body) ->
-              Some
-                (fun (k : (a, unit) continuation) ->
-                  push_first (Continue k);
-                  start other body)
-          | _ -> None);
-    }
+  running := fiber;
+  match_with body () handler
+
+and handler =
+  {
+    retc =
+      (fun () ->
+        leave !running;
+        schedule ());
+    exnc =
+      (fun exn ->
+        leave !running;
+        raise exn);
+    effc =
+      (fun (type a) (effect : a Effect.t) ->
+        match effect with
+        | Suspend begin_ ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                let fiber = !running in
+                begin_ fiber (resume_by fiber k);
+                schedule ())
+        | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k !running)
+        | Yield ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                push (Continue_yielded (!running, k));
+                schedule ())
+        | Fork (other, body) ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                push_first (Continue (!running, k));
+                start other body)
+        | On_c_stack _ ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                discontinue k (Invalid_argument "only the task that serves a request may use it"))
+        | _ -> None);
+  }
 
 (* ---- Timers: a heap ---- *)
 
@@ -331,6 +349,7 @@ let add_timer at fire =
     heap.timers <- larger);
   heap.size <- heap.size + 1;
   rise timer (heap.size - 1);
+  if !sleeps && timer.place = 0 then wake_c () (* the caller is in a task of C *);
   timer
 
 let remove_timer timer =
@@ -510,6 +529,7 @@ let rec loop root finished =
       loop root finished
 
 let is_running = ref false
+let root_of_run = ref nowhere
 
 (* Calls [main] as a task, and returns its result when it has ended. *)
 let run_by run_c main =
@@ -518,6 +538,7 @@ let run_by run_c main =
   is_interrupted := false;
   let result = ref None and finished = ref false in
   let root = new_context ~name:"run" nowhere in
+  root_of_run := root;
   let body () =
     (result :=
        match main () with
@@ -533,6 +554,7 @@ let run_by run_c main =
     Fun.protect
       ~finally:(fun () ->
         is_running := false;
+        root_of_run := nowhere;
         chance := None;
         Hashtbl.reset watches;
         heap.size <- 0;
@@ -582,6 +604,8 @@ let run_in_c context body =
           (fun k ->
             push_from_anywhere (Start (other, body));
             continue k ())
+    | On_c_stack f -> (
+        Some (fun k -> match f () with value -> continue k value | exception exn -> discontinue k exn))
     | _ -> None
   in
   match_with body ()

@@ -377,9 +377,10 @@ const char *haft_http_trailer(haft_http_request_t *request, const char *name);
 /* ---- The answer ----------------------------------------------------------------------------- */
 
 /*
- * Adds a field to the answer's head. -EINVAL: the name is no token, or the value has bytes that no
- * value can have, such as the end of a line, or the field is one that the library writes
- * (Content-Length, Transfer-Encoding, Connection, Date). -EALREADY: the answer has begun. -ENOMEM.
+ * Adds a field to the answer's head; the value is sent without the spaces and tabs around it.
+ * -EINVAL: the name is no token, or the value has bytes that no value can have, such as the end of
+ * a line, or the field is one that the library writes (Content-Length, Transfer-Encoding,
+ * Connection, Date). -EALREADY: the answer has begun. -ENOMEM.
  */
 int haft_http_set_header(haft_http_request_t *request, const char *name, const char *value);
 

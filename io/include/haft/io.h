@@ -398,6 +398,11 @@ int haft_io_first(haft_io_call_t *calls, size_t count);
  *
  * In a cleanup that runs while the stack is unwound, a wait returns -ECANCELED, unless it is inside
  * haft_io_shield.
+ *
+ * A task that goes on after its cancel or deadline, because it returns cancels (below), or catches
+ * what they throw, keeps neither its thread nor the processor busy: from the second wait on that is
+ * refused, other tasks go first; from the 65th on each also pauses, for 2, 4, 8 and then 16
+ * milliseconds each time, except in a cleanup.
  */
 
 /* Cancels the body and the tasks of the scope, including tasks that are spawned later, and the
@@ -513,7 +518,8 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size);
  * arrive (multishot receive), so the library may hold bytes that no task has asked for yet. Every
  * function of this header that is given the same number gets these bytes first, except for
  * haft_io_splice, which returns -EBUSY while there are some. Code that reads the socket in another
- * way, by a system call or in a process to which it was passed, does not see them.
+ * way, by a system call or in a process to which it was passed, does not see them. If some are left
+ * when the connection is closed, it is reset, as the system resets one with unread bytes.
  *
  * Errors are those of haft_io_read, and -ENOMEM if there is no memory to lend.
  */
@@ -858,6 +864,11 @@ int haft_io_port(int socket);
  * call that has not begun, and waits for one that has. Returns 0, or -ECANCELED, or, like the
  * functions below, -EAGAIN or -ENOMEM if the pool has no thread and the system refuses to start
  * one.
+ *
+ * In a simulation the task calls it itself, after others have gone on and shielded from cancels:
+ * with libhaft-posix what it opens, sleeps and asks is the simulation's. (Elsewhere the C library's
+ * functions are the machine's: without libhaft-posix it acts on the machine's files, as the task
+ * would.)
  */
 int haft_io_call_blocking(void (*function)(void *), void *argument);
 /*

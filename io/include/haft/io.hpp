@@ -112,15 +112,15 @@ inline std::chrono::system_clock::time_point date() {
 }
 inline constexpr clock::time_point forever = clock::time_point::max();
 
-/* The time that is `duration` from now; forever if that is beyond the clock; now if it is negative
-   or not a number. */
+/* The time that is `duration` from now; the clock's last, in 292 years, if that is beyond the clock;
+   now if it is negative or not a number. */
 template <typename Rep, typename Period>
 clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
     using seconds = std::chrono::duration<double>;
     clock::time_point now = clock::now();
     if (!(seconds(time) > seconds::zero()))
         return now;
-    return seconds(time) >= seconds(forever - now) ? forever
+    return seconds(time) >= seconds(forever - now) ? forever - clock::duration(1)
                                                    : now + std::chrono::ceil<clock::duration>(time);
 }
 
@@ -394,13 +394,13 @@ inline scope_ref this_scope() {
         detail::throw_outside();
     return scope_ref(here);
 }
-/* The outermost scope of the run, or of what C++ has opened in a run of C: for tasks that are to
-   outlive the scopes around the call that starts them. */
+/* The outermost scope of the run: for tasks that are to outlive the scopes around the call that
+   starts them. */
 inline scope_ref run_scope() {
-    detail::frame *found = &detail::needed_frame();
-    while (found->outer != nullptr)
-        found = found->outer;
-    return scope_ref(*found);
+    haft_io_scope_t *outermost = haft_io_run_scope();
+    if (outermost == nullptr)
+        detail::throw_outside();
+    return scope_ref(outermost);
 }
 
 /* ---- Tasks ---------------------------------------------------------------------------------- */

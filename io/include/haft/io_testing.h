@@ -27,8 +27,8 @@ typedef struct haft_io_simulation {
 /*
  * Runs `main(argument)` as haft_io_run does, for tests, and in the same way for the same seed. The
  * seed decides which ready task goes on; time stands still while a task can go on, and then jumps
- * to the next timer; blocking work is done on the thread of the run, and operations on real
- * descriptors block. The date (haft_io_date) is the given one when the simulation begins, and goes on
+ * to the next timer; blocking work (haft_io_call_blocking) is done by the task that asks for it, and
+ * operations on real descriptors block. The date (haft_io_date) is the given one when the simulation begins, and goes on
  * with its time. `options` may be NULL.
  *
  * If the result is not 0, the simulation prints the seed on standard error. With this seed in

@@ -904,6 +904,26 @@ static void a_cancel_is_no_exception_of_the_standard_library() {
     CHECK(!swallowed && seen);
 }
 
+static void a_task_that_catches_its_cancels_lets_others_run() {
+    int turns = 0;
+    io::run([&] {
+        io::spawn([&] {
+            for (; turns < 3; turns++)
+                io::yield();
+        });
+        io::scope([&](io::scope_ref here) {
+            here.cancel();
+            while (turns < 3)
+                try {
+                    io::sleep_for(1h);
+                } catch (const io::cancelled &) {
+                    continue;
+                }
+        });
+    });
+    CHECK_EQUAL(turns, 3);
+}
+
 int main() {
     check_backend();
     RUN(a_deadline_of_a_block_throws_and_the_task_goes_on);
@@ -920,6 +940,7 @@ int main() {
     RUN(an_initialiser_of_a_thread_local_variable_that_waits_is_reported);
     RUN(many_failures_are_kept);
     RUN(a_scope_that_was_cancelled_returns_what_its_body_returned);
+    RUN(a_task_that_catches_its_cancels_lets_others_run);
     RUN(scopes_nest_by_the_ten_thousand);
     RUN(a_task_is_spawned_into_a_scope_further_out);
     RUN(a_task_of_the_run_outlives_the_scopes_around_its_spawn);

@@ -10,11 +10,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <resolv.h>
 #include <sched.h>
 #include <signal.h>
@@ -479,6 +481,11 @@ static void ask_clocks(void) {
     IS(0, sched_yield, ());
     IS(4, getrandom, (text, 4, 0));
     IS(0, getentropy, (text, 4));
+#if __GLIBC_PREREQ(2, 36)
+    IS(0, arc4random_uniform, (1));
+    DOES(arc4random, ());
+    DOES(arc4random_buf, (text, 4));
+#endif
 }
 
 /* (No name is resolved elsewhere: these are in the machine's files, or too long for a question.) */
@@ -510,6 +517,32 @@ static void resolve_names(void) {
     IS(-1, res_nquery, (&state, name, ns_c_in, ns_t_a, answer, sizeof answer));
     IS(-1, res_nsearch, (&state, name, ns_c_in, ns_t_a, answer, sizeof answer));
     res_nclose(&state);
+}
+
+/* Whatever the machine knows. */
+static void look_up_what_is_known(void) {
+    static char room[4096];
+    struct passwd user, *found_user;
+    struct group group, *found_group;
+    struct servent service, *found_service;
+    struct protoent protocol, *found_protocol;
+    const size_t size = sizeof room;
+    DOES(getpwnam, ("root"));
+    DOES(getpwuid, (0));
+    DOES(getgrnam, ("root"));
+    DOES(getgrgid, (0));
+    DOES(getservbyname, ("http", "tcp"));
+    DOES(getservbyport, (htons(80), "tcp"));
+    DOES(getprotobyname, ("tcp"));
+    DOES(getprotobynumber, (6));
+    IS(0, getpwnam_r, ("root", &user, room, size, &found_user));
+    IS(0, getpwuid_r, (0, &user, room, size, &found_user));
+    IS(0, getgrnam_r, ("root", &group, room, size, &found_group));
+    IS(0, getgrgid_r, (0, &group, room, size, &found_group));
+    DOES(getservbyname_r, ("http", "tcp", &service, room, size, &found_service));
+    DOES(getservbyport_r, (htons(80), "tcp", &service, room, size, &found_service));
+    DOES(getprotobyname_r, ("tcp", &protocol, room, size, &found_protocol));
+    DOES(getprotobynumber_r, (6, &protocol, room, size, &found_protocol));
 }
 
 /* ---- Children and signals ---- */
@@ -653,6 +686,7 @@ static void *call_all(void *unused) {
     use_streams();
     ask_clocks();
     resolve_names();
+    look_up_what_is_known();
     wait_for_children();
     wait_for_signals();
     use_locks();

@@ -25,9 +25,10 @@ fail() {
   exit 1
 }
 
-# What is replaced: all that the library exports but its own functions and the headers' effects.
+# What is replaced: all that the library exports but its own functions, the headers' effects, and
+# what is C++'s.
 nm -D --defined-only "$library" | awk 'NF > 2 { sub("@.*", "", $NF); print $NF }' |
-  grep -v '^haft_' | sort -u >"$work/replaced"
+  grep -Ev '^(haft_|_Z)' | sort -u >"$work/replaced"
 
 # None of them is called through the linker's table, where a sanitizer's would be found first.
 readelf -Wr "$library" | awk 'NF > 4 { sub("@.*", "", $5); print $5 }' | sort -u |

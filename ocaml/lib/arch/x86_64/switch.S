@@ -824,7 +824,9 @@ haft_ocaml_asked:
  * into the fiber. Which of the two a fiber needs is told by where it is continued from: in a
  * clause, `continue` would return to haft_ocaml_clause_returned.
  *
- * Where a clause in tail position already runs under such a call, the frame is used again.
+ * Where a clause in tail position already runs under such a call, the frame is used again: all
+ * that such clauses continue is continued from there, as computations in turn are, and learns that
+ * its clauses need not be called.
  */
         function haft_ocaml_perform_by_call
 .Lcapture_first:                        /* Once a collection, to find out. */
@@ -841,7 +843,9 @@ haft_ocaml_asked:
         leaq    haft_ocaml_clause_returned(%rip), %r8
         cmpq    %r8, (%rsp)
         jne     1f
+        leaq    haft_ocaml_continue(%rip), %r8
         addq    $16, %rsp
+        movq    %r8, CONTINUATION_EFFECT(%rdi)
 1:      subq    $8, %rsp
         .cfi_remember_state
         .cfi_adjust_cfa_offset 8
@@ -1277,14 +1281,13 @@ haft_ocaml_gap_returned:
         je      .Lno_memory
 1:      load_thread
 .Lcontinue_elsewhere:
-        /* By a clause that was called, and ends with this? Then its frame goes, and the next one
-           need not be called. By any other code: clauses of this fiber seem to return. */
+        /* By a clause that was called, and ends with this? Then the next one need not be called. By
+           any other code: clauses of this fiber seem to return. */
         movl    $FIBER_CALLS, %edx
         leaq    haft_ocaml_clause_returned(%rip), %r8
         cmpq    %r8, (%rsp)
         jne     1f
         movq    haft_ocaml_running(%rip), %rdx
-        addq    $16, %rsp
 1:      enter   .Lcontinue_slow
         .cfi_remember_state
         return_by_jump
