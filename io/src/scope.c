@@ -354,6 +354,8 @@ static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument
         note(task, *code, "no stack for the body of a scope");
         return true;
     }
+    if (task != NULL)
+        task->runner->scope->body = fiber;
     bool was_unwound = false;
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(hafti_io_unwind));
     HAFT_MATCH(request) {
