@@ -81,6 +81,15 @@ HAFTI_API haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*functi
                                              void *argument, const haft_handles_t *handles);
 
 /*
+ * Unwinds the stack of a suspended fiber, with those of the fibers inside it, as haft_fiber_drop
+ * does, but handles the effects in `handles` meanwhile: what a cleanup performs suspends the fiber
+ * again, and the unwinding goes on when the fiber is resumed. The request of a fiber whose stack is
+ * unwound is haft_special_dropped; the fiber is then finished, and is to be dropped.
+ */
+HAFTI_API haft_request_t haft_resume_unwinding(haft_fiber_t *fiber, const haft_handles_t *handles);
+extern HAFTI_DATA haft_effect_t haft_special_dropped;
+
+/*
  * Takes `size` bytes, aligned to 64, at the high end of the stack of a new fiber. Their contents
  * stay until the fiber is dropped, or until it is resumed after a reset.
  */
