@@ -9,7 +9,7 @@
 #    include <errno.h>
 #endif
 
-enum { HEADER_ALIGNMENT = 64 };
+enum { HEADER_ALIGNMENT = 64, DENSE_LEAST = 1024, DENSE_MOST = 8192 };
 
 static void nothing(haft_fiber_t *fiber) {
     (void)fiber;
@@ -164,9 +164,27 @@ const haft_stack_kind_t haft_stack_kinds[] = {
 
 #endif
 
+/* Sizes from 8 KiB on are for ordinary stacks, too. */
+static HAFTI_COLD void check_dense(const haft_fiber_options_t *options, bool given) {
+    size_t size = options->stack_size;
+    if (given || options->segmented)
+        haft_fail(
+            HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+            "A dense fiber (haft_fiber_options_t.dense) lies beside others in the pool: leave "
+            "out .dense, or %s.",
+            given ? ".memory and .memory_size" : ".segmented");
+    if (size < DENSE_MOST && size != 0 && (size < DENSE_LEAST || (size & (size - 1)) != 0))
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+                  "A dense fiber was asked for with a stack of %zu bytes: there are such of 1024, "
+                  "2048 (or 0), 4096 and 8192 bytes, and larger ones that are ordinary stacks.",
+                  size);
+}
+
 const haft_stack_kind_t *haft_kind_for(const haft_fiber_options_t *options) {
+    bool given = options->memory != NULL || options->memory_size != 0;
+    if (HAFTI_UNLIKELY(options->dense))
+        check_dense(options, given);
     if (HAFTI_UNLIKELY(options->segmented) && !haft_tools_know_stacks())
         return &haft_stack_kinds[HAFT_KIND_SEGMENTED];
-    bool given = options->memory != NULL || options->memory_size != 0;
     return &haft_stack_kinds[given ? HAFT_KIND_FIXED : HAFT_KIND_POOL];
 }

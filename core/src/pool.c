@@ -480,6 +480,7 @@ void haft_pool_after_fork(void) {
 /* ---- Looking ---- */
 
 typedef struct visitor {
+    const struct haft_pool *pool;
     void (*visit)(haft_fiber_t *fiber, void *argument);
     void *argument;
 } visitor_t;
@@ -488,14 +489,17 @@ static void visit_live(haft_fiber_t *fiber, const struct haft_chunk *chunk, size
                        void *argument) {
     const visitor_t *visitor = argument;
     (void)chunk, (void)index;
-    if (fiber != NULL && haft_fiber_state(fiber) != HAFT_FIBER_DROPPED)
+    /* A header over which another fiber has written is left out. */
+    if (fiber != NULL && fiber->pool == visitor->pool &&
+        haft_fiber_state(fiber) != HAFT_FIBER_DROPPED)
         visitor->visit(fiber, visitor->argument);
 }
 
 void haft_pool_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument) {
-    visitor_t visitor = {visit, argument};
-    for (int i = 0; i < POOLS; i++)
+    for (int i = 0; i < POOLS; i++) {
+        visitor_t visitor = {&pools[i], visit, argument};
         haft_slots_each(&pools[i].slots, visit_live, &visitor);
+    }
 }
 
 size_t haft_pool_reserved(const haft_fiber_t *fiber) {

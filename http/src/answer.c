@@ -11,14 +11,9 @@
 #include <sys/uio.h>
 #include <time.h>
 
-enum { MOST_AT_ONCE = 1024 * 1024 }; /* bytes of a file, each with a deadline of its own */
+enum { MOST_AT_ONCE = 1024 * 1024 }; /* bytes of a file */
 
 /* ---- Gathering ---- */
-
-int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size) {
-    int64_t granted = hafti_http_granted(limits, size);
-    return hafti_http_deadline(hafti_http_deadline(haft_io_now(), granted), limits->write_time);
-}
 
 static int fail(haft_http_request_t *request, int code) {
     request->answer.failed = true;
@@ -30,12 +25,8 @@ int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size
     if (request->answer.failed)
         return -EPIPE;
     request->answer.is_sent = true;
-    hafti_http_stream_t *stream = request->message.stream;
-    int code =
-        stream->operations->limits_writes
-            ? stream->operations->write_all(stream, bytes, size)
-            : hafti_http_stream_write(stream, bytes, size,
-                                      hafti_http_write_deadline(request->message.limits, size));
+    int code = hafti_http_stream_write_within(request->message.stream, request->message.limits,
+                                              bytes, size);
     return code == 0 ? 0 : fail(request, code);
 }
 
@@ -79,7 +70,7 @@ static int gather_text(haft_http_request_t *request, const char *text) {
 
 /* ---- The head ---- */
 
-static const char *reason_of(int status) {
+const char *hafti_http_reason_of(int status) {
     static const struct {
         int status;
         const char *reason;
@@ -131,11 +122,10 @@ static const char *reason_of(int status) {
 __attribute__((noinline)) void hafti_http_put_now(char *into) {
     static _Thread_local time_t made_at;
     static _Thread_local char date[HAFTI_HTTP_DATE + 1];
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    if (now.tv_sec != made_at) {
-        hafti_http_put_date(now.tv_sec, date);
-        made_at = now.tv_sec;
+    time_t now = hafti_http_now();
+    if (now != made_at) {
+        hafti_http_put_date(now, date);
+        made_at = now;
     }
     memcpy(into, date, HAFTI_HTTP_DATE);
 }
@@ -201,7 +191,7 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
     char *to = put_text(begin, "HTTP/1.1 ");
     to = put_status(to, (unsigned)answer->status);
     *to++ = ' ';
-    to = put_text(to, reason_of(answer->status));
+    to = put_text(to, hafti_http_reason_of(answer->status));
     to = put_text(to, "\r\nDate: ");
     hafti_http_put_now(to);
     to = put_text(to + HAFTI_HTTP_DATE, "\r\n");
@@ -217,7 +207,8 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
         to = put_text(to, "Content-Type: ");
     answer->size += (size_t)(to - begin);
     if (type != NULL) {
-        code = gather_text(request, type);
+        hafti_http_text_t value = hafti_http_trim((hafti_http_text_t){type, strlen(type)});
+        code = hafti_http_answer_gather(request, value.bytes, value.size);
         code = code == 0 ? gather_text(request, "\r\n") : code;
     }
     return gather_end_of_head(request, code);
@@ -252,11 +243,12 @@ static int add_line(haft_http_request_t *request, char **lines, size_t *used, si
                     const char *name, const char *value) {
     if (!hafti_http_is_given_token(name) || !hafti_http_is_given_value(value) || is_ours(name))
         return -EINVAL;
-    size_t name_size = strlen(name), value_size = strlen(value), size = name_size + value_size + 4;
+    hafti_http_text_t trimmed = hafti_http_trim((hafti_http_text_t){value, strlen(value)});
+    size_t name_size = strlen(name), size = name_size + trimmed.size + 4;
     char *to = grow(request, lines, *used, room, size);
     if (to == NULL)
         return -ENOMEM;
-    to = put(put(put(to, name, name_size), ": ", 2), value, value_size);
+    to = put(put(put(to, name, name_size), ": ", 2), trimmed.bytes, trimmed.size);
     put(to, "\r\n", 2);
     *used += size;
     return 0;
@@ -268,6 +260,28 @@ int haft_http_set_header(haft_http_request_t *request, const char *name, const c
         return -EALREADY;
     return add_line(request, &answer->fields, &answer->fields_size, &answer->fields_room, name,
                     value);
+}
+
+/* The lasting fields stand before the others. */
+int haft_http_set_lasting_header(haft_http_request_t *request, const char *name,
+                                 const char *value) {
+    hafti_http_answer_t *answer = &request->answer;
+    size_t others = answer->fields_size - answer->lasting_size, before = answer->fields_size;
+    char *kept = others != 0 ? hafti_http_copy(&request->message,
+                                               answer->fields + answer->lasting_size, others)
+                             : NULL;
+    if (others != 0 && kept == NULL)
+        return -ENOMEM;
+    int code = haft_http_set_header(request, name, value);
+    if (code != 0)
+        return code;
+    size_t added = answer->fields_size - before;
+    char *at = answer->fields + answer->lasting_size;
+    memmove(at, answer->fields + before, added);
+    if (others != 0)
+        memcpy(at + added, kept, others);
+    answer->lasting_size += added;
+    return 0;
 }
 
 int haft_http_set_trailer(haft_http_request_t *request, const char *name, const char *value) {
@@ -332,8 +346,22 @@ bool hafti_http_answer_field(const hafti_http_answer_t *answer, size_t *at, cons
     return false;
 }
 
-void hafti_http_answer_begin(haft_http_request_t *request) {
-    memset(&request->answer, 0, sizeof request->answer);
+void hafti_http_answer_discard(haft_http_request_t *request) {
+    hafti_http_answer_t *answer = &request->answer;
+    hafti_http_encoder_free(answer->encoder);
+    *answer = (hafti_http_answer_t){.block = answer->block,
+                                    .fields = answer->fields,
+                                    .fields_size = answer->lasting_size,
+                                    .fields_room = answer->fields_room,
+                                    .lasting_size = answer->lasting_size};
+}
+
+int haft_http_discard_answer(haft_http_request_t *request) {
+    const hafti_http_answer_t *answer = &request->answer;
+    if (answer->is_sent || answer->failed || answer->is_stream)
+        return -EALREADY;
+    hafti_http_answer_discard(request);
+    return 0;
 }
 
 void hafti_http_answer_end(haft_http_request_t *request) {
@@ -435,9 +463,8 @@ static int send_file(haft_http_request_t *request, int file, int64_t offset, uin
     int code = send_gathered(request);
     while (code == 0 && size != 0) {
         size_t part = size < MOST_AT_ONCE ? (size_t)size : MOST_AT_ONCE;
-        ssize_t sent =
-            hafti_http_stream_send_file(request->message.stream, file, &offset, part,
-                                        hafti_http_write_deadline(request->message.limits, part));
+        ssize_t sent = hafti_http_stream_send_file(request->message.stream, request->message.limits,
+                                                   file, &offset, part);
         if (sent == 0)
             return fail_to_read(request, 0);
         if (sent < 0)
@@ -524,7 +551,66 @@ int hafti_http_answer_stream(haft_http_request_t *request, int status, const cha
 }
 
 int hafti_http_answer_status(haft_http_request_t *request, int status) {
-    return haft_http_answer_format(request, status, "%d %s\n", status, reason_of(status));
+    return haft_http_answer_format(request, status, "%d %s\n", status,
+                                   hafti_http_reason_of(status));
+}
+
+/* Its text is the client's, unless a handler has failed. */
+static const char *text_of(const haft_http_request_t *request, int status, int code) {
+    return code == HAFT_HTTP_REFUSED && request->refusal != NULL ? request->refusal
+                                                                 : hafti_http_reason_of(status);
+}
+
+int haft_http_refuse(haft_http_request_t *request, int status, const char *text) {
+    if (status < 400 || status > 599)
+        return -EINVAL;
+    request->refused = status;
+    request->refusal = text != NULL ? hafti_http_copy(&request->message, text, strlen(text)) : NULL;
+    return HAFT_HTTP_REFUSED;
+}
+
+/* What the application's function has failed to answer, the library does. */
+static bool answer_by_application(haft_http_request_t *request, const haft_http_error_t *error) {
+    const haft_http_server_t *server = request->server;
+    if (server->on_error == NULL)
+        return false;
+    int code = server->on_error(request, error, server->on_error_argument);
+    if (request->thrown != NULL)
+        request->thrown->free(haft_http_take_thrown(request));
+    const hafti_http_answer_t *answer = &request->answer;
+    bool is_whole =
+        code == 0 && answer->progress != HAFTI_HTTP_NOT_BEGUN &&
+        (answer->left == HAFT_HTTP_UNKNOWN_SIZE || answer->left == 0 || answer->without_body);
+    return is_whole || haft_http_discard_answer(request) != 0;
+}
+
+int hafti_http_answer_error(haft_http_request_t *request, int status, int code) {
+    haft_http_error_t error = {.status = status,
+                               .code = code,
+                               .text = text_of(request, status, code),
+                               .failure = request->failure};
+    if (answer_by_application(request, &error))
+        return 0;
+    return code == HAFT_HTTP_REFUSED && request->refusal != NULL
+               ? haft_http_answer_text(request, status, error.text)
+               : hafti_http_answer_status(request, status);
+}
+
+int haft_http_body_error(const haft_http_request_t *request) {
+    return request->message.status != 0 ? request->message.error : 0;
+}
+
+int haft_http_carry(haft_http_request_t *request, haft_http_thrown_t *thrown) {
+    if (request->thrown != NULL)
+        request->thrown->free(request->thrown);
+    request->thrown = thrown;
+    return HAFT_IO_BY_EXCEPTION;
+}
+
+haft_http_thrown_t *haft_http_take_thrown(haft_http_request_t *request) {
+    haft_http_thrown_t *thrown = request->thrown;
+    request->thrown = NULL;
+    return thrown;
 }
 
 static int end_encoding(haft_http_request_t *request) {

@@ -22,12 +22,14 @@ int hafti_http_message_fail(hafti_http_message_t *message, int code) {
     return message->error = code;
 }
 
-/* What is left of the time for the body. The time in which nobody reads does not count: so a
-   handler may be slow. */
-static int64_t deadline_of(const hafti_http_message_t *message, int64_t now) {
-    int64_t granted = hafti_http_granted(message->limits, message->got);
-    return hafti_http_deadline(hafti_http_deadline(now, granted),
-                               message->limits->body_time - message->waited);
+/* What is left of the time for the body, whose bytes have been counted since the last wait. The time
+   in which nobody reads does not count: so a handler may be slow. */
+static int64_t deadline_of(hafti_http_message_t *message, int64_t now) {
+    const haft_http_limits_t *limits = message->limits;
+    hafti_http_patience_begin(&message->patience, now);
+    return hafti_http_deadline(now,
+                               hafti_http_patience_left(&message->patience, limits->body_time,
+                                                        limits->least_rate, message->got, now));
 }
 
 static ssize_t fill(hafti_http_message_t *message) {
@@ -36,7 +38,8 @@ static ssize_t fill(hafti_http_message_t *message) {
         return stream->end - stream->at;
     int64_t begun = haft_io_now();
     ssize_t size = hafti_http_stream_fill(stream, deadline_of(message, begun));
-    message->waited += haft_io_now() - begun;
+    hafti_http_patience_left(&message->patience, message->limits->body_time,
+                             message->limits->least_rate, message->patience.moved, haft_io_now());
     if (size <= 0)
         return hafti_http_message_fail(message, size == 0 ? -EPIPE : (int)size);
     return size;

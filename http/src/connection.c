@@ -73,7 +73,14 @@ static int go_on(const hafti_http_around_t *around, const haft_http_server_t *le
     return around->function(request, &inner.next, around->argument);
 }
 
-static int answer_with_methods(haft_http_request_t *request, int status) {
+/* For requests without a handler of the program's: they go through the middleware, too. */
+static int answer_not_found(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return haft_http_refuse(request, 404, NULL);
+}
+
+static int answer_with_methods(haft_http_request_t *request, void *unused) {
+    (void)unused;
     char allowed[256] = "OPTIONS";
     size_t size = strlen(allowed);
     for (const hafti_http_entry_t *entry = request->match.entries; entry != NULL;
@@ -90,14 +97,28 @@ static int answer_with_methods(haft_http_request_t *request, int status) {
     int code = haft_http_set_header(request, "Allow", allowed);
     if (code != 0)
         return code;
-    return status == 204 ? haft_http_answer(request, 204, NULL, "", 0)
-                         : hafti_http_answer_status(request, status);
+    return request->message.parser.method == HTTP_OPTIONS
+               ? haft_http_answer(request, 204, NULL, "", 0)
+               : haft_http_refuse(request, 405, NULL);
+}
+
+/* What was thrown, and nobody has caught, as an error. */
+static int conclude(haft_http_request_t *request, int code) {
+    haft_http_thrown_t *thrown =
+        code == HAFT_IO_BY_EXCEPTION ? haft_http_take_thrown(request) : NULL;
+    if (thrown == NULL)
+        return code;
+    code = thrown->conclude(thrown, request);
+    thrown->free(thrown);
+    return code;
 }
 
 static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
     int code = go_on(request->server->around, request->server, entry, request);
     hafti_http_protocol_t *protocol = request->protocol;
-    return protocol != NULL ? protocol->finish(protocol, code) : code;
+    if (protocol != NULL)
+        code = protocol->finish(protocol, code);
+    return conclude(request, hafti_http_tasks_end(request, code));
 }
 
 static void tell_failure(haft_http_request_t *request, const char *what) {
@@ -108,31 +129,41 @@ static bool lacks_bytes(const hafti_http_answer_t *answer) {
     return answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body;
 }
 
+/* The status for what the handler has returned, or not done; a failure gets its text. */
+static int judged_status(haft_http_request_t *request, int code, bool has_begun) {
+    const hafti_http_message_t *message = &request->message;
+    if (code == HAFT_HTTP_REFUSED && request->refused != 0)
+        return request->refused;
+    if (code != 0 && code == haft_http_body_error(request))
+        return message->status;
+    if (code == 0)
+        request->failure =
+            has_begun ? "the answer lacks bytes of its body" : "the handler has not answered";
+    else if (request->failure == NULL)
+        request->failure = code < 0
+                               ? haft_io_error_text(code)
+                               : "the handler has returned a positive number, which is no error";
+    return 500;
+}
+
 /* What the handler has returned, or has not done, as an answer. */
 static void judge(haft_http_request_t *request, int code) {
-    hafti_http_message_t *message = &request->message;
     bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
     bool is_lost =
         request->answer.failed && request->failure == NULL; /* by the client, or the network */
     if ((code == 0 && has_begun && !lacks_bytes(&request->answer)) || is_lost)
         return;
-    bool is_of_body = code != 0 && code == message->error && message->status != 0;
-    if (code != 0 && request->failure == NULL && !is_of_body)
-        request->failure = code < 0
-                               ? haft_io_error_text(code)
-                               : "the handler has returned a positive number, which is no error";
-    if (code == 0)
-        request->failure =
-            has_begun ? "the answer lacks bytes of its body" : "the handler has not answered";
+    int status = judged_status(request, code, has_begun);
     if (request->failure != NULL)
         tell_failure(request, request->failure);
-    if (has_begun) {
+    if (has_begun && haft_http_discard_answer(request) != 0) {
         request->answer.failed = true;
         request->keeps = false;
         return;
     }
-    hafti_http_answer_begin(request); /* without the fields that the handler has set */
-    hafti_http_answer_status(request, is_of_body ? message->status : 500);
+    if (request->failure != NULL)
+        hafti_http_answer_discard(request); /* without the fields that the handler has set */
+    hafti_http_answer_error(request, status, code);
 }
 
 static void dispatch(haft_http_request_t *request) {
@@ -149,21 +180,20 @@ static void dispatch(haft_http_request_t *request) {
         judge(request, call_handler(request, &request->server->connect));
         return;
     }
-    int code = hafti_http_routes_find(request->server->routes, message, path, &request->match);
+    int code = hafti_http_routes_find(request->server->routes, message, path, request->method,
+                                      &request->match);
     if (code != 0) {
         request->keeps = false;
-        hafti_http_answer_status(request, code == -EINVAL ? 400 : code == -EMSGSIZE ? 414 : 500);
+        hafti_http_answer_error(request, code == -EINVAL ? 400 : code == -EMSGSIZE ? 414 : 500, 0);
         return;
     }
-    const hafti_http_entry_t *entry = hafti_http_entry_of(&request->match, request->method);
-    if (entry == NULL && request->is_head)
-        entry = hafti_http_entry_of(&request->match, "GET");
-    if (entry != NULL)
-        judge(request, call_handler(request, entry));
-    else if (request->match.entries == NULL)
-        hafti_http_answer_status(request, 404);
-    else
-        answer_with_methods(request, message->parser.method == HTTP_OPTIONS ? 204 : 405);
+    const hafti_http_entry_t *entry = request->match.entry;
+    hafti_http_entry_t without = {.handler = answer_not_found, .owner = request->server};
+    if (entry == NULL && request->match.entries != NULL) {
+        without.handler = answer_with_methods;
+        without.owner = request->match.entries->owner;
+    }
+    judge(request, call_handler(request, entry != NULL ? entry : &without));
 }
 
 /* ---- A request ---- */
@@ -179,19 +209,21 @@ typedef struct {
     bool has_agreed;   /* what comes before the first request is over */
     bool lingers;      /* when it is closed, the client may still be sending */
     bool is_over;      /* the client has all that it gets */
+    bool is_idle;      /* nothing has come in its time, or nothing more comes */
     bool is_http1;     /* by its first request */
     bool has_preface;  /* of HTTP/2, instead of a request */
     bool waits;        /* for the next request, of which nothing has come */
     bool is_shut;      /* nothing more is read: the server was told to stop when a request came */
-    const char *left;  /* of the last answer, sent before the wait for the next request; or NULL */
+    hafti_http_served_t served;
+    const char *left; /* of the last answer, sent before the wait for the next request; or NULL */
     size_t left_size;
 } connection_t;
 _Static_assert(sizeof(haft_http_request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
 
 static void *send_last_words(void *argument) {
     haft_http_request_t *request = argument;
-    hafti_http_answer_begin(request);
-    if (hafti_http_answer_status(request, 500) == 0 && hafti_http_answer_complete(request) == 0)
+    hafti_http_answer_discard(request);
+    if (hafti_http_answer_error(request, 500, 0) == 0 && hafti_http_answer_complete(request) == 0)
         haft_http_flush(request);
     return NULL;
 }
@@ -210,6 +242,8 @@ static void unwind_request(haft_http_request_t *request) {
 
 void hafti_http_request_end(haft_http_request_t *request) {
     if (request->is_running) {
+        request->served->request = NULL;
+        hafti_http_tasks_end(request, -ECANCELED);
         unwind_request(request);
         if (request->server->notes_requests)
             hafti_http_note_request(request);
@@ -218,14 +252,17 @@ void hafti_http_request_end(haft_http_request_t *request) {
         haft_http_trace_end();
     if (request->protocol != NULL)
         request->protocol->free(request->protocol);
+    if (request->thrown != NULL)
+        request->thrown->free(request->thrown);
     hafti_http_answer_end(request);
     hafti_http_message_end(&request->message);
 }
 
 void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *server,
-                              hafti_http_stream_t *stream) {
+                              hafti_http_stream_t *stream, hafti_http_served_t *served) {
     memset(request, 0, offsetof(haft_http_request_t, match));
     request->server = server;
+    request->served = served;
     request->framing = &hafti_http1_framing;
     request->match.entries = NULL;
     request->match.count = 0;
@@ -254,7 +291,7 @@ static void answer_refused(haft_http_request_t *request) {
     begin_to_watch(request);
     request->keeps = false;
     message->parser.http_minor = 1;
-    hafti_http_answer_status(request, message->status);
+    hafti_http_answer_error(request, message->status, 0);
 }
 
 static void answer_request(haft_http_request_t *request) {
@@ -265,7 +302,9 @@ static void answer_request(haft_http_request_t *request) {
     request->keeps = hafti_http_message_is_kept(message);
     begin_to_watch(request);
     request->is_running = true;
+    request->served->request = request;
     dispatch(request);
+    request->served->request = NULL;
     request->is_running = false;
 }
 
@@ -284,6 +323,7 @@ static bool flush_last(haft_http_request_t *request, connection_t *connection) {
 /* The server may shut a connection that is idle, but not afterwards. */
 static bool has_come(connection_t *connection, ssize_t size) {
     connection->is_shut = !atomic_exchange(&connection->link.idle, false);
+    connection->is_idle = size <= 0;
     return size > 0;
 }
 
@@ -372,7 +412,8 @@ static bool serve_request(connection_t *connection) {
     haft_http_request_t *made = haft_io_lend();
     if (made == NULL)
         return false;
-    hafti_http_request_begin(made, connection->accepted.server, &connection->stream);
+    hafti_http_request_begin(made, connection->accepted.server, &connection->stream,
+                             &connection->served);
     __attribute__((cleanup(end_request))) haft_http_request_t *request = made;
     int code = hafti_http_message_read_head(&request->message);
     connection->has_preface = code == -EBADMSG && is_preface(&request->message, connection);
@@ -483,6 +524,7 @@ static void serve_requests(connection_t *connection) {
 static void *take_turn(void *argument) {
     __attribute__((cleanup(end_turn))) connection_t *connection = argument;
     connection->rests = false;
+    haft_io_own_set(&connection->served);
     bool goes_on = haft_io_rest_sent(&connection->rest) == 0 && begin_turn(connection);
     if (goes_on && !connection->is_http1 && hafti_http_stream_chose_http2(&connection->stream))
         serve_http2(connection, false);
@@ -492,6 +534,8 @@ static void *take_turn(void *argument) {
         serve_http2(connection, true);
     if (!connection->rests && (connection->lingers || connection->is_over))
         linger(connection);
+    else if (!connection->rests && connection->is_idle && connection->has_agreed)
+        hafti_http_stream_say_end(&connection->stream);
     return NULL;
 }
 
@@ -520,6 +564,7 @@ int hafti_http_connection_spawn(const hafti_http_accepted_t *accepted, haft_io_s
     if (connection == NULL)
         return -ENOMEM;
     connection->accepted = *accepted;
+    connection->served.scope = scope;
     int code = haft_io_spawn_with(&options, begin, connection);
     if (code != 0)
         free(connection);

@@ -174,8 +174,7 @@ static void read_accepted(haft_http_request_t *request, bool accepts[ENCODINGS])
    tag is weak (8.8.2.2). */
 static void read_version(const struct stat *status, const char *encoding,
                          hafti_http_version_t *version) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    struct timespec now = haft_io_date();
     version->is_weak = status->st_mtim.tv_sec + 1 >= now.tv_sec;
     version->modified =
         status->st_mtim.tv_sec < now.tv_sec ? status->st_mtim.tv_sec : now.tv_sec; /* 8.8.2.1 */

@@ -182,13 +182,14 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     bool has_size =
         size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304;
     size_t most = OWN_FIELDS + count_lines(answer->fields, answer->fields_size);
-    size_t type_size = type != NULL ? strlen(type) : 0;
-    if (is_too_long(answer->fields_size + type_size, most))
+    hafti_http_text_t given = {type, type != NULL ? strlen(type) : 0};
+    hafti_http_text_t value = hafti_http_trim(given);
+    if (is_too_long(answer->fields_size + value.size, most))
         return -EMSGSIZE;
     char *date = haft_http_allocate(request, HAFTI_HTTP_DATE + STATUS + LENGTH);
     nghttp2_nv *fields = haft_http_allocate(request, most * sizeof *fields);
     /* The handler's may be gone when the head is sent. */
-    char *kept = type != NULL ? hafti_http_copy(&request->message, type, type_size) : NULL;
+    char *kept = type != NULL ? hafti_http_copy(&request->message, value.bytes, value.size) : NULL;
     if (date == NULL || fields == NULL || (type != NULL && kept == NULL))
         return -ENOMEM;
     char *status = date + HAFTI_HTTP_DATE;
@@ -201,7 +202,7 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     if (has_size)
         fields[count++] = HAFTI_HTTP2_FIELD("content-length", length, (size_t)(end - length));
     if (type != NULL)
-        fields[count++] = HAFTI_HTTP2_FIELD("content-type", kept, type_size);
+        fields[count++] = HAFTI_HTTP2_FIELD("content-type", kept, value.size);
     count += read_lines(answer->fields, answer->fields_size, fields + count);
     stream->head = fields;
     stream->head_count = count;
@@ -267,8 +268,9 @@ int hafti_http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const u
     if (size == 0)
         return 0;
     hafti_http2_put(connection, stream->out, size);
-    connection->note_progress(connection);
+    hafti_http2_earn(connection, 2);
     stream->out += size;
+    stream->bytes.sent += size;
     stream->out_size -= size;
     if (stream->out_size == 0 && stream->ends)
         end_body(session, stream);

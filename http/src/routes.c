@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Routes: a tree with a node for each part of a path. What is found is the first of: the part's
- * text, {name}, and {name...}; where a choice leads nowhere, the next is tried. No node is looked
- * at twice.
+ * text, {name}, and {name...}; where a choice leads nowhere, or to no handler for the method, the
+ * next is tried. No node is looked at twice.
  */
 #include "routes.h"
 
@@ -214,60 +214,75 @@ static int split(hafti_http_message_t *message, hafti_http_text_t text, path_t *
     return code;
 }
 
-static bool find(const hafti_http_node_t *node, const path_t *path, size_t at,
-                 hafti_http_match_t *match);
+/* What is looked for, and what has been found of it. */
+typedef struct {
+    const path_t *path;
+    const char *method;
+    hafti_http_match_t *match;
+} search_t;
 
-static bool found(const hafti_http_node_t *node, hafti_http_match_t *match) {
-    match->entries = node->entries;
-    return node->entries != NULL;
+static bool find(const hafti_http_node_t *node, const search_t *search, size_t at);
+
+static const hafti_http_entry_t *entry_for(const hafti_http_entry_t *entry, const char *method) {
+    while (entry != NULL && strcmp(entry->method, method) != 0)
+        entry = entry->next;
+    return entry;
 }
 
-static bool find_capture(const hafti_http_node_t *node, const path_t *path, size_t at,
-                         hafti_http_match_t *match) {
+/* The handler for GET also answers HEAD. */
+static bool found(const hafti_http_node_t *node, const search_t *search) {
+    hafti_http_match_t *match = search->match;
+    const hafti_http_entry_t *entry = entry_for(node->entries, search->method);
+    if (entry == NULL && strcmp(search->method, "HEAD") == 0)
+        entry = entry_for(node->entries, "GET");
+    if (entry != NULL || match->entries == NULL)
+        match->entries = node->entries;
+    match->entry = entry;
+    return entry != NULL;
+}
+
+static bool find_capture(const hafti_http_node_t *node, const search_t *search, size_t at) {
+    hafti_http_match_t *match = search->match;
     if (node == NULL)
         return false;
-    match->captures[match->count++] = path->parts[at].raw;
-    if (find(node, path, at + 1, match))
+    match->captures[match->count++] = search->path->parts[at].raw;
+    if (find(node, search, at + 1))
         return true;
     match->count--;
     return false;
 }
 
-static bool find_rest(const hafti_http_node_t *node, const path_t *path, size_t at,
-                      hafti_http_match_t *match) {
+static bool find_rest(const hafti_http_node_t *node, const search_t *search, size_t at) {
+    hafti_http_match_t *match = search->match;
     if (node == NULL)
         return false;
-    const char *start = path->parts[at].raw.bytes;
-    match->captures[match->count++] = (hafti_http_text_t){start, (size_t)(path->end - start)};
-    return found(node, match);
+    const char *start = search->path->parts[at].raw.bytes;
+    match->captures[match->count++] =
+        (hafti_http_text_t){start, (size_t)(search->path->end - start)};
+    if (found(node, search))
+        return true;
+    match->count--;
+    return false;
 }
 
-static bool find(const hafti_http_node_t *node, const path_t *path, size_t at,
-                 hafti_http_match_t *match) {
-    if (at == path->count)
-        return found(node, match);
-    hafti_http_text_t part = path->parts[at].decoded;
+static bool find(const hafti_http_node_t *node, const search_t *search, size_t at) {
+    if (at == search->path->count)
+        return found(node, search);
+    hafti_http_text_t part = search->path->parts[at].decoded;
     const hafti_http_node_t *child = child_with_text(node->texts, part.bytes, part.size);
-    return (child != NULL && find(child, path, at + 1, match)) ||
-           (part.size != 0 && find_capture(node->capture, path, at, match)) ||
-           find_rest(node->rest, path, at, match);
+    return (child != NULL && find(child, search, at + 1)) ||
+           (part.size != 0 && find_capture(node->capture, search, at)) ||
+           find_rest(node->rest, search, at);
 }
 
 int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,
-                           hafti_http_text_t path, hafti_http_match_t *match) {
+                           hafti_http_text_t path, const char *method, hafti_http_match_t *match) {
     path_t parts;
-    match->entries = NULL;
+    match->entries = match->entry = NULL;
+    match->names = NULL;
     match->count = 0;
     int code = split(message, path, &parts);
-    if (code == 0 && routes != NULL)
-        find(routes, &parts, 0, match);
+    if (code == 0 && routes != NULL && find(routes, &(search_t){&parts, method, match}, 0))
+        match->names = match->entry->names;
     return code;
-}
-
-const hafti_http_entry_t *hafti_http_entry_of(hafti_http_match_t *match, const char *method) {
-    const hafti_http_entry_t *entry = match->entries;
-    while (entry != NULL && strcmp(entry->method, method) != 0)
-        entry = entry->next;
-    match->names = entry != NULL ? entry->names : NULL;
-    return entry;
 }

@@ -9,7 +9,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,6 +31,7 @@ haft_http_server_t *haft_http_server_new(void) {
 
 static void free_routes(haft_http_server_t *server) {
     hafti_http_files_free(server->files);
+    hafti_http_cors_free(server->cors);
     while (server->around != NULL) {
         hafti_http_around_t *around = server->around;
         server->around = around->inner;
@@ -103,24 +103,15 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
     return 0;
 }
 
+void haft_http_on_error(haft_http_server_t *server, haft_http_error_handler_t *handler,
+                        void *argument) {
+    server->on_error = handler;
+    server->on_error_argument = argument;
+}
+
 void haft_http_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument) {
     server->log = log;
     server->log_argument = argument;
-}
-
-/* Bytes of a request that a terminal would obey do not get into the log. */
-void hafti_http_log(const haft_http_server_t *server, const char *format, ...) {
-    char line[1024];
-    if (server->log == NULL)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    for (char *byte = line; *byte != '\0'; byte++)
-        if ((unsigned char)*byte < ' ' || *byte == 127)
-            *byte = '?';
-    server->log(server->log_argument, line);
 }
 
 /* ---- Routes ---- */
@@ -241,13 +232,20 @@ static void shut_idle_connections(haft_http_server_t *server, bool fresh_ones) {
 }
 
 typedef struct {
-    haft_io_on_failure_t on_failure; /* the first, for who gets its address */
+    haft_io_on_failure_t on_failure; /* must be first: log_failure casts its address */
     haft_http_server_t *server;
     const int *listeners;
     size_t count; /* 0: they have been closed */
     haft_io_scope_t *connections;
+    int64_t deadline; /* of the time of grace */
     int code;
 } serving_t;
+
+/* The tasks that outlive requests. */
+typedef struct {
+    haft_io_on_failure_t on_failure; /* must be first: log_background casts its address */
+    haft_http_server_t *server;
+} background_t;
 
 /* Accepts from one listener. */
 typedef struct {
@@ -413,6 +411,7 @@ static void *serve_until_stopped(void *argument) {
     haft_io_event_set(&server->stop); /* also where it has not been told to */
     int64_t deadline = hafti_http_deadline(haft_io_now(), server->limits.grace),
             fresh = hafti_http_fresh_until();
+    serving->deadline = deadline;
     shut_idle_connections(server, false);
     if (!have_ended(server, fresh < deadline ? fresh : deadline))
         shut_idle_connections(server, true);
@@ -425,7 +424,25 @@ static void *serve_until_stopped(void *argument) {
 }
 
 static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
-    hafti_http_log_failure(((const serving_t *)self)->server, failure);
+    hafti_http_log_failure(((const serving_t *)self)->server, "a handler", failure);
+}
+
+static void log_background(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
+    hafti_http_log_failure(((const background_t *)self)->server, "a task of the server", failure);
+}
+
+/* Where the server was not served to its end, which is known by its scope, they are cancelled. */
+static void cut_background(background_t *background) {
+    haft_io_scope_close_until(background->server->scope, 0);
+    background->server->scope = NULL;
+}
+
+/* Whether all of them have ended in time. */
+static bool has_background_ended(haft_http_server_t *server, int64_t deadline) {
+    haft_io_scope_t *scope = server->scope;
+    int code = haft_io_scope_close_until(scope, deadline);
+    server->scope = NULL;
+    return code != -ETIMEDOUT;
 }
 
 /* For the next time it serves; also where this is cancelled. */
@@ -448,17 +465,27 @@ static int port_of(const serving_t *serving) {
 }
 
 int haft_http_serve_all(haft_http_server_t *given, const int *listeners, size_t count) {
-    __attribute__((cleanup(close_listeners)))
-    serving_t serving = {{log_failure}, given, listeners, count, NULL, 0};
+    __attribute__((cleanup(close_listeners))) serving_t serving = {
+        .on_failure = {log_failure}, .server = given, .listeners = listeners, .count = count};
     if (given->parent != NULL || count == 0)
         return -EINVAL;
     if (atomic_exchange(&given->is_served, true))
         return -EBUSY;
     __attribute__((cleanup(forget))) haft_http_server_t *server = given;
-    haft_io_scope_options_t options = {.name = "HTTP server", .on_failure = &serving.on_failure};
+    __attribute__((cleanup(cut_background))) background_t background = {{log_background}, given};
+    server->scope = haft_io_scope_open(
+        &(haft_io_scope_options_t){.name = "HTTP tasks", .on_failure = &background.on_failure},
+        NULL);
+    if (server->scope == NULL)
+        return -ENOMEM;
+    haft_io_scope_options_t options = {.name = "HTTP server",
+                                       .on_failure = &serving.on_failure,
+                                       .scope_of_spawns = hafti_http_scope_of_spawns};
     atomic_store(&server->port, port_of(&serving));
     server->places = (haft_io_semaphore_t){.count = server->limits.connections};
     int code = haft_io_scope_with(&options, serve_until_stopped, &serving, NULL);
+    if (code == 0 && !has_background_ended(server, serving.deadline) && serving.code == 0)
+        serving.code = -ETIMEDOUT;
     return serving.code != 0 ? serving.code : code;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Results of system calls as values, without changing errno; and which descriptors make a call
- * block. libhaft-posix, which knows nothing else of this folder, includes it, too.
+ * block. libhaft-posix includes this file, too.
  */
 #ifndef HAFTI_IO_RESULTS_H
 #define HAFTI_IO_RESULTS_H

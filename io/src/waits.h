@@ -58,6 +58,9 @@ static inline bool hafti_io_is_in_turn(hafti_io_worker_t *worker, unsigned weigh
 /* Lets the others go first, if the caller is a task. False: a cancel has reached it, as it does
    only if `kind` says so. */
 HAFTI_IO_COLD bool hafti_io_goes_on_after_others(enum hafti_io_wait_kind kind);
+/* Sleeps for so long, whatever has cancelled the current task. One that is being unwound only lets
+   the others go first. */
+HAFTI_IO_COLD void hafti_io_pause_after_cancel(int64_t nanoseconds);
 /* The two, for an operation of the library alone, on any thread. */
 static inline bool hafti_io_has_its_turn(enum hafti_io_wait_kind kind) {
     hafti_io_worker_t *worker = hafti_io_worker();

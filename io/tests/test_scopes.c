@@ -43,6 +43,31 @@ static void a_scope_is_left_when_its_tasks_have_ended(void) {
     CHECK_SAME_TEXT(order, "body child after");
 }
 
+BODY(spawn_in_run) {
+    CHECK_EQUAL(haft_io_spawn_with(&(haft_io_task_options_t){.scope = haft_io_run_scope()},
+                                   sleep_short, "child "),
+                0);
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+BODY(scope_around_spawn) {
+    return haft_io_scope(spawn_in_run, NULL, NULL) == -ECANCELED ? check_number(1) : NULL;
+}
+BODY(spawn_below) {
+    order[0] = '\0';
+    CHECK(haft_io_run_scope() == haft_io_this_scope());
+    void *result = NULL;
+    CHECK_EQUAL(haft_io_scope(scope_around_spawn, NULL, &result), 0);
+    CHECK_EQUAL((intptr_t)result, 1);
+    note("scopes-ended ");
+    return NULL;
+}
+static void a_task_of_the_run_outlives_the_scopes_around_its_spawn(void) {
+    CHECK_RUNS(spawn_below);
+    CHECK_SAME_TEXT(order, "scopes-ended child ");
+    CHECK(haft_io_run_scope() == NULL);
+}
+
 BODY(only_body) {
     return check_number(5);
 }
@@ -173,6 +198,28 @@ static void a_failure_cancels_siblings_and_body_and_each_unwinds(void) {
     CHECK_CONTAINS(order, "body ");
     CHECK_CONTAINS(order, "after");
     CHECK(strstr(order, "never") == NULL);
+}
+
+BODY(fail_before_sibling_ends) {
+    haft_io_spawn(sleep_long, "sibling ");
+    haft_io_yield();
+    haft_io_fail(-ECONNRESET, "the peer is gone");
+}
+BODY(return_before_child_ends) {
+    haft_io_spawn(sleep_short, "child ");
+    haft_io_yield();
+    return NULL;
+}
+BODY(leave_early) {
+    order[0] = '\0';
+    CHECK_EQUAL(haft_io_scope(fail_before_sibling_ends, NULL, NULL), -ECONNRESET);
+    CHECK_EQUAL(haft_io_scope(return_before_child_ends, NULL, NULL), 0);
+    return NULL;
+}
+static void a_body_that_fails_cancels_its_tasks_and_one_that_returns_waits_for_them(void) {
+    CHECK_RUNS(leave_early);
+    CHECK_SAME_TEXT(order, "sibling child ");
+    CHECK_EQUAL(haft_io_run(fail_before_sibling_ends, NULL), -ECONNRESET);
 }
 
 static void note_trouble(__attribute__((unused)) int *unused) {
@@ -735,9 +782,11 @@ static void what_ends_a_run_is_printed_with_its_message(void) {
 int main(void) {
     check_backend();
     RUN(a_scope_is_left_when_its_tasks_have_ended);
+    RUN(a_task_of_the_run_outlives_the_scopes_around_its_spawn);
     RUN(a_scope_without_a_scheduler_runs_its_body_and_gives_its_failure);
     RUN(a_body_sees_the_handlers_around_its_scope);
     RUN(a_failure_cancels_siblings_and_body_and_each_unwinds);
+    RUN(a_body_that_fails_cancels_its_tasks_and_one_that_returns_waits_for_them);
     RUN(a_failure_while_unwinding_is_kept);
     RUN(a_failure_comes_before_those_of_its_cleanups);
     RUN(a_failure_with_the_code_of_a_cancel_is_a_failure);

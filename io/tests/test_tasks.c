@@ -490,6 +490,40 @@ static void a_run_has_a_number_of_its_own(void) {
     CHECK_EQUAL(haft_io_run_number(), 0);
 }
 
+static haft_io_event_t before_sleep;
+static int sleeps, wakes;
+static bool note_sleep(void) {
+    sleeps++;
+    if (before_sleep.set)
+        return true;
+    haft_io_event_set(&before_sleep);
+    return false;
+}
+static void note_wake(void) {
+    wakes++;
+}
+BODY(sleep_with_notes) {
+    static const haft_io_around_sleep_t around = {note_sleep, note_wake};
+    CHECK_EQUAL(haft_io_set_around_sleep(&around), 0);
+    CHECK_EQUAL(haft_io_event_wait(&before_sleep), 0);
+    CHECK(sleeps == 1 && wakes == 0);
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_MILLISECOND), 0);
+    CHECK(sleeps >= 2 && wakes == sleeps - 1);
+    CHECK_EQUAL(haft_io_set_around_sleep(NULL), 0);
+    return NULL;
+}
+BODY(sleep_without_notes) {
+    static const haft_io_around_sleep_t around = {note_sleep, note_wake};
+    CHECK_EQUAL(haft_io_set_around_sleep(&around), -EINVAL);
+    return NULL;
+}
+static void a_binding_is_told_before_and_after_each_sleep(void) {
+    CHECK_EQUAL(haft_io_set_around_sleep(NULL), -ESRCH);
+    CHECK_RUNS(sleep_with_notes);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, sleep_without_notes, NULL),
+                0);
+}
+
 static const char *awaited_backend;
 BODY(check_backend_of_task) {
     CHECK_SAME_TEXT(haft_io_backend(), awaited_backend);
@@ -1208,6 +1242,7 @@ int main(void) {
     RUN(errno_is_the_tasks_own);
     RUN(a_tree_of_tasks_that_join_theirs_adds_up);
     RUN(a_run_has_a_number_of_its_own);
+    RUN(a_binding_is_told_before_and_after_each_sleep);
     RUN(a_task_knows_the_back_end_of_its_thread);
     RUN(a_tree_of_tasks_that_set_events_begins_a_branch_at_a_time);
     RUN(a_wait_for_a_task_ends_with_its_event_wherever_the_task_is);

@@ -92,7 +92,7 @@ typedef struct haft_landing {
     __attribute__((aligned(16))) uint64_t unwinding[4];
 } haft_landing_t;
 HAFTI_API __attribute__((noreturn)) void haft_unwind_to(haft_landing_t *landing);
-extern HAFTI_API haft_effect_t haft_special_landed;
+extern HAFTI_DATA haft_effect_t haft_special_landed;
 HAFTI_INLINE void *haft_stack_pointer(void) {
     void *sp;
 #if defined(__x86_64__)

@@ -21,9 +21,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <resolv.h>
 #include <sched.h>
 #include <signal.h>
@@ -116,6 +118,15 @@
     X(getcwd)                                                                                      \
     X(chdir)                                                                                       \
     X(fchdir)
+/* Which glibc has from 2.36 on. */
+#if __GLIBC_PREREQ(2, 36)
+#    define HAFT_POSIX_OF_NEW_CHANCE(X)                                                            \
+        X(arc4random)                                                                              \
+        X(arc4random_buf)                                                                          \
+        X(arc4random_uniform)
+#else
+#    define HAFT_POSIX_OF_NEW_CHANCE(X)
+#endif
 /* All that are replaced, or called. */
 #define HAFT_POSIX_FUNCTIONS(X)                                                                    \
     HAFT_POSIX_OF_DESCRIPTORS(X)                                                                   \
@@ -167,6 +178,7 @@
     X(timespec_get)                                                                                \
     X(getrandom)                                                                                   \
     X(getentropy)                                                                                  \
+    HAFT_POSIX_OF_NEW_CHANCE(X)                                                                    \
     X(getaddrinfo)                                                                                 \
     X(getnameinfo)                                                                                 \
     X(gethostbyname)                                                                               \
@@ -175,6 +187,22 @@
     X(gethostbyname2_r)                                                                            \
     X(gethostbyaddr)                                                                               \
     X(gethostbyaddr_r)                                                                             \
+    X(getpwnam)                                                                                    \
+    X(getpwnam_r)                                                                                  \
+    X(getpwuid)                                                                                    \
+    X(getpwuid_r)                                                                                  \
+    X(getgrnam)                                                                                    \
+    X(getgrnam_r)                                                                                  \
+    X(getgrgid)                                                                                    \
+    X(getgrgid_r)                                                                                  \
+    X(getservbyname)                                                                               \
+    X(getservbyname_r)                                                                             \
+    X(getservbyport)                                                                               \
+    X(getservbyport_r)                                                                             \
+    X(getprotobyname)                                                                              \
+    X(getprotobyname_r)                                                                            \
+    X(getprotobynumber)                                                                            \
+    X(getprotobynumber_r)                                                                          \
     X(res_query)                                                                                   \
     X(res_search)                                                                                  \
     X(res_nquery)                                                                                  \
@@ -196,6 +224,7 @@
     X(pthread_cond_signal)                                                                         \
     X(pthread_cond_broadcast)                                                                      \
     X(pthread_mutex_lock)                                                                          \
+    X(pthread_mutex_unlock)                                                                        \
     X(pthread_mutex_trylock)                                                                       \
     X(pthread_rwlock_rdlock)                                                                       \
     X(pthread_rwlock_tryrdlock)                                                                    \
@@ -267,6 +296,8 @@ static inline const haft_posix_system_t *haft_posix_path_system(int directory, c
     return haft_posix_may_simulate() ? haft_posix_path_system_asked(directory, path)
                                      : haft_posix_system();
 }
+/* The same for a path that is to be opened: /dev/random and /dev/urandom are any simulation's own. */
+const haft_posix_system_t *haft_posix_opening_system(int directory, const char *path);
 #define PATH_SYSTEM(directory, path, name) (haft_posix_path_system(directory, path)->name)
 /* Those for paths that do not begin in a descriptor, and name nothing that is the machine's. */
 const haft_posix_system_t *haft_posix_file_system(void); /* simulated.c */
@@ -280,8 +311,15 @@ static inline bool haft_posix_on_task(void) {
 /* What such a child does is the system's, although it seems to be its parent's task. (closing.c) */
 bool haft_posix_is_child_of_vfork(void);
 
-/* How far the date is from the simulations' time, `now` (clocks.c). */
-int64_t haft_posix_date_from(int64_t now);
+/* Whether the task has forked, and does not know yet whether exec has failed in the child.
+   (children.c) */
+bool haft_posix_has_forked(void);
+/* Called when it knows. */
+void haft_posix_forget_fork(void);
+
+/* Whether the number is of a call for the time or for chance that the simulation answers, in which the
+   caller is a task; then its result, or -1 and errno. (clocks.c) */
+bool haft_posix_simulated_call(long number, long first, long second, long third, long *result);
 
 /* ---- Directories of a simulation (directories.c) ---- */
 
@@ -293,14 +331,15 @@ int haft_posix_close_stream(DIR *stream);
 
 /* ---- errno ---- */
 
-/* Called when an effect returned -ECANCELED: a cancel has ended the task's wait. Returns
-   -ECANCELED, and never unwinds. */
+/* Called once by each call that a cancel has cut, an effect having returned -ECANCELED. It lets
+   others go first, and never unwinds. Returns -ECANCELED; or -ETIMEDOUT, if a deadline has cut. */
 int haft_posix_cancelled(void);
 
 /* Not inlined, so that the address of errno is looked up anew: after a wait it may be another
    thread's. */
 int haft_posix_error(void);
 void haft_posix_set_error(int error);
+void haft_posix_set_host_error(int error);
 /* The result of a call that has transferred `done` bytes, or failed with a negative error number.
    `before` is errno as the caller left it, which a success does not change. */
 ssize_t haft_posix_answer(ssize_t done, int before);
@@ -331,12 +370,16 @@ static inline long haft_posix_result(long done) {
         result_ >= 0 ? (ssize_t)result_ : -(ssize_t)haft_posix_error();                            \
     })
 
+/* The name that is resolved in place of this one: in a simulation with a network every name is of
+   its one host. (pooled.c) */
+const char *haft_posix_host_of(const char *name, int family);
+
 /* ---- Waiting (wait.c) ---- */
 
 /* The deadline by the socket's SO_RCVTIMEO or SO_SNDTIMEO, or HAFT_IO_FOREVER. */
 int64_t haft_posix_socket_deadline(int socket, int option);
-/* The deadline that is this duration from now; HAFT_IO_FOREVER for NULL. -EINVAL if it is not a
-   valid time. */
+/* The deadline that is this duration from now, or where the clock ends; HAFT_IO_FOREVER for NULL.
+   -EINVAL if it is not a valid time. */
 int64_t haft_posix_deadline(const struct timespec *duration);
 /* The deadline for a time of the clock, as the clock runs now. -ENOSYS: the clock measures
    processor time, so it does not run steadily. */
@@ -350,6 +393,8 @@ int haft_posix_wait_for_both(int from, int to, int64_t deadline, unsigned turn);
 /* The same for a descriptor whose creation returned `code`. If the system call is missing, or there
    are no descriptors, this returns 0 after a moment. */
 int haft_posix_wait_without(int code, int64_t deadline);
+/* The same, but no cancel ends the wait. */
+int haft_posix_wait_to_the_end(int descriptor, short events, int64_t deadline, unsigned turn);
 /* Sleeps before another try of an operation whose readiness the kernel does not notify; `*pause`, 0
    at first, grows. 0, or -ECANCELED. */
 int haft_posix_pause(int64_t *pause);
@@ -368,10 +413,18 @@ static inline int haft_posix_call_on(int descriptor, void (*function)(void *), v
     function(argument);
     return 0;
 }
-/* The same, with the caller's errno and h_errno. A call that was not made has set both. */
+/* As haft_posix_call_blocking, but no cancel withdraws the call. */
+void haft_posix_block_to_the_end(void (*function)(void *), void *argument);
+/* The two, with the caller's errno and h_errno. A call that was not made has set both. */
 void haft_posix_call_pooled(void (*function)(void *), void *argument);
-/* The same, but no cancel withdraws the call. */
 void haft_posix_call_to_the_end(void (*function)(void *), void *argument);
+
+/*
+ * Called after a cancel has cut a wait that is to run to its end, which has returned -ECANCELED.
+ * Makes the wait again where no cancel from outside reaches it, and returns its result; -ECANCELED
+ * if there is no memory for that, or if a simulation cancels all tasks because none can go on.
+ */
+int haft_posix_wait_again(int (*wait)(void *argument), void *argument);
 
 /* ---- What is known of descriptors (modes.c) ---- */
 
@@ -404,12 +457,20 @@ typedef struct haft_posix_waiter {
     uintptr_t key;
     uint32_t bits; /* of a wake, one of which it waits for */
     bool woken;
+    bool parks; /* its thread; see parking.c */
+    const haft_io_task_t *task;
     haft_io_event_t event;
 } haft_posix_waiter_t;
 
 /* Lists the task, which is about to wait. With a word: false if that is not of the value, as seen
    before any wake that comes now. */
 bool haft_posix_list(haft_posix_waiter_t *waiter, const uint32_t *word, uint32_t value);
+/* The task of the calling thread's run that waits for this key, or NULL. It waits on as long as the
+   caller does not. */
+const haft_io_task_t *haft_posix_first_of(uintptr_t key);
+/* Calls the function with the word of each task that parks, and wakes the task if it returns true. Any
+   thread may call it. */
+void haft_posix_visit_parked(bool (*visit)(uint32_t *word));
 /* For a task that is not to wait after all: whether it was woken before. */
 bool haft_posix_unlist(haft_posix_waiter_t *waiter);
 /* Waits, which no cancel ends. Whether the task was woken. */
@@ -421,6 +482,12 @@ int haft_posix_wake(uintptr_t key, int most, uint32_t bits);
    tasks to the other key. The sum, or the function's error. */
 long haft_posix_requeue(uintptr_t key, uintptr_t other, int most_woken, int most_moved,
                         long (*of_threads)(const void *), const void *argument);
+
+/* Whether a wait while the word has this value parks the calling thread, as Rust's std does it. */
+bool haft_posix_is_park(const uint32_t *word, uint32_t value);
+/* Around the wait of a task for such a word, whose key it is. */
+void haft_posix_begin_park(uintptr_t key);
+void haft_posix_end_park(void);
 
 /* Defines a system call for the pool: a struct with its arguments, a block of members, and its
    result, `done`; and a function that makes the call, in which `c` is that struct. */

@@ -117,7 +117,7 @@ static int flags_of(const char *mode) {
 }
 
 HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mode) {
-    const haft_posix_system_t *system = haft_posix_path_system(AT_FDCWD, path);
+    const haft_posix_system_t *system = haft_posix_opening_system(AT_FDCWD, path);
     if (system == haft_posix_system())
         return system->fopen(path, mode);
     int flags = flags_of(mode);
@@ -139,7 +139,7 @@ static bool is_fit(int descriptor, int flags) {
     if (access < 0 || fstat(descriptor, &status) != 0)
         return false;
     access &= O_ACCMODE;
-    if (!S_ISREG(status.st_mode))
+    if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
         haft_posix_set_error(EBADF);
     else if (flags < 0 || (access != O_RDWR && access != (flags & O_ACCMODE)))
         haft_posix_set_error(EINVAL);

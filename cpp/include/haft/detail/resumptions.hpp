@@ -197,7 +197,9 @@ class resumption_base {
             throw std::logic_error(
                 "haft: resume_with was given a handler for another result of the "
                 "body: name that type, resume_with<Body>(handler, value)");
-        bool same = task->drive == &driver::drive<Holder>;
+        drive_t *drive = haft_fiber_state(task->fiber) == HAFT_FIBER_NEW ? &driver::start<Holder>
+                                                                         : &driver::drive<Holder>;
+        bool same = task->drive == drive;
         if constexpr (!Holder::managed) {
             if (same) {
                 static_cast<Holder *>(task->held)->kept = kept<H...>::make(handlers...);
@@ -212,7 +214,7 @@ class resumption_base {
         held->destroy = [](holder_base *made) noexcept { delete static_cast<Holder *>(made); };
         held->older = std::exchange(task->swapped, held);
         task->held = held;
-        task->drive = &driver::drive<Holder>;
+        task->drive = drive;
         task->fiber->scope.state = held;
         return task;
     }
