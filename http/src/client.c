@@ -247,7 +247,7 @@ static const hafti_http_url_t *origin_of(const haft_http_reply_t *reply) {
 }
 
 /* The connection is kept where nothing is left to read on it. */
-static void end_stream(haft_http_reply_t *reply) {
+static bool end_stream(haft_http_reply_t *reply) {
     hafti_http_stream_t *stream = &reply->stream;
     bool is_kept = reply->message.is_complete && reply->message.error == 0 &&
                    reply->message.body != HAFTI_HTTP_UNTIL_CLOSE && stream->at == stream->end &&
@@ -258,19 +258,18 @@ static void end_stream(haft_http_reply_t *reply) {
         if (reply->message.is_complete)
             hafti_http_stream_say_end(stream);
         hafti_http_stream_close(stream);
-        return;
+        return false;
     }
     haft_io_give_back(stream->lent);
     stream->lent = NULL;
     hafti_http_pool_give(reply->client->pool, origin_of(reply), stream);
+    return true;
 }
 
 static void close_reply(haft_http_reply_t *reply) {
-    bool is_open = reply->version != NULL;
-    if (is_open)
-        reply->version->end(reply);
+    bool is_kept = reply->version != NULL && reply->version->end(reply);
     hafti_http_places_leave(reply->client, &reply->places);
-    if (is_open)
+    if (is_kept)
         hafti_http_kept_trim(reply->client, reply->client->kept_in_all);
 }
 

@@ -94,7 +94,7 @@ void hafti_http_pool_drop(hafti_http_pool_t *pool, const hafti_http_url_t *url);
 void hafti_http_pool_give(hafti_http_pool_t *pool, const hafti_http_url_t *url,
                           const hafti_http_stream_t *stream);
 
-/* ---- client_kept.c: all connections that wait for a question ---------------------------------- */
+/* ---- client_kept.c: all connections that wait for a question --------------------------------- */
 
 /* Closes those that have waited too long, and those that waited longest, if more than `most` are
    left. */
@@ -157,8 +157,8 @@ typedef struct {
     int (*write)(const hafti_http_asking_t *asking, haft_http_reply_t *reply);
     /* Reads the head of the answer. */
     int (*read_head)(haft_http_reply_t *reply, const char *method);
-    /* Keeps the connection for the next question, or closes it. */
-    void (*end)(haft_http_reply_t *reply);
+    /* Keeps the connection for the next question, or closes it: whether it was kept. */
+    bool (*end)(haft_http_reply_t *reply);
 } hafti_http_version_of_asking_t;
 
 struct haft_http_reply {

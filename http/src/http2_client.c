@@ -7,10 +7,10 @@
  * to wait anyway, as long as its deadlines let it. What it leaves unwritten stays in `left`, to the
  * byte, for the next one.
  *
- * | role       | held by                                  | ends                                   |
- * |------------|------------------------------------------|----------------------------------------|
- * | is_reading | the one task that waits for bytes        | with bytes, a deadline, a cancel, TURN |
- * | is_writing | the one task that writes, or waits to    | likewise, or with room                 |
+ * | role       | held by                                 | ends                                   |
+ * |------------|-----------------------------------------|----------------------------------------|
+ * | is_reading | the one task that waits for bytes       | with bytes, a deadline, a cancel, TURN |
+ * | is_writing | the one task that writes, or waits to   | likewise, or with room                 |
  *
  * A task that needs a role which another has waits for its event (is_waiting). Who gives a role up
  * wakes one of these. Only a task that reads cannot be woken: so it looks up each TURN, and then
@@ -656,7 +656,7 @@ static int read_head(haft_http_reply_t *reply, const char *method) {
     return code == 0 ? stream->code : code;
 }
 
-static void end(haft_http_reply_t *reply) {
+static bool end(haft_http_reply_t *reply) {
     hafti_http2_stream_t *stream = reply->http2;
     hafti_http2_t *frames = stream->connection;
     if (stream->id != 0) {
@@ -673,6 +673,7 @@ static void end(haft_http_reply_t *reply) {
     free(stream);
     reply->http2 = NULL;
     reply->version = NULL;
+    return !has_failed;
 }
 
 static const hafti_http_version_of_asking_t http2 = {write_question, read_head, end};

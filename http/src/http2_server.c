@@ -11,9 +11,9 @@
  * They end in this order: the reader, when the client has gone or nghttp2 wants no more of it;
  * requests, which learn of that; and the writer, when nothing is left.
  *
- * What costs the server more than the client takes credits (http2_credit.c), which requests that are
- * answered give back, too. The tasks of requests are counted, also where their streams have been
- * reset, so that no sequence of frames has more at a time than the limit.
+ * What costs the server more than the client takes credits (http2_credit.c), which requests that
+ * are answered give back, too. The tasks of requests are counted, also where their streams have
+ * been reset, so that no sequence of frames has more at a time than the limit.
  */
 #include "http2_frames.h"
 

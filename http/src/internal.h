@@ -268,6 +268,7 @@ struct haft_http_server {
     haft_http_error_handler_t *on_error; /* NULL: a line of text */
     void *on_error_argument;
     haft_io_scope_t *scope; /* while it is served */
+    char mistake[256];      /* of the program's, the last one; "": none */
     bool limits_loopback;   /* its connections, too */
     int announced
         [HAFTI_HTTP_LISTENERS]; /* listeners whose connections begin with a proxy's header */

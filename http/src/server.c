@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -111,6 +112,22 @@ void haft_http_set_log(haft_http_server_t *server, haft_http_log_t *log, void *a
     server->log_argument = argument;
 }
 
+/* What is wrong with what the program has asked for, and what to write instead. */
+__attribute__((format(printf, 2, 3))) static void note_mistake(haft_http_server_t *server,
+                                                               const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(server->mistake, sizeof server->mistake, format, arguments);
+    va_end(arguments);
+    hafti_http_log(server, "%s", server->mistake);
+}
+
+const char *haft_http_mistake(const haft_http_server_t *server) {
+    while (server->parent != NULL)
+        server = server->parent;
+    return server->mistake;
+}
+
 /* ---- Routes ---- */
 
 static char *joined(const char *prefix, const char *path) {
@@ -122,14 +139,19 @@ int haft_http_route(haft_http_server_t *server, const char *method, const char *
                     haft_http_handler_t *handler, void *argument) {
     hafti_http_entry_t entry = {
         .method = method, .handler = handler, .argument = argument, .owner = server};
-    if (path == NULL)
-        return -EINVAL;
-    if (*path != '/' && !(*path == '\0' && server->parent != NULL))
-        return -EINVAL;
-    char *whole = joined(server->prefix, path);
-    if (whole == NULL)
-        return -ENOMEM;
-    int code = hafti_http_routes_add(&hafti_http_root_of(server)->routes, whole, &entry);
+    haft_http_server_t *root = hafti_http_root_of(server);
+    const char *mistake = path == NULL ? "the path is NULL" : NULL;
+    if (mistake == NULL && *path != '/' && !(*path == '\0' && server->parent != NULL))
+        mistake = "a path begins with '/'";
+    int code = mistake != NULL ? -EINVAL : 0;
+    char *whole = code == 0 ? joined(server->prefix, path) : NULL;
+    if (code == 0)
+        code =
+            whole != NULL ? hafti_http_routes_add(&root->routes, whole, &entry, &mistake) : -ENOMEM;
+    if (mistake != NULL)
+        note_mistake(root, "no route %s %s%s: %s", method != NULL ? method : "NULL",
+                     server->prefix != NULL ? server->prefix : "", path != NULL ? path : "",
+                     mistake);
     free(whole);
     return code;
 }

@@ -667,7 +667,7 @@ static inline char *http2_put(char *to, const http2_frame_t *frame, int victim, 
 /* What the victim has said since. */
 typedef struct {
     int descriptor;
-    haft_io_event_t settled; /* it has answered the last PING, or the connection has ended */
+    haft_io_event_t settled; /* something of what follows may have changed */
     bool is_told_to_go, is_reset, has_pong, has_ended;
     uint32_t reason, error;
     bool is_cut; /* not all of the attack could be sent */
@@ -688,6 +688,7 @@ static inline void http2_note(http2_heard_t *heard, const unsigned char *frame, 
     } else if (type == RST_STREAM && size == 4 && http2_number(frame + 5) == 1) {
         heard->is_reset = true;
         heard->error = http2_number(bytes);
+        haft_io_event_set(&heard->settled);
     } else if (type == PING && (frame[4] & ACK) != 0 && memcmp(bytes, http2_last_ping, 8) == 0) {
         heard->has_pong = true;
         haft_io_event_set(&heard->settled);
@@ -725,6 +726,23 @@ static inline bool http2_say(http2_heard_t *heard, const char *bytes, size_t siz
     return false;
 }
 
+/* Whether all has come that has to; the answer to a PING may overtake a reset. */
+static inline bool http2_is_settled(const http2_attack_t *attack, const http2_heard_t *heard) {
+    bool goes_on = attack->outcome == GOES_ON || (attack->outcome == IS_RESET && heard->is_reset);
+    return heard->has_ended || (heard->has_pong && goes_on);
+}
+
+/* What is on its way after the answer to the PING comes soon. */
+static inline void http2_settle(const http2_attack_t *attack, http2_heard_t *heard) {
+    int code = 0;
+    while (code == 0 && !http2_is_settled(attack, heard)) {
+        int64_t limit = heard->has_pong ? haft_io_now() + 20 * HAFT_IO_SECOND : HAFT_IO_FOREVER;
+        haft_io_event_clear(&heard->settled);
+        if (!http2_is_settled(attack, heard))
+            code = haft_io_event_wait_until(&heard->settled, limit);
+    }
+}
+
 /*
  * Sends the attack, over a connection on which the peers have begun (a client's preface, SETTINGS of
  * both, and of a client its request), and a PING behind it; returns when that is answered, or the
@@ -752,11 +770,7 @@ static inline void http2_attack(int descriptor, const http2_attack_t *attack, in
     end = http2_put(frames, &ping, victim, 0);
     if (goes_on)
         http2_say(heard, frames, (size_t)(end - frames));
-    haft_io_event_wait(&heard->settled);
-    if (attack->outcome >= ENDS && !heard->has_ended) { /* perhaps the end is on its way */
-        haft_io_event_clear(&heard->settled);
-        haft_io_event_wait_until(&heard->settled, haft_io_now() + 20 * HAFT_IO_SECOND);
-    }
+    http2_settle(attack, heard);
     haft_io_shutdown(descriptor, SHUT_RDWR);
     bool has_ended = heard->has_ended;
     haft_io_join(hearing, NULL);

@@ -330,6 +330,13 @@ static const struct {
     {"http://a.example/", "a=b; Domain=b.a.example", -EINVAL, "http://b.a.example/", NULL},
     {"http://a.example/", "a=b; Domain=example", -EINVAL, "http://a.example/", NULL},
     {"http://a.example/", "a=b; Domain=", 0, "http://a.example/", "a=b"},
+    {"http://a.com./", "a=b; Domain=com.", -EINVAL, "http://b.com./", NULL},
+    {"http://a.com./", "a=b; Domain=com", -EINVAL, "http://b.com/", NULL},
+    {"http://a.com/", "a=b; Domain=com.", -EINVAL, "http://b.com/", NULL},
+    {"http://a.com/", "a=b; Domain=.com.", -EINVAL, "http://b.com/", NULL},
+    {"http://a.example./", "a=b; Domain=a.example.", 0, "http://b.a.example/", "a=b"},
+    {"http://a.example./", "a=b", 0, "http://a.example/", "a=b"},
+    {"http://a.example/", "a=b", 0, "http://a.example./", "a=b"},
     {"http://localhost/", "a=b; Domain=localhost", 0, "http://localhost/", "a=b"},
     {"http://localhost/", "a=b; Domain=localhost", 0, "http://a.localhost/", NULL},
     {"http://10.0.0.1/", "a=b; Domain=10.0.0.1", 0, "http://10.0.0.1/", "a=b"},
@@ -421,6 +428,51 @@ static void order_and_replace_cookies(void) {
     check_sent(jar, url, "b=1; c=1; a=3; d=1");
     haft_http_cookie_jar_clear(jar);
     check_sent(jar, url, NULL);
+    haft_http_cookie_jar_free(jar);
+}
+
+/* Domains of strangers, if the library knows them. */
+static void know_public_suffixes(void) {
+    static const struct {
+        const char *url, *set;
+        bool is_set, is_below; /* and sent to hosts below its own */
+    } suffixes[] = {{"http://a.co.uk/", "a=b; Domain=co.uk", false, false},
+                    {"http://a.CO.UK/", "a=b; Domain=Co.Uk", false, false},
+                    {"http://a.co.uk/", "a=b; Domain=a.co.uk", true, true},
+                    {"http://a.github.io/", "a=b; Domain=github.io", false, false},
+                    {"http://github.io/", "a=b; Domain=github.io", true, false}};
+    haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
+    bool is_known = haft_http_cookie_jar_set(jar, suffixes[0].url, suffixes[0].set) != 0;
+    for (size_t i = 0; is_known && i < sizeof suffixes / sizeof *suffixes; i++) {
+        char below[100];
+        haft_http_cookie_jar_clear(jar);
+        snprintf(below, sizeof below, "http://below.%s", suffixes[i].url + strlen("http://"));
+        int code = haft_http_cookie_jar_set(jar, suffixes[i].url, suffixes[i].set);
+        CHECK(code == (suffixes[i].is_set ? 0 : -EINVAL));
+        check_sent(jar, suffixes[i].url, suffixes[i].is_set ? "a=b" : NULL);
+        check_sent(jar, below, suffixes[i].is_below ? "a=b" : NULL);
+    }
+#ifdef CHECK_PSL
+    CHECK(is_known);
+#endif
+    haft_http_cookie_jar_free(jar);
+}
+
+/* Somebody on the way does not push out what only https sets. */
+static void keep_secure_cookies(void) {
+    haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
+    char text[40];
+    CHECK(haft_http_cookie_jar_set(jar, "https://a.example/", "s=1; Secure; Path=/s") == 0);
+    for (int i = 0; i < 100; i++) {
+        snprintf(text, sizeof text, "c%d=1; Path=/c", i);
+        CHECK(haft_http_cookie_jar_set(jar, "http://a.example/", text) == 0);
+    }
+    check_sent(jar, "https://a.example/s", "s=1");
+    for (int i = 0; i < 3100; i++) {
+        snprintf(text, sizeof text, "http://h%d.example/", i);
+        CHECK(haft_http_cookie_jar_set(jar, text, "a=b") == 0);
+    }
+    check_sent(jar, "https://a.example/s", "s=1");
     haft_http_cookie_jar_free(jar);
 }
 
@@ -1156,6 +1208,8 @@ int main(void) {
     set_cookies();
     order_and_replace_cookies();
     limit_cookies();
+    know_public_suffixes();
+    keep_secure_cookies();
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         simulate_seeds(cases[i]);

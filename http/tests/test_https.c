@@ -290,8 +290,8 @@ static void *hear_the_end(void *head) {
     return (void *)end;
 }
 
-/* A client says the end where it closes a connection that it has kept, or that is not kept; one that
-   leaves an answer is cut off. */
+/* A client says the end where it closes a connection that it has kept, or that is not kept; one
+   that leaves an answer is cut off. */
 static void check_ends_of_client(void) {
     static const struct {
         const char *says;

@@ -239,9 +239,13 @@ int haft_io_sleep_until(int64_t deadline) {
 }
 
 int haft_io_sleep(int64_t nanoseconds) {
-    int64_t now = haft_io_now();
-    return haft_io_sleep_until(nanoseconds < HAFT_IO_FOREVER - now ? now + nanoseconds
-                                                                   : HAFT_IO_FOREVER);
+    int64_t deadline;
+    if (nanoseconds == HAFT_IO_FOREVER)
+        return haft_io_sleep_until(HAFT_IO_FOREVER);
+    if (__builtin_add_overflow(haft_io_now(), nanoseconds, &deadline) ||
+        deadline == HAFT_IO_FOREVER)
+        deadline = HAFT_IO_FOREVER - 1; /* which comes in a simulation */
+    return haft_io_sleep_until(deadline);
 }
 
 /* ---- Blocking work ---- */

@@ -98,9 +98,9 @@ typedef struct haft_http_question {
  * without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the question's head is larger than 16
  * KiB; -EBADMSG: what came is no answer, also a status below 100, or ten answers of status 1xx;
  * -EPROTO: the server has broken the rules of TLS, or of a connection of HTTP/2; -ETIMEDOUT: the
- * task's deadline has passed, also in the middle of a head; -EPIPE: the server has closed the connection; -ELOOP:
- * too many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel. A question that is
- * safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked again over a new
+ * task's deadline has passed, also in the middle of a head; -EPIPE: the server has closed the
+ * connection; -ELOOP: too many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel. A
+ * question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked again over a new
  * connection if the server has closed a kept one meanwhile; one of HTTP/2 that the server has
  * refused before it began with it is asked again in any case, unless its body was produced. What a
  * redirect to another origin gets has neither Authorization nor Proxy-Authorization nor Cookie.
@@ -108,8 +108,8 @@ typedef struct haft_http_question {
 int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
                   haft_http_reply_t **reply);
 
-/* 200 to 999. HTTP knows those up to 599; a further one means as much as 500 does (RFC 9110, section
-   15). */
+/* 200 to 999. HTTP knows those up to 599; a further one means as much as 500 does (RFC 9110,
+   section 15). */
 int haft_http_reply_status(const haft_http_reply_t *reply);
 /* As haft_http_header; lives as long as the reply. Of a body that the client decodes, the fields
    Content-Encoding and Content-Length are hidden. */

@@ -244,12 +244,17 @@ void haft_tls_close(haft_tls_t *stream) {
     free_stream(stream);
 }
 
-/* Without the dot at the end, which certificates do not have. An empty name, or one that begins
-   with a dot, would be taken for any. */
+/* Whether a certificate can be for it. An empty name, or one that begins with a dot, would be taken
+   for any. */
+static bool is_host(const char *host) {
+    enum { MOST = 255 /* of a server's name in TLS */ };
+    return host != NULL && *host != '\0' && *host != '.' && strlen(host) <= MOST;
+}
+
+/* Without the dot at the end, which certificates do not have. */
 static char *copy_host(const char *host) {
-    size_t size = host != NULL ? strlen(host) : 0;
-    size -= size != 0 && host[size - 1] == '.';
-    return size != 0 && *host != '.' ? strndup(host, size) : NULL;
+    size_t size = strlen(host);
+    return strndup(host, host[size - 1] == '.' ? size - 1 : size);
 }
 
 static char *origin_of(int descriptor, const char *host) {
@@ -284,12 +289,21 @@ static void set_up(void *argument) {
         SSL_set_accept_state(openssl);
     else if (is_good) {
         SSL_set_connect_state(openssl);
-        is_good = hafti_tls_expect_host(openssl, stream->host) == 1;
-        hafti_tls_session_resume(stream);
+        is_good = stream->host == NULL || hafti_tls_expect_host(openssl, stream->host) == 1;
+        if (stream->host != NULL)
+            hafti_tls_session_resume(stream);
     }
     if (!is_good)
         atomic_store(&stream->code, -ENOMEM);
     ERR_clear_error();
+}
+
+static void refuse_host(haft_tls_t *stream, const char *host) {
+    char text[HAFTI_TLS_TEXT];
+    snprintf(text, sizeof text,
+             "a client's stream needs a host whose certificate can be verified, not '%.200s'",
+             host != NULL ? host : "");
+    fail_for_good(stream, -EINVAL, text);
 }
 
 static haft_tls_t *new_stream(haft_tls_context_t *context, int descriptor, const char *host) {
@@ -301,16 +315,19 @@ static haft_tls_t *new_stream(haft_tls_context_t *context, int descriptor, const
     stream->context = context;
     stream->descriptor = descriptor;
     pthread_mutex_init(&stream->calling, NULL);
-    bool is_good = true;
-    if (!context->is_server) {
+    bool is_good = true, has_host = is_host(host);
+    if (!context->is_server && has_host) {
         stream->host = copy_host(host);
         stream->origin = stream->host != NULL ? origin_of(descriptor, stream->host) : NULL;
         is_good = stream->origin != NULL;
     }
-    if (is_good && hafti_tls_call(set_up, stream) == 0 && atomic_load(&stream->code) == 0)
-        return stream;
-    free_stream(stream);
-    return NULL;
+    if (!is_good || hafti_tls_call(set_up, stream) != 0 || atomic_load(&stream->code) != 0) {
+        free_stream(stream);
+        return NULL;
+    }
+    if (!context->is_server && !has_host)
+        refuse_host(stream, host);
+    return stream;
 }
 
 haft_tls_t *haft_tls_new(haft_tls_context_t *context, int descriptor, const char *host) {

@@ -5,7 +5,8 @@
 #include <netinet/in.h>
 #include <openssl/x509_vfy.h>
 
-static issued_t authority, other_authority, server, other_server, expired, early, alone, client;
+static issued_t authority, other_authority, server, other_server, expired, early, alone, client,
+    localhost;
 static haft_tls_context_t *servers, *clients;
 
 static haft_tls_context_t *server_with(const issued_t *issued) {
@@ -111,6 +112,8 @@ BODY(says_which_certificate_and_why) {
     check_refused(&server, "a.b.example.org", X509_V_ERR_HOSTNAME_MISMATCH, "not for the host");
     check_refused(&server, "127.0.0.2", X509_V_ERR_IP_ADDRESS_MISMATCH,
                   "not for the host 127.0.0.2");
+    check_refused(&localhost, NULL, X509_V_ERR_HOSTNAME_MISMATCH,
+                  "the certificate 'CN=localhost' is for no host, not for the host localhost");
     check_refused(&alone, NULL, X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT,
                   "the certificate 'CN=alone' is signed by itself, and not trusted");
     check_refused(&other_server, NULL, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
@@ -138,15 +141,57 @@ BODY(verifies_hosts_and_addresses) {
         CHECK((haft_tls_server_name(pair.server) != NULL) == is_name);
         close_pair(&pair);
     }
-    static const char *const wrong[] = {"", ".", ".example.org", NULL};
-    for (int i = 0; i < 4; i++) {
+    char too_long[300];
+    memset(too_long, 'a', sizeof too_long);
+    too_long[sizeof too_long - 1] = '\0';
+    const char *const wrong[] = {"", ".", ".localhost", ".example.org", too_long, NULL};
+    for (int i = 0; i < 6; i++) {
         int ends[2];
         CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-        CHECK(haft_tls_new(clients, ends[0], wrong[i]) == NULL);
+        HAFT_TLS_SCOPED haft_tls_t *stream = haft_tls_new(clients, ends[0], wrong[i]);
+        CHECK_EQUAL(haft_tls_handshake(stream), -EINVAL);
+        CHECK_EQUAL(haft_tls_write_all(stream, "x", 1), -EINVAL);
+        CHECK(strstr(haft_tls_failure(stream), "needs a host whose certificate") != NULL);
         haft_io_close(ends[1]);
     }
     CHECK_EQUAL(haft_tls_read(NULL, NULL, 0), -ENOMEM);
     CHECK_EQUAL(haft_tls_write_all(NULL, NULL, 0), -ENOMEM);
+    return NULL;
+}
+
+/* With TLS 1.2 the other side offers, or chooses from, these: 0, or an alert. */
+static void check_ciphers(const char *list, int most, bool is_client, int code) {
+    pair_t pair = {.serve = say_nothing};
+    open_pair(&pair);
+    SSL *other = haft_tls_ssl(is_client ? pair.client : pair.server);
+    CHECK_EQUAL(SSL_set_max_proto_version(other, most), 1);
+    CHECK_EQUAL(SSL_set_cipher_list(other, list), 1);
+    pair.serve = NULL;
+    join_pair(&pair);
+    CHECK_EQUAL(is_client ? pair.server_code : pair.client_code, code);
+    close_pair(&pair);
+}
+
+/* RFC 9325, section 4. */
+BODY(agrees_on_strong_ciphers_alone) {
+    const STACK_OF(SSL_CIPHER) * all;
+    pair_t pair = {.servers = NULL};
+    open_pair(&pair);
+    haft_tls_t *streams[] = {pair.client, pair.server};
+    for (int i = 0; i < 2; i++) {
+        all = SSL_get_ciphers(haft_tls_ssl(streams[i]));
+        CHECK(sk_SSL_CIPHER_num(all) > 3);
+        for (int j = 0; j < sk_SSL_CIPHER_num(all); j++) {
+            const SSL_CIPHER *cipher = sk_SSL_CIPHER_value(all, j);
+            CHECK(SSL_CIPHER_is_aead(cipher) == 1);
+            CHECK(SSL_CIPHER_get_kx_nid(cipher) == NID_kx_ecdhe ||
+                  SSL_CIPHER_get_kx_nid(cipher) == NID_kx_any /* of TLS 1.3 */);
+        }
+    }
+    close_pair(&pair);
+    check_ciphers("ECDHE-ECDSA-AES128-SHA", TLS1_2_VERSION, true, -EPROTO);
+    check_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256", TLS1_2_VERSION, true, 0);
+    check_ciphers("ECDHE-ECDSA-AES128-SHA", TLS1_3_VERSION, true, 0);
     return NULL;
 }
 
@@ -606,6 +651,8 @@ BODY(resumes) {
             bool expected = times == 1 || (times == 2 && cases[i].resumes);
             CHECK_EQUAL(haft_tls_resumed(pair.client), expected);
             CHECK_EQUAL(haft_tls_resumed(pair.server), expected);
+            CHECK(strcmp(haft_tls_server_name(pair.server),
+                         times == 2 && cases[i].is_other ? "x.example.org" : "localhost") == 0);
             CHECK(strcmp(haft_tls_peer(pair.client), "CN=server") == 0);
             close_pair(&pair);
         }
@@ -971,6 +1018,7 @@ static const struct {
     { name, #name }
     ENTRY(says_which_certificate_and_why),
     ENTRY(verifies_hosts_and_addresses),
+    ENTRY(agrees_on_strong_ciphers_alone),
     ENTRY(trusts_nobody_unless_told),
     ENTRY(asks_for_clients_certificates),
     ENTRY(agrees_on_a_protocol),
@@ -1036,12 +1084,13 @@ static void make_certificates(void) {
     early = issue(
         (issue_t){.name = "early", .hosts = "DNS:localhost", .issuer = &authority, .begins = 1});
     alone = issue((issue_t){.name = "alone", .hosts = "DNS:localhost"});
+    localhost = issue((issue_t){.name = "localhost", .hosts = "", .issuer = &authority});
     client = issue((issue_t){.name = "client", .hosts = "DNS:client", .issuer = &authority});
 }
 
 static void forget_certificates(void) {
-    issued_t *all[] = {&authority, &other_authority, &server, &other_server,
-                       &expired,   &early,           &alone,  &client};
+    issued_t *all[] = {&authority, &other_authority, &server, &other_server, &expired,
+                       &early,     &alone,           &client, &localhost};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         forget(all[i]);
     rmdir(folder);

@@ -69,7 +69,10 @@ typedef struct haft_tls haft_tls_t;
 /*
  * A context of servers has no certificate yet, and asks its clients for none. A context of clients
  * trusts the authorities that the system trusts (SSL_CERT_FILE and SSL_CERT_DIR in the environment
- * name others), and verifies each server's chain and host name. NULL: no memory.
+ * name others), and verifies each server's chain and its host, which must be in the certificate's
+ * subjectAltName (RFC 9110, section 4.3.4). Both agree on TLS 1.2 only with keys by ECDHE and
+ * ciphers that authenticate (AES-GCM, ChaCha20-Poly1305; RFC 9325, section 4.2), of those that the
+ * system's configuration allows. NULL: no memory.
  */
 haft_tls_context_t *haft_tls_server_context(void);
 haft_tls_context_t *haft_tls_client_context(void);
@@ -126,8 +129,9 @@ const char *haft_tls_context_failure(const haft_tls_context_t *context);
 /*
  * Makes a stream over a connected descriptor, which belongs to the stream from now on. For a
  * client, `host` is the name or the numeric address of the server whose certificate is asked for
- * and verified; for a server it is NULL. NULL: no memory, or no `host` for a client; the descriptor
- * is closed then. The functions below return -ENOMEM for NULL.
+ * and verified; for a server it is NULL. Where no certificate can be for a client's `host` (NULL,
+ * "", ".localhost"), the functions below return -EINVAL. NULL: no memory; the descriptor is closed
+ * then, and the functions below return -ENOMEM for it.
  */
 haft_tls_t *haft_tls_new(haft_tls_context_t *context, int descriptor, const char *host);
 
