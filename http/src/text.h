@@ -42,6 +42,9 @@ bool hafti_http_is_one_of(const char *text, const char *const *words);
 static inline bool hafti_http_begins(const char *text, const char *word) {
     return hafti_http_equal(text, word, strlen(word));
 }
+/* Without the spaces and tabs at both ends, which no value of a field has (RFC 9110, section
+   5.5). */
+hafti_http_text_t hafti_http_trim(hafti_http_text_t text);
 /* The next part of a list that a comma, or another byte, divides, without spaces around it;
    false at the end. */
 bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text_t *part);

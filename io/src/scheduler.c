@@ -282,10 +282,12 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->unwinding = runner->returns_cancels = runner->counted = runner->gated = false;
     runner->unarmed = false;
     runner->accepted = false;
+    runner->refused = 0;
     runner->stays = 0;
     runner->timer = NULL;
     runner->rest = NULL;
     runner->unsent = NULL;
+    runner->own = NULL;
 }
 
 static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {
@@ -547,6 +549,28 @@ static bool falls_asleep(hafti_io_worker_t *worker) {
     return __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL;
 }
 
+static void sleep_in_poll(hafti_io_worker_t *worker, int64_t nanoseconds) {
+    const haft_io_around_sleep_t *around = worker->around_sleep;
+    if (HAFTI_IO_LIKELY(around == NULL) || nanoseconds == 0 || worker->simulated != NULL) {
+        worker->backend->poll(worker, nanoseconds);
+    } else if (around->falls_asleep()) {
+        worker->backend->poll(worker, nanoseconds);
+        around->wakes();
+    } else {
+        worker->backend->poll(worker, 0);
+    }
+}
+
+int haft_io_set_around_sleep(const haft_io_around_sleep_t *around) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (task == NULL)
+        return -ESRCH;
+    if (task->worker->shared)
+        return -EINVAL;
+    task->worker->around_sleep = around;
+    return 0;
+}
+
 static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep) {
     int64_t began = HAFTI_IO_UNLIKELY(worker->times_polls) ? hafti_io_worker_now(worker) : 0;
     if (worker->simulated == NULL)
@@ -556,7 +580,7 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
         HAFTI_IO_COUNT(worker->counters.polls);
     if (may_sleep) {
         HAFTI_IO_CHECK(idle, worker);
-        worker->backend->poll(worker, falls_asleep(worker) ? time_to_sleep(worker) : 0);
+        sleep_in_poll(worker, falls_asleep(worker) ? time_to_sleep(worker) : 0);
         if (HAFTI_IO_UNLIKELY(worker->shared))
             hafti_io_rises(worker);
         else

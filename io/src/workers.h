@@ -168,6 +168,7 @@ struct hafti_io_worker {
     int64_t doze; /* nobody wakes it to search in its next sleep, of at most so long; 0: a sleep
                           is one until it is woken */
     bool dozes;   /* in such a sleep */
+    const haft_io_around_sleep_t *around_sleep; /* or NULL */
     unsigned unsearched,
         unsearched_next; /* so often it sleeps without a search, now and the next time */
     int epoll, waker;    /* or -1: see epoll.c, waker.c */

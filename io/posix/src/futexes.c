@@ -69,12 +69,17 @@ static bool is_of_thread(long word) {
 }
 
 static long wait_on_task(const futex_call_t *c, int64_t deadline, uint32_t bits) {
-    haft_posix_waiter_t waiter = {.key = key_at(c, c->word), .bits = bits};
-    if (haft_posix_list(&waiter, (const uint32_t *)c->word, (uint32_t)c->value))
-        return haft_posix_await(&waiter, deadline) || deadline == HAFT_IO_FOREVER ? 0 : -ETIMEDOUT;
-    /* Two tasks that park their one thread change its word in turns, and neither waits: what they
-       wait for has to run. */
-    haft_io_shield(let_others_go_first, NULL);
+    bool parks = haft_posix_is_park((const uint32_t *)c->word, (uint32_t)c->value);
+    haft_posix_waiter_t waiter = {.key = key_at(c, c->word), .bits = bits, .parks = parks};
+    if (parks)
+        haft_posix_begin_park(waiter.key);
+    bool waits = haft_posix_list(&waiter, (const uint32_t *)c->word, (uint32_t)c->value);
+    bool woken = waits && haft_posix_await(&waiter, deadline);
+    if (parks)
+        haft_posix_end_park();
+    if (waits)
+        return woken || deadline == HAFT_IO_FOREVER ? 0 : -ETIMEDOUT;
+    haft_io_shield(let_others_go_first, NULL); /* what changes the word has to run */
     return -EAGAIN;
 }
 

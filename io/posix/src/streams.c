@@ -141,8 +141,8 @@ HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mo
 /* Whether the descriptor is of a file, and open for what the flags ask for; otherwise errno. */
 static bool is_fit(int descriptor, int flags) {
     struct stat status;
-    int access = fcntl(descriptor, F_GETFL);
-    if (access < 0 || fstat(descriptor, &status) != 0)
+    int access = SYSTEM_OF(descriptor, fcntl)(descriptor, F_GETFL);
+    if (access < 0 || SYSTEM_OF(descriptor, fstat)(descriptor, &status) != 0)
         return false;
     access &= O_ACCMODE;
     if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
@@ -160,10 +160,10 @@ HAFT_POSIX_EXPORT FILE *fdopen(int descriptor, const char *mode) {
     int flags = flags_of(mode);
     if (!is_fit(descriptor, flags))
         return NULL;
-    int mode_before = fcntl(descriptor, F_GETFL);
-    if ((flags & O_APPEND) != 0 &&
-        (mode_before & O_APPEND) == 0) { /* otherwise it stays where it is */
-        fcntl(descriptor, F_SETFL, mode_before | O_APPEND);
+    __typeof__(&fcntl) control = SYSTEM_OF(descriptor, fcntl);
+    int mode_before = control(descriptor, F_GETFL);
+    if ((flags & O_APPEND) != 0 && (mode_before & O_APPEND) == 0) { /* or it stays where it is */
+        control(descriptor, F_SETFL, mode_before | O_APPEND);
         go_to_end(descriptor, flags);
     }
     return make_stream(descriptor, flags);
