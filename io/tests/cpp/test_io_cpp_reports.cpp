@@ -384,7 +384,7 @@ void in_all_places() {
                 CHECK_EQUAL(haft_io_run_with(options, make_mistake, nullptr), 0);
             });
         haft_io_simulation_options_t simulation = {};
-        simulation.seed = 7;
+        simulation.seed = 4; // with which a yield lets the task go first that was spawned before it
         if (one.where != OUTSIDE)
             CHECK_EQUAL(haft_io_simulate_with(&simulation, make_mistake, nullptr), 0);
     }
