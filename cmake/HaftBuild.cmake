@@ -274,6 +274,8 @@ endfunction()
 # haft_install_component(NAME target...): what find_package(haft COMPONENTS NAME) and pkg-config find. Its .pc
 # file is made of haft-NAME.pc.in, by the variables of the caller.
 function(haft_install_component name)
+  string(TOUPPER ${name} upper)
+  set_property(TARGET ${ARGN} PROPERTY HAFT_LINK "${HAFT_${upper}_PRIVATE}") # what else its archive is linked with
   install(TARGETS ${ARGN} EXPORT haft_${name} COMPONENT ${name})
   install(EXPORT haft_${name} NAMESPACE haft:: FILE haft-${name}-targets.cmake
     DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/haft" COMPONENT ${name})

@@ -35,6 +35,13 @@ function(haft_ocaml_program name)
     set(path "${packages}:${path}")
     list(APPEND needs haft_ocaml_package "${package}/haft.cmxa" "${package}/libhaft.a"
       "${package}/libhaft_ocaml.a")
+    foreach(other IN ITEMS haft-io haft-http)
+      if(other IN_LIST arg_PACKAGES)
+        string(REPLACE "-" "_" library "${other}")
+        list(APPEND needs ${library}_package "${packages}/${other}/${library}.cmxa"
+          "${packages}/${other}/lib${library}_stubs.a")
+      endif()
+    endforeach()
   endif()
   set(syntax)
   if(arg_SYNTAX)
@@ -68,4 +75,79 @@ function(haft_ocaml_program name)
     COMMENT "Compiling ${name}"
     COMMAND_EXPAND_LISTS VERBATIM)
   add_custom_target(${target} ALL DEPENDS "${CMAKE_CURRENT_BINARY_DIR}/${name}")
+endfunction()
+
+# haft_ocaml_library(PACKAGE UNITS name... STUBS file... [HEADERS file...] [LIBS target...] [PACKAGES name...]
+#                    [LINK flag...] [NEEDS target...] DESCRIPTION text)
+# A package of native code beside `haft`, in its own folder of HAFT_OCAML_PACKAGES, built by the target
+# PACKAGE_package, with `_` for `-`. UNITS are in the order of their dependencies; those that have a .mli are
+# compiled with it. The archives LIBS of C lie in the package; what else they are linked with is their HAFT_LINK, and
+# LINK.
+function(haft_ocaml_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DESCRIPTION" "UNITS;STUBS;HEADERS;LIBS;LINK;PACKAGES;NEEDS")
+  string(REPLACE "-" "_" library "${name}")
+  set(package "${HAFT_OCAML_PACKAGES}/${name}")
+  file(MAKE_DIRECTORY "${package}")
+  list(JOIN arg_PACKAGES " " HAFT_PACKAGE_REQUIRES)
+  set(HAFT_PACKAGE_DESCRIPTION "${arg_DESCRIPTION}")
+  set(HAFT_PACKAGE_LIBRARY "${library}")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/package.META.in" "${package}/META" @ONLY)
+
+  add_library(${library}_stubs STATIC ${arg_STUBS})
+  set_target_properties(${library}_stubs PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${package}" POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(${library}_stubs PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
+  target_include_directories(${library}_stubs SYSTEM PUBLIC "${HAFT_OCAML_HEADERS}")
+  target_link_libraries(${library}_stubs PUBLIC ${arg_LIBS})
+  set(archives)
+  set(linked -cclib "-l${library}_stubs")
+  foreach(target IN LISTS arg_LIBS)
+    list(APPEND archives "$<TARGET_FILE:${target}>")
+    list(APPEND linked -cclib "-l$<TARGET_FILE_BASE_NAME:${target}>")
+  endforeach()
+  foreach(target IN LISTS arg_LIBS)
+    get_target_property(others ${target} HAFT_LINK)
+    separate_arguments(others UNIX_COMMAND "${others}")
+    foreach(other IN LISTS others arg_LINK)
+      list(APPEND linked -cclib "${other}")
+    endforeach()
+  endforeach()
+
+  set(sources)
+  set(copied ${arg_HEADERS})
+  set(implementations)
+  set(objects)
+  foreach(unit IN LISTS arg_UNITS)
+    if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/${unit}.mli")
+      list(APPEND sources ${unit}.mli)
+      list(APPEND copied ${unit}.mli)
+      list(APPEND objects "${package}/${unit}.mli" "${package}/${unit}.cmti")
+    endif()
+    list(APPEND sources ${unit}.ml)
+    list(APPEND copied ${unit}.ml)
+    list(APPEND implementations ${unit}.cmx)
+    foreach(extension ml cmi cmt cmx)
+      list(APPEND objects "${package}/${unit}.${extension}")
+    endforeach()
+  endforeach()
+  set(made "${package}/${library}.cmxa" "${package}/${library}.a")
+  set(warnings -w +a-4-9-40..42-44-45-70)
+  if(HAFT_WARNINGS_AS_ERRORS)
+    list(APPEND warnings -warn-error +a)
+  endif()
+  list(JOIN arg_PACKAGES "," packages)
+  list(TRANSFORM copied PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/" OUTPUT_VARIABLE files)
+  add_custom_command(
+    OUTPUT ${made} ${objects}
+    COMMAND "${CMAKE_COMMAND}" -E copy ${files} ${archives} "${package}"
+    COMMAND "${CMAKE_COMMAND}" -E env "OCAMLPATH=${HAFT_OCAML_PACKAGES}:$ENV{OCAMLPATH}" "${HAFT_OCAMLFIND}"
+      ocamlopt -g -bin-annot -inline 100 ${warnings} -thread -package "${packages}" -I . -c ${sources}
+    COMMAND "${HAFT_OCAMLFIND}" ocamlopt -a -o ${library}.cmxa ${implementations} ${linked}
+    DEPENDS ${files} ${library}_stubs ${arg_LIBS} ${arg_NEEDS}
+    WORKING_DIRECTORY "${package}"
+    COMMENT "Compiling the OCaml package ${name}"
+    COMMAND_EXPAND_LISTS VERBATIM)
+  add_custom_target(${library}_package ALL DEPENDS ${made} ${objects})
+  set_property(TARGET ${library}_package PROPERTY HAFT_PACKAGE "${package}")
+  install(FILES ${made} ${objects} "${package}/META" "${package}/lib${library}_stubs.a" ${archives}
+    DESTINATION "${HAFT_OCAML_FOLDER}/${name}")
 endfunction()

@@ -23,14 +23,14 @@ clang_runtime() {
 packages() {
   build='gcc g++ libc6-dev cmake liburing-dev?'
   http='libllhttp-dev|node-llhttp? libssl-dev? libwslay-dev? libnghttp2-dev?' # libhaft-http: parser, TLS, WebSocket, HTTP/2
-  http="$http zlib1g-dev? libzstd-dev? libbrotli-dev?"                        # and its compression
+  http="$http zlib1g-dev? libzstd-dev? libbrotli-dev? libpsl-dev?"            # and its compression, and whose domains are
   ocaml='ocaml|ocaml-nox? ocaml-findlib? ocaml-compiler-libs|libcompiler-libs-ocaml-dev?'
   test="$build ninja-build ccache? binutils gdb pkgconf|pkg-config python3 $ocaml libqcheck-core-ocaml-dev?"
   test="$test libalcotest-ocaml-dev? $http"
   case $1 in
   build) echo "$build" ;;
   demo) echo "$build $http wordnet-base $ocaml" ;;
-  bench) echo "$build $http nginx? nghttp2-client? nghttp2-server? libboost-context-dev libboost-coroutine-dev? libboost-fiber-dev? python3 $ocaml liblwt-ocaml-dev? binutils golang-go? cargo? libuv1-dev? libjansson-dev? libsqlite3-dev? libpq-dev? postgresql?" ;;
+  bench) echo "$build $http nginx? nghttp2-client? nghttp2-server? libboost-context-dev libboost-coroutine-dev? libboost-fiber-dev? python3 $ocaml liblwt-ocaml-dev? libcohttp-lwt-unix-ocaml-dev? binutils golang-go? cargo? libuv1-dev? libjansson-dev? libsqlite3-dev? libpq-dev? postgresql?" ;;
   format) echo clang-format ;;
   test) echo "$test" ;;
   ci)

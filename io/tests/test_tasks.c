@@ -490,6 +490,40 @@ static void a_run_has_a_number_of_its_own(void) {
     CHECK_EQUAL(haft_io_run_number(), 0);
 }
 
+static haft_io_event_t before_sleep;
+static int sleeps, wakes;
+static bool note_sleep(void) {
+    sleeps++;
+    if (before_sleep.set)
+        return true;
+    haft_io_event_set(&before_sleep);
+    return false;
+}
+static void note_wake(void) {
+    wakes++;
+}
+BODY(sleep_with_notes) {
+    static const haft_io_around_sleep_t around = {note_sleep, note_wake};
+    CHECK_EQUAL(haft_io_set_around_sleep(&around), 0);
+    CHECK_EQUAL(haft_io_event_wait(&before_sleep), 0);
+    CHECK(sleeps == 1 && wakes == 0);
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_MILLISECOND), 0);
+    CHECK(sleeps >= 2 && wakes == sleeps - 1);
+    CHECK_EQUAL(haft_io_set_around_sleep(NULL), 0);
+    return NULL;
+}
+BODY(sleep_without_notes) {
+    static const haft_io_around_sleep_t around = {note_sleep, note_wake};
+    CHECK_EQUAL(haft_io_set_around_sleep(&around), -EINVAL);
+    return NULL;
+}
+static void a_binding_is_told_before_and_after_each_sleep(void) {
+    CHECK_EQUAL(haft_io_set_around_sleep(NULL), -ESRCH);
+    CHECK_RUNS(sleep_with_notes);
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, sleep_without_notes, NULL),
+                0);
+}
+
 static const char *awaited_backend;
 BODY(check_backend_of_task) {
     CHECK_SAME_TEXT(haft_io_backend(), awaited_backend);
@@ -1173,6 +1207,29 @@ static void a_task_tells_its_end_even_without_a_stack(void) {
                     -ENOMEM);
 }
 
+HAFT_EFFECT(forgotten, void, {});
+
+static void *perform_forgotten(void *unused) {
+    HAFT_PERFORM(forgotten);
+    return unused;
+}
+static void *spawn_forgetful(void *unused) {
+    haft_io_spawn(perform_forgotten, NULL);
+    return unused;
+}
+BODY(meet_an_unhandled_effect) {
+    haft_io_failures_t failures = {0};
+    haft_io_scope_options_t options = {.failures = &failures};
+    CHECK_EQUAL(haft_io_scope_with(&options, spawn_forgetful, NULL, NULL), -ENOTSUP);
+    CHECK_EQUAL(failures.count, 1);
+    CHECK(strstr(failures.failures[0].message, "Nobody handles the effect 'forgotten' (") != NULL);
+    CHECK_EQUAL(haft_io_scope(perform_forgotten, NULL, NULL), -ENOTSUP); /* a body is no other */
+    return NULL;
+}
+static void an_effect_that_nobody_handles_fails_its_task_and_nothing_else(void) {
+    CHECK_RUNS(meet_an_unhandled_effect);
+}
+
 int main(void) {
     check_backend();
     /* Valgrind looks for leaks in each child, for minutes where the others have used much
@@ -1208,6 +1265,7 @@ int main(void) {
     RUN(errno_is_the_tasks_own);
     RUN(a_tree_of_tasks_that_join_theirs_adds_up);
     RUN(a_run_has_a_number_of_its_own);
+    RUN(a_binding_is_told_before_and_after_each_sleep);
     RUN(a_task_knows_the_back_end_of_its_thread);
     RUN(a_tree_of_tasks_that_set_events_begins_a_branch_at_a_time);
     RUN(a_wait_for_a_task_ends_with_its_event_wherever_the_task_is);
@@ -1220,6 +1278,7 @@ int main(void) {
     RUN(a_stack_that_is_too_large_fails_the_scope);
     RUN(a_task_tells_its_end_even_without_a_stack);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
+    RUN(an_effect_that_nobody_handles_fails_its_task_and_nothing_else);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhaft-http for OCaml. A request's handler is a task of C that calls OCaml code back, which runs
+ * there as a task of OCaml (run_in_c in haft_io__loop.ml): while it waits, so does the task of C.
+ * What it asks of the request it asks on that task's stack. No stack with OCaml's frames is
+ * unwound: cancels are returned.
+ *
+ * Requests, servers and sockets are pointers, which OCaml code has as integers: they are aligned.
+ * Bytes of OCaml's heap are copied before anything that may wait.
+ */
+#include <haft/http.h>
+#ifdef HAFT_OCAML_TLS
+#    include <haft/tls.h>
+#endif
+
+#include "stubs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static value of_pointer(const void *pointer) {
+    return (value)pointer | 1;
+}
+static void *to_pointer(value pointer) {
+    return (void *)(pointer & ~(value)1);
+}
+static value copy_text(const char *text) {
+    return caml_copy_string(text != NULL ? text : "");
+}
+static value some_text(const char *text) {
+    CAMLparam0();
+    CAMLlocal2(copy, some);
+    if (text == NULL)
+        CAMLreturn(Val_none);
+    copy = caml_copy_string(text);
+    some = caml_alloc_some(copy);
+    CAMLreturn(some);
+}
+/* Bytes that do not move; freed by free(3). NULL: no memory. */
+static char *bytes_of(value text) {
+    size_t size = caml_string_length(text);
+    char *copy = malloc(size + 1);
+    if (copy != NULL)
+        memcpy(copy, String_val(text), size + 1);
+    return copy;
+}
+
+/* ---- The server ---- */
+
+typedef struct server {
+    haft_http_server_t *http;
+    haft_tls_context_t *tls;
+    value handler; /* a root */
+} server_t;
+
+static int answer(haft_http_request_t *request, void *argument) {
+    const server_t *server = argument;
+    bool before = haft_io_return_cancels(true);
+    value code = caml_callback_exn(server->handler, of_pointer(request));
+    haft_io_return_cancels(before);
+    return Is_exception_result(code) ? -EIO : (int)Long_val(code);
+}
+
+static int route_all(server_t *server) {
+    static const char *const methods[] = {"GET",   "HEAD",   "POST",   "PUT",
+                                          "PATCH", "DELETE", "OPTIONS"};
+    int code = 0;
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0] && code == 0; i++) {
+        code = haft_http_route(server->http, methods[i], "/{path...}", answer, server);
+        if (code == 0)
+            code = haft_http_route(server->http, methods[i], "/", answer, server);
+        if (code == -EEXIST) /* which the program has for something else */
+            code = 0;
+    }
+    return code;
+}
+
+value haft_ocaml_http_server(value handler);
+/* 0: no memory. */
+value haft_ocaml_http_server(value handler) {
+    CAMLparam1(handler);
+    server_t *server = calloc(1, sizeof *server);
+    if (server == NULL)
+        CAMLreturn(Val_long(0));
+    server->http = haft_http_server_new();
+    if (server->http == NULL) {
+        free(server);
+        CAMLreturn(Val_long(0));
+    }
+    server->handler = handler;
+    caml_register_generational_global_root(&server->handler);
+    CAMLreturn(of_pointer(server));
+}
+
+value haft_ocaml_http_server_free(value pointer);
+value haft_ocaml_http_server_free(value pointer) {
+    server_t *server = to_pointer(pointer);
+    haft_http_server_free(server->http);
+#ifdef HAFT_OCAML_TLS
+    haft_tls_context_free(server->tls);
+#endif
+    caml_remove_generational_global_root(&server->handler);
+    free(server);
+    return Val_unit;
+}
+
+value haft_ocaml_http_set_limits(value pointer, value limits);
+/* In the order of Limits.t in haft_http.ml; 0: the default. */
+value haft_ocaml_http_set_limits(value pointer, value limits) {
+    const server_t *server = to_pointer(pointer);
+    const haft_http_limits_t all = {
+        .body = (uint64_t)Long_val(Field(limits, 0)),
+        .connections = (size_t)Long_val(Field(limits, 1)),
+        .connections_of_client = (size_t)Long_val(Field(limits, 2)),
+        .idle_time = Long_val(Field(limits, 3)),
+        .head_time = Long_val(Field(limits, 4)),
+        .body_time = Long_val(Field(limits, 5)),
+        .write_time = Long_val(Field(limits, 6)),
+        .grace = Long_val(Field(limits, 7)),
+    };
+    return Val_long(haft_http_set_limits(server->http, &all));
+}
+
+value haft_ocaml_http_serve_files(value pointer, value prefix, value folder);
+value haft_ocaml_http_serve_files(value pointer, value prefix, value folder) {
+    const server_t *server = to_pointer(pointer);
+    return Val_long(
+        haft_http_serve_files(server->http, String_val(prefix), String_val(folder), NULL));
+}
+
+value haft_ocaml_http_serve_counters(value pointer, value path);
+value haft_ocaml_http_serve_counters(value pointer, value path) {
+    const server_t *server = to_pointer(pointer);
+    return Val_long(haft_http_serve_counters(server->http, String_val(path)));
+}
+
+value haft_ocaml_http_debug_pages(value pointer, value prefix);
+value haft_ocaml_http_debug_pages(value pointer, value prefix) {
+    const server_t *server = to_pointer(pointer);
+    return Val_long(haft_http_debug_pages(server->http, String_val(prefix)));
+}
+
+value haft_ocaml_http_compress(value pointer, value compresses);
+value haft_ocaml_http_compress(value pointer, value compresses) {
+    const server_t *server = to_pointer(pointer);
+    haft_http_set_compression(server->http,
+                              &(haft_http_compression_t){.off = !Bool_val(compresses)});
+    return Val_unit;
+}
+
+value haft_ocaml_http_access_log(value pointer, value format);
+value haft_ocaml_http_access_log(value pointer, value format) {
+    static const haft_http_log_format_t formats[] = {HAFT_HTTP_LOG_COMMON, HAFT_HTTP_LOG_COMBINED,
+                                                     HAFT_HTTP_LOG_JSON};
+    const server_t *server = to_pointer(pointer);
+    haft_http_set_access_log(server->http, formats[Long_val(format)], NULL, NULL);
+    return Val_unit;
+}
+
+value haft_ocaml_http_trust_proxies(value pointer, value networks, value field);
+value haft_ocaml_http_trust_proxies(value pointer, value networks, value field) {
+    const server_t *server = to_pointer(pointer);
+    return Val_long(haft_http_trust_proxies(server->http, String_val(networks), String_val(field)));
+}
+
+value haft_ocaml_http_tls(value pointer, value chain, value key);
+value haft_ocaml_http_tls(value pointer, value chain, value key) {
+#ifdef HAFT_OCAML_TLS
+    server_t *server = to_pointer(pointer);
+    server->tls = haft_tls_server_context();
+    if (server->tls == NULL)
+        return Val_long(-ENOMEM);
+    int code = haft_tls_add_certificate(server->tls, String_val(chain), String_val(key));
+    return Val_long(code != 0 ? code : haft_http_set_tls(server->http, server->tls));
+#else
+    (void)pointer, (void)chain, (void)key;
+    return Val_long(-EPROTONOSUPPORT);
+#endif
+}
+
+value haft_ocaml_http_stop(value pointer);
+value haft_ocaml_http_stop(value pointer) {
+    const server_t *server = to_pointer(pointer);
+    haft_http_stop(server->http);
+    return Val_unit;
+}
+
+typedef struct {
+    haft_ocaml_work_t work;
+    server_t *server;
+    int listener;
+} serving_t;
+
+static intptr_t serve(haft_ocaml_work_t *work) {
+    const serving_t *serving = (const serving_t *)(const void *)work;
+    return haft_http_serve(serving->server->http, serving->listener);
+}
+
+value haft_ocaml_http_serve(value pointer, value listener, value slot);
+value haft_ocaml_http_serve(value pointer, value listener, value slot) {
+    server_t *server = to_pointer(pointer);
+    int code = route_all(server);
+    serving_t *serving = code == 0 ? calloc(1, sizeof *serving) : NULL;
+    if (serving == NULL) {
+        haft_io_close((int)Long_val(listener));
+        return Val_long(code != 0 ? code : -ENOMEM);
+    }
+    serving->work.work = serve;
+    serving->server = server;
+    serving->listener = (int)Long_val(listener);
+    return Val_long(haft_ocaml_io_begin(&serving->work, Long_val(slot)));
+}
+
+/* ---- What a request says ---- */
+
+#define TEXT_OF_REQUEST(name, function)                                                            \
+    value haft_ocaml_http_##name(value request);                                                   \
+    value haft_ocaml_http_##name(value request) {                                                  \
+        return copy_text(function(to_pointer(request)));                                           \
+    }
+TEXT_OF_REQUEST(method, haft_http_method)
+TEXT_OF_REQUEST(target, haft_http_target)
+TEXT_OF_REQUEST(version, haft_http_version)
+TEXT_OF_REQUEST(peer, haft_http_peer)
+TEXT_OF_REQUEST(client_address, haft_http_client_address)
+
+#define NAMED_TEXT_OF_REQUEST(name, function)                                                      \
+    value haft_ocaml_http_##name(value request, value of);                                         \
+    value haft_ocaml_http_##name(value request, value of) {                                        \
+        return some_text(function(to_pointer(request), String_val(of)));                           \
+    }
+NAMED_TEXT_OF_REQUEST(header, haft_http_header)
+NAMED_TEXT_OF_REQUEST(query, haft_http_query)
+NAMED_TEXT_OF_REQUEST(cookie, haft_http_cookie)
+
+value haft_ocaml_http_header_at(value request, value number);
+/* The name and the value, or 0. */
+value haft_ocaml_http_header_at(value request, value number) {
+    CAMLparam0();
+    CAMLlocal3(pair, name, text);
+    const char *key, *content;
+    if (!haft_http_header_at(to_pointer(request), (size_t)Long_val(number), &key, &content))
+        CAMLreturn(Val_long(0));
+    name = caml_copy_string(key);
+    text = caml_copy_string(content);
+    pair = caml_alloc_tuple(2);
+    Store_field(pair, 0, name);
+    Store_field(pair, 1, text);
+    CAMLreturn(pair);
+}
+
+/* ---- Its body ---- */
+
+value haft_ocaml_http_limit_body(value request, value size);
+value haft_ocaml_http_limit_body(value request, value size) {
+    haft_http_limit_body(to_pointer(request), (uint64_t)Long_val(size));
+    return Val_unit;
+}
+
+value haft_ocaml_http_read(value request, value memory, value at, value size);
+value haft_ocaml_http_read(value request, value memory, value at, value size) {
+    CAMLparam1(memory);
+    ssize_t got = haft_http_read(to_pointer(request), HAFT_OCAML_MEMORY(memory) + Long_val(at),
+                                 (size_t)Long_val(size));
+    CAMLreturn(Val_long(got));
+}
+
+value haft_ocaml_http_body(value request);
+/* A text, or an error. */
+value haft_ocaml_http_body(value request) {
+    char *body;
+    ssize_t size = haft_http_body(to_pointer(request), &body);
+    return size < 0 ? Val_long(size) : caml_alloc_initialized_string((mlsize_t)size, body);
+}
+
+/* ---- The answer ---- */
+
+value haft_ocaml_http_set_header(value request, value name, value text);
+value haft_ocaml_http_set_header(value request, value name, value text) {
+    return Val_long(haft_http_set_header(to_pointer(request), String_val(name), String_val(text)));
+}
+
+value haft_ocaml_http_set_cookie(value request, value name, value text, value options);
+/* `options`: path, domain, max_age, for_scripts, for_http, same_site. */
+value haft_ocaml_http_set_cookie(value request, value name, value text, value options) {
+    const char *domain = String_val(Field(options, 1)), *site = String_val(Field(options, 5));
+    const haft_http_cookie_options_t given = {
+        .path = String_val(Field(options, 0)),
+        .domain = domain[0] == '\0' ? NULL : domain,
+        .max_age = Long_val(Field(options, 2)),
+        .for_scripts = Bool_val(Field(options, 3)),
+        .for_http = Bool_val(Field(options, 4)),
+        .same_site = site[0] == '\0' ? NULL : site,
+    };
+    return Val_long(
+        haft_http_set_cookie(to_pointer(request), String_val(name), String_val(text), &given));
+}
+
+value haft_ocaml_http_answer(value request, value status, value type, value body);
+value haft_ocaml_http_answer(value request, value status, value type, value body) {
+    size_t size = caml_string_length(body);
+    char *text = bytes_of(body), *kind = bytes_of(type);
+    int code = -ENOMEM;
+    if (text != NULL && kind != NULL)
+        code = haft_http_answer(to_pointer(request), (int)Long_val(status),
+                                kind[0] == '\0' ? NULL : kind, text, size);
+    free(text);
+    free(kind);
+    return Val_long(code);
+}
+
+value haft_ocaml_http_answer_file(value request, value path, value type);
+value haft_ocaml_http_answer_file(value request, value path, value type) {
+    char *name = bytes_of(path), *kind = bytes_of(type);
+    int code = -ENOMEM;
+    if (name != NULL && kind != NULL) {
+        int file = haft_io_open(name, O_RDONLY | O_CLOEXEC, 0);
+        code = file;
+        if (file >= 0) {
+            code = haft_http_answer_file(to_pointer(request), file, kind[0] == '\0' ? NULL : kind);
+            haft_io_close(file);
+        }
+    }
+    free(name);
+    free(kind);
+    return Val_long(code);
+}
+
+value haft_ocaml_http_begin(value request, value status, value type, value size);
+/* `size` -1: it is not known. */
+value haft_ocaml_http_begin(value request, value status, value type, value size) {
+    char *kind = bytes_of(type);
+    int code = -ENOMEM;
+    if (kind != NULL)
+        code = haft_http_begin(
+            to_pointer(request), (int)Long_val(status), kind[0] == '\0' ? NULL : kind,
+            Long_val(size) < 0 ? HAFT_HTTP_UNKNOWN_SIZE : (uint64_t)Long_val(size));
+    free(kind);
+    return Val_long(code);
+}
+
+value haft_ocaml_http_write(value request, value text);
+value haft_ocaml_http_write(value request, value text) {
+    size_t size = caml_string_length(text);
+    char *bytes = bytes_of(text);
+    int code = bytes == NULL ? -ENOMEM : haft_http_write(to_pointer(request), bytes, size);
+    free(bytes);
+    return Val_long(code);
+}
+
+value haft_ocaml_http_flush(value request);
+value haft_ocaml_http_flush(value request) {
+    return Val_long(haft_http_flush(to_pointer(request)));
+}
+
+value haft_ocaml_http_note_failure(value request, value text);
+value haft_ocaml_http_note_failure(value request, value text) {
+    haft_http_note_failure(to_pointer(request), String_val(text));
+    return Val_unit;
+}
+
+/* ---- Events ---- */
+
+value haft_ocaml_http_events_begin(value request);
+value haft_ocaml_http_events_begin(value request) {
+    return Val_long(haft_http_events_begin(to_pointer(request)));
+}
+
+value haft_ocaml_http_events_send(value request, value type, value id, value data);
+value haft_ocaml_http_events_send(value request, value type, value id, value data) {
+    char *texts[] = {bytes_of(type), bytes_of(id), bytes_of(data)};
+    int code = -ENOMEM;
+    if (texts[0] != NULL && texts[1] != NULL && texts[2] != NULL)
+        code = haft_http_events_send(
+            to_pointer(request), &(haft_http_event_t){.type = texts[0][0] == '\0' ? NULL : texts[0],
+                                                      .id = texts[1][0] == '\0' ? NULL : texts[1],
+                                                      .data = texts[2]});
+    for (int i = 0; i < 3; i++)
+        free(texts[i]);
+    return Val_long(code);
+}
+
+/* ---- WebSocket ---- */
+
+value haft_ocaml_http_websocket(value request, value origins);
+/* 0: the request has been answered with an error. */
+value haft_ocaml_http_websocket(value request, value origins) {
+    char *copy = bytes_of(origins);
+    const haft_http_websocket_options_t options = {
+        .origins = copy == NULL || copy[0] == '\0' ? NULL : copy};
+    haft_http_websocket_t *socket = haft_http_websocket_accept(to_pointer(request), &options);
+    free(copy);
+    return of_pointer(socket);
+}
+
+value haft_ocaml_http_websocket_receive(value socket);
+/* An error, or whether it is binary, and the bytes. */
+value haft_ocaml_http_websocket_receive(value socket) {
+    CAMLparam0();
+    CAMLlocal2(pair, bytes);
+    haft_http_message_t message;
+    int code = haft_http_websocket_receive(to_pointer(socket), &message);
+    if (code != 0)
+        CAMLreturn(Val_long(code));
+    bytes = caml_alloc_initialized_string(message.size, message.bytes);
+    pair = caml_alloc_tuple(2);
+    Store_field(pair, 0, Val_bool(message.kind == HAFT_HTTP_BINARY));
+    Store_field(pair, 1, bytes);
+    CAMLreturn(pair);
+}
+
+typedef struct {
+    haft_ocaml_work_t work;
+    haft_http_websocket_t *socket;
+    haft_http_message_kind_t kind;
+    int close_code; /* 0: a message */
+    size_t size;
+    char bytes[];
+} sending_t;
+
+static intptr_t send_message(haft_ocaml_work_t *work) {
+    const sending_t *it = (const sending_t *)(const void *)work;
+    return it->close_code != 0
+               ? haft_http_websocket_close(it->socket, it->close_code, it->bytes)
+               : haft_http_websocket_send(it->socket, it->kind, it->bytes, it->size);
+}
+
+value haft_ocaml_http_websocket_send(value socket, value kind, value text, value slot);
+/* `kind`: 1: text; 2: binary; others: closes with this code, for this reason. */
+value haft_ocaml_http_websocket_send(value socket, value kind, value text, value slot) {
+    size_t size = caml_string_length(text);
+    sending_t *sending = calloc(1, sizeof *sending + size + 1);
+    if (sending == NULL)
+        return Val_long(-ENOMEM);
+    sending->work.work = send_message;
+    sending->socket = to_pointer(socket);
+    int number = (int)Long_val(kind);
+    if (number == HAFT_HTTP_TEXT || number == HAFT_HTTP_BINARY)
+        sending->kind = (haft_http_message_kind_t)number;
+    else
+        sending->close_code = number;
+    sending->size = size;
+    memcpy(sending->bytes, String_val(text), size);
+    return Val_long(haft_ocaml_io_begin(&sending->work, Long_val(slot)));
+}
+
+/* ---- The client ---- */
+
+value haft_ocaml_http_client(value options);
+/* `options`: kept, connections, redirects, body, whether it keeps cookies. 0: no memory. It lives as
+   long as the process. */
+value haft_ocaml_http_client(value options) {
+    const haft_http_client_options_t given = {
+        .kept = (size_t)Long_val(Field(options, 0)),
+        .connections = (size_t)Long_val(Field(options, 1)),
+        .redirects = (int)Long_val(Field(options, 2)),
+        .body = (uint64_t)Long_val(Field(options, 3)),
+        .cookies = Bool_val(Field(options, 4)) ? haft_http_cookie_jar_new() : NULL,
+    };
+    return of_pointer(haft_http_client_new(&given));
+}
+
+typedef struct asking {
+    haft_ocaml_work_t work;
+    haft_http_client_t *client;
+    haft_io_scope_t *scope; /* while it asks */
+    bool cancelled;
+    char *method, *url, *type, *body;
+    size_t size;
+    haft_http_header_t *headers;
+    size_t header_count;
+    haft_http_reply_t *reply;
+    char *answer;
+    ssize_t answer_size;
+    int code;
+    char failure[200];
+} asking_t;
+
+static void *ask(void *argument) {
+    asking_t *asking = argument;
+    asking->scope = haft_io_this_scope();
+    if (asking->cancelled)
+        haft_io_scope_cancel(asking->scope);
+    const haft_http_question_t question = {
+        .method = asking->method[0] == '\0' ? NULL : asking->method,
+        .url = asking->url,
+        .headers = asking->headers,
+        .header_count = asking->header_count,
+        .type = asking->type[0] == '\0' ? NULL : asking->type,
+        .body = asking->size == 0 ? NULL : asking->body,
+        .size = asking->size,
+        .failure = asking->failure,
+        .failure_size = sizeof asking->failure,
+    };
+    asking->code = haft_http_ask(asking->client, &question, &asking->reply);
+    if (asking->code == 0) {
+        asking->answer_size = haft_http_reply_body(asking->reply, &asking->answer);
+        asking->code = asking->answer_size < 0 ? (int)asking->answer_size : 0;
+    }
+    return NULL;
+}
+
+static intptr_t ask_in_scope(haft_ocaml_work_t *work) {
+    asking_t *asking = (asking_t *)(void *)work;
+    asking->code = -ECANCELED;
+    haft_io_scope_with(&(haft_io_scope_options_t){.name = "question"}, ask, asking, NULL);
+    asking->scope = NULL;
+    return asking->code;
+}
+
+static void free_asking(haft_ocaml_work_t *work) {
+    asking_t *asking = (asking_t *)(void *)work;
+    haft_http_reply_free(asking->reply);
+    for (size_t i = 0; i < asking->header_count; i++) {
+        free((char *)asking->headers[i].name);
+        free((char *)asking->headers[i].value);
+    }
+    free(asking->headers);
+    free(asking->method);
+    free(asking->url);
+    free(asking->type);
+    free(asking->body);
+    free(asking);
+}
+
+value haft_ocaml_http_ask(value client, value question, value slot);
+/* `question`: method, URL, type, body, headers. Returns what haft_ocaml_http_cancel takes, or, as an
+   error, 0: no memory. */
+value haft_ocaml_http_ask(value client, value question, value slot) {
+    asking_t *asking = calloc(1, sizeof *asking);
+    if (asking == NULL)
+        return Val_long(0);
+    asking->work.work = ask_in_scope;
+    asking->work.free = free_asking;
+    asking->client = to_pointer(client);
+    asking->method = bytes_of(Field(question, 0));
+    asking->url = bytes_of(Field(question, 1));
+    asking->type = bytes_of(Field(question, 2));
+    asking->body = bytes_of(Field(question, 3));
+    asking->size = caml_string_length(Field(question, 3));
+    value headers = Field(question, 4);
+    asking->headers = calloc(Wosize_val(headers) + 1, sizeof *asking->headers);
+    bool enough = asking->method != NULL && asking->url != NULL && asking->type != NULL &&
+                  asking->body != NULL && asking->headers != NULL;
+    for (size_t i = 0; enough && i < Wosize_val(headers); i++) {
+        asking->header_count++;
+        asking->headers[i].name = bytes_of(Field(Field(headers, i), 0));
+        asking->headers[i].value = bytes_of(Field(Field(headers, i), 1));
+        enough = asking->headers[i].name != NULL && asking->headers[i].value != NULL;
+    }
+    if (!enough) {
+        free_asking(&asking->work);
+        return Val_long(0);
+    }
+    return haft_ocaml_io_begin(&asking->work, Long_val(slot)) == 0 ? of_pointer(asking)
+                                                                   : Val_long(0);
+}
+
+value haft_ocaml_http_cancel(value question);
+/* While its end has not been taken. */
+value haft_ocaml_http_cancel(value question) {
+    asking_t *asking = to_pointer(question);
+    asking->cancelled = true;
+    if (asking->scope != NULL)
+        haft_io_scope_cancel(asking->scope);
+    return Val_unit;
+}
+
+value haft_ocaml_http_taken_reply(value unit);
+/* The status, the fields and the body. */
+value haft_ocaml_http_taken_reply(value unit) {
+    CAMLparam1(unit);
+    CAMLlocal5(result, headers, pair, text, cell);
+    const asking_t *asking = (const asking_t *)(const void *)haft_ocaml_io_taken();
+    const char *name, *content;
+    headers = Val_emptylist;
+    for (size_t i = 0; haft_http_reply_header_at(asking->reply, i, &name, &content); i++) {
+        pair = caml_alloc_tuple(2);
+        text = caml_copy_string(name);
+        Store_field(pair, 0, text);
+        text = caml_copy_string(content);
+        Store_field(pair, 1, text);
+        cell = caml_alloc_small(2, Tag_cons);
+        Field(cell, 0) = pair;
+        Field(cell, 1) = headers;
+        headers = cell;
+    }
+    text = caml_alloc_initialized_string((mlsize_t)asking->answer_size, asking->answer);
+    result = caml_alloc_tuple(3);
+    Store_field(result, 0, Val_long(haft_http_reply_status(asking->reply)));
+    Store_field(result, 1, headers); /* the last first */
+    Store_field(result, 2, text);
+    CAMLreturn(result);
+}
+
+value haft_ocaml_http_taken_failure(value unit);
+value haft_ocaml_http_taken_failure(value unit) {
+    (void)unit;
+    return caml_copy_string(((const asking_t *)(const void *)haft_ocaml_io_taken())->failure);
+}

@@ -1,0 +1,619 @@
+(* SPDX-License-Identifier: MIT *)
+(* Cancel, Switch, Promise and Fiber, on the loop. *)
+open Haft_io__loop
+
+let current () = Effect.perform This_fiber
+
+(* ---- Lists of those who wait ---- *)
+
+(* A list from which any waiter can be taken, in constant time. *)
+module Waiters = struct
+  type 'a waiter =
+    | End
+    | Waiter of {
+        mutable next : 'a waiter;
+        mutable previous : 'a waiter;
+        fiber : fiber;
+        resume : ('a, exn) result -> unit;
+      }
+
+  type 'a t = { mutable first : 'a waiter; mutable last : 'a waiter }
+
+  let create () = { first = End; last = End }
+
+  let remove waiters = function
+    | End -> ()
+    | Waiter { next; previous; _ } -> (
+        (match previous with
+        | End -> waiters.first <- next
+        | Waiter other -> other.next <- next);
+        match next with End -> waiters.last <- previous | Waiter other -> other.previous <- previous)
+
+  let add waiters fiber resume =
+    let waiter = Waiter { next = End; previous = waiters.last; fiber; resume } in
+    (match waiters.last with End -> waiters.first <- waiter | Waiter last -> last.next <- waiter);
+    waiters.last <- waiter;
+    fiber.withdraw <-
+      (fun exn ->
+        fiber.withdraw <- no_wait;
+        remove waiters waiter;
+        resume (Error exn))
+
+  (* False: nobody waits. *)
+  let wake_one waiters value =
+    match waiters.first with
+    | End -> false
+    | Waiter { fiber; resume; _ } as waiter ->
+        remove waiters waiter;
+        fiber.withdraw <- no_wait;
+        resume (Ok value);
+        true
+
+  let rec wake_all waiters value = if wake_one waiters value then wake_all waiters value
+  let wait waiters what = suspend what (fun fiber resume -> add waiters fiber resume)
+end
+
+(* ---- Exceptions ---- *)
+
+module Exn = struct
+  type with_bt = exn * Printexc.raw_backtrace
+  type err = ..
+  type context = { steps : string list }
+
+  exception Io of err * context
+  exception Multiple of with_bt list
+
+  type err += X of exn
+
+  let create err = Io (err, { steps = [] })
+
+  let add_context exn format =
+    Format.kasprintf
+      (fun step -> match exn with Io (err, context) -> Io (err, { steps = step :: context.steps }) | exn -> exn)
+      format
+
+  let reraise_with_context exn backtrace format =
+    Format.kasprintf
+      (fun step ->
+        let exn = add_context exn "%s" step in
+        Printexc.raise_with_backtrace exn backtrace)
+      format
+
+  let empty_backtrace = Printexc.get_callstack 0
+
+  (* Of two failures: a cancel is none beside another one. *)
+  let combine (first : with_bt) (second : with_bt) =
+    match (first, second) with
+    | (Cancelled _, _), _ -> second
+    | _, (Cancelled _, _) -> first
+    | (Multiple all, _), _ -> (Multiple (all @ [ second ]), empty_backtrace)
+    | _ -> (Multiple [ first; second ], empty_backtrace)
+
+  let raise_with_bt (exn, backtrace) = Printexc.raise_with_backtrace exn backtrace
+  let get exn : with_bt = (exn, Printexc.get_raw_backtrace ())
+  let printers : (Format.formatter -> err -> bool) list ref = ref []
+  let register_pp printer = printers := printer :: !printers
+
+  let pp_err formatter err =
+    match err with
+    | X exn -> Format.pp_print_string formatter (Printexc.to_string exn)
+    | _ ->
+        if not (List.exists (fun printer -> printer formatter err) !printers) then
+          Format.pp_print_string formatter "an error"
+
+  let pp formatter = function
+    | Io (err, { steps }) ->
+        Format.fprintf formatter "Io %a" pp_err err;
+        List.iter (fun step -> Format.fprintf formatter ",@ %s" step) (List.rev steps)
+    | Multiple all ->
+        Format.fprintf formatter "Multiple exceptions:";
+        List.iter (fun (exn, _) -> Format.fprintf formatter "@\n- %s" (Printexc.to_string exn)) all
+    | exn -> Format.pp_print_string formatter (Printexc.to_string exn)
+
+  let () =
+    Printexc.register_printer (function
+      | (Io _ | Multiple _) as exn -> Some (Format.asprintf "Haft_io.%a" pp exn)
+      | Cancelled exn -> Some ("Cancelled: " ^ Printexc.to_string exn)
+      | Stuck -> Some "Haft_io: no task can ever go on"
+      | _ -> None)
+end
+
+(* ---- Cancels ---- *)
+
+module Cancel = struct
+  type t = context
+
+  exception Cancelled = Cancelled
+
+  let check context =
+    match context.state with
+    | Finished -> invalid_arg "Cancellation context finished!"
+    | On | Cancelling _ -> check_context context
+
+  let get_error context =
+    match context.state with Cancelling (exn, _) -> Some (Cancelled exn) | On | Finished -> None
+
+  let cancel context exn =
+    match context.state with
+    | Finished -> invalid_arg "Cancellation context finished!"
+    | On | Cancelling _ -> cancel_context context exn (Printexc.get_raw_backtrace ())
+
+  (* Moves the task into the context while it calls [body]. *)
+  let run_in fiber context body =
+    let outer = fiber.context in
+    let back () =
+      leave fiber;
+      enter fiber outer
+    in
+    leave fiber;
+    enter fiber context;
+    match body context with
+    | value ->
+        back ();
+        end_context context;
+        value
+    | exception exn ->
+        let backtrace = Printexc.get_raw_backtrace () in
+        back ();
+        end_context context;
+        Printexc.raise_with_backtrace exn backtrace
+
+  let sub_in ?(protected = false) ?name fiber body =
+    let parent = fiber.context in
+    let context = new_context ~protected ?name parent in
+    (match parent.state with
+    | Cancelling (exn, backtrace) when not protected -> cancel_context context exn backtrace
+    | _ -> ());
+    run_in fiber context body
+
+  let sub body = sub_in (current ()) body
+
+  let protect body =
+    let fiber = current () in
+    let result = sub_in ~protected:true fiber (fun _ -> body ()) in
+    check_context fiber.context;
+    result
+
+  let rec dump formatter context =
+    Format.fprintf formatter "@[<v2>%s%s%s" (if context.name = "" then "context" else context.name)
+      (if context.protected then " (protected)" else "")
+      (match context.state with On -> "" | Cancelling _ -> " (cancelled)" | Finished -> " (finished)");
+    List.iter (fun fiber -> Format.fprintf formatter "@,task waits for: %s" fiber.waits_for) (fibers_of context);
+    List.iter (fun child -> Format.fprintf formatter "@,%a" dump child) (children_of context);
+    Format.fprintf formatter "@]"
+end
+
+(* ---- Promises ---- *)
+
+module Promise = struct
+  type 'a state = Resolved of 'a | Unresolved of 'a Waiters.t
+  type 'a t = { mutable state : 'a state; label : string }
+  type 'a u = 'a t  (* the two ends are one object *)
+  type 'a or_exn = ('a, exn) result t
+
+  let create_with_label label =
+    let promise = { state = Unresolved (Waiters.create ()); label } in
+    (promise, promise)
+
+  let create ?(label = "a promise") () = create_with_label label
+  let create_resolved value = { state = Resolved value; label = "" }
+
+  let await promise =
+    match promise.state with
+    | Resolved value -> value
+    | Unresolved waiters -> Waiters.wait waiters promise.label
+
+  let await_exn promise = match await promise with Ok value -> value | Error exn -> raise exn
+
+  let resolve_here promise value =
+    match promise.state with
+    | Resolved _ -> false
+    | Unresolved waiters ->
+        promise.state <- Resolved value;
+        Waiters.wake_all waiters value;
+        true
+
+  (* Another thread changes no lists: it says at once whether it was first, and the loop does the rest. *)
+  let try_resolve promise value =
+    if runs_here () then resolve_here promise value
+    else
+      match promise.state with
+      | Resolved _ -> false
+      | Unresolved waiters ->
+          promise.state <- Resolved value;
+          push_from_anywhere (Call (fun () -> Waiters.wake_all waiters value));
+          true
+
+  let resolve promise value =
+    if not (try_resolve promise value) then invalid_arg "Can't resolve already-resolved promise"
+
+  let resolve_ok promise value = resolve promise (Ok value)
+  let resolve_error promise exn = resolve promise (Error exn)
+  let peek promise = match promise.state with Resolved value -> Some value | Unresolved _ -> None
+  let is_resolved promise = match promise.state with Resolved _ -> true | Unresolved _ -> false
+  let id (promise : _ t) = Hashtbl.hash promise.label
+end
+
+(* ---- Switches ---- *)
+
+module Switch = struct
+  type t = {
+    mutable context : context;
+    mutable live : int;  (* tasks that have not ended, the body included *)
+    mutable daemons : int;  (* of them *)
+    mutable failure : Exn.with_bt option;
+    mutable hooks : hook list;  (* the last first *)
+    idle : unit Waiters.t;
+    mutable finished : bool;
+  }
+
+  and hook = { mutable release : (unit -> unit) option; switch : t option }
+
+  let null_hook = { release = None; switch = None }
+  let check_open switch = if switch.finished then invalid_arg "Switch finished!"
+
+  let check switch =
+    check_open switch;
+    check_context switch.context
+
+  let get_error switch =
+    check_open switch;
+    Cancel.get_error switch.context
+
+  let fail ?(bt = Exn.empty_backtrace) switch exn =
+    check_open switch;
+    switch.failure <-
+      Some (match switch.failure with None -> (exn, bt) | Some failure -> Exn.combine failure (exn, bt));
+    cancel_context switch.context exn bt
+
+  let fail_with switch exn = fail ~bt:(Printexc.get_raw_backtrace ()) switch exn
+
+  let enter switch =
+    check_open switch;
+    switch.live <- switch.live + 1
+
+  let leave switch =
+    switch.live <- switch.live - 1;
+    if switch.live <= switch.daemons then Waiters.wake_all switch.idle ()
+
+  exception Stop
+
+  (* Whoever runs here waits for the tasks, whatever cancels come: they have been cancelled, too. *)
+  let rec await_idle switch =
+    if switch.live > switch.daemons then (
+      Effect.perform
+        (Suspend
+           (fun fiber resume ->
+             fiber.waits_for <- "the tasks of a switch";
+             Waiters.add switch.idle fiber resume;
+             fiber.withdraw <- no_wait));
+      await_idle switch)
+    else if switch.live > 0 then (
+      (* Only daemons are left. *)
+      cancel_context switch.context Stop Exn.empty_backtrace;
+      switch.daemons <- 0;
+      await_idle switch)
+
+  let remove_hook hook =
+    hook.release <- None;
+    match hook.switch with
+    | Some switch when not switch.finished -> switch.hooks <- List.filter (fun other -> other != hook) switch.hooks
+    | _ -> ()
+
+  let try_remove_hook hook =
+    let was_there = hook.release <> None in
+    remove_hook hook;
+    was_there
+
+  let rec release switch =
+    match switch.hooks with
+    | [] -> ()
+    | hook :: hooks ->
+        switch.hooks <- hooks;
+        (match hook.release with
+        | None -> ()
+        | Some call -> (
+            hook.release <- None;
+            try call ()
+            with exn ->
+              let failure = Exn.get exn in
+              switch.failure <-
+                Some (match switch.failure with None -> failure | Some first -> Exn.combine first failure)));
+        release switch
+
+  let run_in fiber ?(protected = false) ?name body =
+    let finish switch =
+      switch.live <- switch.live - 1;
+      await_idle switch;
+      if switch.hooks <> [] then ignore (Cancel.sub_in ~protected:true fiber (fun _ -> release switch));
+      switch.finished <- true
+    in
+    Cancel.sub_in ~protected ?name fiber (fun context ->
+        let switch =
+          { context; live = 1; daemons = 0; failure = None; hooks = []; idle = Waiters.create (); finished = false }
+        in
+        match body switch with
+        | value -> (
+            finish switch;
+            match switch.failure with None -> value | Some failure -> Exn.raise_with_bt failure)
+        | exception exn -> (
+            fail_with switch exn;
+            finish switch;
+            match switch.failure with None -> assert false | Some failure -> Exn.raise_with_bt failure))
+
+  let run ?name body = run_in (current ()) ?name body
+  let run_protected ?name body = run_in (current ()) ~protected:true ?name body
+
+  let add_hook switch call =
+    let hook = { release = Some call; switch = Some switch } in
+    switch.hooks <- hook :: switch.hooks;
+    hook
+
+  (* Where the switch has ended, what was to be released with it is released now. *)
+  let add_hook_or_release switch call =
+    if switch.finished then (
+      call ();
+      invalid_arg "Switch finished!")
+    else add_hook switch call
+
+  let on_release_cancellable switch call = add_hook_or_release switch call
+  let on_release switch call = ignore (add_hook_or_release switch call)
+  let dump formatter switch = Cancel.dump formatter switch.context
+end
+
+(* ---- Tasks ---- *)
+
+module Fiber = struct
+  let yield () = Effect.perform Yield
+  let check () = check_context (current ()).context
+  let is_cancelled () = match (current ()).context.state with Cancelling _ -> true | On | Finished -> false
+  let await_cancel () = suspend "a cancel" (fun fiber resume -> fiber.withdraw <- (fun exn -> resume (Error exn)))
+
+  (* The new task has the values of the caller. *)
+  let fork_in context body =
+    Effect.perform (Fork (new_fiber context (current ()).bindings, body))
+
+  let is_on (switch : Switch.t) =
+    Switch.check_open switch;
+    match switch.context.state with On -> true | Cancelling _ | Finished -> false
+
+  let fork ~sw body =
+    if is_on sw then (
+      Switch.enter sw;
+      fork_in sw.context (fun () ->
+          (try body () with exn -> Switch.fail_with sw exn);
+          Switch.leave sw))
+
+  let fork_daemon ~sw body =
+    if is_on sw then (
+      Switch.enter sw;
+      sw.daemons <- sw.daemons + 1;
+      fork_in sw.context (fun () ->
+          (match body () with
+          | `Stop_daemon -> ()
+          | exception Cancelled Switch.Stop -> ()
+          | exception exn -> Switch.fail_with sw exn);
+          if sw.daemons > 0 then sw.daemons <- sw.daemons - 1;
+          Switch.leave sw))
+
+  let fork_promise ~sw body =
+    let promise, resolver = Promise.create_with_label "the result of a task" in
+    (match (Switch.check_open sw, sw.context.state) with
+    | (), On ->
+        Switch.enter sw;
+        fork_in sw.context (fun () ->
+            (match body () with
+            | value -> Promise.resolve resolver (Ok value)
+            | exception exn -> Promise.resolve resolver (Error exn));
+            Switch.leave sw)
+    | (), (Cancelling (exn, _)) -> Promise.resolve resolver (Error (Cancelled exn))
+    | (), Finished -> assert false);
+    promise
+
+  let fork_promise_exn ~sw body =
+    let promise, resolver = Promise.create_with_label "the result of a task" in
+    fork ~sw (fun () -> Promise.resolve resolver (body ()));
+    promise
+
+  let all bodies = Switch.run (fun sw -> List.iter (fun body -> fork ~sw body) bodies)
+
+  let both f g =
+    Switch.run ~name:"both" (fun sw ->
+        fork ~sw f;
+        g ())
+
+  let pair f g =
+    Switch.run ~name:"pair" (fun sw ->
+        let first = fork_promise_exn ~sw f in
+        let second = g () in
+        (Promise.await first, second))
+
+  exception Not_first
+
+  (* Runs them as tasks until [add] says, of a value that one has returned, that the others are to be cancelled.
+     Returns the first failure, too. *)
+  let race bodies add =
+    let failure = ref None in
+    Cancel.sub (fun context ->
+        let stop () = match context.state with On -> Cancel.cancel context Not_first | Cancelling _ | Finished -> () in
+        let run_one body () =
+          match body () with
+          | value ->
+              add value;
+              stop ()
+          | exception exn ->
+              let this = Exn.get exn in
+              let is_own_cancel = match exn with Cancelled Not_first -> true | _ -> false in
+              if not is_own_cancel then
+                failure := Some (match !failure with None -> this | Some first -> Exn.combine first this);
+              stop ()
+        in
+        let fiber = current () in
+        let live = ref (List.length bodies) and idle = Waiters.create () in
+        let rec start = function
+          | [] -> ()
+          | [ last ] ->
+              run_one last ();
+              decr live
+          | body :: others ->
+              (match context.state with
+              | On ->
+                  Effect.perform
+                    (Fork
+                       ( new_fiber context fiber.bindings,
+                         fun () ->
+                           run_one body ();
+                           decr live;
+                           if !live = 0 then Waiters.wake_all idle () ))
+              | Cancelling _ | Finished -> decr live);
+              start others
+        in
+        (match context.state with Cancelling (exn, _) -> raise (Cancelled exn) | On | Finished -> ());
+        start bodies;
+        if !live > 0 then
+          Effect.perform
+            (Suspend
+               (fun fiber resume ->
+                 fiber.waits_for <- "tasks of which one is first";
+                 Waiters.add idle fiber resume;
+                 fiber.withdraw <- no_wait)));
+    !failure
+
+  let keep_first first _ = first
+
+  let any ?(combine = keep_first) bodies =
+    if bodies = [] then await_cancel ()
+    else
+      let result = ref None in
+      let failure =
+        race bodies (fun value ->
+            result := Some (match !result with None -> value | Some first -> combine first value))
+      in
+      match (failure, !result) with
+      | Some ((Cancelled _, _) as failure), None -> Exn.raise_with_bt failure
+      | Some (Cancelled _, _), Some value | None, Some value -> value
+      | Some failure, _ -> Exn.raise_with_bt failure
+      | None, None ->
+          check ();
+          assert false
+
+  let first ?combine f g = any ?combine [ f; g ]
+
+  let n_any bodies =
+    if bodies = [] then await_cancel ()
+    else
+      let results = ref [] in
+      match race bodies (fun value -> results := value :: !results) with
+      | Some ((Cancelled _, _) as failure) when !results = [] -> Exn.raise_with_bt failure
+      | None | Some (Cancelled _, _) -> List.rev !results
+      | Some failure -> Exn.raise_with_bt failure
+
+  let fork_seq ~sw produce =
+    let request = ref None in
+    let answer = ref None in
+    let wake slot value =
+      match !slot with
+      | None -> ()
+      | Some resolver ->
+          slot := None;
+          Promise.resolve resolver value
+    in
+    let started = ref false and ended = ref false in
+    let body () =
+      let give value =
+        wake answer (Ok (Some value));
+        let promise, resolver = Promise.create_with_label "the next demand" in
+        request := Some resolver;
+        Promise.await promise
+      in
+      (match produce give with
+      | () ->
+          ended := true;
+          wake answer (Ok None)
+      | exception exn ->
+          ended := true;
+          wake answer (Error exn);
+          Switch.fail_with sw exn);
+      `Stop_daemon
+    in
+    let rec next () =
+      if !ended then Seq.Nil
+      else (
+        let promise, resolver = Promise.create_with_label "the next value" in
+        answer := Some resolver;
+        if !started then wake request ()
+        else (
+          started := true;
+          fork_daemon ~sw body);
+        match Promise.await_exn promise with None -> Seq.Nil | Some value -> Seq.Cons (value, next))
+    in
+    next
+
+  (* ---- Lists, with at most so many tasks at a time ---- *)
+
+  module List = struct
+    let check_limit max_fibers = if max_fibers < 1 then invalid_arg "max_fibers must be at least 1"
+
+    (* Calls [f] for each in tasks, in the list's order. *)
+    let iter ?(max_fibers = max_int) f items =
+      check_limit max_fibers;
+      Switch.run ~name:"List.iter" (fun sw ->
+          let running = ref 0 and room = Waiters.create () in
+          let end_one () =
+            decr running;
+            ignore (Waiters.wake_one room ())
+          in
+          let rec go = function
+            | [] -> ()
+            | [ last ] when !running < max_fibers -> f last
+            | item :: others as items ->
+                if !running >= max_fibers then (
+                  Waiters.wait room "room for a task";
+                  go items)
+                else (
+                  incr running;
+                  fork ~sw (fun () -> Fun.protect ~finally:end_one (fun () -> f item));
+                  go others)
+          in
+          go items)
+
+    let map ?max_fibers f items =
+      let results = Array.make (List.length items) None in
+      iter ?max_fibers (fun (i, item) -> results.(i) <- Some (f item)) (List.mapi (fun i item -> (i, item)) items);
+      Array.to_list (Array.map Option.get results)
+
+    let filter_map ?max_fibers f items = List.filter_map Fun.id (map ?max_fibers f items)
+
+    let filter ?max_fibers f items =
+      filter_map ?max_fibers (fun item -> if f item then Some item else None) items
+  end
+
+  (* ---- Values of tasks ---- *)
+
+  type 'a key = { number : int; inject : 'a -> exn; project : exn -> 'a option }
+
+  let keys = ref 0
+
+  let create_key (type a) () =
+    let exception Binding of a in
+    incr keys;
+    {
+      number = !keys;
+      inject = (fun value -> Binding value);
+      project = (function Binding value -> Some value | _ -> None);
+    }
+
+  let get key =
+    match Stdlib.List.assoc_opt key.number (current ()).bindings with
+    | None -> None
+    | Some value -> key.project value
+
+  let with_bindings change body =
+    let fiber = current () in
+    let outer = fiber.bindings in
+    fiber.bindings <- change outer;
+    Fun.protect ~finally:(fun () -> fiber.bindings <- outer) body
+
+  let with_binding key value body = with_bindings (fun outer -> (key.number, key.inject value) :: outer) body
+  let without_binding key body = with_bindings (Stdlib.List.remove_assoc key.number) body
+end

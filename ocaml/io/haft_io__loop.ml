@@ -1,0 +1,622 @@
+(* SPDX-License-Identifier: MIT *)
+(* The loop: tasks of OCaml as continuations in a queue, in one task of libhaft-io.
+
+   A task of OCaml that waits is a continuation: it is in no queue, and whoever ends the wait puts it into [ready].
+   The loop resumes one after the other. It lets the tasks of C go first after [turn] of them, and when there is none
+   it sleeps in libhaft-io until something is done there (loop_stubs.c) or the earliest timer is due.
+
+   Invariants
+   - A wait is ended once: by what it waits for or by a cancel, whichever comes first. Who ends it sets [withdraw] of
+     the task to [no_wait].
+   - [push] and [pop] allocate nothing between the first word that they read and the last that they write. So signal
+     handlers and other threads, which run only where something is allocated, may push.
+   - [running] is the task of the loop that runs, or ran last. (A task of OCaml in a task of C is none of the loop's.)
+   - What a clause of [effc] does after it has put the continuation somewhere ends with [schedule], in tail position:
+     so a million switches take constant stack. *)
+open Effect
+open Effect.Deep
+
+external run_c : string -> int -> (unit -> unit) -> int = "haft_ocaml_io_run"
+external simulate_c : int * bool * int * int -> (unit -> unit) -> int = "haft_ocaml_io_simulate"
+external wait_c : int -> int = "haft_ocaml_io_wait"
+external yield_c : unit -> int = "haft_ocaml_io_yield"
+external wake_c : unit -> unit = "haft_ocaml_io_wake"
+external runs_here : unit -> bool = "haft_ocaml_io_runs_here"
+external now : unit -> int = "haft_ocaml_io_now"
+external seed : unit -> int = "haft_ocaml_io_seed"
+external take_done : unit -> int = "haft_ocaml_io_take_done"
+external taken_result : unit -> int = "haft_ocaml_io_taken_result"
+external watch_c : int -> bool -> int -> int = "haft_ocaml_io_watch"
+external error_text : int -> string = "haft_ocaml_io_error_text"
+external dump_c : int -> int = "haft_ocaml_io_dump"
+
+type memory = (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1.t
+
+external event_size : unit -> int = "haft_ocaml_io_event_size"
+external event_set : memory -> unit = "haft_ocaml_io_event_set"
+external event_wait : memory -> int = "haft_ocaml_io_event_wait"
+external event_wait_to_the_end : memory -> unit = "haft_ocaml_io_event_wait_to_the_end"
+
+exception Cancelled of exn
+
+(* ---- Tasks, and the contexts of their cancels ---- *)
+
+type state = On | Cancelling of exn * Printexc.raw_backtrace | Finished
+
+type fiber = {
+  mutable context : context;
+  mutable next : fiber;  (* of the context's; or nobody *)
+  mutable previous : fiber;
+  mutable withdraw : exn -> unit;  (* ends the wait by raising this; [no_wait]: none that can be cancelled *)
+  mutable waits_for : string;
+  mutable bindings : (int * exn) list;
+}
+
+and context = {
+  mutable state : state;
+  mutable name : string;
+  protected : bool;
+  parent : context;
+  mutable fibers : fiber;  (* the last that came *)
+  mutable children : context;  (* likewise *)
+  mutable next_child : context;
+  mutable previous_child : context;
+}
+
+let no_wait (_ : exn) = ()
+
+let rec nobody =
+  { context = nowhere; next = nobody; previous = nobody; withdraw = no_wait; waits_for = ""; bindings = [] }
+
+and nowhere =
+  {
+    state = Finished;
+    name = "";
+    protected = true;
+    parent = nowhere;
+    fibers = nobody;
+    children = nowhere;
+    next_child = nowhere;
+    previous_child = nowhere;
+  }
+
+let enter fiber context =
+  fiber.context <- context;
+  fiber.previous <- nobody;
+  fiber.next <- context.fibers;
+  if context.fibers != nobody then context.fibers.previous <- fiber;
+  context.fibers <- fiber
+
+let leave fiber =
+  if fiber.previous != nobody then fiber.previous.next <- fiber.next else fiber.context.fibers <- fiber.next;
+  if fiber.next != nobody then fiber.next.previous <- fiber.previous;
+  fiber.next <- nobody;
+  fiber.previous <- nobody
+
+let new_fiber context bindings =
+  let fiber = { context; next = nobody; previous = nobody; withdraw = no_wait; waits_for = ""; bindings } in
+  enter fiber context;
+  fiber
+
+let new_context ?(protected = false) ?(name = "") parent =
+  let context =
+    {
+      state = On;
+      name;
+      protected;
+      parent;
+      fibers = nobody;
+      children = nowhere;
+      next_child = parent.children;
+      previous_child = nowhere;
+    }
+  in
+  if parent != nowhere then (
+    if parent.children != nowhere then parent.children.previous_child <- context;
+    parent.children <- context);
+  context
+
+let end_context context =
+  context.state <- Finished;
+  let parent = context.parent in
+  if parent != nowhere then (
+    if context.previous_child != nowhere then context.previous_child.next_child <- context.next_child
+    else parent.children <- context.next_child;
+    if context.next_child != nowhere then context.next_child.previous_child <- context.previous_child)
+
+(* From the oldest to the newest, as they stand now: what is called may change the lists. *)
+let fibers_of context =
+  let rec collect fiber all = if fiber == nobody then all else collect fiber.next (fiber :: all) in
+  collect context.fibers []
+
+let children_of context =
+  let rec collect child all = if child == nowhere then all else collect child.next_child (child :: all) in
+  collect context.children []
+
+let rec cancel_context context exn backtrace =
+  if context.state = On then (
+    context.state <- Cancelling (exn, backtrace);
+    List.iter (fun fiber -> fiber.withdraw (Cancelled exn)) (fibers_of context);
+    List.iter (fun child -> if not child.protected then cancel_context child exn backtrace) (children_of context))
+
+(* ---- Effects ---- *)
+
+type _ Effect.t +=
+  | Suspend : (fiber -> (('a, exn) result -> unit) -> unit) -> 'a Effect.t
+        (* calls the function, which keeps what ends the wait *)
+  | This_fiber : fiber Effect.t
+  | Yield : unit Effect.t
+  | Fork : fiber * (unit -> unit) -> unit Effect.t  (* the new task goes first; the function raises nothing *)
+  | On_c_stack : (unit -> 'a) -> 'a Effect.t  (* for code in a task of C (run_in_c): the function may wait in C *)
+
+let check_context context =
+  match context.state with Cancelling (exn, _) -> raise (Cancelled exn) | On | Finished -> ()
+
+(* Waits for what [begin_ fiber resume] begins; it sets [withdraw] if a cancel can end the wait, and raises nothing. *)
+let suspend what begin_ =
+  perform
+    (Suspend
+       (fun fiber resume ->
+         match fiber.context.state with
+         | Cancelling (exn, _) -> resume (Error (Cancelled exn))
+         | On | Finished ->
+             fiber.waits_for <- what;
+             begin_ fiber resume))
+
+(* ---- The queue ---- *)
+
+type item =
+  | Nothing
+  | Continue : fiber * (unit, unit) continuation -> item
+  | Continue_yielded : fiber * (unit, unit) continuation -> item
+  | Continue_with : fiber * ('a, unit) continuation * 'a -> item
+  | Discontinue : fiber * ('a, unit) continuation * exn -> item
+  | Start of fiber * (unit -> unit)
+  | Call of (unit -> unit)
+
+type queue = { mutable items : item array; mutable first : int; mutable count : int }
+
+let ready = { items = Array.make 64 Nothing; first = 0; count = 0 }
+
+let rec push item =
+  let size = Array.length ready.items in
+  if ready.count < size then (
+    Array.unsafe_set ready.items ((ready.first + ready.count) land (size - 1)) item;
+    ready.count <- ready.count + 1)
+  else (
+    grow ();
+    push item)
+
+and grow () =
+  let larger = Array.make (2 * Array.length ready.items) Nothing in
+  let size = Array.length ready.items in
+  if Array.length larger = 2 * size && ready.count = size then (
+    Array.blit ready.items ready.first larger 0 (size - ready.first);
+    Array.blit ready.items 0 larger (size - ready.first) ready.first;
+    ready.first <- 0;
+    ready.items <- larger)
+
+let rec push_first item =
+  let size = Array.length ready.items in
+  if ready.count < size then (
+    ready.first <- (ready.first - 1) land (size - 1);
+    Array.unsafe_set ready.items ready.first item;
+    ready.count <- ready.count + 1)
+  else (
+    grow ();
+    push_first item)
+
+(* In a simulation: which of those that can go on does so. *)
+let chance = ref None
+
+let bring_any_to_front state =
+  let mask = Array.length ready.items - 1 in
+  let other = (ready.first + Random.State.int state ready.count) land mask in
+  let item = ready.items.(other) in
+  ready.items.(other) <- ready.items.(ready.first);
+  ready.items.(ready.first) <- item
+
+let pop () =
+  if ready.count = 0 then Nothing
+  else (
+    (match !chance with None -> () | Some state -> bring_any_to_front state);
+    let first = ready.first in
+    let item = Array.unsafe_get ready.items first in
+    Array.unsafe_set ready.items first Nothing;
+    ready.first <- (first + 1) land (Array.length ready.items - 1);
+    ready.count <- ready.count - 1;
+    item)
+
+(* Whether the loop sleeps, or is about to. *)
+let sleeps = ref false
+
+(* For code that may be in another thread or a task of C. *)
+let push_from_anywhere item =
+  push item;
+  if !sleeps then wake_c ()
+
+let resume_by fiber k = function
+  | Ok value -> push_from_anywhere (Continue_with (fiber, k, value))
+  | Error exn -> push_from_anywhere (Discontinue (fiber, k, exn))
+
+(* ---- Running them ---- *)
+
+let turn = 256
+let left = ref turn
+let running = ref nobody
+
+let rec schedule () =
+  if !left <= 0 then ()
+  else (
+    decr left;
+    match pop () with
+    | Nothing -> ()
+    | Continue (fiber, k) ->
+        running := fiber;
+        continue k ()
+    | Continue_yielded (fiber, k) -> (
+        running := fiber;
+        match fiber.context.state with
+        | Cancelling (exn, _) -> discontinue k (Cancelled exn)
+        | On | Finished -> continue k ())
+    | Continue_with (fiber, k, value) ->
+        running := fiber;
+        continue k value
+    | Discontinue (fiber, k, exn) ->
+        running := fiber;
+        discontinue k exn
+    | Start (fiber, body) -> start fiber body
+    | Call f ->
+        f ();
+        schedule ())
+
+and start fiber body =
+  running := fiber;
+  match_with body () handler
+
+and handler =
+  {
+    retc =
+      (fun () ->
+        leave !running;
+        schedule ());
+    exnc =
+      (fun exn ->
+        leave !running;
+        raise exn);
+    effc =
+      (fun (type a) (effect : a Effect.t) ->
+        match effect with
+        | Suspend begin_ ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                let fiber = !running in
+                begin_ fiber (resume_by fiber k);
+                schedule ())
+        | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k !running)
+        | Yield ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                push (Continue_yielded (!running, k));
+                schedule ())
+        | Fork (other, body) ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                push_first (Continue (!running, k));
+                start other body)
+        | On_c_stack _ ->
+            Some
+              (fun (k : (a, unit) continuation) ->
+                discontinue k (Invalid_argument "only the task that serves a request may use it"))
+        | _ -> None);
+  }
+
+(* ---- Timers: a heap ---- *)
+
+type timer = { at : int; mutable place : int;  (* in the heap; -1: it is not there *) fire : unit -> unit }
+type heap = { mutable timers : timer array; mutable size : int }
+
+let no_timer = { at = max_int; place = -1; fire = ignore }
+let heap = { timers = Array.make 16 no_timer; size = 0 }
+
+let put timer place =
+  heap.timers.(place) <- timer;
+  timer.place <- place
+
+let rec rise timer place =
+  let parent = (place - 1) / 2 in
+  if place > 0 && heap.timers.(parent).at > timer.at then (
+    put heap.timers.(parent) place;
+    rise timer parent)
+  else put timer place
+
+let rec sink timer place =
+  let left = (2 * place) + 1 in
+  if left >= heap.size then put timer place
+  else
+    let right = left + 1 in
+    let least = if right < heap.size && heap.timers.(right).at < heap.timers.(left).at then right else left in
+    if heap.timers.(least).at < timer.at then (
+      put heap.timers.(least) place;
+      sink timer least)
+    else put timer place
+
+let add_timer at fire =
+  let timer = { at; place = -1; fire } in
+  if heap.size = Array.length heap.timers then (
+    let larger = Array.make (2 * heap.size) no_timer in
+    Array.blit heap.timers 0 larger 0 heap.size;
+    heap.timers <- larger);
+  heap.size <- heap.size + 1;
+  rise timer (heap.size - 1);
+  if !sleeps && timer.place = 0 then wake_c () (* the caller is in a task of C *);
+  timer
+
+let remove_timer timer =
+  let place = timer.place in
+  if place >= 0 then (
+    heap.size <- heap.size - 1;
+    let last = heap.timers.(heap.size) in
+    heap.timers.(heap.size) <- no_timer;
+    timer.place <- -1;
+    if last != timer then
+      if place > 0 && last.at < heap.timers.((place - 1) / 2).at then rise last place else sink last place)
+
+let next_time () = if heap.size = 0 then max_int else heap.timers.(0).at
+
+let fire_timers () =
+  if heap.size > 0 then
+    let time = now () in
+    while heap.size > 0 && heap.timers.(0).at <= time do
+      let timer = heap.timers.(0) in
+      remove_timer timer;
+      timer.fire ()
+    done
+
+let sleep_until time =
+  suspend "a time" (fun fiber resume ->
+      let timer =
+        add_timer time (fun () ->
+            fiber.withdraw <- no_wait;
+            resume (Ok ()))
+      in
+      fiber.withdraw <-
+        (fun exn ->
+          fiber.withdraw <- no_wait;
+          remove_timer timer;
+          resume (Error exn)))
+
+(* ---- Work of libhaft-io ---- *)
+
+type slots = { mutable waiting : (int -> unit) array; mutable free : int list; mutable used : int }
+
+let slots = { waiting = Array.make 64 ignore; free = []; used = 0 }
+
+let new_slot call =
+  match slots.free with
+  | slot :: free ->
+      slots.free <- free;
+      slots.waiting.(slot) <- call;
+      slot
+  | [] ->
+      let size = Array.length slots.waiting in
+      if slots.used = size then (
+        let larger = Array.make (2 * size) ignore in
+        Array.blit slots.waiting 0 larger 0 size;
+        slots.waiting <- larger);
+      let slot = slots.used in
+      slots.used <- slot + 1;
+      slots.waiting.(slot) <- call;
+      slot
+
+let free_slot slot =
+  slots.waiting.(slot) <- ignore;
+  slots.free <- slot :: slots.free
+
+let rec take_all_done () =
+  let slot = take_done () in
+  if slot >= 0 then (
+    let call = slots.waiting.(slot) in
+    free_slot slot;
+    call (taken_result ());
+    take_all_done ())
+
+(* Begins work in C and calls [finished] with its result, in the loop: it must not wait. *)
+let begin_work begin_c finished =
+  let slot = new_slot finished in
+  let code = begin_c slot in
+  if code <> 0 then (
+    free_slot slot;
+    finished code)
+
+(* Waits for the end of work in C, and returns what [take] makes of its result. No cancel ends the wait: the work has
+   memory of the caller's. *)
+let work what take begin_c =
+  perform
+    (Suspend
+       (fun fiber resume ->
+         fiber.waits_for <- what;
+         begin_work begin_c (fun code -> resume (match take code with value -> Ok value | exception exn -> Error exn))))
+
+(* ---- Readiness ---- *)
+
+(* One task of C for all that wait for one direction of a descriptor. It is not withdrawn with them: a descriptor is
+   mostly waited for again, and otherwise closed. *)
+type watch = { mutable asked : bool; mutable waiters : waiter list }
+and waiter = { mutable ended : bool; done_ : (int, exn) result -> unit }
+
+let watches : (int, watch) Hashtbl.t = Hashtbl.create 64
+
+(* Waits until the descriptor may be ready. Returns the events, or a negative error. *)
+let wait_ready descriptor ~writes =
+  let key = (2 * descriptor) + Bool.to_int writes in
+  suspend
+    (if writes then "room to write" else "bytes to read")
+    (fun fiber resume ->
+      let watch =
+        match Hashtbl.find_opt watches key with
+        | Some watch -> watch
+        | None ->
+            let watch = { asked = false; waiters = [] } in
+            Hashtbl.add watches key watch;
+            watch
+      in
+      let waiter =
+        {
+          ended = false;
+          done_ =
+            (fun result ->
+              fiber.withdraw <- no_wait;
+              resume result);
+        }
+      in
+      watch.waiters <- waiter :: watch.waiters;
+      fiber.withdraw <-
+        (fun exn ->
+          waiter.ended <- true;
+          watch.waiters <- List.filter (fun other -> other != waiter) watch.waiters;
+          waiter.done_ (Error exn));
+      if not watch.asked then (
+        watch.asked <- true;
+        begin_work (watch_c descriptor writes) (fun code ->
+            Hashtbl.remove watches key;
+            let waiters = List.rev watch.waiters in
+            watch.waiters <- [];
+            List.iter
+              (fun waiter ->
+                if not waiter.ended then (
+                  waiter.ended <- true;
+                  waiter.done_ (Ok code)))
+              waiters)))
+
+(* ---- The run ---- *)
+
+exception Stuck
+
+(* Why all tasks end: a signal handler has raised while the loop was between tasks, or the run was cancelled. Nothing is
+   allocated where it is set, where the next signal handler could raise. *)
+let interrupted = ref Exit
+let is_interrupted = ref false
+
+let interrupt exn =
+  if not !is_interrupted then interrupted := exn;
+  is_interrupted := true
+
+let rec loop root finished =
+  match
+    while not !finished do
+      (if !is_interrupted then
+         match root.state with
+         | On -> cancel_context root !interrupted (Printexc.get_raw_backtrace ())
+         | Cancelling _ | Finished -> ());
+      left := turn;
+      take_all_done ();
+      fire_timers ();
+      schedule ();
+      if not !finished then
+        if ready.count > 0 then (if yield_c () < 0 then interrupt Stuck)
+        else (
+          sleeps := true;
+          let code = if ready.count > 0 then 0 else wait_c (next_time ()) in
+          sleeps := false;
+          if code < 0 then interrupt Stuck)
+    done
+  with
+  | () -> ()
+  | exception exn ->
+      sleeps := false;
+      interrupt exn;
+      loop root finished
+
+let is_running = ref false
+let root_of_run = ref nowhere
+
+(* Calls [main] as a task, and returns its result when it has ended. *)
+let run_by run_c main =
+  if !is_running then invalid_arg "Haft_io.run: this process has a run already";
+  is_running := true;
+  is_interrupted := false;
+  let result = ref None and finished = ref false in
+  let root = new_context ~name:"run" nowhere in
+  root_of_run := root;
+  let body () =
+    (result :=
+       match main () with
+       | value -> Some (Ok value)
+       | exception exn -> Some (Error (exn, Printexc.get_raw_backtrace ())));
+    finished := true
+  in
+  let main_of_c () =
+    push (Start (new_fiber root [], body));
+    loop root finished
+  in
+  let code =
+    Fun.protect
+      ~finally:(fun () ->
+        is_running := false;
+        root_of_run := nowhere;
+        chance := None;
+        Hashtbl.reset watches;
+        heap.size <- 0;
+        Array.fill heap.timers 0 (Array.length heap.timers) no_timer;
+        Array.fill ready.items 0 (Array.length ready.items) Nothing;
+        ready.count <- 0;
+        slots.used <- 0;
+        slots.free <- [])
+      (fun () -> run_c main_of_c)
+  in
+  match !result with
+  | Some (Error (Cancelled _, backtrace)) when !is_interrupted -> Printexc.raise_with_backtrace !interrupted backtrace
+  | Some (Error (exn, backtrace)) -> Printexc.raise_with_backtrace exn backtrace
+  | Some (Ok value) -> value
+  | None -> failwith ("Haft_io.run: " ^ error_text code)
+
+(* ---- OCaml code in a task of C ---- *)
+
+(* Calls [body] as a task of OCaml on the stack of the task of C that the caller is: while it waits, so does that. *)
+let run_in_c context body =
+  let fiber = new_fiber context [] in
+  let event = lazy (Bigarray.Array1.init Bigarray.char Bigarray.c_layout (event_size ()) (fun _ -> '\000')) in
+  let rec wait_for : type a. (a, exn) result option ref -> (a, exn) result =
+   fun slot ->
+    match !slot with
+    | Some result -> result
+    | None ->
+        let event = Lazy.force event in
+        if fiber.withdraw == no_wait then event_wait_to_the_end event
+        else if event_wait event < 0 then fiber.withdraw (Cancelled Exit);
+        wait_for slot
+  in
+  let effc (type a) (effect : a Effect.t) : ((a, _) continuation -> _) option =
+    match effect with
+    | Suspend begin_ ->
+        Some
+          (fun k ->
+            let slot = ref None in
+            begin_ fiber (fun result ->
+                slot := Some result;
+                event_set (Lazy.force event));
+            match wait_for slot with Ok value -> continue k value | Error exn -> discontinue k exn)
+    | This_fiber -> Some (fun k -> continue k fiber)
+    | Yield -> Some (fun k -> if yield_c () < 0 then discontinue k (Cancelled Exit) else continue k ())
+    | Fork (other, body) ->
+        Some
+          (fun k ->
+            push_from_anywhere (Start (other, body));
+            continue k ())
+    | On_c_stack f -> (
+        Some (fun k -> match f () with value -> continue k value | exception exn -> discontinue k exn))
+    | _ -> None
+  in
+  match_with body ()
+    {
+      retc =
+        (fun value ->
+          leave fiber;
+          value);
+      exnc =
+        (fun exn ->
+          leave fiber;
+          raise exn);
+      effc;
+    }

@@ -1,0 +1,274 @@
+(* SPDX-License-Identifier: MIT *)
+(* What tasks wait by: semaphores, mutexes, conditions, streams, values that are computed once, pools. Waiters are
+   served in the order in which they came. *)
+open Haft_io__loop
+open Haft_io__fibers
+
+(* Lets the loop do it if the caller is another thread. *)
+let in_loop f = if runs_here () then f () else push_from_anywhere (Call f)
+
+module Semaphore = struct
+  type t = { mutable count : int; waiters : unit Waiters.t }
+
+  let make count =
+    if count < 0 then raise (Invalid_argument "n < 0");
+    { count; waiters = Waiters.create () }
+
+  (* The one that is released goes to the first waiter. *)
+  let release semaphore =
+    in_loop (fun () ->
+        if not (Waiters.wake_one semaphore.waiters ()) then semaphore.count <- semaphore.count + 1)
+
+  let acquire semaphore =
+    if semaphore.count > 0 then semaphore.count <- semaphore.count - 1
+    else Waiters.wait semaphore.waiters "a semaphore"
+
+  let get_value semaphore = semaphore.count
+end
+
+module Mutex = struct
+  type state = Unlocked | Locked | Failed of exn
+  type t = { mutable state : state; waiters : unit Waiters.t }
+
+  exception Poisoned of exn
+
+  let create () = { state = Unlocked; waiters = Waiters.create () }
+
+  let rec lock mutex =
+    match mutex.state with
+    | Unlocked -> mutex.state <- Locked
+    | Failed exn -> raise (Poisoned exn)
+    | Locked -> (
+        (* It is handed over locked, or has failed. *)
+        Waiters.wait mutex.waiters "a mutex";
+        match mutex.state with Locked -> () | Unlocked -> lock mutex | Failed exn -> raise (Poisoned exn))
+
+  let try_lock mutex =
+    match mutex.state with
+    | Unlocked ->
+        mutex.state <- Locked;
+        true
+    | Locked -> false
+    | Failed exn -> raise (Poisoned exn)
+
+  let unlock mutex =
+    match mutex.state with
+    | Unlocked -> raise (Sys_error "Eio.Mutex.unlock: already unlocked!")
+    | Failed exn -> raise (Poisoned exn)
+    | Locked -> if not (Waiters.wake_one mutex.waiters ()) then mutex.state <- Unlocked
+
+  let poison mutex exn =
+    mutex.state <- Failed exn;
+    Waiters.wake_all mutex.waiters ()
+
+  let use_ro mutex body =
+    lock mutex;
+    Fun.protect ~finally:(fun () -> unlock mutex) body
+
+  let use_rw ~protect mutex body =
+    lock mutex;
+    match if protect then Cancel.protect body else body () with
+    | value ->
+        unlock mutex;
+        value
+    | exception exn ->
+        let backtrace = Printexc.get_raw_backtrace () in
+        poison mutex exn;
+        Printexc.raise_with_backtrace exn backtrace
+end
+
+module Condition = struct
+  type t = { waiters : unit Waiters.t }
+
+  let create () = { waiters = Waiters.create () }
+
+  (* In a signal handler, which may have interrupted a change of the lists, only the loop may touch them. *)
+  let broadcast condition = push_from_anywhere (Call (fun () -> Waiters.wake_all condition.waiters ()))
+  let await_no_mutex condition = Waiters.wait condition.waiters "a condition"
+
+  let await condition mutex =
+    match
+      suspend "a condition" (fun fiber resume ->
+          Waiters.add condition.waiters fiber resume;
+          Mutex.unlock mutex)
+    with
+    | () -> Mutex.lock mutex
+    | exception exn ->
+        let backtrace = Printexc.get_raw_backtrace () in
+        Cancel.protect (fun () -> if not (Mutex.try_lock mutex) then Mutex.lock mutex);
+        Printexc.raise_with_backtrace exn backtrace
+
+  let rec loop_no_mutex condition update =
+    match update () with
+    | Some value -> value
+    | None ->
+        await_no_mutex condition;
+        loop_no_mutex condition update
+end
+
+module Stream = struct
+  (* A writer that waits, with what it brings. *)
+  type 'a offer = { item : 'a; taken : unit -> unit }
+
+  type 'a t = {
+    capacity : int;
+    items : 'a Queue.t;
+    readers : 'a Waiters.t;  (* none while there are items or offers *)
+    offers : 'a offer Queue.t;  (* none while there is room *)
+  }
+
+  let create capacity =
+    if capacity < 0 then raise (Invalid_argument "Stream capacity must not be negative");
+    { capacity; items = Queue.create (); readers = Waiters.create (); offers = Queue.create () }
+
+  let withdraw offers offer =
+    let others = Queue.create () in
+    Queue.iter (fun other -> if other != offer then Queue.push other others) offers;
+    Queue.clear offers;
+    Queue.transfer others offers
+
+  let wait_to_offer stream item =
+    suspend "room in a stream" (fun fiber resume ->
+        let offer =
+          {
+            item;
+            taken =
+              (fun () ->
+                fiber.withdraw <- no_wait;
+                resume (Ok ()));
+          }
+        in
+        Queue.push offer stream.offers;
+        fiber.withdraw <-
+          (fun exn ->
+            fiber.withdraw <- no_wait;
+            withdraw stream.offers offer;
+            resume (Error exn)))
+
+  let add stream item =
+    if not (Waiters.wake_one stream.readers item) then
+      if Queue.length stream.items < stream.capacity then Queue.push item stream.items
+      else wait_to_offer stream item
+
+  let take_nonblocking stream =
+    match Queue.take_opt stream.items with
+    | Some _ as item ->
+        (match Queue.take_opt stream.offers with
+        | None -> ()
+        | Some offer ->
+            Queue.push offer.item stream.items;
+            offer.taken ());
+        item
+    | None -> (
+        match Queue.take_opt stream.offers with
+        | None -> None
+        | Some offer ->
+            offer.taken ();
+            Some offer.item)
+
+  let take stream =
+    match take_nonblocking stream with
+    | Some item -> item
+    | None -> Waiters.wait stream.readers "an item of a stream"
+
+  let length stream = Queue.length stream.items
+  let is_empty stream = length stream = 0
+
+  let dump formatter stream =
+    Format.fprintf formatter "<stream of %d of %d items>" (length stream) stream.capacity
+end
+
+module Lazy = struct
+  type 'a state =
+    | Value of 'a
+    | Failed of exn
+    | Waiting of (unit -> 'a)
+    | Running of (unit, exn) result Promise.t
+  type 'a t = { mutable state : 'a state; cancel : [ `Protect | `Restart | `Record ] }
+
+  let from_val value = { state = Value value; cancel = `Record }
+  let from_fun ~cancel compute = { state = Waiting compute; cancel }
+
+  let rec force this =
+    match this.state with
+    | Value value -> value
+    | Failed exn -> raise exn
+    | Running ended ->
+        ignore (Promise.await ended);
+        force this
+    | Waiting compute -> (
+        let ended, end_ = Promise.create_with_label "a lazy value" in
+        this.state <- Running ended;
+        let finish state =
+          this.state <- state;
+          Promise.resolve end_ (Ok ())
+        in
+        match if this.cancel = `Protect then Cancel.protect compute else compute () with
+        | value ->
+            finish (Value value);
+            value
+        | exception (Cancelled _ as exn) when this.cancel = `Restart ->
+            let backtrace = Printexc.get_raw_backtrace () in
+            finish (Waiting compute);
+            Printexc.raise_with_backtrace exn backtrace
+        | exception exn ->
+            let backtrace = Printexc.get_raw_backtrace () in
+            finish (Failed exn);
+            Printexc.raise_with_backtrace exn backtrace)
+end
+
+module Pool = struct
+  type 'a t = {
+    mutable made : int;
+    size : int;
+    idle : 'a Stack.t;
+    waiters : unit Waiters.t;
+    make : unit -> 'a;
+    validate : 'a -> bool;
+    dispose : 'a -> unit;
+  }
+
+  let create ?(validate = fun _ -> true) ?(dispose = ignore) size make =
+    if size < 1 then invalid_arg "Pool.create: size must be at least 1";
+    { made = 0; size; idle = Stack.create (); waiters = Waiters.create (); make; validate; dispose }
+
+  let wake pool = ignore (Waiters.wake_one pool.waiters ())
+
+  (* One has gone. *)
+  let forget pool =
+    pool.made <- pool.made - 1;
+    wake pool
+
+  let rec acquire pool =
+    match Stack.pop_opt pool.idle with
+    | Some item -> (
+        match pool.validate item with
+        | true -> item
+        | false ->
+            Fun.protect ~finally:(fun () -> forget pool) (fun () -> pool.dispose item);
+            acquire pool
+        | exception exn ->
+            forget pool;
+            raise exn)
+    | None when pool.made < pool.size -> (
+        pool.made <- pool.made + 1;
+        try pool.make ()
+        with exn ->
+          forget pool;
+          raise exn)
+    | None ->
+        Waiters.wait pool.waiters "an item of a pool";
+        acquire pool
+
+  let use ?(never_block = false) pool body =
+    if never_block && Stack.is_empty pool.idle && pool.made >= pool.size then (
+      let item = pool.make () in
+      Fun.protect ~finally:(fun () -> pool.dispose item) (fun () -> body item))
+    else
+      let item = acquire pool in
+      Fun.protect
+        ~finally:(fun () ->
+          Stack.push item pool.idle;
+          wake pool)
+        (fun () -> body item)
+end

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loop of OCaml's tasks is one task of libhaft-io, in the body of a scope: OCaml code that
+ * resumes one continuation after the other (haft_io__loop.ml), and waits for an event of
+ * libhaft-io when there is none. What an OCaml task waits for is begun here, and takes no stack of
+ * OCaml's:
+ *
+ *   readiness of a descriptor | a task of C that rests (haft_io_rest): 0.5 KiB, and no stack where
+ *                             |   the back end can do without
+ *   work that blocks          | a task of C on a stack: files, names, a connect
+ *   time                      | nothing here: the loop's wait ends at the earliest of its times
+ *   another OCaml task        | nothing here
+ *
+ * Such a task of C puts what it has done into the list `done`, and sets the event. It holds no
+ * value of OCaml but a number, the slot, so that the collector need not know of it.
+ *
+ * The tasks of C that serve the loop belong to a scope around that of the loop. So tasks that
+ * functions of C spawn in the loop are waited for; then the outer scope is cancelled, which ends
+ * those that serve.
+ *
+ * The thread holds OCaml's lock, but while the back end sleeps. A signal whose handler is in OCaml
+ * ends that sleep, and wakes the loop, where the handler is called.
+ *
+ * No cancel unwinds a stack with frames of OCaml: its task has its cancels returned.
+ */
+#include "stubs.h"
+
+#define CAML_INTERNALS
+#include <caml/signals.h>
+#undef CAML_INTERNALS
+
+#include <poll.h>
+#include <stdlib.h>
+
+typedef struct loop {
+    haft_io_event_t woken;
+    haft_io_scope_t *scope; /* of the tasks that serve */
+    haft_ocaml_work_t *done, **done_end;
+    value *main; /* a root */
+} loop_t;
+static loop_t *the_loop;         /* NULL: there is no run; under OCaml's lock */
+static haft_ocaml_work_t *taken; /* until the next is, or the run ends */
+
+/* ---- OCaml's lock and signals ---- */
+
+static bool release_lock(void) {
+    if (caml_check_pending_actions()) {
+        haft_io_event_set(&the_loop->woken);
+        return false;
+    }
+    caml_enter_blocking_section_no_pending();
+    return true;
+}
+
+static void take_lock(void) {
+    caml_leave_blocking_section();
+    if (caml_check_pending_actions())
+        haft_io_event_set(&the_loop->woken);
+}
+
+/* ---- The run ---- */
+
+static void free_work(haft_ocaml_work_t *work) {
+    if (work == NULL)
+        return;
+    if (work->free != NULL)
+        work->free(work);
+    else
+        free(work);
+}
+
+static void *call_main(void *argument) {
+    loop_t *loop = argument;
+    haft_io_return_cancels(true);
+    (void)caml_callback_exn(*loop->main, Val_unit); /* which catches all */
+    return NULL;
+}
+
+static void *serve_main(void *argument) {
+    loop_t *loop = argument;
+    loop->scope = haft_io_this_scope();
+    haft_io_scope_with(&(haft_io_scope_options_t){.name = "OCaml"}, call_main, loop, NULL);
+    haft_io_scope_cancel(loop->scope);
+    return NULL;
+}
+
+static void *begin_loop(void *argument) {
+    static const haft_io_around_sleep_t around_sleep = {release_lock, take_lock};
+    haft_io_set_around_sleep(&around_sleep);
+    haft_io_return_cancels(true);
+    haft_io_scope_with(&(haft_io_scope_options_t){.name = "for OCaml"}, serve_main, argument, NULL);
+    return NULL;
+}
+
+static void free_list(haft_ocaml_work_t *work) {
+    while (work != NULL) {
+        haft_ocaml_work_t *next = work->next;
+        free_work(work);
+        work = next;
+    }
+}
+
+/* Calls `run` for the loop. */
+static int run_loop(value *main, int (*run)(loop_t *loop, const void *options),
+                    const void *options) {
+    loop_t loop = {.main = main};
+    loop.done_end = &loop.done;
+    if (the_loop != NULL)
+        return -EBUSY;
+    the_loop = &loop;
+    int code = run(&loop, options);
+    the_loop = NULL;
+    free_list(loop.done);
+    free_work(taken);
+    taken = NULL;
+    return code;
+}
+
+static int run_for_real(loop_t *loop, const void *options) {
+    return haft_io_run_with(options, begin_loop, loop);
+}
+
+static int run_simulated(loop_t *loop, const void *options) {
+    return haft_io_simulate_with(options, begin_loop, loop);
+}
+
+value haft_ocaml_io_run(value backend, value dump_signal, value main);
+/* Returns 0, or the error with which the run could not begin. */
+value haft_ocaml_io_run(value backend, value dump_signal, value main) {
+    CAMLparam1(main);
+    char *name = caml_string_length(backend) == 0 ? NULL : caml_stat_strdup(String_val(backend));
+    const haft_io_run_options_t options = {
+        .threads = 1,
+        .backend = name,
+        .dump_signal = Long_val(dump_signal) == 0
+                           ? 0
+                           : caml_convert_signal_number((int)Long_val(dump_signal))};
+    int code = run_loop(&main, run_for_real, &options);
+    caml_stat_free(name);
+    CAMLreturn(Val_long(code));
+}
+
+value haft_ocaml_io_simulate(value options, value main);
+/* `options` are integers: seed, short counts, faults_one_in, switches_one_in. */
+value haft_ocaml_io_simulate(value options, value main) {
+    CAMLparam1(main);
+    const haft_io_simulation_options_t simulation = {
+        .seed = (uint64_t)Long_val(Field(options, 0)),
+        .short_counts = Bool_val(Field(options, 1)),
+        .network = true,
+        .files = true,
+        .faults_one_in = (unsigned)Long_val(Field(options, 2)),
+        .switches_one_in = (unsigned)Long_val(Field(options, 3)),
+    };
+    CAMLreturn(Val_long(run_loop(&main, run_simulated, &simulation)));
+}
+
+value haft_ocaml_io_wait(value deadline);
+/* Until the loop is woken, or the time has come (max_int: there is none). Returns 0, or
+   -ECANCELED; raises what a signal handler raises. */
+value haft_ocaml_io_wait(value deadline) {
+    int64_t until = deadline == Val_long(Max_long) ? HAFT_IO_FOREVER : Long_val(deadline);
+    int code = haft_io_event_wait_until(&the_loop->woken, until);
+    haft_io_event_clear(&the_loop->woken);
+    caml_process_pending_actions(); /* signals: the loop itself may allocate nothing */
+    return Val_long(code == -ETIMEDOUT ? 0 : code);
+}
+
+value haft_ocaml_io_yield(value unit);
+/* Lets the tasks of C go first, and looks for what has come. */
+value haft_ocaml_io_yield(value unit) {
+    (void)unit;
+    int code = haft_io_yield_or_cancelled();
+    caml_process_pending_actions();
+    return Val_long(code);
+}
+
+value haft_ocaml_io_wake(value unit);
+/* Any thread that has OCaml's lock. */
+value haft_ocaml_io_wake(value unit) {
+    if (the_loop != NULL)
+        haft_io_event_set(&the_loop->woken);
+    return unit;
+}
+
+value haft_ocaml_io_runs_here(value unit);
+value haft_ocaml_io_runs_here(value unit) {
+    (void)unit;
+    return Val_bool(haft_io_runs_here());
+}
+
+value haft_ocaml_io_now(value unit);
+value haft_ocaml_io_now(value unit) {
+    (void)unit;
+    return Val_long(haft_io_now());
+}
+
+value haft_ocaml_io_seed(value unit);
+value haft_ocaml_io_seed(value unit) {
+    (void)unit;
+    return Val_long((intnat)haft_io_seed());
+}
+
+value haft_ocaml_io_error_text(value code);
+value haft_ocaml_io_error_text(value code) {
+    return caml_copy_string(haft_io_error_text((int)Long_val(code)));
+}
+
+value haft_ocaml_io_dump(value descriptor);
+value haft_ocaml_io_dump(value descriptor) {
+    return Val_long(haft_io_dump((int)Long_val(descriptor)));
+}
+
+/* ---- Work ---- */
+
+static void finish(haft_ocaml_work_t *work) {
+    work->next = NULL;
+    *the_loop->done_end = work;
+    the_loop->done_end = &work->next;
+    haft_io_event_set(&the_loop->woken);
+}
+
+static void *do_work(void *argument) {
+    haft_ocaml_work_t *work = argument;
+    if (haft_io_self() == NULL) { /* there is no memory for a stack */
+        work->result = -ENOMEM;
+    } else {
+        haft_io_return_cancels(true);
+        work->result = work->work(work);
+    }
+    finish(work);
+    return NULL;
+}
+
+static int begin(haft_ocaml_work_t *work, intptr_t slot, void *(*function)(void *)) {
+    work->slot = slot;
+    int code = haft_io_spawn_with(&(haft_io_task_options_t){.scope = the_loop->scope,
+                                                            .name = "for OCaml",
+                                                            .even_without_stack = true},
+                                  function, work);
+    if (code != 0)
+        free_work(work);
+    return code;
+}
+
+int haft_ocaml_io_begin(haft_ocaml_work_t *work, intptr_t slot) {
+    return begin(work, slot, do_work);
+}
+
+value haft_ocaml_io_take_done(value unit);
+/* The slot of what was done first, or -1: there is nothing. */
+value haft_ocaml_io_take_done(value unit) {
+    (void)unit;
+    free_work(taken);
+    taken = the_loop->done;
+    if (taken == NULL)
+        return Val_long(-1);
+    the_loop->done = taken->next;
+    if (taken->next == NULL)
+        the_loop->done_end = &the_loop->done;
+    return Val_long(taken->slot);
+}
+
+value haft_ocaml_io_taken_result(value unit);
+value haft_ocaml_io_taken_result(value unit) {
+    (void)unit;
+    return Val_long(taken->result);
+}
+
+haft_ocaml_work_t *haft_ocaml_io_taken(void) {
+    return taken;
+}
+
+/* ---- Readiness ---- */
+
+typedef struct {
+    haft_ocaml_work_t work;
+    int descriptor;
+    short events;
+    haft_io_rest_t rest; /* only for reading */
+} watch_t;
+
+static intptr_t wait_ready(haft_ocaml_work_t *work) {
+    const watch_t *watch = (const watch_t *)(const void *)work;
+    return haft_io_wait_ready(watch->descriptor, watch->events);
+}
+
+static void *rest_first(void *argument) {
+    watch_t *watch = argument;
+    if (haft_io_self() == NULL)
+        return do_work(watch);
+    haft_io_rest(&watch->rest, watch->descriptor, HAFT_IO_FOREVER, do_work, watch);
+    return NULL;
+}
+
+value haft_ocaml_io_watch(value descriptor, value writes, value slot);
+/* Waits until the descriptor is ready for reading, or for writing. */
+value haft_ocaml_io_watch(value descriptor, value writes, value slot) {
+    size_t size = Bool_val(writes) ? offsetof(watch_t, rest) : sizeof(watch_t);
+    watch_t *watch = calloc(1, size);
+    if (watch == NULL)
+        return Val_long(-ENOMEM);
+    watch->work.work = wait_ready;
+    watch->descriptor = (int)Long_val(descriptor);
+    watch->events = Bool_val(writes) ? POLLOUT : POLLIN;
+    return Val_long(begin(&watch->work, Long_val(slot), Bool_val(writes) ? do_work : rest_first));
+}
+
+/* ---- OCaml code in a task of C ---- */
+
+/* What such a task waits by while its OCaml code is suspended; in the memory of a bigarray. */
+value haft_ocaml_io_event_size(value unit);
+value haft_ocaml_io_event_size(value unit) {
+    (void)unit;
+    return Val_long(sizeof(haft_io_event_t));
+}
+
+static haft_io_event_t *event_in(value memory) {
+    return (haft_io_event_t *)(void *)HAFT_OCAML_MEMORY(memory);
+}
+
+value haft_ocaml_io_event_set(value memory);
+value haft_ocaml_io_event_set(value memory) {
+    haft_io_event_set(event_in(memory));
+    return Val_unit;
+}
+
+value haft_ocaml_io_event_wait(value memory);
+/* Returns 0, or -ECANCELED. */
+value haft_ocaml_io_event_wait(value memory) {
+    CAMLparam1(memory);
+    haft_io_event_t *event = event_in(memory);
+    int code = haft_io_event_wait(event);
+    haft_io_event_clear(event);
+    CAMLreturn(Val_long(code));
+}
+
+value haft_ocaml_io_event_wait_to_the_end(value memory);
+value haft_ocaml_io_event_wait_to_the_end(value memory) {
+    CAMLparam1(memory);
+    haft_io_event_t *event = event_in(memory);
+    haft_io_event_wait_to_the_end(event);
+    haft_io_event_clear(event);
+    CAMLreturn(Val_unit);
+}
