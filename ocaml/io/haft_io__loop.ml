@@ -27,6 +27,8 @@ external seed : unit -> int = "haft_ocaml_io_seed"
 external take_done : unit -> int = "haft_ocaml_io_take_done"
 external taken_result : unit -> int = "haft_ocaml_io_taken_result"
 external watch_c : int -> bool -> int -> int = "haft_ocaml_io_watch"
+external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
+external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
 external dump_c : int -> int = "haft_ocaml_io_dump"
 
@@ -488,6 +490,29 @@ let wait_ready descriptor ~writes =
                   waiter.ended <- true;
                   waiter.done_ (Ok code)))
               waiters)))
+
+(* The same for descriptors that others read and close. When it has returned or raised, nobody waits for the descriptor
+   any more. *)
+let await_ready descriptor ~writes =
+  suspend
+    (if writes then "room to write" else "bytes to read")
+    (fun fiber resume ->
+      let cancelled = ref None in
+      let slot =
+        new_slot (fun code ->
+            fiber.withdraw <- no_wait;
+            resume (match !cancelled with Some exn -> Error exn | None -> Ok code))
+      in
+      let pointer = look_c descriptor writes slot in
+      if pointer <= 0 then (
+        free_slot slot;
+        resume (Ok pointer))
+      else
+        fiber.withdraw <-
+          (fun exn ->
+            fiber.withdraw <- no_wait;
+            cancelled := Some exn;
+            withdraw_c pointer))
 
 (* ---- The run ---- *)
 
