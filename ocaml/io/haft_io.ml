@@ -209,7 +209,7 @@ let standard number =
     Haft_io__resource.plain with
     read = (fun view -> (Stdlib.Lazy.force flow).read view);
     write = (fun views -> (Stdlib.Lazy.force flow).write views);
-    kind = Haft_io__flow.Descriptor { number; is_file = false };
+    kind = Haft_io__flow.(Descriptor (new_descriptor ~is_file:false number));
   }
 
 let stdin = standard 0

@@ -26,7 +26,7 @@ external now : unit -> int = "haft_ocaml_io_now"
 external seed : unit -> int = "haft_ocaml_io_seed"
 external take_done : unit -> int = "haft_ocaml_io_take_done"
 external taken_result : unit -> int = "haft_ocaml_io_taken_result"
-external watch_c : int -> bool -> int -> int = "haft_ocaml_io_watch"
+external watch_c : int -> int -> int -> int = "haft_ocaml_io_watch"
 external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
 external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
@@ -449,11 +449,16 @@ and waiter = { mutable ended : bool; done_ : (int, exn) result -> unit }
 
 let watches : (int, watch) Hashtbl.t = Hashtbl.create 64
 
+(* As in loop_stubs.c. *)
+let for_reading = 0
+let for_writing = 1
+let perhaps_for_reading = 2
+
 (* Waits until the descriptor may be ready. Returns the events, or a negative error. *)
-let wait_ready descriptor ~writes =
-  let key = (2 * descriptor) + Bool.to_int writes in
+let wait_ready descriptor kind =
+  let key = (2 * descriptor) + (kind land 1) in
   suspend
-    (if writes then "room to write" else "bytes to read")
+    (if kind = for_writing then "room to write" else "bytes to read")
     (fun fiber resume ->
       let watch =
         match Hashtbl.find_opt watches key with
@@ -480,7 +485,7 @@ let wait_ready descriptor ~writes =
           waiter.done_ (Error exn));
       if not watch.asked then (
         watch.asked <- true;
-        begin_work (watch_c descriptor writes) (fun code ->
+        begin_work (watch_c descriptor kind) (fun code ->
             Hashtbl.remove watches key;
             let waiters = List.rev watch.waiters in
             watch.waiters <- [];
