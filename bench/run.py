@@ -377,6 +377,12 @@ TARGETS = {
             None,
         ),
         Target("the same / OCaml 5", "haft/round-robin-20000", "ocaml5/round-robin-20000", 1),
+        Target(
+            "OCaml: round robin of 100 threads / OCaml 5",
+            "haft/round-robin-100",
+            "ocaml5/round-robin-100",
+            1,
+        ),
     ],
     "ocaml/nested": [
         *(
@@ -404,7 +410,7 @@ TARGETS = {
                 f"ocaml5/sieve-{limit}",
                 1.5,
             )
-            for limit in (4_000, 20_000)
+            for limit in (4_000, 10_000, 20_000)
         ),
     ],
     "ocaml/programs": [

@@ -309,12 +309,24 @@ static __attribute__((constructor)) void start(void) {
         least_stack_size = strtoull(size, NULL, 0);
 }
 
+/* Dense stacks have sizes of their own. */
+static size_t dense_size(size_t asked) {
+    size_t size = 1024;
+    if (asked == 0 || asked > 8192)
+        return asked;
+    while (size < asked)
+        size *= 2;
+    return size;
+}
+
 static haft_fiber_t *make_fiber(size_t stack_size, bool dense, void *argument) {
     if (stack_size < least_stack_size)
         stack_size = least_stack_size;
     if (SEGMENTED || dense || stack_size > haft_stack_size()) {
-        haft_fiber_options_t options = {
-            .stack_size = stack_size, .segmented = SEGMENTED, .dense = dense, .no_cleanups = true};
+        haft_fiber_options_t options = {.stack_size = dense ? dense_size(stack_size) : stack_size,
+                                        .segmented = SEGMENTED,
+                                        .dense = dense && !SEGMENTED,
+                                        .no_cleanups = true};
         return haft_fiber_new_with(&options, run, argument);
     }
     haft_fiber_t *fiber = haft_fiber_new(run, argument);

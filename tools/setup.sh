@@ -23,7 +23,7 @@ clang_runtime() {
 packages() {
   build='gcc g++ libc6-dev cmake liburing-dev?'
   http='libllhttp-dev|node-llhttp? libssl-dev? libwslay-dev? libnghttp2-dev?' # libhaft-http: parser, TLS, WebSocket, HTTP/2
-  http="$http zlib1g-dev? libzstd-dev? libbrotli-dev?"                        # and its compression
+  http="$http zlib1g-dev? libzstd-dev? libbrotli-dev? libpsl-dev?"            # and its compression, and whose domains are
   ocaml='ocaml|ocaml-nox? ocaml-findlib? ocaml-compiler-libs|libcompiler-libs-ocaml-dev?'
   test="$build ninja-build ccache? binutils gdb pkgconf|pkg-config python3 $ocaml libqcheck-core-ocaml-dev?"
   test="$test libalcotest-ocaml-dev? $http"

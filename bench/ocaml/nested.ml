@@ -81,6 +81,10 @@ let () =
   whole "nested-pass" passing;
   List.iter minor_collections [ 10; 300; 3_000 ];
   Loops.calls "sieve-4000" (fun () -> assert (sieve 4000 = 1_013_507));
-  Loops.calls "sieve-20000" (fun () ->
-      if Loops.is_quick () then assert (sieve 10 = 17)
-      else assert (sieve 20000 = 21_171_191))
+  let large limit sum =
+    Loops.calls (Printf.sprintf "sieve-%d" limit) (fun () ->
+        if Loops.is_quick () then assert (sieve 10 = 17)
+        else assert (sieve limit = sum))
+  in
+  large 10_000 5_736_396;
+  large 20_000 21_171_191

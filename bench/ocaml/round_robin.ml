@@ -30,4 +30,4 @@ let () =
         ~spawn:(fun () -> Threads.spawn yield_forever);
       compare "monad/round-robin" Monad.ready threads ~turns:Monad.turns
         ~spawn:(fun () -> yield_forever_in_monad () ignore))
-    [ 10; 1000; 20000 ]
+    [ 10; 100; 1000; 20000 ]

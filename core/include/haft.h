@@ -96,7 +96,7 @@ HAFTI_API const char *haft_version(void);
    with another layout does not have this symbol: the program does not link with it, or does not
    start. (In assembly, because gcc without optimisation would leave the assembler in the section of
    a variable, and file-scope assembly of the program would land there.) */
-extern HAFTI_API const char haft_abi_0_2;
+extern HAFTI_DATA const char haft_abi_0_2;
 __asm__(".pushsection .data.rel.ro, \"aw\"\n\t"
         ".balign 8\n\t"
         ".quad haft_abi_0_2\n\t"
@@ -207,7 +207,8 @@ typedef struct haft_fiber_options {
     bool dense;       /* a small stack among others on one page: header and stack together take
                          `stack_size` bytes: 1, 2 (or 0), 4 or 8 KiB; below 8 KiB as if with
                          `no_cleanups`. A canary instead of a guard, as for `memory`. With a larger
-                         `stack_size` the stack is an ordinary one */
+                         `stack_size` the stack is an ordinary one. Another `stack_size`, `memory`
+                         and `segmented` are refused */
 } haft_fiber_options_t;
 
 /* The unwinder runs on the stack that it unwinds, and needs room there: a fiber in less memory of
@@ -334,7 +335,7 @@ HAFTI_INLINE haft_request_t haft_resume(haft_fiber_t *fiber, haft_reply_t reply,
  */
 #define HAFT_HANDLES(...) HAFTI_HANDLES(__VA_ARGS__)
 #define HAFT_HANDLES_ALL (&haft_handles_all)
-extern HAFTI_API const haft_handles_t haft_handles_all;
+extern HAFTI_DATA const haft_handles_t haft_handles_all;
 HAFTI_API void haft_handles_changed(haft_fiber_t *fiber);
 
 /*
@@ -356,7 +357,7 @@ HAFTI_API void haft_handles_changed(haft_fiber_t *fiber);
 typedef struct {
     void *result;
 } haft_payload_return;
-extern HAFTI_API haft_effect_t haft_id_return;
+extern HAFTI_DATA haft_effect_t haft_id_return;
 
 HAFTI_INLINE bool haft_finished(haft_request_t request) {
     return request.effect == HAFT_ID(return );
@@ -415,6 +416,9 @@ HAFTI_INLINE haft_answer_t haft_answer(void *value) {
  *       The computation is unwound, then the clause is called with a copy of the payload. It
  *       returns the answer.
  *
+ * A computation is unwound under its own handler, whatever ends it: what its cleanups perform comes
+ * to the clauses.
+ *
  * The compiler checks the types. `on_return`, void *(void *state, void *result), makes the answer
  * from what the body returned; if it is NULL, the body returns the answer. A clause runs outside
  * its own handler: what it performs goes to the handlers further out.
@@ -437,7 +441,7 @@ typedef struct haft_handler {
  * differs from every other pointer, without having run the body (errno: ENOMEM).
  */
 #define HAFT_NO_ANSWER ((void *)(uintptr_t)&haft_no_answer)
-extern HAFTI_API const char haft_no_answer;
+extern HAFTI_DATA const char haft_no_answer;
 HAFTI_API void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void *),
                             void *argument);
 HAFTI_API void *hafti_handle_sized(const haft_fiber_options_t *options, size_t size,
@@ -474,7 +478,12 @@ haft_tail_resume(haft_resumption_t k, haft_reply_t reply) {
 /* Resumes by calling `raise(argument)` at the perform, as haft_discontinue; returns the answer. */
 HAFTI_API void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise,
                                             void *argument);
-/* Drops a captured computation: its stack is unwound and released. */
+/*
+ * Drops a captured computation: its stack is unwound under its handler, and released. If a cleanup
+ * performs an effect with a general clause, the clause gets a resumption: by resuming it the clause
+ * lets the unwinding go on, and gets HAFT_NO_ANSWER, since a dropped computation has no answer. If
+ * the clause keeps it, this call returns before the rest is unwound.
+ */
 HAFTI_API void haft_resumption_drop(haft_resumption_t k);
 /* The effect a resumption waits on; NULL once it has been used. */
 HAFTI_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);

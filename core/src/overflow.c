@@ -35,8 +35,18 @@ static void say_of_guarded(const haft_fiber_t *fiber) {
 }
 
 static void say_of_unguarded(const haft_fiber_t *fiber) {
-    say(HAFT_OVERFLOWED " %s", haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low),
+    size_t size = (size_t)(fiber->high - fiber->low);
+    say(HAFT_OVERFLOWED "%s %s", haft_fiber_label(fiber), size, haft_late_binding_advice(size),
         haft_advice_of(fiber, ""));
+}
+
+/* Large frames of a small stack may skip its canary, and overwrite what other code then faults
+   on. */
+static void say_of_small_stacks(void) {
+    say("if the code does not explain this fault: there are fibers on small stacks without a guard "
+        "(dense, or in memory of the caller), and one that overflows writes into what lies below, "
+        "another fiber perhaps. Give them more memory.%s",
+        haft_late_binding_advice(0));
 }
 
 static void say_of_thread(void) {
@@ -81,6 +91,15 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
     }
 }
 
+/* Whether the canary of a stack without a guard is gone. Of a header over which another fiber has
+   written nothing is believed. */
+static bool is_overwritten_below(const haft_fiber_t *fiber) {
+    const char *low = fiber->low;
+    bool whole = low < fiber->high && fiber->high <= (const char *)fiber &&
+                 (fiber->kind == HAFT_KIND_FIXED || haft_pool_fiber_at(low) == fiber);
+    return whole && haft_canary_is_gone(fiber);
+}
+
 /* The fiber that the thread's code is under, if it has no guard, and code has gone on below its
    stack: the canary is gone, or the innermost frame is there, and on no guard of the stack that
    runs. (`at`: the pool's fiber that the address belongs to.) No lock is taken, and nothing is read
@@ -94,7 +113,32 @@ static const haft_fiber_t *overflowed_unguarded(const void *address, const haft_
     bool below = sp < fiber->low && haft_faulted_at_sp(address, context) &&
                  (at == NULL || haft_fiber_state(at) != HAFT_FIBER_RUNNING) &&
                  !haft_on_signal_stack(sp, sp).here;
-    return below || haft_canary_is_gone(fiber) ? fiber : NULL;
+    return below || is_overwritten_below(fiber) ? fiber : NULL;
+}
+
+/* What there is of small stacks without a guard. */
+typedef struct small_stacks {
+    bool any;
+    const haft_fiber_t *overflowed;
+} small_stacks_t;
+
+static void look_at_small_stack(haft_fiber_t *fiber, void *argument) {
+    small_stacks_t *seen = argument;
+    if (!fiber->checked || (size_t)(fiber->high - fiber->low) >= HAFT_UNWINDING_MINIMUM)
+        return;
+    seen->any = true;
+    if (is_overwritten_below(fiber))
+        seen->overflowed = fiber;
+}
+
+/* Of a fault that nothing else explains. */
+static void say_of_others(void) {
+    small_stacks_t seen = {.any = false};
+    haft_fibers_each(look_at_small_stack, &seen);
+    if (seen.overflowed != NULL)
+        say_of_unguarded(seen.overflowed);
+    else if (seen.any)
+        say_of_small_stacks();
 }
 
 /* Prints what has overflowed, if anything has. True: the language of the fiber handles the
@@ -107,17 +151,19 @@ static bool recognise(const void *address, void *context) {
         return false;
     }
     const char *segments = haft_segments_fault(address);
-    if (segments != NULL)
+    if (segments != NULL) {
         say("%s: %s.", haft_fiber_label(hafti_thread()->segmented), segments);
-    if (fiber != NULL && (const char *)address < fiber->low &&
-        haft_fiber_state(fiber) != HAFT_FIBER_DROPPED) {
+    } else if (fiber != NULL && (const char *)address < fiber->low &&
+               haft_fiber_state(fiber) != HAFT_FIBER_DROPPED) {
         if (fiber->language != NULL && fiber->language->overflows(context))
             return true;
         say_of_guarded(fiber);
-    }
-    if (fiber == NULL && segments == NULL && hafti_thread()->language == NULL &&
-        haft_thread_overflow(address, context))
+    } else if (fiber == NULL && hafti_thread()->language == NULL &&
+               haft_thread_overflow(address, context)) {
         say_of_thread();
+    } else {
+        say_of_others();
+    }
     return false;
 }
 

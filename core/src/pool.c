@@ -45,8 +45,11 @@ enum {
     POOLS = 2 * SHIFTS, /* and their twins */
     GUARD = 64 * 1024,
     /* Slots do not lie a power of two apart: the entries of the page tables for the pages in use
-       would all fall into the same few sets of the cache. */
+       would all fall into the same few sets of the cache. Of large slots those of the next level
+       would, too: each of these covers a whole table of the lowest one. */
     ODD_PAGES = 9,
+    ODD_TABLES = 9,
+    MANY_TABLES = 32,
     KEEP_WARM = 256 * 1024,    /* bytes at the high end that a thread's own free stack keeps */
     KEEP_RESIDENT = 16 * 1024, /* and one of many */
     MOST_USES_UNSEEN = 512,
@@ -80,6 +83,9 @@ static void pools_start(void) {
         int shift = i % SHIFTS;
         size_t guard = (GUARD + haft_page() - 1) / haft_page() * haft_page();
         size_t beside = guard + ODD_PAGES * haft_page();
+        size_t table = haft_page() / sizeof(void *) * haft_page();
+        if (((size_t)1 << shift) / MANY_TABLES >= table)
+            beside += ODD_TABLES * table;
         pool->slots = (haft_slots_t){.pool = pool,
                                      .size = (size_t)1 << shift,
                                      .stride = ((size_t)1 << shift) + beside,
@@ -474,6 +480,7 @@ void haft_pool_after_fork(void) {
 /* ---- Looking ---- */
 
 typedef struct visitor {
+    const struct haft_pool *pool;
     void (*visit)(haft_fiber_t *fiber, void *argument);
     void *argument;
 } visitor_t;
@@ -482,14 +489,17 @@ static void visit_live(haft_fiber_t *fiber, const struct haft_chunk *chunk, size
                        void *argument) {
     const visitor_t *visitor = argument;
     (void)chunk, (void)index;
-    if (fiber != NULL && haft_fiber_state(fiber) != HAFT_FIBER_DROPPED)
+    /* A header over which another fiber has written is left out. */
+    if (fiber != NULL && fiber->pool == visitor->pool &&
+        haft_fiber_state(fiber) != HAFT_FIBER_DROPPED)
         visitor->visit(fiber, visitor->argument);
 }
 
 void haft_pool_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument) {
-    visitor_t visitor = {visit, argument};
-    for (int i = 0; i < POOLS; i++)
+    for (int i = 0; i < POOLS; i++) {
+        visitor_t visitor = {&pools[i], visit, argument};
         haft_slots_each(&pools[i].slots, visit_live, &visitor);
+    }
 }
 
 size_t haft_pool_reserved(const haft_fiber_t *fiber) {

@@ -35,6 +35,7 @@ bool haft_has_overflowed(const haft_fiber_t *fiber, const char *sp, const haft_f
 }
 
 void haft_overflowed(const haft_fiber_t *fiber) {
-    haft_fail(HAFT_ERROR_STACK_OVERFLOW, hafti_awaited(fiber), fiber, HAFT_OVERFLOWED,
-              haft_fiber_label(fiber), (size_t)(fiber->high - fiber->low));
+    size_t size = (size_t)(fiber->high - fiber->low);
+    haft_fail(HAFT_ERROR_STACK_OVERFLOW, hafti_awaited(fiber), fiber, HAFT_OVERFLOWED "%s",
+              haft_fiber_label(fiber), size, haft_late_binding_advice(size));
 }

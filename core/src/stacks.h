@@ -65,6 +65,13 @@ HAFTI_COLD __attribute__((noreturn)) void haft_overflowed(const haft_fiber_t *fi
 #define HAFT_OVERFLOWED                                                                            \
     "%s has overflowed its stack of %zu bytes, which has no guard page, and what lies below is "   \
     "overwritten. Give it more memory."
+/* What a message of it adds. */
+HAFTI_INLINE const char *haft_late_binding_advice(size_t stack) {
+    return stack >= HAFT_UNWINDING_MINIMUM
+               ? ""
+               : " Link the program with -Wl,-z,now: otherwise the first call of a function of "
+                 "another library takes some 3 KiB of the caller's stack.";
+}
 /* Reports it. */
 HAFTI_INLINE void haft_check_stack(const haft_fiber_t *fiber, const char *sp,
                                    const haft_fiber_t *segmented) {

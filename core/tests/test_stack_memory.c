@@ -268,6 +268,31 @@ static void dense_stacks_share_their_pages(void) {
         }
 }
 
+static size_t dense_size;
+static void ask_for_a_dense_size(void) {
+    (void)haft_fiber_new_with(&(haft_fiber_options_t){.stack_size = dense_size, .dense = true},
+                              stay_shallow, NULL);
+}
+static void ask_for_dense_in_memory(void) {
+    static char memory[8192];
+    (void)haft_fiber_new_with(
+        &(haft_fiber_options_t){.memory = memory, .memory_size = sizeof memory, .dense = true},
+        stay_shallow, NULL);
+}
+static void ask_for_dense_segments(void) {
+    (void)haft_fiber_new_with(&(haft_fiber_options_t){.segmented = true, .dense = true},
+                              stay_shallow, NULL);
+}
+static void a_dense_stack_that_cannot_be_is_refused(void) {
+    static const size_t sizes[] = {1, 1000, 1152, 3000, 8191};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        dense_size = sizes[i];
+        CHECK_ABORTS(ask_for_a_dense_size, "there are such of 1024, 2048 (or 0), 4096 and 8192");
+    }
+    CHECK_ABORTS(ask_for_dense_in_memory, "leave out .dense, or .memory and .memory_size.");
+    CHECK_ABORTS(ask_for_dense_segments, "leave out .dense, or .segmented.");
+}
+
 static void a_large_dense_stack_is_an_ordinary_one(void) {
     haft_fiber_options_t options = {.stack_size = 100000, .dense = true};
     HAFT_SCOPED haft_fiber_t *k = haft_fiber_new_with(&options, stay_shallow, NULL);
@@ -409,6 +434,7 @@ int main(void) {
     RUN(the_pool_counts_its_stacks);
     RUN(trim_gives_back_what_idle_stacks_hold);
     RUN(an_impossible_stack_size_is_out_of_memory);
+    RUN(a_dense_stack_that_cannot_be_is_refused);
     RUN(a_large_dense_stack_is_an_ordinary_one);
     if (check_bare()) {
         RUN(a_shallow_fiber_has_one_page_resident);

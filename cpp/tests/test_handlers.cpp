@@ -217,6 +217,100 @@ static void wrap_makes_a_resumption_that_is_not_started() {
     CHECK(std::move(with_text).resume("hey") == "hey!");
 }
 
+/* ---- Every way to start a wrapped computation, and every kind of value to start it with ---- */
+
+struct large {
+    long words[16];
+    bool operator==(const large &) const = default;
+};
+struct empty {
+    bool operator==(const empty &) const = default;
+};
+struct Answers : haft::handler<Get> {
+    int answer = 1;
+    int operator()(Get) { return answer; }
+};
+
+/* Starts, in one way, a computation that is given `value`; the answer is the sum of what its
+   handlers reply, or -1 if the value that the body got was not `right`. */
+template <typename Value, typename Right>
+static auto started(const Right &right) {
+    return haft::wrap<Value>([&right](Value got) {
+        int first = haft::perform(Get{});
+        return right(got) ? first + haft::perform(Get{}) : -1;
+    });
+}
+template <typename Value, typename Make, typename Right>
+static void is_given_in_every_way(Make make, Right right) {
+    auto general = [](Get, haft::resumption<int(int)> k) { return std::move(k).resume(100); };
+    auto started_by = [&](auto way) { return way(started<Value>(right).with(Answers())); };
+    CHECK(started_by([&](auto k) { return std::move(k).resume(make()); }) == 2);
+    CHECK(started_by([&](auto k) {
+              return haft::handle([] { return haft::perform(Put{.value = 1}), 0; })
+                  .with([&](Put, haft::resumption<int()> other) -> haft::tail<int> {
+                      std::move(other).drop();
+                      return std::move(k).tail_resume(make());
+                  });
+          }) == 2);
+    CHECK(started_by([&](auto k) { return std::move(k).resume_with(general, make()); }) == 200);
+    CHECK(started_by([&](auto k) {
+              return std::move(k).resume_with([](Get) { return 5; }, make());
+          }) == 10);
+    Answers ten;
+    ten.answer = 10;
+    CHECK(started_by([&](auto k) { return std::move(k).resume_with(ten, make()); }) == 20);
+    CHECK(started_by([&](auto k) { return std::move(k).resume_with(Answers(ten), make()); }) == 20);
+    CHECK(started_by([&](auto k) {
+              return std::move(k).resume_with(std::make_shared<Answers>(ten), make());
+          }) == 20);
+    CHECK(started_by([&](auto k) {
+              return std::move(k).resume_with(
+                  [](Get, haft::resumption<int(int)> second) {
+                      return std::move(second).resume_with([](Get) { return 30; }, 3);
+                  },
+                  make());
+          }) == 33);
+    /* The handler of the wrap is referred to, and the other is of its type. */
+    Answers one;
+    CHECK(started<Value>(right).with(one).resume(make()) == 2);
+    CHECK(started<Value>(right).with(one).resume_with(ten, make()) == 20);
+    CHECK(started<Value>(right).with(one).resume_with(general, make()) == 200);
+    CHECK(started<Value>(right).with(std::make_unique<Answers>()).resume_with(ten, make()) == 20);
+}
+
+static void a_wrapped_computation_is_given_its_value_however_it_is_started() {
+    is_given_in_every_way<int>([] { return 40; }, [](int got) { return got == 40; });
+    is_given_in_every_way<double>([] { return 0.5; }, [](double got) { return got == 0.5; });
+    static int cell;
+    is_given_in_every_way<int *>([] { return &cell; }, [](int *got) { return got == &cell; });
+    is_given_in_every_way<int &>([]() -> int & { return cell; },
+                                 [](int &got) { return &got == &cell; });
+    is_given_in_every_way<const large &>(
+        []() -> const large & {
+            static const large value = {{1, 2}};
+            return value;
+        },
+        [](const large &got) { return got.words[1] == 2; });
+    is_given_in_every_way<large>(
+        [] {
+            return large{{7, 8, 9}};
+        },
+        [](const large &got) {
+            return got == large{{7, 8, 9}};
+        });
+    is_given_in_every_way<empty>([] { return empty(); }, [](empty got) { return got == empty(); });
+    is_given_in_every_way<std::string>([] { return std::string(100, 'x'); },
+                                       [](const std::string &got) { return got.size() == 100; });
+    is_given_in_every_way<std::unique_ptr<int>>(
+        [] { return std::make_unique<int>(3); },
+        [](const std::unique_ptr<int> &got) { return got != nullptr && *got == 3; });
+    /* And one that takes none. */
+    auto body = [] { return haft::perform(Get{}) + haft::perform(Get{}); };
+    CHECK(haft::wrap(body).with(Answers()).resume_with([](Get) { return 5; }) == 10);
+    CHECK(haft::wrap(body).with(Answers()).resume_with(
+              [](Get, haft::resumption<int(int)> k) { return std::move(k).resume(100); }) == 200);
+}
+
 static void threads_take_turns() {
     std::vector<haft::resumption<void()>> queue;
     std::string trace;
@@ -278,6 +372,7 @@ int main() {
     an_instance_is_usable_only_inside();
     functions_state_their_effects();
     wrap_makes_a_resumption_that_is_not_started();
+    a_wrapped_computation_is_given_its_value_however_it_is_started();
     threads_take_turns();
     a_resumption_used_twice_is_an_error_that_names_the_effect();
     an_empty_resumption_is_an_error_that_says_so();

@@ -658,6 +658,51 @@ static void programs_build_on_waiting_lists() {
     CHECK(sum == 20);
 }
 
+/* Threads wait in a list that is destroyed; `then` gets their handles. */
+template <typename Then>
+static void with_waiters_of_a_destroyed_list(int count, Then then) {
+    auto list = std::make_unique<haft::waiting_list>();
+    std::vector<haft::thread<>> waiting;
+    for (int i = 0; i < count; i++)
+        waiting.push_back(haft::fork([at = list.get()] {
+            counted local;
+            at->wait("lock()");
+        }));
+    haft::yield();
+    CHECK(!list->empty());
+    list.reset();
+    then(waiting);
+}
+
+static void threads_wait_on_when_their_list_is_destroyed() {
+    for (int count : {1, 2, 5}) {
+        std::string message = thrown_by<haft::deadlock>([&] {
+                                  haft::run([&] {
+                                      with_waiters_of_a_destroyed_list(
+                                          count, [](auto &threads) { threads[0].join(); });
+                                  });
+                              }).what();
+        CHECK(contains(message, "waits in lock()"));
+        CHECK(counted::alive == 0);
+        haft::run([&] {
+            with_waiters_of_a_destroyed_list(count, [](auto &threads) {
+                for (auto &thread : threads)
+                    thread.kill();
+            });
+            haft::yield();
+        });
+        CHECK(counted::alive == 0);
+    }
+    /* And when run() is left by an exception. */
+    CHECK(thrown_by<std::runtime_error>([] {
+              haft::run([] {
+                  with_waiters_of_a_destroyed_list(
+                      3, [](auto &) { throw std::runtime_error("left"); });
+              });
+          }).what() == std::string("left"));
+    CHECK(counted::alive == 0);
+}
+
 static void names_and_numbers() {
     haft::run([] {
         CHECK(haft::current_thread().number() == 1 && haft::current_thread().name() == "main");
@@ -771,6 +816,7 @@ int main() {
     a_policy_that_fails_in_a_destructor_or_at_the_end_leaves_run();
     wrong_policies_are_told();
     programs_build_on_waiting_lists();
+    threads_wait_on_when_their_list_is_destroyed();
     names_and_numbers();
     a_million_yields_take_constant_space();
     thousands_of_threads();

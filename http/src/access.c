@@ -144,8 +144,7 @@ void haft_http_set_access_log(haft_http_server_t *server, haft_http_log_format_t
 }
 
 void hafti_http_begin_to_note(haft_http_request_t *request) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    struct timespec now = haft_io_date();
     request->begun = now.tv_sec * HAFT_IO_SECOND + now.tv_nsec;
     request->begun_at = haft_io_now();
 }

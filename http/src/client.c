@@ -18,6 +18,8 @@ haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *optio
     client->is_plain = options->uncompressed;
     client->is_untraced = options->untraced;
     client->connections = options->connections;
+    client->kept_in_all = options->kept_in_all != 0 ? options->kept_in_all : 64;
+    client->kept_time = options->kept_time != 0 ? options->kept_time : 60 * HAFT_IO_SECOND;
     client->cookies = options->cookies;
     client->proxying = hafti_http_proxying_new(options->proxy);
     client->decompressed =
@@ -94,8 +96,9 @@ static int put_field(head_t *head, const char *name, const char *value) {
     if (!hafti_http_is_token(name, strlen(name)) || !hafti_http_is_value(value, strlen(value)))
         return -EINVAL;
     put_text(head, name);
+    hafti_http_text_t trimmed = hafti_http_trim((hafti_http_text_t){value, strlen(value)});
     put_text(head, ": ");
-    put_text(head, value);
+    put(head, trimmed.bytes, trimmed.size);
     put_text(head, "\r\n");
     return 0;
 }
@@ -244,7 +247,7 @@ static const hafti_http_url_t *origin_of(const haft_http_reply_t *reply) {
 }
 
 /* The connection is kept where nothing is left to read on it. */
-static void end_stream(haft_http_reply_t *reply) {
+static bool end_stream(haft_http_reply_t *reply) {
     hafti_http_stream_t *stream = &reply->stream;
     bool is_kept = reply->message.is_complete && reply->message.error == 0 &&
                    reply->message.body != HAFTI_HTTP_UNTIL_CLOSE && stream->at == stream->end &&
@@ -252,18 +255,22 @@ static void end_stream(haft_http_reply_t *reply) {
                    hafti_http_message_is_kept(&reply->message);
     reply->version = NULL;
     if (!is_kept) {
+        if (reply->message.is_complete)
+            hafti_http_stream_say_end(stream);
         hafti_http_stream_close(stream);
-        return;
+        return false;
     }
     haft_io_give_back(stream->lent);
     stream->lent = NULL;
     hafti_http_pool_give(reply->client->pool, origin_of(reply), stream);
+    return true;
 }
 
 static void close_reply(haft_http_reply_t *reply) {
-    if (reply->version != NULL)
-        reply->version->end(reply);
+    bool is_kept = reply->version != NULL && reply->version->end(reply);
     hafti_http_places_leave(reply->client, &reply->places);
+    if (is_kept)
+        hafti_http_kept_trim(reply->client, reply->client->kept_in_all);
 }
 
 void haft_http_reply_free(haft_http_reply_t *reply) {
@@ -286,7 +293,7 @@ void hafti_http_reply_begin(haft_http_reply_t *reply, hafti_http_stream_t *strea
 /* Those of status 1xx come before the answer (9110, 15.2). */
 static int read_answer(haft_http_reply_t *reply, const char *method) {
     hafti_http_message_t *message = &reply->message;
-    for (int informed = 0; informed < 10; informed++) {
+    for (int informed = 0; informed < HAFTI_HTTP_INFORMED; informed++) {
         hafti_http_reply_begin(reply, &reply->stream, method);
         int code = hafti_http_message_read_head(message);
         if (code != 0 || message->parser.status_code >= 200 || message->parser.status_code == 101)
@@ -320,6 +327,17 @@ static int agree(haft_http_reply_t *reply, haft_tls_context_t *tls, hafti_http_n
     return code == 0 ? hafti_http_stream_agree(&reply->stream, HAFT_IO_FOREVER) : code;
 }
 
+/* Where the process has no descriptor left, those that wait are worth less than one in use. */
+static int connect_tcp(haft_http_client_t *client, const hafti_http_url_t *there) {
+    hafti_http_kept_trim(client, client->kept_in_all);
+    int descriptor;
+    do
+        descriptor = haft_io_connect_tcp(there->host, there->port);
+    while ((descriptor == -EMFILE || descriptor == -ENFILE) &&
+           hafti_http_kept_close_oldest(client));
+    return descriptor;
+}
+
 static int connect_anew(haft_http_reply_t *reply, const hafti_http_proxy_t *proxy,
                         hafti_http_need_t need) {
     const hafti_http_url_t *url = &reply->url, *there = proxy != NULL ? &proxy->url : url;
@@ -327,7 +345,7 @@ static int connect_anew(haft_http_reply_t *reply, const hafti_http_proxy_t *prox
     int code = url->is_secure ? hafti_http_secure_get(&reply->client->secure, &tls) : 0;
     if (code != 0)
         return code;
-    int descriptor = haft_io_connect_tcp(there->host, there->port);
+    int descriptor = connect_tcp(reply->client, there);
     if (descriptor < 0)
         return descriptor;
     hafti_http_stream_open(&reply->stream, descriptor);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the client share: url.c, client_proxy.c, client_places.c, pool.c, secure.c,
-   cookies.c, client.c, http2_client.c. */
+   cookies.c, http2_client.c, client_kept.c, client.c. */
 #ifndef HAFT_HTTP_CLIENT_INTERNAL_H
 #define HAFT_HTTP_CLIENT_INTERNAL_H
 
@@ -9,8 +9,9 @@
 #include "trace.h"
 
 enum {
-    HAFTI_HTTP_HOST = 256, /* with '\0'; a name has at most 253 letters */
-    HAFTI_HTTP_ADDED = 5,  /* fields at most that the library adds to what is asked */
+    HAFTI_HTTP_HOST = 256,    /* with '\0'; a name has at most 253 letters */
+    HAFTI_HTTP_ADDED = 5,     /* fields at most that the library adds to what is asked */
+    HAFTI_HTTP_INFORMED = 10, /* heads of status 1xx, with which an answer is given up */
 };
 
 typedef struct {
@@ -83,11 +84,23 @@ void hafti_http_pool_free(hafti_http_pool_t *pool);
 /* One of the URL's origin that was used last and is still open: whether there is one. */
 bool hafti_http_pool_take(hafti_http_pool_t *pool, const hafti_http_url_t *url,
                           hafti_http_stream_t *stream);
+/* How many there are, and since when the oldest waits; HAFT_IO_FOREVER: there is none. */
+size_t hafti_http_pool_count(hafti_http_pool_t *pool, int64_t *oldest);
+/* Closes at most so many of those that have waited since `until` or longer, the oldest first. */
+void hafti_http_pool_close_idle(hafti_http_pool_t *pool, int64_t until, size_t most);
 /* Closes those of the URL's origin. */
 void hafti_http_pool_drop(hafti_http_pool_t *pool, const hafti_http_url_t *url);
 /* Keeps it, or closes it where enough are kept. All that it has read has been taken. */
 void hafti_http_pool_give(hafti_http_pool_t *pool, const hafti_http_url_t *url,
                           const hafti_http_stream_t *stream);
+
+/* ---- client_kept.c: all connections that wait for a question --------------------------------- */
+
+/* Closes those that have waited too long, and those that waited longest, if more than `most` are
+   left. */
+void hafti_http_kept_trim(haft_http_client_t *client, size_t most);
+/* Closes the one that has waited longest: whether there was one. */
+bool hafti_http_kept_close_oldest(haft_http_client_t *client);
 
 /* ---- secure.c: a client's context of TLS ----------------------------------------------------- */
 
@@ -114,6 +127,8 @@ struct haft_http_client {
     haft_http_limits_t limits;
     int redirects;
     size_t connections; /* to an origin; 0: any number */
+    size_t kept_in_all; /* connections that wait for a question */
+    int64_t kept_time;  /* how long */
     bool is_untraced;
     bool is_plain;                 /* it asks for no codings */
     uint64_t decompressed;         /* the most that a body may become */
@@ -142,8 +157,8 @@ typedef struct {
     int (*write)(const hafti_http_asking_t *asking, haft_http_reply_t *reply);
     /* Reads the head of the answer. */
     int (*read_head)(haft_http_reply_t *reply, const char *method);
-    /* Keeps the connection for the next question, or closes it. */
-    void (*end)(haft_http_reply_t *reply);
+    /* Keeps the connection for the next question, or closes it: whether it was kept. */
+    bool (*end)(haft_http_reply_t *reply);
 } hafti_http_version_of_asking_t;
 
 struct haft_http_reply {
@@ -189,5 +204,10 @@ bool hafti_http_means_body(const char *method);
    hafti_http_connect. */
 int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need);
 void hafti_http2_free_origins(haft_http_client_t *client);
+/* Closes at most so many connections that nobody uses: those that have ended, and those that have
+   been idle since `until` or longer. */
+void hafti_http2_close_idle(haft_http_client_t *client, int64_t until, size_t most);
+/* As hafti_http_pool_count, of connections that nobody uses. */
+size_t hafti_http2_count_idle(haft_http_client_t *client, int64_t *oldest);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <netinet/in.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum { BUCKETS = 1024 };
 
@@ -48,7 +47,7 @@ static hafti_http_client_t *find_or_make(hafti_http_clients_t *clients,
 
 static hafti_http_clients_t *make(void) {
     hafti_http_clients_t *clients = calloc(1, sizeof *clients);
-    if (clients != NULL && getrandom(&clients->seed, sizeof clients->seed, GRND_NONBLOCK) < 0)
+    if (clients != NULL && haft_io_random(&clients->seed, sizeof clients->seed) != 0)
         clients->seed = (uintptr_t)clients;
     return clients;
 }

@@ -5,168 +5,11 @@
  * left. A turn begins when something has come, and serves what there is.
  */
 #include "http2.h"
-#include "trace.h"
-
-#include <haft/language.h>
 
 #include <poll.h>
 #include <stdlib.h>
 
-/* ---- Handlers ---- */
-
-/* What is left to be called: of the middleware of a server or group from `around` on, then that
-   of the groups between there and the route, then its handler. */
-typedef struct {
-    haft_http_next_t next;
-    const haft_http_server_t *level;
-    const hafti_http_around_t *around;
-    const hafti_http_entry_t *entry;
-} next_t;
-
-/* Of the groups around `owner`, or itself, that which is in `level`. */
-static const haft_http_server_t *group_in(const haft_http_server_t *level,
-                                          const haft_http_server_t *owner) {
-    while (owner->parent != level)
-        owner = owner->parent;
-    return owner;
-}
-
-static int go_on(const hafti_http_around_t *around, const haft_http_server_t *level,
-                 const hafti_http_entry_t *entry, haft_http_request_t *request);
-
-static void pop(hafti_scope_t *const *scope) {
-    haft_scope_pop(*scope);
-}
-
-/* Handlers in a row are around the rest together, some in each frame: they cost less than
-   functions, each with a frame and code of its own. The first is popped, and so all are. */
-static int go_on_under(const hafti_http_around_t *around, const haft_http_server_t *level,
-                       const hafti_http_entry_t *entry, haft_http_request_t *request) {
-    enum { MOST = 4 };
-    haft_http_handling_t handlings[MOST];
-    hafti_scope_t scopes[MOST];
-    for (unsigned i = 0; i < MOST && around != NULL && around->handler != NULL; i++) {
-        handlings[i] = (haft_http_handling_t){request, around->argument};
-        haft_scope_push(&scopes[i], &around->handler->handles, &handlings[i]);
-        around = around->inner;
-    }
-    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = scopes;
-    return go_on(around, level, entry, request);
-}
-
-static int call_next(haft_http_next_t *self, haft_http_request_t *request) {
-    const next_t *here = (const next_t *)self;
-    return go_on(here->around, here->level, here->entry, request);
-}
-
-static int go_on(const hafti_http_around_t *around, const haft_http_server_t *level,
-                 const hafti_http_entry_t *entry, haft_http_request_t *request) {
-    while (around == NULL && level != entry->owner) {
-        level = group_in(level, entry->owner);
-        around = level->around;
-    }
-    if (around == NULL)
-        return entry->handler(request, entry->argument);
-    if (around->handler != NULL)
-        return go_on_under(around, level, entry, request);
-    next_t inner = {{call_next}, level, around->inner, entry};
-    return around->function(request, &inner.next, around->argument);
-}
-
-static int answer_with_methods(haft_http_request_t *request, int status) {
-    char allowed[256] = "OPTIONS";
-    size_t size = strlen(allowed);
-    for (const hafti_http_entry_t *entry = request->match.entries; entry != NULL;
-         entry = entry->next) {
-        const char *also = strcmp(entry->method, "GET") == 0 ? ", GET, HEAD" : NULL;
-        size_t needed = also != NULL ? strlen(also) : strlen(entry->method) + 2;
-        if (needed >= sizeof allowed - size || strcmp(entry->method, "OPTIONS") == 0)
-            continue;
-        strcpy(allowed + size, also != NULL ? also : ", ");
-        if (also == NULL)
-            strcat(allowed, entry->method);
-        size += needed;
-    }
-    int code = haft_http_set_header(request, "Allow", allowed);
-    if (code != 0)
-        return code;
-    return status == 204 ? haft_http_answer(request, 204, NULL, "", 0)
-                         : hafti_http_answer_status(request, status);
-}
-
-static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
-    int code = go_on(request->server->around, request->server, entry, request);
-    hafti_http_protocol_t *protocol = request->protocol;
-    return protocol != NULL ? protocol->finish(protocol, code) : code;
-}
-
-static void tell_failure(haft_http_request_t *request, const char *what) {
-    hafti_http_log(request->server, "%s %s: %s", request->method, haft_http_target(request), what);
-}
-
-static bool lacks_bytes(const hafti_http_answer_t *answer) {
-    return answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body;
-}
-
-/* What the handler has returned, or has not done, as an answer. */
-static void judge(haft_http_request_t *request, int code) {
-    hafti_http_message_t *message = &request->message;
-    bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
-    bool is_lost =
-        request->answer.failed && request->failure == NULL; /* by the client, or the network */
-    if ((code == 0 && has_begun && !lacks_bytes(&request->answer)) || is_lost)
-        return;
-    bool is_of_body = code != 0 && code == message->error && message->status != 0;
-    if (code != 0 && request->failure == NULL && !is_of_body)
-        request->failure = code < 0
-                               ? haft_io_error_text(code)
-                               : "the handler has returned a positive number, which is no error";
-    if (code == 0)
-        request->failure =
-            has_begun ? "the answer lacks bytes of its body" : "the handler has not answered";
-    if (request->failure != NULL)
-        tell_failure(request, request->failure);
-    if (has_begun) {
-        request->answer.failed = true;
-        request->keeps = false;
-        return;
-    }
-    hafti_http_answer_begin(request); /* without the fields that the handler has set */
-    hafti_http_answer_status(request, is_of_body ? message->status : 500);
-}
-
-static void dispatch(haft_http_request_t *request) {
-    hafti_http_message_t *message = &request->message;
-    hafti_http_text_t path = {haft_http_target(request), message->target_size};
-    const char *mark = memchr(path.bytes, '?', path.size);
-    if (mark != NULL)
-        path.size = (size_t)(mark - path.bytes);
-    if (*path.bytes == '*') {
-        haft_http_answer(request, 204, NULL, "", 0);
-        return;
-    }
-    if (message->parser.method == HTTP_CONNECT) {
-        judge(request, call_handler(request, &request->server->connect));
-        return;
-    }
-    int code = hafti_http_routes_find(request->server->routes, message, path, &request->match);
-    if (code != 0) {
-        request->keeps = false;
-        hafti_http_answer_status(request, code == -EINVAL ? 400 : code == -EMSGSIZE ? 414 : 500);
-        return;
-    }
-    const hafti_http_entry_t *entry = hafti_http_entry_of(&request->match, request->method);
-    if (entry == NULL && request->is_head)
-        entry = hafti_http_entry_of(&request->match, "GET");
-    if (entry != NULL)
-        judge(request, call_handler(request, entry));
-    else if (request->match.entries == NULL)
-        hafti_http_answer_status(request, 404);
-    else
-        answer_with_methods(request, message->parser.method == HTTP_OPTIONS ? 204 : 405);
-}
-
-/* ---- A request ---- */
+/* ---- Requests ---- */
 
 typedef struct {
     haft_io_rest_t rest; /* the first: what wakes it, and what it then needs, lie side by side */
@@ -179,102 +22,16 @@ typedef struct {
     bool has_agreed;   /* what comes before the first request is over */
     bool lingers;      /* when it is closed, the client may still be sending */
     bool is_over;      /* the client has all that it gets */
+    bool is_idle;      /* nothing has come in its time, or nothing more comes */
     bool is_http1;     /* by its first request */
     bool has_preface;  /* of HTTP/2, instead of a request */
     bool waits;        /* for the next request, of which nothing has come */
     bool is_shut;      /* nothing more is read: the server was told to stop when a request came */
-    const char *left;  /* of the last answer, sent before the wait for the next request; or NULL */
+    hafti_http_served_t served;
+    const char *left; /* of the last answer, sent before the wait for the next request; or NULL */
     size_t left_size;
 } connection_t;
 _Static_assert(sizeof(haft_http_request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
-
-static void *send_last_words(void *argument) {
-    haft_http_request_t *request = argument;
-    hafti_http_answer_begin(request);
-    if (hafti_http_answer_status(request, 500) == 0 && hafti_http_answer_complete(request) == 0)
-        haft_http_flush(request);
-    return NULL;
-}
-
-/* The handler has failed, and its stack is being unwound: says so to the client, if it has heard
-   nothing yet. */
-static void unwind_request(haft_http_request_t *request) {
-    bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
-    if (has_begun || request->answer.failed || atomic_load(&request->server->cutting))
-        return;
-    request->keeps = false;
-    haft_io_scope_options_t options = {.shielded = true,
-                                       .deadline = haft_io_now() + HAFT_IO_SECOND};
-    haft_io_scope_with(&options, send_last_words, request, NULL);
-}
-
-void hafti_http_request_end(haft_http_request_t *request) {
-    if (request->is_running) {
-        unwind_request(request);
-        if (request->server->notes_requests)
-            hafti_http_note_request(request);
-    }
-    if (request->is_traced)
-        haft_http_trace_end();
-    if (request->protocol != NULL)
-        request->protocol->free(request->protocol);
-    hafti_http_answer_end(request);
-    hafti_http_message_end(&request->message);
-}
-
-void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *server,
-                              hafti_http_stream_t *stream) {
-    memset(request, 0, offsetof(haft_http_request_t, match));
-    request->server = server;
-    request->framing = &hafti_http1_framing;
-    request->match.entries = NULL;
-    request->match.count = 0;
-    request->form = NULL;
-    request->failure = NULL;
-    hafti_http_message_begin(&request->message, stream, &server->limits, HTTP_REQUEST);
-    request->message.takes_connect = server->connect.handler != NULL;
-}
-
-static void begin_to_watch(haft_http_request_t *request) {
-    if (request->server->notes_requests)
-        hafti_http_begin_to_note(request);
-    if (request->server->traces)
-        hafti_http_trace_request(request);
-}
-
-/* An answer without a handler to what was no request. */
-static void answer_refused(haft_http_request_t *request) {
-    hafti_http_message_t *message = &request->message;
-    request->method = "?";
-    message->field_count = 0;        /* it has no memory for them, or for too few */
-    message->target = message->head; /* an empty one */
-    message->target_size = 0;
-    message->block[message->head] = '\0';
-    message->memory = message->head + 1;
-    begin_to_watch(request);
-    request->keeps = false;
-    message->parser.http_minor = 1;
-    hafti_http_answer_status(request, message->status);
-}
-
-static void answer_request(haft_http_request_t *request) {
-    hafti_http_message_t *message = &request->message;
-    message->block[message->target + message->target_size] = '\0'; /* a space */
-    request->method = llhttp_method_name((llhttp_method_t)message->parser.method);
-    request->is_head = message->parser.method == HTTP_HEAD;
-    request->keeps = hafti_http_message_is_kept(message);
-    begin_to_watch(request);
-    request->is_running = true;
-    dispatch(request);
-    request->is_running = false;
-}
-
-void hafti_http_request_answer(haft_http_request_t *request, int code) {
-    if (code == 0)
-        answer_request(request);
-    else
-        answer_refused(request);
-}
 
 static bool flush_last(haft_http_request_t *request, connection_t *connection) {
     connection->is_over = haft_http_flush(request) == 0;
@@ -284,6 +41,7 @@ static bool flush_last(haft_http_request_t *request, connection_t *connection) {
 /* The server may shut a connection that is idle, but not afterwards. */
 static bool has_come(connection_t *connection, ssize_t size) {
     connection->is_shut = !atomic_exchange(&connection->link.idle, false);
+    connection->is_idle = size <= 0;
     return size > 0;
 }
 
@@ -372,7 +130,8 @@ static bool serve_request(connection_t *connection) {
     haft_http_request_t *made = haft_io_lend();
     if (made == NULL)
         return false;
-    hafti_http_request_begin(made, connection->accepted.server, &connection->stream);
+    hafti_http_request_begin(made, connection->accepted.server, &connection->stream,
+                             &connection->served);
     __attribute__((cleanup(end_request))) haft_http_request_t *request = made;
     int code = hafti_http_message_read_head(&request->message);
     connection->has_preface = code == -EBADMSG && is_preface(&request->message, connection);
@@ -483,6 +242,7 @@ static void serve_requests(connection_t *connection) {
 static void *take_turn(void *argument) {
     __attribute__((cleanup(end_turn))) connection_t *connection = argument;
     connection->rests = false;
+    haft_io_own_set(&connection->served);
     bool goes_on = haft_io_rest_sent(&connection->rest) == 0 && begin_turn(connection);
     if (goes_on && !connection->is_http1 && hafti_http_stream_chose_http2(&connection->stream))
         serve_http2(connection, false);
@@ -492,6 +252,8 @@ static void *take_turn(void *argument) {
         serve_http2(connection, true);
     if (!connection->rests && (connection->lingers || connection->is_over))
         linger(connection);
+    else if (!connection->rests && connection->is_idle && connection->has_agreed)
+        hafti_http_stream_say_end(&connection->stream);
     return NULL;
 }
 
@@ -520,6 +282,7 @@ int hafti_http_connection_spawn(const hafti_http_accepted_t *accepted, haft_io_s
     if (connection == NULL)
         return -ENOMEM;
     connection->accepted = *accepted;
+    connection->served.scope = scope;
     int code = haft_io_spawn_with(&options, begin, connection);
     if (code != 0)
         free(connection);

@@ -65,6 +65,18 @@ static bool is_below(const char *host, const char *domain, size_t size) {
            (host[whole - size - 1] == '.' && !hafti_http_read_address(host, &address));
 }
 
+/* A dot at the end says only that the name is whole: it is the same host's. */
+static hafti_http_text_t without_last_dot(hafti_http_text_t name) {
+    name.size -= name.size != 0 && name.bytes[name.size - 1] == '.';
+    return name;
+}
+
+static hafti_http_url_t as_asked(const hafti_http_url_t *url) {
+    hafti_http_url_t asked = *url;
+    asked.host[without_last_dot((hafti_http_text_t){url->host, strlen(url->host)}).size] = '\0';
+    return asked;
+}
+
 /* Without its query. */
 static hafti_http_text_t path_of(const hafti_http_url_t *url) {
     hafti_http_text_t target = url->target;
@@ -118,7 +130,7 @@ static bool may_set(const hafti_http_set_cookie_t *set, const hafti_http_url_t *
     if (set->domain.size == 0 || hafti_http_same(set->domain.bytes, set->domain.size, url->host))
         return true;
     return is_below(url->host, set->domain.bytes, set->domain.size) &&
-           memchr(set->domain.bytes, '.', set->domain.size) != NULL;
+           !hafti_http_is_public_suffix(set->domain);
 }
 
 static char *copy_text(char **to, hafti_http_text_t text) {
@@ -131,8 +143,8 @@ static char *copy_text(char **to, hafti_http_text_t text) {
 
 static cookie_t *new_cookie(const hafti_http_set_cookie_t *set, const hafti_http_url_t *url) {
     struct in6_addr address;
-    bool is_of_host = memchr(set->domain.bytes, '.', set->domain.size) == NULL ||
-                      hafti_http_read_address(url->host, &address);
+    bool is_of_host =
+        hafti_http_is_public_suffix(set->domain) || hafti_http_read_address(url->host, &address);
     hafti_http_text_t domain =
         is_of_host ? (hafti_http_text_t){url->host, strlen(url->host)} : set->domain;
     hafti_http_text_t path = set->path.size != 0 ? set->path : default_path(url);
@@ -185,7 +197,12 @@ static void forget_expired(haft_http_cookie_jar_t *jar, time_t now) {
             at = &(*at)->next;
 }
 
-/* Removes what was sent longest ago, of a domain, or, for NULL, of all, if there are too many. */
+static bool goes_before(const cookie_t *one, const cookie_t *other) {
+    return one->is_secure != other->is_secure ? other->is_secure : one->used < other->used;
+}
+
+/* Removes what was sent longest ago, of a domain, or, for NULL, of all, if there are too many: first
+   of what http has set, so that somebody on the way cannot push out what only https sets. */
 static void make_room(haft_http_cookie_jar_t *jar, const char *domain, size_t most) {
     cookie_t **oldest = NULL;
     size_t count = 0;
@@ -193,7 +210,7 @@ static void make_room(haft_http_cookie_jar_t *jar, const char *domain, size_t mo
         if (domain != NULL && !hafti_http_same_text((*at)->domain, domain))
             continue;
         count++;
-        if (oldest == NULL || (*at)->used < (*oldest)->used)
+        if (oldest == NULL || goes_before(*at, *oldest))
             oldest = at;
     }
     if (count > most)
@@ -210,20 +227,28 @@ static void put(haft_http_cookie_jar_t *jar, cookie_t *cookie, time_t now) {
         cookie->begun = (*at)->begun;
         remove_at(jar, at);
     }
+    forget_expired(jar, now);
+    if (is_over(cookie, now)) {
+        free(cookie);
+        return;
+    }
     cookie->next = jar->first;
     jar->first = cookie;
     jar->count++;
     make_room(jar, cookie->domain, OF_DOMAIN);
     make_room(jar, NULL, IN_ALL);
-    forget_expired(jar, now);
 }
 
-static int set_cookie(haft_http_cookie_jar_t *jar, const hafti_http_url_t *url,
+static int set_cookie(haft_http_cookie_jar_t *jar, const hafti_http_url_t *from,
                       hafti_http_text_t field) {
     hafti_http_set_cookie_t set;
-    time_t now = time(NULL);
+    const hafti_http_url_t asked = as_asked(from), *url = &asked;
+    time_t now = hafti_http_now();
     if (!hafti_http_is_value(field.bytes, field.size) ||
-        !hafti_http_read_set_cookie(field, now, &set) || !may_set(&set, url))
+        !hafti_http_read_set_cookie(field, now, &set))
+        return -EINVAL;
+    set.domain = without_last_dot(set.domain);
+    if (!may_set(&set, url))
         return -EINVAL;
     cookie_t *cookie = new_cookie(&set, url);
     if (cookie == NULL)
@@ -285,10 +310,11 @@ static void write_all(haft_http_cookie_jar_t *jar, cookie_t *const *cookies, siz
 }
 
 int hafti_http_cookies_for(haft_http_cookie_jar_t *jar, const hafti_http_url_t *url, char **text) {
+    const hafti_http_url_t asked = as_asked(url);
     *text = NULL;
     pthread_mutex_lock(&jar->mutex);
     cookie_t **found = jar->count != 0 ? malloc(jar->count * sizeof(cookie_t *)) : NULL;
-    size_t count = found != NULL ? find_all(jar, url, time(NULL), found) : 0;
+    size_t count = found != NULL ? find_all(jar, &asked, hafti_http_now(), found) : 0;
     int code = found == NULL && jar->count != 0 ? -ENOMEM : 0;
     if (count != 0) {
         *text = malloc(SENT);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of a client's cookies share: set_cookie.c (what a field says) and cookies.c
-   (the jar). */
+/* What the files of a client's cookies share: set_cookie.c (what a field says), public_suffix.c
+   (whose a domain is) and cookies.c (the jar). */
 #ifndef HAFT_HTTP_COOKIES_INTERNAL_H
 #define HAFT_HTTP_COOKIES_INTERNAL_H
 
@@ -17,5 +17,7 @@ typedef struct {
 
 /* Whether the field sets a cookie (6265, 5.2). */
 bool hafti_http_read_set_cookie(hafti_http_text_t field, time_t now, hafti_http_set_cookie_t *set);
+/* Whether no host may set cookies for all hosts below the domain. */
+bool hafti_http_is_public_suffix(hafti_http_text_t domain);
 
 #endif

@@ -2,6 +2,7 @@
 /* Dates as HTTP writes them (RFC 9110, 5.6.7), whatever the locale is. */
 #include "text.h"
 
+#include <haft/io.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -19,6 +20,15 @@ void hafti_http_put_date(time_t time, char into[HAFTI_HTTP_DATE + 1]) {
     into[HAFTI_HTTP_DATE] = '\0';
 }
 
+/* (The coarse clock takes a third of the time.) */
+time_t hafti_http_now(void) {
+    if (haft_io_seed() != 0)
+        return haft_io_date().tv_sec;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return now.tv_sec;
+}
+
 static int month_of(const char *name) {
     for (int month = 0; month < 12; month++)
         if (strncmp(months + 3 * month, name, 3) == 0)
@@ -28,7 +38,7 @@ static int month_of(const char *name) {
 
 /* A year of two digits that seems to be more than 50 years ahead is one of the last century. */
 static int whole_year(int year) {
-    time_t now = time(NULL);
+    time_t now = hafti_http_now();
     struct tm parts;
     gmtime_r(&now, &parts);
     int guess = year + (parts.tm_year + 1900) / 100 * 100;

@@ -174,7 +174,8 @@ static void *watch_client(void *argument) {
 static void *call_watched(void *argument) {
     watched_t *watched = argument;
     watched->scope = haft_io_this_scope();
-    int code = haft_io_spawn(watch_client, watched);
+    haft_io_task_options_t options = {.scope = watched->scope};
+    int code = haft_io_spawn_with(&options, watch_client, watched);
     watched->code = code == 0 ? watched->next->call(watched->next, watched->request) : code;
     watched->has_returned = true;
     haft_io_scope_cancel(watched->scope); /* nobody watches any more */
@@ -186,7 +187,9 @@ int haft_http_cancel_with_client(haft_http_request_t *request, haft_http_next_t 
     (void)unused;
     haft_io_failures_t failures = {0};
     watched_t watched = {.request = request, .next = next};
-    haft_io_scope_options_t options = {.name = "HTTP handler", .failures = &failures};
+    haft_io_scope_options_t options = {.name = "HTTP handler",
+                                       .failures = &failures,
+                                       .scope_of_spawns = hafti_http_scope_of_spawns};
     int code = haft_io_scope_with(&options, call_watched, &watched, NULL);
     if (watched.has_returned && (code == 0 || code == -ECANCELED))
         return watched.code;

@@ -66,15 +66,113 @@ void hafti_http2_pump(hafti_http2_t *connection) {
     }
 }
 
-int hafti_http2_receive(hafti_http2_t *connection, const void *bytes, size_t size) {
-    ssize_t used = nghttp2_session_mem_recv(connection->session, bytes, size);
+/* Whether nghttp2 has forgotten the stream, or has never known it, since it was skipped. */
+static bool is_forgotten(hafti_http2_t *connection, int32_t id) {
+    nghttp2_session *session = connection->session;
+    bool has_begun = connection->is_client
+                         ? (uint32_t)id < nghttp2_session_get_next_stream_id(session)
+                         : id <= connection->newest;
+    return has_begun && nghttp2_session_find_stream(session, id) == NULL;
+}
+
+static int give_to_session(hafti_http2_t *connection, const char *bytes, const char *end) {
+    ssize_t used = nghttp2_session_mem_recv(connection->session, (const uint8_t *)bytes,
+                                            (size_t)(end - bytes));
     if (used == NGHTTP2_ERR_NOMEM)
         return -ENOMEM;
     return used < 0 ? -EPROTO : 0;
 }
 
+/* The session has had all that came before the frame: so it is known whether its stream is closed.
+   on_frame_begin has to do with DATA for others. */
+static int judge_ignored(hafti_http2_t *connection) {
+    const hafti_http2_ignored_t *ignored = &connection->ignored;
+    bool is_known = hafti_http2_type_of(ignored) == NGHTTP2_DATA &&
+                    !is_forgotten(connection, hafti_http2_id_of(ignored));
+    if (!is_known && hafti_http2_pay(connection))
+        connection->complaint = hafti_http2_judge_ignored(ignored);
+    return connection->complaint == NGHTTP2_NO_ERROR ? 0 : -EPROTO;
+}
+
+int hafti_http2_receive(hafti_http2_t *connection, const void *bytes, size_t size) {
+    const char *begin = bytes, *at = bytes, *end = begin + size;
+    int code = 0;
+    connection->is_receiving = true;
+    while (code == 0 && (at = hafti_http2_next_ignored(&connection->ignored, at, end)) != NULL) {
+        const char *last = at - 1; /* byte of the head: nghttp2 has not begun with the frame */
+        code = give_to_session(connection, begin, last);
+        code = code == 0 ? judge_ignored(connection) : code;
+        begin = last;
+    }
+    if (code == 0)
+        code = give_to_session(connection, begin, end);
+    connection->is_receiving = false;
+    if (code == -EPROTO && connection->complaint == NGHTTP2_NO_ERROR)
+        connection->complaint = NGHTTP2_PROTOCOL_ERROR;
+    return code;
+}
+
 void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code) {
     nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE, id, code);
+}
+
+/* ---- What goes ---- */
+
+/* nghttp2 has the end of what a stream sends, but for its trailers. */
+static void end_body(nghttp2_session *session, hafti_http2_stream_t *stream) {
+    stream->has_ended = true;
+    if (stream->trailers_out_count != 0)
+        nghttp2_submit_trailer(session, stream->id, stream->trailers_out,
+                               stream->trailers_out_count);
+    hafti_http2_signal(&stream->writable);
+}
+
+/* Of nothing but what the task that waits has to write; more follows when it writes again. The
+   bytes stay where they are until put_body takes them. */
+ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
+                              uint32_t *flags, nghttp2_data_source *source, void *argument) {
+    hafti_http2_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
+    (void)into, (void)source, (void)argument;
+    if (stream == NULL)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (stream->out_size == 0 && !stream->ends)
+        return NGHTTP2_ERR_DEFERRED;
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (size < stream->out_size)
+        return (ssize_t)size;
+    if (stream->ends)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (stream->ends && stream->trailers_out_count != 0)
+        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    if (stream->out_size == 0)
+        end_body(session, stream); /* also where nghttp2 sends no empty frame, but trailers */
+    return (ssize_t)stream->out_size;
+}
+
+/* A task that was unwound meanwhile has taken its bytes along: then the stream is reset. */
+static int put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                    size_t size, nghttp2_data_source *source, void *argument) {
+    hafti_http2_t *connection = argument;
+    hafti_http2_stream_t *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    (void)source;
+    if (size != 0 && (stream == NULL || stream->out_size < size))
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (!hafti_http2_has_room(connection, HAFTI_HTTP2_FRAME_HEAD + size))
+        return NGHTTP2_ERR_WOULDBLOCK;
+    hafti_http2_put(connection, head, HAFTI_HTTP2_FRAME_HEAD);
+    if (size == 0)
+        return 0;
+    hafti_http2_put(connection, stream->out, size);
+    hafti_http2_earn(connection, 2);
+    stream->out += size;
+    stream->bytes.sent += size;
+    stream->out_size -= size;
+    if (stream->out_size == 0 && stream->ends)
+        end_body(session, stream);
+    else if (stream->out_size == 0)
+        hafti_http2_signal(&stream->writable);
+    return 0;
 }
 
 /* ---- What comes ---- */
@@ -85,6 +183,18 @@ static hafti_http2_stream_t *stream_of(hafti_http2_t *connection, int32_t id) {
     return newest != NULL && newest->id == id
                ? newest
                : nghttp2_session_get_stream_user_data(connection->session, id);
+}
+
+/* nghttp2 itself judges late heads of a server. */
+static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *frame, void *argument) {
+    hafti_http2_t *connection = argument;
+    (void)session;
+    if (hafti_http2_pay(connection) && !connection->is_client && frame->type == NGHTTP2_HEADERS &&
+        is_forgotten(connection, frame->stream_id))
+        connection->complaint = hafti_http2_judge_head(&connection->ignored, frame->stream_id);
+    if (frame->type == NGHTTP2_PUSH_PROMISE)
+        connection->complaint = NGHTTP2_PROTOCOL_ERROR; /* nobody here has asked for that */
+    return connection->complaint == NGHTTP2_NO_ERROR ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
@@ -108,6 +218,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *argument) {
     hafti_http2_t *connection = argument;
     bool is_headers = frame->hd.type == NGHTTP2_HEADERS;
+    connection->is_told_to_go |= frame->hd.type == NGHTTP2_GOAWAY;
     if (!is_headers && frame->hd.type != NGHTTP2_DATA)
         return 0;
     hafti_http2_stream_t *stream = stream_of(connection, frame->hd.stream_id);
@@ -128,7 +239,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     hafti_http2_t *connection = argument;
     hafti_http2_stream_t *stream = stream_of(connection, id);
     (void)flags;
-    connection->note_progress(connection);
+    hafti_http2_earn(connection, 2);
     if (stream == NULL)
         return nghttp2_session_consume(session, id, size) != 0 ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
     stream->unread += size;
@@ -162,9 +273,12 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection) {
+int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, void *argument) {
+    hafti_http2_t *connection = argument;
     hafti_http2_stream_t *stream = stream_of(connection, id);
-    (void)session;
+    bool has_ended =
+        connection->is_receiving || nghttp2_session_get_stream_remote_close(session, id) == 1;
+    hafti_http2_note_closed(&connection->ignored, id, has_ended);
     if (stream == NULL)
         return 0;
     stream->is_closed = true;
@@ -179,12 +293,16 @@ int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, 
 int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *callbacks,
                       bool is_client) {
     nghttp2_option *option = NULL;
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_frame_begin);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
-    nghttp2_session_callbacks_set_send_data_callback(callbacks, hafti_http2_put_body);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, put_body);
     pthread_mutex_init(&connection->mutex, NULL);
+    connection->is_client = is_client;
+    hafti_http2_ignored_begin(&connection->ignored, !is_client);
+    hafti_http2_credit_begin(&connection->credit);
     if (nghttp2_option_new(&option) != 0)
         return -ENOMEM;
     nghttp2_option_set_no_auto_window_update(option, 1);
@@ -221,6 +339,11 @@ static int wait_for(hafti_http2_stream_t *stream, hafti_http2_signal_t *signal) 
     return code;
 }
 
+/* What a body's reader or writer gets. An end of the connection is no end of the body. */
+static int error_of(const hafti_http2_t *connection) {
+    return connection->error == -EPROTO ? -EPROTO : -ECONNRESET;
+}
+
 /* Lets the peer send as many bytes again. */
 static void consume(hafti_http2_stream_t *stream, size_t size) {
     stream->unread -= size;
@@ -254,7 +377,8 @@ static ssize_t read_lent(hafti_http_stream_t *bytes, const void **lent) {
     *lent = NULL;
     hafti_http2_lock(stream->connection);
     while (got == 0 && stream->pieces == NULL && !stream->has_come && !stream->is_closed)
-        got = stream->connection->error != 0 ? -ECONNRESET : wait_for(stream, &stream->readable);
+        got = stream->connection->error != 0 ? error_of(stream->connection)
+                                             : wait_for(stream, &stream->readable);
     if (got == 0)
         got = stream->pieces != NULL ? take_piece(stream, lent) : read_end(stream);
     hafti_http2_unlock(stream->connection);
@@ -296,17 +420,29 @@ static __attribute__((noinline)) int await_taken(hafti_http2_stream_t *stream) {
     __attribute__((cleanup(withdraw_unlocked))) hafti_http2_stream_t *writing = stream;
     int code = 0;
     while (code == 0 && !is_taken(stream))
-        code = stream->is_closed || connection->error != 0 ? -ECONNRESET
-                                                           : wait_for(stream, &stream->writable);
+        code = stream->is_closed        ? -ECONNRESET
+               : connection->error != 0 ? error_of(connection)
+                                        : wait_for(stream, &stream->writable);
     writing = NULL;
     return code;
+}
+
+/* The head of an answer that waits, which nghttp2 then has. */
+static int submit_answer(hafti_http2_stream_t *stream) {
+    nghttp2_data_provider body = {.read_callback = hafti_http2_read_body};
+    int code = nghttp2_submit_response(stream->connection->session, stream->id, stream->head,
+                                       stream->head_count, stream->has_body ? &body : NULL);
+    stream->head = NULL;
+    if (!stream->has_body)
+        stream->ends = stream->has_ended = true;
+    return code == 0 ? 0 : -ENOMEM;
 }
 
 static int write_locked(hafti_http2_stream_t *stream) {
     hafti_http2_t *connection = stream->connection;
     int code = 0;
     if (stream->head != NULL)
-        code = hafti_http2_submit_answer(stream);
+        code = submit_answer(stream);
     else
         nghttp2_session_resume_data(connection->session, stream->id);
     if (code != 0)
@@ -345,7 +481,6 @@ static void do_nothing(hafti_http_stream_t *bytes) {
 static const hafti_http_stream_operations_t operations = {
     .read_lent = read_lent,
     .write_all = write_all,
-    .limits_writes = true,
     .shutdown = shut_down,
     .close = do_nothing,
 };
@@ -356,6 +491,8 @@ void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *conne
     stream->bytes.lent = NULL;
     stream->bytes.at = stream->bytes.end = NULL;
     stream->bytes.gone = &stream->gone;
+    stream->bytes.sent = 0;
+    stream->bytes.patience = (hafti_http_patience_t){0};
     stream->connection = connection;
     stream->id = id;
     stream->last = &stream->pieces;

@@ -17,3 +17,13 @@ int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need) {
 void hafti_http2_free_origins(haft_http_client_t *client) {
     (void)client;
 }
+
+void hafti_http2_close_idle(haft_http_client_t *client, int64_t until, size_t most) {
+    (void)client, (void)until, (void)most;
+}
+
+size_t hafti_http2_count_idle(haft_http_client_t *client, int64_t *oldest) {
+    (void)client;
+    *oldest = HAFT_IO_FOREVER;
+    return 0;
+}

@@ -3,22 +3,39 @@
  * A client's connections of HTTP/2: one for each origin, which the tasks that ask there share.
  * There is no task of its own, as a client belongs to no scope. A task that waits for its stream
  * reads the connection, for all, if no other does; when it has what it wants, the next one reads.
- * Likewise a task that has caused frames writes what there is.
+ * Likewise a task that has caused frames writes what has room, and waits for room only where it has
+ * to wait anyway, as long as its deadlines let it. What it leaves unwritten stays in `left`, to the
+ * byte, for the next one.
+ *
+ * | role       | held by                                 | ends                                   |
+ * |------------|-----------------------------------------|----------------------------------------|
+ * | is_reading | the one task that waits for bytes       | with bytes, a deadline, a cancel, TURN |
+ * | is_writing | the one task that writes, or waits to   | likewise, or with room                 |
+ *
+ * A task that needs a role which another has waits for its event (is_waiting). Who gives a role up
+ * wakes one of these. Only a task that reads cannot be woken: so it looks up each TURN, and then
+ * takes on what a task that was cancelled has left.
  */
 #include "client.h"
 #include "http2_frames.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 typedef struct hafti_http2_shared {
-    hafti_http2_t frames; /* the first, for who gets its address */
+    hafti_http2_t frames; /* must be first: callbacks cast its address to the struct */
     hafti_http_stream_t stream;
-    haft_io_mutex_t writing;
     haft_http_client_t *client;
     hafti_http_places_t *places; /* where it has one */
     size_t users;                /* its origin, and replies */
-    bool is_reading;
+    int64_t idle_since;          /* when the last reply has ended */
+    bool is_reading, is_writing;
+    char *left; /* a block that is being written, from `left_at` on; NULL: none */
+    size_t left_at, left_size;
+    bool is_kept;  /* by TLS: some of what was written, which is to be flushed */
+    bool is_cut;   /* nothing more can be written */
+    bool is_ended; /* the connection has been shut down */
 } shared_t;
 
 struct hafti_http2_origin {
@@ -30,123 +47,226 @@ struct hafti_http2_origin {
     shared_t *shared;     /* NULL: none */
 };
 
-/* Nanoseconds that a server may take for a block of frames; then it counts as gone. */
-static const int64_t WRITE_TIME = 10 * HAFT_IO_SECOND;
+static const int64_t TURN = HAFT_IO_SECOND;
 
-/* ---- Reading and writing ---- */
+/* ---- Writing ---- */
 
-/* A block that is being written. */
-typedef struct {
-    hafti_http2_t *frames;
-    char *block;
-} writing_t;
-
-/* What was cut off in the middle of a frame cannot go on. */
-static void end_writing(const writing_t *writing) {
-    if (writing->block == NULL)
-        return;
-    hafti_http2_lock(writing->frames);
-    hafti_http2_fail(writing->frames, -ECONNRESET);
-    hafti_http2_unlock(writing->frames);
-    haft_io_give_back(writing->block);
+static bool has_output(const shared_t *shared) {
+    return shared->left != NULL || shared->frames.size != 0 || shared->is_kept;
 }
 
-static size_t take_block(writing_t *writing) {
-    hafti_http2_t *frames = writing->frames;
-    hafti_http2_lock(frames);
-    hafti_http2_pump(frames);
-    size_t size = frames->size;
-    writing->block = frames->block;
-    frames->block = NULL;
-    frames->size = 0;
-    hafti_http2_unlock(frames);
-    return size;
-}
-
-static void *write_frames(void *argument) {
-    shared_t *shared = argument;
-    __attribute__((cleanup(end_writing))) writing_t writing = {&shared->frames, NULL};
-    int code = 0;
-    for (size_t size; code == 0 && (size = take_block(&writing)) != 0;) {
-        code = hafti_http_stream_write(&shared->stream, writing.block, size,
-                                       haft_io_now() + WRITE_TIME);
-        if (code == 0) {
-            haft_io_give_back(writing.block);
-            writing.block = NULL;
-        }
-    }
-    return NULL;
-}
-
-static void stop_writing(haft_io_mutex_t *const *writing) {
-    haft_io_mutex_unlock(*writing);
-}
-
-/* Writes what there is, unless another task does. The frames are everybody's, so a task that is
-   cancelled or late writes on. */
-static int flush(hafti_http2_t *frames) {
-    shared_t *shared = (shared_t *)frames;
-    int code = haft_io_mutex_lock(&shared->writing);
-    if (code != 0)
-        return code;
-    __attribute__((cleanup(stop_writing), unused)) haft_io_mutex_t *writing = &shared->writing;
-    return haft_io_shield(write_frames, shared);
-}
-
-/* Another task reads, if any waits. */
-static void wake_reader(shared_t *shared) {
+/* Another task reads or writes, if any waits. */
+static void wake_another(shared_t *shared) {
+    bool is_needed = !shared->is_reading || (has_output(shared) && !shared->is_writing);
     hafti_http2_stream_t *stream = shared->frames.streams;
     while (stream != NULL && !stream->is_waiting)
         stream = stream->next;
-    if (stream == NULL || shared->is_reading)
+    if (stream == NULL || !is_needed)
         return;
     hafti_http2_signal(&stream->readable);
     hafti_http2_signal(&stream->writable);
 }
 
-static void settle(hafti_http2_t *frames) {
-    hafti_http2_lock(frames);
-    bool has_frames = frames->size != 0;
-    wake_reader((shared_t *)frames);
-    hafti_http2_unlock(frames);
-    if (has_frames)
-        flush(frames);
+static void drop_output(shared_t *shared) {
+    haft_io_give_back(shared->left);
+    shared->left = NULL;
+    shared->frames.size = 0;
+    shared->is_kept = false;
 }
 
-static void stop_reading(shared_t *const *shared) {
+static void take_block(shared_t *shared) {
+    hafti_http2_t *frames = &shared->frames;
+    if (shared->left != NULL || frames->size == 0)
+        return;
+    shared->left = frames->block;
+    shared->left_at = 0;
+    shared->left_size = frames->size;
+    frames->block = NULL;
+    frames->size = 0;
+    hafti_http2_pump(frames); /* what a full block has held up */
+}
+
+/* Without the mutex: what the stream has taken of what is left, or an error. */
+static ssize_t write_left(shared_t *shared, bool waits) {
+    hafti_http_stream_t *stream = &shared->stream;
+    const hafti_http_stream_operations_t *operations = stream->operations;
+    int code = shared->is_kept && !waits ? operations->flush_now(stream) : 0;
+    if (code != 0)
+        return code;
+    if (shared->left == NULL)
+        return waits ? operations->flush(stream) : 0;
+    return operations->write(stream, shared->left + shared->left_at,
+                             shared->left_size - shared->left_at);
+}
+
+static void note_written(shared_t *shared, size_t size) {
+    shared->is_kept = shared->left != NULL;
+    if (shared->left == NULL)
+        return;
+    shared->left_at += size;
+    if (shared->left_at < shared->left_size)
+        return;
+    haft_io_give_back(shared->left);
+    shared->left = NULL;
+}
+
+/* Of a task that is unwound while it has a role; the mutex is unlocked then. NULL: it was not. */
+static void lose_writing(shared_t *const *shared) {
+    if (*shared == NULL)
+        return;
+    hafti_http2_lock(&(*shared)->frames);
+    (*shared)->is_writing = false;
+    wake_another(*shared);
+    hafti_http2_unlock(&(*shared)->frames);
+}
+
+static void lose_reading(shared_t *const *shared) {
+    if (*shared == NULL)
+        return;
     hafti_http2_lock(&(*shared)->frames);
     (*shared)->is_reading = false;
+    wake_another(*shared);
     hafti_http2_unlock(&(*shared)->frames);
+}
+
+/* A step, with the role of writing: what was taken, or an error. */
+static ssize_t write_part(shared_t *shared, bool waits) {
+    __attribute__((cleanup(lose_writing))) shared_t *writing = shared;
+    take_block(shared);
+    shared->is_writing = true;
+    hafti_http2_unlock(&shared->frames);
+    ssize_t done = write_left(shared, waits);
+    hafti_http2_lock(&shared->frames);
+    writing = NULL;
+    shared->is_writing = false;
+    if (done >= 0)
+        note_written(shared, (size_t)done);
+    return done;
+}
+
+/* Writes what there is; -EAGAIN: there is no room for the rest, or, if it `waits`, that came to an
+   end. Where nothing more can be written, the end of what can be read says why. */
+static int write_output(shared_t *shared, bool waits) {
+    ssize_t done = 0;
+    while (done >= 0 && has_output(shared) && !shared->is_cut && !shared->is_writing)
+        done = write_part(shared, waits);
+    if (done < 0 && done != -EAGAIN && done != -ETIMEDOUT && done != -ECANCELED)
+        shared->is_cut = true;
+    if (shared->is_cut)
+        drop_output(shared);
+    return shared->is_cut || done > 0 ? 0 : (int)done;
+}
+
+/* Waits for room for a turn at most. */
+static int write_for_a_turn(shared_t *shared) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + TURN);
+    int code = write_output(shared, true);
+    return code == -ETIMEDOUT && haft_io_deadline_passed(&limit) ? 0 : code;
+}
+
+/* Tells the peer why, as far as there is room, and shuts the connection down (RFC 9113, section
+   5.4.1): nothing more comes, so a task that waits for bytes or for room goes on. */
+static void end_connection(shared_t *shared) {
+    hafti_http2_t *frames = &shared->frames;
+    shared->is_ended = true;
+    hafti_http2_unlock(frames);
+    haft_io_shutdown(shared->stream.descriptor, SHUT_RDWR);
+    hafti_http2_lock(frames);
+}
+
+static void settle_locked(shared_t *shared) {
+    write_output(shared, false);
+    if (shared->frames.error != 0 && !shared->is_ended && !shared->is_writing)
+        end_connection(shared);
+    wake_another(shared);
+}
+
+static void settle(hafti_http2_t *frames) {
+    hafti_http2_lock(frames);
+    settle_locked((shared_t *)frames);
+    hafti_http2_unlock(frames);
+}
+
+static void *settle_shielded(void *frames) {
+    settle(frames);
+    return NULL;
+}
+
+/* ---- Reading ---- */
+
+/* nghttp2 sends a peer away by itself, and reads nothing more then. */
+static int judge_session(const hafti_http2_t *frames) {
+    if (nghttp2_session_want_read(frames->session) != 0)
+        return 0;
+    return frames->is_told_to_go ? -ECONNRESET : -EPROTO;
+}
+
+static int take_bytes(hafti_http2_t *frames) {
+    hafti_http_stream_t *below = frames->below;
+    int code = hafti_http2_receive(frames, below->at, (size_t)(below->end - below->at));
+    below->at = below->end;
+    if (code != 0)
+        nghttp2_session_terminate_session(frames->session, frames->complaint);
+    hafti_http2_pump(frames);
+    return code != 0 ? code : judge_session(frames);
 }
 
 /* An error of the connection is everybody's; the end of the task's time is not. */
 static int take(hafti_http2_t *frames, ssize_t size) {
-    hafti_http_stream_t *below = frames->below;
-    if (size == -ETIMEDOUT || size == -ECANCELED)
-        return (int)size;
-    hafti_http2_lock(frames);
-    int code = size > 0    ? hafti_http2_receive(frames, below->at, (size_t)size)
+    if (size == -ETIMEDOUT || size == -ECANCELED || size == -EAGAIN)
+        return size != -EAGAIN ? (int)size : 0;
+    int code = size > 0    ? take_bytes(frames)
                : size == 0 ? -ECONNRESET
                            : (int)size; /* such as an alert of TLS */
-    below->at = below->end;
     if (code != 0)
         hafti_http2_fail(frames, code);
-    hafti_http2_pump(frames);
-    hafti_http2_unlock(frames);
     return 0;
+}
+
+/* Without the mutex; -EAGAIN: the turn is over. */
+static ssize_t fill(shared_t *shared) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + TURN);
+    ssize_t size = hafti_http_stream_fill(&shared->stream, HAFT_IO_FOREVER);
+    return size == -ETIMEDOUT && haft_io_deadline_passed(&limit) ? -EAGAIN : size;
 }
 
 /* Once, for all. */
 static int read_frames(shared_t *shared) {
+    __attribute__((cleanup(lose_reading))) shared_t *reading = shared;
     shared->is_reading = true;
     hafti_http2_unlock(&shared->frames);
-    int code;
-    {
-        __attribute__((cleanup(stop_reading), unused)) shared_t *reading = shared;
-        code = take(&shared->frames, hafti_http_stream_fill(&shared->stream, HAFT_IO_FOREVER));
-    }
+    ssize_t size = fill(shared);
     hafti_http2_lock(&shared->frames);
+    reading = NULL;
+    int code = take(&shared->frames, size);
+    shared->is_reading = false;
     return code;
+}
+
+/* Waits for bytes or for room, with both roles: the events, or an error. */
+static int await_either(shared_t *shared) {
+    __attribute__((cleanup(lose_reading))) shared_t *reading = shared;
+    __attribute__((cleanup(lose_writing))) shared_t *writing = shared;
+    hafti_http_stream_t *stream = &shared->stream;
+    shared->is_reading = shared->is_writing = true;
+    hafti_http2_unlock(&shared->frames);
+    int events = stream->operations->has_unread(stream)
+                     ? POLLIN
+                     : haft_io_wait_ready(stream->descriptor, POLLIN | POLLOUT);
+    hafti_http2_lock(&shared->frames);
+    reading = writing = NULL;
+    shared->is_reading = shared->is_writing = false;
+    return events;
+}
+
+/* While the peer takes nothing, what it says is read all the same. */
+static int read_or_write(shared_t *shared) {
+    int events = await_either(shared);
+    if (events < 0)
+        return events;
+    return (events & ~POLLOUT) != 0 ? read_frames(shared) : 0;
 }
 
 /* Also where the task is unwound: then it may be the one that was to read. */
@@ -154,11 +274,11 @@ static void stop_waiting(hafti_http2_stream_t *const *stream) {
     hafti_http2_t *frames = (*stream)->connection;
     hafti_http2_lock(frames);
     (*stream)->is_waiting = false;
-    wake_reader((shared_t *)frames);
+    wake_another((shared_t *)frames);
     hafti_http2_unlock(frames);
 }
 
-static int wait_for_reader(hafti_http2_stream_t *stream, haft_io_event_t *event) {
+static int wait_for_another(hafti_http2_stream_t *stream, haft_io_event_t *event) {
     stream->is_waiting = true;
     hafti_http2_unlock(stream->connection);
     int code;
@@ -170,33 +290,50 @@ static int wait_for_reader(hafti_http2_stream_t *stream, haft_io_event_t *event)
     return code;
 }
 
+/* The state may have changed when something was written: then there may be nothing to wait for. */
 static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
     shared_t *shared = (shared_t *)frames;
-    if (frames->size != 0) {
-        hafti_http2_unlock(frames);
-        int code = flush(frames);
-        hafti_http2_lock(frames);
+    if (!has_output(shared) || shared->is_writing)
+        return shared->is_reading ? wait_for_another(stream, event) : read_frames(shared);
+    int code = write_output(shared, false);
+    if (code != -EAGAIN)
         return code;
-    }
-    return shared->is_reading ? wait_for_reader(stream, event) : read_frames(shared);
+    return shared->is_reading ? write_for_a_turn(shared) : read_or_write(shared);
 }
 
 /* ---- Connections ---- */
 
-static void note_nothing(hafti_http2_t *frames) {
+/* Whoever causes frames settles. */
+static void note_frames(hafti_http2_t *frames) {
     (void)frames;
 }
 
-/* Heads of status 1xx come before the answer (9110, 15.2). */
+/* Heads of status 1xx come before the answer (RFC 9110, section 15.2). */
 static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
     hafti_http_message_t *message = stream->message;
-    (void)frames;
-    if (message->parser.status_code < 200 && !stream->has_come) {
+    bool is_informed = message->parser.status_code / 100 == 1 && !stream->has_come;
+    if (is_informed && ++stream->informed < HAFTI_HTTP_INFORMED) {
         message->head = message->field_count = 0;
         return;
     }
+    hafti_http2_earn(frames, 2);
     stream->code = hafti_http2_check_head(stream);
+    if (is_informed)
+        stream->code = -EBADMSG;
     hafti_http2_signal(&stream->readable);
+}
+
+/* What a connection says at its end, as far as there is room (RFC 9113, section 6.8). */
+static void *say_goodbye(void *argument) {
+    shared_t *shared = argument;
+    hafti_http2_lock(&shared->frames);
+    if (shared->frames.session != NULL) {
+        nghttp2_session_terminate_session(shared->frames.session, NGHTTP2_NO_ERROR);
+        hafti_http2_pump(&shared->frames);
+        write_output(shared, false);
+    }
+    hafti_http2_unlock(&shared->frames);
+    return NULL;
 }
 
 static void release(shared_t *shared) {
@@ -204,13 +341,30 @@ static void release(shared_t *shared) {
         return;
     hafti_http2_lock(&shared->frames);
     bool is_last = --shared->users == 0;
+    shared->idle_since = haft_io_now();
     hafti_http2_unlock(&shared->frames);
     if (!is_last)
         return;
+    if (shared->frames.error == 0) {
+        haft_io_shield(say_goodbye, shared);
+        hafti_http_stream_say_end(&shared->stream);
+    }
     hafti_http_stream_close(&shared->stream);
+    haft_io_give_back(shared->left);
     hafti_http2_end(&shared->frames);
     hafti_http_places_leave(shared->client, &shared->places);
     free(shared);
+}
+
+/* What is wrong with a head is the answer's fault, and not the connection's. */
+static int on_malformed(nghttp2_session *session, const nghttp2_frame *frame, int code,
+                        void *argument) {
+    hafti_http2_stream_t *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    (void)code, (void)argument;
+    if (stream != NULL)
+        stream->is_malformed = true;
+    return 0;
 }
 
 static int begin_session(shared_t *shared) {
@@ -223,6 +377,7 @@ static int begin_session(shared_t *shared) {
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
         return -ENOMEM;
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, hafti_http2_note_close);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_malformed);
     int code = hafti_http2_begin(&shared->frames, callbacks, true);
     nghttp2_session_callbacks_del(callbacks);
     if (code == 0 && nghttp2_submit_settings(shared->frames.session, NGHTTP2_FLAG_NONE, settings,
@@ -238,8 +393,7 @@ static int share(haft_http_reply_t *reply, shared_t **result) {
         return -ENOMEM;
     shared->frames = (hafti_http2_t){.below = &shared->stream,
                                      .head_has_come = head_has_come,
-                                     .wake_writer = note_nothing,
-                                     .note_progress = note_nothing,
+                                     .wake_writer = note_frames,
                                      .wait = wait_for,
                                      .settle = settle};
     shared->stream = reply->stream;
@@ -268,6 +422,7 @@ static void catch_up(shared_t *shared) {
            !shared->is_reading)
         if (read_frames(shared) != 0)
             break;
+    settle_locked(shared);
 }
 
 /* Whether it takes another question. */
@@ -321,6 +476,50 @@ static void leave(const entered_t *entered) {
         free(origin);
 }
 
+static bool is_idle(shared_t *shared, int64_t until) {
+    hafti_http2_lock(&shared->frames);
+    bool is_idle = shared->users == 1 && (shared->frames.error != 0 || shared->idle_since <= until);
+    hafti_http2_unlock(&shared->frames);
+    return is_idle;
+}
+
+/* Takes one out that nobody uses, nor is about to. */
+static shared_t *detach_idle(haft_http_client_t *client, int64_t until) {
+    shared_t *shared = NULL;
+    pthread_mutex_lock(&client->mutex);
+    hafti_http2_origin_t **at = &client->origins, *origin;
+    while ((origin = *at) != NULL &&
+           (origin->users != 0 || origin->shared == NULL || !is_idle(origin->shared, until)))
+        at = &origin->next;
+    if (origin != NULL) {
+        shared = origin->shared;
+        *at = origin->next;
+        free(origin);
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return shared;
+}
+
+void hafti_http2_close_idle(haft_http_client_t *client, int64_t until, size_t most) {
+    for (shared_t *shared; most != 0 && (shared = detach_idle(client, until)) != NULL; most--)
+        release(shared);
+}
+
+size_t hafti_http2_count_idle(haft_http_client_t *client, int64_t *oldest) {
+    size_t count = 0;
+    *oldest = HAFT_IO_FOREVER;
+    pthread_mutex_lock(&client->mutex);
+    for (const hafti_http2_origin_t *at = client->origins; at != NULL; at = at->next) {
+        bool counts =
+            at->users == 0 && at->shared != NULL && is_idle(at->shared, HAFT_IO_FOREVER - 1);
+        count += counts;
+        if (counts && at->shared->idle_since < *oldest)
+            *oldest = at->shared->idle_since;
+    }
+    pthread_mutex_unlock(&client->mutex);
+    return count;
+}
+
 void hafti_http2_free_origins(haft_http_client_t *client) {
     while (client->origins != NULL) {
         hafti_http2_origin_t *origin = client->origins;
@@ -346,7 +545,7 @@ typedef struct {
 } head_t;
 
 static void put(head_t *head, const char *name, hafti_http_text_t value) {
-    head->fields[head->count++] = hafti_http2_field(text_of(name), value);
+    head->fields[head->count++] = hafti_http2_field(text_of(name), hafti_http_trim(value));
 }
 
 static int put_asked(head_t *head, const hafti_http_asking_t *asking) {
@@ -452,10 +651,12 @@ static int read_head(haft_http_reply_t *reply, const char *method) {
     reply->was_refused = stream->is_refused;
     hafti_http2_unlock(stream->connection);
     settle(stream->connection);
+    if (code == -ECONNRESET && stream->is_malformed)
+        return -EBADMSG;
     return code == 0 ? stream->code : code;
 }
 
-static void end(haft_http_reply_t *reply) {
+static bool end(haft_http_reply_t *reply) {
     hafti_http2_stream_t *stream = reply->http2;
     hafti_http2_t *frames = stream->connection;
     if (stream->id != 0) {
@@ -463,12 +664,16 @@ static void end(haft_http_reply_t *reply) {
         hafti_http2_stream_end(stream, NGHTTP2_CANCEL);
         hafti_http2_pump(frames);
         hafti_http2_unlock(frames);
-        settle(frames);
+        haft_io_shield(settle_shielded, frames);
     }
+    bool has_failed = frames->error != 0;
     release((shared_t *)frames);
+    if (has_failed)
+        hafti_http2_close_idle(reply->client, INT64_MIN, SIZE_MAX);
     free(stream);
     reply->http2 = NULL;
     reply->version = NULL;
+    return !has_failed;
 }
 
 static const hafti_http_version_of_asking_t http2 = {write_question, read_head, end};

@@ -58,6 +58,8 @@ struct hafti_http2_stream {
     int32_t id;                         /* 0: it has not begun */
     int code;                           /* what is said of the head */
     bool is_refused;                    /* the peer has not begun with it, and never will */
+    bool is_malformed;                  /* its answer */
+    int informed;                       /* heads of status 1xx that have come */
     bool has_head, has_come, ends, has_ended, is_closed;
     bool is_last;                        /* the next write is; of the task that writes */
     hafti_http2_piece_t *pieces, **last; /* of the body */
@@ -84,10 +86,34 @@ typedef struct {
     unsigned count[HAFTI_HTTP2_KINDS];
 } hafti_http2_memory_t;
 
+/* What is known of frames that nghttp2 ignores (http2_ignored.c). */
+enum { HAFTI_HTTP2_CLOSED = 128 };
+typedef struct {
+    uint32_t closed[HAFTI_HTTP2_CLOSED]; /* the last streams, and how they were closed */
+    size_t closed_count;
+    unsigned char head[HAFTI_HTTP2_FRAME_HEAD + 4]; /* of a frame that comes */
+    size_t head_size;                               /* what has come of it */
+    size_t left;                                    /* bytes of a frame whose head has come */
+} hafti_http2_ignored_t;
+
+/* What a peer may cost: each frame takes a credit, which bytes of bodies and answers give back, and
+   time (http2_credit.c). */
+typedef struct {
+    int64_t left;
+    int64_t reckoned_at; /* when time gave some back last */
+} hafti_http2_credit_t;
+
 struct hafti_http2 {
     pthread_mutex_t mutex; /* of all that follows, and of the streams */
     hafti_http2_memory_t memory;
     nghttp2_session *session;
+    hafti_http2_ignored_t ignored;
+    hafti_http2_credit_t credit;
+    bool is_client;
+    bool is_told_to_go; /* the peer takes no further streams */
+    bool is_receiving;  /* nghttp2 looks at what has come */
+    int32_t newest;     /* stream that a client has begun; of a server */
+    uint32_t complaint; /* with which the peer is sent away; NGHTTP2_NO_ERROR: none */
     hafti_http_stream_t *below;
     hafti_http2_stream_t *streams;
     char *block; /* lent: frames that are to be written */
@@ -100,8 +126,6 @@ struct hafti_http2 {
     void (*head_has_come)(hafti_http2_t *connection, hafti_http2_stream_t *stream);
     /* The block has frames. */
     void (*wake_writer)(hafti_http2_t *connection);
-    /* A DATA frame has gone, or come, with some bytes. */
-    void (*note_progress)(hafti_http2_t *connection);
     /* Waits for one of the stream's events with the mutex unlocked; 0, or an error. It may return
        earlier. */
     int (*wait)(hafti_http2_t *connection, hafti_http2_stream_t *stream, haft_io_event_t *event);
@@ -141,7 +165,8 @@ void hafti_http2_end(hafti_http2_t *connection);
    nghttp2. */
 /* Moves frames to the block as far as it has room. */
 void hafti_http2_pump(hafti_http2_t *connection);
-/* Takes `size` bytes that have come: 0, or an error of the session. */
+/* Takes `size` bytes that have come. 0; -EPROTO: the peer is to be sent away, with the complaint;
+   -ENOMEM. */
 int hafti_http2_receive(hafti_http2_t *connection, const void *bytes, size_t size);
 /* The connection has come to its end: whoever waits for a stream learns that. */
 void hafti_http2_fail(hafti_http2_t *connection, int code);
@@ -151,23 +176,25 @@ void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *conne
 int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection);
 /* Of a stream that no task uses any more. Resets it, if it has not ended. */
 void hafti_http2_stream_end(hafti_http2_stream_t *stream, uint32_t code);
+/* How many bytes of its body a stream sends next, and puts them into the block. */
+ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
+                              uint32_t *flags, nghttp2_data_source *source, void *connection);
 /* Waits until the head has come: 0, or an error. */
 int hafti_http2_await_head(hafti_http2_stream_t *stream);
 void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code);
 
+/* ---- http2_credit.c ---- */
+
+void hafti_http2_credit_begin(hafti_http2_credit_t *credit);
+void hafti_http2_earn(hafti_http2_t *connection, int64_t credit);
+/* Whether a frame that has come is paid; else that is the connection's complaint. */
+bool hafti_http2_pay(hafti_http2_t *connection);
+
 /* ---- http2_ignored.c ---- */
 
-enum { HAFTI_HTTP2_CLOSED = 128 };
-typedef struct {
-    uint32_t closed[HAFTI_HTTP2_CLOSED]; /* the last streams, and how they were closed */
-    size_t closed_count;
-    unsigned char head[HAFTI_HTTP2_FRAME_HEAD + 4]; /* of a frame that comes */
-    size_t head_size;                               /* what has come of it */
-    size_t left;                                    /* bytes of a frame whose head has come */
-} hafti_http2_ignored_t;
-/* Before the first byte of a client. */
-void hafti_http2_ignored_begin(hafti_http2_ignored_t *ignored);
-/* `has_ended`: the client sends nothing more on it. */
+/* Before the first byte of the peer. */
+void hafti_http2_ignored_begin(hafti_http2_ignored_t *ignored, bool of_client);
+/* `has_ended`: the peer sends nothing more on it. */
 void hafti_http2_note_closed(hafti_http2_ignored_t *ignored, int32_t id, bool has_ended);
 /* What is wrong with a HEADERS frame for a stream that is not new, and that nghttp2 does not know:
    0, or the error with which the connection ends. */
@@ -200,13 +227,9 @@ nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);
                   .value = (uint8_t *)(text),                                                      \
                   .valuelen = size,                                                                \
                   .flags = NGHTTP2_NV_FLAG_NO_COPY_NAME})
-/* Gives the head of an answer that waits to nghttp2: 0 or -ENOMEM. */
-int hafti_http2_submit_answer(hafti_http2_stream_t *stream);
-/* How many bytes of its body a stream sends next, and puts them into the block. */
-ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
-                              uint32_t *flags, nghttp2_data_source *source, void *connection);
-int hafti_http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
-                         size_t size, nghttp2_data_source *source, void *connection);
-extern const hafti_http_framing_t hafti_http2_framing;
+/* Of hafti_http_framing_t: the head is in the request's memory, and given to nghttp2 with what is
+   sent first, so that 100 (Continue) may come before it. */
+int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64_t size);
+int hafti_http2_make_end(haft_http_request_t *request);
 
 #endif

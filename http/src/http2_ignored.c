@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames of a client that nghttp2 ignores without a word, and which are judged here. Priorities of
+ * Frames of a peer that nghttp2 ignores without a word, and which are judged here. Priorities of
  * RFC 7540 are refused (RFC 9218, 2.1). So nghttp2 forgets a stream as soon as it is closed: the
  * memory of a few serves all that come one after the other. Then it ignores frames of priority, and
  * what comes for streams that are closed. The numbers of the last of these are kept here, and heads
@@ -8,10 +8,10 @@
  */
 #include "http2_frames.h"
 
-enum { CUT_SHORT, ENDED }; /* ENDED: by the client, which has said all of it or has reset it */
+enum { CUT_SHORT, ENDED }; /* ENDED: by the peer, which has said all of it or has reset it */
 
-void hafti_http2_ignored_begin(hafti_http2_ignored_t *ignored) {
-    *ignored = (hafti_http2_ignored_t){.left = NGHTTP2_CLIENT_MAGIC_LEN};
+void hafti_http2_ignored_begin(hafti_http2_ignored_t *ignored, bool of_client) {
+    *ignored = (hafti_http2_ignored_t){.left = of_client ? NGHTTP2_CLIENT_MAGIC_LEN : 0};
 }
 
 /* ---- Streams that are closed ---- */
@@ -32,7 +32,7 @@ static bool was_closed(const hafti_http2_ignored_t *ignored, int32_t id, unsigne
     return false;
 }
 
-/* What a client has sent before it knew of a reset is no error. */
+/* What a peer has sent before it knew of a reset is no error. */
 uint32_t hafti_http2_judge_head(const hafti_http2_ignored_t *ignored, int32_t id) {
     if (was_closed(ignored, id, ENDED))
         return NGHTTP2_STREAM_CLOSED;

@@ -11,21 +11,19 @@
  * They end in this order: the reader, when the client has gone or nghttp2 wants no more of it;
  * requests, which learn of that; and the writer, when nothing is left.
  *
- * What costs the server more than the client: each frame takes a credit, which bytes of bodies and
- * requests that are answered give back, and time. Who has none left asks for nothing, and is sent
- * away. The tasks of requests are counted, also where their streams have been reset, so that no
- * sequence of frames has more at a time than the limit.
+ * What costs the server more than the client takes credits (http2_credit.c), which requests that
+ * are answered give back, too. The tasks of requests are counted, also where their streams have
+ * been reset, so that no sequence of frames has more at a time than the limit.
  */
 #include "http2_frames.h"
-
-enum { CREDIT = 1000, CREDIT_A_SECOND = 100 };
 
 typedef struct connection connection_t;
 
 /* A task that reads, until a request that it serves has to wait. */
 typedef struct {
-    haft_io_gate_t gate; /* the first, for who gets its address */
+    haft_io_gate_t gate; /* must be first: callbacks cast its address to the struct */
     connection_t *connection;
+    hafti_http_served_t served;
     bool is_serving;
     atomic_bool has_left; /* another task reads */
 } reader_t;
@@ -48,6 +46,7 @@ typedef struct {
 struct connection {
     hafti_http2_t frames;            /* the first, likewise */
     haft_io_on_failure_t on_failure; /* of a handler */
+    haft_io_scope_t *scope;          /* of its tasks */
     haft_http_server_t *server;
     hafti_http2_signal_t to_write; /* there is something to write */
     const haft_io_task_t *turn; /* that of the reader, at the end of which it writes; NULL: none */
@@ -55,18 +54,41 @@ struct connection {
     output_t left;              /* of what the reader has written; it comes before all else */
     haft_io_event_t to_read;    /* nobody reads */
     bool has_substitute;        /* a task that waits for to_read */
-    int32_t newest;             /* stream that the client has begun */
-    hafti_http2_ignored_t ignored;
-    bool is_receiving;            /* nghttp2 looks at what has come */
-    uint32_t complaint;           /* with which the client is sent away */
-    size_t requests;              /* that have not ended */
+    size_t requests;            /* that have not ended */
     request_t *arrived, **behind; /* heads that have come */
     bool head_has_begun;          /* one that is not complete */
     int64_t head_since; /* when it has, after all that was read with it; 0: there is none */
     int64_t idle_since; /* when the last request has ended */
-    int64_t credit, credited_at;
-    bool is_over;   /* nobody reads any more */
-    bool is_ending; /* no request is taken any more */
+    bool is_over;       /* nobody reads any more */
+    bool is_ending;     /* no request is taken any more */
+};
+
+/* ---- An answer ---- */
+
+/* Of CONNECT; no upgrade is offered here. */
+static int become_stream(haft_http_request_t *request, const char *line, const char *protocol) {
+    (void)line, (void)protocol;
+    return hafti_http2_make_head(request, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+}
+
+static int say_continue(haft_http_request_t *request) {
+    const hafti_http2_stream_t *stream = (const hafti_http2_stream_t *)request->message.stream;
+    hafti_http2_t *connection = stream->connection;
+    nghttp2_nv status = HAFTI_HTTP2_FIELD(":status", "100", 3);
+    hafti_http2_lock(connection);
+    int code = nghttp2_submit_headers(connection->session, NGHTTP2_FLAG_NONE, stream->id, NULL,
+                                      &status, 1, NULL);
+    hafti_http2_pump(connection);
+    hafti_http2_unlock(connection);
+    return code < 0 ? -ENOMEM : 0;
+}
+
+static const hafti_http_framing_t framing = {
+    .head = hafti_http2_make_head,
+    .piece = hafti_http_answer_gather, /* in no frame of its own: nghttp2 divides what is there */
+    .end = hafti_http2_make_end,
+    .become_stream = become_stream,
+    .say_continue = say_continue,
 };
 
 /* ---- What the session says ---- */
@@ -111,32 +133,37 @@ static void hand_over(reader_t *reader) {
     haft_io_event_set(&connection->to_read);
 }
 
+/* A stream's bytes have gone when they are with those that the connection writes. */
+static void begin_to_write(hafti_http_stream_t *bytes, const haft_http_limits_t *limits,
+                           haft_io_deadline_t *limit) {
+    int64_t now = haft_io_now();
+    hafti_http_patience_begin(&bytes->patience, now);
+    haft_io_deadline_set(limit, hafti_http_patience_look(limits->write_time, now));
+}
+static bool look_at_write(hafti_http_stream_t *bytes, const haft_http_limits_t *limits) {
+    return hafti_http_patience_left(&bytes->patience, limits->write_time, limits->least_rate,
+                                    bytes->sent, haft_io_now()) > 0;
+}
+
 static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     const haft_http_limits_t *limits = &((connection_t *)frames)->server->limits;
-    if (event == &stream->writable.event)
-        haft_io_deadline_set(&limit, hafti_http_write_deadline(limits, stream->out_size));
+    bool writes = event == &stream->writable.event;
+    if (writes)
+        begin_to_write(&stream->bytes, limits, &limit);
     leave_to_writer((connection_t *)frames);
     hafti_http2_unlock(frames);
     hand_over(((request_t *)stream)->reader); /* also where a handler has a gate of its own */
     int code = haft_io_event_wait(event);
     hafti_http2_lock(frames);
-    return code;
+    bool is_late = writes && code == -ETIMEDOUT && haft_io_deadline_passed(&limit);
+    bool is_patient = !writes || look_at_write(&stream->bytes, limits);
+    return is_late && is_patient ? 0 : code;
 }
 
 /* The writer does what there is to do. */
 static void settle(hafti_http2_t *frames) {
     (void)frames;
-}
-
-static void earn(connection_t *connection, int64_t credit) {
-    connection->credit += credit;
-    if (connection->credit > CREDIT)
-        connection->credit = CREDIT;
-}
-
-static void note_progress(hafti_http2_t *frames) {
-    earn((connection_t *)frames, 2);
 }
 
 /* Ends the connection when its streams have ended, or at once where the client is to blame. */
@@ -152,47 +179,6 @@ static void go_away(connection_t *connection, uint32_t code) {
     wake_writer(&connection->frames);
 }
 
-static bool has_credit(connection_t *connection) {
-    if (--connection->credit >= 0)
-        return true;
-    int64_t now = haft_io_now();
-    earn(connection, (now - connection->credited_at) / (HAFT_IO_SECOND / CREDIT_A_SECOND));
-    connection->credited_at = now;
-    return connection->credit >= 0;
-}
-
-static bool spend_credit(connection_t *connection) {
-    if (!has_credit(connection))
-        connection->complaint = NGHTTP2_ENHANCE_YOUR_CALM;
-    return connection->complaint == NGHTTP2_NO_ERROR;
-}
-
-/* Whether nghttp2 has forgotten the stream, or has never known it, since the client skipped it. */
-static bool is_closed(const connection_t *connection, int32_t id) {
-    return id <= connection->newest &&
-           nghttp2_session_find_stream(connection->frames.session, id) == NULL;
-}
-
-static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *frame, void *argument) {
-    connection_t *connection = argument;
-    (void)session;
-    if (spend_credit(connection) && frame->type == NGHTTP2_HEADERS &&
-        is_closed(connection, frame->stream_id))
-        connection->complaint = hafti_http2_judge_head(&connection->ignored, frame->stream_id);
-    return connection->complaint == NGHTTP2_NO_ERROR ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
-}
-
-/* The session has had all that came before the frame: so it is known whether its stream is closed.
-   on_frame_begin has to do with DATA for others. */
-static int judge_ignored(connection_t *connection) {
-    const hafti_http2_ignored_t *ignored = &connection->ignored;
-    bool is_known = hafti_http2_type_of(ignored) == NGHTTP2_DATA &&
-                    !is_closed(connection, hafti_http2_id_of(ignored));
-    if (!is_known && spend_credit(connection))
-        connection->complaint = hafti_http2_judge_ignored(ignored);
-    return connection->complaint == NGHTTP2_NO_ERROR ? 0 : -EPROTO;
-}
-
 /* One whose memory is missing, or that would be one too many, was not begun. */
 static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, void *argument) {
     connection_t *connection = argument;
@@ -201,13 +187,13 @@ static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, v
         return 0;
     connection->head_has_begun = true;
     connection->head_since = 0;
-    connection->newest = id;
+    connection->frames.newest = id;
     request_t *made =
         connection->requests < connection->server->limits.streams ? haft_io_lend() : NULL;
     if (made != NULL) {
         memset(&made->stream, 0, offsetof(hafti_http2_stream_t, fields));
         made->next = NULL;
-        hafti_http_request_begin(&made->request, connection->server, &made->stream.bytes);
+        hafti_http_request_begin(&made->request, connection->server, &made->stream.bytes, NULL);
     }
     if (made == NULL || made->request.message.block == NULL) {
         haft_io_give_back(made);
@@ -215,7 +201,7 @@ static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, v
         return 0;
     }
     connection->requests++;
-    made->request.framing = &hafti_http2_framing;
+    made->request.framing = &framing;
     made->stream.message = &made->request.message;
     hafti_http2_stream_begin(&made->stream, &connection->frames, id);
     return 0;
@@ -231,11 +217,7 @@ static void drop_request(request_t *request) {
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *argument) {
-    connection_t *connection = argument;
     request_t *request = nghttp2_session_get_stream_user_data(session, id);
-    bool has_ended =
-        connection->is_receiving || nghttp2_session_get_stream_remote_close(session, id) == 1;
-    hafti_http2_note_closed(&connection->ignored, id, has_ended);
     hafti_http2_note_close(session, id, code, argument);
     if (request != NULL && !request->stream.has_head)
         drop_request(request);
@@ -264,13 +246,28 @@ static void end_request(request_t *const *argument) {
     hafti_http2_lock(&connection->frames);
     hafti_http2_stream_end(&request->stream,
                            is_answered ? NGHTTP2_NO_ERROR : NGHTTP2_INTERNAL_ERROR);
-    earn(connection, is_answered ? 2 : 0);
+    hafti_http2_earn(&connection->frames, is_answered ? 2 : 0);
     if (--connection->requests == 0)
         connection->idle_since = haft_io_now();
     hafti_http2_pump(&connection->frames);
     wake_writer(&connection->frames);
     hafti_http2_unlock(&connection->frames);
     haft_io_give_back(request);
+}
+
+/*
+ * The client has its whole answer, and is still sending a body that nobody wants. A reset ends that
+ * (RFC 9113, section 8.1), but some clients forget the answer when the reset comes with it. So what
+ * is left of a short body is read and thrown away, and for a long one, whose sender soon waits for
+ * a window, the reset comes a moment later.
+ */
+static void linger(haft_http_request_t *request, const hafti_http2_stream_t *stream) {
+    enum { MOMENT = 200 /* milliseconds */ };
+    int64_t begun = haft_io_now();
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, begun + HAFT_IO_SECOND);
+    if (!hafti_http_message_skip(&request->message, HAFTI_HTTP_SKIPPED) && !stream->is_closed)
+        haft_io_sleep_until(begun + MOMENT * HAFT_IO_MILLISECOND);
 }
 
 static void serve_request(request_t *argument) {
@@ -283,7 +280,9 @@ static void serve_request(request_t *argument) {
     if (code == 0)
         code = haft_http_flush(request);
     if (code == 0 && !serving->stream.ends)
-        hafti_http_answer_send(request, NULL, 0);
+        code = hafti_http_answer_send(request, NULL, 0);
+    if (code == 0 && !request->message.is_complete && !serving->stream.is_closed)
+        linger(request, &serving->stream);
 }
 
 /* One that was reset meanwhile, or for which there is no memory, is not begun. */
@@ -320,6 +319,7 @@ static void serve_arrived(reader_t *reader) {
             continue;
         }
         request->reader = reader;
+        request->request.served = &reader->served;
         reader->is_serving = true;
         haft_io_gate_set(&reader->gate);
         serve_request(request);
@@ -416,8 +416,8 @@ static int write_output(connection_t *connection, output_t output) {
     HAFT_IO_SCOPED_LENT const void *const taken = output.block;
     size_t size = output.size - output.at;
     (void)taken;
-    return hafti_http_stream_write(connection->frames.below, output.block + output.at, size,
-                                   hafti_http_write_deadline(&connection->server->limits, size));
+    return hafti_http_stream_write_within(connection->frames.below, &connection->server->limits,
+                                          output.block + output.at, size);
 }
 
 static void *write_frames(void *argument) {
@@ -454,34 +454,17 @@ static bool is_late(connection_t *connection) {
     return is_waiting && read_deadline(connection) <= haft_io_now();
 }
 
-static int receive(connection_t *connection, const char *bytes, size_t size) {
-    hafti_http2_t *frames = &connection->frames;
-    const char *at = bytes, *end = bytes + size;
-    int code = 0;
-    connection->is_receiving = true;
-    while (code == 0 && (at = hafti_http2_next_ignored(&connection->ignored, at, end)) != NULL) {
-        const char *last = at - 1; /* byte of the head: nghttp2 has not begun with the frame */
-        code = hafti_http2_receive(frames, bytes, (size_t)(last - bytes));
-        code = code == 0 ? judge_ignored(connection) : code;
-        bytes = last;
-    }
-    if (code == 0)
-        code = hafti_http2_receive(frames, bytes, (size_t)(end - bytes));
-    connection->is_receiving = false;
-    return code;
-}
-
 /* Whether more is to be read. */
 static bool take(connection_t *connection, const char *bytes, size_t size) {
     hafti_http2_t *frames = &connection->frames;
     hafti_http2_lock(frames);
     connection->turn = haft_io_self();
-    int code = frames->error != 0 ? frames->error : receive(connection, bytes, size);
+    int code = frames->error != 0 ? frames->error : hafti_http2_receive(frames, bytes, size);
     if (connection->head_has_begun && connection->head_since == 0)
         connection->head_since = haft_io_now();
     if (code != 0)
-        go_away(connection, connection->complaint != NGHTTP2_NO_ERROR ? connection->complaint
-                                                                      : NGHTTP2_PROTOCOL_ERROR);
+        go_away(connection,
+                frames->complaint != NGHTTP2_NO_ERROR ? frames->complaint : NGHTTP2_PROTOCOL_ERROR);
     hafti_http2_pump(frames);
     bool goes_on = code == 0 && nghttp2_session_want_read(frames->session) != 0;
     hafti_http2_unlock(frames);
@@ -537,9 +520,11 @@ static haft_io_event_t *enter_gate(haft_io_gate_t *gate) {
 /* Reads until the end, or until another task does. */
 static void read_frames(connection_t *connection) {
     /* A handler that fails takes its task along. */
-    __attribute__((cleanup(hand_over)))
-    reader_t reader = {.gate = {leave_gate, enter_gate}, .connection = connection};
+    __attribute__((cleanup(hand_over))) reader_t reader = {.gate = {leave_gate, enter_gate},
+                                                           .connection = connection,
+                                                           .served = {NULL, connection->scope}};
     hafti_http_stream_t *below = connection->frames.below;
+    haft_io_own_set(&reader.served);
     bool goes_on = true;
     serve_arrived(&reader);
     while (goes_on && !reader.has_left) {
@@ -575,7 +560,6 @@ static bool begin_session(connection_t *connection) {
     nghttp2_session_callbacks *callbacks;
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
         return false;
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_frame_begin);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_head_begin);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
     int code = hafti_http2_begin(&connection->frames, callbacks, false);
@@ -596,6 +580,7 @@ static void *serve_frames(void *argument) {
     const serving_t *serving = argument;
     connection_t *connection = serving->connection;
     haft_io_task_options_t options = {.name = "HTTP/2 writer"};
+    connection->scope = haft_io_this_scope();
     bool goes_on = haft_io_spawn_with(&options, write_frames, connection) == 0;
     hafti_http_server_on_stop(connection->server, serving->link, stop_serving, connection);
     if (goes_on && serving->has_preface)
@@ -609,7 +594,7 @@ static void *serve_frames(void *argument) {
 static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
     const connection_t *connection =
         (const connection_t *)((const char *)self - offsetof(connection_t, on_failure));
-    hafti_http_log_failure(connection->server, failure);
+    hafti_http_log_failure(connection->server, "a handler", failure);
 }
 
 /* What is left of requests has no task. */
@@ -628,20 +613,18 @@ void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
         .frames = {.below = stream,
                    .head_has_come = head_has_come,
                    .wake_writer = wake_writer,
-                   .note_progress = note_progress,
                    .wait = wait_for,
                    .settle = settle},
         .on_failure = {log_failure},
         .server = server,
-        .credit = CREDIT,
-        .credited_at = haft_io_now(),
         .idle_since = haft_io_now(),
     };
     __attribute__((cleanup(end_serving))) serving_t serving = {&connection, link, has_preface};
     connection.behind = &connection.arrived;
-    hafti_http2_ignored_begin(&connection.ignored);
     if (begin_session(&connection))
-        haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP/2 connection",
-                                                      .on_failure = &connection.on_failure},
-                           serve_frames, &serving, NULL);
+        haft_io_scope_with(
+            &(haft_io_scope_options_t){.name = "HTTP/2 connection",
+                                       .on_failure = &connection.on_failure,
+                                       .scope_of_spawns = hafti_http_scope_of_spawns},
+            serve_frames, &serving, NULL);
 }

@@ -24,7 +24,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* ---- answer.c ------------------------------------------------------------------------------- */
+/* ---- gathering.c, fields.c, http1.c, compress.c, answer.c ----------------------------------- */
 
 typedef struct hafti_http_encoder hafti_http_encoder_t;
 typedef enum { HAFTI_HTTP_NOT_BEGUN, HAFTI_HTTP_BEGUN, HAFTI_HTTP_ENDED } hafti_http_progress_t;
@@ -34,6 +34,7 @@ typedef struct {
     size_t size;
     char *fields; /* lines for the head, in the request's memory */
     size_t fields_size, fields_room;
+    size_t lasting_size; /* of the first of them, which stay when an answer is discarded */
     char *trailers;
     size_t trailers_size, trailers_room;
     hafti_http_encoder_t *encoder; /* of what the handler writes; NULL: it is sent as it is */
@@ -70,6 +71,13 @@ typedef struct {
     int (*say_continue)(haft_http_request_t *request);
 } hafti_http_framing_t;
 
+/* What a task of the server serves: haft_io_own_get() of that task. */
+typedef struct {
+    haft_http_request_t *request; /* whose handler runs; NULL: none does */
+    haft_io_scope_t *scope;       /* of the task, or of its connection */
+} hafti_http_served_t;
+typedef struct hafti_http_tasks hafti_http_tasks_t;
+
 struct haft_http_request {
     haft_http_server_t *server;
     const hafti_http_framing_t *framing;
@@ -78,7 +86,12 @@ struct haft_http_request {
     bool keeps; /* the connection, after this request */
     int64_t begun,
         begun_at; /* by the clock on the wall, and by haft_io_now(); if the server notes requests */
-    bool is_traced;  /* its task has its trace */
+    hafti_http_served_t *served; /* how its handler's task is known */
+    hafti_http_tasks_t *tasks;   /* that its handler has spawned; NULL: none */
+    haft_http_thrown_t *thrown;  /* by a handler, on its way through the middleware; or NULL */
+    int refused;                 /* the status of haft_http_refuse; 0: none */
+    const char *refusal;         /* its text; NULL: what the status is called */
+    bool is_traced;              /* its task has its trace */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
     hafti_http_answer_t answer;
     struct hafti_http_protocol *protocol; /* that the library speaks after an upgrade, or NULL */
@@ -89,19 +102,28 @@ struct haft_http_request {
     hafti_http_message_t message;
 };
 
-void hafti_http_answer_begin(haft_http_request_t *request);
 void hafti_http_answer_end(haft_http_request_t *request);
 /* Completes what a handler has left open. 0, or an error: then the connection is broken off. */
 int hafti_http_answer_complete(haft_http_request_t *request);
-/* Answers without a handler: a line that says what is wrong. */
+/* Answers without a handler: a line that says what it is. */
 int hafti_http_answer_status(haft_http_request_t *request, int status);
+/* Answers an error in the form of the application (haft_http_on_error), or else by such a line. */
+int hafti_http_answer_error(haft_http_request_t *request, int status, int code);
+/* Forgets the answer, of which nothing was sent, but for its lasting fields. */
+void hafti_http_answer_discard(haft_http_request_t *request);
+const char *hafti_http_reason_of(int status); /* "": it has none */
 int hafti_http_send_continue(haft_http_request_t *request);
 /* Sends the begin of a head, which ends with `protocol`, the fields, and nothing more. */
 int hafti_http_answer_stream(haft_http_request_t *request, int status, const char *line,
                              const char *protocol);
 int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, size_t size);
-/* When a write of so many bytes has to be done. */
-int64_t hafti_http_write_deadline(const haft_http_limits_t *limits, size_t size);
+/* Sends what is gathered, and a head that has not been sent yet. */
+int hafti_http_answer_send_gathered(haft_http_request_t *request);
+/* Where the block has room for `size` bytes, of HAFT_IO_LENT_SIZE at most, or else NULL, and `*code`
+   says why; what the block has may be sent for that. */
+char *hafti_http_answer_room(haft_http_request_t *request, size_t size, int *code);
+/* The client gets no more of it. Returns the code. */
+int hafti_http_answer_fail(haft_http_request_t *request, int code);
 extern const hafti_http_framing_t hafti_http1_framing;
 /* Its decimal digits: where they end. */
 char *hafti_http_put_number(char *to, uint64_t number);
@@ -163,9 +185,6 @@ enum { HAFTI_HTTP_RANGES = 16 };
 int hafti_http_ranges(haft_http_request_t *request, const hafti_http_version_t *version,
                       uint64_t size, hafti_http_range_t ranges[HAFTI_HTTP_RANGES], size_t *count);
 
-typedef struct hafti_http_files hafti_http_files_t;
-void hafti_http_files_free(hafti_http_files_t *files);
-
 /* ---- peer.c, clients.c, access.c, counters.c ------------------------------------------------ */
 
 /* As one of IPv6, which it may not be; false: the peer has no address. */
@@ -206,7 +225,7 @@ void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_reque
 void hafti_http_begin_to_note(haft_http_request_t *request);
 void hafti_http_note_request(haft_http_request_t *request);
 
-/* ---- connection.c, server.c ----------------------------------------------------------------- */
+/* ---- Servers -------------------------------------------------------------------------------- */
 
 /* A connection's place in its server's list. */
 typedef struct hafti_http_link {
@@ -219,6 +238,12 @@ typedef struct hafti_http_link {
     void (*stop)(void *argument);
     void *argument;
 } hafti_http_link_t;
+
+/* What a route or middleware of the library's needs, which lives as long as its server. */
+typedef struct hafti_http_owned {
+    struct hafti_http_owned *next;
+    void (*free)(struct hafti_http_owned *self);
+} hafti_http_owned_t;
 
 typedef struct hafti_http_around {
     struct hafti_http_around *inner;
@@ -233,14 +258,18 @@ struct haft_http_server {
     haft_http_server_t *groups, *sibling; /* its groups; the next one of its parent's */
     char *prefix;                         /* of a group, with those of the groups around it */
     hafti_http_around_t *around;
-    hafti_http_files_t *files;
+    hafti_http_owned_t *owned; /* what is freed with it */
     hafti_http_node_t *routes;
     hafti_http_entry_t connect; /* its handler may be NULL */
     haft_http_limits_t limits;
     haft_http_compression_t compression;
     haft_http_log_t *log;
     void *log_argument;
-    bool limits_loopback; /* its connections, too */
+    haft_http_error_handler_t *on_error; /* NULL: a line of text */
+    void *on_error_argument;
+    haft_io_scope_t *scope; /* while it is served */
+    char mistake[256];      /* of the program's, the last one; "": none */
+    bool limits_loopback;   /* its connections, too */
     int announced
         [HAFTI_HTTP_LISTENERS]; /* listeners whose connections begin with a proxy's header */
     size_t announced_count;
@@ -281,16 +310,30 @@ typedef struct {
     bool is_announced; /* it begins with a proxy's header */
 } hafti_http_accepted_t;
 void hafti_http_leave_place(const hafti_http_accepted_t *accepted);
+/* ---- connection.c ---- */
 /* Spawns a task in the scope that serves what comes on the connection until its end, closes it, and
    leaves the place. 0; or -ENOMEM: then neither. */
 int hafti_http_connection_spawn(const hafti_http_accepted_t *accepted, haft_io_scope_t *scope);
+/* ---- dispatch.c ---- */
 /* A request on `stream`, which the end of `request` does not close. Its head comes next. */
 void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *server,
-                              hafti_http_stream_t *stream);
+                              hafti_http_stream_t *stream, hafti_http_served_t *served);
 /* Has it answered; `code` is what was said of its head: 0, or -EBADMSG. */
 void hafti_http_request_answer(haft_http_request_t *request, int code);
 /* Also where the stack is unwound. */
 void hafti_http_request_end(haft_http_request_t *request);
+/* ---- tasks.c ---- */
+/* Of the scopes in which handlers run: that of the request whose handler the current task is in. */
+haft_io_scope_t *hafti_http_scope_of_spawns(void);
+/* Waits for the tasks of a request whose handler has returned `code`, or cancels them if that is an
+   error. The code that counts. */
+int hafti_http_tasks_end(haft_http_request_t *request, int code);
+/* ---- server.c ---- */
+/* From now on the server frees it. */
+static inline void hafti_http_own(haft_http_server_t *server, hafti_http_owned_t *owned) {
+    owned->next = server->owned;
+    server->owned = owned;
+}
 /* The server of a group. */
 static inline haft_http_server_t *hafti_http_root_of(haft_http_server_t *server) {
     while (server->parent != NULL)
@@ -302,8 +345,10 @@ void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link
 /* Sets what is called when the server stops, and calls it if that stops already. */
 void hafti_http_server_on_stop(haft_http_server_t *server, hafti_http_link_t *link,
                                void (*stop)(void *argument), void *argument);
-/* Lines for a handler that has failed, and for where it was; on the stack of its task. */
-void hafti_http_log_failure(const haft_http_server_t *server, const haft_io_failure_t *failure);
+/* Lines for a handler, or another task, that has failed, and for where it was; on the stack of its
+   task. */
+void hafti_http_log_failure(const haft_http_server_t *server, const char *what,
+                            const haft_io_failure_t *failure);
 __attribute__((format(printf, 2, 3))) void hafti_http_log(const haft_http_server_t *server,
                                                           const char *format, ...);
 

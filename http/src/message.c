@@ -156,10 +156,24 @@ int hafti_http_method_of(hafti_http_text_t name) {
     return -1;
 }
 
+/* Whether the field Connection has the option. The parser's flag alone may be of Proxy-Connection,
+   which is no field of HTTP (RFC 9110, section 7.6.1). */
+static bool has_connection_option(const hafti_http_message_t *message, uint16_t flag,
+                                  const char *option) {
+    hafti_http_text_t options;
+    size_t from = 0;
+    if ((message->parser.flags & flag) == 0)
+        return false;
+    while (hafti_http_message_field(message, "Connection", &from, &options))
+        if (hafti_http_lists(options, option))
+            return true;
+    return false;
+}
+
 bool hafti_http_message_is_kept(const hafti_http_message_t *message) {
-    uint16_t flags = message->parser.flags;
-    bool is_wanted = message->parser.http_minor != 0 || (flags & F_CONNECTION_KEEP_ALIVE) != 0;
-    return is_wanted && (flags & F_CONNECTION_CLOSE) == 0;
+    bool is_wanted = message->parser.http_minor != 0 ||
+                     has_connection_option(message, F_CONNECTION_KEEP_ALIVE, "keep-alive");
+    return is_wanted && !has_connection_option(message, F_CONNECTION_CLOSE, "close");
 }
 
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name) {
@@ -378,13 +392,14 @@ static int check_request_line(hafti_http_message_t *message) {
     return version[5] == '1' && version[7] <= '1' ? 0 : refuse(message, 505);
 }
 
-/* 9112, 4; the reason may be missing, with its space. */
+/* RFC 9112, section 4: the status line, whose reason may be missing with its space. */
 static int check_status_line(hafti_http_message_t *message) {
-    const char *line = message->block;
+    const char *line = message->block, *end = memchr(line, '\r', message->head);
     bool is_good = message->head >= 14 && memcmp(line, "HTTP/1.", 7) == 0 &&
                    (line[7] == '0' || line[7] == '1') && line[8] == ' ' && is_digit(line[9]) &&
                    is_digit(line[10]) && is_digit(line[11]) &&
-                   (line[12] == ' ' || line[12] == '\r');
+                   (line[12] == ' ' || line[12] == '\r') &&
+                   hafti_http_is_value(line + 12, (size_t)(end - line - 12));
     return is_good ? 0 : refuse(message, 502);
 }
 
@@ -392,6 +407,8 @@ static int check_status_line(hafti_http_message_t *message) {
 static int check_answer(hafti_http_message_t *message) {
     unsigned status = message->parser.status_code;
     known_t known[KNOWN];
+    if (status < 100)
+        return refuse(message, 502); /* RFC 9110, section 15: it has no class */
     find_known(message, known);
     message->body = HAFTI_HTTP_UNTIL_CLOSE;
     int code = check_length(message, &known[CONTENT_LENGTH], &known[TRANSFER_ENCODING]);
@@ -456,9 +473,15 @@ typedef struct {
     bool is_complete;
 } progress_t;
 
+/* RFC 9112, section 5: a tab behind a value is like a space, which the parser takes everywhere. */
+static void replace_tabs_at_end(char *line, char *end) {
+    while (end != line && (end[-1] == ' ' || end[-1] == '\t'))
+        *--end = ' ';
+}
+
 /* A line has come: 0, or an error. Empty lines before a request are skipped (9112, 2.2). */
 static int end_line(hafti_http_message_t *message, progress_t *progress) {
-    const char *line = message->block + progress->line;
+    char *line = message->block + progress->line;
     size_t size = message->head - progress->line;
     if (size < 2 || line[size - 2] != '\r')
         return refuse(message, 400); /* 9112, 2.2 */
@@ -468,6 +491,8 @@ static int end_line(hafti_http_message_t *message, progress_t *progress) {
     }
     if (progress->line != 0 && (*line == ' ' || *line == '\t' || *line == ':'))
         return refuse(message, 400); /* 9112, 2.2, 5.2 and 5 */
+    if (progress->line != 0)
+        replace_tabs_at_end(line, line + size - 2);
     progress->is_complete = size == 2;
     progress->line = message->head;
     return 0;
@@ -513,8 +538,8 @@ int hafti_http_message_read_head(hafti_http_message_t *message) {
         if (deadline == 0)
             deadline = hafti_http_deadline(haft_io_now(), message->limits->head_time);
         ssize_t size = hafti_http_stream_fill(message->stream, deadline);
-        if (size == -ETIMEDOUT && message->head != 0)
-            return refuse(message, 408);
+        if (size == -ETIMEDOUT && message->head != 0 && message->parser.type == HTTP_REQUEST)
+            return refuse(message, 408); /* an answer's reader has no limit but its task's */
         if (size <= 0)
             return size == 0 ? -EPIPE : (int)size;
     }

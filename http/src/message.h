@@ -46,19 +46,19 @@ typedef struct {
     int status; /* with which a message that is not good is answered */
 
     hafti_http_body_kind_t body;
-    bool answers_head;   /* so it has no body; set before it is read */
-    bool takes_connect;  /* a request may be CONNECT; set before it is read */
-    bool waits_for_word; /* before it sends the body */
-    bool is_complete;    /* the body has come to its end */
-    bool in_trailers;    /* the last chunk has come */
-    char last;           /* byte of the trailers */
-    int error;           /* of the body; sticky */
-    uint64_t limit;      /* of the body */
-    uint64_t left;       /* bytes of a sized body */
-    uint64_t got;        /* bytes of body */
-    uint64_t framing;    /* bytes of a chunked body that are not of its chunks' data */
-    int64_t waited;      /* nanoseconds */
-    char *into;          /* where the body's bytes go while the parser runs */
+    bool answers_head;              /* so it has no body; set before it is read */
+    bool takes_connect;             /* a request may be CONNECT; set before it is read */
+    bool waits_for_word;            /* before it sends the body */
+    bool is_complete;               /* the body has come to its end */
+    bool in_trailers;               /* the last chunk has come */
+    char last;                      /* byte of the trailers */
+    int error;                      /* of the body; sticky */
+    uint64_t limit;                 /* of the body */
+    uint64_t left;                  /* bytes of a sized body */
+    uint64_t got;                   /* bytes of body */
+    uint64_t framing;               /* bytes of a chunked body that are not of its chunks' data */
+    hafti_http_patience_t patience; /* with the sender of the body */
+    char *into;                     /* where the body's bytes go while the parser runs */
     size_t into_size;
     char *trailers; /* name, '\0', value, '\0', and so on */
     size_t trailers_size;
@@ -113,6 +113,8 @@ static inline bool hafti_http_is_1_0(const hafti_http_message_t *message) {
 
 void *hafti_http_allocate(hafti_http_message_t *message, size_t size);
 char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t size);
+/* All of it, and the block. */
+void hafti_http_free_memory(hafti_http_message_t *message);
 
 /* ---- decompress.c ---- */
 

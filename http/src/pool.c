@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A client's connections that wait for a question: a list, the last used first, so that few are
-   kept busy. */
+   kept busy, and the oldest are the last in it. */
 #include "client.h"
 
 #include <stdlib.h>
@@ -9,6 +9,7 @@ typedef struct kept {
     struct kept *next;
     hafti_http_url_t url; /* the origin's; its texts are gone */
     hafti_http_stream_t stream;
+    int64_t since;
 } kept_t;
 
 struct hafti_http_pool {
@@ -27,20 +28,49 @@ hafti_http_pool_t *hafti_http_pool_new(size_t most) {
 }
 
 static void drop(kept_t *kept) {
+    hafti_http_stream_say_end(&kept->stream);
     hafti_http_stream_close(&kept->stream);
     free(kept);
+}
+
+static void drop_all(kept_t *kept) {
+    while (kept != NULL) {
+        kept_t *next = kept->next;
+        drop(kept);
+        kept = next;
+    }
 }
 
 void hafti_http_pool_free(hafti_http_pool_t *pool) {
     if (pool == NULL)
         return;
-    while (pool->first != NULL) {
-        kept_t *kept = pool->first;
-        pool->first = kept->next;
-        drop(kept);
-    }
+    drop_all(pool->first);
     pthread_mutex_destroy(&pool->mutex);
     free(pool);
+}
+
+size_t hafti_http_pool_count(hafti_http_pool_t *pool, int64_t *oldest) {
+    size_t count = 0;
+    *oldest = HAFT_IO_FOREVER;
+    pthread_mutex_lock(&pool->mutex);
+    for (const kept_t *kept = pool->first; kept != NULL; kept = kept->next, count++)
+        *oldest = kept->since;
+    pthread_mutex_unlock(&pool->mutex);
+    return count;
+}
+
+void hafti_http_pool_close_idle(hafti_http_pool_t *pool, int64_t until, size_t most) {
+    size_t old = 0;
+    pthread_mutex_lock(&pool->mutex);
+    for (const kept_t *kept = pool->first; kept != NULL; kept = kept->next)
+        old += kept->since <= until;
+    kept_t **at = &pool->first, *dropped;
+    while (*at != NULL && ((*at)->since > until || old-- > most))
+        at = &(*at)->next;
+    dropped = *at;
+    *at = NULL;
+    pthread_mutex_unlock(&pool->mutex);
+    drop_all(dropped);
 }
 
 static kept_t *unlink_first(hafti_http_pool_t *pool, const hafti_http_url_t *url) {
@@ -104,6 +134,7 @@ void hafti_http_pool_give(hafti_http_pool_t *pool, const hafti_http_url_t *url,
     }
     kept->url = *url;
     kept->stream = *stream;
+    kept->since = haft_io_now();
     kept_t *dropped = link_first(pool, kept);
     if (dropped != NULL)
         drop(dropped);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Routes: a tree with a node for each part of a path. What is found is the first of: the part's
- * text, {name}, and {name...}; where a choice leads nowhere, the next is tried. No node is looked
- * at twice.
+ * text, {name}, and {name...}; where a choice leads nowhere, or to no handler for the method, the
+ * next is tried. No node is looked at twice.
  */
 #include "routes.h"
 
@@ -58,13 +58,22 @@ static hafti_http_node_t *child_for(hafti_http_node_t *node, hafti_http_text_t p
     return child;
 }
 
-/* Whether braces are around a whole part, and nowhere else; {name...} only `at_end`. */
-static bool is_part(hafti_http_text_t part, bool at_end) {
+/* What is wrong with a part, and what to write instead; NULL: nothing. Braces are around a whole
+   part, and nowhere else; {name...} stands `at_end` only. */
+static const char *mistake_in(hafti_http_text_t part, bool at_end) {
     bool is_rest;
     hafti_http_text_t name = name_in(part, &is_rest);
+    if (name.size != 0 && !hafti_http_is_token(name.bytes, name.size))
+        return "the name in {name} is made of letters, digits and '_'";
     if (name.size != 0)
-        return hafti_http_is_token(name.bytes, name.size) && (at_end || !is_rest);
-    return memchr(part.bytes, '{', part.size) == NULL && memchr(part.bytes, '}', part.size) == NULL;
+        return at_end || !is_rest ? NULL : "{name...} takes the rest, so it stands at the end";
+    if (part.size != 0 && *part.bytes == ':')
+        return "a part that captures is written {name}, not :name";
+    if (part.size != 0 && *part.bytes == '*')
+        return "a part that takes the rest is written {name...}, not *";
+    if (memchr(part.bytes, '{', part.size) != NULL || memchr(part.bytes, '}', part.size) != NULL)
+        return "braces stand around a whole part, with a name in them: {name}";
+    return NULL;
 }
 
 static bool next_of_path(hafti_http_text_t *path, hafti_http_text_t *part) {
@@ -78,14 +87,16 @@ static bool next_of_path(hafti_http_text_t *path, hafti_http_text_t *part) {
     return true;
 }
 
-static bool is_pattern(hafti_http_text_t path) {
+static const char *mistake_in_pattern(hafti_http_text_t path) {
     size_t parts = 0, captures = 0;
-    for (hafti_http_text_t part; next_of_path(&path, &part); parts++) {
-        if (!is_part(part, path.bytes == NULL))
-            return false;
+    const char *mistake = NULL;
+    for (hafti_http_text_t part; mistake == NULL && next_of_path(&path, &part); parts++) {
+        mistake = mistake_in(part, path.bytes == NULL);
         captures += part.size != 0 && *part.bytes == '{';
     }
-    return parts <= HAFTI_HTTP_PARTS && captures <= HAFTI_HTTP_CAPTURES;
+    if (mistake == NULL && (parts > HAFTI_HTTP_PARTS || captures > HAFTI_HTTP_CAPTURES))
+        mistake = "the path has too many parts";
+    return mistake;
 }
 
 static void free_entry(hafti_http_entry_t *entry) {
@@ -136,10 +147,23 @@ static bool is_method(const char *method) {
     return known >= 0 && known != HTTP_CONNECT;
 }
 
+/* NULL: nothing. */
+static const char *mistake_of(const char *path, hafti_http_text_t pattern,
+                              const hafti_http_entry_t *entry) {
+    if (*path != '/')
+        return "a path begins with '/'";
+    if (entry->handler == NULL)
+        return "the handler is NULL";
+    if (!is_method(entry->method))
+        return "that is no method that requests can have (CONNECT: haft_http_on_connect)";
+    return mistake_in_pattern(pattern);
+}
+
 int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
-                          const hafti_http_entry_t *entry) {
+                          const hafti_http_entry_t *entry, const char **mistake) {
     hafti_http_text_t whole = {path + 1, *path != '\0' ? strlen(path) - 1 : 0}, rest = whole, part;
-    if (*path != '/' || !is_pattern(rest) || !is_method(entry->method) || entry->handler == NULL)
+    *mistake = mistake_of(path, rest, entry);
+    if (*mistake != NULL)
         return -EINVAL;
     if (*routes == NULL && (*routes = node_new("", 0)) == NULL)
         return -ENOMEM;
@@ -147,7 +171,11 @@ int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
     while (next_of_path(&rest, &part))
         if ((node = child_for(node, part)) == NULL)
             return -ENOMEM;
-    return add_entry(node, entry, whole);
+    int code = add_entry(node, entry, whole);
+    if (code == -EEXIST)
+        *mistake =
+            "the path has a handler for that method already (names of captures do not matter)";
+    return code;
 }
 
 static void free_entries(hafti_http_entry_t *entry) {
@@ -214,60 +242,75 @@ static int split(hafti_http_message_t *message, hafti_http_text_t text, path_t *
     return code;
 }
 
-static bool find(const hafti_http_node_t *node, const path_t *path, size_t at,
-                 hafti_http_match_t *match);
+/* What is looked for, and what has been found of it. */
+typedef struct {
+    const path_t *path;
+    const char *method;
+    hafti_http_match_t *match;
+} search_t;
 
-static bool found(const hafti_http_node_t *node, hafti_http_match_t *match) {
-    match->entries = node->entries;
-    return node->entries != NULL;
+static bool find(const hafti_http_node_t *node, const search_t *search, size_t at);
+
+static const hafti_http_entry_t *entry_for(const hafti_http_entry_t *entry, const char *method) {
+    while (entry != NULL && strcmp(entry->method, method) != 0)
+        entry = entry->next;
+    return entry;
 }
 
-static bool find_capture(const hafti_http_node_t *node, const path_t *path, size_t at,
-                         hafti_http_match_t *match) {
+/* The handler for GET also answers HEAD. */
+static bool found(const hafti_http_node_t *node, const search_t *search) {
+    hafti_http_match_t *match = search->match;
+    const hafti_http_entry_t *entry = entry_for(node->entries, search->method);
+    if (entry == NULL && strcmp(search->method, "HEAD") == 0)
+        entry = entry_for(node->entries, "GET");
+    if (entry != NULL || match->entries == NULL)
+        match->entries = node->entries;
+    match->entry = entry;
+    return entry != NULL;
+}
+
+static bool find_capture(const hafti_http_node_t *node, const search_t *search, size_t at) {
+    hafti_http_match_t *match = search->match;
     if (node == NULL)
         return false;
-    match->captures[match->count++] = path->parts[at].raw;
-    if (find(node, path, at + 1, match))
+    match->captures[match->count++] = search->path->parts[at].raw;
+    if (find(node, search, at + 1))
         return true;
     match->count--;
     return false;
 }
 
-static bool find_rest(const hafti_http_node_t *node, const path_t *path, size_t at,
-                      hafti_http_match_t *match) {
+static bool find_rest(const hafti_http_node_t *node, const search_t *search, size_t at) {
+    hafti_http_match_t *match = search->match;
     if (node == NULL)
         return false;
-    const char *start = path->parts[at].raw.bytes;
-    match->captures[match->count++] = (hafti_http_text_t){start, (size_t)(path->end - start)};
-    return found(node, match);
+    const char *start = search->path->parts[at].raw.bytes;
+    match->captures[match->count++] =
+        (hafti_http_text_t){start, (size_t)(search->path->end - start)};
+    if (found(node, search))
+        return true;
+    match->count--;
+    return false;
 }
 
-static bool find(const hafti_http_node_t *node, const path_t *path, size_t at,
-                 hafti_http_match_t *match) {
-    if (at == path->count)
-        return found(node, match);
-    hafti_http_text_t part = path->parts[at].decoded;
+static bool find(const hafti_http_node_t *node, const search_t *search, size_t at) {
+    if (at == search->path->count)
+        return found(node, search);
+    hafti_http_text_t part = search->path->parts[at].decoded;
     const hafti_http_node_t *child = child_with_text(node->texts, part.bytes, part.size);
-    return (child != NULL && find(child, path, at + 1, match)) ||
-           (part.size != 0 && find_capture(node->capture, path, at, match)) ||
-           find_rest(node->rest, path, at, match);
+    return (child != NULL && find(child, search, at + 1)) ||
+           (part.size != 0 && find_capture(node->capture, search, at)) ||
+           find_rest(node->rest, search, at);
 }
 
 int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,
-                           hafti_http_text_t path, hafti_http_match_t *match) {
+                           hafti_http_text_t path, const char *method, hafti_http_match_t *match) {
     path_t parts;
-    match->entries = NULL;
+    match->entries = match->entry = NULL;
+    match->names = NULL;
     match->count = 0;
     int code = split(message, path, &parts);
-    if (code == 0 && routes != NULL)
-        find(routes, &parts, 0, match);
+    if (code == 0 && routes != NULL && find(routes, &(search_t){&parts, method, match}, 0))
+        match->names = match->entry->names;
     return code;
-}
-
-const hafti_http_entry_t *hafti_http_entry_of(hafti_http_match_t *match, const char *method) {
-    const hafti_http_entry_t *entry = match->entries;
-    while (entry != NULL && strcmp(entry->method, method) != 0)
-        entry = entry->next;
-    match->names = entry != NULL ? entry->names : NULL;
-    return entry;
 }

@@ -21,20 +21,22 @@ typedef struct hafti_http_entry {
 } hafti_http_entry_t;
 
 typedef struct {
-    const hafti_http_entry_t *entries; /* of the path, for all methods; NULL: it has no route */
-    const char *names; /* of the captures, as the entry for the request's method has them */
+    /* Of the most specific route with the method, and otherwise of the most specific one: for all
+       methods. NULL: the path has no route. */
+    const hafti_http_entry_t *entries;
+    const hafti_http_entry_t *entry; /* the one for the method; NULL: none */
+    const char *names;               /* of the captures, as that entry has them */
     size_t count;
     hafti_http_text_t captures[HAFTI_HTTP_CAPTURES]; /* as they came */
 } hafti_http_match_t;
 
-/* Takes method, handler, argument and owner of `entry`. */
+/* Takes method, handler, argument and owner of `entry`. After an error `*mistake` says what is wrong,
+   and what to write instead, or is NULL. */
 int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
-                          const hafti_http_entry_t *entry);
+                          const hafti_http_entry_t *entry, const char **mistake);
 void hafti_http_routes_free(hafti_http_node_t *routes);
 /* 0, or -EINVAL: that is no path; -EMSGSIZE: it has too many parts; -ENOMEM. */
 int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,
-                           hafti_http_text_t path, hafti_http_match_t *match);
-/* The entry for the method, with whose names the captures are called from here on; NULL: none. */
-const hafti_http_entry_t *hafti_http_entry_of(hafti_http_match_t *match, const char *method);
+                           hafti_http_text_t path, const char *method, hafti_http_match_t *match);
 
 #endif

@@ -15,6 +15,18 @@ static int tls_write_all(hafti_http_stream_t *stream, const void *buffer, size_t
     return haft_tls_write_all(stream->tls, buffer, size);
 }
 
+static ssize_t tls_write(hafti_http_stream_t *stream, const void *buffer, size_t size) {
+    return haft_tls_write(stream->tls, buffer, size);
+}
+
+static int tls_flush(hafti_http_stream_t *stream) {
+    return haft_tls_write_all(stream->tls, NULL, 0);
+}
+
+static int tls_flush_now(hafti_http_stream_t *stream) {
+    return haft_tls_flush_now(stream->tls);
+}
+
 /* Another task may shut what this one waits to read. What has failed is shut, too. */
 static int tls_shutdown(hafti_http_stream_t *stream, int how) {
     int said = how == SHUT_WR ? haft_tls_shutdown(stream->tls) : 0;
@@ -33,6 +45,9 @@ static void tls_close(hafti_http_stream_t *stream) {
 static const hafti_http_stream_operations_t tls_operations = {
     .read_lent = tls_read_lent,
     .write_all = tls_write_all,
+    .write = tls_write,
+    .flush = tls_flush,
+    .flush_now = tls_flush_now,
     .shutdown = tls_shutdown,
     .close = tls_close,
     .has_unread = tls_has_unread,
@@ -65,6 +80,20 @@ const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int cod
 int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
     size_t unknown = hafti_http_has_http2 ? 0 : 1;
     return haft_tls_set_protocols(context, protocols + unknown, 2 - unknown);
+}
+
+/* A peer that takes nothing is not waited for. */
+static void *shut_at_once(void *stream) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_MILLISECOND);
+    if (haft_tls_flush_now(stream) == 0)
+        haft_tls_shutdown(stream);
+    return NULL;
+}
+
+void hafti_http_stream_say_end(hafti_http_stream_t *stream) {
+    if (stream->tls != NULL)
+        haft_io_shield(shut_at_once, stream->tls);
 }
 
 bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {
@@ -125,6 +154,10 @@ const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int cod
 int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
     (void)context;
     return 0;
+}
+
+void hafti_http_stream_say_end(hafti_http_stream_t *stream) {
+    (void)stream;
 }
 
 bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {

@@ -14,11 +14,30 @@ enum { HAFTI_HTTP_ADDRESS = 46 }; /* of a peer, as text */
 static inline int64_t hafti_http_deadline(int64_t now, int64_t time) {
     return time < HAFT_IO_FOREVER - now ? now + time : HAFT_IO_FOREVER;
 }
-/* What the least rate grants for so many bytes. */
-static inline int64_t hafti_http_granted(const haft_http_limits_t *limits, uint64_t size) {
-    uint64_t seconds = size / limits->least_rate, most = HAFT_IO_FOREVER / HAFT_IO_SECOND;
-    return seconds < most ? (int64_t)seconds * HAFT_IO_SECOND : HAFT_IO_FOREVER;
-}
+
+/* ---- patience.c ---- */
+
+/*
+ * How long a peer may still be waited for. The time in which this side waits for it is owed; each
+ * `least_rate` bytes that have moved pay for a second, and so does each second in which nobody
+ * waits. Nothing is paid in advance: a peer that was fast owes nothing, and no more than that. So
+ * one that moves nothing is given up after the time of the limits, whatever came before, and so is
+ * one that goes on for longer at less than the least rate. All zero: a peer that owes nothing.
+ */
+typedef struct {
+    int64_t owed;      /* nanoseconds */
+    int64_t looked_at; /* when that was reckoned last */
+    uint64_t moved;    /* all bytes that had moved by then */
+} hafti_http_patience_t;
+
+/* A wait may begin now. */
+void hafti_http_patience_begin(hafti_http_patience_t *patience, int64_t now);
+/* Reckons what was waited since hafti_http_patience_begin or this function was called last: what is
+   left of the `most` nanoseconds; 0: the peer is given up. */
+int64_t hafti_http_patience_left(hafti_http_patience_t *patience, int64_t most, uint64_t least_rate,
+                                 uint64_t moved, int64_t now);
+/* When a wait to write is to be looked at again: progress is seen only then. */
+int64_t hafti_http_patience_look(int64_t most, int64_t now);
 
 /* ---- stream.c ---- */
 
@@ -32,8 +51,13 @@ typedef struct {
     void (*close)(hafti_http_stream_t *stream);
     /* Writes what has room, without a wait: how many bytes, or an error; NULL: it cannot. */
     ssize_t (*write_now)(hafti_http_stream_t *stream, const void *buffer, size_t size);
-    /* write_all by a handler ends by itself in the time that the limits grant. */
-    bool limits_writes;
+    /* Writes a part: how many bytes. The last ones it may keep for `flush`. After -ETIMEDOUT it can
+       be called again. NULL: write_all ends by itself in the time that the limits grant. */
+    ssize_t (*write)(hafti_http_stream_t *stream, const void *buffer, size_t size);
+    /* Writes what `write` has kept; can be called again likewise. NULL: nothing is kept. */
+    int (*flush)(hafti_http_stream_t *stream);
+    /* The same, without a wait: 0: nothing is kept, so `write` does not wait either; -EAGAIN. */
+    int (*flush_now)(hafti_http_stream_t *stream);
     /* Whether something has been read of the descriptor that read_lent has not given yet; NULL:
        never. */
     bool (*has_unread)(hafti_http_stream_t *stream);
@@ -48,6 +72,8 @@ struct hafti_http_stream {
     const void *lent; /* has the bytes from `at` to `end`, which nobody has taken yet */
     const char *at, *end;
     haft_io_event_t *gone; /* is set when the peer has gone; NULL: only the descriptor tells that */
+    uint64_t sent;         /* bytes that have been written within limits */
+    hafti_http_patience_t patience; /* of those writes */
     bool knows_peer;
     char peer[HAFTI_HTTP_ADDRESS]; /* where it is known; "": it has no address */
 };
@@ -61,9 +87,13 @@ ssize_t hafti_http_stream_fill(hafti_http_stream_t *stream, int64_t deadline);
 bool hafti_http_stream_is_drained(hafti_http_stream_t *stream);
 int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size_t size,
                             int64_t deadline);
-/* Sends up to `size` bytes of a file, from `*offset` on: how many; 0 at its end. */
-ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, int file, int64_t *offset,
-                                    size_t size, int64_t deadline);
+/* Writes all within the limits' time. 0 or an error. */
+int hafti_http_stream_write_within(hafti_http_stream_t *stream, const haft_http_limits_t *limits,
+                                   const void *bytes, size_t size);
+/* Sends up to `size` bytes of a file, from `*offset` on, within the limits' time: how many; 0 at
+   its end. */
+ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, const haft_http_limits_t *limits,
+                                    int file, int64_t *offset, size_t size);
 
 /* ---- secure.c: TLS ---- */
 
@@ -77,6 +107,9 @@ int hafti_http_stream_offer_http1(hafti_http_stream_t *stream);
 int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline);
 /* Whether the handshake has agreed on HTTP/2. */
 bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream);
+/* Tells the peer that nothing more comes (close_notify), as far as there is room: before a
+   connection is closed on which no message is under way (RFC 9112, section 9.8). */
+void hafti_http_stream_say_end(hafti_http_stream_t *stream);
 /* Why the last operation has failed with this code. */
 const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int code);
 

@@ -2,6 +2,8 @@
 /* Bytes of the network as text: what tokens and values are, lists, %-decoding. */
 #include "text.h"
 
+#include <arpa/inet.h>
+
 enum { CASE = 'a' ^ 'A' };
 /* What a byte may be a part of. */
 enum { TOKEN = 1, TARGET = 2, NAME_OF_HOST = 4, VALUE = 8 };
@@ -72,14 +74,35 @@ bool hafti_http_is_target(hafti_http_text_t text) {
     return are_all(text.bytes, text.size, TARGET);
 }
 
-/* "[2001:db8::1]". */
+/* RFC 3986, section 3.2.2: a name of letters, in which % begins a byte of two digits. */
+static bool is_name_of_host(hafti_http_text_t text) {
+    if (!are_all(text.bytes, text.size, NAME_OF_HOST))
+        return false;
+    const char *end = text.bytes + text.size, *at = text.bytes;
+    while (at != end && (at = memchr(at, '%', (size_t)(end - at))) != NULL) {
+        if (end - at < 3 || hafti_http_digit_of(at[1]) < 0 || hafti_http_digit_of(at[2]) < 0)
+            return false;
+        at += 3;
+    }
+    return true;
+}
+
+/* "[2001:db8::1]", or "[fe80::1%eth0]" with a zone (RFC 4007, section 11). Of the form for future
+   addresses (RFC 3986, section 3.2.2) there are none. */
 static bool is_address_in_brackets(hafti_http_text_t text) {
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr read;
     if (text.size < 3 || *text.bytes != '[' || text.bytes[text.size - 1] != ']')
         return false;
-    for (size_t i = 1; i < text.size - 1; i++)
-        if (text.bytes[i] != ':' && !are_all(text.bytes + i, 1, NAME_OF_HOST))
-            return false;
-    return true;
+    const char *begin = text.bytes + 1, *end = text.bytes + text.size - 1;
+    const char *zone = memchr(begin, '%', (size_t)(end - begin));
+    size_t size = (size_t)((zone != NULL ? zone : end) - begin);
+    if (size >= sizeof address ||
+        (zone != NULL && !hafti_http_is_token(zone, (size_t)(end - zone))))
+        return false;
+    memcpy(address, begin, size);
+    address[size] = '\0';
+    return inet_pton(AF_INET6, address, &read) == 1 && (zone == NULL || end - zone > 1);
 }
 
 bool hafti_http_is_authority(hafti_http_text_t text) {
@@ -88,11 +111,19 @@ bool hafti_http_is_authority(hafti_http_text_t text) {
         size--;
     if (size != 0 && text.bytes[size - 1] == ':')
         text.size = size - 1;
-    return are_all(text.bytes, text.size, NAME_OF_HOST) || is_address_in_brackets(text);
+    return is_name_of_host(text) || is_address_in_brackets(text);
 }
 
 static bool is_space(char byte) {
     return byte == ' ' || byte == '\t';
+}
+
+hafti_http_text_t hafti_http_trim(hafti_http_text_t text) {
+    while (text.size != 0 && is_space(*text.bytes))
+        text.bytes++, text.size--;
+    while (text.size != 0 && is_space(text.bytes[text.size - 1]))
+        text.size--;
+    return text;
 }
 
 bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text_t *part) {
@@ -105,10 +136,7 @@ bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text
         *list = (hafti_http_text_t){end + 1, list->size - part->size - 1};
     else
         list->bytes = NULL;
-    while (part->size != 0 && is_space(*part->bytes))
-        part->bytes++, part->size--;
-    while (part->size != 0 && is_space(part->bytes[part->size - 1]))
-        part->size--;
+    *part = hafti_http_trim(*part);
     return true;
 }
 

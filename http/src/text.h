@@ -42,6 +42,9 @@ bool hafti_http_is_one_of(const char *text, const char *const *words);
 static inline bool hafti_http_begins(const char *text, const char *word) {
     return hafti_http_equal(text, word, strlen(word));
 }
+/* Without the spaces and tabs at both ends, which no value of a field has (RFC 9110, section
+   5.5). */
+hafti_http_text_t hafti_http_trim(hafti_http_text_t text);
 /* The next part of a list that a comma, or another byte, divides, without spaces around it;
    false at the end. */
 bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text_t *part);
@@ -66,6 +69,8 @@ int hafti_http_weight_in(const char *accepted, const char *name);
 /* ---- date.c, types.c ---- */
 
 enum { HAFTI_HTTP_DATE = 29 }; /* bytes */
+/* The date, in a simulation that of the simulation; up to some milliseconds ago. */
+time_t hafti_http_now(void);
 void hafti_http_put_date(time_t time, char into[HAFTI_HTTP_DATE + 1]);
 bool hafti_http_parse_date(const char *text, time_t *time);
 /* The media type for a file of this name. */

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum { ID = 32, SPAN = 16, PARENT = HAFTI_HTTP_TRACE_PARENT - 1, MEMBERS = 32 };
 enum { SAMPLED = 1 };
@@ -19,7 +18,7 @@ static const char key;
    to do. */
 __attribute__((noinline)) uint64_t hafti_http_identifier(void) {
     uint64_t word;
-    if (getrandom(&word, sizeof word, GRND_NONBLOCK) != sizeof word)
+    if (haft_io_random(&word, sizeof word) != 0)
         word = (uint64_t)haft_io_now() * 0x9e3779b97f4a7c15u;
     return word != 0 ? word : 1; /* zero is no id */
 }

@@ -47,7 +47,7 @@ struct haft_http_websocket {
     int kind;      /* of the message */
     char *message; /* has `room` bytes, one of which is for a '\0' */
     size_t size, room;
-    int64_t begun; /* the message, at this time */
+    hafti_http_patience_t patience; /* with the sender of the message */
     char control[MOST_OF_CONTROL + 1];
     size_t control_size;
     int64_t heard;   /* when the client was heard last */
@@ -114,8 +114,8 @@ static void end_writing(haft_http_websocket_t *const *given) {
 }
 
 static int send_bytes(haft_http_websocket_t *socket, const char *bytes, size_t size) {
-    int64_t deadline = hafti_http_write_deadline(socket->limits, size);
-    return size != 0 ? hafti_http_stream_write(socket->stream, bytes, size, deadline) : 0;
+    return size != 0 ? hafti_http_stream_write_within(socket->stream, socket->limits, bytes, size)
+                     : 0;
 }
 
 /* 5.2. */
@@ -227,12 +227,15 @@ static int lose(haft_http_websocket_t *socket) {
     return -EPIPE;
 }
 
-static int64_t message_deadline(const haft_http_websocket_t *socket) {
+/* Of the message of which a part has come. */
+static int64_t message_deadline(haft_http_websocket_t *socket) {
     const haft_http_limits_t *limits = socket->limits;
-    int64_t granted = hafti_http_granted(limits, socket->size);
-    return socket->in_message
-               ? hafti_http_deadline(hafti_http_deadline(socket->begun, granted), limits->body_time)
-               : HAFT_IO_FOREVER;
+    if (!socket->in_message)
+        return HAFT_IO_FOREVER;
+    int64_t now = haft_io_now();
+    return hafti_http_deadline(now,
+                               hafti_http_patience_left(&socket->patience, limits->body_time,
+                                                        limits->least_rate, socket->size, now));
 }
 
 static int64_t silence_deadline(const haft_http_websocket_t *socket) {
@@ -355,7 +358,7 @@ static int begin_frame(haft_http_websocket_t *socket) {
         socket->in_message = true;
         socket->kind = opcode;
         socket->is_compressed = frame->rsv != 0;
-        socket->begun = haft_io_now();
+        socket->patience = (hafti_http_patience_t){.looked_at = haft_io_now()};
     }
     bool is_dropped = socket->closing != 0;
     return !is_dropped && frame->payload_length > socket->options.message_size - socket->size ? 1009

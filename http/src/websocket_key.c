@@ -5,7 +5,6 @@
 
 #include <endian.h>
 #include <stdio.h>
-#include <sys/random.h>
 
 enum { DIGEST = 20 };
 
@@ -52,7 +51,7 @@ static void digest(const char *text, unsigned char into[DIGEST]) {
 
 /* In a function of its own, so that errno is this thread's. */
 __attribute__((noinline)) int hafti_http_make_random(void *into, size_t size) {
-    return getrandom(into, size, 0) == (ssize_t)size ? 0 : -errno;
+    return haft_io_random(into, size);
 }
 
 const char hafti_http_letters[] =

@@ -83,9 +83,10 @@ static inline int on_frame(nghttp2_session *session, const nghttp2_frame *frame,
     return 0;
 }
 
-/* With an open connection. */
-static inline void begin_client(client_t *client, int descriptor,
-                                const nghttp2_settings_entry *settings, size_t count) {
+/* With an open connection. Windows that are `kept` are opened by the test alone. */
+static inline void begin_client_with(client_t *client, int descriptor,
+                                     const nghttp2_settings_entry *settings, size_t count,
+                                     bool kept) {
     nghttp2_session_callbacks *callbacks;
     memset(client, 0, sizeof *client);
     client->descriptor = descriptor;
@@ -97,10 +98,16 @@ static inline void begin_client(client_t *client, int descriptor,
     nghttp2_option *option;
     nghttp2_option_new(&option);
     nghttp2_option_set_peer_max_concurrent_streams(option, STREAMS); /* until it says otherwise */
+    nghttp2_option_set_no_auto_window_update(option, kept);
     nghttp2_session_client_new2(&client->session, callbacks, client, option);
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
     nghttp2_submit_settings(client->session, NGHTTP2_FLAG_NONE, settings, count);
+}
+
+static inline void begin_client(client_t *client, int descriptor,
+                                const nghttp2_settings_entry *settings, size_t count) {
+    begin_client_with(client, descriptor, settings, count, false);
 }
 
 static inline void open_client(client_t *client, uint16_t port,

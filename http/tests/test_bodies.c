@@ -253,8 +253,8 @@ static void decode_all(void) {
             abort();
         }
     }
-    static const talk_t broken_off = {GET("/short", "gzip"), {""}, 0};
-    run_talk(port, &broken_off, "HTTP");
+    static const talk_t replaced = {GET("/short", "gzip"), {"500 Internal"}, 1};
+    run_talk(port, &replaced, "X-Evil");
 }
 
 static void limit_what_is_decoded(void) {

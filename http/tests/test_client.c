@@ -3,6 +3,11 @@
    none. Over the simulated network with several seeds, and over sockets. */
 #include "check_http.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 static haft_http_server_t *server;
 static haft_http_client_t *client;
 static uint16_t port; /* of the server, or of whoever says bytes */
@@ -325,6 +330,13 @@ static const struct {
     {"http://a.example/", "a=b; Domain=b.a.example", -EINVAL, "http://b.a.example/", NULL},
     {"http://a.example/", "a=b; Domain=example", -EINVAL, "http://a.example/", NULL},
     {"http://a.example/", "a=b; Domain=", 0, "http://a.example/", "a=b"},
+    {"http://a.com./", "a=b; Domain=com.", -EINVAL, "http://b.com./", NULL},
+    {"http://a.com./", "a=b; Domain=com", -EINVAL, "http://b.com/", NULL},
+    {"http://a.com/", "a=b; Domain=com.", -EINVAL, "http://b.com/", NULL},
+    {"http://a.com/", "a=b; Domain=.com.", -EINVAL, "http://b.com/", NULL},
+    {"http://a.example./", "a=b; Domain=a.example.", 0, "http://b.a.example/", "a=b"},
+    {"http://a.example./", "a=b", 0, "http://a.example/", "a=b"},
+    {"http://a.example/", "a=b", 0, "http://a.example./", "a=b"},
     {"http://localhost/", "a=b; Domain=localhost", 0, "http://localhost/", "a=b"},
     {"http://localhost/", "a=b; Domain=localhost", 0, "http://a.localhost/", NULL},
     {"http://10.0.0.1/", "a=b; Domain=10.0.0.1", 0, "http://10.0.0.1/", "a=b"},
@@ -416,6 +428,51 @@ static void order_and_replace_cookies(void) {
     check_sent(jar, url, "b=1; c=1; a=3; d=1");
     haft_http_cookie_jar_clear(jar);
     check_sent(jar, url, NULL);
+    haft_http_cookie_jar_free(jar);
+}
+
+/* Domains of strangers, if the library knows them. */
+static void know_public_suffixes(void) {
+    static const struct {
+        const char *url, *set;
+        bool is_set, is_below; /* and sent to hosts below its own */
+    } suffixes[] = {{"http://a.co.uk/", "a=b; Domain=co.uk", false, false},
+                    {"http://a.CO.UK/", "a=b; Domain=Co.Uk", false, false},
+                    {"http://a.co.uk/", "a=b; Domain=a.co.uk", true, true},
+                    {"http://a.github.io/", "a=b; Domain=github.io", false, false},
+                    {"http://github.io/", "a=b; Domain=github.io", true, false}};
+    haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
+    bool is_known = haft_http_cookie_jar_set(jar, suffixes[0].url, suffixes[0].set) != 0;
+    for (size_t i = 0; is_known && i < sizeof suffixes / sizeof *suffixes; i++) {
+        char below[100];
+        haft_http_cookie_jar_clear(jar);
+        snprintf(below, sizeof below, "http://below.%s", suffixes[i].url + strlen("http://"));
+        int code = haft_http_cookie_jar_set(jar, suffixes[i].url, suffixes[i].set);
+        CHECK(code == (suffixes[i].is_set ? 0 : -EINVAL));
+        check_sent(jar, suffixes[i].url, suffixes[i].is_set ? "a=b" : NULL);
+        check_sent(jar, below, suffixes[i].is_below ? "a=b" : NULL);
+    }
+#ifdef CHECK_PSL
+    CHECK(is_known);
+#endif
+    haft_http_cookie_jar_free(jar);
+}
+
+/* Somebody on the way does not push out what only https sets. */
+static void keep_secure_cookies(void) {
+    haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
+    char text[40];
+    CHECK(haft_http_cookie_jar_set(jar, "https://a.example/", "s=1; Secure; Path=/s") == 0);
+    for (int i = 0; i < 100; i++) {
+        snprintf(text, sizeof text, "c%d=1; Path=/c", i);
+        CHECK(haft_http_cookie_jar_set(jar, "http://a.example/", text) == 0);
+    }
+    check_sent(jar, "https://a.example/s", "s=1");
+    for (int i = 0; i < 3100; i++) {
+        snprintf(text, sizeof text, "http://h%d.example/", i);
+        CHECK(haft_http_cookie_jar_set(jar, text, "a=b") == 0);
+    }
+    check_sent(jar, "https://a.example/s", "s=1");
     haft_http_cookie_jar_free(jar);
 }
 
@@ -626,7 +683,7 @@ static void *ask_server(void *unused) {
 /* ---- What it is answered ---- */
 
 typedef struct {
-    const char *says; /* and closes */
+    const char *says; /* and closes; "~" stands for '\0' */
     int code;
     const char *body;
 } saying_t;
@@ -647,6 +704,16 @@ static const saying_t sayings[] = {
     {"hello\r\n\r\n", -EBADMSG, NULL},
     {"HTTP/2.0 200 OK\r\n\r\n", -EBADMSG, NULL},
     {"HTTP/1.1 20 OK\r\n\r\n", -EBADMSG, NULL},
+    /* RFC 9110, section 15: a status without a class; one above 599 is the program's to judge. */
+    {"HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n" OK_ "\r\n", -EBADMSG, NULL},
+    {"HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n", -EBADMSG, NULL},
+    {"HTTP/1.1 600 A\r\nContent-Length: 0\r\n\r\n", 600, ""},
+    {"HTTP/1.1 999 A\r\nContent-Length: 0\r\n\r\n", 999, ""},
+    /* RFC 9112, section 4: the bytes of a reason. */
+    {"HTTP/1.1 200 O~K\r\nContent-Length: 0\r\n\r\n", -EBADMSG, NULL},
+    {"HTTP/1.1 200 O\1K\r\nContent-Length: 0\r\n\r\n", -EBADMSG, NULL},
+    {"HTTP/1.1 200 O\177K\r\nContent-Length: 0\r\n\r\n", -EBADMSG, NULL},
+    {"HTTP/1.1 200 \tcaf\xc3\xa9\t\r\nContent-Length: 2\t\r\n\r\nhi", 200, "hi"},
     {"HTTP/1.1  200 OK\r\n\r\n", -EBADMSG, NULL},
     {"HTTP/1.1 200 OK\nContent-Length: 0\n\n", -EBADMSG, NULL},
     {OK_ "A : b\r\n\r\n", -EBADMSG, NULL},
@@ -669,8 +736,12 @@ static void *say_bytes(void *saying) {
     haft_io_reader_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
     while (haft_io_reader_line(&lines, &line) > 2)
         continue;
-    const char *says = ((const saying_t *)saying)->says;
-    haft_io_write_all(connection, says, strlen(says));
+    char says[1000];
+    size_t size = strlen(((const saying_t *)saying)->says);
+    memcpy(says, ((const saying_t *)saying)->says, size);
+    for (char *at = says; (at = memchr(at, '~', size - (size_t)(at - says))) != NULL;)
+        *at = '\0';
+    haft_io_write_all(connection, says, size);
     return NULL;
 }
 
@@ -703,6 +774,175 @@ static void *hear_answers(void *unused) {
     CHECK(ask((haft_http_question_t){0}, "/", "hi") == 200);
     haft_io_join(speaker, NULL);
     haft_http_client_free(client);
+    haft_io_close(listener);
+    return unused;
+}
+
+/* ---- How many connections are kept, and how long ---- */
+
+enum { ORIGINS = 30 };
+static uint16_t ports[ORIGINS];
+static int open_now; /* connections to them */
+
+static void *answer_at(void *argument) {
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = (int)(intptr_t)argument;
+    static const char answer[] = OK_ "Content-Length: 2\r\n\r\nhi";
+    char memory[1000], *line;
+    haft_io_reader_t lines = {.descriptor = connection, .memory = memory, .size = sizeof memory};
+    open_now++;
+    for (ssize_t size; (size = haft_io_reader_line(&lines, &line)) > 0;)
+        if (size == 2)
+            haft_io_write_all(connection, answer, sizeof answer - 1);
+    open_now--;
+    return NULL;
+}
+
+static void *accept_at(void *argument) {
+    for (int connection; (connection = haft_io_accept((int)(intptr_t)argument)) >= 0;)
+        haft_io_spawn(answer_at, (void *)(intptr_t)connection);
+    return NULL;
+}
+
+static void open_origins(int listeners[ORIGINS]) {
+    for (int i = 0; i < ORIGINS; i++) {
+        listeners[i] = haft_io_listen_tcp("127.0.0.1", 0, 0);
+        ports[i] = (uint16_t)haft_io_port(listeners[i]);
+        haft_io_spawn(accept_at, (void *)(intptr_t)listeners[i]);
+    }
+}
+
+static void ask_origins(int first, int end) {
+    for (int i = first; i < end; i++) {
+        port = ports[i];
+        CHECK(ask((haft_http_question_t){0}, "/", "hi") == 200);
+    }
+}
+
+static void await_open(int count) {
+    for (int i = 0; i < 1000 && open_now != count; i++)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK(open_now == count);
+}
+
+static void *keep_few_connections(void *unused) {
+    int listeners[ORIGINS];
+    open_now = 0;
+    open_origins(listeners);
+    client = haft_http_client_new(
+        &(haft_http_client_options_t){.kept_in_all = 5, .kept_time = 500 * HAFT_IO_MILLISECOND});
+    ask_origins(0, ORIGINS);
+    await_open(5);
+    ask_origins(ORIGINS - 5, ORIGINS); /* those are the ones that were used last */
+    CHECK(open_now == 5);
+    if (haft_io_seed() != 0) { /* in virtual time */
+        haft_io_sleep(HAFT_IO_SECOND);
+        ask_origins(0, 1);
+        await_open(1);
+    }
+    haft_http_client_free(client);
+    for (int i = 0; i < ORIGINS; i++)
+        haft_io_close(listeners[i]);
+    return unused;
+}
+
+static int told[2]; /* by the process with the servers */
+
+static void *serve_origins(void *unused) {
+    int listeners[ORIGINS];
+    open_origins(listeners);
+    CHECK(haft_io_write_all(told[1], ports, sizeof ports) == 0);
+    haft_io_sleep(100 * HAFT_IO_SECOND);
+    return unused;
+}
+
+static void *ask_without_descriptors(void *unused) {
+    struct rlimit before, limit;
+    CHECK(haft_io_read_all(told[0], ports, sizeof ports) == sizeof ports);
+    client = haft_http_client_new(NULL);
+    ask_origins(0, 1);
+    int next = dup(0);
+    close(next);
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = (rlim_t)next + 8;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    ask_origins(0, ORIGINS);
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    haft_http_client_free(client);
+    return unused;
+}
+
+/* The servers are in another process, whose descriptors do not count. */
+static void give_way_to_new_connections(void) {
+    CHECK(pipe(told) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        haft_io_run(serve_origins, NULL);
+        _exit(0);
+    }
+    CHECK(haft_io_run(ask_without_descriptors, NULL) == 0);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    close(told[0]);
+    close(told[1]);
+}
+
+/* ---- Heads that do not come to their end in time ---- */
+
+static const char *const beginnings[] = {
+    "H",
+    OK_,
+    OK_ "A: b",
+    "HTTP/1.1 103 Early Hints\r\n\r\nHTTP",
+    "HTTP/1.1 103 Early Hints\r\n\r\n",
+};
+
+/* Says the beginning of a head, and nothing more. */
+static void *say_beginning(void *beginning) {
+    char bytes[1000];
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(listener);
+    haft_io_write_all(connection, beginning, strlen(beginning));
+    while (haft_io_read(connection, bytes, sizeof bytes) > 0)
+        continue;
+    return NULL;
+}
+
+/* By a question, one by a proxy's tunnel, and a WebSocket. */
+static int ask_late(int way, const char *url) {
+    char place[60];
+    snprintf(place, sizeof place, "http://127.0.0.1:%d", port);
+    haft_http_client_t *asking =
+        haft_http_client_new(&(haft_http_client_options_t){.proxy = way == 1 ? place : ""});
+    haft_http_reply_t *reply;
+    haft_http_websocket_t *socket;
+    haft_http_question_t question = {.url = url};
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now() + 20 * HAFT_IO_MILLISECOND);
+    int code = way == 0 ? haft_http_ask(asking, &question, &reply)
+                        : haft_http_websocket_connect(asking, &question, NULL, &socket);
+    haft_http_client_free(asking);
+    return code;
+}
+
+static void *ask_late_servers(void *unused) {
+    char url[60];
+    listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    port = (uint16_t)haft_io_port(listener);
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        for (int way = 0; way < 3; way++) {
+            haft_io_task_t *speaker =
+                haft_io_async(say_beginning, (void *)(uintptr_t)beginnings[i]);
+            snprintf(url, sizeof url, "%s://127.0.0.1:%d/", way == 0 ? "http" : "ws", port);
+            int code = ask_late(way, url);
+            if (code == -EOPNOTSUPP) { /* built without WebSocket */
+                haft_io_close(haft_io_connect_tcp("127.0.0.1", port));
+                code = -ETIMEDOUT;
+            }
+            if (code != -ETIMEDOUT)
+                fprintf(stderr, "%s by way %d: %d\n", beginnings[i], way, code);
+            CHECK(code == -ETIMEDOUT);
+            haft_io_join(speaker, NULL);
+        }
     haft_io_close(listener);
     return unused;
 }
@@ -757,6 +997,25 @@ static int ask_with(const haft_http_client_options_t *options, const char *url, 
     return code;
 }
 
+/* Values of fields are sent without the spaces and tabs around them, as HTTP/2 needs it (RFC 9113,
+   section 8.2.1). */
+static void ask_with_spaces(void) {
+    char proxy[100];
+    static const haft_http_header_t fields[] = {{"Proxy-X", " \ta b\t "}, {"Proxy-Y", "\t"}};
+    snprintf(proxy, sizeof proxy, "127.0.0.1:%d", proxy_port);
+    haft_http_client_t *asking =
+        haft_http_client_new(&(haft_http_client_options_t){.proxy = proxy});
+    HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
+    haft_http_question_t question = {
+        .url = "http://here.example/", .headers = fields, .header_count = 2};
+    CHECK(haft_http_ask(asking, &question, &reply) == 0);
+    CHECK(strstr(proxied, "|Proxy-X: a b|Proxy-Y: ") != NULL);
+    CHECK(strchr(proxied, '\t') == NULL);
+    haft_http_reply_free(reply);
+    reply = NULL;
+    haft_http_client_free(asking);
+}
+
 static void ask_by_given_proxy(void) {
     char failure[100], proxy[100], expected[200];
     haft_http_client_options_t options = {.proxy = proxy};
@@ -780,6 +1039,7 @@ static void ask_by_given_proxy(void) {
         int code = ask_with(&options, "http://127.0.0.1/", failure);
         CHECK(code == (i < 2 ? -EPROTONOSUPPORT : -EINVAL) && strstr(failure, "proxy") != NULL);
     }
+    ask_with_spaces();
     /* A connection to it is kept, for all that it passes on. */
     snprintf(expected, sizeof expected, "127.0.0.1:%d", proxy_port);
     options = (haft_http_client_options_t){.proxy = expected, .connections = 1};
@@ -938,7 +1198,8 @@ static void meet_faults(void) {
 }
 
 int main(void) {
-    void *(*const cases[])(void *) = {hear_answers, ask_server, ask_by_proxies};
+    void *(*const cases[])(void *) = {hear_answers, keep_few_connections, ask_late_servers,
+                                      ask_server, ask_by_proxies};
     static const char *const variables[] = {"http_proxy",    "HTTP_PROXY",  "no_proxy",
                                             "NO_PROXY",      "https_proxy", "HTTPS_PROXY",
                                             "REQUEST_METHOD"};
@@ -947,12 +1208,15 @@ int main(void) {
     set_cookies();
     order_and_replace_cookies();
     limit_cookies();
+    know_public_suffixes();
+    keep_secure_cookies();
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         simulate_seeds(cases[i]);
         CHECK(haft_io_run(cases[i], NULL) == 0);
     }
     meet_faults();
+    give_way_to_new_connections();
     haft_http_server_free(server);
     return 0;
 }

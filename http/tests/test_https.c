@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "../tls/tests/check_tls.h"
 
-#include <haft/http.h>
+#include "slow_readers.h"
 
 static issued_t authority, certificate, person, stranger;
 #ifdef CHECK_HTTP2
@@ -68,6 +68,8 @@ static void make_server(void) {
     haft_http_get(server, "/peer", say_peer, NULL);
     haft_http_post(server, "/echo", echo, NULL);
     haft_http_get(server, "/pieces", say_pieces, NULL);
+    haft_http_get(server, "/whole", answer_huge, NULL);
+    haft_http_get(server, "/pieces/huge", answer_huge_pieces, NULL);
     haft_http_server_t *watched = haft_http_group(server, "/descriptor");
     haft_http_use(watched, haft_http_cancel_with_client, NULL);
     haft_http_get(watched, "/{milliseconds}", say_descriptor, NULL);
@@ -239,6 +241,8 @@ static void check_clients_certificate(void) {
     haft_http_client_free(asking);
 }
 
+static int ending_listener;
+
 /* Says it over TLS: what comes up to the end, and how the end is. */
 static ssize_t hear(const char *said, char *heard, size_t room) {
     HAFT_TLS_SCOPED haft_tls_t *stream = NULL;
@@ -261,6 +265,8 @@ static void check_ends(void) {
     CHECK_EQUAL(hear("GET /pieces?fails=1 HTTP/1.0\r\n\r\n", heard, sizeof heard), -ECONNRESET);
     CHECK_EQUAL(
         hear("GET /peer HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", heard, sizeof heard), 0);
+    if (haft_io_seed() != 0) /* when it has been idle for long, in virtual time */
+        CHECK_EQUAL(hear("GET /peer HTTP/1.1\r\nHost: a\r\n\r\n", heard, sizeof heard), 0);
     CHECK_EQUAL(hear("what?\r\n\r\n", heard, sizeof heard), 0);
     CHECK(strncmp(heard, "HTTP/1.1 400 ", 13) == 0);
     /* Without TLS. */
@@ -268,6 +274,48 @@ static void check_ends(void) {
     haft_io_write_all(plain, "GET / HTTP/1.1\r\n\r\n", 18);
     ssize_t got = haft_io_read_all(plain, heard, sizeof heard);
     CHECK(got < 0 || memmem(heard, (size_t)got, "HTTP", 4) == NULL);
+}
+
+/* Answers one question by HTTP/1.1, as `head` says, and hears how the client ends. */
+static void *hear_the_end(void *head) {
+    char bytes[2000];
+    haft_tls_context_t *context = haft_tls_server_context();
+    CHECK_EQUAL(haft_tls_add_certificate(context, certificate.chain_file, certificate.key_file), 0);
+    HAFT_TLS_SCOPED haft_tls_t *stream =
+        haft_tls_new(context, haft_io_accept(ending_listener), NULL);
+    CHECK(haft_tls_read(stream, bytes, sizeof bytes) > 0);
+    CHECK_EQUAL(haft_tls_write_all(stream, head, strlen(head)), 0);
+    ssize_t end = haft_tls_read(stream, bytes, sizeof bytes);
+    haft_tls_context_free(context);
+    return (void *)end;
+}
+
+/* A client says the end where it closes a connection that it has kept, or that is not kept; one
+   that leaves an answer is cut off. */
+static void check_ends_of_client(void) {
+    static const struct {
+        const char *says;
+        int code;
+        ssize_t end;
+    } ends[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 0, 0},
+                {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", 0, 0},
+                {"what?\r\n\r\n", -EBADMSG, -ECONNRESET}};
+    uint16_t before = port;
+    ending_listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    port = (uint16_t)haft_io_port(ending_listener);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char body[100], failure[300];
+        void *end;
+        haft_io_task_t *hearing = haft_io_async(hear_the_end, (void *)(uintptr_t)ends[i].says);
+        haft_http_client_t *asking =
+            haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
+        CHECK_EQUAL(ask(asking, "localhost", "/", NULL, 0, body, failure), ends[i].code);
+        haft_http_client_free(asking);
+        haft_io_join(hearing, &end);
+        CHECK_EQUAL((ssize_t)end, ends[i].end);
+    }
+    haft_io_close(ending_listener);
+    port = before;
 }
 
 static void check_reload(void) {
@@ -463,6 +511,7 @@ BODY(serve_and_ask) {
     check_long_questions();
     check_clients_certificate();
     check_ends();
+    check_ends_of_client();
     check_tunnels();
     check_refused_streams();
     check_reload();
@@ -474,6 +523,34 @@ BODY(serve_and_ask) {
     haft_io_join(serving, NULL);
     haft_tls_context_free(trusting);
     haft_tls_context_free(offering_none);
+    return NULL;
+}
+
+/* ---- Clients that read slowly ---- */
+
+static size_t read_stream(void *stream, size_t size) {
+    static char heard[HUGE];
+    ssize_t got = haft_tls_read(stream, heard, size < HUGE ? size : HUGE);
+    return got > 0 ? (size_t)got : 0;
+}
+
+BODY(read_slowly_over_tls) {
+    static const char *const says[] = {"GET /whole HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                                       "GET /pieces/huge HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+    int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    port = (uint16_t)haft_io_port(listener);
+    haft_io_task_t *serving = haft_io_async(serve, &listener);
+    haft_tls_context_t *context = client_context();
+    for (size_t way = 0; way < 2; way++)
+        for (size_t i = 0; i < SLOW_READERS; i++) {
+            HAFT_TLS_SCOPED haft_tls_t *stream =
+                haft_tls_new(context, haft_io_connect_tcp("127.0.0.1", port), "localhost");
+            CHECK_EQUAL(haft_tls_write_all(stream, says[way], strlen(says[way])), 0);
+            read_slowly(&slow_readers[i], "TLS", read_stream, stream);
+        }
+    haft_http_stop(server);
+    haft_io_join(serving, NULL);
+    haft_tls_context_free(context);
     return NULL;
 }
 
@@ -521,6 +598,7 @@ static void run_all(void) {
         check_seeds(
             serve_and_ask, 2,
             (haft_io_simulation_options_t){.network = true, .switches_one_in = (unsigned)switches});
+    check_seeds(read_slowly_over_tls, 2, (haft_io_simulation_options_t){.network = true});
     check_everywhere(on_a_back_end);
 }
 

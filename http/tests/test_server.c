@@ -135,6 +135,45 @@ static int mark_around(haft_http_request_t *request, haft_http_next_t *next, voi
     return code == 0 ? next->call(next, request) : code;
 }
 
+static int say_spaces(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    CHECK(haft_http_set_header(request, "X-Spaces", " \ta b\t ") == 0);
+    CHECK(haft_http_set_header(request, "X-Nothing", " \t") == 0);
+    return haft_http_answer(request, 200, " text/plain\t", "", 0);
+}
+
+/* What is no route, with the words that say so. */
+static void refuse_routes(void) {
+    static const struct {
+        const char *method, *path, *words;
+        int code;
+    } mistakes[] = {
+        {"GET", "/a", "no route GET /a: the path has a handler for that method already", -EEXIST},
+        {"GET", "/named/{other}", "the path has a handler for that method already", -EEXIST},
+        {"GET", "a", "no route GET a: a path begins with '/'", -EINVAL},
+        {"GET", NULL, "the path is NULL", -EINVAL},
+        {"GET", "/{", "braces stand around a whole part, with a name in them: {name}", -EINVAL},
+        {"GET", "/{}", "braces stand around a whole part", -EINVAL},
+        {"GET", "/x{a}", "braces stand around a whole part", -EINVAL},
+        {"GET", "/{a b}", "the name in {name} is made of letters, digits and '_'", -EINVAL},
+        {"GET", "/{a...}/b", "{name...} takes the rest, so it stands at the end", -EINVAL},
+        {"GET", "/x/:id", "a part that captures is written {name}, not :name", -EINVAL},
+        {"GET", "/x/*", "a part that takes the rest is written {name...}, not *", -EINVAL},
+        {"G T", "/x", "that is no method", -EINVAL},
+        {"BREW", "/x", "that is no method", -EINVAL},
+        {"CONNECT", "/x", "haft_http_on_connect", -EINVAL},
+        {NULL, "/x", "that is no method", -EINVAL},
+    };
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        CHECK(haft_http_route(server, mistakes[i].method, mistakes[i].path, say_path, "") ==
+              mistakes[i].code);
+        CHECK(strstr(haft_http_mistake(server), mistakes[i].words) != NULL);
+        CHECK(strstr(log_lines, haft_http_mistake(server)) != NULL);
+    }
+    CHECK(haft_http_get(server, "/x", NULL, "") == -EINVAL);
+    CHECK(strstr(haft_http_mistake(server), "the handler is NULL") != NULL);
+}
+
 static void make_server(void) {
     static uint64_t unknown = HAFT_HTTP_UNKNOWN_SIZE, exactly = 100000, more = 100001;
     static int three = 3, hundred = 100;
@@ -151,6 +190,7 @@ static void make_server(void) {
     haft_http_get(server, "/host", say_host, NULL);
     haft_http_get(server, "/type", say_type, NULL);
     haft_http_get(server, "/status/{status}", say_status, NULL);
+    haft_http_get(server, "/spaces", say_spaces, NULL);
     haft_http_get(server, "/positive", return_number, NULL);
     haft_http_post(server, "/unread", say_host, NULL);
     haft_http_get(server, "/caf\xc3\xa9", say_path, "decoded");
@@ -171,16 +211,7 @@ static void make_server(void) {
     haft_http_get(server, "/sleep", sleep_for_a_while, &three);
     haft_http_get(server, "/sleep/long", sleep_for_a_while, &hundred);
     haft_http_use(server, mark_around, NULL);
-    CHECK(haft_http_get(server, "/a", say_path, "") == -EEXIST);
-    CHECK(haft_http_get(server, "/named/{other}", say_path, "") == -EEXIST);
-    CHECK(haft_http_get(server, "a", say_path, "") == -EINVAL);
-    CHECK(haft_http_get(server, "/{", say_path, "") == -EINVAL);
-    CHECK(haft_http_get(server, "/{}", say_path, "") == -EINVAL);
-    CHECK(haft_http_get(server, "/x{a}", say_path, "") == -EINVAL);
-    CHECK(haft_http_get(server, "/{a...}/b", say_path, "") == -EINVAL);
-    CHECK(haft_http_route(server, "G T", "/x", say_path, "") == -EINVAL);
-    CHECK(haft_http_route(server, "BREW", "/x", say_path, "") == -EINVAL);
-    CHECK(haft_http_route(server, "CONNECT", "/x", say_path, "") == -EINVAL);
+    refuse_routes();
 }
 
 /* ---- Talks ---- */
@@ -224,6 +255,20 @@ static const talk_t talks[] = {
      {"[none] [none]", "a -"},
      2},
     {"POST /echo" WITH("Content-Length: 5") "helloGET /a" END, {"\r\n\r\nhello", "a -"}, 2},
+    {"POST /echo" WITH("Content-Length: \t5 \t") "helloGET /a" END, {"\r\n\r\nhello", "a -"}, 2},
+    {"POST /echo" WITH("Transfer-Encoding:\tchunked\t") "1\r\n!\r\n0\r\n\r\nGET /a" END,
+     {"\r\n\r\n!", "a -"},
+     2},
+    {"GET /a" WITH("Proxy-Connection: close") "GET /a" END, {"a -", "a -"}, 2},
+    {"GET /a HTTP/1.0\r\nProxy-Connection: keep-alive\r\n\r\nGET /a/1" END,
+     {"Connection: close"},
+     1},
+    {"GET /host HTTP/1.1\r\nHost: [2001:db8::1]:80\r\n\r\n", {"[2001:db8::1]:80"}, 1},
+    {"GET /host HTTP/1.1\r\nHost: [fe80::1%25eth0]\r\n\r\n", {"[fe80::1%25eth0]"}, 1},
+    {"GET /host HTTP/1.1\r\nHost: caf%C3%A9\r\n\r\n", {"caf%C3%A9"}, 1},
+    {"GET /spaces" END,
+     {"Content-Type: text/plain\r\n", "X-Spaces: a b\r\n", "X-Nothing: \r\n"},
+     1},
     {"POST /echo" WITH("Content-Length: 0"), {"Content-Length: 0"}, 1},
     {"POST /echo" WITH("Transfer-Encoding: chunked") "5;a=b\r\nhello\r\n1\r\n!\r\n0\r\nX-Sum: 6"
                                                      "\r\nA: b\r\n\r\nGET /a" END,
@@ -248,9 +293,6 @@ static const talk_t talks[] = {
      2},
     {"POST /unread" WITH("Content-Length: 3") "abcGET /a" END, {"200 OK", "a -"}, 2},
     {"POST /unread" WITH("Content-Length: 70000") "abc", {"Connection: close\r\n"}, 1},
-    {"POST /unread" WITH("Transfer-Encoding: chunked") "3\r\nabc\r\n0\r\nA: b\r\n\r\nGET /a" END,
-     {"200 OK", "a -"},
-     2},
     {"POST /unread" WITH("Transfer-Encoding: chunked") "11170\r\nabc",
      {"Connection: close\r\n"},
      1},
@@ -277,6 +319,19 @@ static void misuse_server(void) {
         CHECK(false);
     }
     haft_set_error_handler(before);
+}
+
+/* Where the whole body comes with the head, the connection is kept. (A simulation may cut them.) */
+static const talk_t whole_one = {
+    "POST /unread" WITH("Transfer-Encoding: chunked") "3\r\nabc\r\n0\r\nA: b\r\n\r\nGET /a" END,
+    {"200 OK", "a -"},
+    2};
+
+static void *answer_whole_one(void *unused) {
+    start_server(server);
+    run_talk(haft_http_port(server), &whole_one, NULL);
+    haft_http_stop(server);
+    return unused;
 }
 
 static void *talk_all(void *unused) {
@@ -337,15 +392,25 @@ static void *meet_slow_ones(void *unused) {
     return unused;
 }
 
-/* A client that does not read: what a write may take is granted, and no more. */
-static void *drop_who_does_not_read(void *unused) {
-    static char heard[200000];
+/* What has come in time before grants no more. */
+static void *refuse_a_body_that_stalls(void *unused) {
+    static const char *const heads[] = {
+        "POST /echo" WITH("Content-Length: 900000"),
+        "POST /echo" WITH("Transfer-Encoding: chunked") "dbba0\r\n"};
+    static char piece[800000];
     start_server(server);
-    HAFT_IO_SCOPED_DESCRIPTOR int connection =
-        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
-    haft_io_write_all(connection, "GET /much" END, strlen("GET /much" END));
-    haft_io_sleep(1000 * HAFT_IO_SECOND);
-    CHECK(haft_io_read_all(connection, heard, sizeof heard) < 100000);
+    for (int i = 0; i < 2; i++) {
+        char heard[1000] = "";
+        HAFT_IO_SCOPED_DESCRIPTOR int connection =
+            haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+        haft_io_write_all(connection, heads[i], strlen(heads[i]));
+        haft_io_write_all(connection, piece, sizeof piece);
+        int64_t begun = haft_io_now();
+        haft_io_read_all(connection, heard, sizeof heard - 1);
+        int64_t lasted = haft_io_now() - begun;
+        CHECK(strstr(heard, "408 Request Timeout") != NULL);
+        CHECK(lasted >= 9 * HAFT_IO_SECOND && lasted < 12 * HAFT_IO_SECOND);
+    }
     haft_http_stop(server);
     return unused;
 }
@@ -585,7 +650,7 @@ int main(void) {
                                       stop_gracefully,
                                       stop_after_grace,
                                       meet_slow_ones,
-                                      drop_who_does_not_read,
+                                      refuse_a_body_that_stalls,
                                       cut_at_rest};
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -594,6 +659,7 @@ int main(void) {
         for (int threads = 1; threads <= 2; threads++)
             CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, cases[i], NULL) ==
                   0);
+    CHECK(haft_io_run(answer_whole_one, NULL) == 0);
     CHECK(haft_io_run(leave_amid_a_body, NULL) == 0 && *log_lines == '\0');
     CHECK(haft_io_run(stop_before_many_are_accepted, NULL) == 0);
     haft_http_set_limits(server, &(haft_http_limits_t){.idle_time = 100 * HAFT_IO_MILLISECOND});

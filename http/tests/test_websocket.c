@@ -542,8 +542,15 @@ static void *be_slow(void *unused) {
         say(socket, 0x00, "on", 2);
     }
     expect_close(socket, 1008);
-    socket = connect_to(port, "/close");
+    /* What has come in time before grants no more. */
+    static char much[800000];
+    socket = connect_to(port, "/echo");
+    say(socket, 0x02, much, sizeof much);
     int64_t begun = haft_io_now();
+    expect_close(socket, 1008);
+    CHECK(haft_io_now() - begun < 12 * HAFT_IO_SECOND);
+    socket = connect_to(port, "/close");
+    begun = haft_io_now();
     expect(socket, 0x88,
            "\x0f\xa0"
            "enough",

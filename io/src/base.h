@@ -90,7 +90,7 @@ static inline void hafti_io_guard(uint32_t *lock) {
                                                        __ATOMIC_RELAXED)))
         hafti_io_guard_contended(lock);
 }
-/* A load and a store take a third of an exchange; what comes between is in waiting.c. */
+/* A load and a store take a third of an exchange; what comes between is in locks.c. */
 static inline void hafti_io_unguard(uint32_t *lock) {
     bool is_awaited = __atomic_load_n(lock, __ATOMIC_RELAXED) == 2;
     __atomic_store_n(lock, 0, __ATOMIC_RELEASE);

@@ -164,6 +164,17 @@ bool hafti_io_goes_on_after_others(enum hafti_io_wait_kind kind) {
     return goes_on || kind == HAFTI_IO_TO_THE_END;
 }
 
+void hafti_io_pause_after_cancel(int64_t nanoseconds) {
+    haft_io_task_t *task = hafti_io_this_task();
+    if (task->runner->closes || is_unwound(task->runner)) {
+        hafti_io_goes_on_after_others(HAFTI_IO_TO_THE_END);
+        return;
+    }
+    hafti_io_cell_t cell = {HAFTI_IO_WAITING, task};
+    int64_t until = hafti_io_worker_now(task->worker) + nanoseconds;
+    hafti_io_cell_wait(&cell, HAFTI_IO_TO_THE_END, until, "a time, cancelled before");
+}
+
 /* Every task that waits has this frame on its stack: so a deadline has another. */
 static uint32_t wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, const char *waits_for) {
     hafti_io_runner_t *runner = cell->task->runner;
@@ -203,6 +214,8 @@ uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind,
     if (HAFTI_IO_UNLIKELY(task == NULL))
         return wait_as_thread(cell, deadline);
     hafti_io_check_may_wait(task);
+    if (HAFTI_IO_UNLIKELY(hafti_io_looks_for_initialisers))
+        hafti_io_look_for_initialiser(task);
     if (HAFTI_IO_UNLIKELY(kind == HAFTI_IO_CANCELLABLE && hafti_io_is_withdrawn(task->runner)) &&
         hafti_io_cell_swap(cell, HAFTI_IO_CANCELLED))
         return HAFTI_IO_CANCELLED;

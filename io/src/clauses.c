@@ -264,12 +264,14 @@ static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
 }
 static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
     hafti_io_runner_t *runner = state;
-    /* A change after the caller's try finds it waiting: no other task runs before that. */
-    if (p->turn == 0 && !is_in_turn(runner->worker, 0) &&
-        !hafti_io_goes_on_after_others(HAFTI_IO_CANCELLABLE))
-        return -ECANCELED;
     if (p->entries == NULL && p->count != 0) /* the system says why it cannot be */
         return hafti_io_poll_blocking(NULL, p->count, 0);
+    /* A change after the caller's try finds it waiting: no other task runs before that. */
+    int code = p->turn != 0 || is_in_turn(runner->worker, 0)
+                   ? 0
+                   : hafti_io_let_others_close(runner->worker->crew, p->entries, p->count);
+    if (HAFTI_IO_UNLIKELY(code != 0))
+        return code;
     return runner->worker->backend->poll_several(runner, p->entries, p->count, p->deadline,
                                                  p->turn);
 }

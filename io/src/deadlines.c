@@ -84,6 +84,7 @@ static void set_anew(hafti_io_limit_t *limit, int64_t time, const haft_io_task_t
     limit->time = time;
     limit->passed = has_come(time, runner);
     runner->late = has_passed(runner->limits);
+    hafti_io_count_refusals_anew(runner);
     runner->unarmed = true;
     haft_io_scope_t *inside = scope_inside_of(limit, task);
     if (HAFTI_IO_UNLIKELY(inside != NULL)) {
@@ -118,8 +119,10 @@ HAFTI_IO_HOT void haft_io_deadline_end(haft_io_deadline_t *deadline) {
     if (HAFTI_IO_UNLIKELY(hafti_io_linked(&limit->timer.link)))
         hafti_io_timer_remove(&runner->worker->timers, &limit->timer);
     runner->limits = limit->outer;
-    if (HAFTI_IO_UNLIKELY(runner->late))
+    if (HAFTI_IO_UNLIKELY(runner->late)) {
         runner->late = has_passed(runner->limits);
+        hafti_io_count_refusals_anew(runner);
+    }
     runner->stays--;
     limit->runner = NULL;
 }

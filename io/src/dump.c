@@ -97,12 +97,19 @@ static void end_look(hafti_io_crew_t *crew) {
 static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
     enum { MOST = 64 };
     void *addresses[MOST];
-    int count = haft_fiber_backtrace(task->runner->fiber, addresses, MOST);
+    int count = haft_io_task_backtrace(task, addresses, MOST);
     char **names = backtrace_symbols(addresses, count);
     text->failed |= names == NULL;
     for (int i = 0; i < count && names != NULL; i++)
         add(text, "%*s%s\n", depth * 2, "", names[i]);
     free(names);
+}
+
+int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int size) {
+    if (task == hafti_io_this_task())
+        return backtrace(addresses, size);
+    return task->runner->fiber != NULL ? haft_fiber_backtrace(task->runner->fiber, addresses, size)
+                                       : 0;
 }
 
 /* ---- Which task waits on which descriptor ---- */

@@ -24,7 +24,7 @@ typedef struct file_call {
 } file_call_t;
 
 static ssize_t finish_file_call(void (*function)(void *), file_call_t *call) {
-    int code = haft_io_call_blocking(function, call);
+    int code = hafti_io_call_in_pool(function, call, NULL);
     return code == 0 ? call->done : code;
 }
 
@@ -114,7 +114,7 @@ NAME_CALL(call_status, stat(call->path, call->status))
 static int finish_name_call(void (*function)(void *), name_call_t *call) {
     if (call->path == NULL || (function == call_rename && call->to == NULL))
         return -EFAULT;
-    int code = haft_io_call_blocking(function, call);
+    int code = hafti_io_call_in_pool(function, call, NULL);
     return code == 0 ? call->done : code;
 }
 

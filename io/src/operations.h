@@ -40,6 +40,9 @@ ssize_t hafti_io_send_last_at_once(hafti_io_worker_t *worker, int descriptor,
 ssize_t hafti_io_exchange_at_once(hafti_io_runner_t *runner,
                                   HAFT_PAYLOAD(haft_io_exchange) * payload);
 
+/* haft_io_call_blocking and haft_io_call_or_leave for the library's own calls, which are the
+   machine's in a simulation, too. */
+int hafti_io_call_in_pool(void (*function)(void *), void *argument, void (*left)(void *));
 /* In a cancelled task only waits TO_THE_END are begun. */
 int hafti_io_pool_call(hafti_io_runner_t *runner, void (*function)(void *), void *argument,
                        void (*left)(void *), enum hafti_io_wait_kind kind);
@@ -57,12 +60,16 @@ typedef int hafti_io_await_several_t(hafti_io_runner_t *runner, struct pollfd *e
    what the effect haft_io_poll says. */
 int hafti_io_poll_by(hafti_io_await_several_t *await, hafti_io_runner_t *runner,
                      struct pollfd *entries, size_t count, int64_t deadline, unsigned turn);
-/* Waits with one cell in the lists of all of them; a descriptor that `find` does not know is left
-   out. */
+/* Lets other tasks go first, which may close what is to be polled, so that the next look would be at
+   another file: 0, -ECANCELED or -ENOMEM; or how many were closed, which are marked POLLNVAL. */
+HAFTI_IO_COLD int hafti_io_let_others_close(hafti_io_crew_t *crew, struct pollfd *entries,
+                                            size_t count);
 /* Waits for the cell, unless there was an error; of a poll that is one of several waits (select.c),
    that is done there. */
 int hafti_io_await_poll(hafti_io_runner_t *runner, hafti_io_cell_t *cell, int code,
                         int64_t deadline);
+/* Waits with one cell in the lists of all of them; a descriptor that `find` does not know is left
+   out. */
 int hafti_io_wait_on_several(hafti_io_descriptor_t *(*find)(hafti_io_worker_t *worker,
                                                             int descriptor),
                              hafti_io_runner_t *runner, struct pollfd *entries, size_t count,

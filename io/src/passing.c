@@ -107,8 +107,10 @@ static bool is_pending(int signal) {
 }
 
 /* These calls send their thread SIGPIPE if the other end is closed, and have no flag against that,
-   as send(2) has. So the signal is blocked meanwhile, and taken back. One that the program has
-   blocked, and that was there before, is left to it. */
+   as send(2) has. So the signal is blocked meanwhile, and taken back. The call that fails also sends
+   it where it returns the size of a part that went before, so it is looked for after everything
+   but a whole transfer. A signal that the program has blocked, and that was there before, is left
+   to the program. */
 static void move_without_signal(void *argument) {
     const move_t *m = argument;
     sigset_t broken, before;
@@ -117,7 +119,7 @@ static void move_without_signal(void *argument) {
     pthread_sigmask(SIG_BLOCK, &broken, &before);
     bool is_programs = sigismember(&before, SIGPIPE) == 1 && is_pending(SIGPIPE);
     move_now(argument);
-    if (m->done == -EPIPE && !is_programs)
+    if (m->done != (ssize_t)m->size && !is_programs)
         sigtimedwait(&broken, NULL, &(struct timespec){0});
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

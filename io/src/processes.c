@@ -137,7 +137,7 @@ pid_t haft_io_process_start_with(const haft_io_process_options_t *options,
             if (start.streams[i] < 0)
                 return start.streams[i];
         }
-    int code = haft_io_call_blocking(call_start, &start);
+    int code = hafti_io_call_in_pool(call_start, &start, NULL);
     if (code != 0)
         return code;
     return start.code == 0 ? start.process : -start.code;

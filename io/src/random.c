@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a simulation's seed decides: splitmix64. */
+/* Chance: the system's, and what a simulation's seed decides, by splitmix64. */
 #include "workers.h"
+
+#include <sys/random.h>
 
 static uint64_t next(uint64_t *state) {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -17,4 +19,22 @@ void hafti_io_random_bytes(hafti_io_simulated_t *simulated, void *bytes, size_t 
     unsigned char *byte = bytes;
     for (size_t i = 0; i < size; i++)
         byte[i] = (unsigned char)next(&simulated->random_bytes);
+}
+
+static int system_random(unsigned char *bytes, size_t size) {
+    for (size_t done = 0; done < size;) {
+        ssize_t more = HAFTI_IO_RESULT(getrandom(bytes + done, size - done, 0));
+        if (more < 0 && more != -EINTR)
+            return (int)more;
+        done += more > 0 ? (size_t)more : 0;
+    }
+    return 0;
+}
+
+int haft_io_random(void *bytes, size_t size) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (task == NULL || task->worker->simulated == NULL)
+        return system_random(bytes, size);
+    hafti_io_random_bytes(task->worker->simulated, bytes, size);
+    return 0;
 }

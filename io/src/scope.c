@@ -12,7 +12,11 @@
  */
 #include "tasks.h"
 
+#include <haft/language.h>
+
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- Telling of a cancel ---- */
@@ -77,6 +81,7 @@ void hafti_io_scope_start(haft_io_scope_t *scope, hafti_io_worker_t *worker, haf
         .failures = options->failures,
         .on_cancel = options->on_cancel,
         .on_failure = options->on_failure,
+        .scope_of_spawns = options->scope_of_spawns,
         .shielded = options->shielded,
         .moves = worker->shared && (options->moves || (outer != NULL && outer->moves))};
     hafti_io_ring(&scope->inner);
@@ -103,6 +108,13 @@ void hafti_io_scope_start(haft_io_scope_t *scope, hafti_io_worker_t *worker, haf
     tell_cancel(told);
 }
 
+static HAFTI_IO_COLD void report_open_scope(const haft_io_scope_t *scope) {
+    const haft_io_scope_t *inner = HAFTI_IO_OWNER(scope->inner.next, haft_io_scope_t, sibling);
+    hafti_io_misuse("The scope '%s' ends before the scope '%s', which was opened in it by "
+                    "haft_io_scope_open: close that first, with haft_io_scope_close_until.",
+                    hafti_io_scope_name(scope), hafti_io_scope_name(inner));
+}
+
 bool hafti_io_scope_finish(haft_io_scope_t *scope) {
     hafti_io_cell_t cell = {HAFTI_IO_WAITING, scope->owner};
     hafti_io_scope_merge(scope);
@@ -126,6 +138,8 @@ bool hafti_io_scope_finish(haft_io_scope_t *scope) {
     while (!hafti_io_ring_empty(&scope->ended))
         hafti_io_task_forget(HAFTI_IO_OWNER(scope->ended.next, haft_io_task_t, queued), worker);
     hafti_io_timer_remove(&worker->timers, &scope->timer);
+    if (HAFTI_IO_UNLIKELY(!hafti_io_ring_empty(&scope->inner)))
+        report_open_scope(scope);
     if (scope->outer == NULL)
         return waits;
     hafti_io_lock_scope(scope->outer);
@@ -216,16 +230,30 @@ static void tell_of_run(const haft_io_scope_t *root, int code, const char *messa
                 message != NULL ? message : "", haft_io_error_text(code));
 }
 
+/* Its message may be gone when the failures are read. */
+static void keep_failure(haft_io_failures_t *failures, const haft_io_failure_t *failure) {
+    size_t number = failures->count++;
+    if (number >= HAFT_IO_FAILURES_KEPT)
+        return;
+    failures->failures[number] = *failure;
+    if (failure->message == NULL)
+        return;
+    char *text = failures->texts[number];
+    size_t size = strnlen(failure->message, HAFT_IO_FAILURE_TEXT - 1);
+    memcpy(text, failure->message, size);
+    text[size] = '\0';
+    failures->failures[number].message = text;
+}
+
 void hafti_io_scope_fail(haft_io_scope_t *scope, int code, const char *message,
                          const haft_io_task_t *task) {
     const haft_io_failure_t failure = {code, message, haft_io_task_name(task)};
-    bool is_body = task == scope->owner;
+    bool is_body = task == scope->owner && !scope->is_bodyless;
     hafti_io_lock_scope(scope);
-    haft_io_failures_t *failures = scope->failures;
     if (scope->outer == NULL && scope->code == 0)
         tell_of_run(scope, code, message, failure.task);
-    if (failures != NULL && failures->count++ < HAFT_IO_FAILURES_KEPT)
-        failures->failures[failures->count - 1] = failure;
+    if (scope->failures != NULL)
+        keep_failure(scope->failures, &failure);
     if (HAFTI_IO_LIKELY(scope->on_failure == NULL || is_body)) {
         cancel_locked(scope, code);
         return;
@@ -290,6 +318,7 @@ static bool leave(haft_io_scope_t *scope) {
         hafti_io_scope_unlist(scope, runner);
     runner->scope = scope->outer;
     hafti_io_take_deadlines_up(runner, scope->owner_limits);
+    hafti_io_count_refusals_anew(runner);
     bool waited = hafti_io_scope_finish(scope);
     scope->owner = NULL;
     tell_end(&scope->on_cancel);
@@ -325,6 +354,8 @@ static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument
         note(task, *code, "no stack for the body of a scope");
         return true;
     }
+    if (task != NULL)
+        task->runner->scope->body = fiber;
     bool was_unwound = false;
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(hafti_io_unwind));
     HAFT_MATCH(request) {
@@ -377,6 +408,70 @@ int haft_io_scope(void *(*body)(void *), void *argument, void **result) {
     return haft_io_scope_with(NULL, body, argument, result);
 }
 
+/* ---- Without a body ---- */
+
+bool haft_io_scope_is_in(const haft_io_scope_t *scope, const haft_io_scope_t *around) {
+    while (scope != NULL && scope != around)
+        scope = scope->outer;
+    return scope != NULL;
+}
+
+haft_io_scope_t *haft_io_scope_open(const haft_io_scope_options_t *options,
+                                    haft_io_scope_t *around) {
+    static const haft_io_scope_options_t defaults;
+    haft_io_task_t *task = hafti_io_this_task();
+    if (task == NULL)
+        hafti_io_misuse("A scope is opened outside of a scheduler: call haft_io_scope_open under "
+                        "haft_io_run.");
+    if (around == NULL)
+        around = task->runner->scope;
+    if (!haft_io_scope_is_in(task->runner->scope, around))
+        hafti_io_misuse("The task '%s' opens a scope in the scope '%s', which it is not in.",
+                        haft_io_task_name(task), hafti_io_scope_name(around));
+    haft_io_scope_t *scope = aligned_alloc(_Alignof(haft_io_scope_t), sizeof *scope);
+    if (scope == NULL)
+        return NULL;
+    hafti_io_scope_start(scope, task->worker, around, options != NULL ? options : &defaults,
+                         task->moves);
+    scope->owner = task;
+    scope->is_bodyless = true;
+    hafti_io_scope_set_timer(scope);
+    return scope;
+}
+
+static void check_closer(const haft_io_scope_t *scope) {
+    const haft_io_task_t *closer = hafti_io_this_task();
+    if (closer != scope->owner)
+        hafti_io_misuse("The scope '%s' of the task '%s' is closed by %s%s: the task that opened a "
+                        "scope closes it.",
+                        hafti_io_scope_name(scope), haft_io_task_name(scope->owner),
+                        closer != NULL ? "the task " : "no task",
+                        closer != NULL ? haft_io_task_name(closer) : "");
+    if (!haft_io_scope_is_in(closer->runner->scope, scope->outer))
+        hafti_io_misuse("The scope '%s' is closed after the scope '%s', in which it was opened.",
+                        hafti_io_scope_name(scope), hafti_io_scope_name(scope->outer));
+}
+
+int haft_io_scope_close_until(haft_io_scope_t *scope, int64_t deadline) {
+    if (scope == NULL)
+        return 0;
+    check_closer(scope);
+    const haft_io_task_t *owner = scope->owner;
+    if (deadline < scope->deadline && deadline > 0) {
+        scope->deadline = deadline;
+        hafti_io_scope_set_timer(scope);
+    } else if (deadline <= 0) {
+        hafti_io_scope_cancel(scope, -ECANCELED);
+    }
+    bool waited = hafti_io_scope_finish(scope);
+    tell_end(&scope->on_cancel);
+    int code = scope->code;
+    free(scope);
+    if (waited)
+        hafti_io_check_may_wait(owner);
+    return code;
+}
+
 int haft_io_shield(void *(*body)(void *), void *argument) {
     return haft_io_scope_with(&(haft_io_scope_options_t){.shielded = true}, body, argument, NULL);
 }
@@ -384,6 +479,13 @@ int haft_io_shield(void *(*body)(void *), void *argument) {
 haft_io_scope_t *haft_io_this_scope(void) {
     haft_io_task_t *task = hafti_io_this_task();
     return task != NULL ? task->runner->scope : NULL;
+}
+
+haft_io_scope_t *haft_io_run_scope(void) {
+    haft_io_scope_t *scope = haft_io_this_scope();
+    while (scope != NULL && scope->outer != NULL)
+        scope = scope->outer;
+    return scope;
 }
 
 /* ---- Unwinding ---- */
@@ -397,16 +499,35 @@ bool haft_io_return_cancels(bool returns) {
     return before;
 }
 
+/* A task that goes on after its cancel may be in a loop that never ends: it must neither keep the
+   others from running nor its processor busy. */
+static HAFTI_IO_COLD void refuse(hafti_io_runner_t *runner) {
+    enum { WITHOUT_PAUSE = 64, DOUBLINGS = 4 };
+    if (runner->refused < UINT8_MAX)
+        runner->refused++;
+    int over = runner->refused - WITHOUT_PAUSE;
+    if (runner->refused == 1 || runner->worker->forked)
+        return;
+    if (over <= 0)
+        hafti_io_goes_on_after_others(HAFTI_IO_TO_THE_END);
+    else
+        hafti_io_pause_after_cancel(HAFT_IO_MILLISECOND << (over < DOUBLINGS ? over : DOUBLINGS));
+}
+
 int haft_io_unwind_cancelled(void) {
     haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL && task->runner->late && !hafti_io_is_cancelled(task->runner->scope))
-        return -ETIMEDOUT;
-    if (task != NULL)
-        cut_short(task->runner->scope);
-    if (task == NULL || task->runner->unwinding || task->runner->returns_cancels)
+    if (task == NULL)
         return -ECANCELED;
-    task->runner->unwinding = true;
-    HAFT_THROW(hafti_io_unwind, -ECANCELED);
+    hafti_io_runner_t *runner = task->runner;
+    bool is_late = runner->late && !hafti_io_is_cancelled(runner->scope);
+    if (!is_late)
+        cut_short(runner->scope);
+    if (!is_late && !runner->unwinding && !runner->returns_cancels) {
+        runner->unwinding = true;
+        HAFT_THROW(hafti_io_unwind, -ECANCELED);
+    }
+    refuse(runner);
+    return is_late ? -ETIMEDOUT : -ECANCELED;
 }
 
 void haft_io_fail(int code, const char *message) {
@@ -433,4 +554,31 @@ void haft_io_note_failure(int code, const char *message) {
         hafti_io_misuse("haft_io_note_failure takes a negative error number; it was given %d.",
                         code);
     note(task, code, message);
+}
+
+/* An effect that nobody handles is the failure of the task that has performed it, as
+   haft_io_fail. A stack that is being unwound cannot be left once more: there it is reported. */
+static haft_unhandled_t *unhandled_before;
+
+static void fail_task(const haft_effect_t *effect) {
+    char message[300];
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (task != NULL && !task->runner->unwinding) {
+        snprintf(message, sizeof message,
+                 "Nobody handles the effect '%s' (%s). Handle it around the perform, in the task "
+                 "itself: a task has none of its spawner's handlers",
+                 effect->name, effect->where);
+        haft_io_fail(-ENOTSUP, message);
+    }
+    if (unhandled_before != NULL)
+        unhandled_before(effect);
+}
+
+static __attribute__((constructor)) void take_unhandled(void) {
+    unhandled_before = haft_set_unhandled(fail_task);
+}
+static __attribute__((destructor)) void leave_unhandled(void) {
+    haft_unhandled_t *last = haft_set_unhandled(unhandled_before);
+    if (last != fail_task) /* another library's, which calls this one's */
+        haft_set_unhandled(last);
 }

@@ -204,6 +204,14 @@ static int take_ready(const selection_t *s, size_t from) {
     return -EAGAIN;
 }
 
+/* Of those that are marked, which another look would not find: the number may be another file's. */
+static int take_closed(const selection_t *s) {
+    for (size_t i = 0; i < s->polled_count; i++)
+        if ((s->entries[i].revents & POLLNVAL) != 0)
+            return take_ready(s, i);
+    return -EAGAIN;
+}
+
 /* Waits for both. An index; or -EAGAIN: something has happened, and all are to be looked at again;
    or an error. Called under the locks, returns without. */
 static int wait_for_all(hafti_io_runner_t *runner, const selection_t *s, int64_t deadline,
@@ -222,10 +230,15 @@ static int wait_for_all(hafti_io_runner_t *runner, const selection_t *s, int64_t
     uint32_t outcome = __atomic_load_n(&cell.word, __ATOMIC_ACQUIRE);
     if (outcome >= HAFTI_IO_ARMS)
         return done_by_other(s, outcome);
-    return code > 0 ? -EAGAIN : code == 0 ? -ETIMEDOUT : code;
+    return code > 0 ? take_closed(s) : code == 0 ? -ETIMEDOUT : code;
 }
 
 static int select_all(hafti_io_runner_t *runner, selection_t *s, int64_t deadline) {
+    int closed = hafti_io_is_in_turn(runner->worker, HAFTI_IO_LIGHT)
+                     ? 0
+                     : hafti_io_let_others_close(runner->worker->crew, s->entries, s->polled_count);
+    if (HAFTI_IO_UNLIKELY(closed != 0))
+        return closed > 0 ? take_closed(s) : closed;
     for (unsigned turn = 0;; turn++) {
         int ready = poll_entries(runner, s, 0, 0);
         if (ready < 0)
@@ -303,10 +316,10 @@ static bool polls(const haft_io_select_case_t *choices, size_t count) {
 }
 
 static int choose(haft_io_select_case_t *choices, size_t count, int64_t deadline) {
-    if (HAFTI_IO_UNLIKELY(!hafti_io_has_its_turn(HAFTI_IO_CANCELLABLE)))
+    const bool has_polled = polls(choices, count);
+    if (!has_polled && HAFTI_IO_UNLIKELY(!hafti_io_has_its_turn(HAFTI_IO_CANCELLABLE)))
         return -ECANCELED;
     selection_t s = {.choices = choices, .count = count};
-    const bool has_polled = polls(choices, count);
     const size_t each = sizeof *s.places + sizeof *s.locks +
                         (has_polled ? sizeof *s.polled + sizeof *s.entries : 0);
     hafti_io_place_t few[MEMORY_OF_FEW / sizeof(hafti_io_place_t)];

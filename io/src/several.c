@@ -69,6 +69,29 @@ int hafti_io_poll_by(hafti_io_await_several_t *await, hafti_io_runner_t *runner,
     return ready;
 }
 
+static uint32_t life_of(hafti_io_descriptors_t *table, int descriptor) {
+    const hafti_io_descriptor_t *entry = hafti_io_descriptor(table, descriptor, true);
+    return entry != NULL ? __atomic_load_n(&entry->life, __ATOMIC_RELAXED) : 0;
+}
+
+int hafti_io_let_others_close(hafti_io_crew_t *crew, struct pollfd *entries, size_t count) {
+    uint32_t few[HAFTI_IO_FEW];
+    uint32_t *lives = count <= HAFTI_IO_FEW ? few : calloc(count, sizeof *lives);
+    if (lives == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        lives[i] = life_of(crew->descriptors, entries[i].fd);
+    int code = hafti_io_goes_on_after_others(HAFTI_IO_CANCELLABLE) ? 0 : -ECANCELED;
+    for (size_t i = 0; i < count && code >= 0; i++) {
+        bool is_closed = life_of(crew->descriptors, entries[i].fd) != lives[i];
+        entries[i].revents = is_closed ? POLLNVAL : 0;
+        code += is_closed;
+    }
+    if (lives != few)
+        free(lives);
+    return code;
+}
+
 int hafti_io_mark_closed(struct pollfd *entry, const hafti_io_waiter_t *waiter) {
     if (!hafti_io_was_closed(waiter))
         return 0;

@@ -16,6 +16,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -23,8 +24,10 @@
 /* The first descriptor of a simulation: the system gives none so large. */
 enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
 
-/* Instead of a time: the time stamp stays. */
-#define HAFTI_IO_TIME_KEPT INT64_MIN
+/* The devices whose bytes are random: in each simulation they are the seed's. */
+static inline bool hafti_io_is_chance(const char *path) {
+    return path != NULL && (strcmp(path, "/dev/urandom") == 0 || strcmp(path, "/dev/random") == 0);
+}
 
 typedef struct haft_io_simulated_calls {
     /* ---- Of any descriptor ---- */
@@ -79,9 +82,7 @@ typedef struct haft_io_simulated_calls {
     int (*fchmodat)(int directory, const char *path, mode_t mode, int flags);
     int (*truncate)(int directory, const char *path, int64_t size, int flags);
     int (*chdir)(int directory, const char *path, int flags);
-    /* Of a read and a write, in nanoseconds of the simulation's clock, as the time stamps of a
-       status are; HAFTI_IO_TIME_KEPT. */
-    int (*utimensat)(int directory, const char *path, const int64_t times[2], int flags);
+    int (*utimensat)(int directory, const char *path, const struct timespec times[2], int flags);
 } haft_io_simulated_calls_t;
 
 #pragma GCC visibility push(default)

@@ -11,7 +11,7 @@
  *            | queue that others steal from|
  *   READY    | the worker's ready queue    | the loop, which resumes its runner
  *   OFFERED  | as NEW: suspended, and it   | a worker's loop
- *            | moves (moving.c)            |
+ *            | moves (stealing.c)          |
  *   RUNNING  | its runner                  | itself: it waits, yields, ends
  *   PARKED   | its cell's owner's list; a  | who wins the cell
  *            | task that rests has no stack|
@@ -123,6 +123,7 @@ struct hafti_io_runner {
     bool accepted : 1;        /* a connection, since it has spread a task */
     bool closes : 1; /* by a function of haft_io_close_by, for which others of its thread may wait,
                         busily */
+    uint8_t refused; /* waits, since a cancel or a deadline has reached it: so many, at most 255 */
     unsigned stays;  /* number of things that keep it with its worker: requests to the kernel */
     hafti_io_link_t link;    /* in scope->tasks once it has waited */
     hafti_io_timer_t *timer; /* of its wait, or NULL */
@@ -133,6 +134,7 @@ struct hafti_io_runner {
     struct hafti_io_runner *next; /* of the idle ones, or of free records */
     struct hafti_io_rest *rest;   /* with which its task goes on when the function has returned */
     hafti_io_lent_t *unsent;      /* what is sent then, before; or NULL */
+    void *own;                    /* haft_io_own_set */
 };
 
 typedef enum hafti_io_kept {
@@ -188,9 +190,11 @@ _Static_assert(sizeof(haft_io_task_t) == 96, "a million take 96 MB");
 
 struct haft_io_scope_state {
     haft_io_scope_t *outer;
-    bool shared; /* its run is */
-    bool split;  /* it is shared, and has two counts and lists */
+    bool shared;      /* its run is */
+    bool split;       /* it is shared, and has two counts and lists */
+    bool is_bodyless; /* its owner is outside (haft_io_scope_open) */
     hafti_io_worker_t *worker;
+    haft_io_scope_t *(*scope_of_spawns)(void);     /* of its options */
     __attribute__((aligned(64))) size_t live_here; /* any thread reads, for the dump */
     hafti_io_link_t ended_here;
     haft_io_task_t *returned; /* of `ended_here`, given up by other workers; any thread, seldom */
@@ -203,8 +207,9 @@ struct haft_io_scope_state {
     hafti_io_link_t tasks; /* runners of those that have this as their innermost, and have waited */
     hafti_io_link_t ended; /* tasks of this home that have not been joined */
     size_t live;           /* tasks of this home that have not ended; 0 only under the lock */
-    hafti_io_cell_t *closer; /* of the task that waits for `live` to be 0 */
-    haft_io_task_t *owner;   /* the task that opened it; NULL: haft_io_run */
+    hafti_io_cell_t *closer;  /* of the task that waits for `live` to be 0 */
+    haft_io_task_t *owner;    /* the task that opened it; NULL: haft_io_run */
+    const haft_fiber_t *body; /* the fiber of its body; NULL: it has none */
     const char *name;
     haft_io_failures_t *failures;
     haft_io_on_failure_t *on_failure;

@@ -180,6 +180,14 @@ static HAFTI_IO_COLD haft_io_task_t *spawn_elsewhere(void *(*function)(void *), 
     return code == 0 ? &somewhere : NULL;
 }
 
+/* Where a task goes that is spawned here and names no scope. */
+static haft_io_scope_t *scope_of_spawns(haft_io_scope_t *here) {
+    if (HAFTI_IO_LIKELY(here->scope_of_spawns == NULL))
+        return here;
+    haft_io_scope_t *chosen = here->scope_of_spawns();
+    return chosen != NULL ? chosen : here;
+}
+
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
                              void *argument, hafti_io_cell_t *joiner) {
     haft_io_task_t *parent = hafti_io_this_task();
@@ -188,9 +196,9 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     if (HAFTI_IO_UNLIKELY(parent == NULL))
         return spawn_elsewhere(function, argument, joiner);
     hafti_io_worker_t *worker = parent->worker;
-    haft_io_task_t *task =
-        hafti_io_task_new(worker, options->scope != NULL ? options->scope : parent->runner->scope,
-                          function, argument);
+    haft_io_task_t *task = hafti_io_task_new(
+        worker, options->scope != NULL ? options->scope : scope_of_spawns(parent->runner->scope),
+        function, argument);
     if (HAFTI_IO_UNLIKELY(task == NULL))
         return NULL;
     task->name = options->name != NULL ? options->name : parent->name;
@@ -366,6 +374,17 @@ static int bind_value(const char *function, const void *key, void *value, hafti_
     (*place)->value = value;
     (*place)->given = given;
     return 0;
+}
+
+void *haft_io_own_get(void) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    return task != NULL ? task->runner->own : NULL;
+}
+
+void haft_io_own_set(void *pointer) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (task != NULL)
+        task->runner->own = pointer;
 }
 
 int haft_io_local_set(const void *key, void *value) {

@@ -40,6 +40,11 @@ int64_t hafti_io_earliest_deadline(const hafti_io_limit_t *limits);
 /* For a scope that the task opens, and when it has left that. */
 hafti_io_limit_t *hafti_io_put_deadlines_aside(hafti_io_runner_t *runner);
 void hafti_io_take_deadlines_up(hafti_io_runner_t *runner, hafti_io_limit_t *limits);
+/* After what may have ended the last cancel, or the last deadline, that reached the task. */
+static inline void hafti_io_count_refusals_anew(hafti_io_runner_t *runner) {
+    if (HAFTI_IO_UNLIKELY(runner->refused != 0) && !hafti_io_is_withdrawn(runner))
+        runner->refused = 0;
+}
 
 void hafti_io_scope_cancel(haft_io_scope_t *scope, int code);
 /* When the deadlines are set that the scope has to heed; on its owner's thread. */

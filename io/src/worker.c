@@ -52,6 +52,15 @@ int64_t haft_io_now_roughly(void) {
     return simulated != NULL ? simulated->now : roughly_now();
 }
 
+struct timespec haft_io_date(void) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (task != NULL && task->worker->simulated != NULL)
+        return hafti_io_simulated_date(task->worker->simulated);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now;
+}
+
 /* Roughly, if nothing waits for the back end or a time: that costs less, and is enough to show how
    long a task has waited. */
 HAFTI_IO_HOT void hafti_io_set_clock(hafti_io_worker_t *worker) {

@@ -73,6 +73,17 @@ typedef struct hafti_io_backend {
 } hafti_io_backend_t;
 HAFTI_IO_COLD __attribute__((noreturn)) void hafti_io_waits_in_child(const haft_io_task_t *task);
 
+/* The time at which a simulation begins. */
+#define HAFTI_IO_BEGINNING HAFT_IO_SECOND
+
+/* The ready tasks of a simulation, from which the next is drawn. They are moved here from the worker's
+   `ready`, and stay linked; one goes back, so that `ready` is empty only if no task is ready. */
+typedef struct hafti_io_lots {
+    haft_io_task_t **tasks;
+    size_t count, room;
+    hafti_io_link_t ring;
+} hafti_io_lots_t;
+
 /* What replaces chance and time in a run for tests (simulation.c). */
 typedef struct hafti_io_simulated {
     uint64_t seed;
@@ -81,6 +92,8 @@ typedef struct hafti_io_simulated {
        keeps, and the second run would not be the same as the first. */
     uint64_t random_bytes;
     int64_t now;
+    int64_t date; /* in seconds, when `now` was HAFTI_IO_BEGINNING */
+    hafti_io_lots_t lots;
     bool short_counts;
     bool network, files;
     unsigned faults_one_in;
@@ -88,6 +101,10 @@ typedef struct hafti_io_simulated {
     const hafti_io_backend_t *backend;
     const struct hafti_io_system *system; /* system.h */
 } hafti_io_simulated_t;
+static inline struct timespec hafti_io_simulated_date(const hafti_io_simulated_t *simulated) {
+    int64_t passed = simulated->now - HAFTI_IO_BEGINNING;
+    return (struct timespec){simulated->date + passed / HAFT_IO_SECOND, passed % HAFT_IO_SECOND};
+}
 
 enum { HAFTI_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
 

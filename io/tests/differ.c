@@ -23,6 +23,7 @@
  */
 #define _GNU_SOURCE
 #include "differ_calls.h"
+#include "terminals.h"
 
 #include <arpa/inet.h>
 #include <ftw.h>
@@ -35,7 +36,6 @@
 #include <sys/ioctl.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
-#include <termios.h>
 #include <time.h>
 
 /* ---- Plans ---- */
@@ -343,15 +343,8 @@ static void make_listener(stage_t *stage, bool is_local) {
 }
 
 static void make_terminal(stage_t *stage) {
-    struct termios raw;
-    stage->sides[0] = posix_openpt(O_RDWR | O_NOCTTY);
-    CHECK_EQUAL(grantpt(stage->sides[0]), 0);
-    CHECK_EQUAL(unlockpt(stage->sides[0]), 0);
-    stage->sides[1] = open(ptsname(stage->sides[0]), O_RDWR | O_NOCTTY);
-    CHECK(stage->sides[1] >= 0);
-    tcgetattr(stage->sides[1], &raw);
-    cfmakeraw(&raw);
-    tcsetattr(stage->sides[1], TCSANOW, &raw);
+    CHECK(check_open_terminal(stage->sides, 0));
+    check_make_raw(stage->sides[1]);
 }
 
 /* They block when they are recorded, and as the plan has it elsewhere. */

@@ -484,9 +484,72 @@ static void who_was_woken_gets_nothing_of_the_next_file_of_the_number(void) {
     check_everywhere(use_the_number_again_on);
 }
 
+/* The one that asks goes on after others where its turn is over, which is at some of these. */
+enum { MOST_LOOKS = 140 };
+static ssize_t select_old(int descriptor) {
+    haft_io_select_case_t choices[] = {{.descriptor = descriptor, .events = POLLIN}};
+    int chosen = haft_io_select(choices, 1);
+    return chosen < 0 ? chosen : choices[0].code == POLLNVAL ? -EBADF : choices[0].code;
+}
+static ssize_t poll_old(int descriptor) {
+    struct pollfd entries[] = {{-1, POLLIN, 0}, {descriptor, POLLIN, 0}};
+    int ready = haft_io_poll(entries, 2, HAFT_IO_FOREVER);
+    return ready == 1 && entries[1].revents == POLLNVAL ? -EBADF : ready;
+}
+static ssize_t poll_many_old(int descriptor) {
+    struct pollfd entries[20] = {{descriptor, POLLIN, 0}};
+    for (int i = 1; i < 20; i++)
+        entries[i].fd = -1;
+    int ready = haft_io_poll(entries, 20, HAFT_IO_FOREVER);
+    return ready == 1 && entries[0].revents == POLLNVAL ? -EBADF : ready;
+}
+static ssize_t wait_for_old(int descriptor) {
+    return haft_io_wait_ready(descriptor, POLLIN);
+}
+static ssize_t read_old(int descriptor) {
+    return haft_io_read(descriptor, &got, 1);
+}
+static ssize_t (*const ask_olds[])(int descriptor) = {select_old, poll_old, poll_many_old,
+                                                      wait_for_old, read_old};
+
+static int old_ends[2], next_ends[2];
+BODY(replace_old) {
+    CHECK_EQUAL(haft_io_close(old_ends[0]), 0);
+    CHECK_EQUAL(pipe2(next_ends, O_CLOEXEC | O_NONBLOCK), 0);
+    CHECK_EQUAL(next_ends[0], old_ends[0]);
+    CHECK_EQUAL(write(next_ends[1], "n", 1), 1);
+    return NULL;
+}
+BODY(ask_for_what_is_closed) {
+    for (size_t i = 0; i < sizeof ask_olds / sizeof ask_olds[0]; i++)
+        for (int looks = 0; looks < MOST_LOOKS; looks++) {
+            CHECK_EQUAL(haft_io_pipe(old_ends), 0);
+            haft_io_yield();
+            haft_io_task_t *replacer = haft_io_async(replace_old, NULL);
+            for (int j = 0; j < looks; j++)
+                haft_io_write(old_ends[1], "", 0);
+            if (next_ends[1] == 0) /* the other has not run */
+                CHECK_EQUAL(ask_olds[i](old_ends[0]), -EBADF);
+            CHECK_EQUAL(haft_io_join(replacer, NULL), 0);
+            CHECK_EQUAL(haft_io_close(old_ends[1]), 0);
+            CHECK_EQUAL(haft_io_close(next_ends[0]), 0);
+            CHECK_EQUAL(haft_io_close(next_ends[1]), 0);
+            next_ends[1] = 0;
+        }
+    return NULL;
+}
+static void ask_for_what_is_closed_on(const haft_io_run_options_t *options) {
+    if (options->threads == 1)
+        CHECK_EQUAL(haft_io_run_with(options, ask_for_what_is_closed, NULL), 0);
+}
+static void who_asks_after_others_looks_at_no_next_file_of_the_number(void) {
+    check_everywhere(ask_for_what_is_closed_on);
+}
+
 int main(void) {
     RUN(a_child_forked_while_a_thread_closes_has_runs);
     RUN(who_was_woken_gets_nothing_of_the_next_file_of_the_number);
+    RUN(who_asks_after_others_looks_at_no_next_file_of_the_number);
     RUN(who_reads_while_another_thread_closes_gets_an_error);
     RUN(who_begins_to_wait_while_an_ordinary_thread_closes_gets_an_error);
     RUN(a_run_that_begins_while_a_thread_closes_misses_no_close);

@@ -7,6 +7,7 @@
 #define HAFT_IO_TESTS_WAITS_H
 
 #include "check_io.h"
+#include "terminals.h"
 
 #include <linux/net_tstamp.h>
 #include <netinet/in.h>
@@ -328,14 +329,10 @@ static inline void make_fifo_again(cell_t *cell) {
 }
 
 static inline void make_terminal(cell_t *cell) {
-    int master = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    grantpt(master);
-    unlockpt(master);
-    char name[64];
-    ptsname_r(master, name, sizeof name);
-    cell->ours = open(name, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    cell->other = master;
-    CHECK(cell->ours >= 0);
+    int ends[2];
+    CHECK(check_open_terminal(ends, O_NONBLOCK));
+    cell->ours = ends[1];
+    cell->other = ends[0];
 }
 static inline void make_master(cell_t *cell) {
     make_terminal(cell);
@@ -494,6 +491,12 @@ typedef struct waits_run {
 
 static waits_run_t *waits_now;
 
+/* Which waits no cancel cuts: they end by an event only. NULL: none is such. */
+static bool (*waits_runs_to_its_end)(const state_t *state, const way_t *way);
+static inline bool waits_is_uncut(const state_t *state, const way_t *way) {
+    return waits_runs_to_its_end != NULL && waits_runs_to_its_end(state, way);
+}
+
 static void *waits_operate(void *argument) {
     cell_t *cell = (cell_t *)argument;
     cell->result = cell->way->call(cell);
@@ -539,6 +542,17 @@ static void waits_check(const cell_t *cell) {
     CHECK(holds);
 }
 
+static void waits_end_uncut(const waits_run_t *run) {
+    haft_io_sleep(5 * HAFT_IO_MILLISECOND);
+    for (size_t i = 0; i < run->count; i++) {
+        cell_t *cell = &run->cells[i];
+        if (run->ending == BY_EVENT || !waits_is_uncut(cell->state, cell->way))
+            continue;
+        CHECK(!cell->ended);
+        cell->state->end(cell);
+    }
+}
+
 /* Measures, and then ends the waits. */
 static void *waits_watch(void *argument) {
     waits_run_t *run = (waits_run_t *)argument;
@@ -567,6 +581,7 @@ static void *waits_watch(void *argument) {
     }
     if (run->ending != BY_DEADLINE)
         haft_io_scope_cancel(run->scope);
+    waits_end_uncut(run);
     return NULL;
 }
 
@@ -636,6 +651,10 @@ static inline bool waits_meet(const state_t *state, const way_t *way) {
     return (state->waits & way->waits) != 0 && (state->kind & way->kind) == way->kind;
 }
 
+static inline bool waits_is_terminal(const state_t *state) {
+    return state->make == make_terminal || state->make == make_master;
+}
+
 /* Processor time of a run, in milliseconds. */
 static inline double waits_try(cell_t *cells, size_t count, enum waits_ending ending) {
     waits_run_t run = {.cells = cells, .count = count, .ending = ending};
@@ -668,9 +687,12 @@ static inline size_t waits_make_all(cell_t *cells, const way_t *ways, size_t way
                                     bool blocks) {
     enum { STATES = sizeof waits_states / sizeof waits_states[0] };
     size_t count = 0;
+    const bool has_terminals = check_has_terminals();
     for (size_t s = 0; s < STATES; s++)
         for (size_t w = 0; w < way_count; w++)
-            if (waits_meet(&waits_states[s], &ways[w]))
+            if (waits_meet(&waits_states[s], &ways[w]) &&
+                (has_terminals || !waits_is_terminal(&waits_states[s])) &&
+                (waits_states[s].end != NULL || !waits_is_uncut(&waits_states[s], &ways[w])))
                 waits_make(&cells[count++], &waits_states[s], &ways[w], blocks);
     return count;
 }

@@ -177,10 +177,10 @@ static size_t rounded(size_t size) {
     return power;
 }
 
-/* What a stack takes of the addresses, with the guard below it. */
+/* The most that a stack takes of the addresses, with the guard below it. */
 static size_t addresses_of(size_t size) {
-    static const size_t guard = (size_t)128 << 10; /* at least */
-    return rounded(size) + guard;
+    static const size_t beside = (size_t)128 << 10, large = (size_t)64 << 20;
+    return rounded(size) < large ? rounded(size) + beside : rounded(size) / 4 * 5 + large / 4;
 }
 
 static size_t smaller(size_t a, size_t b) {

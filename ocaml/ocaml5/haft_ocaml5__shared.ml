@@ -35,3 +35,45 @@ struct
   let hash (key : Key.t) = Hashtbl.hash key
   let seeded_hash seed (key : Key.t) = Hashtbl.seeded_hash seed key
 end
+
+(* One domain at a time runs OCaml code, so one that polls must let the others go on: it would poll in vain until the
+   tick of 50 ms, and a loop that never allocates for ever. Where it asks the same object [enough] times, it gets the
+   others their turn. No object is kept for that; one that the collector has moved is taken for another one. *)
+module Polling = struct
+  let enough = 256
+
+  (* Set with the first thread. *)
+  let others_run = ref false
+  let let_others_run = ref ignore
+
+  (* The object that is counted, by its address; how often it was asked; and how often others may be, until one of
+     them is counted in its place. *)
+  let watched = ref 0
+  let asked = ref 0
+  let patience = ref 0
+
+  let[@inline never] note object_ weight =
+    (* (An address whose last bits are set is an integer to OCaml.) *)
+    let address = (Sys.opaque_identity (Obj.magic object_) : int) lor 1 in
+    if address <> !watched then begin
+      patience := !patience - weight;
+      if !patience < 0 then begin
+        watched := address;
+        asked := 0;
+        patience := 4 * enough
+      end
+    end
+    else begin
+      asked := !asked + weight;
+      if !asked >= enough then begin
+        asked := 0;
+        !let_others_run ()
+      end
+    end
+
+  (* Before it is asked: who has just got a lock must not let those run who ask for it. *)
+  let[@inline] note_question object_ = if !others_run then note object_ 1
+
+  (* What was refused is asked for again soon. *)
+  let[@inline] note_refusal object_ = if !others_run then note object_ (enough / 16)
+end

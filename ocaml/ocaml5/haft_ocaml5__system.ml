@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* Channels, files and the system. *)
+(* Channels, files and the system. Unix's modules are included and not named: see haft_ocaml5__threads.ml. *)
 
 open! Haft_ocaml5__shared
 module Of_4_14 = Haft_ocaml5__of_4_14
@@ -95,6 +95,10 @@ end
 module Unix = struct
   include Unix
 
+  module LargeFile = struct
+    include LargeFile
+  end
+
   open struct
     (* [transfer] a part, of at most 64 KiB. *)
     let part name array position length transfer =
@@ -129,6 +133,10 @@ end
 
 module UnixLabels = struct
   include UnixLabels
+
+  module LargeFile = struct
+    include LargeFile
+  end
 
   let read_bigarray descriptor ~buf ~pos ~len = Unix.read_bigarray descriptor buf pos len
   let write_bigarray descriptor ~buf ~pos ~len = Unix.write_bigarray descriptor buf pos len

@@ -1,6 +1,9 @@
 (* SPDX-License-Identifier: MIT *)
 (* Threads, what each has of its own, and domains. A domain is a thread of the system, so one domain at a time runs
-   OCaml code. *)
+   OCaml code. Modules of OCaml's libraries of threads are included and not named: the compiler does not find what
+   an alias names where it is not told that library's folder, as under dune's (implicit_transitive_deps false). *)
+
+open! Haft_ocaml5__shared
 
 open struct
   module Threads = struct
@@ -30,21 +33,31 @@ open struct
             Hashtbl.add owns thread own;
             own
 
-    let default_uncaught_exception_handler exn =
-      let backtrace = Printexc.get_raw_backtrace () and thread = Thread.id (Thread.self ()) in
-      Printf.eprintf "Thread %d killed on uncaught exception %s\n" thread (Printexc.to_string exn);
+    let report_uncaught what exn backtrace =
+      Printf.eprintf "Thread %d %s %s\n" (Thread.id (Thread.self ())) what (Printexc.to_string exn);
       Printexc.print_raw_backtrace stderr backtrace;
       flush stderr
+
+    let default_uncaught_exception_handler exn =
+      report_uncaught "killed on uncaught exception" exn (Printexc.get_raw_backtrace ())
 
     let uncaught_exception_handler = ref default_uncaught_exception_handler
     let set_uncaught_exception_handler handler = uncaught_exception_handler := handler
 
     let handle_uncaught exn =
-      try !uncaught_exception_handler exn with failure ->
-        default_uncaught_exception_handler exn;
-        default_uncaught_exception_handler failure
+      let backtrace = Printexc.get_raw_backtrace () in
+      flush stdout;
+      flush stderr;
+      try !uncaught_exception_handler exn with
+      | Exit -> ()
+      | failure ->
+          let failure_backtrace = Printexc.get_raw_backtrace () in
+          report_uncaught "killed on uncaught exception" exn backtrace;
+          report_uncaught "uncaught exception handler raised" failure failure_backtrace
 
     let create_with own f x =
+      Polling.let_others_run := Thread.yield;
+      Polling.others_run := true;
       let body () =
         let thread = Thread.id (Thread.self ()) in
         locked (fun () -> Hashtbl.replace owns thread own);
@@ -67,8 +80,23 @@ module Thread = struct
   let exit () : unit = raise Exit
 end
 
+(* [attempt object_], which gets it without a wait, or not. *)
+let[@inline] counted attempt object_ =
+  Polling.note_question object_;
+  attempt object_
+  || begin
+       Polling.note_refusal object_;
+       false
+     end
+
 module Mutex = struct
   include Mutex
+
+  let lock mutex =
+    Polling.note_question mutex;
+    lock mutex
+
+  let try_lock mutex = counted try_lock mutex
 
   let protect mutex f =
     lock mutex;
@@ -82,8 +110,23 @@ module Mutex = struct
         Printexc.raise_with_backtrace exn backtrace
 end
 
-module Condition = Condition
-module Semaphore = Semaphore
+module Condition = struct
+  include Condition
+end
+
+module Semaphore = struct
+  module Counting = struct
+    include Semaphore.Counting
+
+    let try_acquire semaphore = counted try_acquire semaphore
+  end
+
+  module Binary = struct
+    include Semaphore.Binary
+
+    let try_acquire semaphore = counted try_acquire semaphore
+  end
+end
 
 module Domain : sig
   type !'a t

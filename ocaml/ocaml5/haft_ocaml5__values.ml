@@ -191,6 +191,24 @@ module Atomic = struct
   include Stdlib.Atomic
 
   let make_contended = make
+
+  let[@inline] get atomic =
+    Polling.note_question atomic;
+    get atomic
+
+  let[@inline] compare_and_set atomic seen value =
+    Polling.note_question atomic;
+    compare_and_set atomic seen value
+    || begin
+         Polling.note_refusal atomic;
+         false
+       end
+
+  let[@inline] exchange atomic value =
+    Polling.note_question atomic;
+    let old = exchange atomic value in
+    if old == value then Polling.note_refusal atomic;
+    old
 end
 
 module Printexc = struct

@@ -2,7 +2,8 @@
 (* haft-ocaml5-project FOLDER...: changes the dune files of a project that was written for OCaml 5, so that it is
    built by OCaml 4 with the package haft.ocaml5: every library and program gets the package, in place of
    runtime_events; the flag that opens Haft_ocaml5; and for its functions in C, haft_ocaml5.h. What has the
-   package already stays as it is. OCaml 4's threads, which the package has, need `unix`: no program can forbid it. *)
+   package already stays as it is. OCaml 4's threads, which the package has, need `unix`: no program can forbid it.
+   Conditions on OCaml's version, by which dune leaves stanzas out, become what they are on OCaml 5. *)
 
 (* ---- A dune file, with where things stand in it ---- *)
 
@@ -116,25 +117,76 @@ let has_package fields =
   | Some (_, libraries) -> List.exists (fun (_, name) -> name = "haft.ocaml5") (atoms libraries)
   | None -> false
 
-let rec changes stanza =
+(* Compares the version of OCaml whose names the package has with another one, as dune does: 5.3 is before 5.3.0,
+   and so is 5.3.0~beta1. None: the text is no version. *)
+let compare_version other =
+  let numbers, if_equal =
+    match (String.index_opt other '~', String.index_opt other '+') with
+    | Some at, _ -> (String.sub other 0 at, 1)
+    | None, Some at -> (String.sub other 0 at, -1)
+    | None, None -> (other, 0)
+  in
+  match List.map int_of_string (String.split_on_char '.' numbers) with
+  | numbers -> Some (match compare [ 5; 3; 0 ] numbers with 0 -> if_equal | order -> order)
+  | exception Failure _ -> None
+
+let unquoted text =
+  let length = String.length text in
+  if length > 1 && text.[0] = '"' then String.sub text 1 (length - 2) else text
+
+(* What a comparison with OCaml's version is on OCaml 5; None: it is another one. *)
+let decided operator left right =
+  let is_version text = List.mem text [ "%{ocaml_version}"; "%{ocaml-config:version}" ] in
+  let order =
+    match (unquoted left, unquoted right) with
+    | ours, other when is_version ours -> compare_version other
+    | other, ours when is_version ours -> Option.map Int.neg (compare_version other)
+    | _ -> None
+  in
+  match (order, operator) with
+  | Some order, "=" -> Some (order = 0)
+  | Some order, "<>" -> Some (order <> 0)
+  | Some order, "<" -> Some (order < 0)
+  | Some order, "<=" -> Some (order <= 0)
+  | Some order, ">" -> Some (order > 0)
+  | Some order, ">=" -> Some (order >= 0)
+  | _ -> None
+
+let rec decide condition =
+  match condition.content with
+  | Atom _ -> []
+  | List [ { content = Atom operator; _ }; { content = Atom left; _ }; { content = Atom right; _ } ] -> (
+      match decided operator left right with
+      | Some holds -> [ (condition.first, condition.after, string_of_bool holds) ]
+      | None -> [])
+  | List inside -> List.concat_map decide inside
+
+let rec decide_conditions item =
+  match item.content with
+  | List ({ content = Atom ("enabled_if" | "build_if"); _ } :: conditions) -> List.concat_map decide conditions
+  | List inside -> List.concat_map decide_conditions inside
+  | Atom _ -> []
+
+let rec changes_of_stanza stanza =
   match stanza.content with
   | List ({ content = Atom ("library" | "executable" | "executables" | "test" | "tests"); _ } :: fields)
     when not (has_package fields) ->
       add_library stanza fields
       @ add_flags stanza fields "-open Haft_ocaml5"
       @ allow_unix fields @ add_header fields
-  | List ({ content = Atom "subdir"; _ } :: stanzas) -> List.concat_map changes stanzas
+  | List ({ content = Atom "subdir"; _ } :: stanzas) -> List.concat_map changes_of_stanza stanzas
   | _ -> []
 
 let changed text =
   let stanzas, last = items text 0 in
   if last < String.length text then raise (Wrong last);
+  let changes = List.concat_map changes_of_stanza stanzas @ List.concat_map decide_conditions stanzas in
   let latest_first (first, _, _) (other, _, _) = compare other first in
   List.fold_left
     (fun text (first, after, new_text) ->
       String.sub text 0 first ^ new_text ^ String.sub text after (String.length text - after))
     text
-    (List.stable_sort latest_first (List.rev (List.concat_map changes stanzas)))
+    (List.stable_sort latest_first (List.rev changes))
 
 (* ---- Files ---- *)
 

@@ -110,10 +110,9 @@ class waiter {
 
   private:
     void leave();
-    void unlink();
+    void unlink(waiting_list &from);
     scheduled &thread;
-    waiting_list *list; /* NULL: the list is gone */
-    bool linked = true;
+    std::atomic<waiting_list *> list; /* NULL: woken, or the list is gone */
     waiter *before = nullptr;
     waiter *after = nullptr;
     friend class haft::waiting_list;
@@ -151,11 +150,12 @@ class caller {
  *     void unlock() { locked = false, waiting.wake_one(); }
  *
  * A woken thread runs later, when its condition may have changed again, so it must check the
- * condition once more. A killed thread leaves the list. Threads in a list that is destroyed wait
- * forever.
+ * condition once more. A killed thread leaves the list. A list may be destroyed while threads wait in
+ * it: they wait until they are killed, or until run() reports that nobody can go on.
  *
- * The list itself may be used from any thread of the system. What is built with it as above is for
- * the threads of one run(), which run one at a time.
+ * The list itself may be used from any thread of the system, and is destroyed when no other one
+ * uses it, be it to wake or to leave. What is built with it as above is for the threads of one
+ * run(), which run one at a time.
  */
 class waiting_list {
   public:
@@ -164,8 +164,8 @@ class waiting_list {
     waiting_list &operator=(const waiting_list &) = delete;
     ~waiting_list() {
         detail::locked by(guard);
-        for (; first != nullptr; first->list = nullptr, first->unlink())
-            continue;
+        while (first != nullptr)
+            std::exchange(first, first->after)->list.store(nullptr, std::memory_order_release);
     }
 
     /* Suspends the current thread until it is woken. `what` names the function that waits, for

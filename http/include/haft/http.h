@@ -21,7 +21,7 @@
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
  * own. Headers that this one includes: haft/http_client.h, the client; haft/http_cookies.h, its
- * cookies; haft/http_trace.h, traces across services; haft/http_files.h, static
+ * cookies; haft/http_cors.h, pages of other origins; haft/http_trace.h, traces across services; haft/http_files.h, static
  * files; haft/http_compression.h, compressed answers, and what clients accept;
  * haft/http_multipart.h, forms with files; haft/http_events.h, server-sent events and handlers that
  * wait for long;
@@ -64,8 +64,13 @@ typedef struct haft_tls haft_tls_t;
  * returns an error, fails (haft_io_fail) or answers nothing, the library writes a line to the log,
  * the client gets status 500, and the server goes on. If the error is one that a function of this
  * header has returned for the body, the client gets the status for that, 400, 408 or 413, and there
- * is no line. If the answer has begun by then, the connection is broken off, so that the client
- * does not take it for whole.
+ * is no line; so it is after haft_http_refuse. An answer of which nothing has been sent by then is
+ * replaced. If a part has been sent, the connection is broken off, so that the client does not take
+ * the answer for whole.
+ *
+ * Tasks: a task that a handler spawns (haft_io_spawn) belongs to the request. The library waits for
+ * it when the handler has returned; if the task fails, the request does. A task that is to outlive
+ * the request is spawned in haft_http_server_scope.
  */
 typedef int haft_http_handler_t(haft_http_request_t *request, void *argument);
 
@@ -87,10 +92,13 @@ typedef struct haft_http_limits {
     size_t streams;    /* requests at a time on a connection of HTTP/2 (100); more: refused */
     int64_t idle_time; /* nanoseconds between two requests (75 s); then the connection is closed */
     int64_t head_time; /* from the first byte of a head to its last (10 s); later: 408 */
-    int64_t body_time; /* of waiting for a body (10 s), plus what `least_rate` grants; later: 408 */
-    int64_t write_time;  /* of waiting to write (30 s), likewise; then the connection breaks off */
+    /* Of waiting for a body that comes more slowly than `least_rate` (10 s); later: 408. */
+    int64_t body_time;
+    /* Of waiting to write, likewise (30 s); then the connection breaks off, or over HTTP/2 the
+       request is reset. */
+    int64_t write_time;
     int64_t events_time; /* without an event (15 s); then haft_http_select_until sends a comment */
-    uint64_t least_rate; /* each so many bytes of a body or an answer grant a second (1024) */
+    uint64_t least_rate; /* so many bytes that have come, or gone, pay for a second's wait (1024) */
     int64_t grace;       /* for requests that have come when the server is told to stop (10 s) */
 } haft_http_limits_t;
 
@@ -132,6 +140,29 @@ typedef void haft_http_log_t(void *argument, const char *line);
 /* Without this call, lines go to standard error; with NULL there is no log. Call it before the
    server serves. */
 void haft_http_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument);
+
+/*
+ * Makes the answers to errors: those without a handler (404, 405), those to messages that are no
+ * requests, or too large, or too slow (400, 408, 413, 414, 431, 501), those to handlers that have
+ * failed (500), and those of haft_http_refuse. It answers as a handler does, and may set fields. If
+ * it does not answer, or returns an error, the answer is the one that there is without it: a line of
+ * text. `error` and what it points to live during the call. No middleware is around the call.
+ */
+typedef struct haft_http_error {
+    int status;          /* that the client is to get */
+    int code;            /* the error that a handler has returned; 0: there was no handler, or 0 */
+    const char *text;    /* for the client: of haft_http_refuse, or what the status is called */
+    const char *failure; /* for the operator; it is in the log. NULL: no handler has failed */
+} haft_http_error_t;
+typedef int haft_http_error_handler_t(haft_http_request_t *request, const haft_http_error_t *error,
+                                      void *argument);
+/* Call this before the server serves; NULL: as without it. */
+void haft_http_on_error(haft_http_server_t *server, haft_http_error_handler_t *handler,
+                        void *argument);
+/* An error handler for haft_http_on_error: answers with application/problem+json (RFC 9457), the
+   members `status`, `title`, which is what the status is called, and `detail`, the text, where it
+   says more than the title. `argument` is not used. */
+int haft_http_problem(haft_http_request_t *request, const haft_http_error_t *error, void *argument);
 
 /* A thread for each processor, as 0 is for haft_io_run_options_t.threads. */
 #define HAFT_HTTP_EACH_PROCESSOR (-1)
@@ -198,16 +229,22 @@ uint16_t haft_http_port(const haft_http_server_t *server);
  * and that to {name...}. Text is compared after %-decoding, and "/a" is not "/a/". Paths that
  * differ in their names only are one. `path` is copied.
  *
- * A request for a path that has routes, but none for its method, gets 405; one for a path without
+ * A path for which several routes fit is the most specific one's that has the method: so a route
+ * for OPTIONS of "/{path...}" gets OPTIONS of every path that has no such route of its own. A
+ * request for a path that has routes, but none for its method, gets 405; one for a path without
  * routes gets 404. The handler for GET also answers HEAD; the library leaves out the body. It
  * answers OPTIONS with the path's methods, unless there is a handler.
  *
- * Returns 0; -EINVAL if that is no path, or no method that requests can have: those of RFC 9110 but
+ * Returns 0; or, with a line in the log that says what is wrong and what to write instead
+ * (haft_http_mistake), -EINVAL if that is no path, or no method that requests can have: those of RFC 9110 but
  * CONNECT (haft_http_on_connect), PATCH, and those of WebDAV and the like, which the parser knows;
  * -EEXIST if there is a handler already; or -ENOMEM.
  */
 int haft_http_route(haft_http_server_t *server, const char *method, const char *path,
                     haft_http_handler_t *handler, void *argument);
+/* What the last mistake was in the use of this server, or of a group of its routes, such as
+   "no route GET /a/:id: a part that captures is written {name}, not :name"; "": there was none. */
+const char *haft_http_mistake(const haft_http_server_t *server);
 static inline int haft_http_get(haft_http_server_t *server, const char *path,
                                 haft_http_handler_t *handler, void *argument) {
     return haft_http_route(server, "GET", path, handler, argument);
@@ -232,8 +269,10 @@ static inline int haft_http_delete(haft_http_server_t *server, const char *path,
 /*
  * Middleware: `around` is called instead of each handler, and calls `next`, which goes on to the
  * handler, once or not at all. It may handle the effects of that call. The middleware that was
- * added last is the outermost. It does not see requests that have no handler (404, 405, OPTIONS).
- * Returns 0 or -ENOMEM.
+ * added last is the outermost. What `next` returns is what the handler has returned: an error that
+ * the middleware does not return is forgotten, so the middleware answers itself then. Requests
+ * without a handler (404, 405, OPTIONS) go through the middleware of the server, too, and those for
+ * a path that has routes through that of their group. Returns 0 or -ENOMEM.
  *
  *     static int with_clock(haft_http_request_t *request, haft_http_next_t *next, void *argument) {
  *         int result = next->call(next, request);
@@ -329,6 +368,9 @@ ssize_t haft_http_read(haft_http_request_t *request, void *buffer, size_t size);
 /* Reads the rest of the body into memory of the request, with a '\0' behind it. Returns its
    size, an error as above, or -ENOMEM. */
 ssize_t haft_http_body(haft_http_request_t *request, char **body);
+/* The error that a read of the body has returned, and for which the client gets 400, 408 or 413; 0:
+   none. */
+int haft_http_body_error(const haft_http_request_t *request);
 /* The first parameter of this name in a body of the type application/x-www-form-urlencoded. The
    first call reads the body. NULL: there is none, or no such body, or the body cannot be read. */
 const char *haft_http_form(haft_http_request_t *request, const char *name);
@@ -339,9 +381,10 @@ const char *haft_http_trailer(haft_http_request_t *request, const char *name);
 /* ---- The answer ----------------------------------------------------------------------------- */
 
 /*
- * Adds a field to the answer's head. -EINVAL: the name is no token, or the value has bytes that no
- * value can have, such as the end of a line, or the field is one that the library writes
- * (Content-Length, Transfer-Encoding, Connection, Date). -EALREADY: the answer has begun. -ENOMEM.
+ * Adds a field to the answer's head; the value is sent without the spaces and tabs around it.
+ * -EINVAL: the name is no token, or the value has bytes that no value can have, such as the end of
+ * a line, or the field is one that the library writes (Content-Length, Transfer-Encoding,
+ * Connection, Date). -EALREADY: the answer has begun. -ENOMEM.
  */
 int haft_http_set_header(haft_http_request_t *request, const char *name, const char *value);
 
@@ -388,6 +431,63 @@ int haft_http_set_trailer(haft_http_request_t *request, const char *name, const 
 
 /* The status of the answer, for middleware; 0: it has not begun. */
 int haft_http_status(const haft_http_request_t *request);
+/* Takes back an answer of which nothing has been sent: what fits in a block of 16 KiB, until
+   haft_http_flush. Fields that were set are forgotten, but those of haft_http_set_lasting_header.
+   -EALREADY: some of it was sent. */
+int haft_http_discard_answer(haft_http_request_t *request);
+/* As haft_http_set_header, for a field that an answer has as well which the library makes instead
+   of the handler's, such as one of CORS. */
+int haft_http_set_lasting_header(haft_http_request_t *request, const char *name, const char *value);
+
+/* The error that handlers return when they have refused the request. */
+#define HAFT_HTTP_REFUSED (-30000)
+/*
+ * Refuses the request: `return haft_http_refuse(request, 404, "no such todo");` in a handler, or
+ * middleware. The error goes out through the middleware, and then the client gets the status, with
+ * the text (NULL: what the status is called), in the form of haft_http_on_error. The text is copied.
+ * It is no failure, so it is not in the log. Fields that were set before stay. Returns
+ * HAFT_HTTP_REFUSED; -EINVAL: the status is not in 400 to 599.
+ */
+int haft_http_refuse(haft_http_request_t *request, int status, const char *text);
+
+/* ---- Tasks of a handler --------------------------------------------------------------------- */
+
+/*
+ * The scope of a request, in which a handler's task spawns by itself; the call opens it. Its tasks
+ * end before the answer is sent: when the handler has returned the library waits for them, or
+ * cancels them if the handler has failed. The first of them that fails cancels the others, and is a
+ * failure of the request. NULL: no memory.
+ */
+haft_io_scope_t *haft_http_request_scope(haft_http_request_t *request);
+/*
+ * The scope of a server that serves: its tasks outlive requests. A failure of one is a line in the
+ * log, and nothing else. A server that is told to stop waits for them up to `grace`, and then
+ * cancels them. NULL: the server is not served.
+ *
+ *     haft_io_task_options_t options = {.scope = haft_http_server_scope(server), .name = "mail"};
+ *     haft_io_spawn_with(&options, send_mail, mail);
+ */
+haft_io_scope_t *haft_http_server_scope(const haft_http_server_t *server);
+/* The server that has got the request. */
+haft_http_server_t *haft_http_server_of(const haft_http_request_t *request);
+
+/* ---- For bindings --------------------------------------------------------------------------- */
+
+/*
+ * What a handler of another language has thrown, on its way out through the middleware, which sees
+ * HAFT_IO_BY_EXCEPTION. Middleware of the same language takes it and throws it again. If nobody
+ * has taken it when it has left the outermost, `conclude` says what it means, by haft_http_refuse or
+ * haft_http_note_failure, and returns the error that the handler would have returned. `free` is
+ * called once.
+ */
+typedef struct haft_http_thrown {
+    int (*conclude)(struct haft_http_thrown *thrown, haft_http_request_t *request);
+    void (*free)(struct haft_http_thrown *thrown);
+} haft_http_thrown_t;
+/* In place of one that was carried before. Returns HAFT_IO_BY_EXCEPTION. */
+int haft_http_carry(haft_http_request_t *request, haft_http_thrown_t *thrown);
+/* NULL: there is none. From now on it is the caller's. */
+haft_http_thrown_t *haft_http_take_thrown(haft_http_request_t *request);
 
 /* For the log: says why the handler is about to return an error. The text is copied. It is not
    logged if the library has already noticed that the client has gone, since that is no failure
@@ -414,6 +514,7 @@ int haft_http_serve_all(haft_http_server_t *server, const int *listeners, size_t
 #include "http_client.h"
 #include "http_compression.h"
 #include "http_cookies.h"
+#include "http_cors.h"
 #include "http_events.h"
 #include "http_files.h"
 #include "http_inside.h"

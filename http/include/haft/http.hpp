@@ -13,9 +13,10 @@
  *     }
  *
  * A handler gets the request, and returns a text, or a response, or nothing when it has answered by
- * itself. An exception that leaves it is a line in the log and status 500 for the client, or the
- * status of an http::error. What is said in haft/http.h about threads, limits, routes and answers
- * holds here.
+ * itself. An exception that leaves it goes out through the middleware, which may catch it. One that
+ * nobody catches is a line in the log and status 500 for the client, or the status of an http::error.
+ * What is said in haft/http.h about threads, limits, routes, answers and tasks of handlers holds
+ * here.
  */
 #ifndef HAFT_HTTP_HPP
 #define HAFT_HTTP_HPP
@@ -29,6 +30,8 @@
 #include <concepts>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -42,15 +45,19 @@
 
 namespace haft::http {
 
-/* Thrown in a handler: the client gets the status, and the text. Not logged. */
+/* Thrown in a handler, or in middleware: the client gets the status, 400 to 599, and the text, or
+   what the status is called, in the form of server::on_error. Not logged. With a type, the client
+   gets the text as it is, as a body of that type. */
 class error : public std::runtime_error {
   public:
-    explicit error(int status, const std::string &text = "")
-        : std::runtime_error(text), code(status) {}
+    explicit error(int status, const std::string &text = "", const std::string &type = "")
+        : std::runtime_error(text), code(status), content_type(type) {}
     int status() const { return code; }
+    const std::string &type() const { return content_type; }
 
   private:
     int code;
+    std::string content_type;
 };
 
 /* Names with their values. */
@@ -186,6 +193,24 @@ class request {
 
     /* Of the answer; 0: it has not begun. */
     int status() const { return haft_http_status(state); }
+    /* Takes back an answer of which nothing was sent; false: some was. See
+       haft_http_discard_answer. */
+    bool discard_answer() { return haft_http_discard_answer(state) == 0; }
+    /* A field that the answer to an error has as well; see haft_http_set_lasting_header. */
+    void set_lasting_header(const char *name, const std::string &value) {
+        check_text(value);
+        io::detail::checked(haft_http_set_lasting_header(state, name, value.c_str()),
+                            "set_lasting_header");
+    }
+
+    /* Where io::spawn and io::async put tasks of this handler: they end before the answer is sent.
+       An exception that leaves one of them cancels the others, and is a failure of the request. */
+    io::scope_ref scope() { return scope_of(haft_http_request_scope(state)); }
+    /* For tasks that outlive the request. An exception that leaves one of them is a line in the log
+       and nothing else. A server that stops waits for them up to limits::grace. */
+    io::scope_ref server_scope() {
+        return scope_of(haft_http_server_scope(haft_http_server_of(state)));
+    }
 
     /* Server-sent events. */
     void begin_events() { io::detail::checked(haft_http_events_begin(state), "begin_events"); }
@@ -240,8 +265,6 @@ class request {
     }
 
     haft_http_request_t *get() const { return state; }
-    /* The error that read() or body() has thrown, as haft/http.h has it; 0: none. */
-    int body_error() const { return failed; }
 
   private:
     friend class multipart;
@@ -266,19 +289,19 @@ class request {
         return code != -ENOTSUP && io::detail::checked(code, "begin a stream") == 0;
     }
     static std::string text_of(const char *text) { return text != nullptr ? text : ""; }
+    static io::scope_ref scope_of(haft_io_scope_t *opened) {
+        if (opened == nullptr)
+            throw std::bad_alloc();
+        return io::scope_ref(opened);
+    }
     /* A '\0' would end it for haft/http.h. */
     static void check_text(const std::string &value) {
         if (value.find('\0') != std::string::npos)
             io::detail::checked(-EINVAL, "a field's value");
     }
-    std::size_t got(ssize_t size) {
-        if (size < 0)
-            failed = static_cast<int>(size);
-        return io::detail::counted(size, "read a body");
-    }
+    static std::size_t got(ssize_t size) { return io::detail::counted(size, "read a body"); }
 
     haft_http_request_t *state;
-    int failed = 0;
 };
 
 namespace detail {
@@ -299,8 +322,36 @@ concept answers = std::is_void_v<T> || requires(request &in, T value) {
     answer_with(in, value);
 };
 
-/* Calls the function and answers with what it returns. What it throws is a failure of this
-   request alone; a cancel, and the unwinding of a task, pass. */
+/* An exception on its way out through the middleware, as haft/http.h carries it. */
+struct thrown : haft_http_thrown_t {
+    explicit thrown(std::exception_ptr leaving)
+        : haft_http_thrown_t{&conclude, &free}, exception(std::move(leaving)) {}
+
+    static int conclude(haft_http_thrown_t *carried, haft_http_request_t *in) {
+        auto *self = static_cast<thrown *>(carried);
+        try {
+            std::rethrow_exception(self->exception);
+        } catch (const error &refused) {
+            if (refused.type().empty())
+                return haft_http_refuse(in, refused.status(),
+                                        *refused.what() != '\0' ? refused.what() : nullptr);
+            haft_http_discard_answer(in);
+            return haft_http_answer(in, refused.status(), refused.type().c_str(), refused.what(),
+                                    std::strlen(refused.what()));
+        } catch (...) {
+            if (int of_body = haft_http_body_error(in))
+                return of_body;
+            haft_http_note_failure(in, io::detail::words_of(self->exception).c_str());
+            return HAFT_IO_BY_EXCEPTION;
+        }
+    }
+    static void free(haft_http_thrown_t *carried) { delete static_cast<thrown *>(carried); }
+
+    std::exception_ptr exception;
+};
+
+/* Calls the function, and gives what it throws to the middleware around, or to the server. A cancel,
+   and the unwinding of a task, pass. */
 template <typename F>
 int call(haft_http_request_t *state, F &&function) {
     request in(state);
@@ -308,19 +359,13 @@ int call(haft_http_request_t *state, F &&function) {
         function(in);
         return 0;
     } catch (const io::cancelled &) { /* goes on below, since no exception may leave the handler */
-    } catch (const error &refused) {
-        return haft_http_answer_text(state, refused.status(), refused.what());
-    } catch (const std::exception &failure) {
-        if (in.body_error() != 0)
-            return in.body_error();
-        haft_http_note_failure(state,
-                               (io::detail::type_of_exception() + ": " + failure.what()).c_str());
-        return HAFT_IO_BY_EXCEPTION;
     } catch (...) {
-        if (std::current_exception() == nullptr) /* no exception: a task is unwound */
+        std::exception_ptr leaving = std::current_exception();
+        if (leaving == nullptr) /* no exception: a task is unwound */
             throw;
-        haft_http_note_failure(state, io::detail::type_of_exception().c_str());
-        return HAFT_IO_BY_EXCEPTION;
+        if (auto *carried = new (std::nothrow) thrown(std::move(leaving)))
+            return haft_http_carry(state, carried);
+        return -ENOMEM;
     }
     return haft_io_unwind_cancelled();
 }
@@ -345,11 +390,23 @@ template <typename F>
 concept handler =
     std::invocable<F &, request &> && detail::answers<std::invoke_result_t<F &, request &>>;
 
-/* The rest of the handlers, for middleware: next() answers the request. A copy is used, as it is,
-   while the middleware runs. */
+/* The rest of the handlers, for middleware: next() answers the request, and throws what a handler,
+   or middleware further in, has thrown. Where a handler of C has returned an error, next() returns,
+   and the error goes on outwards when the middleware does. A copy is used, as it is, while the
+   middleware runs. */
 class next {
   public:
-    void operator()() const { *code = inner->call(inner, wrapped); }
+    void operator()() const {
+        *code = inner->call(inner, wrapped);
+        haft_http_thrown_t *carried =
+            *code == HAFT_IO_BY_EXCEPTION ? haft_http_take_thrown(wrapped) : nullptr;
+        if (carried == nullptr)
+            return;
+        *code = 0;
+        std::exception_ptr exception = static_cast<detail::thrown *>(carried)->exception;
+        detail::thrown::free(carried);
+        std::rethrow_exception(std::move(exception));
+    }
 
   private:
     friend class routes;
@@ -441,6 +498,14 @@ struct files_options {
     const char *(*type_of)(const char *name) = nullptr;
 };
 
+/* See haft_http_cors_options_t. */
+struct cors_options {
+    std::vector<std::string> origins = {}; /* empty: any */
+    const char *methods = nullptr, *fields = nullptr, *exposed = nullptr;
+    bool credentials = false;
+    std::chrono::seconds max_age = {};
+};
+
 struct run_options {
     const char *host = nullptr;
     std::uint16_t port = 0;
@@ -464,36 +529,40 @@ class routes {
     /* For what haft/http.h has besides, such as haft_http_set_access_hook. */
     haft_http_server_t *get() const { return own; }
 
-    template <handler F>
+    template <typename F>
     void route(const char *method, const std::string &path, F function) {
-        auto kept = std::make_shared<F>(std::move(function));
-        io::detail::checked(
-            haft_http_route(own, method, path.c_str(), &call_handler<F>, kept.get()),
-            [&] { return std::string("route ") + method + " " + path; });
-        kept_functions.push_back(std::move(kept));
+        static_assert(handler<F>, "a handler takes haft::http::request &, and returns a text, a "
+                                  "haft::http::response, or nothing");
+        if constexpr (handler<F>) {
+            auto kept = std::make_shared<F>(std::move(function));
+            int code = haft_http_route(own, method, path.c_str(), &call_handler<F>, kept.get());
+            io::detail::checked(code, [&] { return std::string(haft_http_mistake(own)); });
+            kept_functions.push_back(std::move(kept));
+        }
     }
-    template <handler F>
+    template <typename F>
     void get(const std::string &path, F function) {
         route("GET", path, std::move(function));
     }
-    template <handler F>
+    template <typename F>
     void post(const std::string &path, F function) {
         route("POST", path, std::move(function));
     }
-    template <handler F>
+    template <typename F>
     void put(const std::string &path, F function) {
         route("PUT", path, std::move(function));
     }
-    template <handler F>
+    template <typename F>
     void patch(const std::string &path, F function) {
         route("PATCH", path, std::move(function));
     }
-    template <handler F>
+    template <typename F>
     void del(const std::string &path, F function) {
         route("DELETE", path, std::move(function));
     }
     /*
-     * Middleware, around every handler: function(request, next). It may handle effects of next().
+     * Middleware, around every handler: function(request, next). It may handle effects of next(), and
+     * catch what that throws: then it answers itself, or throws something else.
      *
      *     server.use([&](haft::http::request &, const haft::http::next &next) {
      *         haft::handle(next).with([](now) { return clock(); });
@@ -525,6 +594,22 @@ class routes {
     /* Middleware: a client that goes away cancels its handler; see haft_http_cancel_with_client. */
     void cancel_with_client() {
         io::detail::checked(haft_http_use(own, &haft_http_cancel_with_client, nullptr), "use");
+    }
+    /* Pages of other origins may use the routes; see haft_http_cors. Throws std::system_error where
+       an option is none. */
+    void cors(const cors_options &how = {}) {
+        std::vector<const char *> origins;
+        for (const std::string &origin : how.origins)
+            origins.push_back(origin.c_str());
+        haft_http_cors_options_t options = {};
+        options.origins = origins.data();
+        options.origin_count = origins.size();
+        options.methods = how.methods;
+        options.fields = how.fields;
+        options.exposed = how.exposed;
+        options.credentials = how.credentials;
+        options.max_age = how.max_age.count();
+        io::detail::checked(haft_http_cors(own, &options), "cors");
     }
     /* Static files: see haft_http_serve_files. */
     void files(const std::string &prefix, const std::string &folder,
@@ -636,6 +721,30 @@ class server : private detail::server_state, public routes {
     void set_compression(const haft_http_compression_t &options) {
         haft_http_set_compression(state.get(), &options);
     }
+    /*
+     * Makes the answers to errors, instead of lines of text: function(request, error) gets a
+     * haft_http_error_t, and returns or gives an answer as a handler does. What it throws is an
+     * error of this library's form. See haft_http_on_error; http::problem is such a function.
+     *
+     *     server.on_error([](haft::http::request &, const haft_http_error_t &error) {
+     *         return haft::http::response{.status = error.status, .body = page(error.text)};
+     *     });
+     */
+    template <typename F>
+    requires std::invocable<F &, request &, const haft_http_error_t &>
+    void on_error(F function) {
+        auto kept = std::make_shared<F>(std::move(function));
+        haft_http_on_error(state.get(), &call_on_error<F>, kept.get());
+        functions.push_back(std::move(kept));
+    }
+    /* Where tasks go that outlive requests, while it serves; see request::server_scope. */
+    io::scope_ref scope() {
+        haft_io_scope_t *opened = haft_http_server_scope(state.get());
+        if (opened == nullptr)
+            throw std::logic_error("haft: a task is started in the scope of an http::server that "
+                                   "does not serve");
+        return io::scope_ref(opened);
+    }
     /* Gets each line of the log; must not wait, nor throw. */
     void set_log(std::function<void(std::string_view)> function) {
         log = std::move(function);
@@ -695,7 +804,20 @@ class server : private detail::server_state, public routes {
     std::uint16_t port() const { return haft_http_port(state.get()); }
 
   private:
+    template <typename F>
+    static int call_on_error(haft_http_request_t *wrapped, const haft_http_error_t *error,
+                             void *function) {
+        return detail::call(wrapped, [&](request &in) {
+            auto answer = [&] { return (*static_cast<F *>(function))(in, *error); };
+            detail::answer_with(in, io::detail::call(answer));
+        });
+    }
     std::function<void(std::string_view)> log, access_log;
+};
+
+/* For server::on_error: application/problem+json (RFC 9457). */
+inline constexpr auto problem = [](request &in, const haft_http_error_t &error) {
+    io::detail::checked(haft_http_problem(in.get(), &error, nullptr), "problem");
 };
 
 /* The trace of the current task; nullptr: none. See haft_http_trace_get. */

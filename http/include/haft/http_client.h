@@ -29,7 +29,11 @@ typedef struct haft_http_reply haft_http_reply_t;
 
 /* 0 means the default, which is in brackets. */
 typedef struct haft_http_client_options {
-    size_t kept;   /* connections of an origin that wait for a question (8) */
+    size_t kept;        /* connections of an origin that wait for a question (8) */
+    size_t kept_in_all; /* likewise, of all origins, also over HTTP/2 (64) */
+    /* Nanoseconds that one waits (60 s); the client looks when it asks, and when an answer ends.
+       Where the process has no descriptor left (EMFILE), those that wait longest are closed. */
+    int64_t kept_time;
     int redirects; /* that are followed in a row (10); negative: none */
     uint64_t body; /* bytes that haft_http_reply_body takes (16 MiB); more: -EMSGSIZE */
     /* Of haft_tls_client_context, for https; it must live as long as the client, and gets the
@@ -63,6 +67,7 @@ haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *optio
 /* When its replies have been freed, in the run that asked, if that has not ended. NULL: nothing. */
 void haft_http_client_free(haft_http_client_t *client);
 
+/* The value is sent without the spaces and tabs around it. */
 typedef struct haft_http_header {
     const char *name, *value;
 } haft_http_header_t;
@@ -91,9 +96,11 @@ typedef struct haft_http_question {
  * those of haft_io_connect_tcp, haft_io_write and haft_io_read; -EINVAL: the URL, the method or a
  * header is none; -EPROTONOSUPPORT: another scheme than http and https, or the library was built
  * without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the question's head is larger than 16
- * KiB; -EBADMSG: what came is no answer; -EPIPE: the server has closed the connection; -ELOOP: too
- * many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel. A question that is safe
- * to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked again over a new
+ * KiB; -EBADMSG: what came is no answer, also a status below 100, or ten answers of status 1xx;
+ * -EPROTO: the server has broken the rules of TLS, or of a connection of HTTP/2; -ETIMEDOUT: the
+ * task's deadline has passed, also in the middle of a head; -EPIPE: the server has closed the
+ * connection; -ELOOP: too many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel. A
+ * question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked again over a new
  * connection if the server has closed a kept one meanwhile; one of HTTP/2 that the server has
  * refused before it began with it is asked again in any case, unless its body was produced. What a
  * redirect to another origin gets has neither Authorization nor Proxy-Authorization nor Cookie.
@@ -101,6 +108,8 @@ typedef struct haft_http_question {
 int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
                   haft_http_reply_t **reply);
 
+/* 200 to 999. HTTP knows those up to 599; a further one means as much as 500 does (RFC 9110,
+   section 15). */
 int haft_http_reply_status(const haft_http_reply_t *reply);
 /* As haft_http_header; lives as long as the reply. Of a body that the client decodes, the fields
    Content-Encoding and Content-Length are hidden. */

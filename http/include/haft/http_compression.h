@@ -6,7 +6,7 @@
  * the client wants most of those that the library was built with. haft_http_flush, and each
  * server-sent event, sends what was written before it. An answer is left as it is if it is small,
  * or its type is not worth it; if the handler has set Content-Encoding, Content-Range, or
- * `Cache-Control: no-transform`; for HTTP/1.0; and if it is a file (haft_http_files.h has
+ * `Cache-Control: no-transform`; for HTTP/1.0; and if it is a file (haft/http_files.h has
  * precompressed ones). A compressed answer has `Vary: Accept-Encoding`, and its ETag becomes weak.
  *
  * Who sees how long compressed answers are, and can make a browser ask for them, learns what is in

@@ -25,12 +25,14 @@ extern "C" {
  * A cookie is ignored if its name and value have more than 4096 bytes; if it is Secure, or would
  * replace one that is, and does not come over https; if its Domain is neither the host nor a domain
  * above it, or has no dot; or if it breaks what its prefix promises (__Secure-, __Host-). At most
- * 50 of a domain and 3000 in all are kept; then the one goes that was sent longest ago. A question
- * gets at most 8 KiB of them. They are kept for at most 400 days.
+ * 50 of a domain and 3000 in all are kept; then the one goes that was sent longest ago, and before
+ * all Secure ones those that are not. A question gets at most 8 KiB of them. They are kept for at
+ * most 400 days. A dot at the end of a host or a domain means nothing.
  *
- * The jar has no list of public suffixes: a host below "co.uk" may set cookies for all of "co.uk",
- * which the other hosts there then get. So do not share a jar between services that do not trust
- * each other.
+ * Where the library was built with libpsl, a Domain in its list of public suffixes, such as
+ * "co.uk", is ignored, too. Without it (also in a program that is linked with -static) a host below
+ * "co.uk" may set cookies for all of "co.uk", which the other hosts there then get: then do not
+ * share a jar between services that do not trust each other.
  */
 typedef struct haft_http_cookie_jar haft_http_cookie_jar_t;
 

@@ -31,12 +31,47 @@ static int choose_protocol(SSL *openssl, const unsigned char **chosen, unsigned 
     return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
+/* A session of TLS 1.2 keeps a name only if it is taken; whether there is a certificate for it is
+   asked later. */
+static int take_name(SSL *openssl, int *alert, void *unused) {
+    (void)alert, (void)unused;
+    return SSL_get_servername(openssl, TLSEXT_NAMETYPE_host_name) != NULL ? SSL_TLSEXT_ERR_OK
+                                                                          : SSL_TLSEXT_ERR_NOACK;
+}
+
+static bool is_strong(const SSL_CIPHER *cipher) {
+    int bytes = SSL_CIPHER_get_cipher_nid(cipher);
+    return SSL_CIPHER_get_kx_nid(cipher) == NID_kx_ecdhe &&
+           (bytes == NID_aes_128_gcm || bytes == NID_aes_256_gcm || bytes == NID_chacha20_poly1305);
+}
+
+/* RFC 9325, section 4.2, of what the system's configuration allows, in its order. TLS 1.3 has
+   others of its own, and alone remains where there is none. */
+static bool choose_ciphers(SSL_CTX *openssl) {
+    enum { NAME = 64 };
+    STACK_OF(SSL_CIPHER) *all = SSL_CTX_get_ciphers(openssl);
+    int count = sk_SSL_CIPHER_num(all);
+    char *names = calloc((size_t)(count > 0 ? count : 0) + 1, NAME), *to = names;
+    if (names == NULL)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const SSL_CIPHER *cipher = sk_SSL_CIPHER_value(all, i);
+        if (is_strong(cipher))
+            to +=
+                snprintf(to, NAME, "%s%.50s", to != names ? ":" : "", SSL_CIPHER_get_name(cipher));
+    }
+    int code = to != names ? SSL_CTX_set_cipher_list(openssl, names)
+                           : SSL_CTX_set_min_proto_version(openssl, TLS1_3_VERSION);
+    free(names);
+    return code == 1;
+}
+
 static bool set_up(haft_tls_context_t *context) {
     static const unsigned char name[] = "Haft";
     SSL_CTX *openssl = SSL_CTX_new(context->is_server ? TLS_server_method() : TLS_client_method());
     context->openssl = openssl;
     if (openssl == NULL || SSL_CTX_set_min_proto_version(openssl, TLS1_2_VERSION) != 1 ||
-        SSL_CTX_set_session_id_context(openssl, name, sizeof name) != 1)
+        !choose_ciphers(openssl) || SSL_CTX_set_session_id_context(openssl, name, sizeof name) != 1)
         return false;
     SSL_CTX_set_options(openssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(openssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -44,6 +79,7 @@ static bool set_up(haft_tls_context_t *context) {
     if (context->is_server) {
         SSL_CTX_set_session_cache_mode(openssl, SSL_SESS_CACHE_OFF); /* there are tickets */
         SSL_CTX_set_alpn_select_cb(openssl, choose_protocol, context);
+        SSL_CTX_set_tlsext_servername_callback(openssl, take_name);
         return true;
     }
     SSL_CTX_set_session_cache_mode(openssl,

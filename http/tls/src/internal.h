@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-tls share. From below: room.c (where OpenSSL runs), errors.c (codes and
+ * What the files of libhaft-tls share. From below: room.c (where OpenSSL runs), chance.c, errors.c (codes and
  * texts), bytes.c (what OpenSSL reads and writes), certificates.c (the own ones), trust.c (the
  * peer's), sessions.c (what resumes), context.c, stream.c.
  *
@@ -32,6 +32,11 @@ enum { HAFTI_TLS_TEXT = 512 }; /* bytes that say why something has failed */
 int hafti_tls_call(void (*function)(void *), void *argument);
 /* The same in the pool, for what reads files. Errors of haft_io_call_blocking, too. */
 int hafti_tls_call_blocking(void (*function)(void *), void *argument);
+
+/* ---- chance.c ------------------------------------------------------------------------------- */
+
+/* In a simulation: OpenSSL's random bytes are the seed's from now on. */
+void hafti_tls_draw_by_seed(void);
 
 /* ---- errors.c ------------------------------------------------------------------------------- */
 

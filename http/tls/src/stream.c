@@ -51,8 +51,9 @@ typedef struct call {
     int (*function)(struct call *call);
     void *bytes;
     size_t size, count;
-    bool is_sender; /* the caller has `sending` */
-    int wants;      /* SSL_ERROR_WANT_READ and its kin */
+    bool is_sender;    /* the caller has `sending` */
+    bool is_handshake; /* which goes on when the peer has what is to be sent */
+    int wants;         /* SSL_ERROR_WANT_READ and its kin */
     int code;
 } call_t;
 
@@ -130,7 +131,7 @@ static int lock_and_send(haft_tls_t *stream) {
     return code == 0 ? send_output(stream) : code;
 }
 
-/* What a task that reads has to send, unless another sends. A peer that has closed does not get it,
+/* What a handshake has to send, unless another task sends. A peer that has closed does not get it,
    and what it has said before can still be read. */
 static int try_to_send(haft_tls_t *stream) {
     bool locks = haft_io_mutex_try_lock(&stream->sending);
@@ -143,21 +144,30 @@ static int try_to_send(haft_tls_t *stream) {
     return 0;
 }
 
-/* Tells the peer why the stream ends, if that needs no wait. */
-static void send_last_words(haft_tls_t *stream) {
+/* Sends what has room, without a wait. 0: nothing is left; -EAGAIN, also where another task sends;
+   or an error, after which nothing is left either. */
+static int send_now(haft_tls_t *stream) {
     bool locks = haft_io_mutex_try_lock(&stream->sending);
     SCOPED_LOCK sending = locks ? &stream->sending : NULL;
     const char *start;
-    for (size_t size; sending != NULL && (size = output_of(stream, &start)) != 0;) {
+    if (!locks)
+        return -EAGAIN;
+    for (size_t size; (size = output_of(stream, &start)) != 0;) {
         ssize_t sent = haft_io_send(stream->descriptor, start, size, MSG_DONTWAIT);
+        bool is_later = sent == -EAGAIN || sent == -ECANCELED || sent == -ETIMEDOUT;
+        if (is_later)
+            return (int)sent;
         take_as_sent(stream, sent > 0 ? (size_t)sent : size);
+        if (sent < 0)
+            return (int)sent;
     }
+    return 0;
 }
 
 static int call_once(call_t *call) {
     int code = call_locked(call);
     if (code != 0)
-        send_last_words(call->stream);
+        send_now(call->stream); /* why the stream ends */
     return code;
 }
 
@@ -183,9 +193,15 @@ static bool is_done(const call_t *call) {
 static int do_what_it_wants(const call_t *call) {
     haft_tls_t *stream = call->stream;
     bool has_no_room = call->wants == SSL_ERROR_WANT_WRITE;
-    int code = call->is_sender ? send_output(stream)
-               : has_no_room   ? lock_and_send(stream)
-                               : try_to_send(stream);
+    int code = 0;
+    if (call->is_sender)
+        code = send_output(stream);
+    else if (has_no_room)
+        code = lock_and_send(stream);
+    else if (call->is_handshake)
+        code = try_to_send(stream);
+    else
+        send_now(stream); /* a peer that takes nothing is heard all the same */
     return code == 0 && call->wants == SSL_ERROR_WANT_READ ? receive(stream) : code;
 }
 
@@ -228,12 +244,17 @@ void haft_tls_close(haft_tls_t *stream) {
     free_stream(stream);
 }
 
-/* Without the dot at the end, which certificates do not have. An empty name, or one that begins
-   with a dot, would be taken for any. */
+/* Whether a certificate can be for it. An empty name, or one that begins with a dot, would be taken
+   for any. */
+static bool is_host(const char *host) {
+    enum { MOST = 255 /* of a server's name in TLS */ };
+    return host != NULL && *host != '\0' && *host != '.' && strlen(host) <= MOST;
+}
+
+/* Without the dot at the end, which certificates do not have. */
 static char *copy_host(const char *host) {
-    size_t size = host != NULL ? strlen(host) : 0;
-    size -= size != 0 && host[size - 1] == '.';
-    return size != 0 && *host != '.' ? strndup(host, size) : NULL;
+    size_t size = strlen(host);
+    return strndup(host, host[size - 1] == '.' ? size - 1 : size);
 }
 
 static char *origin_of(int descriptor, const char *host) {
@@ -268,32 +289,45 @@ static void set_up(void *argument) {
         SSL_set_accept_state(openssl);
     else if (is_good) {
         SSL_set_connect_state(openssl);
-        is_good = hafti_tls_expect_host(openssl, stream->host) == 1;
-        hafti_tls_session_resume(stream);
+        is_good = stream->host == NULL || hafti_tls_expect_host(openssl, stream->host) == 1;
+        if (stream->host != NULL)
+            hafti_tls_session_resume(stream);
     }
     if (!is_good)
         atomic_store(&stream->code, -ENOMEM);
     ERR_clear_error();
 }
 
+static void refuse_host(haft_tls_t *stream, const char *host) {
+    char text[HAFTI_TLS_TEXT];
+    snprintf(text, sizeof text,
+             "a client's stream needs a host whose certificate can be verified, not '%.200s'",
+             host != NULL ? host : "");
+    fail_for_good(stream, -EINVAL, text);
+}
+
 static haft_tls_t *new_stream(haft_tls_context_t *context, int descriptor, const char *host) {
     haft_tls_t *stream = calloc(1, sizeof *stream);
     if (stream == NULL)
         return NULL;
+    hafti_tls_draw_by_seed();
     atomic_fetch_add(&context->uses, 1);
     stream->context = context;
     stream->descriptor = descriptor;
     pthread_mutex_init(&stream->calling, NULL);
-    bool is_good = true;
-    if (!context->is_server) {
+    bool is_good = true, has_host = is_host(host);
+    if (!context->is_server && has_host) {
         stream->host = copy_host(host);
         stream->origin = stream->host != NULL ? origin_of(descriptor, stream->host) : NULL;
         is_good = stream->origin != NULL;
     }
-    if (is_good && hafti_tls_call(set_up, stream) == 0 && atomic_load(&stream->code) == 0)
-        return stream;
-    free_stream(stream);
-    return NULL;
+    if (!is_good || hafti_tls_call(set_up, stream) != 0 || atomic_load(&stream->code) != 0) {
+        free_stream(stream);
+        return NULL;
+    }
+    if (!context->is_server && !has_host)
+        refuse_host(stream, host);
+    return stream;
 }
 
 haft_tls_t *haft_tls_new(haft_tls_context_t *context, int descriptor, const char *host) {
@@ -343,7 +377,7 @@ int haft_tls_handshake(haft_tls_t *stream) {
     int code = lock(stream, &stream->agreeing, &agreeing);
     if (code != 0 || atomic_load(&stream->is_agreed))
         return code;
-    call_t call = {.stream = stream, .function = shake_hands};
+    call_t call = {.stream = stream, .function = shake_hands, .is_handshake = true};
     code = call_until_done(&call);
     if (code == 0)
         code = try_to_send(stream);
@@ -469,6 +503,19 @@ int haft_tls_write_all(haft_tls_t *stream, const void *buffer, size_t size) {
     if (code == 0)
         code = write_records(stream, buffer, size);
     return code == 0 ? send_output(stream) : code;
+}
+
+ssize_t haft_tls_write(haft_tls_t *stream, const void *buffer, size_t size) {
+    SCOPED_LOCK sending = NULL;
+    size_t part = size < RECORD ? size : RECORD;
+    int code = begin_writing(stream, &sending);
+    if (code == 0)
+        code = write_records(stream, buffer, part);
+    return code == 0 ? (ssize_t)part : code;
+}
+
+int haft_tls_flush_now(haft_tls_t *stream) {
+    return stream != NULL ? send_now(stream) : -ENOMEM;
 }
 
 /* As long as OpenSSL has all that has come, the next bytes are the answer. What has been emptied is

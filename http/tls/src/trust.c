@@ -142,7 +142,9 @@ int hafti_tls_expect_host(SSL *openssl, const char *host) {
     if (X509_VERIFY_PARAM_set1_ip_asc(expected, host) == 1)
         return 1;
     ERR_clear_error();
-    X509_VERIFY_PARAM_set_hostflags(expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    /* RFC 9110, section 4.3.4: a common name is no host. */
+    X509_VERIFY_PARAM_set_hostflags(expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+                                                  X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     return X509_VERIFY_PARAM_set1_host(expected, host, 0) == 1 &&
            SSL_set_tlsext_host_name(openssl, host) == 1;
 }

@@ -9,6 +9,7 @@
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
@@ -22,7 +23,7 @@ typedef struct issued {
 
 typedef struct request_for {
     const char *name;       /* of the files, and the common name */
-    const char *hosts;      /* "DNS:a,IP:127.0.0.1"; NULL: an authority */
+    const char *hosts;      /* "DNS:a,IP:127.0.0.1"; "": none; NULL: an authority */
     const issued_t *issuer; /* NULL: itself */
     long days;              /* from now until it expires; 0: 10. Negative: it has expired */
     long begins;            /* in days */
@@ -67,7 +68,7 @@ static inline issued_t issue(issue_t what) {
                                           : subject);
     add_extension(certificate, NID_basic_constraints,
                   what.hosts == NULL ? "critical,CA:TRUE" : "CA:FALSE");
-    if (what.hosts != NULL)
+    if (what.hosts != NULL && *what.hosts != '\0')
         add_extension(certificate, NID_subject_alt_name, what.hosts);
     CHECK(X509_sign(certificate, what.issuer != NULL ? what.issuer->key : made.key, EVP_sha256()) !=
           0);

@@ -5,7 +5,8 @@
 #include <netinet/in.h>
 #include <openssl/x509_vfy.h>
 
-static issued_t authority, other_authority, server, other_server, expired, early, alone, client;
+static issued_t authority, other_authority, server, other_server, expired, early, alone, client,
+    localhost;
 static haft_tls_context_t *servers, *clients;
 
 static haft_tls_context_t *server_with(const issued_t *issued) {
@@ -111,6 +112,8 @@ BODY(says_which_certificate_and_why) {
     check_refused(&server, "a.b.example.org", X509_V_ERR_HOSTNAME_MISMATCH, "not for the host");
     check_refused(&server, "127.0.0.2", X509_V_ERR_IP_ADDRESS_MISMATCH,
                   "not for the host 127.0.0.2");
+    check_refused(&localhost, NULL, X509_V_ERR_HOSTNAME_MISMATCH,
+                  "the certificate 'CN=localhost' is for no host, not for the host localhost");
     check_refused(&alone, NULL, X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT,
                   "the certificate 'CN=alone' is signed by itself, and not trusted");
     check_refused(&other_server, NULL, X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN,
@@ -138,15 +141,57 @@ BODY(verifies_hosts_and_addresses) {
         CHECK((haft_tls_server_name(pair.server) != NULL) == is_name);
         close_pair(&pair);
     }
-    static const char *const wrong[] = {"", ".", ".example.org", NULL};
-    for (int i = 0; i < 4; i++) {
+    char too_long[300];
+    memset(too_long, 'a', sizeof too_long);
+    too_long[sizeof too_long - 1] = '\0';
+    const char *const wrong[] = {"", ".", ".localhost", ".example.org", too_long, NULL};
+    for (int i = 0; i < 6; i++) {
         int ends[2];
         CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-        CHECK(haft_tls_new(clients, ends[0], wrong[i]) == NULL);
+        HAFT_TLS_SCOPED haft_tls_t *stream = haft_tls_new(clients, ends[0], wrong[i]);
+        CHECK_EQUAL(haft_tls_handshake(stream), -EINVAL);
+        CHECK_EQUAL(haft_tls_write_all(stream, "x", 1), -EINVAL);
+        CHECK(strstr(haft_tls_failure(stream), "needs a host whose certificate") != NULL);
         haft_io_close(ends[1]);
     }
     CHECK_EQUAL(haft_tls_read(NULL, NULL, 0), -ENOMEM);
     CHECK_EQUAL(haft_tls_write_all(NULL, NULL, 0), -ENOMEM);
+    return NULL;
+}
+
+/* With TLS 1.2 the other side offers, or chooses from, these: 0, or an alert. */
+static void check_ciphers(const char *list, int most, bool is_client, int code) {
+    pair_t pair = {.serve = say_nothing};
+    open_pair(&pair);
+    SSL *other = haft_tls_ssl(is_client ? pair.client : pair.server);
+    CHECK_EQUAL(SSL_set_max_proto_version(other, most), 1);
+    CHECK_EQUAL(SSL_set_cipher_list(other, list), 1);
+    pair.serve = NULL;
+    join_pair(&pair);
+    CHECK_EQUAL(is_client ? pair.server_code : pair.client_code, code);
+    close_pair(&pair);
+}
+
+/* RFC 9325, section 4. */
+BODY(agrees_on_strong_ciphers_alone) {
+    const STACK_OF(SSL_CIPHER) * all;
+    pair_t pair = {.servers = NULL};
+    open_pair(&pair);
+    haft_tls_t *streams[] = {pair.client, pair.server};
+    for (int i = 0; i < 2; i++) {
+        all = SSL_get_ciphers(haft_tls_ssl(streams[i]));
+        CHECK(sk_SSL_CIPHER_num(all) > 3);
+        for (int j = 0; j < sk_SSL_CIPHER_num(all); j++) {
+            const SSL_CIPHER *cipher = sk_SSL_CIPHER_value(all, j);
+            CHECK(SSL_CIPHER_is_aead(cipher) == 1);
+            CHECK(SSL_CIPHER_get_kx_nid(cipher) == NID_kx_ecdhe ||
+                  SSL_CIPHER_get_kx_nid(cipher) == NID_kx_any /* of TLS 1.3 */);
+        }
+    }
+    close_pair(&pair);
+    check_ciphers("ECDHE-ECDSA-AES128-SHA", TLS1_2_VERSION, true, -EPROTO);
+    check_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256", TLS1_2_VERSION, true, 0);
+    check_ciphers("ECDHE-ECDSA-AES128-SHA", TLS1_3_VERSION, true, 0);
     return NULL;
 }
 
@@ -543,6 +588,36 @@ static void *read_or_write(void *argument) {
         CHECK_EQUAL(haft_tls_write_all(pair->client, "x", 1), 0);
     return NULL;
 }
+/* SIGPIPE would end the program here. */
+static void *write_until_reset(void *argument) {
+    static const char much[100000];
+    pair_t *pair = argument;
+    for (int i = 0; i < 2; i++) {
+        int code;
+        do
+            code = haft_tls_write_all(pair->server, much, sizeof much);
+        while (code == 0);
+        CHECK(code == -EPIPE || code == -ECONNRESET);
+    }
+    return NULL;
+}
+static void *read_little_and_reset(void *argument) {
+    pair_t *pair = argument;
+    char piece[100];
+    CHECK(haft_tls_read(pair->client, piece, sizeof piece) > 0);
+    haft_tls_close(pair->client);
+    pair->client = NULL;
+    return NULL;
+}
+BODY(a_reset_sends_no_signal) {
+    for (int i = 0; i < 5; i++) {
+        pair_t pair = {.serve = write_until_reset, .ask = read_little_and_reset};
+        run_pair(&pair);
+        close_pair(&pair);
+    }
+    return NULL;
+}
+
 BODY(of_two_readers_one_is_refused) {
     pair_t pair = {.servers = NULL};
     run_pair(&pair);
@@ -576,6 +651,8 @@ BODY(resumes) {
             bool expected = times == 1 || (times == 2 && cases[i].resumes);
             CHECK_EQUAL(haft_tls_resumed(pair.client), expected);
             CHECK_EQUAL(haft_tls_resumed(pair.server), expected);
+            CHECK(strcmp(haft_tls_server_name(pair.server),
+                         times == 2 && cases[i].is_other ? "x.example.org" : "localhost") == 0);
             CHECK(strcmp(haft_tls_peer(pair.client), "CN=server") == 0);
             close_pair(&pair);
         }
@@ -626,6 +703,54 @@ BODY(goes_on_after_a_deadline) {
     open_pair(&pair);
     haft_io_call_t calls[] = {{serve_slowly, &pair, NULL}, {ask_impatiently, &pair, NULL}};
     CHECK_EQUAL(haft_io_all(calls, 2), 0);
+    close_pair(&pair);
+    return NULL;
+}
+
+/* Until it does not wait any more. */
+static ssize_t repeat_write(haft_tls_t *stream, const char *bytes, size_t size) {
+    for (;;) {
+        HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t deadline = {0};
+        haft_io_deadline_set(&deadline, haft_io_now() + HAFT_IO_MILLISECOND);
+        ssize_t done =
+            size != 0 ? haft_tls_write(stream, bytes, size) : haft_tls_write_all(stream, NULL, 0);
+        if (done != -ETIMEDOUT)
+            return done;
+    }
+}
+enum { NUMBERS = 1000000 };
+static void *write_by_records(void *argument) {
+    pair_t *pair = argument;
+    char *numbers = malloc(NUMBERS);
+    for (int i = 0; i < NUMBERS; i++)
+        numbers[i] = (char)(i % 251);
+    for (size_t at = 0; at < NUMBERS;) {
+        ssize_t done = repeat_write(pair->server, numbers + at, NUMBERS - at);
+        CHECK(done > 0 && done <= 16384);
+        at += done > 0 ? (size_t)done : NUMBERS;
+    }
+    CHECK_EQUAL(repeat_write(pair->server, NULL, 0), 0);
+    CHECK_EQUAL(haft_tls_shutdown(pair->server), 0);
+    free(numbers);
+    return NULL;
+}
+static void *read_numbers_slowly(void *argument) {
+    pair_t *pair = argument;
+    char block[100000];
+    ssize_t got, at = 0;
+    while ((got = haft_tls_read(pair->client, block, sizeof block)) > 0) {
+        for (ssize_t i = 0; i < got; i++)
+            CHECK(block[i] == (char)((at + i) % 251));
+        if (at / 100000 != (at + got) / 100000)
+            haft_io_sleep(3 * HAFT_IO_MILLISECOND);
+        at += got;
+    }
+    CHECK_EQUAL(at, NUMBERS);
+    return NULL;
+}
+BODY(a_record_is_written_again_after_a_deadline) {
+    pair_t pair = {.serve = write_by_records, .ask = read_numbers_slowly};
+    run_pair(&pair);
     close_pair(&pair);
     return NULL;
 }
@@ -824,6 +949,65 @@ BODY(faults) {
     return NULL;
 }
 
+/* ---- A seed repeats ---- */
+
+/* The beginning of what each end sends: its hello, with its random bytes and its key. */
+enum { HELLO = 120 };
+typedef struct hello {
+    int from, to;
+    char bytes[HELLO];
+    size_t size;
+} hello_t;
+static void *pass_on(void *argument) {
+    hello_t *hello = argument;
+    char buffer[1000];
+    ssize_t got;
+    while ((got = haft_io_read(hello->from, buffer, sizeof buffer)) > 0) {
+        size_t room = HELLO - hello->size, kept = (size_t)got < room ? (size_t)got : room;
+        memcpy(hello->bytes + hello->size, buffer, kept);
+        hello->size += kept;
+        if (haft_io_write_all(hello->to, buffer, (size_t)got) != 0)
+            break;
+    }
+    haft_io_shutdown(hello->to, SHUT_WR);
+    return NULL;
+}
+static void *greet(void *pair) {
+    join_pair(pair);
+    close_pair(pair);
+    return NULL;
+}
+static void *keep_hellos(void *argument) {
+    hello_t *hellos = argument;
+    int client_end[2], server_end[2];
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, client_end), 0);
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, server_end), 0);
+    hellos[0] = (hello_t){.from = client_end[1], .to = server_end[1]};
+    hellos[1] = (hello_t){.from = server_end[1], .to = client_end[1]};
+    pair_t pair = {.server = haft_tls_new(servers, server_end[0], NULL),
+                   .client = haft_tls_new(clients, client_end[0], "localhost")};
+    haft_io_call_t calls[] = {
+        {pass_on, &hellos[0], NULL}, {pass_on, &hellos[1], NULL}, {greet, &pair, NULL}};
+    CHECK_EQUAL(haft_io_all(calls, 3), 0);
+    CHECK(pair.client_code == 0 && pair.server_code == 0);
+    CHECK(hellos[0].size == HELLO && hellos[1].size == HELLO);
+    CHECK_EQUAL(haft_io_close(client_end[1]) + haft_io_close(server_end[1]), 0);
+    return NULL;
+}
+static void a_seed_repeats_a_handshake(void) {
+    static hello_t hellos[3][2];
+    for (uint64_t i = 0; i < 3; i++) {
+        haft_io_simulation_options_t how = {.seed = 1 + i / 2, .network = true};
+        CHECK_EQUAL(haft_io_simulate_with(&how, keep_hellos, hellos[i]), 0);
+    }
+    for (int end = 0; end < 2; end++) {
+        CHECK(memcmp(hellos[0][end].bytes, hellos[1][end].bytes, HELLO) == 0);
+        CHECK(memcmp(hellos[1][end].bytes, hellos[2][end].bytes, HELLO) != 0);
+    }
+    unsigned char one[16], other[16]; /* elsewhere chance is OpenSSL's */
+    CHECK(RAND_bytes(one, 16) == 1 && RAND_bytes(other, 16) == 1 && memcmp(one, other, 16) != 0);
+}
+
 /* ---- All ---- */
 
 static const struct {
@@ -834,6 +1018,7 @@ static const struct {
     { name, #name }
     ENTRY(says_which_certificate_and_why),
     ENTRY(verifies_hosts_and_addresses),
+    ENTRY(agrees_on_strong_ciphers_alone),
     ENTRY(trusts_nobody_unless_told),
     ENTRY(asks_for_clients_certificates),
     ENTRY(agrees_on_a_protocol),
@@ -844,8 +1029,10 @@ static const struct {
     ENTRY(exchanges),
     ENTRY(an_end_without_notice_is_an_error),
     ENTRY(a_peer_that_vanishes_or_speaks_otherwise),
+    ENTRY(a_reset_sends_no_signal),
     ENTRY(of_two_readers_one_is_refused),
     ENTRY(goes_on_after_a_deadline),
+    ENTRY(a_record_is_written_again_after_a_deadline),
     ENTRY(a_write_that_is_too_late_leaves_whole_records),
     ENTRY(takes_byte_after_byte),
 };
@@ -897,24 +1084,26 @@ static void make_certificates(void) {
     early = issue(
         (issue_t){.name = "early", .hosts = "DNS:localhost", .issuer = &authority, .begins = 1});
     alone = issue((issue_t){.name = "alone", .hosts = "DNS:localhost"});
+    localhost = issue((issue_t){.name = "localhost", .hosts = "", .issuer = &authority});
     client = issue((issue_t){.name = "client", .hosts = "DNS:client", .issuer = &authority});
 }
 
 static void forget_certificates(void) {
-    issued_t *all[] = {&authority, &other_authority, &server, &other_server,
-                       &expired,   &early,           &alone,  &client};
+    issued_t *all[] = {&authority, &other_authority, &server, &other_server, &expired,
+                       &early,     &alone,           &client, &localhost};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         forget(all[i]);
     rmdir(folder);
 }
 
 int main(void) {
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, SIG_DFL);
     make_certificates();
     servers = server_with(&server);
     clients = client_that_trusts(&authority);
     says_which_file_and_why(NULL); /* also without tasks */
     in_simulations();
+    RUN(a_seed_repeats_a_handshake);
     check_everywhere(on_a_back_end);
     haft_tls_context_free(servers);
     haft_tls_context_free(clients);

@@ -243,19 +243,24 @@ int haft_io_local_set(const void *key, void *value);
    the last task that has it has ended, or has another one for the key, on the thread of that task;
    it must not wait. After an error the value is still the caller's. */
 int haft_io_local_give(const void *key, void *value, void (*release)(void *value));
+/* One pointer of the current task, for whoever wrote the task's function: NULL until it is set, and
+   nobody inherits it. It takes no memory. Outside of a scheduler it stays NULL. */
+void *haft_io_own_get(void);
+void haft_io_own_set(void *pointer);
 
 /* ---- Scopes --------------------------------------------------------------------------------- */
 
 typedef struct haft_io_failure {
     int code;            /* negative */
-    const char *message; /* the pointer given to haft_io_fail */
+    const char *message; /* what haft_io_fail was given; valid during the call, or see below */
     const char *task;    /* the name of the task that failed */
 } haft_io_failure_t;
 
-enum { HAFT_IO_FAILURES_KEPT = 8 };
+enum { HAFT_IO_FAILURES_KEPT = 8, HAFT_IO_FAILURE_TEXT = 120 };
 typedef struct haft_io_failures {
     size_t count;                                      /* number of all failures, kept or not */
     haft_io_failure_t failures[HAFT_IO_FAILURES_KEPT]; /* the first ones, in order */
+    char texts[HAFT_IO_FAILURES_KEPT][HAFT_IO_FAILURE_TEXT]; /* their messages, cut to that size */
 } haft_io_failures_t;
 
 /*
@@ -295,6 +300,10 @@ typedef struct haft_io_scope_options {
     haft_io_on_cancel_t *on_cancel; /* may be NULL */
     haft_io_on_failure_t
         *on_failure; /* is told of failures of tasks; NULL: the first failure cancels the scope */
+    /* Gives the scope of a task that is spawned directly in this one without naming a scope, such
+       as that of the request which the spawning task answers; it may open that scope. NULL, or a
+       NULL that it returns: the task belongs to this scope. */
+    haft_io_scope_t *(*scope_of_spawns)(void);
 } haft_io_scope_options_t;
 
 /*
@@ -327,14 +336,36 @@ int haft_io_scope(void *(*body)(void *), void *argument, void **result);
 int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(void *),
                        void *argument, void **result);
 
+/*
+ * Opens a scope without a body, below `around`, which the caller is in (NULL: the innermost): the
+ * caller stays outside, and spawns tasks in it by haft_io_task_options_t.scope. A failure of one of
+ * them cancels the others, unless the scope has `on_failure`, and the caller goes on. A server has
+ * such a scope for the tasks that outlive a request. NULL: no memory.
+ *
+ * The same task closes the scope, before it leaves `around`. haft_io_scope_close_until
+ * waits for the tasks, even where the caller is cancelled; those that have not ended at the
+ * deadline are cancelled, and waited for as well. HAFT_IO_FOREVER: it has no deadline; 0: it cancels
+ * them at once. It returns what haft_io_scope would. NULL for `scope` does nothing. It is reported
+ * as a mistake if another task closes the scope, or the scope around it ends first.
+ */
+haft_io_scope_t *haft_io_scope_open(const haft_io_scope_options_t *options,
+                                    haft_io_scope_t *around);
+int haft_io_scope_close_until(haft_io_scope_t *scope, int64_t deadline);
+
 /* The innermost scope that the caller is in, valid until that scope ends; NULL outside of a
    scheduler. */
 haft_io_scope_t *haft_io_this_scope(void);
+/* Whether `scope` is `around` itself or below it. Only tasks of the run may call this. */
+bool haft_io_scope_is_in(const haft_io_scope_t *scope, const haft_io_scope_t *around);
+/* The outermost scope of the caller's run, which ends with the run: for tasks that are to outlive the
+   scopes around the call that starts them, such as that of a connection which a library keeps. NULL
+   outside of a scheduler. */
+haft_io_scope_t *haft_io_run_scope(void);
 
 /*
  * Ends the current task, or the body of the innermost scope that it has opened, with an error: the
  * stack is unwound from here to the end of the task or body, and cleanups and destructors run.
- * `code` is negative; `message` is not copied. A failure that ends the whole run is printed on
+ * `code` is negative; `message` may be NULL. A failure that ends the whole run is printed on
  * standard error with its message and its task, since only the code is returned.
  */
 __attribute__((noreturn)) void haft_io_fail(int code, const char *message);
@@ -367,6 +398,11 @@ int haft_io_first(haft_io_call_t *calls, size_t count);
  *
  * In a cleanup that runs while the stack is unwound, a wait returns -ECANCELED, unless it is inside
  * haft_io_shield.
+ *
+ * A task that goes on after its cancel or deadline, because it returns cancels (below), or catches
+ * what they throw, keeps neither its thread nor the processor busy: from the second wait on that is
+ * refused, other tasks go first; from the 65th on each also pauses, for 2, 4, 8 and then 16
+ * milliseconds each time, except in a cleanup.
  */
 
 /* Cancels the body and the tasks of the scope, including tasks that are spawned later, and the
@@ -399,6 +435,13 @@ int haft_io_unwind_cancelled(void);
 int64_t haft_io_now(void);
 /* The same, up to some milliseconds ago: takes less time, for deadlines that are far off. */
 int64_t haft_io_now_roughly(void);
+/* The date, since 1970 began (UTC), as clock_gettime(2) has it for CLOCK_REALTIME. In a simulation
+   that is the simulation's (haft_io_simulation_options_t.date). */
+struct timespec haft_io_date(void);
+
+/* Fills the memory with random bytes, as getrandom(2) does; in a simulation its seed decides them. 0,
+   or a negative error number. */
+int haft_io_random(void *bytes, size_t size);
 
 /* The clock of timers ticks every 65.5 microseconds: a wait ends at the first tick that is not
    before its time. A sleep whose time has already passed usually returns at once; only now and then
@@ -475,7 +518,8 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size);
  * arrive (multishot receive), so the library may hold bytes that no task has asked for yet. Every
  * function of this header that is given the same number gets these bytes first, except for
  * haft_io_splice, which returns -EBUSY while there are some. Code that reads the socket in another
- * way, by a system call or in a process to which it was passed, does not see them.
+ * way, by a system call or in a process to which it was passed, does not see them. If some are left
+ * when the connection is closed, it is reset, as the system resets one with unread bytes.
  *
  * Errors are those of haft_io_read, and -ENOMEM if there is no memory to lend.
  */
@@ -528,7 +572,7 @@ ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const 
  * returns is done.
  */
 typedef struct {
-    void *inside[44];
+    void *inside[45];
 } haft_io_rest_t;
 void haft_io_rest(haft_io_rest_t *rest, int descriptor, int64_t deadline, void *(*function)(void *),
                   void *argument);
@@ -820,6 +864,11 @@ int haft_io_port(int socket);
  * call that has not begun, and waits for one that has. Returns 0, or -ECANCELED, or, like the
  * functions below, -EAGAIN or -ENOMEM if the pool has no thread and the system refuses to start
  * one.
+ *
+ * In a simulation the task calls it itself, after others have gone on and shielded from cancels:
+ * with libhaft-posix what it opens, sleeps and asks is the simulation's. (Elsewhere the C library's
+ * functions are the machine's: without libhaft-posix it acts on the machine's files, as the task
+ * would.)
  */
 int haft_io_call_blocking(void (*function)(void *), void *argument);
 /*
@@ -957,6 +1006,10 @@ typedef struct haft_io_dump_options {
 } haft_io_dump_options_t;
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 
+/* Fills in the return addresses of the caller's task, or of one that waits and has begun on the
+   caller's thread, innermost first, and returns how many: for backtrace_symbols_fd and its like. */
+int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int size);
+
 /*
  * With haft_io_run_options_t.dump_signal the run writes this dump, with backtraces, on standard
  * error whenever the process gets the signal. The first of the run's threads that polls writes it,
@@ -972,6 +1025,17 @@ int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
  *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
  *     ./program(mine+0x12) [0x401234]
  */
+
+/*
+ * From now on, in this process, a task that waits in an initialiser of a thread-local variable is
+ * reported on standard error, with a backtrace, once for each initialiser: another task of the thread
+ * may use the variable meanwhile. (Rust's thread_local! makes two values then, and drops one that is
+ * borrowed; C++'s thread_local shows an object that is not constructed.) Simulations, and Rust's debug
+ * builds, do so by themselves. It needs the program's symbols, does not see thread-local variables of
+ * C++ that are local to a function, and costs some hundred nanoseconds a wait. To be called outside of
+ * tasks.
+ */
+void haft_io_look_for_initialisers(void);
 
 typedef struct haft_io_counters {
     uint64_t tasks;      /* tasks that have started, and that have gone on after haft_io_rest */

@@ -102,17 +102,25 @@ struct clock {
     static constexpr bool is_steady = true;
     static time_point now() noexcept { return time_point(duration(haft_io_now())); }
 };
+/* The date: in a simulation that of the simulation, which simulation_options::date begins
+   (haft_io_date). */
+inline std::chrono::system_clock::time_point date() {
+    timespec now = haft_io_date();
+    return std::chrono::system_clock::time_point(
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(
+            std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec)));
+}
 inline constexpr clock::time_point forever = clock::time_point::max();
 
-/* The time that is `duration` from now; forever if that is beyond the clock; now if it is negative
-   or not a number. */
+/* The time that is `duration` from now; the clock's last, in 292 years, if that is beyond the clock;
+   now if it is negative or not a number. */
 template <typename Rep, typename Period>
 clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
     using seconds = std::chrono::duration<double>;
     clock::time_point now = clock::now();
     if (!(seconds(time) > seconds::zero()))
         return now;
-    return seconds(time) >= seconds(forever - now) ? forever
+    return seconds(time) >= seconds(forever - now) ? forever - clock::duration(1)
                                                    : now + std::chrono::ceil<clock::duration>(time);
 }
 
@@ -179,12 +187,16 @@ struct task_options {
 /* An open scope: valid until it ends, for its body and its tasks. */
 class scope_ref {
   public:
-    explicit scope_ref(detail::frame &frame) : in(&frame) {}
+    explicit scope_ref(detail::frame &frame) : at{frame.scope, &frame} {}
+    explicit scope_ref(const detail::home &home) : at(home) {}
+    /* One that haft/io.h has opened, for a task that is in it or below it: an exception that leaves
+       a task there is a failure of that scope, with HAFT_IO_BY_EXCEPTION and its text. */
+    explicit scope_ref(haft_io_scope_t *scope) : at(detail::home::of(scope)) {}
     /* Cancels the body and the tasks of the scope. Only tasks of the run may call this. Does
        nothing for a scope outside of a run. */
     void cancel() const {
-        if (in->scope != nullptr)
-            haft_io_scope_cancel(in->scope);
+        if (at.scope != nullptr)
+            haft_io_scope_cancel(at.scope);
     }
     /* Like the functions of these names, but in this scope. */
     template <std::invocable F>
@@ -201,7 +213,7 @@ class scope_ref {
     task<std::invoke_result_t<F &>> async(task_options options, F function) const;
 
   private:
-    detail::frame *in;
+    detail::home at;
 };
 
 /* The body of a scope: a function without parameters, or one that takes the scope. */
@@ -238,6 +250,8 @@ struct simulation_options {
     bool files = false;
     unsigned faults_one_in = 0;
     unsigned switches_one_in = 0;
+    std::int64_t date =
+        0; /* when it begins: seconds since 1970 began (UTC); 0: the year 2025 begins */
 };
 template <scope_body F>
 decltype(auto) simulate(simulation_options how, F function) {
@@ -249,6 +263,7 @@ decltype(auto) simulate(simulation_options how, F function) {
     given.files = how.files;
     given.faults_one_in = how.faults_one_in;
     given.switches_one_in = how.switches_one_in;
+    given.date = how.date;
     return body.leave(haft_io_simulate_with(&given, &body.enter, &body), "simulate");
 }
 
@@ -371,9 +386,21 @@ inline void cancel() {
     if (haft_io_scope_t *here = haft_io_this_scope())
         haft_io_scope_cancel(here);
 }
-/* The innermost scope that run(), scope() or their kin have opened around the caller. */
+/* The innermost scope that the caller is in, whoever has opened it: run(), scope() or their kin, or
+   haft/io.h. */
 inline scope_ref this_scope() {
-    return scope_ref(detail::needed_frame());
+    detail::home here = detail::home::current();
+    if (here.scope == nullptr)
+        detail::throw_outside();
+    return scope_ref(here);
+}
+/* The outermost scope of the run: for tasks that are to outlive the scopes around the call that
+   starts them. */
+inline scope_ref run_scope() {
+    haft_io_scope_t *outermost = haft_io_run_scope();
+    if (outermost == nullptr)
+        detail::throw_outside();
+    return scope_ref(outermost);
 }
 
 /* ---- Tasks ---------------------------------------------------------------------------------- */
@@ -439,14 +466,15 @@ task<std::invoke_result_t<F &>> async(F function) {
 }
 
 namespace detail {
-/* Starts the job in the frame's scope, with the frame as the value that the task finds. */
+/* Starts the job in that scope, with its frame as the value that the task finds. */
 template <typename Job>
-haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job, bool joinable) {
-    if (in.scope == nullptr || haft_io_this_scope() == nullptr)
+haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job> job,
+                      bool joinable) {
+    if (at.scope == nullptr || haft_io_this_scope() == nullptr)
         throw_outside();
-    inherited by_task(&in);
+    inherited by_task(at.frame_around());
     haft_io_task_options_t given = {};
-    given.scope = in.scope;
+    given.scope = at.is_current ? nullptr : at.scope;
     given.name = options.name;
     given.moves = options.moves;
     given.spread = options.spread;
@@ -465,12 +493,12 @@ haft_io_task_t *start(frame &in, task_options options, std::shared_ptr<Job> job,
 
 template <std::invocable F>
 void scope_ref::spawn(task_options options, F function) const {
-    detail::start(*in, options, std::make_shared<detail::job<F>>(std::move(function)), false);
+    detail::start(at, options, std::make_shared<detail::job<F>>(std::move(function)), false);
 }
 template <std::invocable F>
 task<std::invoke_result_t<F &>> scope_ref::async(task_options options, F function) const {
     auto job = std::make_shared<detail::job<F>>(std::move(function));
-    haft_io_task_t *handle = detail::start(*in, options, job, true);
+    haft_io_task_t *handle = detail::start(at, options, job, true);
     return {handle, std::move(job)};
 }
 

@@ -3,8 +3,8 @@
  * How haft/io.hpp carries values and exceptions through tasks of C; not for users.
  *
  * A task's function stores its result, or the exception that it throws, in an outcome. Each scope
- * has a frame, which lists the outcomes that are exceptions, in order; tasks find the frame by a
- * task-local value, which they inherit. An outcome is listed before the scope is cancelled, and
+ * that this header opens has a frame, which lists the outcomes that are exceptions, in order; tasks
+ * find the frame by a task-local value, which they inherit. An outcome is listed before the scope is cancelled, and
  * before the task ends.
  */
 #ifndef HAFT_IO_DETAIL_HPP
@@ -171,15 +171,18 @@ inline std::string type_of_exception() {
     return words != nullptr ? words.get() : name;
 }
 
-inline void print_failure(const std::exception_ptr &failure, const char *scope) {
-    std::string what;
+inline std::string words_of(const std::exception_ptr &failure) {
     try {
         std::rethrow_exception(failure);
     } catch (const std::exception &error) {
-        what = type_of_exception() + ": " + error.what();
+        return type_of_exception() + ": " + error.what();
     } catch (...) {
-        what = type_of_exception();
+        return type_of_exception();
     }
+}
+
+inline void print_failure(const std::exception_ptr &failure, const char *scope) {
+    std::string what = words_of(failure);
     std::fprintf(stderr, "haft: a further failure in the scope '%s': %s\n",
                  scope != nullptr ? scope : "", what.c_str());
 }
@@ -282,11 +285,46 @@ inline frame *current_frame() {
 [[noreturn]] inline void throw_outside() {
     throw std::logic_error("haft: a task is started outside of haft::io::run() and scope()");
 }
-inline frame &needed_frame() {
-    frame *found = current_frame();
-    if (found == nullptr)
-        throw_outside();
-    return *found;
+
+/*
+ * Where a task is started. The scope is libhaft-io's; the frame is what this header keeps of it, or
+ * nullptr where C code has opened the scope: then an exception of a task is a failure of that scope
+ * like any other.
+ */
+struct home {
+    haft_io_scope_t *scope = nullptr; /* nullptr: outside of a run */
+    frame *in = nullptr;
+    bool is_current = false; /* the innermost scope; it may send its tasks elsewhere */
+
+    static home current() {
+        haft_io_scope_t *here = haft_io_this_scope();
+        frame *found = current_frame();
+        return {here, found != nullptr && found->scope == here ? found : nullptr, true};
+    }
+    static home of(haft_io_scope_t *scope) {
+        frame *found = current_frame();
+        while (found != nullptr && found->scope != scope)
+            found = found->outer;
+        return {scope, found};
+    }
+    /* The innermost frame that is around the scope, or of it. */
+    frame *frame_around() const {
+        if (in != nullptr)
+            return in;
+        frame *found = current_frame();
+        while (found != nullptr && found->scope != nullptr &&
+               !haft_io_scope_is_in(scope, found->scope))
+            found = found->outer;
+        return found;
+    }
+};
+
+/* An exception has left the current task, at its end. */
+inline void task_failed(std::shared_ptr<failed_call> call) {
+    if (frame *in = home::current().in)
+        in->task_failed(std::move(call));
+    else
+        haft_io_note_failure(by_exception, words_of(call->failure).c_str());
 }
 
 /* Sets a value of the current task while the object lives. */
@@ -453,11 +491,11 @@ struct job : outcome<std::invoke_result_t<F &>> {
         here->take_from(here->function);
         std::exception_ptr further = here->end_function();
         if (here->failed)
-            current_frame()->task_failed(here);
+            task_failed(here);
         if (further != nullptr) {
             auto call = std::make_shared<failed_call>();
             call->failure = std::move(further);
-            current_frame()->task_failed(std::move(call));
+            task_failed(std::move(call));
         }
         return nullptr;
     }

@@ -21,13 +21,15 @@ typedef struct haft_io_simulation {
     /* One in this many operations that need not wait lets another task go first; 1: every one; 0:
        none, so a task goes on until it waits. See below. */
     unsigned switches_one_in;
+    int64_t date; /* when it begins, in seconds since 1970 began (UTC); 0: the year 2025 begins */
 } haft_io_simulation_options_t;
 
 /*
  * Runs `main(argument)` as haft_io_run does, for tests, and in the same way for the same seed. The
  * seed decides which ready task goes on; time stands still while a task can go on, and then jumps
- * to the next timer; blocking work is done on the thread of the run, and operations on real
- * descriptors block. `options` may be NULL.
+ * to the next timer; blocking work (haft_io_call_blocking) is done by the task that asks for it, and
+ * operations on real descriptors block. The date (haft_io_date) is the given one when the simulation begins, and goes on
+ * with its time. `options` may be NULL.
  *
  * If the result is not 0, the simulation prints the seed on standard error. With this seed in
  * HAFT_IO_SEED the run is repeated; if HAFT_IO_SEED is not a seed, this returns -EINVAL.
@@ -120,7 +122,8 @@ void haft_io_simulated_break(int end);
  * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -ENAMETOOLONG, -EBADF,
  * -EFBIG when a file would have more than 1 GiB, and -ENOSPC when there is no memory for it. Flags
  * of open(2) that ask for more than a file (O_TMPFILE, O_DIRECT) are not simulated, and are
- * -EOPNOTSUPP. There are no links; permissions are kept but not checked. Time stamps are virtual.
+ * -EOPNOTSUPP. There are no links; permissions are kept but not checked. Time stamps are dates of the
+ * simulation (haft_io_date).
  */
 
 /*

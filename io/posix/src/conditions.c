@@ -22,7 +22,7 @@ static int wait_on_task(pthread_cond_t *condition, pthread_mutex_t *mutex, int64
     int before = haft_posix_error();
     haft_posix_waiter_t waiter = {.key = key_of_condition(condition), .bits = UINT32_MAX};
     haft_posix_list(&waiter, NULL, 0);
-    int code = pthread_mutex_unlock(mutex);
+    int code = SYSTEM(pthread_mutex_unlock)(mutex);
     if (code != 0) {
         haft_posix_unlist(&waiter);
         return code;

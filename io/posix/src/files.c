@@ -50,7 +50,7 @@ static bool needs_mode(int flags) {
     })
 
 static int open_any(int directory, const char *path, int flags, mode_t mode) {
-    const haft_posix_system_t *system = haft_posix_path_system(directory, path);
+    const haft_posix_system_t *system = haft_posix_opening_system(directory, path);
     int before = haft_posix_error();
     open_call_t call = {directory, path, flags, mode};
     if (system != haft_posix_system() || !opens_fifo(&call)) {

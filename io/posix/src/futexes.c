@@ -12,7 +12,7 @@
  *
  * Callers do not expect a cancel, so none ends the wait. What is wrong with the arguments the
  * kernel says, and so it answers everything else: other operations of futexes, and all other system
- * calls.
+ * calls, except those for time and chance in a simulation (clocks.c).
  */
 #include "internal.h"
 #include "../../src/system_call.h"
@@ -69,12 +69,17 @@ static bool is_of_thread(long word) {
 }
 
 static long wait_on_task(const futex_call_t *c, int64_t deadline, uint32_t bits) {
-    haft_posix_waiter_t waiter = {.key = key_at(c, c->word), .bits = bits};
-    if (haft_posix_list(&waiter, (const uint32_t *)c->word, (uint32_t)c->value))
-        return haft_posix_await(&waiter, deadline) || deadline == HAFT_IO_FOREVER ? 0 : -ETIMEDOUT;
-    /* Two tasks that park their one thread change its word in turns, and neither waits: what they
-       wait for has to run. */
-    haft_io_shield(let_others_go_first, NULL);
+    bool parks = haft_posix_is_park((const uint32_t *)c->word, (uint32_t)c->value);
+    haft_posix_waiter_t waiter = {.key = key_at(c, c->word), .bits = bits, .parks = parks};
+    if (parks)
+        haft_posix_begin_park(waiter.key);
+    bool waits = haft_posix_list(&waiter, (const uint32_t *)c->word, (uint32_t)c->value);
+    bool woken = waits && haft_posix_await(&waiter, deadline);
+    if (parks)
+        haft_posix_end_park();
+    if (waits)
+        return woken || deadline == HAFT_IO_FOREVER ? 0 : -ETIMEDOUT;
+    haft_io_shield(let_others_go_first, NULL); /* what changes the word has to run */
     return -EAGAIN;
 }
 
@@ -153,8 +158,8 @@ HAFT_POSIX_EXPORT long haft_posix_syscall(long number, long first, long second, 
                                           long fourth, long fifth, long sixth) {
     enum { LARGEST_ERROR = 4095 };
     long result;
-    if (number == SYS_getrandom)
-        return getrandom((void *)first, (size_t)second, (unsigned)third);
+    if (haft_posix_simulated_call(number, first, second, third, &result))
+        return result;
     if (number == SYS_futex)
         result = futex(&(futex_call_t){first, (int)second, third, fourth, fifth, sixth});
     else

@@ -29,7 +29,7 @@ static void lock_waiters(void) {
     SYSTEM(pthread_mutex_lock)(&lock);
 }
 static void unlock_waiters(void) {
-    pthread_mutex_unlock(&lock);
+    SYSTEM(pthread_mutex_unlock)(&lock);
 }
 
 /* The threads and tasks that waited are not in a child of fork. */

@@ -108,7 +108,7 @@ HAFT_POSIX_EXPORT ssize_t sendfile(int to, int from, off_t *offset, size_t size)
     sendfile_call_t call = {{to, from, offset, size}, -1};
     if (!hafti_io_is_file(to))
         return haft_posix_answer(send_file(&call), before);
-    haft_posix_call_pooled(call_sendfile, &call);
+    haft_posix_call_to_the_end(call_sendfile, &call);
     return call.done;
 }
 

@@ -10,7 +10,7 @@
 
 /* ---- Which system ---- */
 
-/* Libraries read these to learn of the machine and of the process. */
+/* Libraries read these to learn of the machine and of the process. (Except for chance, below.) */
 static bool is_of_machine(const char *path) {
     static const char *const folders[] = {"dev", "proc", "sys"};
     path += strspn(path, "/");
@@ -38,6 +38,12 @@ const haft_posix_system_t *haft_posix_path_system_asked(int directory, const cha
     HAFT_PERFORM(haft_io_yield); /* A cancelled task does what can be done at once. */
     haft_posix_set_error(before);
     return system;
+}
+
+const haft_posix_system_t *haft_posix_opening_system(int directory, const char *path) {
+    if (haft_posix_may_simulate() && hafti_io_is_chance(path))
+        return haft_posix_simulated_system();
+    return haft_posix_path_system(directory, path);
 }
 
 /* ---- What a file is ---- */

@@ -73,7 +73,8 @@ static int64_t deadline_in(int milliseconds) {
         return HAFT_IO_FOREVER;
     if (milliseconds == 0)
         return 0;
-    return HAFT_PERFORM(haft_io_now) + milliseconds * HAFT_IO_MILLISECOND;
+    return haft_posix_deadline(
+        &(struct timespec){milliseconds / 1000, milliseconds % 1000 * HAFT_IO_MILLISECOND});
 }
 
 HAFT_POSIX_EXPORT int poll(struct pollfd *entries, nfds_t count, int milliseconds) {
@@ -127,7 +128,7 @@ typedef struct sets {
  */
 
 static bool read_status(char *text, size_t size) {
-    int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    int status = SYSTEM(open)("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (status < 0)
         return false;
     size_t used = 0;
@@ -275,17 +276,25 @@ HAFT_POSIX_EXPORT int pselect(int count, fd_set *restrict readable, fd_set *rest
 
 /* ---- epoll ---- */
 
+typedef struct epoll_call {
+    int epoll;
+    struct epoll_event *events;
+    int most;
+    int64_t deadline;
+    const sigset_t *mask;
+} epoll_call_t;
+
 /* An epoll is itself a descriptor that can be polled. */
-static ssize_t epoll_until(int epoll, struct epoll_event *events, int most, int64_t deadline,
-                           const sigset_t *mask) {
+static int epoll_until(void *argument) {
+    const epoll_call_t *c = argument;
     for (;;) {
-        ssize_t done = HAFT_POSIX_RESULT(SYSTEM(epoll_wait)(epoll, events, most, 0));
+        ssize_t done = HAFT_POSIX_RESULT(SYSTEM(epoll_wait)(c->epoll, c->events, c->most, 0));
         if (done != 0)
-            return done;
-        struct pollfd entry = {epoll, POLLIN, 0};
-        done = poll_until(&entry, 1, deadline, mask);
+            return (int)done;
+        struct pollfd entry = {c->epoll, POLLIN, 0};
+        done = poll_until(&entry, 1, c->deadline, c->mask);
         if (done <= 0)
-            return done;
+            return (int)done;
     }
 }
 
@@ -294,8 +303,11 @@ HAFT_POSIX_EXPORT int epoll_pwait(int epoll, struct epoll_event *events, int mos
     if (milliseconds == 0 || !haft_posix_on_task())
         return SYSTEM(epoll_pwait)(epoll, events, most, milliseconds, mask);
     int before = haft_posix_error();
-    return (int)haft_posix_answer(epoll_until(epoll, events, most, deadline_in(milliseconds), mask),
-                                  before);
+    epoll_call_t call = {epoll, events, most, deadline_in(milliseconds), mask};
+    int done = epoll_until(&call);
+    if (done == -ECANCELED) /* Event loops expect no such error. */
+        done = haft_posix_wait_again(epoll_until, &call);
+    return (int)haft_posix_answer(done, before);
 }
 
 HAFT_POSIX_EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most,
@@ -361,6 +373,8 @@ HAFT_POSIX_EXPORT int sigwait(const sigset_t *restrict signals, int *restrict si
         return SYSTEM(sigwait)(signals, signal);
     int before = haft_posix_error();
     ssize_t number = take_signal(signals, NULL, HAFT_IO_FOREVER);
+    if (number == -ECANCELED)
+        number = haft_posix_cancelled();
     haft_posix_set_error(before);
     if (number < 0)
         return (int)-number;

@@ -5,8 +5,7 @@
 
 /* ---- Names ---- */
 
-/* In a simulation with a network every name is of its one host. */
-static const char *host_of(const char *name, int family) {
+const char *haft_posix_host_of(const char *name, int family) {
     const haft_io_simulated_calls_t *calls = haft_io_simulated_network_calls();
     return calls != NULL && name != NULL ? calls->host_of(name, family) : name;
 }
@@ -26,7 +25,7 @@ HAFT_POSIX_EXPORT int getaddrinfo(const char *restrict name, const char *restric
     if (!haft_posix_on_task())
         return SYSTEM(getaddrinfo)(name, service, hints, addresses);
     if (hints == NULL || (hints->ai_flags & AI_NUMERICHOST) == 0) /* which asks whether it is one */
-        name = host_of(name, hints != NULL ? hints->ai_family : AF_UNSPEC);
+        name = haft_posix_host_of(name, hints != NULL ? hints->ai_family : AF_UNSPEC);
     getaddrinfo_call_t call = {{name, service, hints, addresses}, EAI_SYSTEM};
     haft_posix_call_pooled(call_getaddrinfo, &call);
     return call.done;
@@ -54,128 +53,6 @@ HAFT_POSIX_EXPORT int getnameinfo(const struct sockaddr *restrict address, sockl
         {address, address_size, name, name_size, service, service_size, flags}, EAI_SYSTEM};
     haft_posix_call_pooled(call_getnameinfo, &call);
     return call.done;
-}
-
-/* The functions that fill the caller's buffer return the error, and set `*result` to match. */
-static int answer_host(int code, struct hostent **result, int *error) {
-    if (code == ECANCELED) {
-        *result = NULL;
-        *error = TRY_AGAIN;
-    }
-    return code;
-}
-
-HAFT_POSIX_POOLED(
-    gethostbyname, struct hostent *, { const char *name; }, c->name)
-HAFT_POSIX_EXPORT struct hostent *gethostbyname(const char *name) {
-    if (!haft_posix_on_task())
-        return SYSTEM(gethostbyname)(name);
-    gethostbyname_call_t call = {{host_of(name, AF_INET)}, NULL};
-    haft_posix_call_pooled(call_gethostbyname, &call);
-    return call.done;
-}
-
-HAFT_POSIX_POOLED(
-    gethostbyname2, struct hostent *,
-    {
-        const char *name;
-        int family;
-    },
-    c->name, c->family)
-HAFT_POSIX_EXPORT struct hostent *gethostbyname2(const char *name, int family) {
-    if (!haft_posix_on_task())
-        return SYSTEM(gethostbyname2)(name, family);
-    gethostbyname2_call_t call = {{host_of(name, family), family}, NULL};
-    haft_posix_call_pooled(call_gethostbyname2, &call);
-    return call.done;
-}
-
-HAFT_POSIX_POOLED(
-    gethostbyaddr, struct hostent *,
-    {
-        const void *address;
-        socklen_t size;
-        int family;
-    },
-    c->address, c->size, c->family)
-HAFT_POSIX_EXPORT struct hostent *gethostbyaddr(const void *address, socklen_t size, int family) {
-    if (!haft_posix_on_task())
-        return SYSTEM(gethostbyaddr)(address, size, family);
-    gethostbyaddr_call_t call = {{address, size, family}, NULL};
-    haft_posix_call_pooled(call_gethostbyaddr, &call);
-    return call.done;
-}
-
-HAFT_POSIX_POOLED(
-    gethostbyname_r, int,
-    {
-        const char *name;
-        struct hostent *host;
-        char *room;
-        size_t size;
-        struct hostent **result;
-        int *error;
-    },
-    c->name, c->host, c->room, c->size, c->result, c->error)
-HAFT_POSIX_EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict host,
-                                      char *restrict room, size_t size,
-                                      struct hostent **restrict result, int *restrict error) {
-    if (!haft_posix_on_task())
-        return SYSTEM(gethostbyname_r)(name, host, room, size, result, error);
-    gethostbyname_r_call_t call = {{host_of(name, AF_INET), host, room, size, result, error},
-                                   ECANCELED};
-    haft_posix_call_pooled(call_gethostbyname_r, &call);
-    return answer_host(call.done, result, error);
-}
-
-HAFT_POSIX_POOLED(
-    gethostbyname2_r, int,
-    {
-        const char *name;
-        int family;
-        struct hostent *host;
-        char *room;
-        size_t size;
-        struct hostent **result;
-        int *error;
-    },
-    c->name, c->family, c->host, c->room, c->size, c->result, c->error)
-HAFT_POSIX_EXPORT int gethostbyname2_r(const char *restrict name, int family,
-                                       struct hostent *restrict host, char *restrict room,
-                                       size_t size, struct hostent **restrict result,
-                                       int *restrict error) {
-    if (!haft_posix_on_task())
-        return SYSTEM(gethostbyname2_r)(name, family, host, room, size, result, error);
-    gethostbyname2_r_call_t call = {
-        {host_of(name, family), family, host, room, size, result, error}, ECANCELED};
-    haft_posix_call_pooled(call_gethostbyname2_r, &call);
-    return answer_host(call.done, result, error);
-}
-
-HAFT_POSIX_POOLED(
-    gethostbyaddr_r, int,
-    {
-        const void *address;
-        socklen_t address_size;
-        int family;
-        struct hostent *host;
-        char *room;
-        size_t size;
-        struct hostent **result;
-        int *error;
-    },
-    c->address, c->address_size, c->family, c->host, c->room, c->size, c->result, c->error)
-HAFT_POSIX_EXPORT int gethostbyaddr_r(const void *restrict address, socklen_t address_size,
-                                      int family, struct hostent *restrict host,
-                                      char *restrict room, size_t size,
-                                      struct hostent **restrict result, int *restrict error) {
-    if (!haft_posix_on_task())
-        return SYSTEM(gethostbyaddr_r)(address, address_size, family, host, room, size, result,
-                                       error);
-    gethostbyaddr_r_call_t call = {{address, address_size, family, host, room, size, result, error},
-                                   ECANCELED};
-    haft_posix_call_pooled(call_gethostbyaddr_r, &call);
-    return answer_host(call.done, result, error);
 }
 
 /* ---- Questions to name servers ---- */
@@ -249,7 +126,7 @@ HAFT_POSIX_EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to
     if (!haft_posix_on_task())
         return SYSTEM(copy_file_range)(from, from_offset, to, to_offset, size, flags);
     copy_file_range_call_t call = {{from, from_offset, to, to_offset, size, flags}, -1};
-    haft_posix_call_pooled(call_copy_file_range, &call);
+    haft_posix_call_to_the_end(call_copy_file_range, &call);
     return call.done;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a simulation, as functions of the C library: see simulated.c. Its clock goes on from
-   the date as clock_gettime shows it there, and so do the time stamps of its files. */
-#include "internal.h"
+/* The files of a simulation, as functions of the C library: see simulated.c. */
+#include "simulations.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -53,27 +52,10 @@ static int simulated_lockf(int descriptor, int command, off_t size) {
 
 /* ---- What a file is ---- */
 
-static int64_t date_from_clock(void) {
-    return haft_posix_date_from(HAFT_PERFORM(haft_io_now));
-}
-static struct timespec as_date(struct timespec time, int64_t from) {
-    int64_t sum = time.tv_sec * HAFT_IO_SECOND + time.tv_nsec + from;
-    int64_t rest = sum % HAFT_IO_SECOND, before = rest < 0;
-    return (struct timespec){sum / HAFT_IO_SECOND - before, rest + before * HAFT_IO_SECOND};
-}
-
 static int simulated_fstatat(int directory, const char *restrict path, struct stat *restrict status,
                              int flags) {
-    if (status == NULL)
-        return (int)haft_posix_result(-EFAULT);
-    int code = (int)SIMULATED(fstatat, directory, path, status, flags);
-    if (code == 0 && (S_ISREG(status->st_mode) || S_ISDIR(status->st_mode))) {
-        int64_t from = date_from_clock();
-        status->st_atim = as_date(status->st_atim, from);
-        status->st_mtim = as_date(status->st_mtim, from);
-        status->st_ctim = as_date(status->st_ctim, from);
-    }
-    return code;
+    return status != NULL ? (int)SIMULATED(fstatat, directory, path, status, flags)
+                          : (int)haft_posix_result(-EFAULT);
 }
 static int simulated_fstat(int descriptor, struct stat *status) {
     return simulated_fstatat(descriptor, "", status, AT_EMPTY_PATH);
@@ -130,41 +112,13 @@ static int simulated_fchown(int descriptor, uid_t owner, gid_t group) {
     return simulated_fchownat(descriptor, "", owner, group, AT_EMPTY_PATH);
 }
 
-static bool is_stamp(const struct timespec *time) {
-    return time->tv_nsec == UTIME_NOW || time->tv_nsec == UTIME_OMIT ||
-           (time->tv_nsec >= 0 && time->tv_nsec < HAFT_IO_SECOND);
-}
-/* In nanoseconds, as far as those go. */
-static int64_t of_date(const struct timespec *time, int64_t now, int64_t from) {
-    int64_t stamp;
-    if (time->tv_nsec == UTIME_NOW)
-        return now;
-    if (time->tv_nsec == UTIME_OMIT)
-        return HAFTI_IO_TIME_KEPT;
-    if (__builtin_mul_overflow(time->tv_sec, HAFT_IO_SECOND, &stamp) ||
-        __builtin_add_overflow(stamp, time->tv_nsec - from, &stamp))
-        return time->tv_sec < 0 ? INT64_MIN / 2 : INT64_MAX - from;
-    return stamp;
-}
-static int set_times(int directory, const char *path, const struct timespec times[2], int flags) {
-    static const struct timespec both_now[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
-    if (times == NULL)
-        times = both_now;
-    if (!is_stamp(&times[0]) || !is_stamp(&times[1]))
-        return simulated_faccessat(directory, path, F_OK, flags) == 0
-                   ? (int)haft_posix_result(-EINVAL)
-                   : -1;
-    int64_t now = HAFT_PERFORM(haft_io_now), from = haft_posix_date_from(now);
-    int64_t stamps[2] = {of_date(&times[0], now, from), of_date(&times[1], now, from)};
-    return (int)SIMULATED(utimensat, directory, path, stamps, flags);
-}
 static int simulated_utimensat(int directory, const char *path, const struct timespec times[2],
                                int flags) {
-    return path != NULL ? set_times(directory, path, times, flags)
+    return path != NULL ? (int)SIMULATED(utimensat, directory, path, times, flags)
                         : (int)haft_posix_result(-EINVAL);
 }
 static int simulated_futimens(int descriptor, const struct timespec times[2]) {
-    return set_times(descriptor, "", times, AT_EMPTY_PATH);
+    return (int)SIMULATED(utimensat, descriptor, "", times, AT_EMPTY_PATH);
 }
 
 /* ---- Names ---- */

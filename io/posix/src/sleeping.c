@@ -6,7 +6,7 @@
  */
 #include "internal.h"
 
-/* 0, or -ECANCELED. */
+/* 0, or why the sleep has ended early. */
 static int sleep_until(int64_t deadline) {
     return HAFT_PERFORM(haft_io_sleep_until, deadline) == 0 ? 0 : haft_posix_cancelled();
 }
@@ -17,7 +17,7 @@ static int sleep_for(const struct timespec *duration, struct timespec *left) {
     bool is_over = duration->tv_sec == 0 && duration->tv_nsec == 0;
     int64_t deadline = haft_posix_deadline(duration);
     int code = deadline < 0 ? (int)deadline : sleep_until(deadline);
-    if (code != -ECANCELED)
+    if (code == 0 || deadline < 0)
         return code;
     if (left != NULL)
         *left = (struct timespec){0, 0};
@@ -28,7 +28,9 @@ HAFT_POSIX_EXPORT int nanosleep(const struct timespec *duration, struct timespec
     if (!haft_posix_on_task())
         return SYSTEM(nanosleep)(duration, left);
     int before = haft_posix_error();
-    return (int)haft_posix_answer(sleep_for(duration, left), before);
+    int code = sleep_for(duration, left);
+    haft_posix_set_error(code == 0 ? before : -code);
+    return code == 0 ? 0 : -1;
 }
 
 HAFT_POSIX_EXPORT int usleep(useconds_t microseconds) {
@@ -52,7 +54,7 @@ HAFT_POSIX_EXPORT int thrd_sleep(const struct timespec *duration, struct timespe
     if (!haft_posix_on_task())
         return SYSTEM(thrd_sleep)(duration, left);
     int code = sleep_for(duration, left);
-    return code == 0 ? 0 : code == -ECANCELED || code == -EINTR ? -1 : -2;
+    return code == 0 ? 0 : code == -EINVAL || code == -EFAULT ? -2 : -1;
 }
 
 HAFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,

@@ -101,7 +101,7 @@ enum { LINE = 1024 };
 /* For a ready descriptor; the call may still block, on a terminal that has not room for all for
    example. */
 static ssize_t try_after_poll(const transfer_t *t) {
-    int flags = fcntl(t->descriptor, F_GETFL);
+    int flags = SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL);
     bool is_refused = flags >= 0 && (flags & O_ACCMODE) == (t->outward ? O_RDONLY : O_WRONLY);
     bool has_no_places = t->offset >= 0 && hafti_io_is_pipe(t->descriptor);
     bool blocks = flags >= 0 && (flags & O_NONBLOCK) == 0;
@@ -139,13 +139,14 @@ static bool is_made_by_kernel(int file) {
 static ssize_t transfer_file(const transfer_t *t) {
     enum { LITTLE = 65536 };
     if (t->outward && size_of(t->parts, t->count) <= LITTLE &&
-        (fcntl(t->descriptor, F_GETFL) & (O_SYNC | O_DSYNC | O_DIRECT)) == 0)
+        (SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL) & (O_SYNC | O_DSYNC | O_DIRECT)) ==
+            0)
         return transfer_plainly(t);
     if (!t->outward && is_made_by_kernel(t->descriptor))
         return transfer_plainly(t);
     in_pool_t call = {t, 0};
-    int code = haft_posix_call_blocking(transfer_in_pool, &call);
-    return code == 0 ? call.done : code;
+    haft_posix_block_to_the_end(transfer_in_pool, &call);
+    return call.done;
 }
 
 /* (A simulation's files never wait for a disk.) */
@@ -162,7 +163,7 @@ static enum nature nature_of(int descriptor) {
 
 static __attribute__((noinline)) ssize_t try_other(const transfer_t *t) {
     /* A write through to the disk waits for the disk, whatever RWF_NOWAIT says. */
-    if (t->outward && (fcntl(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
+    if (t->outward && (SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
         nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
     ssize_t done = t->outward ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev2)(
@@ -347,17 +348,56 @@ static bool write_blocks(int descriptor) {
            (__atomic_load_n(&blocking_writes, __ATOMIC_RELAXED) >> descriptor & 1) != 0;
 }
 
+/* ---- Waits that no cancel cuts ---- */
+
+/* By which a task that has forked learns whether the child's exec has failed. */
+static bool tells_of_exec(const transfer_t *t) {
+    return !t->outward && haft_posix_has_forked() &&
+           (hafti_io_is_pipe(t->descriptor) ||
+            hafti_io_socket_option(t->descriptor, SO_TYPE) == SOCK_SEQPACKET) &&
+           (SYSTEM(fcntl)(t->descriptor, F_GETFD) & FD_CLOEXEC) != 0;
+}
+
+static bool is_event_counter(int descriptor) {
+    static const char NAME[] = "anon_inode:[eventfd]";
+    char path[64], name[sizeof NAME];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    ssize_t length = SYSTEM(readlinkat)(AT_FDCWD, path, name, sizeof name);
+    return length == sizeof NAME - 1 && memcmp(name, NAME, sizeof NAME - 1) == 0;
+}
+
+typedef struct further_wait {
+    const transfer_t *transfer;
+    waits_t *waits;
+} further_wait_t;
+
+static int wait_again(void *argument) {
+    const further_wait_t *further = argument;
+    return wait_for_more(further->transfer, further->waits);
+}
+
+static int wait_as_callers_expect(const transfer_t *t, waits_t *waits) {
+    int code = wait_for_more(t, waits);
+    if (code != -ECANCELED || (!tells_of_exec(t) && !is_event_counter(t->descriptor)))
+        return code;
+    return haft_posix_wait_again(wait_again, &(further_wait_t){t, waits});
+}
+
+/* ---- The whole call ---- */
+
 /* The rest of a call, from its first try on. `before` is errno as the caller left it. */
 static ssize_t finish(transfer_t *t, int before, ssize_t done) {
     waits_t waits = {0};
     while (done == -EAGAIN) {
-        int code = wait_for_more(t, &waits);
+        int code = wait_as_callers_expect(t, &waits);
         if (code != 0) {
             done = code;
             break;
         }
         done = attempt_or_end(t, waits.turn);
     }
+    if (done <= 0 && done != -EAGAIN && tells_of_exec(t))
+        haft_posix_forget_fork();
     size_t size = size_of(t->parts, t->count);
     if (done > 0 && (size_t)done < size && goes_on(t))
         done = transfer_rest(t, (size_t)done, size, waits);
@@ -671,8 +711,8 @@ static int synchronise(int (*function)(int descriptor), int descriptor) {
         return function(descriptor);
     int before = haft_posix_error();
     sync_call_t call = {function, descriptor, 0};
-    int code = haft_posix_call_blocking(call_sync, &call);
-    return (int)haft_posix_answer(code == 0 ? call.done : code, before);
+    haft_posix_block_to_the_end(call_sync, &call);
+    return (int)haft_posix_answer(call.done, before);
 }
 
 HAFT_POSIX_EXPORT int fsync(int descriptor) {

@@ -1,94 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The system's own functions, errno, and waiting. */
-#include "internal.h"
+/*
+ * Waiting: for descriptors, for times, and for calls of the pool. A wait that a cancel has cut returns
+ * -ECANCELED; the call that makes it reports that once, by haft_posix_answer or
+ * haft_posix_cancelled.
+ */
+#include "waits.h"
 #include "../../src/moment.h"
-#include "../../src/system_call.h"
-
-#include "haft/posix.h"
-
-#include <dlfcn.h>
-#include <string.h>
-
-/* ---- The system's own ---- */
-
-haft_posix_system_t haft_posix_functions;
-bool haft_posix_has_functions;
-
-static int called_fstat(int descriptor, struct stat *status) {
-    return (int)haft_posix_result(
-        hafti_io_system_call(SYS_fstat, descriptor, (long)status, 0, 0, 0, 0));
-}
-static int called_fstatat(int directory, const char *restrict path, struct stat *restrict status,
-                          int flags) {
-    return (int)haft_posix_result(
-        hafti_io_system_call(SYS_newfstatat, directory, (long)path, (long)status, flags, 0, 0));
-}
-static int called_mknodat(int directory, const char *path, mode_t mode, dev_t device) {
-    if (device > UINT32_MAX) /* the kernel's are smaller */
-        return (int)haft_posix_result(-EINVAL);
-    return (int)haft_posix_result(
-        hafti_io_system_call(SYS_mknodat, directory, (long)path, mode, (long)device, 0, 0));
-}
-
-__attribute__((cold)) void haft_posix_find_functions(void) {
-    void *address;
-#define FIND(name)                                                                                 \
-    address = dlsym(RTLD_NEXT, #name);                                                             \
-    memcpy(&haft_posix_functions.name, &address, sizeof address);
-    HAFT_POSIX_FUNCTIONS(FIND)
-#undef FIND
-#define IS_CALLED(name) haft_posix_functions.name = called_##name;
-    HAFT_POSIX_CALLED_FUNCTIONS(IS_CALLED)
-#undef IS_CALLED
-    haft_posix_find_simulated(&haft_posix_functions);
-    __atomic_store_n(&haft_posix_has_functions, true, __ATOMIC_RELEASE);
-}
-
-/* Resolved early, and not on the stack of the first task that reads something. */
-__attribute__((constructor)) static void find_early(void) {
-    haft_posix_system();
-}
-
-/* (By a name that no sanitizer intercepts.) */
-bool haft_posix_answers(void) {
-    void *first = dlsym(RTLD_DEFAULT, "sched_yield");
-    Dl_info here, there;
-    return dladdr((void *)(uintptr_t)&haft_posix_answers, &here) != 0 &&
-           dladdr(first, &there) != 0 && here.dli_fbase == there.dli_fbase;
-}
-
-/* ---- errno ---- */
-
-__attribute__((noinline)) int haft_posix_error(void) {
-    __asm__ volatile("" : : : "memory");
-    return errno;
-}
-
-__attribute__((noinline)) void haft_posix_set_error(int error) {
-    __asm__ volatile("" : : : "memory");
-    errno = error;
-}
-
-static __attribute__((noinline)) void set_host_error(int error) {
-    __asm__ volatile("" : : : "memory");
-    h_errno = error;
-}
-
-int haft_posix_cancelled(void) {
-    bool before = haft_io_return_cancels(true);
-    int code = haft_io_unwind_cancelled();
-    haft_io_return_cancels(before);
-    return code;
-}
-
-ssize_t haft_posix_answer(ssize_t done, int before) {
-    if (done == -ECANCELED)
-        done = haft_posix_cancelled();
-    haft_posix_set_error(done >= 0 ? before : (int)-done);
-    return done >= 0 ? done : -1;
-}
-
-/* ---- Waiting ---- */
 
 int64_t haft_posix_deadline(const struct timespec *duration) {
     if (duration == NULL)
@@ -98,8 +15,9 @@ int64_t haft_posix_deadline(const struct timespec *duration) {
     int64_t now = HAFT_PERFORM(haft_io_now);
     int64_t nanoseconds;
     if (__builtin_mul_overflow(duration->tv_sec, HAFT_IO_SECOND, &nanoseconds) ||
-        __builtin_add_overflow(nanoseconds, duration->tv_nsec + now, &nanoseconds))
-        return HAFT_IO_FOREVER;
+        __builtin_add_overflow(nanoseconds, duration->tv_nsec + now, &nanoseconds) ||
+        nanoseconds == HAFT_IO_FOREVER)
+        return HAFT_IO_FOREVER - 1;
     return nanoseconds;
 }
 
@@ -122,7 +40,7 @@ int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time) {
 int64_t haft_posix_socket_deadline(int socket, int option) {
     struct timeval limit = {0, 0};
     socklen_t size = sizeof limit;
-    if (getsockopt(socket, SOL_SOCKET, option, &limit, &size) != 0 ||
+    if (SYSTEM_OF(socket, getsockopt)(socket, SOL_SOCKET, option, &limit, &size) != 0 ||
         (limit.tv_sec == 0 && limit.tv_usec == 0))
         return HAFT_IO_FOREVER;
     return haft_posix_deadline(&(struct timespec){limit.tv_sec, limit.tv_usec * 1000});
@@ -130,8 +48,6 @@ int64_t haft_posix_socket_deadline(int socket, int option) {
 
 static int wait_for_any(struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
     int ready = HAFT_PERFORM(haft_io_poll, entries, count, deadline, turn);
-    if (ready == -ECANCELED)
-        return haft_posix_cancelled();
     if (ready <= 0)
         return ready < 0 ? ready : -EAGAIN;
     for (size_t i = 0; i < count; i++)
@@ -142,6 +58,24 @@ static int wait_for_any(struct pollfd *entries, size_t count, int64_t deadline, 
 
 int haft_posix_wait(int descriptor, short events, int64_t deadline, unsigned turn) {
     return wait_for_any(&(struct pollfd){descriptor, events, 0}, 1, deadline, turn);
+}
+
+typedef struct one_wait {
+    int descriptor;
+    short events;
+    int64_t deadline;
+    unsigned turn;
+} one_wait_t;
+
+static int wait_for_one_again(void *argument) {
+    const one_wait_t *wait = argument;
+    return haft_posix_wait(wait->descriptor, wait->events, wait->deadline, wait->turn);
+}
+
+int haft_posix_wait_to_the_end(int descriptor, short events, int64_t deadline, unsigned turn) {
+    one_wait_t wait = {descriptor, events, deadline, turn};
+    int code = wait_for_one_again(&wait);
+    return code == -ECANCELED ? haft_posix_wait_again(wait_for_one_again, &wait) : code;
 }
 
 /* Either descriptor may have changed, after both had been ready and the call failed all the
@@ -164,11 +98,45 @@ int haft_posix_wait_without(int code, int64_t deadline) {
 
 int haft_posix_call_blocking(void (*function)(void *), void *argument) {
     int code = HAFT_PERFORM(haft_io_call_blocking, function, argument, NULL);
-    if (code == -ECANCELED)
-        return haft_posix_cancelled();
+    if (code != 0 && code != -ECANCELED)
+        function(argument);
+    return code == -ECANCELED ? code : 0;
+}
+
+typedef struct again {
+    int (*wait)(void *argument);
+    void *argument;
+    int code;
+} again_t;
+
+static void *wait_in_shield(void *argument) {
+    again_t *again = argument;
+    again->code = again->wait(again->argument);
+    return NULL;
+}
+
+int haft_posix_wait_again(int (*wait)(void *argument), void *argument) {
+    again_t again = {wait, argument, -ECANCELED};
+    haft_io_shield(wait_in_shield, &again);
+    return again.code;
+}
+
+typedef struct blocking {
+    void (*function)(void *);
+    void *argument;
+} blocking_t;
+
+static int block_again(void *argument) {
+    const blocking_t *call = argument;
+    return haft_posix_call_blocking(call->function, call->argument);
+}
+
+void haft_posix_block_to_the_end(void (*function)(void *), void *argument) {
+    int code = haft_posix_call_blocking(function, argument);
+    if (code != 0)
+        code = haft_posix_wait_again(block_again, &(blocking_t){function, argument});
     if (code != 0)
         function(argument);
-    return 0;
 }
 
 int haft_posix_call_for_a_moment(void (*function)(void *), void *argument) {
@@ -184,7 +152,7 @@ typedef struct pooled {
 static void call_as_the_caller(void *argument) {
     pooled_t *pooled = argument;
     haft_posix_set_error(pooled->error);
-    set_host_error(pooled->host_error);
+    haft_posix_set_host_error(pooled->host_error);
     pooled->function(pooled->argument);
     pooled->error = haft_posix_error();
     pooled->host_error = h_errno;
@@ -193,23 +161,17 @@ static void call_as_the_caller(void *argument) {
 void haft_posix_call_pooled(void (*function)(void *), void *argument) {
     pooled_t pooled = {function, argument, haft_posix_error(), h_errno};
     int code = haft_posix_call_blocking(call_as_the_caller, &pooled);
+    if (code != 0)
+        code = haft_posix_cancelled();
     haft_posix_set_error(code == 0 ? pooled.error : -code);
-    set_host_error(code == 0 ? pooled.host_error : TRY_AGAIN);
-}
-
-static void *call_shielded(void *argument) {
-    pooled_t *pooled = argument;
-    if (haft_posix_call_blocking(call_as_the_caller, pooled) != 0)
-        call_as_the_caller(pooled); /* A simulation in which no task could go on cancels all of
-                                       them. */
-    return NULL;
+    haft_posix_set_host_error(code == 0 ? pooled.host_error : TRY_AGAIN);
 }
 
 void haft_posix_call_to_the_end(void (*function)(void *), void *argument) {
     pooled_t pooled = {function, argument, haft_posix_error(), h_errno};
-    haft_io_shield(call_shielded, &pooled);
+    haft_posix_block_to_the_end(call_as_the_caller, &pooled);
     haft_posix_set_error(pooled.error);
-    set_host_error(pooled.host_error);
+    haft_posix_set_host_error(pooled.host_error);
 }
 
 int haft_posix_pause(int64_t *pause) {

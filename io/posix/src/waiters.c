@@ -11,7 +11,7 @@
  * The lock of a row is the kernel's futex, without the C library: its locks come back to this
  * library. No holder waits for anything but another row.
  */
-#include "internal.h"
+#include "waits.h"
 #include "../../src/system_call.h"
 
 #include <string.h>
@@ -80,6 +80,7 @@ static void take_out(row_t *row, haft_posix_waiter_t *waiter) {
 
 bool haft_posix_list(haft_posix_waiter_t *waiter, const uint32_t *word, uint32_t value) {
     row_t *row = row_of(waiter->key);
+    waiter->task = haft_io_self();
     lock_row(row);
     enter(row, waiter);
     bool is_listed = word == NULL || __atomic_load_n(word, __ATOMIC_SEQ_CST) == value;
@@ -129,17 +130,30 @@ static haft_posix_waiter_t *find(haft_posix_waiter_t *waiter, uintptr_t key, uin
     return waiter;
 }
 
+static void wake_one(row_t *row, haft_posix_waiter_t *waiter) {
+    take_out(row, waiter);
+    waiter->woken = true;
+    haft_io_event_set(&waiter->event);
+}
+
 static int wake_listed(row_t *row, uintptr_t key, int most, uint32_t bits) {
     int count = 0;
     haft_posix_waiter_t *next = row->first, *waiter;
     while (count < most && (waiter = find(next, key, bits)) != NULL) {
         next = waiter->next;
-        take_out(row, waiter);
-        waiter->woken = true;
-        haft_io_event_set(&waiter->event);
+        wake_one(row, waiter);
         count++;
     }
     return count;
+}
+
+const haft_io_task_t *haft_posix_first_of(uintptr_t key) {
+    row_t *row = row_of(key);
+    lock_row(row);
+    const haft_posix_waiter_t *first = find(row->first, key, UINT32_MAX);
+    const haft_io_task_t *task = first != NULL ? first->task : NULL;
+    unlock_row(row);
+    return task;
 }
 
 int haft_posix_wake(uintptr_t key, int most, uint32_t bits) {
@@ -150,6 +164,20 @@ int haft_posix_wake(uintptr_t key, int most, uint32_t bits) {
     int count = wake_listed(row, key, most, bits);
     unlock_row(row);
     return count;
+}
+
+void haft_posix_visit_parked(bool (*visit)(uint32_t *word)) {
+    for (row_t *row = rows; row < rows + (1 << ROW_BITS); row++) {
+        if (__atomic_load_n(&row->count, __ATOMIC_RELAXED) == 0)
+            continue;
+        lock_row(row);
+        for (haft_posix_waiter_t *waiter = row->first, *next; waiter != NULL; waiter = next) {
+            next = waiter->next;
+            if (waiter->parks && visit((uint32_t *)(key_of(waiter) & -sizeof(uint32_t))))
+                wake_one(row, waiter);
+        }
+        unlock_row(row);
+    }
 }
 
 static int move_listed(row_t *from, uintptr_t key, row_t *to, uintptr_t other, int most) {

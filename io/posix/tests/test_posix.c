@@ -784,7 +784,10 @@ static int64_t time_of(clockid_t clock) {
     return time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
 }
 BODY(look_at_clocks) {
-    static const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME};
+    static const clockid_t clocks[] = {
+        CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC_RAW,
+        CLOCK_BOOTTIME,  CLOCK_REALTIME,         CLOCK_REALTIME_COARSE,
+        CLOCK_TAI,       CLOCK_BOOTTIME_ALARM,   CLOCK_REALTIME_ALARM};
     for (size_t i = 0; i < sizeof clocks / sizeof clocks[0]; i++) {
         int64_t begun = time_of(clocks[i]);
         sleep(2000);
@@ -807,12 +810,51 @@ BODY(look_at_dates) {
     CHECK(ended.tv_usec >= 0 && ended.tv_usec < 1000000);
     CHECK_EQUAL(timespec_get(&standard, TIME_UTC), TIME_UTC);
     CHECK(standard.tv_sec - date >= 3600 && standard.tv_sec - date <= 3601);
+    CHECK_EQUAL(syscall(SYS_clock_gettime, CLOCK_REALTIME, &standard), 0);
+    CHECK(standard.tv_sec == same);
+    CHECK_EQUAL(syscall(SYS_gettimeofday, &begun, NULL), 0);
+    CHECK(begun.tv_sec == same);
+    CHECK(syscall(SYS_clock_gettime, CLOCK_REALTIME, NULL) == -1 && errno == EFAULT);
+    return NULL;
+}
+static void *tell_date(void *date) {
+    *(time_t *)date = time(NULL);
+    sleep(100 * 365 * 86400U);
     return NULL;
 }
 static void dates_are_virtual_in_a_simulation(void) {
     time_t begun = time(NULL);
     CHECK_EQUAL(haft_io_simulate(look_at_dates, NULL), 0);
     CHECK(time(NULL) - begun < 3600);
+    time_t first = 0, second = 0;
+    CHECK_EQUAL(haft_io_simulate(tell_date, &first), 0);
+    CHECK_EQUAL(haft_io_simulate(tell_date, &second), 0);
+    CHECK_EQUAL(first, 1735689600);
+    CHECK_EQUAL(second, first);
+}
+
+BODY(sleep_by_polls) {
+    struct pollfd none[] = {{-1, POLLIN, 0}, {-1, POLLOUT, 0}};
+    int64_t begun = haft_io_now();
+    CHECK_EQUAL(poll(NULL, 0, 3600000), 0);
+    CHECK_EQUAL(poll(none, 2, 3600000), 0);
+    CHECK_EQUAL(select(0, NULL, NULL, NULL, &(struct timeval){3600, 0}), 0);
+    CHECK(haft_io_now() - begun >= 3 * 3600 * HAFT_IO_SECOND);
+    return NULL;
+}
+static void a_poll_of_nothing_sleeps_in_virtual_time(void) {
+    CHECK_EQUAL(check_io_simulate_with(NULL, sleep_by_polls, NULL), 0);
+}
+
+BODY(sleep_beyond_the_clock) {
+    CHECK_EQUAL(nanosleep(&(struct timespec){INT64_MAX, 0}, NULL), 0);
+    CHECK(poll(NULL, 0, 1000000) == 0 && time(NULL) > 10000000000);
+    CHECK_EQUAL(
+        clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &(struct timespec){INT64_MAX, 0}, NULL), 0);
+    return NULL;
+}
+static void a_sleep_beyond_the_clock_ends_in_a_simulation(void) {
+    CHECK_EQUAL(check_io_simulate_with(NULL, sleep_beyond_the_clock, NULL), 0);
 }
 
 static unsigned char drawn[2][24];
@@ -1526,6 +1568,8 @@ int main(void) {
     RUN(a_sleep_is_the_tasks_own);
     RUN(clocks_are_virtual_in_a_simulation);
     RUN(dates_are_virtual_in_a_simulation);
+    RUN(a_poll_of_nothing_sleeps_in_virtual_time);
+    RUN(a_sleep_beyond_the_clock_ends_in_a_simulation);
     RUN(random_bytes_are_the_seeds_in_a_simulation);
     RUN(random_bytes_leave_the_order_as_it_is);
     RUN(a_library_runs_in_the_simulation);

@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <resolv.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -594,6 +595,59 @@ BODY(cancel_resolving) {
     CHECK_EQUAL(haft_io_scope_with(&options, resolve_cancelled, NULL, NULL), -ETIMEDOUT);
     return NULL;
 }
+/* ---- Results that the C library keeps in memory of its own ---- */
+
+enum { ASKING = 150 };
+
+static bool is_host(const struct hostent *host, int number) {
+    return host != NULL && host->h_length == 4 &&
+           (unsigned char)host->h_addr_list[0][3] == number + 1;
+}
+static void *ask_for_own_host(void *argument) {
+    int number = (int)(intptr_t)argument;
+    char name[20];
+    snprintf(name, sizeof name, "127.0.0.%d", number + 1);
+    struct hostent *host = gethostbyname(name);
+    CHECK(is_host(host, number));
+    haft_io_yield();
+    CHECK(is_host(host, number));
+    const struct hostent *other = gethostbyname2(name, AF_INET);
+    CHECK(is_host(other, number) && is_host(host, number));
+    const struct passwd *user = getpwuid((uid_t)number % 2); /* if the machine knows it */
+    haft_io_yield();
+    CHECK(is_host(host, number) && is_host(other, number));
+    CHECK(user == NULL || user->pw_uid == (uid_t)number % 2);
+    CHECK(gethostbyname(name) == host); /* where the task's last result was */
+    return NULL;
+}
+BODY(ask_for_hosts) {
+    haft_io_call_t calls[ASKING];
+    for (int i = 0; i < ASKING; i++)
+        calls[i] = (haft_io_call_t){ask_for_own_host, (void *)(intptr_t)i, NULL};
+    CHECK_EQUAL(haft_io_all(calls, ASKING), 0);
+    return NULL;
+}
+/* A task inherits nothing of it that it would write to. */
+static void *ask_for_another(void *host) {
+    CHECK(is_host(host, 0));
+    const struct hostent *own = gethostbyname("127.0.0.2");
+    CHECK(is_host(own, 1) && own != host);
+    CHECK(is_host(host, 0));
+    return NULL;
+}
+BODY(ask_and_spawn) {
+    struct hostent *host = gethostbyname("127.0.0.1");
+    CHECK(is_host(host, 0));
+    haft_io_spawn(ask_for_another, host);
+    haft_io_sleep(5 * HAFT_IO_MILLISECOND);
+    CHECK(is_host(host, 0));
+    return NULL;
+}
+static void each_task_has_its_own_static_results(void) {
+    CHECK_RUNS(ask_for_hosts);
+    CHECK_RUNS(ask_and_spawn);
+}
+
 static void names_are_resolved_by_every_function(void) {
     CHECK_RUNS(resolve);
     CHECK_RUNS(cancel_resolving);
@@ -701,6 +755,7 @@ int main(void) {
     RUN(commands_are_waited_for);
     RUN(the_end_of_a_thread_is_waited_for_also_by_a_cancelled_task);
     RUN(names_are_resolved_by_every_function);
+    RUN(each_task_has_its_own_static_results);
     RUN(in_a_block_of_the_thread_calls_are_the_systems);
     RUN(a_write_that_is_to_block_does);
     RUN(a_file_of_the_kernel_is_read_at_once);

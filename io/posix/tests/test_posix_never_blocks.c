@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A call on a task holds no thread and changes the mode of no descriptor, whoever else uses it. */
 #include "../../tests/check_io.h"
+#include "../../tests/terminals.h"
 
 #include <haft/posix.h>
 
@@ -10,7 +11,6 @@
 #include <stdatomic.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <termios.h>
 
 /* ---- A thread that looks at the mode of a descriptor, all the time ---- */
 
@@ -194,16 +194,8 @@ enum { WRITTEN = 200000 };
 static int terminal[2]; /* the program's side; that of the child, which does not read */
 static char letters[WRITTEN];
 static void open_terminal(void) {
-    char name[64];
-    struct termios mode;
-    terminal[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    CHECK_EQUAL(grantpt(terminal[0]), 0);
-    CHECK_EQUAL(unlockpt(terminal[0]), 0);
-    CHECK_EQUAL(ptsname_r(terminal[0], name, sizeof name), 0);
-    terminal[1] = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    tcgetattr(terminal[1], &mode);
-    cfmakeraw(&mode);
-    tcsetattr(terminal[1], TCSANOW, &mode);
+    CHECK(check_open_terminal(terminal, 0));
+    check_make_raw(terminal[1]);
 }
 BODY(write_letters) {
     CHECK_EQUAL(write(terminal[0], letters, WRITTEN), WRITTEN);
@@ -241,6 +233,7 @@ int main(void) {
     RUN_EVERYWHERE(what_is_moved_from_and_to_stays_as_it_is);
     RUN_EVERYWHERE(a_socket_that_connects_stays_as_it_is);
     RUN_EVERYWHERE(tasks_and_threads_accept_from_one_listener);
-    RUN_EVERYWHERE(a_terminal_that_is_full_holds_its_task_alone);
+    if (check_has_terminals())
+        RUN_EVERYWHERE(a_terminal_that_is_full_holds_its_task_alone);
     return check_end();
 }

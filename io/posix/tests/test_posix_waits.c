@@ -106,6 +106,13 @@ static const way_t ways[] = {
 };
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
+static bool runs_to_its_end(const state_t *state, const way_t *way) {
+    bool transfers = way->call == by_read || way->call == by_readv || way->call == by_write ||
+                     way->call == by_writev;
+    return way->call == by_epoll ||
+           (transfers && (state->make == make_event || state->make == make_full_event));
+}
+
 static void calls_sleep_until_something_comes(void) {
     waits_table(ways, WAYS, true, BY_EVENT);
 }
@@ -455,6 +462,7 @@ static void a_cancelled_task_writes_where_there_is_room(void) {
 }
 
 int main(void) {
+    waits_runs_to_its_end = runs_to_its_end;
     check_backend();
     RUN(calls_sleep_until_something_comes);
     RUN(calls_sleep_until_they_are_cancelled);

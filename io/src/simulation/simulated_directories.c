@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* With more the oldest is synced, as the system does it by itself after a while. */
@@ -95,13 +96,13 @@ static void forget_if_gone(name_t *name) {
 
 /* ---- Files ---- */
 
-static file_t *new_file(state_t *state, mode_t mode) {
+file_t *hafti_io_file_new(state_t *state, mode_t mode) {
     file_t *file = calloc(1, sizeof *file);
     if (file == NULL)
         return NULL;
     file->mode = mode;
     file->number = ++state->last_file;
-    file->read = file->changed = file->status_changed = state->simulated->now;
+    file->read = file->changed = file->status_changed = hafti_io_simulated_date(state->simulated);
     hafti_io_ring(&file->names);
     return file;
 }
@@ -202,13 +203,14 @@ static int change_names(state_t *state, const new_file_t *names, size_t count) {
         name_t *name = names[i].name;
         change->names[i] = names[i];
         name->changes++;
-        name->directory->changed = name->directory->status_changed = state->simulated->now;
+        name->directory->changed = name->directory->status_changed =
+            hafti_io_simulated_date(state->simulated);
         name->directory->uses++;
         name->directory->count += (size_t)(names[i].file != NULL) - (size_t)(name->file != NULL);
         if (names[i].file != NULL) {
             names[i].file->uses++;
             is_named(names[i].file, name);
-            names[i].file->status_changed = state->simulated->now;
+            names[i].file->status_changed = hafti_io_simulated_date(state->simulated);
         }
         set_file(&name->file, names[i].file);
     }
@@ -376,7 +378,7 @@ static name_t *name_at(const hafti_io_path_t *place) {
 int hafti_io_path_make(state_t *state, hafti_io_path_t *place, mode_t mode) {
     if (!place->directory->named) /* it was removed */
         return -ENOENT;
-    file_t *file = new_file(state, mode);
+    file_t *file = hafti_io_file_new(state, mode);
     name_t *name = file != NULL ? name_at(place) : NULL;
     if (name == NULL) {
         free(file);
@@ -544,6 +546,7 @@ int hafti_io_path_rename(const hafti_io_path_t *old, const hafti_io_path_t *new,
 
 void hafti_io_file_status(const file_t *file, struct stat *status) {
     *status = (struct stat){.st_ino = file->number,
+                            .st_rdev = S_ISCHR(file->mode) ? makedev(1, 9) : 0,
                             .st_mode = file->mode,
                             .st_nlink = file->named,
                             .st_uid = geteuid(),
@@ -551,9 +554,9 @@ void hafti_io_file_status(const file_t *file, struct stat *status) {
                             .st_size = (off_t)file->now.size,
                             .st_blksize = 4096,
                             .st_blocks = (blkcnt_t)((file->now.size + 511) / 512),
-                            .st_atim = hafti_io_time_of(file->read),
-                            .st_mtim = hafti_io_time_of(file->changed),
-                            .st_ctim = hafti_io_time_of(file->status_changed)};
+                            .st_atim = file->read,
+                            .st_mtim = file->changed,
+                            .st_ctim = file->status_changed};
 }
 
 /* ---- For files.c ---- */
@@ -615,7 +618,7 @@ int hafti_io_files_stat(const char *path, struct stat *status) {
 /* ---- The run ---- */
 
 int hafti_io_simulated_files_start(state_t *state) {
-    state->root = new_file(state, S_IFDIR | 0755);
+    state->root = hafti_io_file_new(state, S_IFDIR | 0755);
     if (state->root == NULL)
         return -ENOMEM;
     state->root->uses = 1;

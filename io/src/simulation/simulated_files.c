@@ -121,7 +121,7 @@ int hafti_io_file_resize(state_t *state, file_t *file, int64_t size) {
         return -ENOSPC;
     else
         has_changed(file, before, (size_t)size);
-    file->changed = file->status_changed = state->simulated->now;
+    file->changed = file->status_changed = hafti_io_simulated_date(state->simulated);
     return 0;
 }
 
@@ -142,8 +142,34 @@ static int check_open(const hafti_io_path_t *place, int flags) {
     return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0 ? -EISDIR : 0;
 }
 
+static int open_file(state_t *state, file_t *file, int flags) {
+    hafti_io_object_t *object = hafti_io_object_new(state, HAFTI_IO_A_FILE);
+    if (object == NULL)
+        return -ENOMEM;
+    object->file = file;
+    file->uses++;
+    object->flags = flags;
+    return object->descriptor;
+}
+
+/* /dev/urandom, which is there without a folder, and has no faults. */
+static int open_chance(int flags) {
+    state_t *state = hafti_io_state_here();
+    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+        return -EEXIST;
+    if ((flags & O_DIRECTORY) != 0)
+        return -ENOTDIR;
+    file_t *file = hafti_io_file_new(state, S_IFCHR | 0666);
+    int descriptor = file != NULL ? open_file(state, file, flags) : -ENOMEM;
+    if (descriptor < 0)
+        free(file);
+    return descriptor;
+}
+
 int hafti_io_path_open(file_t *from, const char *path, int flags, mode_t mode) {
     hafti_io_path_t place;
+    if (hafti_io_is_chance(path))
+        return open_chance(flags);
     if ((flags & O_PATH) != 0) /* which heeds few others */
         flags &= O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int code = hafti_io_path_begin(from, path, &place, -EMFILE);
@@ -155,15 +181,12 @@ int hafti_io_path_open(file_t *from, const char *path, int flags, mode_t mode) {
         code = hafti_io_path_make(state, &place, S_IFREG | (mode & 07777));
     if (code != 0)
         return code;
-    hafti_io_object_t *object = hafti_io_object_new(state, HAFTI_IO_A_FILE);
-    if (object == NULL)
-        return -ENOMEM;
-    object->file = place.file;
-    object->file->uses++;
-    object->flags = flags;
-    if ((flags & O_TRUNC) != 0 && !makes) /* also of one only to be read, as Linux has it */
-        hafti_io_file_resize(state, object->file, 0);
-    return object->descriptor;
+    int descriptor = open_file(state, place.file, flags);
+    if (descriptor >= 0 && (flags & O_TRUNC) != 0 &&
+        !makes) /* also of one only to be read, as Linux
+                                                                has it */
+        hafti_io_file_resize(state, place.file, 0);
+    return descriptor;
 }
 
 int hafti_io_files_open(const char *path, int flags, mode_t mode) {
@@ -186,6 +209,21 @@ static ssize_t write_file(file_t *file, const hafti_io_memory_t *memory, size_t 
     return synced && !sync_file(file) ? -EIO : (ssize_t)size;
 }
 
+/* What is written there is forgotten. */
+static ssize_t transfer_chance(hafti_io_simulated_t *simulated, const hafti_io_memory_t *memory,
+                               bool writes) {
+    enum { MOST = 1 << 25 }; /* at once, as Linux has it */
+    for (size_t i = 0, left = MOST; i < memory->count && left != 0 && !writes; i++) {
+        const struct iovec *part = &memory->parts[i];
+        size_t size = part->iov_len < left ? part->iov_len : left;
+        if (part->iov_base == NULL && size != 0)
+            return -EFAULT;
+        hafti_io_random_bytes(simulated, part->iov_base, size);
+        left -= size;
+    }
+    return (ssize_t)(memory->size < MOST ? memory->size : MOST);
+}
+
 ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
                                           hafti_io_object_t *object,
                                           const hafti_io_memory_t *memory, int64_t *offset,
@@ -200,6 +238,8 @@ ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
         return -EBADF;
     if (S_ISDIR(file->mode))
         return -EISDIR;
+    if (S_ISCHR(file->mode))
+        return transfer_chance(simulated, memory, writes);
     if (writes && memory->size != 0 && (object->flags & O_APPEND) != 0)
         *offset = (int64_t)file->now.size;
     size_t at = (size_t)*offset, left = at < file->now.size ? file->now.size - at : 0;
@@ -215,7 +255,7 @@ ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
     if (done < 0)
         return done;
     if (writes)
-        file->changed = file->status_changed = simulated->now;
+        file->changed = file->status_changed = hafti_io_simulated_date(simulated);
     *offset += (int64_t)size;
     return done;
 }
@@ -261,6 +301,8 @@ int64_t hafti_io_files_seek(int descriptor, int64_t by) {
 static int sync_object(hafti_io_object_t *object) {
     if (object->stale)
         return -EIO;
+    if (S_ISCHR(object->file->mode))
+        return -EINVAL;
     if (!S_ISDIR(object->file->mode))
         return sync_file(object->file) ? 0 : -EIO;
     hafti_io_directory_sync(hafti_io_state_here(), object->file);

@@ -93,6 +93,10 @@ int hafti_io_calls_fstatat(int directory, const char *path, struct stat *status,
     return code;
 }
 
+static struct timespec date_here(void) {
+    return hafti_io_simulated_date(hafti_io_state_here()->simulated);
+}
+
 /* Permissions are not checked. */
 int hafti_io_calls_faccessat(int directory, const char *path, int mode, int flags) {
     file_t *file;
@@ -107,20 +111,35 @@ int hafti_io_calls_fchmodat(int directory, const char *path, mode_t mode, int fl
     if (code != 0)
         return code;
     file->mode = (file->mode & S_IFMT) | (mode & 07777);
-    file->status_changed = hafti_io_state_here()->simulated->now;
+    file->status_changed = date_here();
     return 0;
 }
 
-int hafti_io_calls_utimensat(int directory, const char *path, const int64_t times[2], int flags) {
+static bool is_stamp(const struct timespec *time) {
+    return time->tv_nsec == UTIME_NOW || time->tv_nsec == UTIME_OMIT ||
+           (time->tv_nsec >= 0 && time->tv_nsec < HAFT_IO_SECOND);
+}
+static void set_stamp(struct timespec *stamp, const struct timespec *time) {
+    if (time->tv_nsec == UTIME_NOW)
+        *stamp = date_here();
+    else if (time->tv_nsec != UTIME_OMIT)
+        *stamp = *time;
+}
+
+int hafti_io_calls_utimensat(int directory, const char *path, const struct timespec times[2],
+                             int flags) {
+    static const struct timespec both_now[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
     file_t *file;
     int code = find(directory, path, flags, &file);
     if (code != 0)
         return code;
-    if (times[0] != HAFTI_IO_TIME_KEPT)
-        file->read = times[0];
-    if (times[1] != HAFTI_IO_TIME_KEPT)
-        file->changed = times[1];
-    file->status_changed = hafti_io_state_here()->simulated->now;
+    if (times == NULL)
+        times = both_now;
+    if (!is_stamp(&times[0]) || !is_stamp(&times[1]))
+        return -EINVAL;
+    set_stamp(&file->read, &times[0]);
+    set_stamp(&file->changed, &times[1]);
+    file->status_changed = date_here();
     return 0;
 }
 
@@ -156,7 +175,7 @@ int64_t hafti_io_calls_lseek(int descriptor, int64_t offset, int whence) {
     int code = file_object(descriptor, &object, -ESPIPE);
     if (code == 0 && (object->flags & O_PATH) != 0)
         code = -EBADF;
-    if (code != 0)
+    if (code != 0 || S_ISCHR(object->file->mode))
         return code;
     int64_t begin = begin_of(object, offset, whence), position;
     if (begin < 0)
@@ -175,7 +194,7 @@ static int truncate_object(int descriptor, int64_t size) {
     int code = file_object(descriptor, &object, -EINVAL);
     if (code != 0)
         return code;
-    if (!is_written_to(object))
+    if (!is_written_to(object) || S_ISCHR(object->file->mode))
         return (object->flags & O_PATH) != 0 ? -EBADF : -EINVAL;
     code = hafti_io_fault_of(hafti_io_state_here(), object, true);
     return code == 0 ? hafti_io_file_resize(hafti_io_state_here(), object->file, size) : code;
@@ -205,6 +224,8 @@ int hafti_io_calls_fallocate(int descriptor, int mode, int64_t offset, int64_t s
         return -EOPNOTSUPP;
     if (!is_written_to(object))
         return -EBADF;
+    if (S_ISCHR(object->file->mode))
+        return -ENODEV;
     if (__builtin_add_overflow(offset, size, &end))
         return -EFBIG;
     code = hafti_io_fault_of(hafti_io_state_here(), object, true);

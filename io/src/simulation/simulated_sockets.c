@@ -133,6 +133,8 @@ static int count_unread(const object_t *object, int *count) {
         *count = (int)object->count;
         return 0;
     case HAFTI_IO_A_FILE:
+        if (S_ISCHR(object->file->mode))
+            return -EINVAL;
         *count = (int)((int64_t)object->file->now.size - object->position);
         return 0;
     case HAFTI_IO_DATAGRAMS:

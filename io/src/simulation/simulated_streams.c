@@ -37,11 +37,11 @@ int hafti_io_object_join(object_t *one, object_t *other, enum hafti_io_object_ki
     }
     for (int i = 0; i < 2; i++) {
         ends[i]->kind = kind;
-        ends[i]->peer = ends[1 - i];
         ends[i]->bytes = bytes[i];
         ends[i]->size = sizes[i];
         hafti_io_ring(&ends[i]->passed);
     }
+    hafti_io_object_make_peers(one, other);
     return 0;
 }
 
@@ -303,6 +303,8 @@ int hafti_io_fault_of(state_t *state, object_t *object, bool writes) {
     case HAFTI_IO_A_LISTENER:
         return -EMFILE;
     case HAFTI_IO_A_FILE:
+        if (S_ISCHR(object->file->mode))
+            return 0;
         return writes && hafti_io_random(state->simulated, 2) == 0 ? -ENOSPC : -EIO;
     case HAFTI_IO_A_STREAM:
         hafti_io_object_break(state, object);

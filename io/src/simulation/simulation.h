@@ -17,9 +17,13 @@
  *            | haft_io_socket_pair              |
  *   FILE     | haft_io_open                     |
  *
- * Its descriptors are numbers from HAFTI_IO_FIRST_SIMULATED on, beyond what the system gives, and
- * never another's: one, or more when it was passed along. It is open while it has some, or is under
- * way to one. The numbers stay in the table, and the object in its list, until the run ends.
+ * Its descriptors are numbers from HAFTI_IO_FIRST_SIMULATED on, beyond what the system gives: one, or
+ * more when it was passed along. It is open while it has some, or is under way to one. A number that
+ * was closed is another's only after many more were closed, so that a program that still uses it gets
+ * -EBADF.
+ *
+ * An object is held, by one each: as it is open; by its open peer; by a socket that waits for room in
+ * it; by an operation that may wait on it. It is freed when nobody holds it any more.
  */
 #ifndef HAFTI_IO_SIMULATION_H
 #define HAFTI_IO_SIMULATION_H
@@ -60,9 +64,9 @@ struct hafti_io_file {
     size_t uses; /* by names, changes of names, and descriptors */
     mode_t mode; /* with the type, as of stat(2) */
     ino_t number;
-    bool named;                            /* it has a name, or is a directory that needs none */
-    int64_t read, changed, status_changed; /* when; `read` only as it was set */
-    hafti_io_link_t link;                  /* of those that a function has to see to */
+    bool named; /* it has a name, or is a directory that needs none */
+    struct timespec read, changed, status_changed; /* dates; `read` only as it was set */
+    hafti_io_link_t link;                          /* of those that a function has to see to */
     /* A file. */
     hafti_io_content_t now, synced;
     size_t changed_from, changed_to; /* `now`, since it was synced, as far as it is not new */
@@ -88,7 +92,7 @@ struct hafti_io_option {
 };
 
 typedef struct hafti_io_number {
-    hafti_io_link_t link;      /* of those of the object */
+    hafti_io_link_t link;      /* of those of the object, or of those that are closed */
     hafti_io_object_t *object; /* NULL: it was closed */
     int descriptor;
 } hafti_io_number_t;
@@ -110,6 +114,7 @@ struct hafti_io_object {
     int descriptor; /* its first */
     hafti_io_link_t numbers;
     size_t uses; /* by descriptors, and by references in transit */
+    size_t holds;
     bool open;
     hafti_io_link_t all;          /* of the simulation's */
     hafti_io_link_t unused;       /* in the ring of those that are about to be closed */
@@ -166,7 +171,9 @@ typedef struct hafti_io_simulated_state {
     void (*close_object)(struct hafti_io_simulated_state *state, hafti_io_object_t *object);
     hafti_io_number_t **numbers; /* from `first` on */
     int first;
-    int count, room; /* of `numbers` */
+    int count, room;        /* of `numbers` */
+    hafti_io_link_t closed; /* numbers, in the order in which they were closed */
+    size_t closed_count;
     hafti_io_link_t objects;
     hafti_io_link_t unused;
     bool closes;             /* those of this ring */
@@ -199,8 +206,21 @@ hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int des
 /* A new one; NULL: no memory. */
 hafti_io_object_t *hafti_io_object_new(hafti_io_simulated_state_t *state,
                                        enum hafti_io_object_kind kind);
-/* A file's when it is closed, as there may be very many; the others' at the end of the run. */
 void hafti_io_object_free(hafti_io_object_t *object);
+static inline void hafti_io_object_hold(hafti_io_object_t *object) {
+    object->holds++;
+}
+static inline void hafti_io_object_release(hafti_io_object_t *object) {
+    if (--object->holds == 0)
+        hafti_io_object_free(object);
+}
+/* Of two that are open. */
+static inline void hafti_io_object_make_peers(hafti_io_object_t *one, hafti_io_object_t *other) {
+    hafti_io_object_hold(one);
+    hafti_io_object_hold(other);
+    one->peer = other;
+    other->peer = one;
+}
 static inline hafti_io_object_t *hafti_io_object_at_link(hafti_io_link_t *link) {
     return HAFTI_IO_OWNER(link, hafti_io_object_t, all);
 }
@@ -349,7 +369,8 @@ int hafti_io_calls_openat(int directory, const char *path, int flags, mode_t mod
 int hafti_io_calls_fstatat(int directory, const char *path, struct stat *status, int flags);
 int hafti_io_calls_faccessat(int directory, const char *path, int mode, int flags);
 int hafti_io_calls_fchmodat(int directory, const char *path, mode_t mode, int flags);
-int hafti_io_calls_utimensat(int directory, const char *path, const int64_t times[2], int flags);
+int hafti_io_calls_utimensat(int directory, const char *path, const struct timespec times[2],
+                             int flags);
 int64_t hafti_io_calls_lseek(int descriptor, int64_t offset, int whence);
 int hafti_io_calls_truncate(int directory, const char *path, int64_t size, int flags);
 int hafti_io_calls_fallocate(int descriptor, int mode, int64_t offset, int64_t size);
@@ -396,6 +417,8 @@ void hafti_io_simulated_datagrams_stop(hafti_io_simulated_state_t *state);
 int hafti_io_simulated_files_start(hafti_io_simulated_state_t *state);
 void hafti_io_simulated_files_stop(hafti_io_simulated_state_t *state);
 
+/* One without a name, of which there is no use yet. NULL: no memory. */
+hafti_io_file_t *hafti_io_file_new(hafti_io_simulated_state_t *state, mode_t mode);
 void hafti_io_file_stop_using(hafti_io_file_t *file);
 
 /* What a path is of. */
@@ -429,10 +452,6 @@ int hafti_io_path_rename(const hafti_io_path_t *old, const hafti_io_path_t *new,
 int hafti_io_directory_list(const hafti_io_file_t *directory, struct dirent ***entries);
 void hafti_io_go_to(hafti_io_simulated_state_t *state, hafti_io_file_t *directory);
 
-static inline struct timespec hafti_io_time_of(int64_t nanoseconds) {
-    int64_t rest = nanoseconds % HAFT_IO_SECOND, before = rest < 0;
-    return (struct timespec){nanoseconds / HAFT_IO_SECOND - before, rest + before * HAFT_IO_SECOND};
-}
 void hafti_io_file_status(const hafti_io_file_t *file, struct stat *status);
 
 void hafti_io_directory_sync(hafti_io_simulated_state_t *state, hafti_io_file_t *directory);

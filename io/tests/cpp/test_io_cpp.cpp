@@ -160,6 +160,63 @@ static void an_exception_goes_through_scopes_and_tasks_once() {
     CHECK_EQUAL(caught, 1);
 }
 
+static void a_body_that_throws_cancels_its_tasks_and_one_that_returns_waits_for_them() {
+    auto fail = [] {
+        io::spawn([] { io::sleep_for(1h); });
+        io::yield();
+        throw std::out_of_range("the body");
+    };
+    int caught = 0, ended = 0;
+    auto count = [&caught](auto call) {
+        try {
+            call();
+        } catch (const std::out_of_range &) {
+            caught++;
+        }
+    };
+    count([&] { io::run(fail); });
+    io::run([&] {
+        count([&] { io::scope(fail); });
+        count([&] { io::with_deadline(1h, fail); });
+        count([&] { io::shield(fail); });
+        io::scope([&] {
+            io::spawn([&] {
+                io::sleep_for(1ms);
+                ended++;
+            });
+        });
+    });
+    CHECK_EQUAL(caught, 4);
+    CHECK_EQUAL(ended, 1);
+}
+
+/* ---- Thread-local variables ---- */
+
+struct made_slowly {
+    made_slowly() { io::sleep_for(1us); }
+    ~made_slowly() { number = 0; }
+    int number = 7;
+};
+static thread_local made_slowly slow_to_make;
+
+static void use_slow() {
+    haft_io_look_for_initialisers();
+    io::run([] {
+        haft_io_task_set_name("ada");
+        io::scope([] { CHECK_EQUAL(slow_to_make.number, 7); });
+        io::sleep_for(1us);
+    });
+}
+/* (Valgrind would tell of the look.) */
+static void an_initialiser_of_a_thread_local_variable_that_waits_is_reported() {
+    check_child_t child = check_child(use_slow);
+    CHECK_EQUAL(child.status, 0);
+    const char *report = "the task 'ada' waits in an initialiser of a thread-local variable";
+    const char *first = strstr(child.output, report);
+    CHECK(RUNNING_ON_VALGRIND || first != nullptr);
+    CHECK(first == nullptr || strstr(first + 1, report) == nullptr);
+}
+
 static void many_failures_are_kept() {
     const int count = RUNNING_ON_VALGRIND ? 500 : 40000;
     std::vector<std::exception_ptr> failures;
@@ -233,6 +290,23 @@ static void a_task_is_spawned_into_a_scope_further_out() {
         order += "outer-threw";
     }
     CHECK(order == "inner-ended task outer-threw");
+}
+
+static void a_task_of_the_run_outlives_the_scopes_around_its_spawn() {
+    std::string order;
+    io::run([&] {
+        io::with_deadline(1h, [&](io::scope_ref here) {
+            io::scope([&] {
+                io::run_scope().spawn([&] {
+                    io::sleep_for(1us);
+                    order += "task ";
+                });
+            });
+            here.cancel();
+        });
+        order += "scopes-ended ";
+    });
+    CHECK(order == "scopes-ended task ");
 }
 
 struct leaving {
@@ -586,6 +660,7 @@ static bool is_refused(F function) {
 static void what_needs_a_task_is_refused_outside_of_a_run_and_a_cancel_does_nothing() {
     CHECK(is_refused([] { io::scope([](io::scope_ref here) { here.spawn([] {}); }); }));
     CHECK(is_refused([] { io::scope([](io::scope_ref here) { (void)here.async([] {}); }); }));
+    CHECK(is_refused([] { io::run_scope(); }));
     CHECK(is_refused([] { io::all([] { return 1; }, [] { return 2; }); }));
     CHECK(is_refused([] { io::first([] { return 1; }, [] { return 2; }); }));
     CHECK(is_refused([] { io::with_stop(std::stop_token(), [] {}); }));
@@ -829,6 +904,26 @@ static void a_cancel_is_no_exception_of_the_standard_library() {
     CHECK(!swallowed && seen);
 }
 
+static void a_task_that_catches_its_cancels_lets_others_run() {
+    int turns = 0;
+    io::run([&] {
+        io::spawn([&] {
+            for (; turns < 3; turns++)
+                io::yield();
+        });
+        io::scope([&](io::scope_ref here) {
+            here.cancel();
+            while (turns < 3)
+                try {
+                    io::sleep_for(1h);
+                } catch (const io::cancelled &) {
+                    continue;
+                }
+        });
+    });
+    CHECK_EQUAL(turns, 3);
+}
+
 int main() {
     check_backend();
     RUN(a_deadline_of_a_block_throws_and_the_task_goes_on);
@@ -841,10 +936,14 @@ int main() {
     RUN(the_first_exception_is_thrown_and_the_others_are_kept);
     RUN(a_further_exception_that_nobody_keeps_is_printed);
     RUN(an_exception_goes_through_scopes_and_tasks_once);
+    RUN(a_body_that_throws_cancels_its_tasks_and_one_that_returns_waits_for_them);
+    RUN(an_initialiser_of_a_thread_local_variable_that_waits_is_reported);
     RUN(many_failures_are_kept);
     RUN(a_scope_that_was_cancelled_returns_what_its_body_returned);
+    RUN(a_task_that_catches_its_cancels_lets_others_run);
     RUN(scopes_nest_by_the_ten_thousand);
     RUN(a_task_is_spawned_into_a_scope_further_out);
+    RUN(a_task_of_the_run_outlives_the_scopes_around_its_spawn);
     RUN(a_forced_unwinding_runs_destructors_and_passes_catch_all);
     RUN(all_gives_every_result_and_first_the_first);
     RUN(values_of_tasks_are_objects_of_a_scope);

@@ -5,6 +5,7 @@
 
 #include "../check_io.h"
 
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
@@ -477,6 +478,43 @@ static void futures_actors_and_kills_work_between_threads_of_the_system() {
     });
 }
 
+/* The list is destroyed before the threads that it has woken, or not, go on. */
+static void threads_do_not_look_at_a_waiting_list_that_is_gone(bool wakes, bool in_a_run) {
+    int gone_on = 0;
+    auto body = [&] {
+        void *memory = ::operator new(sizeof(haft::waiting_list));
+        auto *list = ::new (memory) haft::waiting_list;
+        std::vector<haft::thread<>> threads;
+        for (int i = 0; i < 3; i++)
+            threads.push_back(haft::fork([&gone_on, list] {
+                list->wait("lock()");
+                gone_on++;
+            }));
+        haft::yield();
+        if (wakes)
+            list->wake_all();
+        list->~waiting_list();
+        std::memset(memory, 0xdb, sizeof(haft::waiting_list));
+        if (!wakes)
+            for (auto &thread : threads)
+                thread.kill();
+        haft::yield();
+        for (std::size_t i = 0; i < sizeof(haft::waiting_list); i++)
+            CHECK_EQUAL(static_cast<unsigned char *>(memory)[i], 0xdb);
+        ::operator delete(memory);
+    };
+    io::run([&] { in_a_run ? haft::run(body) : body(); });
+    CHECK_EQUAL(gone_on, wakes ? 3 : 0);
+}
+static void woken_threads_do_not_look_at_a_waiting_list_that_is_gone() {
+    threads_do_not_look_at_a_waiting_list_that_is_gone(true, true);
+    threads_do_not_look_at_a_waiting_list_that_is_gone(true, false);
+}
+static void killed_threads_do_not_look_at_a_waiting_list_that_is_gone() {
+    threads_do_not_look_at_a_waiting_list_that_is_gone(false, true);
+    threads_do_not_look_at_a_waiting_list_that_is_gone(false, false);
+}
+
 /* ---- Runs outside of tasks are as ever ---- */
 
 static void a_run_outside_of_tasks_finds_its_deadlock() {
@@ -510,6 +548,8 @@ int main() {
     RUN(a_future_that_a_thread_of_the_system_keeps_is_awaited_by_tasks_and_the_other_way_around);
     RUN(threads_of_a_run_are_one_at_a_time_on_two_threads_of_the_system);
     RUN(futures_actors_and_kills_work_between_threads_of_the_system);
+    RUN(woken_threads_do_not_look_at_a_waiting_list_that_is_gone);
+    RUN(killed_threads_do_not_look_at_a_waiting_list_that_is_gone);
     RUN(a_run_outside_of_tasks_finds_its_deadlock);
     return check_end();
 }

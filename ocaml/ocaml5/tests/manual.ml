@@ -270,6 +270,7 @@ let files () =
   In_channel.close_noerr (In_channel.open_text name);
   In_channel.close (In_channel.open_bin name);
   check "standard channels" In_channel.(stdin == Stdlib.stdin && Out_channel.(stdout != stderr));
+  check "LargeFile" Unix.LargeFile.((stat name).st_size = 0L && (UnixLabels.LargeFile.stat folder).st_kind = S_DIR);
   check "is_regular_file" (Sys.is_regular_file name && not (Stdlib.Sys.is_regular_file folder));
   let many = Bigarray.(Array1.init char c_layout 100_000 (fun index -> Char.chr (index mod 251))) in
   let again = Bigarray.(Array1.create char c_layout 100_000) in

@@ -8,7 +8,7 @@ export OCAMLPATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-cp "$tests"/manual* "$tests"/signatures.ml .
+cp "$tests"/manual* "$tests"/signatures.ml "$tests"/uncaught.ml "$tests"/polling.ml .
 
 # runs COMMAND LINE...: the program prints these lines.
 runs() {
@@ -31,6 +31,26 @@ runs ./manual 'as in the manual, too' 'as in the manual' 'the main domain ends'
 ocamlfind ocamlc $flags -custom -ccopt "$c_flags" manual_stubs.c manual.ml -o manual.byte
 runs ./manual.byte "$(sed -n 's/^ *"\(Haft needs native.*\)"$/\1/p' \
   "$HAFT_SOURCE_DIR/ocaml/lib/bytecode/effect.ml")" 'as in the manual, too' 'as in the manual' 'the main domain ends'
+
+# Each failure once, with its own backtrace, and nothing for Thread.Exit.
+# shellcheck disable=SC2086
+ocamlfind ocamlopt $flags uncaught.ml -o uncaught
+./uncaught >output 2>&1
+sed -n -e 's/ in file.*//' -e '/^buffered/p;/^Thread/p;/^Raised/p' output >seen
+diff -u - seen <<'END'
+bufferedThread 1 killed on uncaught exception Not_found
+Raised at Uncaught.fail
+Thread 1 uncaught exception handler raised Failure("handler")
+Raised at Stdlib.failwith
+Thread 4 killed on uncaught exception Not_found
+Raised at Uncaught.fail
+END
+
+for compiler in ocamlopt ocamlc; do
+  # shellcheck disable=SC2086
+  ocamlfind $compiler $flags polling.ml -o polling
+  runs ./polling 'each had its turn'
+done
 
 # A program's own modules are hidden by those of OCaml 5 only.
 for name in Threads Latest Chars Hashed Ocaml5; do
@@ -86,7 +106,8 @@ fi
 if command -v dune >/dev/null; then
   mkdir project
   cp manual.ml manual_stubs.c project
-  echo '(lang dune 2.0)' >project/dune-project
+  # (So the compiler is told the folder of no library but haft.ocaml5's own.)
+  printf '(lang dune 2.0)\n(implicit_transitive_deps false)\n' >project/dune-project
   cat >project/dune <<'END'
 (executable
  (name manual)

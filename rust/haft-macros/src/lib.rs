@@ -53,8 +53,8 @@ pub fn test(attribute: TokenStream, item: TokenStream) -> TokenStream {
         [
             TokenTree::Ident(name),
             TokenTree::Group(parameters),
-            result @ ..,
-            _,
+            ..,
+            _body,
         ],
     )) = start.map(|at| (at, &tokens[at + 1..]))
     else {
@@ -69,7 +69,6 @@ pub fn test(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut outer: TokenStream = "#[::core::prelude::v1::test]".parse().expect("it is Rust");
     outer.extend(tokens[..start].iter().cloned());
     outer.extend(format!("fn {name}()").parse::<TokenStream>());
-    outer.extend(result.iter().cloned());
     let mut body: TokenStream = tokens[start..].iter().cloned().collect();
     let call = format!(
         "::haft::__test::run(::core::concat!(::core::module_path!(), \"::{name}\"), {seeds}, \

@@ -31,20 +31,22 @@ FIELD(haft_io_task_options_t, spread, moves)
 FIELD(haft_io_task_options_t, even_without_stack, spread)
 FIELD(haft_io_task_options_t, stack_size, even_without_stack)
 
-SIZE(haft_io_scope_options_t, 56)
+SIZE(haft_io_scope_options_t, 64)
 FIELD(haft_io_scope_options_t, deadline, name)
 FIELD(haft_io_scope_options_t, shielded, deadline)
 FIELD(haft_io_scope_options_t, failures, shielded)
 FIELD(haft_io_scope_options_t, moves, failures)
 FIELD(haft_io_scope_options_t, on_cancel, moves)
 FIELD(haft_io_scope_options_t, on_failure, on_cancel)
+FIELD(haft_io_scope_options_t, scope_of_spawns, on_failure)
 
-SIZE(haft_io_simulation_options_t, 24)
+SIZE(haft_io_simulation_options_t, 32)
 FIELD(haft_io_simulation_options_t, short_counts, seed)
 FIELD(haft_io_simulation_options_t, network, short_counts)
 FIELD(haft_io_simulation_options_t, files, network)
 FIELD(haft_io_simulation_options_t, faults_one_in, files)
 FIELD(haft_io_simulation_options_t, switches_one_in, faults_one_in)
+FIELD(haft_io_simulation_options_t, date, switches_one_in)
 
 SIZE(haft_request_t, 16)
 FIELD(haft_request_t, payload, effect)
@@ -149,6 +151,8 @@ void *haft_io_local_get(const void *);
 int haft_io_local_set(const void *, void *);
 int haft_io_scope_with(const haft_io_scope_options_t *, haft_body_t *, void *, void **);
 haft_io_scope_t *haft_io_this_scope(void);
+void haft_io_look_for_initialisers(void);
+haft_io_scope_t *haft_io_run_scope(void);
 void haft_io_scope_cancel(haft_io_scope_t *);
 bool haft_io_return_cancels(bool);
 void *haft_io_block_thread(haft_body_t *, void *);

@@ -60,7 +60,7 @@ record! { haft_io_task_options_t, 32 {
     even_without_stack: bool,
     stack_size: usize,
 }}
-record! { haft_io_scope_options_t, 56 {
+record! { haft_io_scope_options_t, 64 {
     name: *const c_char,
     deadline: i64,
     shielded: bool,
@@ -68,14 +68,16 @@ record! { haft_io_scope_options_t, 56 {
     moves: bool,
     on_cancel: *mut c_void,
     on_failure: *mut c_void,
+    scope_of_spawns: *mut c_void,
 }}
-record! { haft_io_simulation_options_t, 24 {
+record! { haft_io_simulation_options_t, 32 {
     seed: u64,
     short_counts: bool,
     network: bool,
     files: bool,
     faults_one_in: u32,
     switches_one_in: u32,
+    date: i64,
 }}
 record! { haft_io_process_options_t, 32 {
     streams: *const c_int,
@@ -204,6 +206,7 @@ unsafe extern "C" {
         result: *mut *mut c_void,
     ) -> c_int;
     pub fn haft_io_this_scope() -> *mut haft_io_scope_t;
+    pub fn haft_io_run_scope() -> *mut haft_io_scope_t;
     pub fn haft_io_scope_cancel(scope: *mut haft_io_scope_t);
     pub fn haft_io_return_cancels(returns: bool) -> bool;
     pub fn haft_io_block_thread(function: haft_body_t, argument: *mut c_void) -> *mut c_void;
@@ -211,6 +214,7 @@ unsafe extern "C" {
     pub fn haft_io_sleep(nanoseconds: i64) -> c_int;
     pub fn haft_io_sleep_until(deadline: i64) -> c_int;
     pub fn haft_io_dump(descriptor: c_int) -> c_int;
+    pub fn haft_io_look_for_initialisers();
 
     pub fn haft_io_read(descriptor: c_int, buffer: *mut c_void, size: usize) -> isize;
     pub fn haft_io_write(descriptor: c_int, buffer: *const c_void, size: usize) -> isize;
@@ -308,4 +312,5 @@ unsafe extern "C" {
 #[cfg(feature = "posix")]
 unsafe extern "C" {
     pub fn haft_posix_answers() -> bool;
+    pub fn haft_posix_know_parks(is_of_this_thread: unsafe extern "C" fn(*const u32) -> bool);
 }

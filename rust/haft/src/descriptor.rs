@@ -5,21 +5,23 @@ use crate::wait::{ECANCELED, ETIMEDOUT, Interrupted, wait};
 use haft_sys as sys;
 use std::ffi::{CString, OsStr, c_int, c_void};
 use std::io::{self, BufRead, IoSlice, IoSliceMut, Read};
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::{fmt, ptr, slice};
 
+pub(crate) fn error_of(interrupted: Interrupted) -> io::Error {
+    io::Error::from_raw_os_error(match interrupted {
+        Interrupted::Cancelled => ECANCELED,
+        Interrupted::TimedOut => ETIMEDOUT,
+        Interrupted::Failed(number) => number,
+    })
+}
+
 /// Makes a call that may wait; a cancel of the task unwinds it.
 pub(crate) fn done(call: impl FnOnce() -> isize) -> io::Result<usize> {
-    wait(call).map_err(|interrupted| {
-        io::Error::from_raw_os_error(match interrupted {
-            Interrupted::Cancelled => ECANCELED,
-            Interrupted::TimedOut => ETIMEDOUT,
-            Interrupted::Failed(number) => number,
-        })
-    })
+    wait(call).map_err(error_of)
 }
 
 pub(crate) fn c_string(text: &OsStr) -> io::Result<CString> {
@@ -205,6 +207,9 @@ macro_rules! stream {
             ) -> ::std::io::Result<usize> {
                 self.0.read_vectored(parts)
             }
+            fn read_to_string(&mut self, text: &mut String) -> ::std::io::Result<usize> {
+                crate::descriptor::read_to_string(|buffer| self.0.read(buffer), text)
+            }
         }
     };
     (@writes $type:ty) => {
@@ -288,16 +293,23 @@ impl fmt::Debug for Lent {
 
 /// Reads a stream through lent memory, of which it has some only while there is something to read.
 ///
+/// A read that a cancel or a deadline cuts short has taken nothing: the next one begins with the bytes
+/// that have come. (The `read_line`, `lines`, `read_to_string` and `read_exact` of a
+/// [`std::io::BufReader`] lose them.)
+///
 /// ```
 /// use haft::net::UnixStream;
 /// use std::io::{BufRead, Write};
+/// use std::time::Duration;
 ///
 /// haft::run(|| -> std::io::Result<()> {
 ///     let (mut sender, receiver) = UnixStream::pair()?;
-///     sender.write_all(b"one\ntwo\n")?;
-///     drop(sender);
-///     let lines: Vec<String> = receiver.reader().lines().collect::<Result<_, _>>()?;
-///     assert_eq!(lines, ["one", "two"]);
+///     let mut lines = receiver.reader().lines();
+///     sender.write_all(b"one\ntw")?;
+///     assert_eq!(lines.next().unwrap()?, "one");
+///     assert!(haft::timeout(Duration::from_millis(1), || lines.next()).is_err());
+///     sender.write_all(b"o\n")?;
+///     assert_eq!(lines.next().unwrap()?, "two");
 ///     Ok(())
 /// })
 /// .unwrap();
@@ -305,7 +317,10 @@ impl fmt::Debug for Lent {
 #[derive(Debug)]
 pub struct LentReader<'a> {
     stream: &'a Descriptor,
+    /// Bytes of a read that waits, or was cut short; those of `lent` come after them.
+    begun: Vec<u8>,
     lent: Lent,
+    /// How many bytes are consumed: of `begun`, or if that is empty, of `lent`.
     taken: usize,
 }
 
@@ -313,22 +328,97 @@ impl<'a> LentReader<'a> {
     pub(crate) fn new(stream: &'a Descriptor) -> Self {
         LentReader {
             stream,
+            begun: Vec::new(),
             lent: Lent::NONE,
             taken: 0,
         }
     }
+
+    /// The bytes that have come, in two parts.
+    fn present(&self) -> [&[u8]; 2] {
+        if self.begun.is_empty() {
+            [&self.lent[self.taken..], &[]]
+        } else {
+            [&self.begun[self.taken..], &self.lent]
+        }
+    }
+
+    /// Waits until `end_in`, which gets all bytes part by part, finds where what is wanted ends, or the
+    /// stream ends. Returns how many bytes that is, which are not consumed.
+    fn hold(&mut self, mut end_in: impl FnMut(&[u8]) -> Option<usize>) -> io::Result<usize> {
+        let mut count = 0;
+        for part in self.present() {
+            if let Some(end) = end_in(part) {
+                return Ok(count + end);
+            }
+            count += part.len();
+        }
+        loop {
+            let [first, second] = self.present();
+            if self.begun.is_empty() {
+                (self.begun, self.taken) = (first.to_vec(), 0);
+            } else {
+                let second = second.to_vec();
+                self.begun.extend(second);
+            }
+            self.lent = Lent::NONE; // which gives the memory back before the wait
+            self.lent = self.stream.read_lent()?;
+            if self.lent.is_empty() {
+                return Ok(count);
+            }
+            if let Some(end) = end_in(&self.lent) {
+                return Ok(count + end);
+            }
+            count += self.lent.len();
+        }
+    }
+
+    /// Consumes so many bytes, which have come.
+    fn take_into(&mut self, count: usize, mut place: impl FnMut(&[u8])) {
+        let mut left = count;
+        for part in self.present() {
+            let here = left.min(part.len());
+            place(&part[..here]);
+            left -= here;
+        }
+        self.consume(count);
+    }
+
+    fn take_text(&mut self, count: usize, text: &mut String) -> io::Result<usize> {
+        let mut bytes = Vec::with_capacity(count);
+        self.take_into(count, |part| bytes.extend_from_slice(part));
+        match std::str::from_utf8(&bytes) {
+            Ok(more) => text.push_str(more),
+            Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+        }
+        Ok(count)
+    }
 }
 impl BufRead for LentReader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.taken == self.lent.len() {
+        if self.present()[0].is_empty() {
             self.lent = Lent::NONE;
             self.taken = 0;
             self.lent = self.stream.read_lent()?;
         }
-        Ok(&self.lent[self.taken..])
+        Ok(self.present()[0])
     }
     fn consume(&mut self, count: usize) {
-        self.taken = self.lent.len().min(self.taken + count);
+        let first = self.present()[0].len();
+        self.taken += count.min(first);
+        if count >= first && !self.begun.is_empty() {
+            self.begun = Vec::new();
+            self.taken = self.lent.len().min(count - first);
+        }
+    }
+    fn read_until(&mut self, delimiter: u8, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let count = self.hold(|part| after(delimiter, part))?;
+        self.take_into(count, |part| buffer.extend_from_slice(part));
+        Ok(count)
+    }
+    fn read_line(&mut self, text: &mut String) -> io::Result<usize> {
+        let count = self.hold(|part| after(b'\n', part))?;
+        self.take_text(count, text)
     }
 }
 impl Read for LentReader<'_> {
@@ -337,4 +427,71 @@ impl Read for LentReader<'_> {
         self.consume(count);
         Ok(count)
     }
+    fn read_exact(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        let mut missing = buffer.len();
+        let count = self.hold(|part| {
+            let is_enough = missing <= part.len();
+            let end = is_enough.then_some(missing);
+            missing -= missing.min(part.len());
+            end
+        })?;
+        if count < buffer.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut place = buffer;
+        self.take_into(count, |part| {
+            let (here, rest) = mem::take(&mut place).split_at_mut(part.len());
+            here.copy_from_slice(part);
+            place = rest;
+        });
+        Ok(())
+    }
+    fn read_to_end(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let count = self.hold(|_| None)?;
+        self.take_into(count, |part| buffer.extend_from_slice(part));
+        Ok(count)
+    }
+    fn read_to_string(&mut self, text: &mut String) -> io::Result<usize> {
+        let count = self.hold(|_| None)?;
+        self.take_text(count, text)
+    }
+}
+
+/// Where the part of the bytes ends that the delimiter ends.
+fn after(delimiter: u8, bytes: &[u8]) -> Option<usize> {
+    let at = bytes.iter().position(|byte| *byte == delimiter)?;
+    Some(at + 1)
+}
+
+/// [`Read::read_to_string`] of a stream, which cannot take bytes back: where a cancel or an error cuts
+/// it short, the text has what was read, up to its last whole character.
+pub(crate) fn read_to_string(
+    stream: impl FnMut(&mut [u8]) -> io::Result<usize>,
+    text: &mut String,
+) -> io::Result<usize> {
+    struct By<F>(F);
+    impl<F: FnMut(&mut [u8]) -> io::Result<usize>> Read for By<F> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            (self.0)(buffer)
+        }
+    }
+    /// Moves what it has to the text when it is dropped.
+    struct Begun<'a> {
+        bytes: Vec<u8>,
+        text: &'a mut String,
+    }
+    impl Drop for Begun<'_> {
+        fn drop(&mut self) {
+            let whole = self.bytes.utf8_chunks().next();
+            self.text.push_str(whole.map_or("", |chunk| chunk.valid()));
+        }
+    }
+    let bytes = Vec::new();
+    let mut begun = Begun { bytes, text };
+    let count = By(stream).read_to_end(&mut begun.bytes)?;
+    if let Err(error) = std::str::from_utf8(&begun.bytes) {
+        begun.bytes.clear();
+        return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+    }
+    Ok(count)
 }

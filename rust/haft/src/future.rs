@@ -20,7 +20,8 @@ impl Wake for Woken {
 /// Waits for a future: the task is suspended, not the thread, while the future is pending. It may
 /// be woken from any thread. On a thread without tasks, blocks the thread.
 ///
-/// A cancel that reaches the task here drops the future.
+/// A cancel that reaches the task here drops the future; in a destructor that runs while the thread is
+/// panicking it does not end the wait.
 ///
 /// ```
 /// async fn double(number: u32) -> u32 {
@@ -40,11 +41,10 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
-        // (If the wait cannot be made, since the thread panics, the future is asked again.)
         #[cfg(feature = "hyper")]
         interests.wait(&woken.0);
         #[cfg(not(feature = "hyper"))]
-        woken.0.wait();
+        woken.0.wait_on();
     }
 }
 

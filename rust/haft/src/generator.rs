@@ -22,15 +22,23 @@ impl<T: 'static> Effect for Give<T> {
 /// let numbers = haft::Generator::new(|out| count_down(3, out));
 /// assert_eq!(numbers.collect::<Vec<_>>(), [2, 1, 0]);
 /// ```
-pub struct Yielder<T>(PhantomData<fn(T)>);
+///
+/// It stays in its generator's function, and so does not come into that of another generator, whose
+/// elements are another one's.
+pub struct Yielder<'function, T> {
+    elements: PhantomData<fn(T)>,
+    /// A computation stays on its thread.
+    function: PhantomData<(&'function (), *mut ())>,
+}
 
-impl<T: 'static> Yielder<T> {
+impl<T: 'static> Yielder<'_, T> {
     /// Hands an element to whoever iterates, and goes on when the next is wanted. It may be called
     /// in functions that the generator calls, however deep: a recursive generator needs no nested
     /// iterators.
     ///
     /// # Panics
-    /// Outside of a generator of this type; and where the generator is dropped.
+    /// Where the generator is dropped; and in a [`run`](crate::run) or
+    /// [`block_thread`](crate::block_thread) that the generator's function calls.
     ///
     /// ```
     /// let mut words = haft::Generator::new(|out| {
@@ -44,13 +52,13 @@ impl<T: 'static> Yielder<T> {
         perform(Give(element));
     }
 }
-impl<T> Clone for Yielder<T> {
+impl<T> Clone for Yielder<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T> Copy for Yielder<T> {}
-impl<T> fmt::Debug for Yielder<T> {
+impl<T> Copy for Yielder<'_, T> {}
+impl<T> fmt::Debug for Yielder<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Yielder")
     }
@@ -95,9 +103,14 @@ impl<T: 'static> Generator<T> {
     /// let squares = haft::Generator::new(|out| (1_u64..).for_each(|n| out.give(n * n)));
     /// assert_eq!(squares.take(3).collect::<Vec<_>>(), [1, 4, 9]);
     /// ```
-    pub fn new(body: impl FnOnce(Yielder<T>) + 'static) -> Self {
+    pub fn new(body: impl FnOnce(Yielder<'_, T>) + 'static) -> Self {
         Generator {
-            computation: Computation::new(|| body(Yielder(PhantomData))),
+            computation: Computation::new(|| {
+                body(Yielder {
+                    elements: PhantomData,
+                    function: PhantomData,
+                });
+            }),
         }
     }
 }

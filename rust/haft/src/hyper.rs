@@ -17,7 +17,7 @@
 //! # let _ = Io::new::<haft::net::TcpStream>;
 //! ```
 //!
-//! All of this is polled in [`block_on`](crate::block_on) by a task: a connection of a server is
+//! All of this is polled in [`block_on`] by a task: a connection of a server is
 //! `haft::spawn(|| haft::block_on(http1::Builder::new().serve_connection(Io::new(stream), service)))`.
 //! A service may wait as any task does, but then its connection waits with it.
 
@@ -25,7 +25,7 @@ use crate::descriptor::Descriptor;
 use crate::future::block_on;
 use crate::interests::{Interest, forget, wait_for};
 use crate::net::shut_down;
-use crate::task::spawn;
+use crate::task::spawn_in_run;
 use crate::wait::{from_now, now};
 use hyper::rt::{self, ReadBufCursor};
 use std::future::Future;
@@ -121,7 +121,9 @@ impl Drop for Io {
     }
 }
 
-/// Runs hyper's own futures as tasks.
+/// Runs hyper's own futures as tasks of the run: a connection that hyper keeps outlives the scopes
+/// and time limits of the request for which it was made. The run ends when such tasks have, so drop
+/// the client that keeps the connections.
 ///
 /// ```
 /// use hyper::rt::Executor as _;
@@ -141,7 +143,7 @@ where
     F::Output: Send + 'static,
 {
     fn execute(&self, future: F) {
-        drop(spawn(move || block_on(future)));
+        drop(spawn_in_run(move || block_on(future)));
     }
 }
 

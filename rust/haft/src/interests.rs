@@ -5,11 +5,11 @@
 //! C keeps the number of the innermost `block_on` for each task, and copies it to the tasks that it
 //! spawns. So it is a number and no address: what a number stands for is looked up by the thread.
 
-use crate::sync::Event;
-use crate::wait::{Interrupted, now, wait};
+use crate::numbers::ByNumber;
+use crate::sync::{Event, wait_on};
+use crate::wait::{Interrupted, now};
 use haft_sys as sys;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ffi::{c_short, c_void};
 use std::io;
 use std::os::fd::RawFd;
@@ -52,7 +52,7 @@ type List = Vec<(Interest, Waker)>;
 
 thread_local! {
     /// By the number of the `block_on`.
-    static LISTS: RefCell<HashMap<usize, List>> = RefCell::default();
+    static LISTS: RefCell<ByNumber<List>> = RefCell::default();
 }
 
 /// Its address is the key of the number.
@@ -142,7 +142,7 @@ impl Interests {
             list.iter().map(|(interest, _)| *interest).collect()
         });
         if all.is_empty() {
-            return event.wait();
+            return event.wait_on();
         }
         let mut cases = vec![sys::haft_io_select_case_t {
             event: event.for_c(),
@@ -164,11 +164,11 @@ impl Interests {
         let time = all.iter().filter_map(|interest| interest.time()).min();
         let until = time.unwrap_or(sys::HAFT_IO_FOREVER);
         // SAFETY: the cases live until the call returns, and the event, too.
-        let chosen = wait(|| unsafe {
+        let chosen = wait_on(|| unsafe {
             sys::haft_io_select_until(cases.as_mut_ptr(), cases.len(), until) as isize
         });
         match chosen {
-            Ok(0) | Err(Interrupted::Cancelled) => {}
+            Ok(0) => {}
             Ok(case) => self.wake(|of| {
                 of.descriptor()
                     .is_some_and(|(descriptor, _)| descriptor == cases[case].descriptor)
@@ -178,7 +178,7 @@ impl Interests {
                 self.wake(|of| of.time().is_some_and(|time| time <= now));
             }
             // A descriptor was closed, say: those who use them find out.
-            Err(Interrupted::Failed(_)) => self.wake(|of| of.descriptor().is_some()),
+            Err(_) => self.wake(|of| of.descriptor().is_some()),
         }
     }
 

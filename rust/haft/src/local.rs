@@ -7,9 +7,9 @@
 //! [`LocalKey::set`], goes on.
 
 use crate::blocking::locals_of_blocked;
+use crate::numbers::ByNumber;
 use haft_sys as sys;
 use std::any::Any;
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -61,7 +61,7 @@ pub(crate) struct List {
 #[derive(Default)]
 struct Lists {
     last: usize,
-    all: HashMap<usize, Arc<List>>,
+    all: ByNumber<Arc<List>>,
 }
 static LISTS: LazyLock<Mutex<Lists>> = LazyLock::new(Mutex::default);
 

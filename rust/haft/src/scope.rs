@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use std::{fmt, ptr, thread};
+use std::{fmt, mem, ptr, thread};
 
 type Payload = Box<dyn Any + Send>;
 
@@ -25,13 +25,29 @@ fn run_of_scope() -> u64 {
     run
 }
 
+/// Calls the body of a scope. If a panic leaves it, the scope's tasks are cancelled: nobody will tell
+/// them to end, and the scope, which waits for them, would never pass the panic on.
+pub(crate) fn with_tasks<T>(body: impl FnOnce() -> T) -> T {
+    struct Cancels;
+    impl Drop for Cancels {
+        fn drop(&mut self) {
+            // SAFETY: the scope is open until the body has ended, and this is a task of its run.
+            unsafe { sys::haft_io_scope_cancel(sys::haft_io_this_scope()) };
+        }
+    }
+    let cancels = Cancels;
+    let result = body();
+    mem::forget(cancels);
+    result
+}
+
 /// Calls the body in a scope of C. The scope's code, and how the body ended.
 fn open<T>(
     options: &sys::haft_io_scope_options_t,
     body: impl FnOnce() -> T,
 ) -> (c_int, thread::Result<T>) {
     run_of_scope();
-    let mut body = Call::new(body);
+    let mut body = Call::new(|| with_tasks(body));
     let (function, argument) = (body.body(), body.argument());
     let code = returning_cancels(|| {
         // SAFETY: the options, the body and its argument live until the call returns, and the body
@@ -79,7 +95,9 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// [`std::thread::scope`].
 ///
 /// A panic of a task that nobody is joining then cancels the body and the other tasks, and goes on
-/// here when all have ended. A cancel of the caller cancels the scope.
+/// here when all have ended. So does a panic of the body, which cancels the tasks. A body that returns
+/// cancels nothing, also where it returns early, by `?`: for that there is [`try_scope`]. A cancel of
+/// the caller cancels the scope.
 ///
 /// # Panics
 /// Outside of [`run`](crate::run); if the body or a task panics.
@@ -116,16 +134,43 @@ where
         body(&scope)
     });
     // Nobody has a reference to it any more: the tasks have ended.
-    let panics = scope
-        .panics
-        .lock()
-        .map(|mut kept| std::mem::take(&mut *kept));
+    let panics = scope.panics.lock().map(|mut kept| mem::take(&mut *kept));
     let first = panics.unwrap_or_default().into_iter().next();
     match (outcome, first) {
         (Err(payload), _) if !is_cancel(&*payload) => resume_unwind(payload),
         (_, Some((_, payload))) => resume_unwind(payload),
         (outcome, None) => value_of(outcome),
     }
+}
+
+/// As [`scope`], but cancels the tasks if the body returns an error.
+///
+/// # Errors
+/// Those of the body.
+///
+/// # Panics
+/// As [`scope`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let outcome: Result<u32, std::num::ParseIntError> = haft::run(|| {
+///     haft::try_scope(|s| {
+///         s.spawn(|| loop {
+///             haft::sleep(Duration::from_secs(1)); // looks after something
+///         });
+///         let number: u32 = "many".parse()?; // ends the task
+///         s.cancel();
+///         Ok(number)
+///     })
+/// });
+/// assert!(outcome.is_err());
+/// ```
+pub fn try_scope<'env, F, T, E>(body: F) -> Result<T, E>
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<T, E>,
+{
+    scope(|s| body(s).inspect_err(|_| s.cancel()))
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {

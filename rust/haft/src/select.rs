@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //! What the macro [`select!`](crate::select!) is made of.
 
+use crate::descriptor::error_of;
 use crate::scope::ScopedJoinHandle;
-use crate::sync::{Event, Receiver, RecvError, SendError, Sender};
+use crate::sync::{Event, Receiver, RecvError, SendError, Sender, wait_on};
 use crate::task::JoinHandle;
-use crate::wait::{Interrupted, from_now, wait};
+use crate::wait::{Interrupted, from_now};
 use haft_sys as sys;
 use std::mem::{self, MaybeUninit};
 use std::time::Duration;
@@ -18,7 +19,9 @@ use std::time::Duration;
 /// - `ended(handle)`: a task has ended, so that its join returns at once.
 /// - `default(duration)`: nothing of all that until so much time has passed. It comes last.
 ///
-/// The bodies may use `?`, `break`, `continue` and `return` as around the macro.
+/// The bodies may use `?`, `break`, `continue` and `return` as around the macro. In a destructor that
+/// runs while its thread is panicking a cancel does not end this wait, since then nothing has come of
+/// which an arm could tell: give it a `default` there.
 ///
 /// ```
 /// use std::time::Duration;
@@ -223,13 +226,12 @@ impl<T> Ends for ScopedJoinHandle<'_, T> {
     }
 }
 
-/// The index of the arm that was done; their count: the time has run out. Where nothing can be
-/// raised, a cancel chooses the first, which has done nothing.
+/// The index of the arm that was done; their count: the time has run out.
 pub fn wait_for(arms: &mut [&mut dyn Arm], limit: Option<Duration>) -> usize {
     let mut cases: Vec<_> = arms.iter_mut().map(|arm| arm.case()).collect();
     let deadline = limit.map_or(sys::HAFT_IO_FOREVER, from_now);
     // SAFETY: what the cases point to is borrowed by the arms until this has returned.
-    let chosen = wait(|| unsafe {
+    let chosen = wait_on(|| unsafe {
         sys::haft_io_select_until(cases.as_mut_ptr(), cases.len(), deadline) as isize
     });
     match chosen {
@@ -239,12 +241,6 @@ pub fn wait_for(arms: &mut [&mut dyn Arm], limit: Option<Duration>) -> usize {
             index
         }
         Err(Interrupted::TimedOut) => arms.len(),
-        Err(Interrupted::Cancelled) => 0,
-        Err(Interrupted::Failed(number)) => {
-            panic!(
-                "haft::select!: {}",
-                std::io::Error::from_raw_os_error(number)
-            )
-        }
+        Err(interrupted) => panic!("haft::select!: {}", error_of(interrupted)),
     }
 }

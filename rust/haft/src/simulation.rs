@@ -3,6 +3,7 @@
 
 use crate::task::run_by;
 use haft_sys as sys;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Runs `main` as [`run`](crate::run) does, for tests: the same way for the same seed, in a world of
 /// its own.
@@ -68,6 +69,7 @@ pub struct Simulation {
     files: bool,
     faults_one_in: u32,
     switches_one_in: u32,
+    date: i64,
 }
 
 impl Simulation {
@@ -84,6 +86,7 @@ impl Simulation {
             files: true,
             faults_one_in: 0,
             switches_one_in: 0,
+            date: 0,
         }
     }
     /// 0 draws one, unless the environment has one in `HAFT_IO_SEED`.
@@ -151,6 +154,12 @@ impl Simulation {
     /// At one in so many operations that need not wait another task goes on; 0: at none. So seeds
     /// find races between operations.
     ///
+    /// A lock of std that is free is no such operation, nor is an atomic: they call nothing, so no seed
+    /// lets another task go on there. A value that is read under a std `Mutex` and written under the next
+    /// lock of it is a race that simulations do not find, unless something between the two is an
+    /// operation. Locks of [`sync`](crate::sync) are operations, and so is
+    /// [`yield_now`](crate::yield_now).
+    ///
     /// ```
     /// let simulation = haft::Simulation::new().switches_one_in(1);
     /// simulation.run(|| drop(haft::net::UnixStream::pair().unwrap()));
@@ -159,8 +168,34 @@ impl Simulation {
         self.switches_one_in = count;
         self
     }
+    /// When the simulation begins, to the second; otherwise when the year 2025 does (UTC). The time
+    /// stamps of its files follow, and with the feature `posix` also `SystemTime::now`.
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    ///
+    /// let date = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    /// let written = haft::Simulation::new().date(date).run(|| {
+    ///     haft::fs::write("/file", "x").unwrap();
+    ///     haft::fs::metadata("/file").unwrap().modified()
+    /// });
+    /// assert_eq!(written, date);
+    /// ```
+    pub fn date(mut self, date: SystemTime) -> Self {
+        self.date = match date.duration_since(UNIX_EPOCH) {
+            Ok(after) => after.as_secs() as i64,
+            Err(before) => -(before.duration().as_secs() as i64),
+        };
+        self
+    }
 
-    /// Runs `main`.
+    /// Runs `main`, on this thread.
+    ///
+    /// What std and crates have drawn once stays: the keys of `HashMap`s and the generator of `rand` are
+    /// the thread's, and some crates have variables of the process (SQLite's random numbers). So a seed
+    /// that is to repeat its order of a `HashMap` has a fresh thread, as each of
+    /// [`#[haft::test]`](macro@crate::test) has; and what the process keeps repeats where the simulation
+    /// is the first of the process.
     ///
     /// # Panics
     /// As [`simulate`].
@@ -177,6 +212,7 @@ impl Simulation {
             files: self.files,
             faults_one_in: self.faults_one_in,
             switches_one_in: self.switches_one_in,
+            date: self.date,
         };
         // SAFETY: as in `run`: a simulation has one thread.
         run_by(main, |body, argument| unsafe {

@@ -13,6 +13,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit, size_of};
 use std::ops::{Deref, DerefMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -38,6 +39,7 @@ pub struct Event {
 unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
+impl RefUnwindSafe for Event {}
 
 impl Event {
     /// Not set.
@@ -106,7 +108,12 @@ impl Event {
         // SAFETY: as in `set`; the wait has left the event when it returns.
         wait(|| unsafe { sys::haft_io_event_wait(self.inner.get()) } as isize).map(drop)
     }
-    /// The same, for an event that the task sets before it ends; null: no task. One that has not
+    /// As [`wait_on`].
+    pub(crate) fn wait_on(&self) {
+        // SAFETY: as in `try_wait`.
+        acquire(|| unsafe { sys::haft_io_event_wait(self.inner.get()) });
+    }
+    /// As `try_wait`, for an event that the task sets before it ends; null: no task. One that has not
     /// started goes first.
     ///
     /// # Safety
@@ -136,16 +143,19 @@ impl fmt::Debug for Event {
     }
 }
 
-/// A wait after which the caller has something, which it has to return: where a cancel would only
-/// end the wait, since the thread is panicking, the wait is made once more, and to its end.
-fn acquire(call: impl Fn() -> c_int) {
-    let once = || wait(|| call() as isize);
-    if once().is_err() {
-        assert!(
-            shield(once).is_ok(),
-            "a wait that no cancel reaches has failed"
-        );
+/// Makes a wait whose outcome the caller has to return: where a cancel would only end the wait, since
+/// the thread is panicking, the wait is made once more, and to its end.
+pub(crate) fn wait_on(mut call: impl FnMut() -> isize) -> Result<usize, Interrupted> {
+    match wait(&mut call) {
+        Err(Interrupted::Cancelled) => shield(|| wait(call)),
+        outcome => outcome,
     }
+}
+
+/// As [`wait_on`], for what does not fail.
+fn acquire(call: impl Fn() -> c_int) {
+    let done = wait_on(|| call() as isize);
+    assert!(done.is_ok(), "a wait that no cancel reaches has failed");
 }
 
 // ---- Mutexes ----
@@ -314,6 +324,7 @@ pub struct Semaphore {
 unsafe impl Send for Semaphore {}
 // SAFETY: as above.
 unsafe impl Sync for Semaphore {}
+impl RefUnwindSafe for Semaphore {}
 
 impl Semaphore {
     /// With so many permits.
@@ -454,9 +465,17 @@ impl<T> Shared<T> {
     }
 }
 
+impl<T> Shared<T> {
+    /// Drops the values that nobody will receive: one may hold what somebody waits for, such as the
+    /// sender of an answer.
+    fn discard(&self) {
+        while self.try_receive().is_some() {}
+    }
+}
+
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        while self.try_receive().is_some() {}
+        self.discard(); // a receiver may have been forgotten
         // SAFETY: nobody else has it any more.
         unsafe { sys::haft_io_channel_free(self.channel) };
     }
@@ -501,7 +520,8 @@ pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 /// assert_eq!(receiver.try_recv(), Some(1));
 /// ```
 pub struct Sender<T>(Arc<Shared<T>>);
-/// The receiving end of a [`channel`]; each value is received once.
+/// The receiving end of a [`channel`]; each value is received once. When the last one is dropped, so
+/// are the values that were not received.
 ///
 /// ```
 /// let (sender, receiver) = haft::channel(2);
@@ -521,6 +541,12 @@ impl<T> Receiver<T> {
         self.0.channel
     }
 }
+
+// A panic leaves no value half in a channel.
+impl<T> UnwindSafe for Sender<T> {}
+impl<T> RefUnwindSafe for Sender<T> {}
+impl<T> UnwindSafe for Receiver<T> {}
+impl<T> RefUnwindSafe for Receiver<T> {}
 
 impl<T: Send> Sender<T> {
     /// Waits for room, and sends the value.
@@ -603,7 +629,8 @@ impl<T> Drop for Sender<T> {
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         if self.0.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.close();
+            self.0.close(); // so no further value comes
+            self.0.discard();
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::blocking::{guard_panic_hook, this_task};
 use crate::effects::outside;
 use crate::kept;
 use crate::local;
+use crate::scope::with_tasks;
 use crate::sync::Event;
 use crate::wait::{Call, drop_quietly, nanoseconds};
 use haft_sys as sys;
@@ -13,7 +14,7 @@ use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::{self, ManuallyDrop};
 use std::os::fd::{AsFd, AsRawFd};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -172,10 +173,17 @@ pub(crate) fn run_by<T>(
     call: impl FnOnce(sys::haft_body_t, *mut c_void) -> c_int,
 ) -> io::Result<T> {
     guard_panic_hook();
+    #[cfg(feature = "posix")]
+    crate::parking::tell_of_parks();
+    #[cfg(debug_assertions)]
+    // SAFETY: any thread may call it.
+    unsafe {
+        sys::haft_io_look_for_initialisers();
+    }
     let mut main = Call::new(|| {
         // SAFETY: any thread may call it.
         unsafe { sys::haft_io_return_cancels(true) };
-        main()
+        with_tasks(main)
     });
     let (body, argument) = (main.body(), main.argument());
     // The tasks' code must not call the clause of a handler around the run, which another task may
@@ -189,8 +197,8 @@ pub(crate) fn run_by<T>(
 }
 
 /// Runs `main` as a task on this thread, and returns what it returns when it and all tasks spawned
-/// below it have ended. A panic of `main` goes on here. Neither `main` nor the tasks reach handlers
-/// around the run.
+/// below it have ended. A panic of `main` cancels the tasks, and goes on here. Neither `main` nor the
+/// tasks reach handlers around the run.
 ///
 /// # Panics
 /// If this thread runs tasks already, or the system refuses memory or descriptors.
@@ -363,7 +371,8 @@ impl<T> Owner<T> {
                 Said::Nothing | Said::Waker(_) => return Poll::Pending,
             }
         }
-        self.take_outcome().map_or(Poll::Pending, Poll::Ready)
+        let outcome = self.take_outcome();
+        Poll::Ready(outcome.unwrap_or_else(|| Err(Box::new(Cancelled(())))))
     }
 }
 
@@ -551,7 +560,8 @@ pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
 
 /// A task whose end can be waited for, as [`std::thread::JoinHandle`] of a thread.
 ///
-/// It is a future, too, for async code on other threads. If it is dropped, the task goes on.
+/// It is a future, too, for async code on other threads. If it is dropped, the task goes on. A task
+/// that never begins, since its [`Runtime`](crate::Runtime) has ended, ends as a cancelled one.
 ///
 /// ```
 /// haft::run(|| {
@@ -562,6 +572,10 @@ pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
 /// ```
 #[must_use = "a task whose handle is dropped goes on, and its panic is seen by nobody"]
 pub struct JoinHandle<T>(Owner<T>);
+
+// What a task has left behind by a panic is seen by its joiner as an error, as with threads.
+impl<T> UnwindSafe for JoinHandle<T> {}
+impl<T> RefUnwindSafe for JoinHandle<T> {}
 
 impl<T> JoinHandle<T> {
     pub(crate) fn end(&self) -> &Event {
@@ -664,6 +678,36 @@ where
     JoinHandle(unsafe { start(ptr::null_mut(), name, finishing(function)) })
 }
 
+/// As [`spawn`], but in the outermost scope, that of the run: the task outlives the scopes around the
+/// caller, and their cancels and deadlines do not reach it. For what a library keeps, such as an idle
+/// connection, and others use later. The run ends when the task has.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// haft::run(|| {
+///     let (sender, receiver) = haft::channel(1);
+///     let outcome = haft::timeout(Duration::from_secs(60), || {
+///         haft::spawn_in_run(move || receiver.iter().sum::<u32>())
+///     });
+///     sender.send(42).unwrap(); // the scope of the timeout has ended, the task has not
+///     drop(sender);
+///     assert_eq!(outcome.unwrap().join().unwrap(), 42);
+/// });
+/// ```
+///
+/// # Panics
+/// As [`spawn`].
+pub fn spawn_in_run<F, T>(function: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    // SAFETY: the function borrows nothing, and is `Send`; any thread may ask for the scope, which is
+    // open as long as this task.
+    JoinHandle(unsafe { start(sys::haft_io_run_scope(), None, finishing(function)) })
+}
+
 /// The outcome of the task is that of the function.
 fn finishing<T>(function: impl FnOnce() -> T + Send) -> impl FnOnce(&Packet<T>) + Send {
     // SAFETY: it is called once.
@@ -734,4 +778,19 @@ pub fn task_name() -> Option<String> {
     // SAFETY: it is the current task, whose name lives as long as it is the task's.
     let name = unsafe { CStr::from_ptr(sys::haft_io_task_name(task)) };
     Some(name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_never_begins_is_an_error_of_its_future() {
+        let (mut handle, start) = prepared(|| 42);
+        let mut context = Context::from_waker(Waker::noop());
+        let mut poll = || Pin::new(&mut handle).poll(&mut context);
+        assert!(poll().is_pending());
+        drop(start);
+        assert!(matches!(poll(), Poll::Ready(Err(payload)) if payload.is::<Cancelled>()));
+    }
 }

@@ -3,23 +3,25 @@
 
 use crate::simulation::Simulation;
 use std::fmt::Debug;
-use std::panic::{catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
+use std::{mem, thread};
 
 /// With how many seeds a test is run that does not say.
 pub const SEEDS: u64 = 10;
 
 /// What a test returns.
 pub trait Outcome {
-    fn has_failed(&self) -> bool;
+    /// How it has failed, if it has.
+    fn failure(self) -> Option<String>;
 }
 impl Outcome for () {
-    fn has_failed(&self) -> bool {
-        false
+    fn failure(self) -> Option<String> {
+        None
     }
 }
 impl<E: Debug> Outcome for Result<(), E> {
-    fn has_failed(&self) -> bool {
-        self.is_err()
+    fn failure(self) -> Option<String> {
+        self.err().map(|error| format!("Error: {error:?}"))
     }
 }
 
@@ -27,25 +29,37 @@ fn given_seed() -> Option<u64> {
     std::env::var("HAFT_IO_SEED").ok()?.parse().ok()
 }
 
+/// On a thread of its own: std keeps the keys of `HashMap`s for each thread, and so do crates their
+/// random numbers. On a thread that has had a simulation they would not begin with the seed.
+fn run_once<T: Outcome>(name: &str, simulation: &Simulation, test: fn() -> T) {
+    let name_of_thread = name.rsplit("::").next().unwrap_or(name).to_owned();
+    let outcome = thread::scope(|s| {
+        let thread = thread::Builder::new().name(name_of_thread);
+        let thread = thread.spawn_scoped(s, || {
+            if let Some(failure) = simulation.run(test).failure() {
+                eprintln!("{failure}");
+                resume_unwind(Box::new("the test returns an error"));
+            }
+        });
+        thread.expect("the system has a thread").join()
+    });
+    outcome.unwrap_or_else(|payload| resume_unwind(payload));
+}
+
 /// Runs the test in simulations, with the seeds from 1 on, up to the first in which it fails; or
 /// with that of the environment alone.
-pub fn run<T: Outcome>(name: &str, seeds: u64, simulation: &Simulation, test: fn() -> T) -> T {
-    let seeds = given_seed().map_or(1..=seeds.max(1), |seed| seed..=seed);
-    let mut outcome = None;
-    for seed in seeds {
-        let tell =
-            || eprintln!("{name} fails with the seed {seed}: HAFT_IO_SEED={seed} repeats it");
-        let simulation = simulation.clone().seed(seed);
-        let this = catch_unwind(|| simulation.run(test)).unwrap_or_else(|payload| {
-            tell();
-            resume_unwind(payload)
-        });
-        let has_failed = this.has_failed();
-        outcome = Some(this);
-        if has_failed {
-            tell();
-            break;
+pub fn run<T: Outcome>(name: &str, seeds: u64, simulation: &Simulation, test: fn() -> T) {
+    struct Tells<'a>(&'a str, u64);
+    impl Drop for Tells<'_> {
+        fn drop(&mut self) {
+            let Tells(name, seed) = self;
+            eprintln!("{name} fails with the seed {seed}: HAFT_IO_SEED={seed} repeats it");
         }
     }
-    outcome.expect("there is a seed")
+    let seeds = given_seed().map_or(1..=seeds.max(1), |seed| seed..=seed);
+    for seed in seeds {
+        let tells = Tells(name, seed);
+        run_once(name, &simulation.clone().seed(seed), test);
+        mem::forget(tells);
+    }
 }

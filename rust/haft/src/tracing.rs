@@ -34,9 +34,9 @@
 //! ```
 
 use crate::blocking::this_task;
+use crate::numbers::ByNumber;
 use std::any::TypeId;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::Interest;
@@ -68,12 +68,12 @@ pub struct PerTask<S> {
 struct Spans {
     /// Whose spans the subscriber behind takes for the thread's: a task, by its address; 0: none.
     shown: usize,
-    entered: HashMap<usize, Vec<Id>>,
+    entered: ByNumber<Vec<Id>>,
 }
 
 thread_local! {
     /// By the number of the subscriber. Tasks stay on their thread.
-    static SPANS: RefCell<HashMap<usize, Spans>> = RefCell::default();
+    static SPANS: RefCell<ByNumber<Spans>> = RefCell::default();
 }
 
 /// Not while the subscriber is called, which may come back here. None: the thread ends.

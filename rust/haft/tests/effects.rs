@@ -655,30 +655,13 @@ fn a_clause_in_place_suspends_what_is_around_its_performer() {
 }
 
 #[test]
-fn a_yielder_gives_to_the_innermost_generator_of_its_type_whichever_it_came_from() {
-    let kept: Rc<Cell<Option<Yielder<u32>>>> = Rc::default();
-    let keep = Rc::clone(&kept);
-    let first = Generator::new(move |out| {
-        keep.set(Some(out));
+fn a_generator_gives_elements_while_it_iterates_over_another_of_its_type() {
+    let numbers = Generator::new(|out| {
         out.give(1);
-        let inner = Generator::new(move |own| {
-            own.give(2);
-            out.give(3);
-        });
+        let inner = Generator::new(|own| (2..4).for_each(|n| own.give(n)));
         inner.for_each(|n| out.give(n * 10));
     });
-    assert_eq!(first.collect::<Vec<_>>(), [1, 20, 30]);
-    // Its generator has ended, and others run on the same fiber.
-    let old = kept.get().expect("it was kept");
-    let second = Generator::new(move |out| (0..3).for_each(|n| [out, old][n % 2].give(n as u32)));
-    assert_eq!(second.collect::<Vec<_>>(), [0, 1, 2]);
-    let mut texts = Generator::new(move |out| {
-        out.give("text");
-        old.give(4);
-    });
-    assert_eq!(texts.next(), Some("text"));
-    assert!(catch_unwind(AssertUnwindSafe(|| texts.next())).is_err());
-    assert!(catch_unwind(|| old.give(5)).is_err());
+    assert_eq!(numbers.collect::<Vec<_>>(), [1, 20, 30]);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -254,6 +254,82 @@ fn tasks_panic_at_once_with_backtraces() {
         assert_eq!(said.matches(&message).count(), 2, "{said}");
     }
     assert_eq!(said.matches("stack backtrace:").count(), 16, "{said}");
+}
+
+#[test]
+#[ignore = "is run by two_tasks_of_a_thread_that_park_are_reported"]
+fn child_that_parks() {
+    haft::run(|| {
+        let (this, is_over) = (thread::current(), Arc::new(AtomicBool::new(false)));
+        let unparks = thread::spawn({
+            let is_over = Arc::clone(&is_over);
+            move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    thread::sleep(SHORT);
+                    this.unpark();
+                }
+            }
+        });
+        haft::scope(|s| {
+            for name in [c"ada", c"grace"] {
+                s.spawn_named(name, || (0..3).for_each(|_| thread::park()));
+            }
+        });
+        is_over.store(true, Ordering::Relaxed);
+        unparks.join().unwrap();
+    });
+}
+
+#[test]
+fn two_tasks_of_a_thread_that_park_are_reported() {
+    let output = in_child("child_that_parks").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {said}", output.status);
+    for words in [
+        "task, 'ada':",
+        "task, 'grace':",
+        "haft::channel",
+    ] {
+        assert_eq!(said.matches(words).count(), 1, "{said}");
+    }
+}
+
+#[test]
+#[ignore = "is run by an_initialiser_of_a_thread_local_that_waits_is_reported"]
+fn child_that_initialises() {
+    thread_local! {
+        static SLOW: String = {
+            thread::sleep(SHORT);
+            "slow".to_owned()
+        };
+        static BLOCKS: String = haft::block_thread(|| {
+            thread::sleep(SHORT);
+            "blocks".to_owned()
+        });
+    }
+    let use_both = || {
+        haft::set_task_name(c"ada");
+        haft::spawn(|| BLOCKS.with(|text| assert_eq!(text, "blocks")))
+            .join()
+            .unwrap();
+        eprintln!("blocked");
+        haft::scope(|_| SLOW.with(|text| assert_eq!(text, "slow")));
+        (0..2).for_each(|_| thread::sleep(SHORT));
+    };
+    haft::run(use_both);
+    thread::spawn(move || haft::simulate(1, use_both))
+        .join()
+        .unwrap();
+}
+
+#[test]
+fn an_initialiser_of_a_thread_local_that_waits_is_reported() {
+    let output = in_child("child_that_initialises").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {said}", output.status);
+    let report = "the task 'ada' waits in an initialiser of a thread-local variable";
+    assert_eq!(said.matches(report).count(), 1, "{said}");
+    assert!(said.find("blocked") < said.find(report), "{said}");
 }
 
 #[test]

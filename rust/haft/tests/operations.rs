@@ -2,6 +2,7 @@
 //! The library's own sockets, files, processes and signals.
 
 use haft::fs;
+use haft::io::LentReader;
 use haft::net::{TcpListener, TcpStream, UnixStream};
 use haft::process::{Command, Stdio};
 use std::io::{self, BufRead, ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -235,4 +236,89 @@ fn a_program_begins_as_its_command_says() {
         Ok(())
     })
     .unwrap();
+}
+
+/// Sends the pieces, each after a time limit has cut the read short, and returns what the read gets.
+fn read_cut_short<T>(pieces: &[&str], mut read: impl FnMut(&mut LentReader<'_>) -> T) -> T {
+    haft::run(|| {
+        let (mut here, there) = UnixStream::pair().unwrap();
+        let mut reader = there.reader();
+        for piece in pieces {
+            here.write_all(piece.as_bytes()).unwrap();
+            assert!(haft::timeout(SHORT, || read(&mut reader)).is_err());
+        }
+        here.write_all(b"!\nrest").unwrap();
+        drop(here);
+        let result = read(&mut reader);
+        let mut rest = Vec::new();
+        reader.read_to_end(&mut rest).unwrap();
+        assert!(rest.is_empty() || rest == b"rest");
+        result
+    })
+}
+
+#[test]
+fn a_read_that_a_time_limit_cuts_short_has_taken_nothing() {
+    let pieces = ["caf\u{e9} ", "au ", "", "lait"];
+    let line = read_cut_short(&pieces, |reader| {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        line
+    });
+    assert_eq!(line, "caf\u{e9} au lait!\n");
+    let line = read_cut_short(&pieces, |reader| reader.lines().next().unwrap().unwrap());
+    assert_eq!(line, "caf\u{e9} au lait!");
+    let part = read_cut_short(&["a", "b"], |reader| {
+        let mut part = Vec::new();
+        reader.read_until(b'\n', &mut part).unwrap();
+        part
+    });
+    assert_eq!(part, b"ab!\n");
+    let exact = read_cut_short(&["a", "bc"], |reader| {
+        let mut exact = [0; 5];
+        reader.read_exact(&mut exact).unwrap();
+        exact
+    });
+    assert_eq!(&exact, b"abc!\n");
+    let text = read_cut_short(&pieces, |reader| {
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        text
+    });
+    assert_eq!(text, "caf\u{e9} au lait!\nrest");
+    // Other reads get the beginning of a line, too; and what is no text is an error.
+    haft::run(|| {
+        let (mut here, there) = UnixStream::pair().unwrap();
+        let mut reader = there.reader();
+        here.write_all(b"head \xff").unwrap();
+        let mut line = String::new();
+        assert!(haft::timeout(SHORT, || reader.read_line(&mut line)).is_err());
+        let mut head = [0; 5];
+        assert_eq!(reader.read(&mut head).unwrap(), 5);
+        assert_eq!(&head, b"head ");
+        here.write_all(b"\ntail").unwrap();
+        let error = reader.read_line(&mut line).unwrap_err();
+        assert_eq!((error.kind(), line.as_str()), (ErrorKind::InvalidData, ""));
+        drop(here);
+        assert_eq!(reader.read_line(&mut line).unwrap(), 4);
+        assert_eq!(line, "tail");
+    });
+}
+
+#[test]
+fn the_text_of_a_stream_that_a_time_limit_cuts_short_is_kept_to_its_last_whole_character() {
+    haft::run(|| {
+        let (mut here, mut there) = UnixStream::pair().unwrap();
+        here.write_all(b"caf\xc3\xa9 \xe2\x82").unwrap();
+        let mut text = String::from("> ");
+        assert!(haft::timeout(SHORT, || there.read_to_string(&mut text)).is_err());
+        assert_eq!(text, "> caf\u{e9} ");
+        here.write_all(b"au \xff").unwrap();
+        drop(here);
+        let error = there.read_to_string(&mut text).unwrap_err();
+        assert_eq!(
+            (error.kind(), text.as_str()),
+            (ErrorKind::InvalidData, "> caf\u{e9} ")
+        );
+    });
 }

@@ -75,6 +75,73 @@ fn a_panic_reaches_the_joiner_and_main_goes_on() {
     assert_eq!(result, "spoilt");
 }
 
+/// Never ends by itself.
+fn looks_after_something() {
+    loop {
+        haft::sleep(SHORT);
+    }
+}
+
+#[test]
+fn a_panic_of_a_body_cancels_the_tasks_of_its_scope() {
+    type Body = fn();
+    fn fails() {
+        drop(haft::spawn(looks_after_something));
+        haft::yield_now();
+        resume_unwind(Box::new("body"));
+    }
+    let bodies: [Body; 6] = [
+        fails,
+        || haft::scope(|_| fails()),
+        || {
+            haft::scope(|s| {
+                s.spawn(looks_after_something);
+                haft::yield_now();
+                resume_unwind(Box::new("body"));
+            })
+        },
+        || haft::timeout(LONG, fails).unwrap(),
+        || haft::shield(fails),
+        || haft::cancellable(|_| fails()).unwrap(),
+    ];
+    for body in bodies {
+        let payload = catch_unwind(|| haft::run(body)).unwrap_err();
+        assert_eq!(message(payload), "body");
+        let payload = catch_unwind(|| haft::simulate(1, body)).unwrap_err();
+        assert_eq!(message(payload), "body");
+    }
+}
+
+#[test]
+fn a_body_that_returns_early_cancels_its_tasks_in_a_try_scope_only() {
+    let ended = AtomicUsize::new(0);
+    let count = || {
+        haft::sleep(SHORT);
+        ended.fetch_add(1, Ordering::Relaxed);
+    };
+    haft::run(|| {
+        let outcome = haft::try_scope(|s| {
+            s.spawn(looks_after_something);
+            haft::yield_now();
+            Err::<(), _>("early")?;
+            s.spawn(count);
+            Ok(())
+        });
+        assert_eq!(outcome, Err("early"));
+        let outcome = haft::try_scope(|s| {
+            s.spawn(count);
+            Ok::<_, ()>(7)
+        });
+        assert_eq!((outcome, ended.load(Ordering::Relaxed)), (Ok(7), 1));
+        let outcome = haft::scope(|s| {
+            s.spawn(count);
+            Err::<(), _>("early")?;
+            Ok(())
+        });
+        assert_eq!((outcome, ended.load(Ordering::Relaxed)), (Err("early"), 2));
+    });
+}
+
 #[test]
 fn a_panic_of_main_leaves_the_run_when_its_tasks_have_ended() {
     let done = AtomicUsize::new(0);
@@ -136,6 +203,33 @@ fn a_tree_of_tasks_that_join_theirs_begins_a_branch_at_a_time() {
             "{begun} tasks had begun on {threads} threads"
         );
     }
+}
+
+#[test]
+fn a_task_of_the_run_outlives_the_scopes_around_its_spawn() {
+    let (sender, receiver) = haft::channel(1);
+    haft::run(|| {
+        let keep = move || {
+            haft::sleep(SHORT);
+            receiver.recv().unwrap()
+        };
+        let kept = haft::scope(|s| {
+            let spawner = s.spawn(|| haft::timeout(LONG, || haft::spawn_in_run(keep)));
+            let kept = spawner.join().unwrap().unwrap();
+            s.cancel(); // does not reach it
+            kept
+        });
+        sender.send(42).unwrap();
+        assert_eq!(kept.join().unwrap(), 42);
+    });
+    // A panic of main does.
+    let payload = catch_unwind(|| {
+        haft::run(|| {
+            drop(haft::spawn_in_run(looks_after_something));
+            resume_unwind(Box::new("main"));
+        })
+    });
+    assert_eq!(message(payload.unwrap_err()), "main");
 }
 
 #[test]

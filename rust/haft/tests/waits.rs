@@ -62,13 +62,12 @@ fn a_value_that_a_select_does_not_send_is_dropped_or_returned() {
             }
         }
         assert_eq!((sent, count()), (1, 1));
-        drop(receiver);
+        drop(receiver); // and what is in the channel
+        assert_eq!(count(), 2);
         let outcome = haft::select! { send(sender, value()) -> result => result };
         let SendError(unsent) = outcome.unwrap_err();
-        assert_eq!(count(), 1);
-        drop(unsent);
         assert_eq!(count(), 2);
-        drop(sender); // and what is in the channel
+        drop(unsent);
         assert_eq!(count(), 3);
         // A cancel sends nothing either.
         let (sender, _receiver) = haft::channel::<Dropped>(0);
@@ -318,4 +317,122 @@ fn a_panic_a_cancel_or_a_drop_at_any_wait_loses_nothing() {
         outcome.is_err()
     });
     assert!(times.count() >= 8);
+}
+
+/// Calls the function when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Has the function called by a destructor in a task that has been cancelled, while another task may
+/// go on for a moment.
+fn in_a_destructor_under_a_cancel(function: impl FnMut() + Send, meanwhile: impl FnOnce() + Send) {
+    haft::run(|| {
+        haft::scope(|s| {
+            let cancelled = s.spawn(|| {
+                let _on_drop = OnDrop(function);
+                haft::sleep(Duration::from_secs(3600));
+            });
+            haft::yield_now();
+            s.cancel();
+            haft::shield(|| {
+                s.spawn(|| {
+                    haft::shield(|| {
+                        haft::sleep(Duration::from_millis(1));
+                        meanwhile();
+                    });
+                });
+                assert!(cancelled.join().is_err());
+            });
+        });
+    });
+}
+
+#[test]
+fn a_select_in_a_destructor_under_a_cancel_runs_no_arm_before_something_has_happened() {
+    let (event, mut runs) = (Event::new(), 0);
+    let never = Event::new();
+    in_a_destructor_under_a_cancel(
+        || {
+            haft::select! {
+                set(never) => panic!("it is not set"),
+                set(event) => {
+                    assert!(event.is_set());
+                    runs += 1;
+                }
+            }
+            haft::select! {
+                set(never) => panic!("it is not set"),
+                default(Duration::from_millis(1)) => runs += 1,
+            }
+        },
+        || event.set(),
+    );
+    assert_eq!(runs, 2);
+}
+
+#[test]
+fn a_future_in_a_destructor_under_a_cancel_is_asked_when_it_is_woken() {
+    let woken = std::sync::Mutex::new(None::<std::task::Waker>);
+    let mut polls = 0;
+    in_a_destructor_under_a_cancel(
+        || {
+            haft::block_on(std::future::poll_fn(|context| {
+                polls += 1;
+                if polls == 2 {
+                    return std::task::Poll::Ready(());
+                }
+                *woken.lock().unwrap() = Some(context.waker().clone());
+                std::task::Poll::Pending
+            }));
+        },
+        || woken.lock().unwrap().take().unwrap().wake(),
+    );
+    assert_eq!(polls, 2);
+}
+
+#[test]
+fn a_channel_without_receivers_drops_what_it_holds() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    struct Counted(Arc<AtomicUsize>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    // The requester's sender lives on; it waits for an answer that nobody will give.
+    haft::run(|| {
+        let (requests, server) = haft::channel(1);
+        let other = server.clone();
+        let (reply, answer) = haft::channel::<u32>(1);
+        requests
+            .send((reply, Counted(Arc::clone(&dropped))))
+            .map_err(drop)
+            .unwrap();
+        haft::spawn(move || drop(server)).join().unwrap();
+        assert_eq!(dropped.load(Ordering::Relaxed), 0);
+        drop(other);
+        assert_eq!(answer.recv(), Err(RecvError));
+        assert_eq!(dropped.load(Ordering::Relaxed), 1);
+        // A sender that is still waiting gets its value back.
+        let (sender, receiver) = haft::channel(0);
+        let sends = haft::spawn(move || sender.send(7));
+        haft::yield_now();
+        drop(receiver);
+        assert!(sends.join().unwrap() == Err(SendError(7)));
+    });
+}
+
+#[test]
+fn channels_events_and_handles_may_be_used_after_a_panic() {
+    fn is_safe<T: std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
+    is_safe::<haft::Sender<std::cell::Cell<u32>>>();
+    is_safe::<haft::Receiver<std::cell::Cell<u32>>>();
+    is_safe::<haft::JoinHandle<std::cell::Cell<u32>>>();
+    is_safe::<Event>();
+    is_safe::<Semaphore>();
+    is_safe::<haft::CancelHandle>();
 }

@@ -124,3 +124,26 @@ fn what_is_polled_together_is_woken_each_for_itself() {
     });
     assert_eq!(order, [10, 20, 30]);
 }
+
+#[test]
+fn a_kept_connection_outlives_the_scopes_of_its_request() {
+    beside_a_server(Duration::from_secs(10), |address| {
+        let request = || {
+            haft::block_on(async {
+                let stream = TcpStream::connect(address).unwrap();
+                let handshake = client::conn::http1::handshake(Io::new(stream)).await;
+                let (mut sender, connection) = handshake.unwrap();
+                Executor.execute(async { connection.await.unwrap() });
+                let request = Request::get("/").header("host", "here");
+                let request = request.body(Full::new(Bytes::from("hello"))).unwrap();
+                let response = sender.send_request(request).await.unwrap();
+                let body = response.into_body().collect().await.unwrap().to_bytes();
+                (sender, body)
+            })
+        };
+        let answers = haft::timeout(Duration::from_secs(10), || haft::all([request]));
+        let [(sender, body)] = answers.unwrap().try_into().unwrap();
+        assert_eq!(body, "hello");
+        assert!(!sender.is_closed());
+    });
+}

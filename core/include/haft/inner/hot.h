@@ -43,7 +43,16 @@
 #else
 #    define HAFTI_INLINE static inline __attribute__((always_inline, unused))
 #endif
-#define HAFTI_API __attribute__((visibility("default")))
+/* The library's functions are bound when the program starts, also where it is linked for late
+   binding, which takes some 3 KiB of the stack that makes the first call: a fiber's, perhaps. */
+#define HAFTI_DATA __attribute__((visibility("default")))
+#if defined(HAFT_FREESTANDING) || !defined(__has_attribute)
+#    define HAFTI_API HAFTI_DATA
+#elif __has_attribute(noplt)
+#    define HAFTI_API __attribute__((visibility("default"), noplt))
+#else
+#    define HAFTI_API HAFTI_DATA
+#endif
 
 typedef struct haft_request {
     haft_effect_t *effect;
@@ -67,7 +76,7 @@ HAFTI_INLINE hafti_thread_t *hafti_thread(void) {
     return &hafti_thread_state;
 }
 #else
-extern HAFTI_API __thread __attribute__((tls_model("initial-exec")))
+extern HAFTI_DATA __thread __attribute__((tls_model("initial-exec")))
 hafti_thread_t hafti_thread_state;
 HAFTI_INLINE hafti_thread_t *hafti_thread(void) {
     hafti_thread_t *thread;

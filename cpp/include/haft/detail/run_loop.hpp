@@ -336,7 +336,7 @@ class run_loop : public scheduler, public handler<parked, running> {
             ~unwinding() { static_cast<run_loop *>(thread.home)->finish(thread); }
         } guard{thread};
         thread.now = phase::unwinding;
-        std::move(thread.suspended).drop();
+        std::move(thread.suspended).drop_under_caller();
     }
 
     /* Unwinding is done by extra threads: a destructor may wait, and then another extra thread
@@ -514,18 +514,18 @@ HAFT_DETAIL_INLINE waiter::waiter(waiting_list &to, scheduled &who) : thread(who
     (before == nullptr ? to.first : before->after) = this;
     to.last = this;
 }
-HAFT_DETAIL_INLINE void waiter::unlink() {
-    waiting_list &from = *list;
+HAFT_DETAIL_INLINE void waiter::unlink(waiting_list &from) {
     (before == nullptr ? from.first : before->after) = after;
     (after == nullptr ? from.last : after->before) = before;
-    linked = false;
 }
+/* A woken waiter does not look at the list, which may be gone. */
 HAFT_DETAIL_INLINE void waiter::leave() {
-    if (list == nullptr)
+    waiting_list *from = list.load(std::memory_order_acquire);
+    if (from == nullptr)
         return;
-    locked by(list->guard);
-    if (linked)
-        unlink();
+    locked by(from->guard);
+    if (list.load(std::memory_order_relaxed) != nullptr)
+        unlink(*from);
 }
 
 inline void outcome_base::refuse(const scheduled *self, const char *what) const {
@@ -578,12 +578,14 @@ HAFT_DETAIL_INLINE void waiting_list::wait_unless(const Condition &comes, schedu
     detail::scheduler::suspend(thread, what, whom, idle);
 }
 
-/* Under the guard, which keeps the waiter from leaving. */
+/* Under the guard, which keeps the waiter from leaving as long as the waiter names the list. */
 inline bool waiting_list::wake_first() {
     while (first != nullptr) {
-        scheduled &thread = first->thread;
-        first->unlink();
-        if (detail::scheduler::of(thread).wake(thread))
+        detail::waiter &woken = *first;
+        woken.unlink(*this);
+        bool wakes = detail::scheduler::of(woken.thread).wake(woken.thread);
+        woken.list.store(nullptr, std::memory_order_release);
+        if (wakes)
             return true;
     }
     return false;

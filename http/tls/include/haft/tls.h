@@ -69,7 +69,10 @@ typedef struct haft_tls haft_tls_t;
 /*
  * A context of servers has no certificate yet, and asks its clients for none. A context of clients
  * trusts the authorities that the system trusts (SSL_CERT_FILE and SSL_CERT_DIR in the environment
- * name others), and verifies each server's chain and host name. NULL: no memory.
+ * name others), and verifies each server's chain and its host, which must be in the certificate's
+ * subjectAltName (RFC 9110, section 4.3.4). Both agree on TLS 1.2 only with keys by ECDHE and
+ * ciphers that authenticate (AES-GCM, ChaCha20-Poly1305; RFC 9325, section 4.2), of those that the
+ * system's configuration allows. NULL: no memory.
  */
 haft_tls_context_t *haft_tls_server_context(void);
 haft_tls_context_t *haft_tls_client_context(void);
@@ -126,8 +129,9 @@ const char *haft_tls_context_failure(const haft_tls_context_t *context);
 /*
  * Makes a stream over a connected descriptor, which belongs to the stream from now on. For a
  * client, `host` is the name or the numeric address of the server whose certificate is asked for
- * and verified; for a server it is NULL. NULL: no memory, or no `host` for a client; the descriptor
- * is closed then. The functions below return -ENOMEM for NULL.
+ * and verified; for a server it is NULL. Where no certificate can be for a client's `host` (NULL,
+ * "", ".localhost"), the functions below return -EINVAL. NULL: no memory; the descriptor is closed
+ * then, and the functions below return -ENOMEM for it.
  */
 haft_tls_t *haft_tls_new(haft_tls_context_t *context, int descriptor, const char *host);
 
@@ -167,6 +171,15 @@ bool haft_tls_has_unread(haft_tls_t *stream);
 /* Writes everything, or fails. Returns 0 or an error. After an error it is unknown how much was
    written. Tasks that write at once take turns. */
 int haft_tls_write_all(haft_tls_t *stream, const void *buffer, size_t size);
+/* Takes at most one record (16 KiB), and returns how many bytes; waits until what was written
+   before has been sent. What it has taken is sent by the next call that writes; haft_tls_write_all
+   of no bytes sends it, too. After -ETIMEDOUT both can be called again: nothing was taken, and
+   nothing is lost. */
+ssize_t haft_tls_write(haft_tls_t *stream, const void *buffer, size_t size);
+/* Sends what haft_tls_write has taken, as far as there is room, without a wait. 0: all has been
+   sent, and the next haft_tls_write does not wait either; -EAGAIN: some is left; or an error of
+   haft_io_send. */
+int haft_tls_flush_now(haft_tls_t *stream);
 /* Writes everything, and then reads, as haft_io_exchange. A task that writes meanwhile waits until
    this has read. An error or a cancel during the wait ends the stream. */
 ssize_t haft_tls_exchange(haft_tls_t *stream, const void *buffer, size_t size, const void **bytes);

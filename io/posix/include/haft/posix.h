@@ -24,7 +24,8 @@
  *   poll, ppoll, select, pselect, epoll_wait, epoll_pwait, sigsuspend, sigwait, sigwaitinfo,
  *   sigtimedwait,
  *   sleep, usleep, nanosleep, clock_nanosleep, thrd_sleep, sched_yield, clock_gettime,
- *   gettimeofday, time, timespec_get, getrandom, getentropy,
+ *   gettimeofday, time, timespec_get, getrandom, getentropy, arc4random, arc4random_buf,
+ *   arc4random_uniform, std::random_device,
  *   stat, lstat, fstat, fstatat, statx, access, faccessat, euidaccess, eaccess, lseek, truncate,
  *   ftruncate, fallocate, posix_fallocate, posix_fadvise, chmod, lchmod, fchmod, fchmodat, chown,
  *   lchown, fchown, fchownat, utime, utimes, lutimes, futimes, futimesat, utimensat, futimens,
@@ -35,6 +36,8 @@
  *   opendir, fdopendir, readdir, readdir_r, rewinddir, seekdir, telldir, dirfd, scandir,
  *   getaddrinfo, getnameinfo, gethostbyname, gethostbyname2, gethostbyaddr and their _r,
  *   res_query, res_search, res_nquery, res_nsearch,
+ *   getpwnam, getpwuid, getgrnam, getgrgid, getservbyname, getservbyport, getprotobyname,
+ *   getprotobynumber and their _r,
  *   wait, waitpid, wait3, wait4, waitid, system, popen, pclose, posix_spawn, posix_spawnp,
  *   pthread_join,
  *   pthread_mutex_lock, pthread_rwlock_rdlock, pthread_rwlock_wrlock,
@@ -49,11 +52,10 @@
  * - A non-blocking descriptor, and MSG_DONTWAIT, give EAGAIN at once. SO_RCVTIMEO and SO_SNDTIMEO
  *   apply to all the waits of one call together. What a blocking call would write in full is
  *   written in full.
- * - A cancel does not unwind the frames of a library, which are not prepared for it. The call fails
- *   with ECANCELED (getaddrinfo: EAI_SYSTEM), and so does every later wait of the library, until
- *   the task comes to a wait of its own, which unwinds. A sleep whose caller asks what is left ends
- *   as by a signal (EINTR), and nothing is left: such callers know of no other error. Operations
- *   that can be done at once are done; work that the pool has begun is waited for.
+ * - A cancel does not unwind the frames of a library, which are not prepared for it. The table
+ *   "What a cancel does" below tells of each call. After a cancel every wait of the library is cut
+ *   alike, until the task comes to a wait of its own, which unwinds. The passing of a deadline
+ *   (haft_io_deadline_set) does the same with ETIMEDOUT.
  * - select and pselect with a count beyond FD_SETSIZE look, like the kernel, at no more members of
  *   the sets than the process's table of descriptors has room for (FDSize in /proc/self/status;
  *   FD_SETSIZE if that cannot be read).
@@ -84,7 +86,8 @@
  *   (haft_io_run_options_t.moves).
  * - A static local variable of C++ whose initialiser waits: another task that reaches it waits
  *   until it is initialised, even if both tasks are on one thread. No cancel ends that wait. An
- *   initialiser that reaches its own variable waits forever.
+ *   initialiser that reaches its own variable waits forever. (With -fsanitize=thread the sanitizer
+ *   guards these variables itself, and a second task blocks the thread.)
  * - A futex that is waited for by syscall (the locks of Rust's std, std::atomic<T>::wait of C++)
  *   suspends the task. Tasks and threads of the process wake each other through syscall; a wake
  *   takes the tasks in their order, then threads. Results are the kernel's, without EINTR. No
@@ -93,18 +96,87 @@
  *   of the C library itself, of the kernel (for the end of a thread, and robust lists), of
  *   FUTEX_WAKE_OP and of other system calls; nor that one word has two addresses. A word that
  *   cannot be read is a fault. A signal handler must not wake a task in this way.
- * - A futex in a thread-local variable is the thread's: a wait for it blocks the thread with all its
- *   tasks. Its caller takes itself for the thread, and two tasks would be taken for one waiter.
+ * - A futex in a thread-local variable is the thread's: a wait for it blocks the thread with all
+ *   its tasks. Its caller takes itself for the thread, and two tasks would be taken for one waiter.
  *   A task must not hold, over a wait, what another task of its thread waits for in this way.
  * - res_query and res_search use the settings of the pool's thread, not what the caller has put
  *   into _res.
  * - errno is the task's.
  *
+ * What a cancel does to a call of the task:
+ *
+ *   call                                     | what a cancel does
+ *   -----------------------------------------|-----------------------------------------------------
+ *   anything that can be done at once        | nothing: it is done
+ *   what waits for a socket, a pipe, a       | cuts it: ECANCELED. If something was transferred
+ *   terminal, a timer, a notification; poll, | before, that is the result. (An exception for pipes
+ *   select and their kin; accept, connect;   | is below.)
+ *   the opening of a FIFO; flock, lockf,     |
+ *   F_SETLKW; sigwait and its kin; splice,   |
+ *   tee, sendfile to a socket                |
+ *   sleep                                    | cuts it: the result is what is left
+ *   nanosleep, clock_nanosleep, thrd_sleep   | cuts it: EINTR, and nothing is left; such callers
+ *   that is to tell what is left             | know of no other error
+ *   other sleeps                             | cuts it: ECANCELED (thrd_sleep: -1)
+ *   getaddrinfo, getnameinfo                 | EAI_SYSTEM and ECANCELED, unless the pool has begun
+ *   gethostbyname and its kin, res_query and | TRY_AGAIN and ECANCELED, unless the pool has begun
+ *   its kin                                  |
+ *   system, popen                            | ECANCELED, unless the pool has begun
+ *   wait, waitpid, waitid and their kin      | cuts it: ECANCELED; the child is still to be waited
+ *                                            | for. (An exception is below.)
+ *   -----------------------------------------|-----------------------------------------------------
+ *   reads and writes of regular files and    | nothing: it runs to its end
+ *   block devices; fsync, fdatasync,         |
+ *   copy_file_range, sendfile to a file      |
+ *   epoll_wait, epoll_pwait                  | nothing: it waits for an event, or for its limit
+ *   reads and writes of an eventfd           | nothing: it runs to its end
+ *   pclose, pthread_join, thrd_join;         | nothing: it runs to its end
+ *   getpwnam and the other lookups of users, |
+ *   groups, services and protocols           |
+ *   mutexes, read-write locks, conditions,   | nothing: it runs to its end
+ *   futexes, guards of static variables      |
+ *   after a fork by the task: its first read | nothing: the task learns whether exec has failed in
+ *   of a pipe, or of a pair of               | the child, as std::process of Rust and Python do
+ *   SOCK_SEQPACKET, with FD_CLOEXEC; and, if |
+ *   that has read something, its next wait   |
+ *   for a child                              |
+ *
+ *   The callers of what stands below the line take an error for a broken invariant, and give up
+ *   what tasks share: a database after a failed write, an event loop after a failed wait. After
+ *   such a call the cancel takes effect at the next wait that it can cut.
+ *
+ *   A task that ignores this, and goes on to call what waits, is not stopped: nothing can unwind
+ *   it. It keeps neither its thread nor the processor busy. From the second call on that is cut,
+ *   other tasks go first; from the 65th on the call also pauses, for 2, 4, 8 and then 16
+ *   milliseconds each time. (This holds for haft/io.h and its C++ and Rust forms, too.)
+ *
+ * Functions of the C library whose result is in memory that a later call overwrites:
+ *
+ *   function                                  | on a task
+ *   ------------------------------------------|----------------------------------------------------
+ *   gethostbyname, gethostbyname2,            | made by the pool; the result is the task's own, and
+ *   gethostbyaddr; getpwnam, getpwuid,        | is overwritten by the task's next call of the same
+ *   getgrnam, getgrgid; getservbyname,        | function only
+ *   getservbyport, getprotobyname,            |
+ *   getprotobynumber                          |
+ *   readdir                                   | the result is the stream's, overwritten by the next
+ *                                             | call for the same stream only
+ *   res_query and res_search (_res)           | made by the pool, with the settings of its thread
+ *   dlerror, strerror, getlogin, ttyname,     | the C library's own, which never suspend the task.
+ *   inet_ntoa, localtime, gmtime, asctime,    | The result is as it was until the task waits; while
+ *   ctime, strtok, crypt, ptsname, tmpnam,    | it does, another task may overwrite it, as another
+ *   getmntent, fgetpwent                      | thread would. Use the form whose name ends in _r.
+ *   getpwent, getgrent, getservent, gethostent| the C library's own, with one position for all: as
+ *   and their set and end                     | above; and modules of the system may suspend the
+ *                                             | task in them. Call a whole loop of them by
+ *                                             | haft_io_call_blocking.
+ *
  * In a simulation (haft/io_testing.h), for its tasks:
- * - Time is virtual, also for time, gettimeofday, timespec_get, and clock_gettime with
- *   CLOCK_MONOTONIC, CLOCK_BOOTTIME and CLOCK_REALTIME; not for the other clocks.
- * - getrandom and getentropy give bytes that the seed decides. /dev/urandom is the machine's, so
- *   what reads it (SQLite, for its random numbers) differs from run to run.
+ * - Time is virtual, also for time, gettimeofday, timespec_get, clock_gettime, and syscall with their
+ *   numbers; clocks of a processor's or a process's work stay the machine's. The date begins as
+ *   haft_io_simulation_options_t.date says.
+ * - getrandom, getentropy, arc4random and its kin, std::random_device, and what is read from
+ *   /dev/urandom and /dev/random are bytes that the seed decides. docs/io.md lists what is not.
  * - With .network, socket and socketpair make simulated sockets (SOCK_STREAM of AF_INET, AF_INET6
  *   and AF_UNIX; SOCK_DGRAM of AF_INET and AF_INET6; pairs of both), and every name given to
  *   getaddrinfo or gethostbyname is the one host's. The calls on sockets give what the machine's
@@ -112,9 +184,9 @@
  *   waits, so a long one meets more). Options are kept; SO_RCVTIMEO, SO_SNDTIMEO, SO_REUSEADDR,
  *   SO_REUSEPORT and SO_ERROR have their effects. So a server and its clients are tested as they
  *   are.
- * - With .files, paths are the simulation's, except those below /dev, /proc and /sys; so is what
- *   open and its kin open, and the calls above give what the machine's give for it. Permissions and
- *   owners are kept (chmod) or ignored (chown), never checked, and the umask does not apply. There
+ * - With .files, paths are the simulation's, except those below /dev, /proc and /sys (but see
+ *   above); so is what open and its kin open, and the calls above give what the machine's give for it.
+ *   Permissions and owners are kept (chmod) or ignored (chown), never checked, and the umask does not apply. There
  *   are no links and FIFOs, and mknod makes nothing (EPERM); a file has at most 1 GiB (EFBIG). Time
  *   stamps are of the virtual date; a read does not change them. flock is as under Linux; a record
  *   lock is the process's, so there is nobody whom it excludes. readdir tells names in an order
@@ -148,12 +220,13 @@
  *   the process used files of a simulation for the first time: gcov writes its report.
  *
  * Not replaced, so these block the thread with all its tasks:
+ * - system calls that code makes by itself, and not by the C library: rustix for Rust as it is by
+ *   default (--cfg=rustix_use_libc makes it call the C library), and some languages' runtimes;
  * - what the C library calls internally: FILE (fread, fgets, fprintf to a pipe that is full, fopen
  *   of a FIFO). A task that waited there would keep the lock of the FILE, which belongs to the
  *   thread: another task of the thread could use the FILE half changed, and exit and fflush(NULL)
  *   on other threads would wait for the task;
- * - pause, vmsplice, epoll_pwait2, message queues, semaphores of System V, asynchronous I/O, users
- *   and groups (getpwnam);
+ * - pause, vmsplice, epoll_pwait2, message queues, semaphores of System V, asynchronous I/O;
  * - semaphores, which a signal handler or another process may post; conditions that processes
  *   share; barriers, pthread_once and locks with a time limit. If only a task of the same
  *   thread could end such a wait, the wait lasts forever. If threads of a library's own end it,
@@ -189,6 +262,7 @@
 #define HAFT_POSIX_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -205,6 +279,13 @@ bool haft_posix_answers(void);
  * belongs to the thread, as Rust's std does to standard output and standard error.
  */
 void haft_posix_block_writes(int descriptor);
+
+/*
+ * For the crate of Rust, whose std parks threads and knows nothing of tasks: the function tells whether
+ * a task that waits for this word parks its thread, which is the calling one. Then a second task of the
+ * thread that parks meanwhile is reported on standard error, with the names and backtraces of both.
+ */
+void haft_posix_know_parks(bool (*is_of_this_thread)(const uint32_t *word));
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

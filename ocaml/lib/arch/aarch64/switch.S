@@ -903,7 +903,9 @@ haft_ocaml_asked:
  * into the fiber. Which of the two a fiber needs is told by where it is continued from: in a
  * clause, `continue` would return to haft_ocaml_clause_returned.
  *
- * Where a clause in tail position already runs under such a call, the frame is used again.
+ * Where a clause in tail position already runs under such a call, the frame is used again: all
+ * that such clauses continue is continued from there, as computations in turn are, and learns that
+ * its clauses need not be called.
  */
         function haft_ocaml_perform_by_call
         .cfi_adjust_cfa_offset 16
@@ -923,9 +925,12 @@ haft_ocaml_asked:
         address x9, haft_ocaml_clause_returned
         .cfi_remember_state
         cmp     x30, x9
-        b.eq    1f
-        stp     xzr, x30, [sp, #-16]!
-1:      .cfi_def_cfa sp, 16
+        b.ne    1f
+        address x9, haft_ocaml_continue
+        str     x9, [x2, #CONTINUATION_EFFECT]
+        b       2f
+1:      stp     xzr, x30, [sp, #-16]!
+2:      .cfi_def_cfa sp, 16
         .cfi_rel_offset x30, 8
         bl      .Lask_handler
         .globl  haft_ocaml_clause_returned
@@ -1354,15 +1359,13 @@ haft_ocaml_gap_returned:
         b.eq    .Lno_memory
 1:      load_thread
 .Lcontinue_elsewhere:
-        /* By a clause that was called, and ends with this? Then its frame goes, and the next one
-           need not be called. By any other code: clauses of this fiber seem to return. */
+        /* By a clause that was called, and ends with this? Then the next one need not be called. By
+           any other code: clauses of this fiber seem to return. */
         mov     x4, #FIBER_CALLS
         address x9, haft_ocaml_clause_returned
         cmp     x30, x9
         b.ne    1f
         load    x4, haft_ocaml_running
-        ldr     x30, [sp, #8]
-        add     sp, sp, #16
 1:      .cfi_remember_state
         enter   .Lcontinue_slow
         return_by_jump

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+/* haft/http.hpp: exceptions go out through the middleware, which may catch them; the application's
+   form of errors; CORS; tasks that handlers start, for the request and for the server. */
+#include <haft/http.hpp>
+
+#include "check_http.h"
+
+#include <atomic>
+
+namespace http = haft::http;
+namespace io = haft::io;
+using namespace std::chrono_literals;
+
+struct not_found : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+static std::string log_lines;
+static std::string order;
+static std::atomic<int> later, unwound;
+
+static std::string ask(std::uint16_t port, const std::string &line,
+                       const std::string &fields = "") {
+    static char heard[100000];
+    std::string says = line + " HTTP/1.1\r\nHost: here\r\n" + fields + "\r\n";
+    return {heard, say_and_hear(port, says.data(), says.size(), false, heard, sizeof heard)};
+}
+static bool has(const std::string &text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+}
+
+/* Notes that the task is unwound. */
+struct noting {
+    ~noting() { unwound++; }
+};
+
+static void add_routes(http::server &server) {
+    server.use([](http::request &, const http::next &next) {
+        order += "[";
+        try {
+            next();
+        } catch (const std::out_of_range &range) {
+            order += "!";
+            throw not_found(std::string("out of range: ") + range.what());
+        } catch (const std::exception &) {
+            order += "?";
+            throw;
+        }
+        order += "]";
+    });
+    server.use([](http::request &in, const http::next &next) {
+        order += "(";
+        try {
+            next();
+        } catch (const not_found &missing) {
+            in.answer({.status = 404, .body = missing.what(), .headers = {{"X-Caught", "yes"}}});
+        }
+        order += ")";
+    });
+    server.get("/missing", [](http::request &) -> std::string { throw not_found("no such todo"); });
+    server.get("/range", [](http::request &) -> std::string { throw std::out_of_range("7"); });
+    server.get("/refused", [](http::request &) -> std::string { throw http::error(403); });
+    server.get("/typed", [](http::request &) -> std::string {
+        throw http::error(422, "{\"why\":\"x\"}", "application/json");
+    });
+    server.get("/late", [](http::request &in) {
+        in.answer(200, "committed");
+        throw std::runtime_error("the commit has failed");
+    });
+    server.get("/discard", [](http::request &in) {
+        in.answer(200, "first");
+        CHECK(in.discard_answer());
+        return "second";
+    });
+    server.get("/spawn", [](http::request &) {
+        auto sum = std::make_shared<int>(0);
+        io::task<int> one = io::async([] { return 1; }), two = io::async([] {
+                                                             io::sleep_for(2ms);
+                                                             return 2;
+                                                         });
+        io::spawn([] { io::sleep_for(5ms), later++; });
+        return std::to_string(one.join() + two.join());
+    });
+    server.get("/spawn/throw", [](http::request &) {
+        io::spawn([] { throw not_found("in a task"); });
+        io::spawn([] {
+            noting here;
+            io::sleep_for(1000s);
+        });
+        return "never seen";
+    });
+    server.get("/spawn/scope", [](http::request &in) {
+        int done = 0;
+        io::scope([&] {
+            io::spawn([&] { done++; });
+            in.scope().spawn([] { io::sleep_for(1ms), later++; });
+            in.server_scope().spawn([] { io::sleep_for(20ms), later += 100; });
+        });
+        return std::to_string(done);
+    });
+    server.get("/background/throw", [](http::request &in) {
+        in.server_scope().spawn([] { throw std::runtime_error("no mail"); });
+        return "sent";
+    });
+    http::route_group open = server.group("/open");
+    open.cors({.origins = {"https://app.example"}, .max_age = 1h});
+    open.get("/item", [](http::request &) -> std::string { throw http::error(409, "no"); });
+}
+
+static void check_errors(std::uint16_t port) {
+    order.clear();
+    std::string missing = ask(port, "GET /missing");
+    CHECK(has(missing, "404 Not Found") && has(missing, "X-Caught: yes\r\n") &&
+          has(missing, "\r\n\r\nno such todo"));
+    CHECK(order == "([?)");
+    order.clear();
+    CHECK(has(ask(port, "GET /range"), "\r\n\r\nout of range: 7") && order == "([!)");
+    order.clear();
+    CHECK(has(ask(port, "GET /refused"), "\r\n\r\n403 Forbidden\n") && order == "([?");
+    std::string typed = ask(port, "GET /typed");
+    CHECK(has(typed, "422 ") && has(typed, "Content-Type: application/json\r\n") &&
+          has(typed, "\r\n\r\n{\"why\":\"x\"}"));
+    CHECK(has(ask(port, "GET /late"), "500 Internal"));
+    CHECK(has(log_lines, "GET /late: std::runtime_error: the commit has failed"));
+    CHECK(has(ask(port, "GET /discard"), "\r\n\r\nsecond"));
+    order.clear();
+    CHECK(has(ask(port, "GET /nowhere"), "404 Not Found") && order == "([])");
+    std::string shared = ask(port, "GET /open/item", "Origin: https://app.example\r\n");
+    CHECK(has(shared, "409 Conflict") &&
+          has(shared, "Access-Control-Allow-Origin: https://app.example\r\n"));
+    CHECK(has(ask(port, "OPTIONS /open/item",
+                  "Origin: https://app.example\r\nAccess-Control-Request-Method: PUT\r\n"),
+              "Access-Control-Max-Age: 3600\r\n"));
+}
+
+static void check_tasks(std::uint16_t port) {
+    int before = later;
+    CHECK(has(ask(port, "GET /spawn"), "\r\n\r\n3") && later == before + 1);
+    int unwound_before = unwound;
+    CHECK(has(ask(port, "GET /spawn/throw"), "500 Internal") && unwound == unwound_before + 1);
+    CHECK(has(log_lines, "not_found: in a task"));
+    before = later;
+    CHECK(has(ask(port, "GET /spawn/scope"), "\r\n\r\n1") && later >= before + 1);
+    CHECK(has(ask(port, "GET /background/throw"), "\r\n\r\nsent"));
+    while (!has(log_lines, "a task of the server has failed: std::runtime_error: no mail"))
+        io::sleep_for(1ms);
+    CHECK(has(ask(port, "GET /discard"), "\r\n\r\nsecond")); /* the server goes on */
+}
+
+/* As a program with a run of its own does it: a task of a handler that throws is not its run's. */
+static void serve_and_check(http::server &server) {
+    int before = later;
+    auto serving = io::async([&] { CHECK(server.serve(io::listener("127.0.0.1", 0))); });
+    while (server.port() == 0)
+        io::sleep_for(1ms);
+    check_errors(server.port());
+    check_tasks(server.port());
+    server.stop();
+    serving.join();
+    CHECK(later >= before + 102); /* the task of the server was waited for */
+    try {
+        server.scope();
+        CHECK(false);
+    } catch (const std::logic_error &) {
+    }
+}
+
+static void check_forms() {
+    http::server server;
+    server.on_error([](http::request &, const haft_http_error_t &error) {
+        if (error.status == 500)
+            throw std::runtime_error("the page is broken, too");
+        std::string body = "<";
+        return http::response{.status = error.status, .body = body.append(error.text).append(">")};
+    });
+    server.get("/refused", [](http::request &) -> std::string { throw http::error(403, "no"); });
+    server.get("/throws", [](http::request &) -> std::string { throw 7; });
+    server.set_log([](std::string_view) {});
+    auto serving = io::async([&] { server.serve(io::listener("127.0.0.1", 0)); });
+    while (server.port() == 0)
+        io::sleep_for(1ms);
+    CHECK(has(ask(server.port(), "GET /refused"), "\r\n\r\n<no>"));
+    CHECK(has(ask(server.port(), "GET /nowhere"), "\r\n\r\n<Not Found>"));
+    CHECK(has(ask(server.port(), "GET /throws"), "\r\n\r\n500 Internal Server Error\n"));
+    server.stop();
+    serving.join();
+    server.on_error(http::problem);
+    auto again = io::async([&] { server.serve(io::listener("127.0.0.1", 0)); });
+    while (server.port() == 0)
+        io::sleep_for(1ms);
+    CHECK(has(ask(server.port(), "GET /refused"),
+              "{\"title\":\"Forbidden\",\"status\":403,\"detail\":\"no\"}"));
+    server.stop();
+    again.join();
+}
+
+static void check_mistakes() {
+    http::server server;
+    server.set_log([](std::string_view) {});
+    try {
+        server.get("/todo/:id", [](http::request &) { return "never"; });
+        CHECK(false);
+    } catch (const std::system_error &mistake) {
+        CHECK(
+            has(mistake.what(), "no route GET /todo/:id: a part that captures is written {name}"));
+    }
+}
+
+int main() {
+    check_mistakes();
+    http::server server;
+    server.set_log([](std::string_view line) { log_lines.append(line).append("\n"); });
+    add_routes(server);
+    io::run([&] { serve_and_check(server); });
+    io::simulate({.seed = 1, .network = true}, [&] { serve_and_check(server); });
+    io::simulate({.seed = 2, .short_counts = true, .network = true},
+                 [&] { serve_and_check(server); });
+    io::run([&] { check_forms(); });
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * OpenSSL's random bytes in a simulation. Its own generator takes the time, the process and the
+ * processor's counter into what it begins with, so a handshake would not be the same again. The first
+ * stream of a simulation gives the process another generator: it asks the simulation's seed, or
+ * OpenSSL's own generator wherever no simulation runs.
+ */
+#define OPENSSL_SUPPRESS_DEPRECATED /* RAND_METHOD: a provider takes ten times as much to say the same */
+#include "internal.h"
+
+#include <openssl/rand.h>
+
+static int draw(unsigned char *bytes, int size) {
+    return haft_io_seed() != 0 ? haft_io_random(bytes, (size_t)size) == 0
+                               : RAND_OpenSSL()->bytes(bytes, size);
+}
+
+static int is_ready(void) {
+    return haft_io_seed() != 0 || RAND_OpenSSL()->status();
+}
+
+static void choose(void) {
+    static const RAND_METHOD by_seed = {.bytes = draw, .pseudorand = draw, .status = is_ready};
+    RAND_set_rand_method(&by_seed);
+}
+
+void hafti_tls_draw_by_seed(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (haft_io_seed() != 0)
+        pthread_once(&once, choose);
+}

@@ -1,0 +1,1 @@
+let () = print_endline (Domain.join (Domain.spawn (fun () -> "for " ^ Version.name)))

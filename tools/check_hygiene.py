@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""check_hygiene.py: what no commit may hold: markers of a merge, compiled files, and comments or pages that
+name a file of the project that does not exist."""
+import pathlib
+import re
+import subprocess
+import sys
+
+root = pathlib.Path(__file__).resolve().parent.parent
+wrong = []
+
+
+def files():
+    """The files of the project: those that git does not ignore, or all of a release's archive."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root, capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout:
+        names = [name for name in listed.stdout.split("\0") if name]
+    else:
+        built = ("build", "target")
+        names = [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file() and p.relative_to(root).parts[0] not in built]
+    return [name for name in names if (root / name).is_file()]
+
+
+paths = files()
+known = {pathlib.PurePath(p).name for p in paths}
+
+COMPILED = re.compile(r"\.(pyc|o|a|so|class|cm[aiox]|cmxa|rlib)$")
+MARKER = re.compile(r"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |$)", re.M)
+SOURCE = re.compile(r"\.(c|h|cpp|hpp|S|rs|ml|mli|py|sh|cmake)$|CMakeLists\.txt$")
+BLOCK = r"/\*.*?\*/|(?<!:)//[^\n]*"
+LINE = r"^\s*#[^\n]*"
+COMMENTS = {".ml": r"\(\*.*?\*\)", ".mli": r"\(\*.*?\*\)", ".py": LINE, ".sh": LINE, ".cmake": LINE, ".txt": LINE}
+# Headers of the system and of other libraries, and names in capitals that stand for any file.
+ELSEWHERE = re.compile(r"^(errno|netdb)\.h$|^(caml|openssl)/|[A-Z]{3}|\.N\.")
+NAME = re.compile(r"(?<![:\w<>{}$*./-])([\w/.-]*\w\.(?:c|h|hpp|cpp|S|sh|py|ml|mli|rs|md|txt))(?![\w(*-])")
+
+for path in paths:
+    if COMPILED.search(path):
+        wrong.append(f"{path}: a compiled file")
+        continue
+    try:
+        text = (root / path).read_text()
+    except UnicodeDecodeError:
+        continue
+    for match in MARKER.finditer(text):
+        wrong.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: a marker of a merge")
+    if not SOURCE.search(path):
+        continue
+    suffix = pathlib.PurePath(path).suffix
+    for comment in re.finditer(COMMENTS.get(suffix, BLOCK), text, re.S | re.M):
+        for name in NAME.finditer(comment.group()):
+            if not ELSEWHERE.search(name[1]) and pathlib.PurePath(name[1]).name not in known:
+                line = text.count("\n", 0, comment.start() + name.start()) + 1
+                wrong.append(f"{path}:{line}: no file is called {name[1]}")
+
+print("\n".join(wrong) or f"{len(paths)} files: nothing to object to")
+sys.exit(1 if wrong else 0)
