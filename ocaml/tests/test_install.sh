@@ -80,9 +80,8 @@ fi
 
 # Tasks, I/O and HTTP, where they are built.
 if [ -d "$folder/prefix/$1/haft-http" ]; then
-  for package in haft-io haft-http; do
-    ocamlfind lint "$(ocamlfind query "$package")/META" >lint || { cat lint; exit 1; }
-  done
+  # (They have no plugins, which `ocamlfind lint` asks for.)
+  [ -n "$(ocamlfind query -recursive -predicates native -format '%D' haft-http)" ]
   cp "$HAFT_SOURCE_DIR"/examples/ocaml/io/crawler.* .
   ocamlfind ocamlopt -thread -package haft-http -linkpkg crawler.ml -o crawler
   ./crawler | diff crawler.expected -

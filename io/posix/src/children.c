@@ -11,6 +11,7 @@
  * wait for a child.
  */
 #include "internal.h"
+#include "../../src/system_call.h"
 
 #include <sys/syscall.h>
 
@@ -58,7 +59,7 @@ static int wait_on(int descriptor, bool to_the_end) {
 
 /* 0: the child may have ended; or, without a descriptor, a moment has passed. */
 static int wait_for_end(pid_t child, bool to_the_end) {
-    int descriptor = (int)HAFT_POSIX_RESULT(syscall(SYS_pidfd_open, child, 0));
+    int descriptor = (int)hafti_io_system_call(SYS_pidfd_open, child, 0, 0, 0, 0, 0);
     if (descriptor < 0)
         return descriptor == -ESRCH ? 0 : haft_posix_wait_without(descriptor, HAFT_IO_FOREVER);
     int code = wait_on(descriptor, to_the_end);

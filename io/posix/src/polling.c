@@ -128,7 +128,7 @@ typedef struct sets {
  */
 
 static bool read_status(char *text, size_t size) {
-    int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    int status = SYSTEM(open)("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (status < 0)
         return false;
     size_t used = 0;

@@ -764,7 +764,9 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
                                       .backend = &simulation,
                                       .system = &simulated_system};
     __atomic_store_n(&haft_io_simulates, true, __ATOMIC_RELAXED);
+    hafti_io_ring(&simulated.lots.ring);
     int code = hafti_io_run_with(main, argument, NULL, &simulated);
+    free(simulated.lots.tasks);
     if (code != 0)
         fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,
                 strerror(-code), (unsigned long long)seed);
