@@ -53,6 +53,7 @@ typedef struct haft_io_simulated_calls {
     int (*accept4)(int listener, struct sockaddr *address, socklen_t *size, int flags);
     int (*connect)(int socket, const struct sockaddr *address, socklen_t size);
     ssize_t (*recvmsg)(int socket, struct msghdr *message, int flags);
+    int (*recvmmsg)(int socket, struct mmsghdr *messages, unsigned count, int flags);
     ssize_t (*sendmsg)(int socket, struct msghdr *message, int flags);
     int (*shutdown)(int socket, int how);
     int (*getsockname)(int socket, struct sockaddr *address, socklen_t *size);

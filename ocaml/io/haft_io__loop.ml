@@ -26,7 +26,9 @@ external now : unit -> int = "haft_ocaml_io_now"
 external seed : unit -> int = "haft_ocaml_io_seed"
 external take_done : unit -> int = "haft_ocaml_io_take_done"
 external taken_result : unit -> int = "haft_ocaml_io_taken_result"
-external watch_c : int -> bool -> int -> int = "haft_ocaml_io_watch"
+external watch_c : int -> int -> int -> int = "haft_ocaml_io_watch"
+external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
+external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
 external dump_c : int -> int = "haft_ocaml_io_dump"
 
@@ -447,11 +449,16 @@ and waiter = { mutable ended : bool; done_ : (int, exn) result -> unit }
 
 let watches : (int, watch) Hashtbl.t = Hashtbl.create 64
 
+(* As in loop_stubs.c. *)
+let for_reading = 0
+let for_writing = 1
+let perhaps_for_reading = 2
+
 (* Waits until the descriptor may be ready. Returns the events, or a negative error. *)
-let wait_ready descriptor ~writes =
-  let key = (2 * descriptor) + Bool.to_int writes in
+let wait_ready descriptor kind =
+  let key = (2 * descriptor) + (kind land 1) in
   suspend
-    (if writes then "room to write" else "bytes to read")
+    (if kind = for_writing then "room to write" else "bytes to read")
     (fun fiber resume ->
       let watch =
         match Hashtbl.find_opt watches key with
@@ -478,7 +485,7 @@ let wait_ready descriptor ~writes =
           waiter.done_ (Error exn));
       if not watch.asked then (
         watch.asked <- true;
-        begin_work (watch_c descriptor writes) (fun code ->
+        begin_work (watch_c descriptor kind) (fun code ->
             Hashtbl.remove watches key;
             let waiters = List.rev watch.waiters in
             watch.waiters <- [];
@@ -488,6 +495,29 @@ let wait_ready descriptor ~writes =
                   waiter.ended <- true;
                   waiter.done_ (Ok code)))
               waiters)))
+
+(* The same for descriptors that others read and close. When it has returned or raised, nobody waits for the descriptor
+   any more. *)
+let await_ready descriptor ~writes =
+  suspend
+    (if writes then "room to write" else "bytes to read")
+    (fun fiber resume ->
+      let cancelled = ref None in
+      let slot =
+        new_slot (fun code ->
+            fiber.withdraw <- no_wait;
+            resume (match !cancelled with Some exn -> Error exn | None -> Ok code))
+      in
+      let pointer = look_c descriptor writes slot in
+      if pointer <= 0 then (
+        free_slot slot;
+        resume (Ok pointer))
+      else
+        fiber.withdraw <-
+          (fun exn ->
+            fiber.withdraw <- no_wait;
+            cancelled := Some exn;
+            withdraw_c pointer))
 
 (* ---- The run ---- *)
 

@@ -104,7 +104,7 @@ let accept_from descriptor ~sw =
     let connection = Calls.accept number in
     if connection >= 0 then connection
     else if connection = Calls.eagain then (
-      ignore (wait_ready number ~writes:false);
+      ignore (wait_ready number for_reading);
       accept ())
     else raise_code connection "accept" ""
   in
@@ -119,7 +119,7 @@ let listen ~sw ~reuse_port ~backlog address =
     | `Tcp (_, port) -> Calls.listen_tcp (text_of_address address) port backlog reuse_port
   in
   check_code number "listen" (Format.asprintf "%a" Sockaddr.pp address);
-  let descriptor = { number; is_file = false } in
+  let descriptor = new_descriptor ~is_file:false number in
   let address () =
     match address with
     | `Unix path -> `Unix path
@@ -186,7 +186,7 @@ let datagrams ~sw address =
   in
   let number = Calls.socket family true in
   check_code number "socket" "";
-  let descriptor = { number; is_file = false } in
+  let descriptor = new_descriptor ~is_file:false number in
   let flow = { plain with close = (fun () -> close_descriptor descriptor) } in
   (match address with
   | `UdpV4 | `UdpV6 -> ()
@@ -204,7 +204,7 @@ let datagrams ~sw address =
       | None -> Calls.write number view.buffer view.off view.len
     in
     if sent = Calls.eagain then (
-      ignore (wait_ready number ~writes:true);
+      ignore (wait_ready number for_writing);
       send_view target view)
     else check_code sent "send" ""
   in
@@ -213,7 +213,7 @@ let datagrams ~sw address =
     match Calls.pair_or_error (Calls.receive_from_or_error number view.buffer view.off view.len) with
     | Ok (size, sender) -> (Sockaddr.datagram_of_unix sender, size)
     | Error code when code = Calls.eagain ->
-        ignore (wait_ready number ~writes:false);
+        ignore (wait_ready number for_reading);
         recv view
     | Error code -> raise_code code "recv" ""
   in

@@ -27,6 +27,10 @@ object_t *hafti_io_object_of(state_t *state, int descriptor) {
                : NULL;
 }
 
+hafti_io_number_t *hafti_io_number_of(state_t *state, int descriptor) {
+    return state->numbers[descriptor - state->first];
+}
+
 hafti_io_descriptor_t *hafti_io_waiters_of(state_t *state, int descriptor) {
     return hafti_io_descriptor(state->descriptors, descriptor, true);
 }
@@ -70,6 +74,7 @@ int hafti_io_object_number(state_t *state, object_t *object) {
     if (number == NULL)
         return -ENOMEM;
     number->object = object;
+    number->closes_at_exec = true;
     hafti_io_append(&object->numbers, &number->link);
     object->uses++;
     return number->descriptor;
@@ -138,7 +143,7 @@ void hafti_io_object_drop(state_t *state, object_t *object) {
 }
 
 void hafti_io_number_close(state_t *state, int descriptor) {
-    hafti_io_number_t *number = state->numbers[descriptor - state->first];
+    hafti_io_number_t *number = hafti_io_number_of(state, descriptor);
     object_t *object = number->object;
     hafti_io_descriptor_t *waiters = hafti_io_waiters_of(state, descriptor);
     number->object = NULL;

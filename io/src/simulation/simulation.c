@@ -315,6 +315,11 @@ static ssize_t operate_simulated(hafti_io_runner_t *runner, hafti_io_operation_t
                    : -EBADF;
         if (done != -EAGAIN || hafti_io_must_not_wait(operation))
             break;
+        if (object->kind == HAFTI_IO_DATAGRAMS && object->finished && !sends(operation) &&
+            operation->kind != HAFTI_IO_POLL) {
+            done = 0;
+            break;
+        }
         code = hafti_io_wait_on(hafti_io_waiters_of(state, operation->descriptor), operation,
                                 runner->task);
         done = code;

@@ -95,6 +95,7 @@ typedef struct hafti_io_number {
     hafti_io_link_t link;      /* of those of the object, or of those that are closed */
     hafti_io_object_t *object; /* NULL: it was closed */
     int descriptor;
+    bool closes_at_exec; /* FD_CLOEXEC, which is kept: no program that is executed has it */
 } hafti_io_number_t;
 
 /* Descriptors that come along with a byte of a stream. */
@@ -203,6 +204,8 @@ hafti_io_descriptor_t *hafti_io_waiters_of(hafti_io_simulated_state_t *state, in
 int hafti_io_first_number(uint64_t seed);
 /* NULL: there is no such descriptor that is open. */
 hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int descriptor);
+/* One that is open. */
+hafti_io_number_t *hafti_io_number_of(hafti_io_simulated_state_t *state, int descriptor);
 /* A new one; NULL: no memory. */
 hafti_io_object_t *hafti_io_object_new(hafti_io_simulated_state_t *state,
                                        enum hafti_io_object_kind kind);
@@ -294,6 +297,8 @@ int hafti_io_passed_of(hafti_io_simulated_state_t *state, const struct msghdr *m
    received. */
 void hafti_io_passed_arrive(hafti_io_simulated_state_t *state, hafti_io_passed_t *passed,
                             struct msghdr *message, size_t room);
+/* The numbers that have arrived with the message stay open at an exec. */
+void hafti_io_passed_stay(hafti_io_simulated_state_t *state, const struct msghdr *message);
 /* At the end of the run, where objects are not closed one by one. */
 void hafti_io_passed_forget(hafti_io_passed_t *passed);
 void hafti_io_passed_drop(hafti_io_simulated_state_t *state, hafti_io_passed_t *passed);
