@@ -38,8 +38,8 @@ typedef struct haft_io_simulated_calls {
     int (*fcntl)(int descriptor, int command, void *argument);
     int (*ioctl)(int descriptor, unsigned long request, void *argument);
 
-    /* The only one that waits, for code that asks again what nobody tells, such as whether a lock is
-       free: until other tasks have gone on. `again`: it has asked since, in vain. No cancel ends
+    /* The only one that waits, for code that asks again what nobody tells, such as whether a lock
+       is free: until other tasks have gone on. `again`: it has asked since, in vain. No cancel ends
        it. */
     void (*pause)(bool again, const char *waits_for);
     /* Bytes that the seed decides. */

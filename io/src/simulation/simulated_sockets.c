@@ -294,7 +294,8 @@ static void give_error_back(object_t *socket, int code) {
         socket->lost |= code == -ECONNRESET && !socket->broken;
 }
 
-/* As Linux does it: an error goes before messages that have come; one behind them is the next call's. */
+/* As Linux does it: an error goes before messages that have come; one behind them is the next
+   call's. */
 static int call_recvmmsg(int descriptor, struct mmsghdr *messages, unsigned count, int flags) {
     object_t *socket;
     int code = socket_of(descriptor, &socket);
