@@ -293,7 +293,7 @@ and handler =
             Some
               (fun (k : (a, unit) continuation) ->
                 let fiber = !running in
-                begin_ fiber (resume_by fiber k);
+                (try begin_ fiber (resume_by fiber k) with exn -> push (Discontinue (fiber, k, exn)));
                 schedule ())
         | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k !running)
         | Yield ->
@@ -532,9 +532,13 @@ let interrupt exn =
   if not !is_interrupted then interrupted := exn;
   is_interrupted := true
 
+(* Tasks of OCaml in tasks of C. *)
+let guests = ref 0
+
 let rec loop root finished =
   match
-    while not !finished do
+    while not (!finished && !guests = 0) do
+      if !finished then interrupt Exit (* which the guests are told *);
       (if !is_interrupted then
          match root.state with
          | On -> cancel_context root !interrupted (Printexc.get_raw_backtrace ())
@@ -543,7 +547,8 @@ let rec loop root finished =
       take_all_done ();
       fire_timers ();
       schedule ();
-      if not !finished then
+      if !finished && not !is_interrupted then () (* the next turn tells the guests, if there are any *)
+      else if not (!finished && !guests = 0) then
         if ready.count > 0 then (if yield_c () < 0 then interrupt Stuck)
         else (
           sleeps := true;
@@ -584,6 +589,7 @@ let run_by run_c main =
     Fun.protect
       ~finally:(fun () ->
         is_running := false;
+        guests := 0;
         root_of_run := nowhere;
         chance := None;
         Hashtbl.reset watches;
@@ -606,6 +612,12 @@ let run_by run_c main =
 (* Calls [body] as a task of OCaml on the stack of the task of C that the caller is: while it waits, so does that. *)
 let run_in_c context body =
   let fiber = new_fiber context [] in
+  incr guests;
+  let go () =
+    leave fiber;
+    decr guests;
+    if !guests = 0 && !sleeps then wake_c ()
+  in
   let event = lazy (Bigarray.Array1.init Bigarray.char Bigarray.c_layout (event_size ()) (fun _ -> '\000')) in
   let rec wait_for : type a. (a, exn) result option ref -> (a, exn) result =
    fun slot ->
@@ -623,9 +635,11 @@ let run_in_c context body =
         Some
           (fun k ->
             let slot = ref None in
-            begin_ fiber (fun result ->
-                slot := Some result;
-                event_set (Lazy.force event));
+            let resume result =
+              slot := Some result;
+              event_set (Lazy.force event)
+            in
+            (try begin_ fiber resume with exn -> resume (Error exn));
             match wait_for slot with Ok value -> continue k value | Error exn -> discontinue k exn)
     | This_fiber -> Some (fun k -> continue k fiber)
     | Yield -> Some (fun k -> if yield_c () < 0 then discontinue k (Cancelled Exit) else continue k ())
@@ -642,11 +656,11 @@ let run_in_c context body =
     {
       retc =
         (fun value ->
-          leave fiber;
+          go ();
           value);
       exnc =
         (fun exn ->
-          leave fiber;
+          go ();
           raise exn);
       effc;
     }

@@ -250,17 +250,14 @@ module Net = struct
 
   (* In a task of the switch, which ends with the connection; a failure is the handler's of errors. *)
   let accept_fork ~sw socket ~on_error handler =
-    let child_started = ref false in
     let flow, address = accept ~sw socket in
-    Fun.protect
-      ~finally:(fun () -> if not !child_started then flow.close ())
-      (fun () ->
-        Fiber.fork ~sw (fun () ->
-            child_started := true;
-            match Fun.protect ~finally:(fun () -> flow.close ()) (fun () -> handler flow address) with
-            | () -> ()
-            | exception (Cancelled _ as exn) -> raise exn
-            | exception exn -> on_error exn))
+    if not (Fiber.is_on sw) then flow.close ()
+    else
+      Fiber.fork ~sw (fun () ->
+          match Fun.protect ~finally:(fun () -> flow.close ()) (fun () -> handler flow address) with
+          | () -> ()
+          | exception (Cancelled _ as exn) -> raise exn
+          | exception exn -> on_error exn)
 
   let run_server ?(max_connections = max_int) ?(additional_domains : (unit * int) option) ?stop ~on_error socket
       handler =

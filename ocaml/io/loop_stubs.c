@@ -39,6 +39,7 @@ typedef struct loop {
     haft_io_event_t woken;
     haft_io_scope_t *scope; /* of the tasks that serve */
     haft_ocaml_work_t *done, **done_end;
+    bool cancelled;
     bool rests_late;       /* see comes_soon */
     value *main;           /* a root */
     int set;               /* of epoll, for descriptors of others; -1: there is none yet */
@@ -166,22 +167,44 @@ value haft_ocaml_io_simulate(value options, value main) {
     CAMLreturn(Val_long(run_loop(&main, run_simulated, &simulation)));
 }
 
+static void *wait_once_more(void *deadline) {
+    haft_io_event_wait_until(&the_loop->woken, *(const int64_t *)deadline);
+    return NULL;
+}
+
 value haft_ocaml_io_wait(value deadline);
-/* Until the loop is woken, or the time has come (max_int: there is none). Returns 0, or
-   -ECANCELED; raises what a signal handler raises. */
+/* Until the loop is woken, or the time has come (max_int: there is none). Returns 0, or once
+   -ECANCELED, after which the tasks clean up: no cancel ends the waits for that. Raises what a
+   signal handler raises. */
 value haft_ocaml_io_wait(value deadline) {
+    loop_t *loop = the_loop;
     int64_t until = deadline == Val_long(Max_long) ? HAFT_IO_FOREVER : Long_val(deadline);
-    int code = haft_io_event_wait_until(&the_loop->woken, until);
-    haft_io_event_clear(&the_loop->woken);
+    int code = 0;
+    if (loop->cancelled)
+        haft_io_shield(wait_once_more, &until);
+    else
+        code = haft_io_event_wait_until(&loop->woken, until);
+    loop->cancelled |= code == -ECANCELED;
+    haft_io_event_clear(&loop->woken);
     caml_process_pending_actions(); /* signals: the loop itself may allocate nothing */
     return Val_long(code == -ETIMEDOUT ? 0 : code);
+}
+
+static void *yield_once_more(void *unused) {
+    haft_io_yield_or_cancelled();
+    return unused;
 }
 
 value haft_ocaml_io_yield(value unit);
 /* Lets the tasks of C go first, and looks for what has come. */
 value haft_ocaml_io_yield(value unit) {
     (void)unit;
-    int code = haft_io_yield_or_cancelled();
+    int code = 0;
+    if (the_loop->cancelled)
+        haft_io_shield(yield_once_more, NULL);
+    else
+        code = haft_io_yield_or_cancelled();
+    the_loop->cancelled |= code == -ECANCELED;
     caml_process_pending_actions();
     return Val_long(code);
 }
