@@ -351,7 +351,7 @@ static void *read_nothing(void *unused) {
     HAFT_TLS_SCOPED haft_tls_t *stream = haft_tls_new(offering, haft_io_accept(listener), NULL);
     for (int i = 0; i < 2; i++)
         end = http2_put(end, &frames[i], HTTP2_CLIENT, 0);
-    CHECK_EQUAL(haft_tls_write_all(stream, bytes, (size_t)(end - bytes)), 0);
+    haft_tls_write_all(stream, bytes, (size_t)(end - bytes)); /* if the client is still there */
     haft_io_event_wait(&is_over);
     return unused;
 }
