@@ -150,7 +150,7 @@ static int send_now(haft_tls_t *stream) {
     bool locks = haft_io_mutex_try_lock(&stream->sending);
     SCOPED_LOCK sending = locks ? &stream->sending : NULL;
     const char *start;
-    if (!locks)
+    if (sending == NULL)
         return -EAGAIN;
     for (size_t size; (size = output_of(stream, &start)) != 0;) {
         ssize_t sent = haft_io_send(stream->descriptor, start, size, MSG_DONTWAIT);
