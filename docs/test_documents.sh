@@ -46,6 +46,11 @@ compile_ocaml() {
   if grep -q 'Lwt' "$1.ml"; then
     packages=$packages,lwt.unix
   fi
+  if grep -q 'Http\.' "$1.ml"; then
+    packages=$packages,haft-http
+  elif grep -q 'Haft_io' "$1.ml"; then
+    packages=$packages,haft-io
+  fi
   (
     cd "$work/project" || exit 1
     ocamlfind ocamlopt -g -w +a-4-9-32-40..42-44-45-70 -warn-error +a -pp haft-effect-syntax -thread \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_floors.py FOLDER OBJECT...: whether core/src, io/src or http/src keeps to its floors (tools/floors.txt).
+"""check_floors.py FOLDER OBJECT...: whether a room, such as core/src, keeps to its floors (tools/floors.txt).
 
 A source may include headers of its floor and those below; an object may refer to symbols that are defined
 in files above it in the list, or in its own line. The script prints each use that goes up, each file that the

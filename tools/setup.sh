@@ -30,7 +30,7 @@ packages() {
   case $1 in
   build) echo "$build" ;;
   demo) echo "$build $http wordnet-base $ocaml" ;;
-  bench) echo "$build $http nginx? nghttp2-client? nghttp2-server? libboost-context-dev libboost-coroutine-dev? libboost-fiber-dev? python3 $ocaml liblwt-ocaml-dev? binutils golang-go? cargo? libuv1-dev? libjansson-dev? libsqlite3-dev? libpq-dev? postgresql?" ;;
+  bench) echo "$build $http nginx? nghttp2-client? nghttp2-server? libboost-context-dev libboost-coroutine-dev? libboost-fiber-dev? python3 $ocaml liblwt-ocaml-dev? libcohttp-lwt-unix-ocaml-dev? binutils golang-go? cargo? libuv1-dev? libjansson-dev? libsqlite3-dev? libpq-dev? postgresql?" ;;
   format) echo clang-format ;;
   test) echo "$test" ;;
   ci)

@@ -101,6 +101,10 @@ def servers(build, builds=IO.builds):
         found["Haft, epoll"] = (program(here / "haft"), {"HAFT_IO_BACKEND": "epoll"})
         found["Haft, io_uring"] = (program(here / "haft"), {"HAFT_IO_BACKEND": "io_uring"})
         found["Haft C++, io_uring"] = (program(here / "haft_cpp"), {"HAFT_IO_BACKEND": "io_uring"})
+    if (here / "ocaml_server").exists():
+        found["Haft OCaml, io_uring"] = (program(here / "ocaml_server"), {"HAFT_IO_BACKEND": "io_uring"})
+    if (here / "ocaml_cohttp").exists():
+        found["cohttp-lwt-unix"] = (program(here / "ocaml_cohttp"), {})
     environment = {"CARGO_TARGET_DIR": str(peers / "rust")}
     if builds(["cargo", "build", "--release", "--quiet"], HERE / "rust", environment):
         found["may_minihttp"] = (program(peers / "rust" / "release" / "may"), {})
@@ -126,6 +130,7 @@ def versions(found):
              "hyper": f"{crate['hyper']} on Tokio {crate['tokio']}",
              "Boost.Beast": f"of Boost {boost[1].replace('_', '.')}" if boost else "",
              "nginx": said.strip().rpartition("/")[2],
+             "cohttp-lwt-unix": IO.first_line("ocamlfind", "query", "-format", "%v", "cohttp-lwt-unix"),
              "Go": IO.first_line("go", "version").removeprefix("go version go").split(" ")[0]}
     parts = [f"{name} {version}" if name in found else f"{name} is missing" for name, version in known.items()]
     return ", ".join([f"{platform.system()} {platform.release().split('-')[0]}", IO.first_line("cc", "--version"), *parts])

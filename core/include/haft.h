@@ -416,6 +416,9 @@ HAFTI_INLINE haft_answer_t haft_answer(void *value) {
  *       The computation is unwound, then the clause is called with a copy of the payload. It
  *       returns the answer.
  *
+ * A computation is unwound under its own handler, whatever ends it: what its cleanups perform comes
+ * to the clauses.
+ *
  * The compiler checks the types. `on_return`, void *(void *state, void *result), makes the answer
  * from what the body returned; if it is NULL, the body returns the answer. A clause runs outside
  * its own handler: what it performs goes to the handlers further out.
@@ -475,7 +478,12 @@ haft_tail_resume(haft_resumption_t k, haft_reply_t reply) {
 /* Resumes by calling `raise(argument)` at the perform, as haft_discontinue; returns the answer. */
 HAFTI_API void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise,
                                             void *argument);
-/* Drops a captured computation: its stack is unwound and released. */
+/*
+ * Drops a captured computation: its stack is unwound under its handler, and released. If a cleanup
+ * performs an effect with a general clause, the clause gets a resumption: by resuming it the clause
+ * lets the unwinding go on, and gets HAFT_NO_ANSWER, since a dropped computation has no answer. If
+ * the clause keeps it, this call returns before the rest is unwound.
+ */
 HAFTI_API void haft_resumption_drop(haft_resumption_t k);
 /* The effect a resumption waits on; NULL once it has been used. */
 HAFTI_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);

@@ -64,6 +64,18 @@ static void finish(ending_t *ending, const char *what) {
         haft_forget_kept(fiber);
 }
 
+haft_request_t haft_resume_unwinding(haft_fiber_t *fiber, const haft_handles_t *handles) {
+    if (HAFTI_LIKELY(haft_needs_unwinding(fiber)))
+        return haft_enter(fiber, fiber, HAFTI_WAKE_UNWIND, handles);
+    haft_check_own(fiber, "dropped");
+    (void)haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_IN_USE, "dropped");
+    haft_use_up(fiber);
+    haft_abandon_inside(fiber);
+    haft_kind_of(fiber)->given_up(fiber);
+    haft_set_finished(fiber);
+    return (haft_request_t){&haft_special_dropped, NULL};
+}
+
 static void release(const ending_t *dropped) {
     haft_fiber_t *fiber = dropped->fiber;
     if (!dropped->claimed || (!dropped->taken && !take_finished(fiber)))

@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char unwinding_class[8] = {'H', 'A', 'F', 'T', 'U', 'N', 'W', 'D'};
+/* The last byte of the class says of an unwinding that a catch-all has caught whether another one
+   has begun since: one that leaves the block, which lets go of the first. */
+enum { CLASS_SIZE = 8, LAST = CLASS_SIZE - 1 };
+static const char unwinding_class[CLASS_SIZE] = {'H', 'A', 'F', 'T', 'U', 'N', 'W', 'D'};
+static const char class_of_left = 'L';
 
 /* ---- What the runtime of C++ knows of it ---- */
 
@@ -17,14 +21,29 @@ extern terminate_t *cxx_set_terminate(terminate_t *handler) __asm__("_ZSt13set_t
     __attribute__((weak));
 static terminate_t *terminate_before;
 
-/* Whether what C++ has caught on this thread is an unwinding of ours. Its record of an exception
+/* The unwinding of ours that C++ has caught on this thread, or NULL. Its record of an exception
    ends in the unwinder's, which comes after 80 bytes in libstdc++ and 96 in libc++abi. */
-static bool unwinding_caught(void) {
-    const char *caught = hafti_thread()->globals->caught;
+static struct _Unwind_Exception *unwinding_caught(void) {
+    char *caught = hafti_thread()->globals->caught;
     for (size_t before = 80; caught != NULL && before <= 96; before += 16)
-        if (memcmp(caught + before, unwinding_class, sizeof unwinding_class) == 0)
-            return true;
-    return false;
+        if (memcmp(caught + before, unwinding_class, LAST) == 0)
+            return (struct _Unwind_Exception *)(void *)(caught + before);
+    return NULL;
+}
+
+static void stop_counting(void) {
+    hafti_thread_t *thread = hafti_thread();
+    if (thread->globals != &haft_no_exceptions)
+        thread->globals->uncaught--;
+}
+
+bool haft_unwinding_was_left(struct _Unwind_Exception *exception) {
+    char *last = (char *)&exception->exception_class + LAST;
+    stop_counting();
+    if (*last != class_of_left)
+        return false;
+    *last = unwinding_class[LAST];
+    return true;
 }
 
 /* Whether an unwinding has started on this thread and has not landed. Code that gcc makes
@@ -41,7 +60,7 @@ static bool unwinding_here(void) {
 
 /* A function that is noexcept ends the program when it is to be unwound. */
 static void terminated(void) {
-    if (unwinding_caught() || unwinding_here()) {
+    if (unwinding_caught() != NULL || unwinding_here()) {
         const haft_fiber_t *fiber = haft_fiber_here();
         haft_fail(HAFT_ERROR_UNWINDING_STOPPED, NULL, fiber,
                   "%s was being unwound when the program was terminated: a function on it is "
@@ -68,18 +87,16 @@ static void unwinding_starts(void) {
     thread->globals->uncaught++;
     pthread_once(&watched, watch_terminate);
 }
-void haft_unwinding_stopped(void) {
-    hafti_thread_t *thread = hafti_thread();
-    if (thread->globals != &haft_no_exceptions)
-        thread->globals->uncaught--;
-}
 
 void haft_force_unwinding(void *record, _Unwind_Exception_Cleanup_Fn swallowed,
                           _Unwind_Stop_Fn stop, void *argument) {
     struct _Unwind_Exception *exception = record;
+    struct _Unwind_Exception *left = unwinding_caught(); /* perhaps the same record */
     memset(exception, 0, sizeof *exception);
     memcpy(&exception->exception_class, unwinding_class, sizeof exception->exception_class);
     exception->exception_cleanup = swallowed;
+    if (left != NULL)
+        ((char *)&left->exception_class)[LAST] = class_of_left;
     haft_tools_unwinding();
     unwinding_starts();
     _Unwind_ForcedUnwind(exception, stop, argument);

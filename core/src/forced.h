@@ -9,10 +9,12 @@
 
 /* Surrounds a forced unwinding, if there is a C++ runtime: std::uncaught_exceptions() must count
    it, so that guards that commit or roll back at the end of a scope roll back. The regular end of
-   the unwinding (haft_leave, or the landing) restores the count; haft_unwinding_stopped is for all
+   the unwinding (haft_leave, or the landing) restores the count; haft_unwinding_was_left is for all
    other ends. */
 
-void haft_unwinding_stopped(void);
+/* To be called by `swallowed`: a catch-all lets go of the unwinding that it has caught. True:
+   another unwinding leaves the block. False: the block has ended, and has not rethrown. */
+bool haft_unwinding_was_left(struct _Unwind_Exception *exception);
 void haft_unwinding_goes_on(bool goes_on); /* from frame to frame; false: it has landed */
 
 /* Unwinds the frames from here until `stop` leaves; comes back if the unwinder fails. `record`, an

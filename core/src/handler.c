@@ -36,11 +36,18 @@ static void *run_never(haft_fiber_t *fiber, haft_request_t request) {
     return ((never_clause_t *)clause->function)(owned->scope.state, request.payload);
 }
 
+/* A computation that was dropped has no answer. */
+static HAFTI_COLD void *no_answer_of(haft_fiber_t *fiber) {
+    haft_fiber_drop(fiber);
+    return HAFT_NO_ANSWER;
+}
+
 /* The answer of a computation that has ended: by returning, or by an effect that it threw. */
 static void *answer_of(haft_fiber_t *fiber, void *payload, uintptr_t effect) {
     haft_request_t request = {(haft_effect_t *)effect, payload};
     if (!haft_finished(request))
-        return run_never(fiber, request);
+        return request.effect == &haft_special_dropped ? no_answer_of(fiber)
+                                                       : run_never(fiber, request);
     const haft_handler_t *handler = fiber->handler;
     void *state = fiber->scope.state;
     void *result = ((haft_payload_return *)request.payload)->result;
@@ -79,7 +86,8 @@ static HAFTI_COLD hafti_words_t resume_slowly(haft_fiber_t *fiber, void *word, u
     __attribute__((cleanup(free_owned))) haft_fiber_t *owned = fiber;
     haft_request_t request = wake == HAFTI_WAKE_CALL
                                  ? haft_enter(fiber, word, HAFTI_WAKE_CALL, handles)
-                                 : hafti_resume_slow(fiber, word, handles);
+                             : wake == HAFTI_WAKE_UNWIND ? haft_resume_unwinding(fiber, handles)
+                                                         : hafti_resume_slow(fiber, word, handles);
     owned = NULL;
     return (hafti_words_t){request.payload, (uintptr_t)request.effect,
                            fiber->state == HAFT_FIBER_FINISHED};
@@ -313,8 +321,15 @@ haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, haft_reply_t reply) {
     return (haft_answer_t){reply.word, (uintptr_t)fiber + (copied ? COPY_MARK : 0)};
 }
 
+/* A never clause on whose behalf the computation was being unwound does not run. */
 void haft_resumption_drop(haft_resumption_t k) {
-    haft_fiber_drop(use(k, "dropped"));
+    haft_fiber_t *fiber = use(k, "dropped");
+    if (HAFTI_UNLIKELY(fiber->thrown != NULL))
+        haft_forget_kept(fiber);
+    if (haft_needs_unwinding(fiber))
+        (void)drive(fiber, NULL, HAFTI_WAKE_UNWIND);
+    else
+        haft_fiber_drop(fiber);
 }
 
 haft_effect_t *haft_resumption_effect(haft_resumption_t k) {

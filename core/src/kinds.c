@@ -15,12 +15,31 @@ static void nothing(haft_fiber_t *fiber) {
     (void)fiber;
 }
 
+/* Sizes from 8 KiB on are for ordinary stacks, too. */
+static HAFTI_COLD void check_dense(const haft_fiber_options_t *options) {
+    bool given = options->memory != NULL;
+    size_t size = options->stack_size;
+    if (given || options->segmented)
+        haft_fail(
+            HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+            "A dense fiber (haft_fiber_options_t.dense) lies beside others in the pool: leave "
+            "out .dense, or %s.",
+            given ? ".memory and .memory_size" : ".segmented");
+    if (size < DENSE_MOST && size != 0 && (size < DENSE_LEAST || (size & (size - 1)) != 0))
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+                  "A dense fiber was asked for with a stack of %zu bytes: there are such of 1024, "
+                  "2048 (or 0), 4096 and 8192 bytes, and larger ones that are ordinary stacks.",
+                  size);
+}
+
 /* ---- Memory of the caller ---- */
 
 static haft_fiber_t *make_fixed(hafti_thread_t *thread, const haft_fiber_options_t *options) {
     (void)thread;
     void *memory = options->memory;
     size_t size = options->memory_size;
+    if (options->dense)
+        check_dense(options);
     if (memory == NULL || size < HAFT_FIBER_MINIMUM)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
                   "A fiber in memory of the caller needs at least %zu bytes; it was given %zu.",
@@ -91,6 +110,8 @@ static haft_fiber_t *make_pooled(hafti_thread_t *thread, const haft_fiber_option
     size_t size = options->stack_size != 0 ? options->stack_size : haft_stack_size();
     haft_fiber_t *fiber;
     bool dense = HAFTI_UNLIKELY(options->dense);
+    if (dense)
+        check_dense(options);
     if (dense && haft_tools_know_stacks()) { /* whose frames are large */
         dense = false;
         size = size > haft_stack_size() ? size : haft_stack_size();
@@ -121,6 +142,8 @@ static void give_pooled(haft_fiber_t *fiber) {
 static HAFTI_COLD haft_fiber_t *make_segmented(hafti_thread_t *thread,
                                                const haft_fiber_options_t *options) {
 #    ifdef HAFTI_SEGMENTS
+    if (options->dense)
+        check_dense(options);
     if (options->memory != NULL || options->memory_size != 0)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
                   "A segmented fiber cannot lie in memory of the caller.");
@@ -164,27 +187,9 @@ const haft_stack_kind_t haft_stack_kinds[] = {
 
 #endif
 
-/* Sizes from 8 KiB on are for ordinary stacks, too. */
-static HAFTI_COLD void check_dense(const haft_fiber_options_t *options, bool given) {
-    size_t size = options->stack_size;
-    if (given || options->segmented)
-        haft_fail(
-            HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
-            "A dense fiber (haft_fiber_options_t.dense) lies beside others in the pool: leave "
-            "out .dense, or %s.",
-            given ? ".memory and .memory_size" : ".segmented");
-    if (size < DENSE_MOST && size != 0 && (size < DENSE_LEAST || (size & (size - 1)) != 0))
-        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
-                  "A dense fiber was asked for with a stack of %zu bytes: there are such of 1024, "
-                  "2048 (or 0), 4096 and 8192 bytes, and larger ones that are ordinary stacks.",
-                  size);
-}
-
 const haft_stack_kind_t *haft_kind_for(const haft_fiber_options_t *options) {
-    bool given = options->memory != NULL || options->memory_size != 0;
-    if (HAFTI_UNLIKELY(options->dense))
-        check_dense(options, given);
     if (HAFTI_UNLIKELY(options->segmented) && !haft_tools_know_stacks())
         return &haft_stack_kinds[HAFT_KIND_SEGMENTED];
+    bool given = options->memory != NULL || options->memory_size != 0;
     return &haft_stack_kinds[given ? HAFT_KIND_FIXED : HAFT_KIND_POOL];
 }

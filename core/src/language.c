@@ -81,9 +81,14 @@ void *haft_fiber_reserve(haft_fiber_t *fiber, size_t size) {
     char *high = fiber->context.sp;
     char *low = (char *)(((uintptr_t)high - size) & ~(uintptr_t)63);
     if ((size_t)(high - fiber->low) < size + HAFT_FIBER_MINIMUM / 2)
-        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, fiber,
-                  "The stack of %s has no room for the %zu bytes of its computation.",
-                  haft_fiber_label(fiber), size);
+        haft_fail(
+            HAFT_ERROR_BAD_ARGUMENT, NULL, fiber,
+            fiber->kind == HAFT_KIND_SEGMENTED
+                ? "%s has a segmented stack, on which the %zu bytes of its computation have no "
+                  "room: computations of haft.hpp are not segmented. Leave out .segmented, or "
+                  "use haft.h."
+                : "The stack of %s has no room for the %zu bytes of its computation.",
+            haft_fiber_label(fiber), size);
     haft_tools_reserved(low, (size_t)(high - low));
     fiber->context.sp = low;
     return low;

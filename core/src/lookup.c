@@ -5,6 +5,8 @@
  */
 #include "lookup.h"
 
+#include <haft/language.h>
+
 static const haft_clause_t slow_request = {.kind = HAFTI_CLAUSE_SLOW};
 static const haft_clause_t any_clause = {.kind = HAFT_CLAUSE_REQUEST};
 
@@ -194,8 +196,17 @@ static bool read_known(const haft_known_t *known, uint64_t serial, const haft_ef
 
 /* ---- Looking up ---- */
 
+static haft_unhandled_t *on_unhandled;
+
+haft_unhandled_t *haft_set_unhandled(haft_unhandled_t *function) {
+    return __atomic_exchange_n(&on_unhandled, function, __ATOMIC_ACQ_REL);
+}
+
 void hafti_unhandled(haft_effect_t *effect) {
     haft_fiber_t *fiber = haft_fiber_here();
+    haft_unhandled_t *function = __atomic_load_n(&on_unhandled, __ATOMIC_ACQUIRE);
+    if (function != NULL)
+        function(effect);
     haft_fail(
         HAFT_ERROR_UNHANDLED, effect, fiber,
         "Nobody handles the effect '%s' (%s), performed on %s. Handle it in a call around the "

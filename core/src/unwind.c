@@ -24,7 +24,8 @@ _Static_assert(offsetof(haft_fiber_t, unwinding) % _Alignof(struct _Unwind_Excep
 /* A catch-all ended the unwinding: the runtime of C++ deletes the record that it holds. */
 static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
     (void)reason;
-    haft_unwinding_stopped();
+    if (haft_unwinding_was_left(exception))
+        return;
     haft_fiber_t *fiber =
         (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
     haft_fail(

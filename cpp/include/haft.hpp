@@ -185,7 +185,8 @@ struct handler_base {};
  *         clause that ends in a resume returns tail<Answer>.
  *
  *     Answer operator()(Effect), for never<Effect>
- *         The computation is unwound first, and destructors run. The clause returns the answer.
+ *         The computation is unwound first, and destructors run, under this handler. The clause
+ *         returns the answer.
  *
  * The class may also have
  *
@@ -233,6 +234,33 @@ auto clauses(Fs... functions) {
     return detail::clause_set<detail::clause_type<Fs>...>(
         detail::as_clause(std::move(functions))...);
 }
+
+} // namespace haft
+
+namespace haft {
+
+namespace detail {
+struct computation;
+struct driver;
+} // namespace detail
+
+/*
+ * Thrown by a resume() that has no answer to return: the computation was dropped, one of its
+ * cleanups performed an effect whose clause got a resumption, and this resume() let the cleanup,
+ * and the unwinding, go on to their end. (If Answer is void, resume() returns.)
+ */
+class HAFT_SHARED dropped : public std::exception {
+  public:
+    const char *what() const noexcept override {
+        return "haft: the computation was dropped, so it has no answer";
+    }
+
+  private:
+    explicit dropped(const detail::computation *task) : of(task) {}
+    const detail::computation *of;
+    friend struct detail::driver;
+    friend struct detail::computation;
+};
 
 } // namespace haft
 
@@ -302,7 +330,8 @@ namespace haft {
  *                                    another type than Answer, name it: resume_with<Body>
  * std::move(k).discontinue(e)        continues by throwing `e` at the perform, an exception of any
  *                                    type or an std::exception_ptr; returns the answer
- * std::move(k).drop()                unwinds the computation now
+ * std::move(k).drop()                unwinds the computation now, under its handler: what its
+ *                                    destructors perform comes to the same clauses
  * static_cast<bool>(k)               whether there is something to resume
  * k.fiber()                          the computation's fiber, NULL once used: for its name,
  *                                    backtrace and state (haft.h)

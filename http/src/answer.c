@@ -1,350 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Answers. What is written is gathered in a block, and sent when that is full, by haft_http_flush,
- * or by the connection, together with the wait for its next request. What a user gives for the head
- * is checked, so that no value begins another line, or another answer.
- */
+/* Answers: their begin, their body, which may be a file, and their end; and those that the library
+   gives by itself. */
 #include "internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/uio.h>
-#include <time.h>
 
 enum { MOST_AT_ONCE = 1024 * 1024 }; /* bytes of a file */
-
-/* ---- Gathering ---- */
-
-static int fail(haft_http_request_t *request, int code) {
-    request->answer.failed = true;
-    request->keeps = false;
-    return code;
-}
-
-int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size) {
-    if (request->answer.failed)
-        return -EPIPE;
-    request->answer.is_sent = true;
-    int code = hafti_http_stream_write_within(request->message.stream, request->message.limits,
-                                              bytes, size);
-    return code == 0 ? 0 : fail(request, code);
-}
-
-static int send_gathered(haft_http_request_t *request) {
-    hafti_http_answer_t *answer = &request->answer;
-    size_t size = answer->size;
-    bool has_head = answer->progress != HAFTI_HTTP_NOT_BEGUN && !answer->is_sent;
-    answer->size = 0;
-    return size != 0 || has_head ? hafti_http_answer_send(request, answer->block, size) : 0;
-}
-
-/* Where the block has room for `size` bytes, or else NULL. A block has HAFT_IO_LENT_SIZE; for more,
-   what it has is sent. */
-static char *room_for(haft_http_request_t *request, size_t size, int *code) {
-    hafti_http_answer_t *answer = &request->answer;
-    *code = answer->failed ? -EPIPE : 0;
-    if (*code == 0 && answer->block == NULL && (answer->block = haft_io_lend()) == NULL)
-        *code = fail(request, -ENOMEM);
-    if (*code == 0 && size > HAFT_IO_LENT_SIZE - answer->size)
-        *code = send_gathered(request);
-    return *code == 0 ? answer->block + answer->size : NULL;
-}
-
-int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, size_t size) {
-    int code;
-    if (size == 0)
-        return 0;
-    char *to = room_for(request, size, &code);
-    if (to == NULL)
-        return code;
-    if (size > HAFT_IO_LENT_SIZE)
-        return hafti_http_answer_send(request, bytes, size);
-    memcpy(to, bytes, size);
-    request->answer.size += size;
-    return 0;
-}
-
-static int gather_text(haft_http_request_t *request, const char *text) {
-    return hafti_http_answer_gather(request, text, strlen(text));
-}
-
-/* ---- The head ---- */
-
-const char *hafti_http_reason_of(int status) {
-    static const struct {
-        int status;
-        const char *reason;
-    } reasons[] = {
-        {200, "OK"},
-        {201, "Created"},
-        {202, "Accepted"},
-        {204, "No Content"},
-        {206, "Partial Content"},
-        {301, "Moved Permanently"},
-        {302, "Found"},
-        {303, "See Other"},
-        {304, "Not Modified"},
-        {307, "Temporary Redirect"},
-        {308, "Permanent Redirect"},
-        {400, "Bad Request"},
-        {401, "Unauthorized"},
-        {403, "Forbidden"},
-        {404, "Not Found"},
-        {405, "Method Not Allowed"},
-        {406, "Not Acceptable"},
-        {408, "Request Timeout"},
-        {409, "Conflict"},
-        {410, "Gone"},
-        {412, "Precondition Failed"},
-        {413, "Content Too Large"},
-        {414, "URI Too Long"},
-        {415, "Unsupported Media Type"},
-        {416, "Range Not Satisfiable"},
-        {417, "Expectation Failed"},
-        {422, "Unprocessable Content"},
-        {426, "Upgrade Required"},
-        {429, "Too Many Requests"},
-        {431, "Request Header Fields Too Large"},
-        {500, "Internal Server Error"},
-        {501, "Not Implemented"},
-        {502, "Bad Gateway"},
-        {503, "Service Unavailable"},
-        {504, "Gateway Timeout"},
-        {505, "HTTP Version Not Supported"},
-    };
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (reasons[i].status == status)
-            return reasons[i].reason;
-    return "";
-}
-
-/* Each thread makes it once a second; nothing waits here, so the task does not leave the thread. */
-__attribute__((noinline)) void hafti_http_put_now(char *into) {
-    static _Thread_local time_t made_at;
-    static _Thread_local char date[HAFTI_HTTP_DATE + 1];
-    time_t now = hafti_http_now();
-    if (now != made_at) {
-        hafti_http_put_date(now, date);
-        made_at = now;
-    }
-    memcpy(into, date, HAFTI_HTTP_DATE);
-}
-
-static char *put(char *to, const char *text, size_t size) {
-    memcpy(to, text, size);
-    return to + size;
-}
-
-static char *put_text(char *to, const char *text) {
-    return put(to, text, strlen(text));
-}
-
-/* For a base that is known where it is compiled: to divide by another takes the processor long. */
-static inline __attribute__((always_inline)) char *put_digits(char *to, uint64_t number,
-                                                              unsigned base) {
-    char digits[20], *first = digits + sizeof digits;
-    do
-        *--first = "0123456789abcdef"[number % base];
-    while ((number /= base) != 0);
-    while (first != digits + sizeof digits)
-        *to++ = *first++;
-    return to;
-}
-
-char *hafti_http_put_number(char *to, uint64_t number) {
-    return put_digits(to, number, 10);
-}
-
-/* Of three digits. */
-static char *put_status(char *to, unsigned status) {
-    *to++ = (char)('0' + status / 100);
-    *to++ = (char)('0' + status / 10 % 10);
-    *to++ = (char)('0' + status % 10);
-    return to;
-}
-
-/* What the connection does next. Of HTTP/1.1 it is kept unless one says otherwise, of 1.0
-   closed. */
-static char *put_connection(char *to, const haft_http_request_t *request) {
-    if (!request->keeps)
-        return put_text(to, "Connection: close\r\n");
-    return hafti_http_is_1_0(&request->message) ? put_text(to, "Connection: keep-alive\r\n") : to;
-}
-
-/* What handlers have set, and the empty line; after `code` of what comes before. */
-static int gather_end_of_head(haft_http_request_t *request, int code) {
-    const hafti_http_answer_t *answer = &request->answer;
-    if (code == 0)
-        code = hafti_http_answer_gather(request, answer->fields, answer->fields_size);
-    return code == 0 ? gather_text(request, "\r\n") : code;
-}
-
-static int gather_head(haft_http_request_t *request, const char *type, uint64_t size) {
-    enum {
-        MOST = 320
-    }; /* bytes of what is neither the type nor a field that the handler has set */
-    hafti_http_answer_t *answer = &request->answer;
-    int code;
-    char *begin = room_for(request, MOST, &code);
-    if (begin == NULL)
-        return code;
-    char *to = put_text(begin, "HTTP/1.1 ");
-    to = put_status(to, (unsigned)answer->status);
-    *to++ = ' ';
-    to = put_text(to, hafti_http_reason_of(answer->status));
-    to = put_text(to, "\r\nDate: ");
-    hafti_http_put_now(to);
-    to = put_text(to + HAFTI_HTTP_DATE, "\r\n");
-    if (answer->chunked) {
-        to = put_text(to, "Transfer-Encoding: chunked\r\n");
-    } else if (size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304) {
-        to = put_text(to, "Content-Length: ");
-        to = hafti_http_put_number(to, size);
-        to = put_text(to, "\r\n");
-    }
-    to = put_connection(to, request);
-    if (type != NULL)
-        to = put_text(to, "Content-Type: ");
-    answer->size += (size_t)(to - begin);
-    if (type != NULL) {
-        hafti_http_text_t value = hafti_http_trim((hafti_http_text_t){type, strlen(type)});
-        code = hafti_http_answer_gather(request, value.bytes, value.size);
-        code = code == 0 ? gather_text(request, "\r\n") : code;
-    }
-    return gather_end_of_head(request, code);
-}
-
-/* ---- Fields ---- */
-
-static bool is_ours(const char *name) {
-    static const char *const ours[] = {
-        "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive",
-        "Date",           "Trailer",           "TE",         NULL};
-    return hafti_http_is_one_of(name, ours);
-}
-
-/* Makes room for `size` more bytes at the end of lines. */
-static char *grow(haft_http_request_t *request, char **lines, size_t used, size_t *room,
-                  size_t size) {
-    if (size > *room - used) {
-        size_t wanted = 2 * *room > used + size ? 2 * *room : used + size + 128;
-        char *grown = hafti_http_allocate(&request->message, wanted);
-        if (grown == NULL)
-            return NULL;
-        if (used != 0)
-            memcpy(grown, *lines, used);
-        *lines = grown;
-        *room = wanted;
-    }
-    return *lines + used;
-}
-
-static int add_line(haft_http_request_t *request, char **lines, size_t *used, size_t *room,
-                    const char *name, const char *value) {
-    if (!hafti_http_is_given_token(name) || !hafti_http_is_given_value(value) || is_ours(name))
-        return -EINVAL;
-    hafti_http_text_t trimmed = hafti_http_trim((hafti_http_text_t){value, strlen(value)});
-    size_t name_size = strlen(name), size = name_size + trimmed.size + 4;
-    char *to = grow(request, lines, *used, room, size);
-    if (to == NULL)
-        return -ENOMEM;
-    to = put(put(put(to, name, name_size), ": ", 2), trimmed.bytes, trimmed.size);
-    put(to, "\r\n", 2);
-    *used += size;
-    return 0;
-}
-
-int haft_http_set_header(haft_http_request_t *request, const char *name, const char *value) {
-    hafti_http_answer_t *answer = &request->answer;
-    if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
-        return -EALREADY;
-    return add_line(request, &answer->fields, &answer->fields_size, &answer->fields_room, name,
-                    value);
-}
-
-/* The lasting fields stand before the others. */
-int haft_http_set_lasting_header(haft_http_request_t *request, const char *name,
-                                 const char *value) {
-    hafti_http_answer_t *answer = &request->answer;
-    size_t others = answer->fields_size - answer->lasting_size, before = answer->fields_size;
-    char *kept = others != 0 ? hafti_http_copy(&request->message,
-                                               answer->fields + answer->lasting_size, others)
-                             : NULL;
-    if (others != 0 && kept == NULL)
-        return -ENOMEM;
-    int code = haft_http_set_header(request, name, value);
-    if (code != 0)
-        return code;
-    size_t added = answer->fields_size - before;
-    char *at = answer->fields + answer->lasting_size;
-    memmove(at, answer->fields + before, added);
-    if (others != 0)
-        memcpy(at + added, kept, others);
-    answer->lasting_size += added;
-    return 0;
-}
-
-int haft_http_set_trailer(haft_http_request_t *request, const char *name, const char *value) {
-    hafti_http_answer_t *answer = &request->answer;
-    if (!answer->chunked || answer->progress != HAFTI_HTTP_BEGUN)
-        return -ENOTSUP;
-    return add_line(request, &answer->trailers, &answer->trailers_size, &answer->trailers_room,
-                    name, value);
-}
-
-/* 6265, 4.1.1. */
-static bool is_cookie_value(const char *value) {
-    for (; *value != '\0'; value++)
-        if (*value <= ' ' || *value > '~' || strchr("\",;\\", *value) != NULL)
-            return false;
-    return true;
-}
-
-static bool is_attribute(const char *value) {
-    return value == NULL || strchr(value, ';') == NULL;
-}
-
-int haft_http_set_cookie(haft_http_request_t *request, const char *name, const char *value,
-                         const haft_http_cookie_options_t *options) {
-    static const haft_http_cookie_options_t defaults = {0};
-    if (options == NULL)
-        options = &defaults;
-    if (!hafti_http_is_given_token(name) || value == NULL || !is_cookie_value(value) ||
-        !is_attribute(options->path) || !is_attribute(options->domain) ||
-        !is_attribute(options->same_site))
-        return -EINVAL;
-    char age[40] = "";
-    if (options->max_age != 0)
-        snprintf(age, sizeof age, "; Max-Age=%lld",
-                 options->max_age > 0 ? (long long)options->max_age : 0LL);
-    static const char format[] = "%s=%s%s%s%s%s%s%s%s; SameSite=%s";
-    char *line = NULL;
-    int size = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        size = snprintf(
-                   line, (size_t)size, format, name, value, options->path != NULL ? "; Path=" : "",
-                   options->path != NULL ? options->path : "",
-                   options->domain != NULL ? "; Domain=" : "",
-                   options->domain != NULL ? options->domain : "", age,
-                   options->for_scripts ? "" : "; HttpOnly", options->for_http ? "" : "; Secure",
-                   options->same_site != NULL ? options->same_site : "Lax") +
-               1;
-        if (pass == 0 && (line = hafti_http_allocate(&request->message, (size_t)size)) == NULL)
-            return -ENOMEM;
-    }
-    return haft_http_set_header(request, "Set-Cookie", line);
-}
-
-/* ---- Answers ---- */
-
-bool hafti_http_answer_field(const hafti_http_answer_t *answer, size_t *at, const char *name,
-                             hafti_http_text_t *value) {
-    hafti_http_text_t lines = {answer->fields, answer->fields_size}, found;
-    while (hafti_http_next_line(lines, at, &found, value))
-        if (hafti_http_same(found.bytes, found.size, name))
-            return true;
-    return false;
-}
 
 void hafti_http_answer_discard(haft_http_request_t *request) {
     hafti_http_answer_t *answer = &request->answer;
@@ -405,11 +68,6 @@ int haft_http_begin(haft_http_request_t *request, int status, const char *type, 
     return request->framing->head(request, type, sent);
 }
 
-int hafti_http_answer_put(haft_http_request_t *request, const void *bytes, size_t size) {
-    return request->answer.chunked ? request->framing->piece(request, bytes, size)
-                                   : hafti_http_answer_gather(request, bytes, size);
-}
-
 int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size) {
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_BEGUN)
@@ -440,7 +98,7 @@ __attribute__((noinline)) static ssize_t read_cached(int file, void *into, size_
 static int fail_to_read(haft_http_request_t *request, int code) {
     haft_http_note_failure(request,
                            code == 0 ? "the file has become shorter" : haft_io_error_text(code));
-    return fail(request, code == 0 ? -EIO : code);
+    return hafti_http_answer_fail(request, code == 0 ? -EIO : code);
 }
 
 static int gather_file(haft_http_request_t *request, int file, int64_t offset, size_t size) {
@@ -460,7 +118,7 @@ static int gather_file(haft_http_request_t *request, int file, int64_t offset, s
 }
 
 static int send_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size) {
-    int code = send_gathered(request);
+    int code = hafti_http_answer_send_gathered(request);
     while (code == 0 && size != 0) {
         size_t part = size < MOST_AT_ONCE ? (size_t)size : MOST_AT_ONCE;
         ssize_t sent = hafti_http_stream_send_file(request->message.stream, request->message.limits,
@@ -468,7 +126,7 @@ static int send_file(haft_http_request_t *request, int file, int64_t offset, uin
         if (sent == 0)
             return fail_to_read(request, 0);
         if (sent < 0)
-            return fail(request, (int)sent);
+            return hafti_http_answer_fail(request, (int)sent);
         size -= (uint64_t)sent;
     }
     return code;
@@ -484,7 +142,7 @@ int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset
         return 0;
     if (size > HAFT_IO_LENT_SIZE - answer->size)
         return send_file(request, file, offset, size);
-    return room_for(request, (size_t)size, &code) != NULL
+    return hafti_http_answer_room(request, (size_t)size, &code) != NULL
                ? gather_file(request, file, offset, (size_t)size)
                : code;
 }
@@ -492,7 +150,7 @@ int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset
 int haft_http_flush(haft_http_request_t *request) {
     int code =
         request->answer.encoder != NULL ? hafti_http_encode(request, "", 0, HAFTI_HTTP_FLUSH) : 0;
-    return code == 0 ? send_gathered(request) : code;
+    return code == 0 ? hafti_http_answer_send_gathered(request) : code;
 }
 
 int haft_http_status(const haft_http_request_t *request) {
@@ -547,7 +205,7 @@ int hafti_http_answer_stream(haft_http_request_t *request, int status, const cha
     answer->status = status;
     answer->left = HAFT_HTTP_UNKNOWN_SIZE;
     int code = request->framing->become_stream(request, line, protocol);
-    return code == 0 ? send_gathered(request) : code;
+    return code == 0 ? hafti_http_answer_send_gathered(request) : code;
 }
 
 int hafti_http_answer_status(haft_http_request_t *request, int status) {
@@ -620,7 +278,7 @@ static int end_encoding(haft_http_request_t *request) {
     int code = hafti_http_encode(request, "", 0, HAFTI_HTTP_FINISH);
     hafti_http_encoder_free(answer->encoder);
     answer->encoder = NULL;
-    return code != 0 ? fail(request, code) : 0;
+    return code != 0 ? hafti_http_answer_fail(request, code) : 0;
 }
 
 int hafti_http_answer_complete(haft_http_request_t *request) {
@@ -630,7 +288,7 @@ int hafti_http_answer_complete(haft_http_request_t *request) {
         return -EPIPE;
     int code = end_encoding(request);
     if (code == 0 && (code = request->framing->end(request)) != 0)
-        fail(request, code);
+        hafti_http_answer_fail(request, code);
     return code;
 }
 
@@ -653,43 +311,3 @@ int hafti_http_send_continue(haft_http_request_t *request) {
     request->answer.is_sent = false;
     return code;
 }
-
-/* ---- HTTP/1 ---- */
-
-static int gather_chunk(haft_http_request_t *request, const void *bytes, size_t size) {
-    char line[20];
-    char *end = put_text(put_digits(line, size, 16), "\r\n");
-    int code = hafti_http_answer_gather(request, line, (size_t)(end - line));
-    code = code == 0 ? hafti_http_answer_gather(request, bytes, size) : code;
-    return code == 0 ? hafti_http_answer_gather(request, "\r\n", 2) : code;
-}
-
-static int gather_end(haft_http_request_t *request) {
-    const hafti_http_answer_t *answer = &request->answer;
-    if (!answer->chunked || answer->without_body)
-        return 0;
-    int code = gather_text(request, "0\r\n");
-    if (code == 0)
-        code = hafti_http_answer_gather(request, answer->trailers, answer->trailers_size);
-    return code == 0 ? gather_text(request, "\r\n") : code;
-}
-
-static int gather_switch(haft_http_request_t *request, const char *line, const char *protocol) {
-    int code = gather_text(request, line);
-    code = code == 0 ? gather_text(request, protocol) : code;
-    code = code == 0 ? gather_text(request, "\r\n") : code;
-    return gather_end_of_head(request, code);
-}
-
-static int send_continue(haft_http_request_t *request) {
-    static const char word[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    return hafti_http_answer_send(request, word, sizeof word - 1);
-}
-
-const hafti_http_framing_t hafti_http1_framing = {
-    .head = gather_head,
-    .piece = gather_chunk,
-    .end = gather_end,
-    .become_stream = gather_switch,
-    .say_continue = send_continue,
-};

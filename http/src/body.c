@@ -22,8 +22,8 @@ int hafti_http_message_fail(hafti_http_message_t *message, int code) {
     return message->error = code;
 }
 
-/* What is left of the time for the body, whose bytes have been counted since the last wait. The time
-   in which nobody reads does not count: so a handler may be slow. */
+/* When the patience with the sender of the body ends; its bytes have been counted since the last
+   wait. The time in which nobody reads does not count: so a handler may be slow. */
 static int64_t deadline_of(hafti_http_message_t *message, int64_t now) {
     const haft_http_limits_t *limits = message->limits;
     hafti_http_patience_begin(&message->patience, now);
@@ -140,71 +140,6 @@ ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffe
     if (message->body == HAFTI_HTTP_UNTIL_CLOSE)
         return read_until_close(message, buffer, size);
     return read_sized(message, buffer, size);
-}
-
-ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, size_t size) {
-    return message->decoder != NULL ? hafti_http_message_decode(message, buffer, size)
-                                    : hafti_http_message_read_plain(message, buffer, size);
-}
-
-/* What was read grows by malloc(3), and is copied to the message's memory when its size is
-   known. */
-static ssize_t read_growing(hafti_http_message_t *message, char **bytes, size_t *room) {
-    size_t size = 0;
-    for (;;) {
-        if (size == *room) {
-            size_t wanted = *room != 0 ? 2 * *room : 4096;
-            char *grown = realloc(*bytes, wanted);
-            if (grown == NULL)
-                return -ENOMEM;
-            *bytes = grown;
-            *room = wanted;
-        }
-        ssize_t got = hafti_http_message_read(message, *bytes + size, *room - size);
-        if (got <= 0)
-            return got < 0 ? got : (ssize_t)size;
-        size += (size_t)got;
-    }
-}
-
-static void free_growing(char **bytes) {
-    free(*bytes);
-}
-
-static ssize_t read_all_growing(hafti_http_message_t *message, char **body) {
-    __attribute__((cleanup(free_growing))) char *bytes = NULL; /* also when the task is cancelled */
-    size_t room = 0;
-    ssize_t size = read_growing(message, &bytes, &room);
-    if (size >= 0 && (*body = hafti_http_copy(message, bytes, (size_t)size)) == NULL)
-        return -ENOMEM;
-    return size;
-}
-
-static ssize_t read_all_sized(hafti_http_message_t *message, char **body) {
-    size_t size = (size_t)message->left, got = 0;
-    ssize_t piece = 0;
-    if (message->error != 0)
-        return message->error;
-    if (message->left + message->got > message->limit)
-        return hafti_http_message_fail(message, -EMSGSIZE);
-    *body = size != SIZE_MAX ? hafti_http_allocate(message, size + 1) : NULL;
-    if (*body == NULL)
-        return -ENOMEM;
-    do {
-        piece = hafti_http_message_read(message, *body + got, size + 1 - got);
-        got += piece > 0 ? (size_t)piece : 0;
-    } while (piece > 0);
-    if (piece < 0)
-        return piece;
-    (*body)[got] = '\0';
-    return (ssize_t)got;
-}
-
-ssize_t hafti_http_message_read_all(hafti_http_message_t *message, char **body) {
-    *body = NULL;
-    bool is_known = message->body == HAFTI_HTTP_SIZED || message->body == HAFTI_HTTP_NO_BODY;
-    return is_known && message->decoder == NULL ? read_all_sized(message, body)
-                                                : read_all_growing(message, body);
 }
 
 /* Apart, so that a request without a body needs no room for it on the stack. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compression of what handlers write. It is decided when the head is made, stands above the version
- * of HTTP (answer.c gets what is sent), and holds its state only while an answer is written.
+ * of HTTP (gathering.c gets what is sent), and holds its state only while an answer is written.
  */
 #include "internal.h"
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 /* A copy of the options. It is kept by the server, and so are the texts behind it. */
-struct hafti_http_cors {
-    hafti_http_cors_t *next;
+typedef struct {
+    hafti_http_owned_t owned; /* must be first: free_cors casts its address */
     haft_http_cors_options_t options;
-};
+} cors_t;
 
 static bool is_origin(const char *text) {
     const char *colon = text != NULL ? strstr(text, "://") : NULL;
@@ -28,12 +28,8 @@ static bool are_valid(const haft_http_cors_options_t *options) {
     return options->max_age >= 0 && (!options->credentials || options->origin_count != 0);
 }
 
-void hafti_http_cors_free(hafti_http_cors_t *first) {
-    while (first != NULL) {
-        hafti_http_cors_t *next = first->next;
-        free(first);
-        first = next;
-    }
+static void free_cors(hafti_http_owned_t *owned) {
+    free((cors_t *)owned);
 }
 
 static size_t size_of(const char *text) {
@@ -51,12 +47,12 @@ static const char *put(char **to, const char *text) {
 }
 
 /* Behind it the array of origins, and behind that the texts. */
-static hafti_http_cors_t *copy_of(const haft_http_cors_options_t *options) {
-    size_t size = sizeof(hafti_http_cors_t) + options->origin_count * sizeof(char *) +
+static cors_t *copy_of(const haft_http_cors_options_t *options) {
+    size_t size = sizeof(cors_t) + options->origin_count * sizeof(char *) +
                   size_of(options->methods) + size_of(options->fields) + size_of(options->exposed);
     for (size_t i = 0; i < options->origin_count; i++)
         size += size_of(options->origins[i]);
-    hafti_http_cors_t *cors = malloc(size);
+    cors_t *cors = malloc(size);
     if (cors == NULL)
         return NULL;
     const char **origins = (const char **)(cors + 1);
@@ -111,7 +107,7 @@ static int answer_question(const haft_http_cors_options_t *options, haft_http_re
 
 /* The answer depends on the origin where only some may: caches learn that from every answer. */
 static int around(haft_http_request_t *request, haft_http_next_t *next, void *argument) {
-    const haft_http_cors_options_t *options = &((const hafti_http_cors_t *)argument)->options;
+    const haft_http_cors_options_t *options = &((const cors_t *)argument)->options;
     const char *origin = haft_http_header(request, "Origin");
     const char *method = haft_http_header(request, "Access-Control-Request-Method");
     bool is_allowed = origin != NULL && is_listed(options, origin);
@@ -132,13 +128,13 @@ int haft_http_cors(haft_http_server_t *server, const haft_http_cors_options_t *o
         options = &defaults;
     if (!are_valid(options))
         return -EINVAL;
-    hafti_http_cors_t *cors = copy_of(options);
+    cors_t *cors = copy_of(options);
     int code = cors != NULL ? haft_http_use(server, around, cors) : -ENOMEM;
     if (code != 0) {
         free(cors);
         return code;
     }
-    cors->next = server->cors;
-    server->cors = cors;
+    cors->owned.free = free_cors;
+    hafti_http_own(server, &cors->owned);
     return 0;
 }

@@ -15,12 +15,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct hafti_http_files {
-    hafti_http_files_t *next;
+typedef struct {
+    hafti_http_owned_t owned; /* must be first: free_files casts its address */
     int folder;
     haft_http_files_options_t options;
     char *index, *cache_control;
-};
+} files_t;
 
 /* ---- Looking up ---- */
 
@@ -133,7 +133,7 @@ static void look_up(void *argument) {
 /* ---- Names ---- */
 
 /* Decodes a part of the path: its size; -ENOENT: that is no name that is served. */
-static ssize_t decode_name(const hafti_http_files_t *files, hafti_http_text_t part, char *into) {
+static ssize_t decode_name(const files_t *files, hafti_http_text_t part, char *into) {
     ssize_t size = hafti_http_decode(part.bytes, part.size, false, into);
     bool is_name = size > 0 && memchr(into, '/', (size_t)size) == NULL &&
                    memchr(into, '\0', (size_t)size) == NULL;
@@ -144,7 +144,7 @@ static ssize_t decode_name(const hafti_http_files_t *files, hafti_http_text_t pa
 }
 
 /* The name for a path, which has a slash at its end where the path has one: its size. */
-static ssize_t name_of(const hafti_http_files_t *files, hafti_http_text_t path, char *into) {
+static ssize_t name_of(const files_t *files, hafti_http_text_t path, char *into) {
     hafti_http_text_t part;
     char *to = into;
     while (hafti_http_next_part(&path, '/', &part)) {
@@ -332,8 +332,7 @@ static int answer_error(haft_http_request_t *request, int code) {
     return code == -EACCES ? hafti_http_answer_status(request, 403) : code;
 }
 
-static int answer_found(haft_http_request_t *request, const hafti_http_files_t *files,
-                        lookup_t *lookup) {
+static int answer_found(haft_http_request_t *request, const files_t *files, lookup_t *lookup) {
     const char *encoding = lookup->encoding >= 0 ? encodings[lookup->encoding].name : "";
     const char *type = files->options.type_of != NULL ? files->options.type_of(lookup->name) : NULL;
     int code =
@@ -351,7 +350,7 @@ static void close_found(lookup_t *lookup) {
 }
 
 static int serve_file(haft_http_request_t *request, void *argument) {
-    const hafti_http_files_t *files = argument;
+    const files_t *files = argument;
     hafti_http_text_t path = request->match.captures[request->match.count - 1];
     __attribute__((cleanup(close_found))) lookup_t lookup = {
         .folder = files->folder, .index = files->index, .only_cached = true, .file = -1};
@@ -384,7 +383,8 @@ static int redirect(haft_http_request_t *request, void *unused) {
 
 /* ---- Routes ---- */
 
-static void free_one(hafti_http_files_t *files) {
+static void free_files(hafti_http_owned_t *owned) {
+    files_t *files = (files_t *)owned;
     if (files->folder >= 0)
         close(files->folder);
     free(files->index);
@@ -392,19 +392,12 @@ static void free_one(hafti_http_files_t *files) {
     free(files);
 }
 
-void hafti_http_files_free(hafti_http_files_t *files) {
-    while (files != NULL) {
-        hafti_http_files_t *next = files->next;
-        free_one(files);
-        files = next;
-    }
-}
-
 static int make_files(const char *folder, const haft_http_files_options_t *options,
-                      hafti_http_files_t **made) {
-    hafti_http_files_t *files = calloc(1, sizeof *files);
+                      files_t **made) {
+    files_t *files = calloc(1, sizeof *files);
     if (files == NULL)
         return -ENOMEM;
+    files->owned.free = free_files;
     files->options = *options;
     files->index = strdup(options->index != NULL ? options->index : "index.html");
     if (options->cache_control != NULL)
@@ -414,7 +407,7 @@ static int make_files(const char *folder, const haft_http_files_options_t *optio
     if (files->index == NULL || (options->cache_control != NULL && files->cache_control == NULL))
         code = -ENOMEM;
     if (code != 0)
-        free_one(files);
+        free_files(&files->owned);
     else
         *made = files;
     return code;
@@ -423,7 +416,7 @@ static int make_files(const char *folder, const haft_http_files_options_t *optio
 int haft_http_serve_files(haft_http_server_t *server, const char *prefix, const char *folder,
                           const haft_http_files_options_t *options) {
     static const haft_http_files_options_t defaults = {0};
-    hafti_http_files_t *files;
+    files_t *files;
     if (prefix == NULL || folder == NULL)
         return -EINVAL;
     size_t size = strlen(prefix);
@@ -435,8 +428,7 @@ int haft_http_serve_files(haft_http_server_t *server, const char *prefix, const 
     int code = make_files(folder, options != NULL ? options : &defaults, &files);
     if (code != 0)
         return code;
-    files->next = server->files;
-    server->files = files;
+    hafti_http_own(server, &files->owned);
     code = haft_http_get(server, below, serve_file, files);
     return code == 0 && size != 0 ? haft_http_get(server, itself, redirect, NULL) : code;
 }

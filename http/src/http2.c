@@ -116,6 +116,65 @@ void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code) {
     nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE, id, code);
 }
 
+/* ---- What goes ---- */
+
+/* nghttp2 has the end of what a stream sends, but for its trailers. */
+static void end_body(nghttp2_session *session, hafti_http2_stream_t *stream) {
+    stream->has_ended = true;
+    if (stream->trailers_out_count != 0)
+        nghttp2_submit_trailer(session, stream->id, stream->trailers_out,
+                               stream->trailers_out_count);
+    hafti_http2_signal(&stream->writable);
+}
+
+/* Of nothing but what the task that waits has to write; more follows when it writes again. The
+   bytes stay where they are until put_body takes them. */
+ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
+                              uint32_t *flags, nghttp2_data_source *source, void *argument) {
+    hafti_http2_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
+    (void)into, (void)source, (void)argument;
+    if (stream == NULL)
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (stream->out_size == 0 && !stream->ends)
+        return NGHTTP2_ERR_DEFERRED;
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (size < stream->out_size)
+        return (ssize_t)size;
+    if (stream->ends)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (stream->ends && stream->trailers_out_count != 0)
+        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+    if (stream->out_size == 0)
+        end_body(session, stream); /* also where nghttp2 sends no empty frame, but trailers */
+    return (ssize_t)stream->out_size;
+}
+
+/* A task that was unwound meanwhile has taken its bytes along: then the stream is reset. */
+static int put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                    size_t size, nghttp2_data_source *source, void *argument) {
+    hafti_http2_t *connection = argument;
+    hafti_http2_stream_t *stream =
+        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
+    (void)source;
+    if (size != 0 && (stream == NULL || stream->out_size < size))
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (!hafti_http2_has_room(connection, HAFTI_HTTP2_FRAME_HEAD + size))
+        return NGHTTP2_ERR_WOULDBLOCK;
+    hafti_http2_put(connection, head, HAFTI_HTTP2_FRAME_HEAD);
+    if (size == 0)
+        return 0;
+    hafti_http2_put(connection, stream->out, size);
+    hafti_http2_earn(connection, 2);
+    stream->out += size;
+    stream->bytes.sent += size;
+    stream->out_size -= size;
+    if (stream->out_size == 0 && stream->ends)
+        end_body(session, stream);
+    else if (stream->out_size == 0)
+        hafti_http2_signal(&stream->writable);
+    return 0;
+}
+
 /* ---- What comes ---- */
 
 /* Mostly the newest: fields come one after the other. */
@@ -239,7 +298,7 @@ int hafti_http2_begin(hafti_http2_t *connection, nghttp2_session_callbacks *call
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
-    nghttp2_session_callbacks_set_send_data_callback(callbacks, hafti_http2_put_body);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, put_body);
     pthread_mutex_init(&connection->mutex, NULL);
     connection->is_client = is_client;
     hafti_http2_ignored_begin(&connection->ignored, !is_client);
@@ -368,11 +427,22 @@ static __attribute__((noinline)) int await_taken(hafti_http2_stream_t *stream) {
     return code;
 }
 
+/* The head of an answer that waits, which nghttp2 then has. */
+static int submit_answer(hafti_http2_stream_t *stream) {
+    nghttp2_data_provider body = {.read_callback = hafti_http2_read_body};
+    int code = nghttp2_submit_response(stream->connection->session, stream->id, stream->head,
+                                       stream->head_count, stream->has_body ? &body : NULL);
+    stream->head = NULL;
+    if (!stream->has_body)
+        stream->ends = stream->has_ended = true;
+    return code == 0 ? 0 : -ENOMEM;
+}
+
 static int write_locked(hafti_http2_stream_t *stream) {
     hafti_http2_t *connection = stream->connection;
     int code = 0;
     if (stream->head != NULL)
-        code = hafti_http2_submit_answer(stream);
+        code = submit_answer(stream);
     else
         nghttp2_session_resume_data(connection->session, stream->id);
     if (code != 0)

@@ -176,6 +176,9 @@ void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *conne
 int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection);
 /* Of a stream that no task uses any more. Resets it, if it has not ended. */
 void hafti_http2_stream_end(hafti_http2_stream_t *stream, uint32_t code);
+/* How many bytes of its body a stream sends next, and puts them into the block. */
+ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
+                              uint32_t *flags, nghttp2_data_source *source, void *connection);
 /* Waits until the head has come: 0, or an error. */
 int hafti_http2_await_head(hafti_http2_stream_t *stream);
 void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code);
@@ -224,13 +227,9 @@ nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);
                   .value = (uint8_t *)(text),                                                      \
                   .valuelen = size,                                                                \
                   .flags = NGHTTP2_NV_FLAG_NO_COPY_NAME})
-/* Gives the head of an answer that waits to nghttp2: 0 or -ENOMEM. */
-int hafti_http2_submit_answer(hafti_http2_stream_t *stream);
-/* How many bytes of its body a stream sends next, and puts them into the block. */
-ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
-                              uint32_t *flags, nghttp2_data_source *source, void *connection);
-int hafti_http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
-                         size_t size, nghttp2_data_source *source, void *connection);
-extern const hafti_http_framing_t hafti_http2_framing;
+/* Of hafti_http_framing_t: the head is in the request's memory, and given to nghttp2 with what is
+   sent first, so that 100 (Continue) may come before it. */
+int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64_t size);
+int hafti_http2_make_end(haft_http_request_t *request);
 
 #endif

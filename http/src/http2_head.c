@@ -176,7 +176,7 @@ static void leave_values(nghttp2_nv *fields, size_t count) {
 
 /* The fields, in the request's memory. It is given to nghttp2 with what is sent first, so that 100
    (Continue) may come before it. */
-static int make_head(haft_http_request_t *request, const char *type, uint64_t size) {
+int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64_t size) {
     hafti_http2_stream_t *stream = stream_of(request);
     const hafti_http_answer_t *answer = &request->answer;
     bool has_size =
@@ -212,74 +212,7 @@ static int make_head(haft_http_request_t *request, const char *type, uint64_t si
     return 0;
 }
 
-int hafti_http2_submit_answer(hafti_http2_stream_t *stream) {
-    nghttp2_data_provider body = {.read_callback = hafti_http2_read_body};
-    int code = nghttp2_submit_response(stream->connection->session, stream->id, stream->head,
-                                       stream->head_count, stream->has_body ? &body : NULL);
-    stream->head = NULL;
-    if (!stream->has_body)
-        stream->ends = stream->has_ended = true;
-    return code == 0 ? 0 : -ENOMEM;
-}
-
-/* nghttp2 has the end of what a stream sends, but for its trailers. */
-static void end_body(nghttp2_session *session, hafti_http2_stream_t *stream) {
-    stream->has_ended = true;
-    if (stream->trailers_out_count != 0)
-        nghttp2_submit_trailer(session, stream->id, stream->trailers_out,
-                               stream->trailers_out_count);
-    hafti_http2_signal(&stream->writable);
-}
-
-/* Of nothing but what the task that waits has to write; more follows when it writes again. The
-   bytes stay where they are until hafti_http2_put_body takes them. */
-ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
-                              uint32_t *flags, nghttp2_data_source *source, void *argument) {
-    hafti_http2_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
-    (void)into, (void)source, (void)argument;
-    if (stream == NULL)
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    if (stream->out_size == 0 && !stream->ends)
-        return NGHTTP2_ERR_DEFERRED;
-    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-    if (size < stream->out_size)
-        return (ssize_t)size;
-    if (stream->ends)
-        *flags |= NGHTTP2_DATA_FLAG_EOF;
-    if (stream->ends && stream->trailers_out_count != 0)
-        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-    if (stream->out_size == 0)
-        end_body(session, stream); /* also where nghttp2 sends no empty frame, but trailers */
-    return (ssize_t)stream->out_size;
-}
-
-/* A task that was unwound meanwhile has taken its bytes along: then the stream is reset. */
-int hafti_http2_put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
-                         size_t size, nghttp2_data_source *source, void *argument) {
-    hafti_http2_t *connection = argument;
-    hafti_http2_stream_t *stream =
-        nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-    (void)source;
-    if (size != 0 && (stream == NULL || stream->out_size < size))
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    if (!hafti_http2_has_room(connection, HAFTI_HTTP2_FRAME_HEAD + size))
-        return NGHTTP2_ERR_WOULDBLOCK;
-    hafti_http2_put(connection, head, HAFTI_HTTP2_FRAME_HEAD);
-    if (size == 0)
-        return 0;
-    hafti_http2_put(connection, stream->out, size);
-    hafti_http2_earn(connection, 2);
-    stream->out += size;
-    stream->bytes.sent += size;
-    stream->out_size -= size;
-    if (stream->out_size == 0 && stream->ends)
-        end_body(session, stream);
-    else if (stream->out_size == 0)
-        hafti_http2_signal(&stream->writable);
-    return 0;
-}
-
-static int make_end(haft_http_request_t *request) {
+int hafti_http2_make_end(haft_http_request_t *request) {
     hafti_http2_stream_t *stream = stream_of(request);
     const hafti_http_answer_t *answer = &request->answer;
     size_t count = count_lines(answer->trailers, answer->trailers_size);
@@ -293,29 +226,3 @@ static int make_end(haft_http_request_t *request) {
     stream->trailers_out_count = read_lines(answer->trailers, answer->trailers_size, fields);
     return 0;
 }
-
-/* Of CONNECT; no upgrade is offered here. */
-static int become_stream(haft_http_request_t *request, const char *line, const char *protocol) {
-    (void)line, (void)protocol;
-    return make_head(request, NULL, HAFT_HTTP_UNKNOWN_SIZE);
-}
-
-static int say_continue(haft_http_request_t *request) {
-    hafti_http2_stream_t *stream = stream_of(request);
-    hafti_http2_t *connection = stream->connection;
-    nghttp2_nv status = HAFTI_HTTP2_FIELD(":status", "100", 3);
-    hafti_http2_lock(connection);
-    int code = nghttp2_submit_headers(connection->session, NGHTTP2_FLAG_NONE, stream->id, NULL,
-                                      &status, 1, NULL);
-    hafti_http2_pump(connection);
-    hafti_http2_unlock(connection);
-    return code < 0 ? -ENOMEM : 0;
-}
-
-const hafti_http_framing_t hafti_http2_framing = {
-    .head = make_head,
-    .piece = hafti_http_answer_gather, /* in no frame of its own: nghttp2 divides what is there */
-    .end = make_end,
-    .become_stream = become_stream,
-    .say_continue = say_continue,
-};

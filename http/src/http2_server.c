@@ -63,6 +63,34 @@ struct connection {
     bool is_ending;     /* no request is taken any more */
 };
 
+/* ---- An answer ---- */
+
+/* Of CONNECT; no upgrade is offered here. */
+static int become_stream(haft_http_request_t *request, const char *line, const char *protocol) {
+    (void)line, (void)protocol;
+    return hafti_http2_make_head(request, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+}
+
+static int say_continue(haft_http_request_t *request) {
+    const hafti_http2_stream_t *stream = (const hafti_http2_stream_t *)request->message.stream;
+    hafti_http2_t *connection = stream->connection;
+    nghttp2_nv status = HAFTI_HTTP2_FIELD(":status", "100", 3);
+    hafti_http2_lock(connection);
+    int code = nghttp2_submit_headers(connection->session, NGHTTP2_FLAG_NONE, stream->id, NULL,
+                                      &status, 1, NULL);
+    hafti_http2_pump(connection);
+    hafti_http2_unlock(connection);
+    return code < 0 ? -ENOMEM : 0;
+}
+
+static const hafti_http_framing_t framing = {
+    .head = hafti_http2_make_head,
+    .piece = hafti_http_answer_gather, /* in no frame of its own: nghttp2 divides what is there */
+    .end = hafti_http2_make_end,
+    .become_stream = become_stream,
+    .say_continue = say_continue,
+};
+
 /* ---- What the session says ---- */
 
 /* What the reader causes in its turn it writes itself. Frames of other tasks do not wait for the
@@ -173,7 +201,7 @@ static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, v
         return 0;
     }
     connection->requests++;
-    made->request.framing = &hafti_http2_framing;
+    made->request.framing = &framing;
     made->stream.message = &made->request.message;
     hafti_http2_stream_begin(&made->stream, &connection->frames, id);
     return 0;

@@ -24,7 +24,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* ---- answer.c ------------------------------------------------------------------------------- */
+/* ---- gathering.c, fields.c, http1.c, compress.c, answer.c ----------------------------------- */
 
 typedef struct hafti_http_encoder hafti_http_encoder_t;
 typedef enum { HAFTI_HTTP_NOT_BEGUN, HAFTI_HTTP_BEGUN, HAFTI_HTTP_ENDED } hafti_http_progress_t;
@@ -117,6 +117,13 @@ int hafti_http_send_continue(haft_http_request_t *request);
 int hafti_http_answer_stream(haft_http_request_t *request, int status, const char *line,
                              const char *protocol);
 int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, size_t size);
+/* Sends what is gathered, and a head that has not been sent yet. */
+int hafti_http_answer_send_gathered(haft_http_request_t *request);
+/* Where the block has room for `size` bytes, of HAFT_IO_LENT_SIZE at most, or else NULL, and `*code`
+   says why; what the block has may be sent for that. */
+char *hafti_http_answer_room(haft_http_request_t *request, size_t size, int *code);
+/* The client gets no more of it. Returns the code. */
+int hafti_http_answer_fail(haft_http_request_t *request, int code);
 extern const hafti_http_framing_t hafti_http1_framing;
 /* Its decimal digits: where they end. */
 char *hafti_http_put_number(char *to, uint64_t number);
@@ -178,11 +185,6 @@ enum { HAFTI_HTTP_RANGES = 16 };
 int hafti_http_ranges(haft_http_request_t *request, const hafti_http_version_t *version,
                       uint64_t size, hafti_http_range_t ranges[HAFTI_HTTP_RANGES], size_t *count);
 
-typedef struct hafti_http_cors hafti_http_cors_t;
-void hafti_http_cors_free(hafti_http_cors_t *first);
-typedef struct hafti_http_files hafti_http_files_t;
-void hafti_http_files_free(hafti_http_files_t *files);
-
 /* ---- peer.c, clients.c, access.c, counters.c ------------------------------------------------ */
 
 /* As one of IPv6, which it may not be; false: the peer has no address. */
@@ -223,7 +225,7 @@ void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_reque
 void hafti_http_begin_to_note(haft_http_request_t *request);
 void hafti_http_note_request(haft_http_request_t *request);
 
-/* ---- connection.c, server.c ----------------------------------------------------------------- */
+/* ---- Servers -------------------------------------------------------------------------------- */
 
 /* A connection's place in its server's list. */
 typedef struct hafti_http_link {
@@ -236,6 +238,12 @@ typedef struct hafti_http_link {
     void (*stop)(void *argument);
     void *argument;
 } hafti_http_link_t;
+
+/* What a route or middleware of the library's needs, which lives as long as its server. */
+typedef struct hafti_http_owned {
+    struct hafti_http_owned *next;
+    void (*free)(struct hafti_http_owned *self);
+} hafti_http_owned_t;
 
 typedef struct hafti_http_around {
     struct hafti_http_around *inner;
@@ -250,8 +258,7 @@ struct haft_http_server {
     haft_http_server_t *groups, *sibling; /* its groups; the next one of its parent's */
     char *prefix;                         /* of a group, with those of the groups around it */
     hafti_http_around_t *around;
-    hafti_http_files_t *files;
-    hafti_http_cors_t *cors;
+    hafti_http_owned_t *owned; /* what is freed with it */
     hafti_http_node_t *routes;
     hafti_http_entry_t connect; /* its handler may be NULL */
     haft_http_limits_t limits;
@@ -261,6 +268,7 @@ struct haft_http_server {
     haft_http_error_handler_t *on_error; /* NULL: a line of text */
     void *on_error_argument;
     haft_io_scope_t *scope; /* while it is served */
+    char mistake[256];      /* of the program's, the last one; "": none */
     bool limits_loopback;   /* its connections, too */
     int announced
         [HAFTI_HTTP_LISTENERS]; /* listeners whose connections begin with a proxy's header */
@@ -302,22 +310,30 @@ typedef struct {
     bool is_announced; /* it begins with a proxy's header */
 } hafti_http_accepted_t;
 void hafti_http_leave_place(const hafti_http_accepted_t *accepted);
+/* ---- connection.c ---- */
 /* Spawns a task in the scope that serves what comes on the connection until its end, closes it, and
    leaves the place. 0; or -ENOMEM: then neither. */
 int hafti_http_connection_spawn(const hafti_http_accepted_t *accepted, haft_io_scope_t *scope);
+/* ---- dispatch.c ---- */
 /* A request on `stream`, which the end of `request` does not close. Its head comes next. */
 void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *server,
                               hafti_http_stream_t *stream, hafti_http_served_t *served);
+/* Has it answered; `code` is what was said of its head: 0, or -EBADMSG. */
+void hafti_http_request_answer(haft_http_request_t *request, int code);
+/* Also where the stack is unwound. */
+void hafti_http_request_end(haft_http_request_t *request);
 /* ---- tasks.c ---- */
 /* Of the scopes in which handlers run: that of the request whose handler the current task is in. */
 haft_io_scope_t *hafti_http_scope_of_spawns(void);
 /* Waits for the tasks of a request whose handler has returned `code`, or cancels them if that is an
    error. The code that counts. */
 int hafti_http_tasks_end(haft_http_request_t *request, int code);
-/* Has it answered; `code` is what was said of its head: 0, or -EBADMSG. */
-void hafti_http_request_answer(haft_http_request_t *request, int code);
-/* Also where the stack is unwound. */
-void hafti_http_request_end(haft_http_request_t *request);
+/* ---- server.c ---- */
+/* From now on the server frees it. */
+static inline void hafti_http_own(haft_http_server_t *server, hafti_http_owned_t *owned) {
+    owned->next = server->owned;
+    server->owned = owned;
+}
 /* The server of a group. */
 static inline haft_http_server_t *hafti_http_root_of(haft_http_server_t *server) {
     while (server->parent != NULL)

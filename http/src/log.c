@@ -37,7 +37,12 @@ void hafti_http_log_failure(const haft_http_server_t *server, const char *what,
                             const haft_io_failure_t *failure) {
     if (server->log == NULL)
         return;
-    hafti_http_log(server, "%s has failed: %s (%s), in the task '%s'", what,
+    const hafti_http_served_t *served = haft_io_own_get();
+    const haft_http_request_t *request = served != NULL ? served->request : NULL;
+    hafti_http_log(server, "%s%s%s%s has failed: %s (%s), in the task '%s'",
+                   request != NULL ? request->method : "", request != NULL ? " " : "",
+                   request != NULL ? haft_http_target(request) : "",
+                   request != NULL ? ": a handler" : what,
                    failure->message != NULL ? failure->message : "",
                    haft_io_error_text(failure->code), failure->task);
     log_backtrace(server);

@@ -41,10 +41,8 @@ char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t s
     return copy;
 }
 
-void hafti_http_message_end(hafti_http_message_t *message) {
+void hafti_http_free_memory(hafti_http_message_t *message) {
     haft_io_give_back(message->block);
-    hafti_http_decoder_free(message->decoder);
-    message->decoder = NULL;
     while (message->more != NULL) {
         chunk_t *chunk = message->more;
         message->more = chunk->next;

@@ -113,6 +113,8 @@ static inline bool hafti_http_is_1_0(const hafti_http_message_t *message) {
 
 void *hafti_http_allocate(hafti_http_message_t *message, size_t size);
 char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t size);
+/* All of it, and the block. */
+void hafti_http_free_memory(hafti_http_message_t *message);
 
 /* ---- decompress.c ---- */
 

@@ -58,13 +58,22 @@ static hafti_http_node_t *child_for(hafti_http_node_t *node, hafti_http_text_t p
     return child;
 }
 
-/* Whether braces are around a whole part, and nowhere else; {name...} only `at_end`. */
-static bool is_part(hafti_http_text_t part, bool at_end) {
+/* What is wrong with a part, and what to write instead; NULL: nothing. Braces are around a whole
+   part, and nowhere else; {name...} stands `at_end` only. */
+static const char *mistake_in(hafti_http_text_t part, bool at_end) {
     bool is_rest;
     hafti_http_text_t name = name_in(part, &is_rest);
+    if (name.size != 0 && !hafti_http_is_token(name.bytes, name.size))
+        return "the name in {name} is made of letters, digits and '_'";
     if (name.size != 0)
-        return hafti_http_is_token(name.bytes, name.size) && (at_end || !is_rest);
-    return memchr(part.bytes, '{', part.size) == NULL && memchr(part.bytes, '}', part.size) == NULL;
+        return at_end || !is_rest ? NULL : "{name...} takes the rest, so it stands at the end";
+    if (part.size != 0 && *part.bytes == ':')
+        return "a part that captures is written {name}, not :name";
+    if (part.size != 0 && *part.bytes == '*')
+        return "a part that takes the rest is written {name...}, not *";
+    if (memchr(part.bytes, '{', part.size) != NULL || memchr(part.bytes, '}', part.size) != NULL)
+        return "braces stand around a whole part, with a name in them: {name}";
+    return NULL;
 }
 
 static bool next_of_path(hafti_http_text_t *path, hafti_http_text_t *part) {
@@ -78,14 +87,16 @@ static bool next_of_path(hafti_http_text_t *path, hafti_http_text_t *part) {
     return true;
 }
 
-static bool is_pattern(hafti_http_text_t path) {
+static const char *mistake_in_pattern(hafti_http_text_t path) {
     size_t parts = 0, captures = 0;
-    for (hafti_http_text_t part; next_of_path(&path, &part); parts++) {
-        if (!is_part(part, path.bytes == NULL))
-            return false;
+    const char *mistake = NULL;
+    for (hafti_http_text_t part; mistake == NULL && next_of_path(&path, &part); parts++) {
+        mistake = mistake_in(part, path.bytes == NULL);
         captures += part.size != 0 && *part.bytes == '{';
     }
-    return parts <= HAFTI_HTTP_PARTS && captures <= HAFTI_HTTP_CAPTURES;
+    if (mistake == NULL && (parts > HAFTI_HTTP_PARTS || captures > HAFTI_HTTP_CAPTURES))
+        mistake = "the path has too many parts";
+    return mistake;
 }
 
 static void free_entry(hafti_http_entry_t *entry) {
@@ -136,10 +147,23 @@ static bool is_method(const char *method) {
     return known >= 0 && known != HTTP_CONNECT;
 }
 
+/* NULL: nothing. */
+static const char *mistake_of(const char *path, hafti_http_text_t pattern,
+                              const hafti_http_entry_t *entry) {
+    if (*path != '/')
+        return "a path begins with '/'";
+    if (entry->handler == NULL)
+        return "the handler is NULL";
+    if (!is_method(entry->method))
+        return "that is no method that requests can have (CONNECT: haft_http_on_connect)";
+    return mistake_in_pattern(pattern);
+}
+
 int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
-                          const hafti_http_entry_t *entry) {
+                          const hafti_http_entry_t *entry, const char **mistake) {
     hafti_http_text_t whole = {path + 1, *path != '\0' ? strlen(path) - 1 : 0}, rest = whole, part;
-    if (*path != '/' || !is_pattern(rest) || !is_method(entry->method) || entry->handler == NULL)
+    *mistake = mistake_of(path, rest, entry);
+    if (*mistake != NULL)
         return -EINVAL;
     if (*routes == NULL && (*routes = node_new("", 0)) == NULL)
         return -ENOMEM;
@@ -147,7 +171,11 @@ int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
     while (next_of_path(&rest, &part))
         if ((node = child_for(node, part)) == NULL)
             return -ENOMEM;
-    return add_entry(node, entry, whole);
+    int code = add_entry(node, entry, whole);
+    if (code == -EEXIST)
+        *mistake =
+            "the path has a handler for that method already (names of captures do not matter)";
+    return code;
 }
 
 static void free_entries(hafti_http_entry_t *entry) {

@@ -30,9 +30,10 @@ typedef struct {
     hafti_http_text_t captures[HAFTI_HTTP_CAPTURES]; /* as they came */
 } hafti_http_match_t;
 
-/* Takes method, handler, argument and owner of `entry`. */
+/* Takes method, handler, argument and owner of `entry`. After an error `*mistake` says what is wrong,
+   and what to write instead, or is NULL. */
 int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
-                          const hafti_http_entry_t *entry);
+                          const hafti_http_entry_t *entry, const char **mistake);
 void hafti_http_routes_free(hafti_http_node_t *routes);
 /* 0, or -EINVAL: that is no path; -EMSGSIZE: it has too many parts; -ENOMEM. */
 int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,

@@ -2,7 +2,7 @@
 /*
  * Tasks of handlers. Those of a request are in a scope of its own, which is opened when the first is
  * spawned and closed when the handler has returned; a request without tasks has none. Those that
- * outlive it are in the scope of the server (server.c).
+ * outlive it are in the scope of the server (serving.c).
  */
 #include "internal.h"
 

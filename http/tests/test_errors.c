@@ -53,6 +53,16 @@ static int fail_with_fields(haft_http_request_t *request, void *unused) {
     return -EIO;
 }
 
+HAFT_EFFECT(forgotten, int, {});
+static int perform_without_handler(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return haft_http_answer_format(request, 200, "%d", HAFT_PERFORM(forgotten));
+}
+static void *perform_in_task(void *unused) {
+    HAFT_PERFORM(forgotten);
+    return unused;
+}
+
 /* Middleware that answers errors of handlers itself. */
 static int forgive(haft_http_request_t *request, haft_http_next_t *next, void *unused) {
     (void)unused;
@@ -138,6 +148,7 @@ static int say_all(haft_http_request_t *request, void *unused) {
 }
 
 static void make_server(void) {
+    static void *(*forgetful)(void *) = perform_in_task;
     static void *(*late)(void *) = end_late, *(*failing)(void *) = fail_soon,
                               *(*outliving)(void *) = outlive;
     static const char *const origins[] = {"https://app.example", "https://b.example:8080"};
@@ -158,6 +169,9 @@ static void make_server(void) {
     haft_http_get(server, "/spawn/failing", spawn_some, &failing);
     haft_http_get(server, "/spawn/fail", spawn_and_fail, NULL);
     haft_http_get(server, "/scopes", open_scopes, NULL);
+    haft_http_get(server, "/forgotten", perform_without_handler, NULL);
+    haft_http_get(server, "/spawn/forgotten", spawn_some, &forgetful);
+    haft_http_get(server, "/background/forgotten", spawn_in_background, &forgetful);
     haft_http_get(server, "/background", spawn_in_background, &outliving);
     haft_http_get(server, "/background/failing", spawn_in_background, &failing);
     haft_http_server_t *kind = haft_http_group(server, "/kind");
@@ -212,6 +226,9 @@ static const talk_t talks[] = {
     {"GET /spawn/failing" END, {"500 Internal"}, 1},
     {"GET /spawn/fail" END, {"500 Internal"}, 1},
     {"GET /scopes" END, {"200 OK", "\r\n\r\nscoped"}, 1},
+    {"GET /forgotten" END, {"500 Internal"}, 1},
+    {"GET /spawn/forgotten" END, {"500 Internal"}, 1},
+    {"GET /background/forgotten" END, {"later"}, 1},
     {"GET /background/failing" END "GET /anew" END, {"200 OK", "201 Created"}, 2},
 };
 
@@ -265,6 +282,10 @@ static void *answer_in_the_library_s_form(void *unused) {
     CHECK(strstr(log_lines, "GET /spawn/failing: a task of the request has failed") != NULL);
     CHECK(strstr(log_lines, "GET /fail/late: Input/output error") != NULL);
     CHECK(strstr(log_lines, "/refuse") == NULL);
+    CHECK(strstr(log_lines, "GET /forgotten: a handler has failed: Nobody handles the effect "
+                            "'forgotten' (") != NULL);
+    CHECK(strstr(log_lines, "a task of a request has failed: Nobody handles") != NULL);
+    CHECK(strstr(log_lines, "a task of the server has failed: Nobody handles") != NULL);
     CHECK(atomic_load(&ended_tasks) < 1000);
     haft_http_stop(server);
     return unused;

@@ -194,7 +194,20 @@ static void check_forms() {
     again.join();
 }
 
+static void check_mistakes() {
+    http::server server;
+    server.set_log([](std::string_view) {});
+    try {
+        server.get("/todo/:id", [](http::request &) { return "never"; });
+        CHECK(false);
+    } catch (const std::system_error &mistake) {
+        CHECK(
+            has(mistake.what(), "no route GET /todo/:id: a part that captures is written {name}"));
+    }
+}
+
 int main() {
+    check_mistakes();
     http::server server;
     server.set_log([](std::string_view line) { log_lines.append(line).append("\n"); });
     add_routes(server);

@@ -142,6 +142,38 @@ static int say_spaces(haft_http_request_t *request, void *unused) {
     return haft_http_answer(request, 200, " text/plain\t", "", 0);
 }
 
+/* What is no route, with the words that say so. */
+static void refuse_routes(void) {
+    static const struct {
+        const char *method, *path, *words;
+        int code;
+    } mistakes[] = {
+        {"GET", "/a", "no route GET /a: the path has a handler for that method already", -EEXIST},
+        {"GET", "/named/{other}", "the path has a handler for that method already", -EEXIST},
+        {"GET", "a", "no route GET a: a path begins with '/'", -EINVAL},
+        {"GET", NULL, "the path is NULL", -EINVAL},
+        {"GET", "/{", "braces stand around a whole part, with a name in them: {name}", -EINVAL},
+        {"GET", "/{}", "braces stand around a whole part", -EINVAL},
+        {"GET", "/x{a}", "braces stand around a whole part", -EINVAL},
+        {"GET", "/{a b}", "the name in {name} is made of letters, digits and '_'", -EINVAL},
+        {"GET", "/{a...}/b", "{name...} takes the rest, so it stands at the end", -EINVAL},
+        {"GET", "/x/:id", "a part that captures is written {name}, not :name", -EINVAL},
+        {"GET", "/x/*", "a part that takes the rest is written {name...}, not *", -EINVAL},
+        {"G T", "/x", "that is no method", -EINVAL},
+        {"BREW", "/x", "that is no method", -EINVAL},
+        {"CONNECT", "/x", "haft_http_on_connect", -EINVAL},
+        {NULL, "/x", "that is no method", -EINVAL},
+    };
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        CHECK(haft_http_route(server, mistakes[i].method, mistakes[i].path, say_path, "") ==
+              mistakes[i].code);
+        CHECK(strstr(haft_http_mistake(server), mistakes[i].words) != NULL);
+        CHECK(strstr(log_lines, haft_http_mistake(server)) != NULL);
+    }
+    CHECK(haft_http_get(server, "/x", NULL, "") == -EINVAL);
+    CHECK(strstr(haft_http_mistake(server), "the handler is NULL") != NULL);
+}
+
 static void make_server(void) {
     static uint64_t unknown = HAFT_HTTP_UNKNOWN_SIZE, exactly = 100000, more = 100001;
     static int three = 3, hundred = 100;
@@ -179,16 +211,7 @@ static void make_server(void) {
     haft_http_get(server, "/sleep", sleep_for_a_while, &three);
     haft_http_get(server, "/sleep/long", sleep_for_a_while, &hundred);
     haft_http_use(server, mark_around, NULL);
-    CHECK(haft_http_get(server, "/a", say_path, "") == -EEXIST);
-    CHECK(haft_http_get(server, "/named/{other}", say_path, "") == -EEXIST);
-    CHECK(haft_http_get(server, "a", say_path, "") == -EINVAL);
-    CHECK(haft_http_get(server, "/{", say_path, "") == -EINVAL);
-    CHECK(haft_http_get(server, "/{}", say_path, "") == -EINVAL);
-    CHECK(haft_http_get(server, "/x{a}", say_path, "") == -EINVAL);
-    CHECK(haft_http_get(server, "/{a...}/b", say_path, "") == -EINVAL);
-    CHECK(haft_http_route(server, "G T", "/x", say_path, "") == -EINVAL);
-    CHECK(haft_http_route(server, "BREW", "/x", say_path, "") == -EINVAL);
-    CHECK(haft_http_route(server, "CONNECT", "/x", say_path, "") == -EINVAL);
+    refuse_routes();
 }
 
 /* ---- Talks ---- */

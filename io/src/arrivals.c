@@ -591,11 +591,19 @@ static ssize_t receive_arrived(arrivals_t *receives, const hafti_io_operation_t 
 /* The other events the kernel knows. */
 static ssize_t poll_arrived(state_t *state, const hafti_io_descriptor_t *known,
                             const hafti_io_operation_t *operation) {
-    int arrived = operation->flags & HAFTI_IO_ARRIVED;
-    if (arrived == 0 || !hafti_io_stop_arrivals(state, known))
+    if (!hafti_io_stop_arrivals(state, known))
         return -EAGAIN;
-    struct pollfd others = {operation->descriptor, (short)(operation->flags & ~arrived), 0};
-    return arrived | (poll(&others, 1, 0) > 0 ? others.revents : 0);
+    short others_of = (short)(operation->flags & ~HAFTI_IO_ARRIVED);
+    struct pollfd others = {operation->descriptor, others_of, 0};
+    int ready = hafti_io_arrived_events(known, (short)operation->flags);
+    ready |= poll(&others, 1, 0) > 0 ? others.revents : 0;
+    return ready != 0 ? ready : -EAGAIN;
+}
+
+HAFTI_IO_COLD ssize_t hafti_io_why_broken(hafti_io_descriptor_t *known) {
+    arrivals_t *arrivals = known->arrivals;
+    int code = arrivals != NULL && arrivals->receives ? take_code(arrivals) : 0;
+    return code != 0 ? code : -EPIPE;
 }
 
 HAFTI_IO_COLD ssize_t hafti_io_use_arrivals(state_t *state, hafti_io_descriptor_t *known,
@@ -612,14 +620,19 @@ HAFTI_IO_COLD ssize_t hafti_io_use_arrivals(state_t *state, hafti_io_descriptor_
     if (!hafti_io_stop_arrivals(state, known))
         return -EAGAIN;
     if (arrivals->count == 0)
-        return take_code(arrivals);
+        return (operation->flags & MSG_PEEK) != 0 ? arrivals->code : take_code(arrivals);
     return receive_arrived(arrivals, operation);
 }
 
 /* ---- The end ---- */
 
-void hafti_io_end_arrivals(state_t *state, arrivals_t *arrivals) {
+/* The kernel resets a connection of which something was not read, and would end this one well: it
+   has given it all away. */
+void hafti_io_close_arrivals(state_t *state, arrivals_t *arrivals) {
     await_stop(state, arrivals);
+    if (arrivals->receives && arrivals->count != 0)
+        setsockopt(arrivals->descriptor, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
+                   sizeof(struct linger));
     arrivals_free(arrivals);
 }
 
@@ -627,6 +640,9 @@ void hafti_io_end_arrivals(state_t *state, arrivals_t *arrivals) {
 void hafti_io_end_all_arrivals(state_t *state) {
     const hafti_io_link_t *const all[] = {&state->accepts, &state->receives};
     for (int i = 0; i < 2; i++)
-        while (!hafti_io_ring_empty(all[i]))
-            hafti_io_end_arrivals(state, HAFTI_IO_OWNER(all[i]->next, arrivals_t, link));
+        while (!hafti_io_ring_empty(all[i])) {
+            arrivals_t *arrivals = HAFTI_IO_OWNER(all[i]->next, arrivals_t, link);
+            await_stop(state, arrivals);
+            arrivals_free(arrivals);
+        }
 }

@@ -2,6 +2,9 @@
 /* The operations: the functions of io.h, which perform effects. */
 #include "operations.h"
 
+#include <poll.h>
+#include <sys/ioctl.h>
+
 /* The functions come with the defaults of their effects, also out of an archive: this is a use of
    clauses.c. */
 __attribute__((used)) static const haft_handler_t *const *const with_defaults =
@@ -77,6 +80,27 @@ int haft_io_close(int descriptor) {
     return HAFT_PERFORM(haft_io_close, descriptor);
 }
 
+static __attribute__((noinline)) bool holds_bytes(int socket) {
+    int saved = errno, size = 0;
+    bool is_known = ioctl(socket, FIONREAD, &size) == 0;
+    errno = saved;
+    return !is_known || size > 0;
+}
+
+/* Whether there are bytes for the next part, for which this waits. A receive that finds an error
+   instead would take it from the next call, which would then find the end of the stream. */
+static bool next_bytes_come(int socket) {
+    if (hafti_io_is_simulated(socket) || holds_bytes(socket))
+        return true;
+    if (HAFT_PERFORM(haft_io_wait_ready, socket, POLLIN) < 0)
+        return false;
+    const hafti_io_descriptor_t *known = hafti_io_known_here(socket);
+    char byte;
+    return holds_bytes(socket) ||
+           (known != NULL && known->arrivals != NULL &&
+            HAFT_PERFORM(haft_io_receive, socket, MSG_PEEK, &byte, 1, NULL, NULL) > 0);
+}
+
 /*
  * MSG_WAITALL takes more than one operation, because each ends with what there is: the first has
  * received this many bytes of the message's parts. A cancel or an error is reported by the next
@@ -101,7 +125,7 @@ static HAFTI_IO_COLD ssize_t receive_rest(hafti_io_use_t first_part, struct msgh
                               .msg_iovlen = 1,
                               .msg_control = message->msg_control,
                               .msg_controllen = control_size};
-        if (hafti_io_next_part(&use) != 0)
+        if (hafti_io_next_part(&use) != 0 || !next_bytes_come(use.descriptor))
             break;
         ssize_t more = HAFT_PERFORM(haft_io_receive_message, use.descriptor, flags, &rest);
         if (more <= 0)
@@ -215,9 +239,13 @@ int haft_io_sleep_until(int64_t deadline) {
 }
 
 int haft_io_sleep(int64_t nanoseconds) {
-    int64_t now = haft_io_now();
-    return haft_io_sleep_until(nanoseconds < HAFT_IO_FOREVER - now ? now + nanoseconds
-                                                                   : HAFT_IO_FOREVER);
+    int64_t deadline;
+    if (nanoseconds == HAFT_IO_FOREVER)
+        return haft_io_sleep_until(HAFT_IO_FOREVER);
+    if (__builtin_add_overflow(haft_io_now(), nanoseconds, &deadline) ||
+        deadline == HAFT_IO_FOREVER)
+        deadline = HAFT_IO_FOREVER - 1; /* which comes in a simulation */
+    return haft_io_sleep_until(deadline);
 }
 
 /* ---- Blocking work ---- */

@@ -12,6 +12,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+/* The function of the system for the descriptor. libhaft-posix defines it before, since it has two
+   systems, and replaces these functions itself. */
+#ifndef HAFTI_IO_SYSTEM_OF
+#    define HAFTI_IO_SYSTEM_OF(descriptor, name) name
+#endif
+
 /* The result of a call that sets errno, or the negative error number. Not in a function that
    waits: compilers keep the address of errno, which is another thread's after a wait of a task
    that moves. */
@@ -47,7 +53,8 @@ static inline bool hafti_io_lacks_descriptor(int code) {
 static __attribute__((noinline, unused)) int hafti_io_socket_option(int socket, int option) {
     int value = 0;
     socklen_t size = sizeof value;
-    int code = HAFTI_IO_RESULT(getsockopt(socket, SOL_SOCKET, option, &value, &size));
+    int code = HAFTI_IO_RESULT(
+        HAFTI_IO_SYSTEM_OF(socket, getsockopt)(socket, SOL_SOCKET, option, &value, &size));
     return code == 0 ? value : code;
 }
 
@@ -56,19 +63,21 @@ static inline bool hafti_io_listens(int socket) {
 }
 
 static inline bool hafti_io_blocks(int descriptor) {
-    int flags = fcntl(descriptor, F_GETFL);
+    int flags = HAFTI_IO_SYSTEM_OF(descriptor, fcntl)(descriptor, F_GETFL);
     return flags >= 0 && (flags & O_NONBLOCK) == 0;
 }
 
 /* What poll(2) always calls ready, and which waits for the disk all the same, whatever its mode. */
 static __attribute__((noinline, unused)) bool hafti_io_is_file(int descriptor) {
     struct stat status;
-    return fstat(descriptor, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+    return HAFTI_IO_SYSTEM_OF(descriptor, fstat)(descriptor, &status) == 0 &&
+           (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
 static __attribute__((noinline, unused)) bool hafti_io_is_pipe(int descriptor) {
     struct stat status;
-    return fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode);
+    return HAFTI_IO_SYSTEM_OF(descriptor, fstat)(descriptor, &status) == 0 &&
+           S_ISFIFO(status.st_mode);
 }
 
 #endif

@@ -130,16 +130,40 @@ static haft_io_task_t *dequeue(hafti_io_worker_t *worker) {
     return task;
 }
 
-/* Any of the ready tasks. */
+static bool has_room(hafti_io_lots_t *lots) {
+    if (lots->count < lots->room)
+        return true;
+    size_t room = lots->room == 0 ? 64 : 2 * lots->room;
+    haft_io_task_t **grown = realloc(lots->tasks, room * sizeof(haft_io_task_t *));
+    if (grown == NULL)
+        return false;
+    lots->tasks = grown;
+    lots->room = room;
+    return true;
+}
+
+/* Takes a lot out of the list. */
+static haft_io_task_t *take_lot(hafti_io_lots_t *lots, size_t index) {
+    haft_io_task_t *task = lots->tasks[index];
+    lots->tasks[index] = lots->tasks[--lots->count];
+    hafti_io_unlink(&task->queued);
+    return task;
+}
+
+/* Any of the ready tasks, each with the same chance, and in the same time however many there are. */
 static HAFTI_IO_COLD haft_io_task_t *dequeue_at_random(hafti_io_worker_t *worker) {
-    size_t count = 0;
-    for (hafti_io_link_t *link = worker->ready.next; link != &worker->ready; link = link->next)
-        count++;
-    if (count == 0)
-        return NULL;
-    for (size_t turns = hafti_io_random(worker->simulated, count); turns != 0; turns--)
-        hafti_io_enqueue(worker, dequeue(worker));
-    return dequeue(worker);
+    hafti_io_lots_t *lots = &worker->simulated->lots;
+    while (!hafti_io_ring_empty(&worker->ready) && has_room(lots)) {
+        haft_io_task_t *task = dequeue(worker);
+        hafti_io_append(&lots->ring, &task->queued);
+        lots->tasks[lots->count++] = task;
+    }
+    if (lots->count == 0)
+        return dequeue(worker);
+    haft_io_task_t *task = take_lot(lots, hafti_io_random(worker->simulated, lots->count));
+    if (lots->count != 0 && hafti_io_ring_empty(&worker->ready))
+        hafti_io_enqueue(worker, take_lot(lots, lots->count - 1));
+    return task;
 }
 
 static inline bool is_to_look(const hafti_io_worker_t *worker) {

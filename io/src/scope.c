@@ -12,6 +12,8 @@
  */
 #include "tasks.h"
 
+#include <haft/language.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,6 +354,8 @@ static bool run_body(haft_io_task_t *task, void *(*body)(void *), void *argument
         note(task, *code, "no stack for the body of a scope");
         return true;
     }
+    if (task != NULL)
+        task->runner->scope->body = fiber;
     bool was_unwound = false;
     haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(hafti_io_unwind));
     HAFT_MATCH(request) {
@@ -550,4 +554,31 @@ void haft_io_note_failure(int code, const char *message) {
         hafti_io_misuse("haft_io_note_failure takes a negative error number; it was given %d.",
                         code);
     note(task, code, message);
+}
+
+/* An effect that nobody handles is the failure of the task that has performed it, as
+   haft_io_fail. A stack that is being unwound cannot be left once more: there it is reported. */
+static haft_unhandled_t *unhandled_before;
+
+static void fail_task(const haft_effect_t *effect) {
+    char message[300];
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (task != NULL && !task->runner->unwinding) {
+        snprintf(message, sizeof message,
+                 "Nobody handles the effect '%s' (%s). Handle it around the perform, in the task "
+                 "itself: a task has none of its spawner's handlers",
+                 effect->name, effect->where);
+        haft_io_fail(-ENOTSUP, message);
+    }
+    if (unhandled_before != NULL)
+        unhandled_before(effect);
+}
+
+static __attribute__((constructor)) void take_unhandled(void) {
+    unhandled_before = haft_set_unhandled(fail_task);
+}
+static __attribute__((destructor)) void leave_unhandled(void) {
+    haft_unhandled_t *last = haft_set_unhandled(unhandled_before);
+    if (last != fail_task) /* another library's, which calls this one's */
+        haft_set_unhandled(last);
 }

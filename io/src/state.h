@@ -207,8 +207,9 @@ struct haft_io_scope_state {
     hafti_io_link_t tasks; /* runners of those that have this as their innermost, and have waited */
     hafti_io_link_t ended; /* tasks of this home that have not been joined */
     size_t live;           /* tasks of this home that have not ended; 0 only under the lock */
-    hafti_io_cell_t *closer; /* of the task that waits for `live` to be 0 */
-    haft_io_task_t *owner;   /* the task that opened it; NULL: haft_io_run */
+    hafti_io_cell_t *closer;  /* of the task that waits for `live` to be 0 */
+    haft_io_task_t *owner;    /* the task that opened it; NULL: haft_io_run */
+    const haft_fiber_t *body; /* the fiber of its body; NULL: it has none */
     const char *name;
     haft_io_failures_t *failures;
     haft_io_on_failure_t *on_failure;

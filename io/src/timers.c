@@ -18,8 +18,7 @@
 enum { FEW = 8 };
 
 static int64_t tick_after(int64_t time) {
-    const int64_t latest = INT64_MAX - (INT64_C(2) << HAFTI_IO_TICK_BITS);
-    time = time < 0 ? 0 : time > latest ? latest : time;
+    time = time < 0 ? 0 : time > HAFTI_IO_LATEST ? HAFTI_IO_LATEST : time;
     int64_t tick = time >> HAFTI_IO_TICK_BITS;
     return (tick << HAFTI_IO_TICK_BITS) < time ? tick + 1 : tick;
 }

@@ -12,6 +12,8 @@ typedef struct hafti_io_timer {
 } hafti_io_timer_t;
 
 enum { HAFTI_IO_TICK_BITS = 16, HAFTI_IO_LEVEL_BITS = 6, HAFTI_IO_LEVELS = 8 };
+/* The latest time for which a timer can be set; later ones fire then, too. */
+#define HAFTI_IO_LATEST (INT64_MAX - (INT64_C(2) << HAFTI_IO_TICK_BITS))
 enum { HAFTI_IO_SLOTS = 1 << HAFTI_IO_LEVEL_BITS };
 
 typedef struct hafti_io_timers {

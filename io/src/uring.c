@@ -265,11 +265,8 @@ ssize_t hafti_io_uring_attempt(const hafti_io_descriptor_t *known, hafti_io_oper
 
 /* ---- Operations ---- */
 
-static ssize_t operate_by_ring(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
-    hafti_io_descriptor_t *known =
-        hafti_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
-    if (known == NULL)
-        return hafti_io_without_entry(operation->descriptor);
+static ssize_t operate_on(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
+                          hafti_io_operation_t *operation) {
     if (nature_of(known) == HAFTI_IO_UNKNOWN)
         learn_nature(known, operation->descriptor);
     if (operation->kind == HAFTI_IO_ACCEPT || operation->kind == HAFTI_IO_READ_LENT)
@@ -307,6 +304,15 @@ static ssize_t operate_by_ring(hafti_io_runner_t *runner, hafti_io_operation_t *
         if (done != HAFTI_IO_MAY_WAIT)
             return done;
     }
+}
+
+static ssize_t operate_by_ring(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+    hafti_io_descriptor_t *known =
+        hafti_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
+    if (known == NULL)
+        return hafti_io_without_entry(operation->descriptor);
+    ssize_t done = operate_on(runner, known, operation);
+    return HAFTI_IO_LIKELY(done != -EPIPE) ? done : hafti_io_why_broken(known);
 }
 
 /* ---- The same in a run that is alone, for the most frequent ---- */
@@ -363,9 +369,9 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
         return hafti_io_transfer_generally(runner, HAFTI_IO_WRITE, descriptor, buffer, size);
     ssize_t done =
         ask_alone(runner, known, descriptor, (void *)(uintptr_t)buffer, size, HAFTI_IO_OUTWARD);
-    return HAFTI_IO_LIKELY(!is_done_otherwise(done))
-               ? done
-               : hafti_io_transfer_generally(runner, HAFTI_IO_WRITE, descriptor, buffer, size);
+    if (HAFTI_IO_UNLIKELY(is_done_otherwise(done)))
+        return hafti_io_transfer_generally(runner, HAFTI_IO_WRITE, descriptor, buffer, size);
+    return HAFTI_IO_LIKELY(done != -EPIPE) ? done : hafti_io_why_broken(known);
 }
 
 /* ---- An answer, and what comes next ---- */
@@ -442,12 +448,11 @@ static bool sends_with_next_poll(const hafti_io_worker_t *worker,
            polls_soon(worker) && (others_send(worker) || hafti_io_ring_empty(&worker->ready));
 }
 
-static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
-                                     HAFT_PAYLOAD(haft_io_exchange) * p) {
+static inline __attribute__((always_inline)) ssize_t
+exchange_on(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
+            HAFT_PAYLOAD(haft_io_exchange) * p) {
     hafti_io_worker_t *worker = runner->worker;
     state_t *state = worker->backend_state;
-    hafti_io_descriptor_t *known =
-        hafti_io_known_descriptor(worker->crew->descriptors, p->descriptor);
     hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
     hafti_io_waiter_t waiter;
     sending_t sending;
@@ -469,6 +474,14 @@ static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
     return HAFTI_IO_LIKELY(code == 0)
                ? hafti_io_uring_read_arrived(runner, known, p->descriptor, p->bytes)
                : code;
+}
+
+static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
+                                     HAFT_PAYLOAD(haft_io_exchange) * p) {
+    hafti_io_descriptor_t *known =
+        hafti_io_known_descriptor(runner->worker->crew->descriptors, p->descriptor);
+    ssize_t done = exchange_on(runner, known, p);
+    return HAFTI_IO_LIKELY(done != -EPIPE) || known == NULL ? done : hafti_io_why_broken(known);
 }
 
 static HAFTI_IO_HOT ssize_t send_last_by_ring(hafti_io_worker_t *worker, int descriptor,
@@ -559,17 +572,17 @@ static int poll_several_by_ring(hafti_io_runner_t *runner, struct pollfd *entrie
     if (hafti_io_ring_empty(&state->accepts) && hafti_io_ring_empty(&state->receives))
         return hafti_io_poll_by(await_several, runner, entries, count, deadline, turn);
     bool some = false;
-    for (size_t i = 0; i < count; i++)
-        some |= hafti_io_stop_arrivals(state, hafti_io_descriptor(table, entries[i].fd, false)) &&
-                (entries[i].events & HAFTI_IO_ARRIVED) != 0;
+    for (size_t i = 0; i < count; i++) {
+        const hafti_io_descriptor_t *known = hafti_io_descriptor(table, entries[i].fd, false);
+        some |= hafti_io_stop_arrivals(state, known) &&
+                hafti_io_arrived_events(known, entries[i].events) != 0;
+    }
     int ready = hafti_io_poll_by(await_several, runner, entries, count,
                                  some ? hafti_io_worker_now(runner->worker) : deadline, turn);
     for (size_t i = 0; i < count && some && ready >= 0; i++) {
         const hafti_io_descriptor_t *known = hafti_io_descriptor(table, entries[i].fd, false);
-        short arrived = entries[i].events & HAFTI_IO_ARRIVED;
-        if (known == NULL || !hafti_io_has_arrived(known) || arrived == 0)
-            continue;
-        ready += entries[i].revents == 0;
+        short arrived = known != NULL ? hafti_io_arrived_events(known, entries[i].events) : 0;
+        ready += arrived != 0 && entries[i].revents == 0;
         entries[i].revents |= arrived;
     }
     return ready;
@@ -679,7 +692,7 @@ static int close_submitted(hafti_io_worker_t *worker, int descriptor) {
     if (known != NULL && known->arrivals != NULL) {
         hafti_io_wake(known, HAFTI_IO_INWARD, true,
                       false); /* before they are told of anything else */
-        hafti_io_end_arrivals(state, known->arrivals);
+        hafti_io_close_arrivals(state, known->arrivals);
     }
     return hafti_io_close_descriptor(worker, descriptor);
 }

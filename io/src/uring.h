@@ -98,6 +98,13 @@ static inline bool hafti_io_has_arrived(const hafti_io_descriptor_t *known) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && (arrivals->count != 0 || arrivals->code != 0);
 }
+/* What has arrived, as events: of those, and an error in any case. */
+static inline short hafti_io_arrived_events(const hafti_io_descriptor_t *known, short events) {
+    const hafti_io_arrivals_t *arrivals = known->arrivals;
+    if (!hafti_io_has_arrived(known))
+        return 0;
+    return (short)((events & HAFTI_IO_ARRIVED) | (arrivals->code != 0 ? POLLERR : 0));
+}
 /* Bytes may arrive, none have, and no other task waits for them: hafti_io_wait_to_read does. */
 static inline bool hafti_io_may_arrive_for(const hafti_io_descriptor_t *known) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
@@ -117,7 +124,10 @@ void hafti_io_provide_no_more_than_needed(hafti_io_uring_state_t *state);
 /* Called before a poll, if `accept_ended`: stops requests for listeners on which no task waits. */
 void hafti_io_stop_needless_arrivals(hafti_io_uring_state_t *state);
 /* Before the descriptor is closed. */
-void hafti_io_end_arrivals(hafti_io_uring_state_t *state, hafti_io_arrivals_t *arrivals);
+void hafti_io_close_arrivals(hafti_io_uring_state_t *state, hafti_io_arrivals_t *arrivals);
+/* After a send that has found the connection broken: the error is the one that came by itself, if
+   nobody has been told of that, and then this call is; or -EPIPE. */
+HAFTI_IO_COLD ssize_t hafti_io_why_broken(hafti_io_descriptor_t *known);
 /* At the end of the run. */
 void hafti_io_end_all_arrivals(hafti_io_uring_state_t *state);
 /* Then, or when the ring is gone, the memory that the kernel had. */

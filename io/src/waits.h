@@ -13,6 +13,10 @@ void hafti_io_cell_cancel(hafti_io_runner_t *runner, bool shared);
 uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, int64_t deadline,
                             const char *waits_for);
 
+/* Whether tasks that are about to wait are looked at by the function; see initialisers.c. */
+extern bool hafti_io_looks_for_initialisers;
+HAFTI_IO_COLD void hafti_io_look_for_initialiser(const haft_io_task_t *task);
+
 /* Shows the cell of a task that is about to wait to whoever cancels its scope. False: that has been
    cancelled, and the cell won by it. */
 bool hafti_io_show_to_cancels(hafti_io_runner_t *runner, hafti_io_cell_t *cell);

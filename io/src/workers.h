@@ -76,6 +76,14 @@ HAFTI_IO_COLD __attribute__((noreturn)) void hafti_io_waits_in_child(const haft_
 /* The time at which a simulation begins. */
 #define HAFTI_IO_BEGINNING HAFT_IO_SECOND
 
+/* The ready tasks of a simulation, from which the next is drawn. They are moved here from the worker's
+   `ready`, and stay linked; one goes back, so that `ready` is empty only if no task is ready. */
+typedef struct hafti_io_lots {
+    haft_io_task_t **tasks;
+    size_t count, room;
+    hafti_io_link_t ring;
+} hafti_io_lots_t;
+
 /* What replaces chance and time in a run for tests (simulation.c). */
 typedef struct hafti_io_simulated {
     uint64_t seed;
@@ -85,6 +93,7 @@ typedef struct hafti_io_simulated {
     uint64_t random_bytes;
     int64_t now;
     int64_t date; /* in seconds, when `now` was HAFTI_IO_BEGINNING */
+    hafti_io_lots_t lots;
     bool short_counts;
     bool network, files;
     unsigned faults_one_in;

@@ -804,6 +804,72 @@ static void a_kernel_without_multishot_reads_one_by_one(void) {
 }
 #endif
 
+/* ---- Resets, as without what comes by itself ---- */
+
+BODY(close_with_bytes_that_nobody_has_read) {
+    connect_ends();
+    read_first();
+    let_arrive("more");
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    CHECK_EQUAL(haft_io_read(ends[1], &(char){0}, 1), -ECONNRESET);
+    CHECK_EQUAL(haft_io_close(ends[1]), 0);
+    return NULL;
+}
+static void a_close_resets_a_connection_of_which_something_was_not_read(void) {
+    CHECK_EQUAL(haft_io_run_with(options, close_with_bytes_that_nobody_has_read, NULL), 0);
+}
+
+static ssize_t by_write(void) {
+    return haft_io_write(ends[0], "x", 1);
+}
+static ssize_t by_writev(void) {
+    return haft_io_writev(ends[0], &(struct iovec){"x", 1}, 1);
+}
+static ssize_t by_send(void) {
+    return haft_io_send(ends[0], "x", 1, 0);
+}
+static ssize_t by_message(void) {
+    struct iovec part = {"x", 1};
+    return haft_io_send_message(ends[0], &(struct msghdr){.msg_iov = &part, .msg_iovlen = 1}, 0);
+}
+static ssize_t by_exchange(void) {
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
+    return haft_io_exchange(ends[0], "x", 1, &bytes);
+}
+static ssize_t by_read(void) {
+    return haft_io_read(ends[0], &(char){0}, 1);
+}
+static ssize_t by_peek(void) {
+    return haft_io_receive(ends[0], &(char){0}, 1, MSG_PEEK);
+}
+static ssize_t (*const calls[])(void) = {by_write,    by_writev, by_send, by_message,
+                                         by_exchange, by_read,   by_peek};
+
+BODY(call_after_a_reset) {
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        connect_ends();
+        read_first();
+        CHECK_EQUAL(send(ends[0], "x", 1, 0), 1);
+        CHECK_EQUAL(haft_io_close(ends[1]), 0); /* which has not read it */
+        ends[1] = dup(STDERR_FILENO);
+        for (int j = 0; j < 3; j++)
+            haft_io_sleep(HAFT_IO_MILLISECOND / 4);
+        CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLIN) & (POLLERR | POLLHUP), POLLERR | POLLHUP);
+        CHECK_EQUAL(haft_io_wait_ready(ends[0], 0), POLLERR | POLLHUP);
+        struct pollfd entry = {ends[0], POLLOUT, 0};
+        CHECK_EQUAL(haft_io_poll(&entry, 1, HAFT_IO_FOREVER), 1);
+        CHECK_EQUAL(entry.revents, POLLERR | POLLHUP | POLLOUT);
+        CHECK_EQUAL(calls[i](), -ECONNRESET);
+        if (calls[i] != by_peek)
+            CHECK_EQUAL(by_write(), -EPIPE);
+        close_ends();
+    }
+    return NULL;
+}
+static void the_first_call_after_a_reset_is_told_of_it(void) {
+    CHECK_EQUAL(haft_io_run_with(options, call_after_a_reset, NULL), 0);
+}
+
 static void on_each_back_end(const haft_io_run_options_t *given) {
     options = given;
     int before = check_descriptors();
@@ -826,6 +892,8 @@ static void on_each_back_end(const haft_io_run_options_t *given) {
     RUN(two_readers_of_one_connection_are_told);
     RUN(who_reads_what_is_closed_gets_nothing_of_the_next_of_its_number);
     RUN(a_reset_is_told_once);
+    RUN(a_close_resets_a_connection_of_which_something_was_not_read);
+    RUN(the_first_call_after_a_reset_is_told_of_it);
     RUN(at_the_end_of_a_run_nothing_is_left);
     RUN(more_than_there_is_memory_for_comes_all_the_same);
     RUN(who_reads_slowly_gets_all_in_order);

@@ -779,6 +779,118 @@ static void what_ends_a_run_is_printed_with_its_message(void) {
     CHECK_SAME_TEXT(child.output, "");
 }
 
+/* ---- Scopes without a body ---- */
+
+static int ended_outside;
+static void *sleep_and_count(void *nanoseconds) {
+    haft_io_sleep(*(int64_t *)nanoseconds);
+    ended_outside++;
+    return NULL;
+}
+static void *fail_in_vain(void *argument) {
+    haft_io_fail(-EIO, "in vain");
+    return argument;
+}
+static void spawn_into(haft_io_scope_t *scope, void *(*function)(void *), void *argument) {
+    haft_io_task_options_t options = {.scope = scope};
+    CHECK_EQUAL(haft_io_spawn_with(&options, function, argument), 0);
+}
+static int64_t moment = HAFT_IO_MILLISECOND, very_long = 1000 * HAFT_IO_SECOND;
+
+BODY(open_and_close) {
+    haft_io_scope_t *scope = haft_io_scope_open(NULL, NULL);
+    CHECK(haft_io_scope_is_in(scope, haft_io_this_scope()));
+    CHECK(!haft_io_scope_is_in(haft_io_this_scope(), scope));
+    ended_outside = 0;
+    for (int i = 0; i < 100; i++)
+        spawn_into(scope, sleep_and_count, &moment);
+    CHECK_EQUAL(haft_io_scope_close_until(scope, HAFT_IO_FOREVER), 0);
+    CHECK_EQUAL(ended_outside, 100);
+    scope = haft_io_scope_open(NULL, NULL);
+    spawn_into(scope, sleep_and_count, &very_long);
+    CHECK_EQUAL(haft_io_scope_close_until(scope, haft_io_now() + moment), -ETIMEDOUT);
+    scope = haft_io_scope_open(NULL, NULL);
+    spawn_into(scope, sleep_and_count, &very_long);
+    CHECK_EQUAL(haft_io_scope_close_until(scope, 0), -ECANCELED);
+    scope = haft_io_scope_open(NULL, NULL);
+    spawn_into(scope, sleep_and_count, &very_long);
+    spawn_into(scope, fail_in_vain, NULL);
+    CHECK_EQUAL(haft_io_scope_close_until(scope, HAFT_IO_FOREVER), -EIO);
+    CHECK_EQUAL(ended_outside, 100);
+    CHECK_EQUAL(haft_io_scope_close_until(NULL, 0), 0);
+    return NULL;
+}
+static void a_scope_without_a_body_waits_for_its_tasks_or_cancels_them(void) {
+    CHECK_RUNS(open_and_close);
+}
+
+static void *open_around(void *scope) {
+    return haft_io_scope_open(NULL, scope);
+}
+BODY(open_from_inside) {
+    void *scope = NULL;
+    CHECK_EQUAL(haft_io_scope(open_around, haft_io_this_scope(), &scope), 0);
+    spawn_into(scope, sleep_and_count, &moment);
+    CHECK_EQUAL(haft_io_scope_close_until(scope, HAFT_IO_FOREVER), 0);
+    return NULL;
+}
+static void a_scope_without_a_body_may_be_opened_further_out(void) {
+    CHECK_RUNS(open_from_inside);
+}
+
+static haft_io_scope_t *chosen;
+static haft_io_scope_t *choose(void) {
+    return chosen;
+}
+static void *spawn_by_the_way(void *unused) {
+    CHECK_EQUAL(haft_io_spawn(sleep_and_count, &very_long), 0);
+    return unused;
+}
+BODY(choose_the_scope) {
+    haft_io_scope_options_t options = {.scope_of_spawns = choose};
+    chosen = haft_io_scope_open(NULL, NULL);
+    CHECK_EQUAL(haft_io_scope_with(&options, spawn_by_the_way, NULL, NULL), 0);
+    CHECK_EQUAL(haft_io_scope_close_until(chosen, 0), -ECANCELED);
+    chosen = NULL;
+    options.deadline = haft_io_now() + moment;
+    CHECK_EQUAL(haft_io_scope_with(&options, spawn_by_the_way, NULL, NULL), -ETIMEDOUT);
+    return NULL;
+}
+static void a_scope_may_say_where_tasks_go_that_are_spawned_in_it(void) {
+    CHECK_RUNS(choose_the_scope);
+}
+
+static void *leave_open(void *unused) {
+    haft_io_scope_open(&(haft_io_scope_options_t){.name = "inner"}, NULL);
+    return unused;
+}
+BODY(leave_it_open) {
+    return check_number(
+        haft_io_scope_with(&(haft_io_scope_options_t){.name = "outer"}, leave_open, NULL, NULL));
+}
+static void *close_of_another(void *scope) {
+    haft_io_scope_close_until(scope, 0);
+    return NULL;
+}
+BODY(close_by_another) {
+    haft_io_scope_t *scope = haft_io_scope_open(NULL, NULL);
+    return haft_io_join(haft_io_async(close_of_another, scope), NULL) == 0 ? NULL : scope;
+}
+static void leave_open_in_a_run(void) {
+    haft_io_run(leave_it_open, NULL);
+}
+static void close_by_another_in_a_run(void) {
+    haft_io_run(close_by_another, NULL);
+}
+static void open_outside(void) {
+    haft_io_scope_open(NULL, NULL);
+}
+static void mistakes_with_scopes_without_a_body_are_named(void) {
+    CHECK_ABORTS(leave_open_in_a_run, "The scope 'outer' ends before the scope 'inner'");
+    CHECK_ABORTS(close_by_another_in_a_run, "the task that opened a scope closes it");
+    CHECK_ABORTS(open_outside, "A scope is opened outside of a scheduler");
+}
+
 int main(void) {
     check_backend();
     RUN(a_scope_is_left_when_its_tasks_have_ended);
@@ -810,6 +922,10 @@ int main(void) {
     RUN(a_cancel_is_told_at_once_to_who_wants_to_know);
     RUN(no_options_are_zeroed_ones);
     RUN(what_ends_a_run_is_printed_with_its_message);
+    RUN(a_scope_without_a_body_waits_for_its_tasks_or_cancels_them);
+    RUN(a_scope_without_a_body_may_be_opened_further_out);
+    RUN(a_scope_may_say_where_tasks_go_that_are_spawned_in_it);
+    RUN(mistakes_with_scopes_without_a_body_are_named);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

@@ -22,7 +22,8 @@ static void *live_a_day(void *begin) {
 }
 static void live_from(int64_t date, int64_t seen) {
     CHECK_EQUAL(
-        check_io_simulate_with(&(haft_io_simulation_options_t){.date = date}, live_a_day, &seen), 0);
+        check_io_simulate_with(&(haft_io_simulation_options_t){.date = date}, live_a_day, &seen),
+        0);
 }
 static void the_date_begins_as_stated_in_each_simulation(void) {
     live_from(0, NEW_YEAR_2025);
@@ -40,6 +41,29 @@ static void a_century_leaves_the_next_simulation_its_date(void) {
     for (int i = 0; i < 4; i++)
         CHECK_EQUAL(haft_io_simulate(live_a_century, NULL), 0);
     live_from(0, NEW_YEAR_2025);
+}
+
+/* A sleep beyond the clock ends where that does, and so do those after it. */
+BODY(sleep_too_long) {
+    static const int64_t too_long[] = {HAFT_IO_FOREVER - 1, HAFT_IO_FOREVER / 2,
+                                       HAFT_IO_FOREVER / 4 * 3, HAFT_IO_FOREVER - 1};
+    int64_t before = haft_io_now();
+    for (size_t i = 0; i < sizeof too_long / sizeof too_long[0]; i++) {
+        CHECK_EQUAL(haft_io_sleep(too_long[i]), 0);
+        CHECK(haft_io_now() >= before);
+        before = haft_io_now();
+    }
+    CHECK(before > HAFT_IO_FOREVER - HAFT_IO_SECOND);
+    CHECK(haft_io_date().tv_sec > NEW_YEAR_2025 + 292 * (int64_t)YEAR);
+    return NULL;
+}
+BODY(sleep_for_ever) {
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_FOREVER), -ECANCELED);
+    return NULL;
+}
+static void a_sleep_beyond_the_clock_ends_with_it(void) {
+    CHECK_EQUAL(check_io_simulate_with(NULL, sleep_too_long, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(sleep_for_ever, NULL), -EDEADLK);
 }
 
 BODY(write_now_and_then) {
@@ -77,6 +101,7 @@ static void the_date_is_the_machines_elsewhere(void) {
 int main(void) {
     RUN(the_date_begins_as_stated_in_each_simulation);
     RUN(a_century_leaves_the_next_simulation_its_date);
+    RUN(a_sleep_beyond_the_clock_ends_with_it);
     RUN(the_times_of_files_are_dates);
     RUN(the_date_is_the_machines_elsewhere);
     return check_end();

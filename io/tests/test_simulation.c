@@ -368,7 +368,58 @@ static void a_race_between_operations_is_found_where_each_may_switch(void) {
     CHECK_EQUAL(count_races(count_around_a_lock, 0), 0);
 }
 
+/* ---- Which task goes on ---- */
+
+enum { LOTS = 6, DRAWS = 3000 };
+static unsigned first_of[LOTS], last_of[LOTS], drawn_lots;
+static void *draw_lot(void *number) {
+    if (drawn_lots++ == 0)
+        first_of[(uintptr_t)number]++;
+    if (drawn_lots == LOTS)
+        last_of[(uintptr_t)number]++;
+    return NULL;
+}
+BODY(let_tasks_draw_lots) {
+    for (int i = 0; i < DRAWS; i++) {
+        haft_io_task_t *tasks[LOTS];
+        drawn_lots = 0;
+        for (uintptr_t task = 0; task < LOTS; task++)
+            tasks[task] = haft_io_async(draw_lot, (void *)task);
+        for (int task = 0; task < LOTS; task++)
+            haft_io_join(tasks[task], NULL);
+    }
+    return NULL;
+}
+static void each_ready_task_has_the_same_chance(void) {
+    haft_io_simulation_options_t how = {.seed = 42};
+    CHECK_EQUAL(haft_io_simulate_with(&how, let_tasks_draw_lots, NULL), 0);
+    for (int i = 0; i < LOTS; i++) { /* 500 each; four deviations are 82 */
+        CHECK(first_of[i] > 400 && first_of[i] < 600);
+        CHECK(last_of[i] > 400 && last_of[i] < 600);
+    }
+}
+
+static size_t yields;
+static void *yield_often(void *unused) {
+    for (int i = 0; i < 10; i++, yields++)
+        haft_io_yield();
+    return unused;
+}
+BODY(let_many_yield) {
+    enum { MANY = 10000 };
+    for (int i = 0; i < MANY; i++)
+        CHECK_EQUAL(haft_io_spawn(yield_often, NULL), 0);
+    return NULL;
+}
+/* (A switch took 65 us among so many.) */
+static void many_ready_tasks_take_turns(void) {
+    CHECK_EQUAL(haft_io_simulate(let_many_yield, NULL), 0);
+    CHECK_EQUAL(yields, 100000);
+}
+
 int main(void) {
+    RUN(each_ready_task_has_the_same_chance);
+    RUN(many_ready_tasks_take_turns);
     RUN(what_is_peeked_at_stays);
     RUN(waitall_waits_for_all);
     RUN(waitall_waits_for_all_of_a_message);

@@ -1207,6 +1207,29 @@ static void a_task_tells_its_end_even_without_a_stack(void) {
                     -ENOMEM);
 }
 
+HAFT_EFFECT(forgotten, void, {});
+
+static void *perform_forgotten(void *unused) {
+    HAFT_PERFORM(forgotten);
+    return unused;
+}
+static void *spawn_forgetful(void *unused) {
+    haft_io_spawn(perform_forgotten, NULL);
+    return unused;
+}
+BODY(meet_an_unhandled_effect) {
+    haft_io_failures_t failures = {0};
+    haft_io_scope_options_t options = {.failures = &failures};
+    CHECK_EQUAL(haft_io_scope_with(&options, spawn_forgetful, NULL, NULL), -ENOTSUP);
+    CHECK_EQUAL(failures.count, 1);
+    CHECK(strstr(failures.failures[0].message, "Nobody handles the effect 'forgotten' (") != NULL);
+    CHECK_EQUAL(haft_io_scope(perform_forgotten, NULL, NULL), -ENOTSUP); /* a body is no other */
+    return NULL;
+}
+static void an_effect_that_nobody_handles_fails_its_task_and_nothing_else(void) {
+    CHECK_RUNS(meet_an_unhandled_effect);
+}
+
 int main(void) {
     check_backend();
     /* Valgrind looks for leaks in each child, for minutes where the others have used much
@@ -1255,6 +1278,7 @@ int main(void) {
     RUN(a_stack_that_is_too_large_fails_the_scope);
     RUN(a_task_tells_its_end_even_without_a_stack);
     RUN(mistakes_go_to_the_error_handler_which_may_leave);
+    RUN(an_effect_that_nobody_handles_fails_its_task_and_nothing_else);
     return check_end();
 }
 /* SPDX-License-Identifier: MIT */

@@ -91,6 +91,15 @@ static void peek_only(void) {
     receive_parts();
 }
 
+/* So does an error, which is the next call's, as of TCP in the system. */
+static void receive_until_the_reset(void) {
+    char text[20];
+    struct msghdr message = {.msg_iov = &(struct iovec){text, sizeof text}, .msg_iovlen = 1};
+    CHECK_EQUAL(haft_io_receive_message(ends[0], &message, MSG_WAITALL), 11);
+    CHECK_EQUAL(haft_io_receive(ends[0], text, sizeof text, MSG_WAITALL), -ECONNRESET);
+    CHECK_EQUAL(haft_io_receive_message(ends[0], &message, MSG_WAITALL), 0);
+}
+
 static void connect_ends(bool by_tcp) {
     if (!by_tcp) {
         CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -109,6 +118,21 @@ static void *say_and_close(void *unused) {
     return unused;
 }
 
+static void read_ahead(void) {
+    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
+    CHECK_EQUAL(haft_io_write(ends[1], "first", 5), 5);
+    CHECK_EQUAL(haft_io_read_lent(ends[0], &bytes), 5);
+}
+
+/* A reset: something was sent to this end that nobody has read. */
+static void *say_and_reset(void *unused) {
+    CHECK_EQUAL(send(ends[0], "x", 1, 0), 1);
+    say_hello_world(NULL);
+    haft_io_close(ends[1]);
+    ends[1] = -1;
+    return unused;
+}
+
 static void receive_everything(int (*beside)(void *(*function)(void *), void (*receive)(void))) {
     for (int by_tcp = 0; by_tcp <= 1; by_tcp++) {
         connect_ends(by_tcp != 0);
@@ -120,6 +144,13 @@ static void receive_everything(int (*beside)(void *(*function)(void *), void (*r
             beside(say_hello_world, receive_a_descriptor);
         passes = false;
         beside(say_and_close, receive_until_the_end);
+        haft_io_close(ends[0]);
+    }
+    for (int ahead = 0; ahead <= 1; ahead++) { /* what arrives by itself before */
+        connect_ends(true);
+        if (ahead)
+            read_ahead();
+        beside(say_and_reset, receive_until_the_reset);
         haft_io_close(ends[0]);
     }
 }

@@ -167,6 +167,10 @@ let simulate ?(short_counts = false) ?(faults_one_in = 0) ?(switches_one_in = 0)
   chance := Some (Random.State.make [| seed |]);
   run_by (simulate_c (seed, short_counts, faults_one_in, switches_one_in)) main
 
+let as_task body =
+  if !root_of_run == nowhere then invalid_arg "Haft_io.as_task: there is no run";
+  run_in_c !root_of_run body
+
 let dump () =
   let rec up context = if context.parent == nowhere then context else up context.parent in
   Format.asprintf "%a" Cancel.dump (up (Haft_io__fibers.current ()).context)

@@ -48,6 +48,13 @@ val run_in_systhread : ?label:string -> (unit -> 'a) -> 'a
 (** [run_in_systhread f] calls [f] on a thread of the system, and waits for it; meanwhile other tasks run. For functions
     that block in a blocking section, such as those of [Unix]. [f] is no task. No cancel ends the wait. *)
 
+val as_task : (unit -> 'a) -> 'a
+(** For OCaml code that a task of C calls back (one of [haft_io_spawn], in C, in the same run): [as_task f] calls [f] as
+    a task of OCaml, on the stack of the task of C, which waits while [f] does. The function in C has called
+    [haft_io_return_cancels(true)], and calls OCaml code by [caml_callback_exn].
+
+    @raise Invalid_argument if there is no run. *)
+
 (** {1 Failures and cancels} *)
 
 module Exn : sig

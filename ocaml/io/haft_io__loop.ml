@@ -529,6 +529,7 @@ let rec loop root finished =
       loop root finished
 
 let is_running = ref false
+let root_of_run = ref nowhere
 
 (* Calls [main] as a task, and returns its result when it has ended. *)
 let run_by run_c main =
@@ -537,6 +538,7 @@ let run_by run_c main =
   is_interrupted := false;
   let result = ref None and finished = ref false in
   let root = new_context ~name:"run" nowhere in
+  root_of_run := root;
   let body () =
     (result :=
        match main () with
@@ -552,6 +554,7 @@ let run_by run_c main =
     Fun.protect
       ~finally:(fun () ->
         is_running := false;
+        root_of_run := nowhere;
         chance := None;
         Hashtbl.reset watches;
         heap.size <- 0;

@@ -77,3 +77,20 @@ if command -v dune >/dev/null; then
   (cd all && dune build --root . 2>log && dune build --root . @all 2>log || { cat log; exit 1; })
 fi
 # SPDX-License-Identifier: MIT
+
+# Tasks, I/O and HTTP, where they are built.
+if [ -d "$folder/prefix/$1/haft-http" ]; then
+  # (They have no plugins, which `ocamlfind lint` asks for.)
+  [ -n "$(ocamlfind query -recursive -predicates native -format '%D' haft-http)" ]
+  cp "$HAFT_SOURCE_DIR"/examples/ocaml/io/crawler.* .
+  ocamlfind ocamlopt -thread -package haft-http -linkpkg crawler.ml -o crawler
+  ./crawler | diff crawler.expected -
+  if command -v dune >/dev/null; then
+    mkdir web
+    cp crawler.ml web
+    echo '(lang dune 2.0)' >web/dune-project
+    echo '(executable (name crawler) (libraries haft-http))' >web/dune
+    (cd web && dune build --root . ./crawler.exe 2>log || { cat log; exit 1; })
+    web/_build/default/crawler.exe | diff crawler.expected -
+  fi
+fi

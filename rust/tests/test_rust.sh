@@ -42,6 +42,24 @@ if cargo clippy --version >/dev/null 2>&1; then
   cargo clippy --quiet --locked $offline $packages --all-targets -- -D warnings
 fi
 # shellcheck disable=SC2086 # several options
+RUSTDOCFLAGS='-D warnings' cargo doc --quiet --locked $offline --no-deps $packages
+# What a stranger looks for in a package.
+for package in haft haft-macros haft-sys; do
+  files=$(cargo package --list --allow-dirty --locked $offline -p "$package")
+  for file in LICENSE README.md; do
+    echo "$files" | grep -qx "$file" || {
+      echo "the package $package has no $file"
+      exit 1
+    }
+  done
+  for field in repository readme keywords; do
+    grep -q "^$field.workspace = true" "$package/Cargo.toml" || {
+      echo "the package $package has no $field"
+      exit 1
+    }
+  done
+done
+# shellcheck disable=SC2086 # several options
 cargo test --quiet --locked $offline $packages
 for expected in haft/examples/*.expected tests/examples/*.expected; do
   # (The tests have built it, if its crates are here.)

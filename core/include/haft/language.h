@@ -42,6 +42,16 @@ HAFTI_INLINE void haft_scope_pop(const hafti_scope_t *scope) {
 }
 
 /*
+ * The function is called for an effect that is performed and that nobody handles, before this is
+ * reported: on the performer's stack, under its handlers. It leaves that stack, as libhaft-io does,
+ * where it is only a task that fails; or it returns, and the report ends the process. This returns
+ * the function that was set before, which the new one calls where it has nothing to leave; NULL:
+ * none.
+ */
+typedef void haft_unhandled_t(const haft_effect_t *effect);
+HAFTI_API haft_unhandled_t *haft_set_unhandled(haft_unhandled_t *function);
+
+/*
  * Finds how the handler whose scope is `scope` handles `effect`, whatever lies between, in constant
  * time: as hafti_find, by an entry of the current scope's cache that is marked by HAFTI_AT_MARK.
  * The entry has two places, because programs tend to name handlers in pairs.
@@ -69,6 +79,15 @@ HAFTI_INLINE hafti_found_t haft_find_at(hafti_here_t here, hafti_scope_t *scope,
    word. */
 HAFTI_API haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*function)(void *),
                                              void *argument, const haft_handles_t *handles);
+
+/*
+ * Unwinds the stack of a suspended fiber, with those of the fibers inside it, as haft_fiber_drop
+ * does, but handles the effects in `handles` meanwhile: what a cleanup performs suspends the fiber
+ * again, and the unwinding goes on when the fiber is resumed. The request of a fiber whose stack is
+ * unwound is haft_special_dropped; the fiber is then finished, and is to be dropped.
+ */
+HAFTI_API haft_request_t haft_resume_unwinding(haft_fiber_t *fiber, const haft_handles_t *handles);
+extern HAFTI_DATA haft_effect_t haft_special_dropped;
 
 /*
  * Takes `size` bytes, aligned to 64, at the high end of the stack of a new fiber. Their contents

@@ -14,8 +14,8 @@
  * Functions that do not check their stack need room. Either call them through HAFT_FOREIGN, or link
  * with -fuse-ld=gold, which finds their callers and makes them ask for 64 KiB.
  * Without gold, code that throws or has cleanups also needs -Wl,--wrap=NAME for _Unwind_Resume and,
- * in C++, for __cxa_allocate_exception, __cxa_throw, __cxa_rethrow, __cxa_begin_catch and
- * __cxa_end_catch: compilers insert these calls.
+ * in C++, for the functions of exceptions, of static variables, for new and delete: compilers and
+ * haft.hpp call them. haft-split.pc has the list.
  *
  * Signal handlers need SA_ONSTACK and must not be -fsplit-stack code. setjmp and longjmp may not
  * cross from one segment to another.

@@ -235,12 +235,16 @@ uint16_t haft_http_port(const haft_http_server_t *server);
  * routes gets 404. The handler for GET also answers HEAD; the library leaves out the body. It
  * answers OPTIONS with the path's methods, unless there is a handler.
  *
- * Returns 0; -EINVAL if that is no path, or no method that requests can have: those of RFC 9110 but
+ * Returns 0; or, with a line in the log that says what is wrong and what to write instead
+ * (haft_http_mistake), -EINVAL if that is no path, or no method that requests can have: those of RFC 9110 but
  * CONNECT (haft_http_on_connect), PATCH, and those of WebDAV and the like, which the parser knows;
  * -EEXIST if there is a handler already; or -ENOMEM.
  */
 int haft_http_route(haft_http_server_t *server, const char *method, const char *path,
                     haft_http_handler_t *handler, void *argument);
+/* What the last mistake was in the use of this server, or of a group of its routes, such as
+   "no route GET /a/:id: a part that captures is written {name}, not :name"; "": there was none. */
+const char *haft_http_mistake(const haft_http_server_t *server);
 static inline int haft_http_get(haft_http_server_t *server, const char *path,
                                 haft_http_handler_t *handler, void *argument) {
     return haft_http_route(server, "GET", path, handler, argument);

@@ -529,31 +529,34 @@ class routes {
     /* For what haft/http.h has besides, such as haft_http_set_access_hook. */
     haft_http_server_t *get() const { return own; }
 
-    template <handler F>
+    template <typename F>
     void route(const char *method, const std::string &path, F function) {
-        auto kept = std::make_shared<F>(std::move(function));
-        io::detail::checked(
-            haft_http_route(own, method, path.c_str(), &call_handler<F>, kept.get()),
-            [&] { return std::string("route ") + method + " " + path; });
-        kept_functions.push_back(std::move(kept));
+        static_assert(handler<F>, "a handler takes haft::http::request &, and returns a text, a "
+                                  "haft::http::response, or nothing");
+        if constexpr (handler<F>) {
+            auto kept = std::make_shared<F>(std::move(function));
+            int code = haft_http_route(own, method, path.c_str(), &call_handler<F>, kept.get());
+            io::detail::checked(code, [&] { return std::string(haft_http_mistake(own)); });
+            kept_functions.push_back(std::move(kept));
+        }
     }
-    template <handler F>
+    template <typename F>
     void get(const std::string &path, F function) {
         route("GET", path, std::move(function));
     }
-    template <handler F>
+    template <typename F>
     void post(const std::string &path, F function) {
         route("POST", path, std::move(function));
     }
-    template <handler F>
+    template <typename F>
     void put(const std::string &path, F function) {
         route("PUT", path, std::move(function));
     }
-    template <handler F>
+    template <typename F>
     void patch(const std::string &path, F function) {
         route("PATCH", path, std::move(function));
     }
-    template <handler F>
+    template <typename F>
     void del(const std::string &path, F function) {
         route("DELETE", path, std::move(function));
     }

@@ -518,7 +518,8 @@ int haft_io_write_all(int descriptor, const void *buffer, size_t size);
  * arrive (multishot receive), so the library may hold bytes that no task has asked for yet. Every
  * function of this header that is given the same number gets these bytes first, except for
  * haft_io_splice, which returns -EBUSY while there are some. Code that reads the socket in another
- * way, by a system call or in a process to which it was passed, does not see them.
+ * way, by a system call or in a process to which it was passed, does not see them. If some are left
+ * when the connection is closed, it is reset, as the system resets one with unread bytes.
  *
  * Errors are those of haft_io_read, and -ENOMEM if there is no memory to lend.
  */
@@ -1024,6 +1025,17 @@ int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int siz
  *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
  *     ./program(mine+0x12) [0x401234]
  */
+
+/*
+ * From now on, in this process, a task that waits in an initialiser of a thread-local variable is
+ * reported on standard error, with a backtrace, once for each initialiser: another task of the thread
+ * may use the variable meanwhile. (Rust's thread_local! makes two values then, and drops one that is
+ * borrowed; C++'s thread_local shows an object that is not constructed.) Simulations, and Rust's debug
+ * builds, do so by themselves. It needs the program's symbols, does not see thread-local variables of
+ * C++ that are local to a function, and costs some hundred nanoseconds a wait. To be called outside of
+ * tasks.
+ */
+void haft_io_look_for_initialisers(void);
 
 typedef struct haft_io_counters {
     uint64_t tasks;      /* tasks that have started, and that have gone on after haft_io_rest */

@@ -112,15 +112,15 @@ inline std::chrono::system_clock::time_point date() {
 }
 inline constexpr clock::time_point forever = clock::time_point::max();
 
-/* The time that is `duration` from now; forever if that is beyond the clock; now if it is negative
-   or not a number. */
+/* The time that is `duration` from now; the clock's last, in 292 years, if that is beyond the clock;
+   now if it is negative or not a number. */
 template <typename Rep, typename Period>
 clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
     using seconds = std::chrono::duration<double>;
     clock::time_point now = clock::now();
     if (!(seconds(time) > seconds::zero()))
         return now;
-    return seconds(time) >= seconds(forever - now) ? forever
+    return seconds(time) >= seconds(forever - now) ? forever - clock::duration(1)
                                                    : now + std::chrono::ceil<clock::duration>(time);
 }
 

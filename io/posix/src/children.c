@@ -4,12 +4,14 @@
  * none, asked about now and then. The pool waits for any of several children, and for changes other
  * than an end.
  *
- * Libraries that start programs by fork and exec (std::process of Rust, Python) learn by a pipe
- * whether exec has failed, and wait for the child if so. They take an error of either for
- * impossible. So no cancel cuts these two waits: the first read of a pipe with FD_CLOEXEC by the
- * task that has forked, and, if that has read something, its next wait for a child.
+ * Libraries that start programs by fork and exec (std::process of Rust, Python) learn by a pipe, or
+ * by a pair of SOCK_SEQPACKET, whether exec has failed, and wait for the child if so. They take an
+ * error of either for impossible. So no cancel cuts these two waits: the first read of such a
+ * descriptor with FD_CLOEXEC by the task that has forked, and, if that has read something, its next
+ * wait for a child.
  */
 #include "internal.h"
+#include "../../src/system_call.h"
 
 #include <sys/syscall.h>
 
@@ -41,20 +43,26 @@ void haft_posix_forget_fork(void) {
     __atomic_fetch_sub(&forks, 1, __ATOMIC_RELAXED);
 }
 
+/* Whether the wait for a child, which begins, is one that no cancel cuts. */
+static bool is_after_fork(void) {
+    bool is = haft_posix_has_forked();
+    if (is)
+        haft_posix_forget_fork();
+    return is;
+}
+
 /* Until the child of the descriptor has ended. */
-static int wait_on(int descriptor) {
-    if (!haft_posix_has_forked())
-        return haft_posix_wait(descriptor, POLLIN, HAFT_IO_FOREVER, 0);
-    haft_posix_forget_fork();
-    return haft_posix_wait_to_the_end(descriptor, POLLIN, HAFT_IO_FOREVER, 0);
+static int wait_on(int descriptor, bool to_the_end) {
+    return (to_the_end ? haft_posix_wait_to_the_end : haft_posix_wait)(descriptor, POLLIN,
+                                                                       HAFT_IO_FOREVER, 0);
 }
 
 /* 0: the child may have ended; or, without a descriptor, a moment has passed. */
-static int wait_for_end(pid_t child) {
-    int descriptor = (int)HAFT_POSIX_RESULT(syscall(SYS_pidfd_open, child, 0));
+static int wait_for_end(pid_t child, bool to_the_end) {
+    int descriptor = (int)hafti_io_system_call(SYS_pidfd_open, child, 0, 0, 0, 0, 0);
     if (descriptor < 0)
         return descriptor == -ESRCH ? 0 : haft_posix_wait_without(descriptor, HAFT_IO_FOREVER);
-    int code = wait_on(descriptor);
+    int code = wait_on(descriptor, to_the_end);
     HAFT_PERFORM(haft_io_close, descriptor);
     return code;
 }
@@ -76,12 +84,13 @@ static void call_wait(void *argument) {
 }
 
 static ssize_t wait_for_child(wait_call_t *call) {
+    bool to_the_end = is_after_fork();
     wait_call_t now = *call;
     now.options |= WNOHANG;
     call_wait(&now);
     if (call->child > 0 && call->options == 0) {
         for (int code; now.done == 0; call_wait(&now))
-            if ((code = wait_for_end(call->child)) != 0)
+            if ((code = wait_for_end(call->child, to_the_end)) != 0)
                 return code;
     }
     if (now.done != 0)
@@ -148,11 +157,12 @@ static bool answers_now(waitid_call_t *call) {
 }
 
 static ssize_t wait_by_id(waitid_call_t *call) {
+    bool to_the_end = is_after_fork();
     while (!answers_now(call)) {
         bool is_one = is_end_of_one(call);
         int code = !is_one               ? haft_posix_call_blocking(call_waitid, call)
-                   : call->type == P_PID ? wait_for_end((pid_t)call->id)
-                                         : wait_on((int)call->id);
+                   : call->type == P_PID ? wait_for_end((pid_t)call->id, to_the_end)
+                                         : wait_on((int)call->id, to_the_end);
         if (code != 0 || !is_one)
             return code != 0 ? code : call->done;
     }

@@ -3,7 +3,7 @@
  * Clocks and chance: in a simulation time is virtual for the tasks, which sleep in virtual time, the
  * date goes on from the one that the simulation was given, and random bytes are what the seed decides.
  */
-#include "internal.h"
+#include "simulations.h"
 
 #include <dlfcn.h>
 #include <string.h>

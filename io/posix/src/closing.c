@@ -8,28 +8,10 @@
 
 /* ---- Whether the call is the system's ---- */
 
-/* 0: libhaft-io has not been initialised. It is initialised before this library, but constructors
-   of other libraries may call earlier. */
-static pid_t process;
-static bool is_child; /* of fork */
 /* Set on a thread without tasks while it closes: calls that libhaft-io makes then, and calls of a
    signal handler that interrupts it, are the system's. */
 static __thread bool closes __attribute__((tls_model("initial-exec")));
 
-static void in_child_of_fork(void) {
-    process = getpid();
-    is_child = true;
-}
-__attribute__((constructor)) static void begin_to_close(void) {
-    process = getpid();
-    pthread_atfork(NULL, NULL, in_child_of_fork);
-}
-
-/* A child of vfork shares its parent's memory, with the lists of waiters, but has descriptors of
-   its own. */
-bool haft_posix_is_child_of_vfork(void) {
-    return getpid() != process;
-}
 static bool is_the_systems(void) {
     return closes || (haft_io_runs_here() && haft_io_self() == NULL) ||
            haft_posix_is_child_of_vfork();
@@ -91,7 +73,7 @@ static int close_all(unsigned first, unsigned last) {
 /* With flags it closes nothing, or closes in a table of descriptors that becomes the thread's own.
    In a child it closes very many numbers, before there are tasks. */
 HAFT_POSIX_EXPORT int close_range(unsigned first, unsigned last, int flags) {
-    if (first > last || flags != 0 || is_child || is_the_systems())
+    if (first > last || flags != 0 || haft_posix_is_child() || is_the_systems())
         return CLOSED_BY(SYSTEM(close_range)(first, last, flags));
     int before = haft_posix_error();
     int code = close_all(first, last);
@@ -100,7 +82,7 @@ HAFT_POSIX_EXPORT int close_range(unsigned first, unsigned last, int flags) {
 }
 
 HAFT_POSIX_EXPORT void closefrom(int first) {
-    if (is_child || is_the_systems()) {
+    if (haft_posix_is_child() || is_the_systems()) {
         SYSTEM(closefrom)(first);
         haft_posix_mode_has_changed();
     } else {
@@ -142,6 +124,13 @@ HAFT_POSIX_EXPORT int dup3(int from, int to, int flags) {
 
 /* ---- Objects with a descriptor inside ---- */
 
+int haft_posix_close_by(int descriptor, int (*function)(void *), void *argument) {
+    int before = haft_posix_error();
+    if (descriptor < 0 || is_the_systems())
+        return (int)haft_posix_answer(CLOSED_BY(function(argument)), before);
+    return close_by(descriptor, function, argument, before);
+}
+
 /* -1: the object has no descriptor. */
 static int number_of(FILE *stream) {
     int before = haft_posix_error();
@@ -157,9 +146,7 @@ HAFT_POSIX_EXPORT int fclose(FILE *stream) {
     int descriptor = number_of(stream);
     if (haft_posix_may_be_simulated(descriptor)) /* streams.c */
         return SYSTEM(fclose)(stream);
-    if (descriptor < 0 || is_the_systems())
-        return CLOSED_BY(SYSTEM(fclose)(stream));
-    return close_by(descriptor, call_fclose, stream, haft_posix_error());
+    return haft_posix_close_by(descriptor, call_fclose, stream);
 }
 
 typedef struct reopening {
@@ -187,23 +174,6 @@ HAFT_POSIX_EXPORT FILE *freopen(const char *restrict path, const char *restrict 
     reopening_t call = {path, mode, stream, NULL};
     close_by(descriptor, call_freopen, &call, haft_posix_error());
     return call.opened;
-}
-
-static int call_closedir(void *directory) {
-    return (int)HAFT_POSIX_RESULT(SYSTEM(closedir)(directory));
-}
-/* (Compilers assume that the parameter of closedir is not NULL; the C library does not.) */
-static int number_of_directory(DIR *directory) {
-    __asm__("" : "+r"(directory));
-    return directory != NULL ? dirfd(directory) : -1;
-}
-HAFT_POSIX_EXPORT int closedir(DIR *directory) {
-    if (haft_posix_is_simulated_stream(directory))
-        return haft_posix_close_stream(directory);
-    int descriptor = number_of_directory(directory);
-    if (descriptor < 0 || is_the_systems())
-        return CLOSED_BY(SYSTEM(closedir)(directory));
-    return close_by(descriptor, call_closedir, directory, haft_posix_error());
 }
 
 static int leave_open(void *unused) {

@@ -81,7 +81,7 @@ HAFT_POSIX_EXPORT DIR *fdopendir(int descriptor) {
     if (!haft_posix_may_be_simulated(descriptor))
         return SYSTEM(fdopendir)(descriptor);
     struct stat status;
-    if (fstat(descriptor, &status) != 0)
+    if (SYSTEM_OF(descriptor, fstat)(descriptor, &status) != 0)
         return NULL;
     if (S_ISDIR(status.st_mode))
         return open_stream(descriptor);
@@ -89,12 +89,26 @@ HAFT_POSIX_EXPORT DIR *fdopendir(int descriptor) {
     return NULL;
 }
 
-int haft_posix_close_stream(DIR *directory) {
+static int close_simulated(DIR *directory) {
     stream_t *stream = stream_of(directory);
     int descriptor = is_of_run(stream) ? stream->descriptor : -1;
     forget(stream);
     free(stream);
     return close(descriptor);
+}
+
+static int call_closedir(void *directory) {
+    return (int)HAFT_POSIX_RESULT(SYSTEM(closedir)(directory));
+}
+/* (Compilers assume that the parameter of closedir is not NULL; the C library does not.) */
+static int number_of(DIR *directory) {
+    __asm__("" : "+r"(directory));
+    return directory != NULL ? SYSTEM(dirfd)(directory) : -1;
+}
+HAFT_POSIX_EXPORT int closedir(DIR *directory) {
+    if (haft_posix_is_simulated_stream(directory))
+        return close_simulated(directory);
+    return haft_posix_close_by(number_of(directory), call_closedir, directory);
 }
 
 /* ---- Reading ---- */

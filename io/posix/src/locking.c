@@ -10,8 +10,7 @@
  * Callers do not expect these calls to fail, so no cancel ends the wait.
  */
 #include "internal.h"
-
-#include <sys/syscall.h>
+#include "../../src/system_call.h"
 
 typedef struct acquisition {
     int (*try_once)(void *lock);
@@ -50,7 +49,9 @@ static int try_mutex(void *lock) {
 
 static __attribute__((noinline, cold)) int acquire_mutex(pthread_mutex_t *mutex) {
     int owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
-    int code = owner == (int)syscall(SYS_gettid) ? acquire(try_mutex, mutex) : EBUSY;
+    int code = owner == (int)hafti_io_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0)
+                   ? acquire(try_mutex, mutex)
+                   : EBUSY;
     return code == EBUSY ? SYSTEM(pthread_mutex_lock)(mutex) : code;
 }
 

@@ -68,7 +68,8 @@ haft_posix_look_t haft_posix_look(int number) {
 static bool may_have_layer(int number) {
     char name[16] = "";
     socklen_t size = sizeof name;
-    int code = HAFTI_IO_RESULT(getsockopt(number, IPPROTO_TCP, TCP_ULP, name, &size));
+    int code =
+        HAFTI_IO_RESULT(SYSTEM_OF(number, getsockopt)(number, IPPROTO_TCP, TCP_ULP, name, &size));
     return code == 0 ? size != 0 && name[0] != '\0' : code == -ENOTSOCK || code == -EBADF;
 }
 

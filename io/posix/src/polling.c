@@ -73,7 +73,8 @@ static int64_t deadline_in(int milliseconds) {
         return HAFT_IO_FOREVER;
     if (milliseconds == 0)
         return 0;
-    return HAFT_PERFORM(haft_io_now) + milliseconds * HAFT_IO_MILLISECOND;
+    return haft_posix_deadline(
+        &(struct timespec){milliseconds / 1000, milliseconds % 1000 * HAFT_IO_MILLISECOND});
 }
 
 HAFT_POSIX_EXPORT int poll(struct pollfd *entries, nfds_t count, int milliseconds) {
@@ -127,7 +128,7 @@ typedef struct sets {
  */
 
 static bool read_status(char *text, size_t size) {
-    int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    int status = SYSTEM(open)("/proc/self/status", O_RDONLY | O_CLOEXEC);
     if (status < 0)
         return false;
     size_t used = 0;

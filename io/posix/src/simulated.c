@@ -4,7 +4,7 @@
  * that make something in it. They set errno, and never wait; what waits stands in the other files,
  * above either system. What is not here is the machine's, to which a simulated descriptor is none.
  */
-#include "internal.h"
+#include "simulations.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -198,8 +198,8 @@ static int simulated_fsync(int descriptor) {
 
 static haft_posix_system_t simulated;
 
-void haft_posix_find_simulated(const haft_posix_system_t *system) {
-    simulated = *system;
+static void make_table(void) {
+    simulated = *haft_posix_system();
 #define IS_SIMULATED(name) simulated.name = simulated_##name;
     HAFT_POSIX_OF_DESCRIPTORS(IS_SIMULATED)
 #undef IS_SIMULATED
@@ -207,15 +207,22 @@ void haft_posix_find_simulated(const haft_posix_system_t *system) {
     haft_posix_find_simulated_files(&simulated);
 }
 
+static const haft_posix_system_t *simulated_system(void) {
+    static pthread_once_t is_made = PTHREAD_ONCE_INIT;
+    pthread_once(&is_made, make_table);
+    return &simulated;
+}
+
 /* (A thread that has been blocked for a task, by haft_io_block_thread, is on none.) */
 const haft_posix_system_t *haft_posix_simulated_system(void) {
     const haft_posix_system_t *system = haft_posix_system();
-    return haft_io_simulated_calls() != NULL && haft_posix_on_task() ? &simulated : system;
+    return haft_io_simulated_calls() != NULL && haft_posix_on_task() ? simulated_system() : system;
 }
 
 const haft_posix_system_t *haft_posix_network_system_asked(void) {
     const haft_posix_system_t *system = haft_posix_system();
-    return haft_io_simulated_network_calls() != NULL && haft_posix_on_task() ? &simulated : system;
+    return haft_io_simulated_network_calls() != NULL && haft_posix_on_task() ? simulated_system()
+                                                                             : system;
 }
 
 /* When a task calls exit, functions run on it that were registered before there was a simulation:
@@ -236,5 +243,6 @@ const haft_posix_system_t *haft_posix_file_system(void) {
         haft_posix_is_child_of_vfork())
         return system;
     pthread_once(&told, tell_exit);
-    return haft_io_self() == __atomic_load_n(&exits, __ATOMIC_RELAXED) ? system : &simulated;
+    bool is_exiting = haft_io_self() == __atomic_load_n(&exits, __ATOMIC_RELAXED);
+    return is_exiting ? system : simulated_system();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of a simulation, as functions of the C library: see simulated.c. */
-#include "internal.h"
+#include "simulations.h"
 
 #include <limits.h>
 #include <stdarg.h>

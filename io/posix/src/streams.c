@@ -135,8 +135,8 @@ HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mo
 /* Whether the descriptor is of a file, and open for what the flags ask for; otherwise errno. */
 static bool is_fit(int descriptor, int flags) {
     struct stat status;
-    int access = fcntl(descriptor, F_GETFL);
-    if (access < 0 || fstat(descriptor, &status) != 0)
+    int access = SYSTEM_OF(descriptor, fcntl)(descriptor, F_GETFL);
+    if (access < 0 || SYSTEM_OF(descriptor, fstat)(descriptor, &status) != 0)
         return false;
     access &= O_ACCMODE;
     if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
@@ -155,7 +155,8 @@ HAFT_POSIX_EXPORT FILE *fdopen(int descriptor, const char *mode) {
     if (!is_fit(descriptor, flags))
         return NULL;
     if ((flags & O_APPEND) != 0)
-        fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_APPEND);
+        SYSTEM_OF(descriptor, fcntl)
+    (descriptor, F_SETFL, SYSTEM_OF(descriptor, fcntl)(descriptor, F_GETFL) | O_APPEND);
     return make_stream(descriptor, flags);
 }
 

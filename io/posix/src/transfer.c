@@ -101,7 +101,7 @@ enum { LINE = 1024 };
 /* For a ready descriptor; the call may still block, on a terminal that has not room for all for
    example. */
 static ssize_t try_after_poll(const transfer_t *t) {
-    int flags = fcntl(t->descriptor, F_GETFL);
+    int flags = SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL);
     bool is_refused = flags >= 0 && (flags & O_ACCMODE) == (t->outward ? O_RDONLY : O_WRONLY);
     bool has_no_places = t->offset >= 0 && hafti_io_is_pipe(t->descriptor);
     bool blocks = flags >= 0 && (flags & O_NONBLOCK) == 0;
@@ -139,7 +139,8 @@ static bool is_made_by_kernel(int file) {
 static ssize_t transfer_file(const transfer_t *t) {
     enum { LITTLE = 65536 };
     if (t->outward && size_of(t->parts, t->count) <= LITTLE &&
-        (fcntl(t->descriptor, F_GETFL) & (O_SYNC | O_DSYNC | O_DIRECT)) == 0)
+        (SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL) & (O_SYNC | O_DSYNC | O_DIRECT)) ==
+            0)
         return transfer_plainly(t);
     if (!t->outward && is_made_by_kernel(t->descriptor))
         return transfer_plainly(t);
@@ -162,7 +163,7 @@ static enum nature nature_of(int descriptor) {
 
 static __attribute__((noinline)) ssize_t try_other(const transfer_t *t) {
     /* A write through to the disk waits for the disk, whatever RWF_NOWAIT says. */
-    if (t->outward && (fcntl(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
+    if (t->outward && (SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
         nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
     ssize_t done = t->outward ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev2)(
@@ -351,8 +352,9 @@ static bool write_blocks(int descriptor) {
 
 /* By which a task that has forked learns whether the child's exec has failed. */
 static bool tells_of_exec(const transfer_t *t) {
-    return !t->by_socket && !t->outward && haft_posix_has_forked() &&
-           hafti_io_is_pipe(t->descriptor) &&
+    return !t->outward && haft_posix_has_forked() &&
+           (hafti_io_is_pipe(t->descriptor) ||
+            hafti_io_socket_option(t->descriptor, SO_TYPE) == SOCK_SEQPACKET) &&
            (SYSTEM(fcntl)(t->descriptor, F_GETFD) & FD_CLOEXEC) != 0;
 }
 
@@ -376,8 +378,7 @@ static int wait_again(void *argument) {
 
 static int wait_as_callers_expect(const transfer_t *t, waits_t *waits) {
     int code = wait_for_more(t, waits);
-    if (code != -ECANCELED || t->by_socket ||
-        (!tells_of_exec(t) && !is_event_counter(t->descriptor)))
+    if (code != -ECANCELED || (!tells_of_exec(t) && !is_event_counter(t->descriptor)))
         return code;
     return haft_posix_wait_again(wait_again, &(further_wait_t){t, waits});
 }

@@ -1,94 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The system's own functions, errno, and waiting. */
-#include "internal.h"
+/*
+ * Waiting: for descriptors, for times, and for calls of the pool. A wait that a cancel has cut returns
+ * -ECANCELED; the call that makes it reports that once, by haft_posix_answer or
+ * haft_posix_cancelled.
+ */
+#include "waits.h"
 #include "../../src/moment.h"
-#include "../../src/system_call.h"
-
-#include "haft/posix.h"
-
-#include <dlfcn.h>
-#include <string.h>
-
-/* ---- The system's own ---- */
-
-haft_posix_system_t haft_posix_functions;
-bool haft_posix_has_functions;
-
-static int called_fstat(int descriptor, struct stat *status) {
-    return (int)haft_posix_result(
-        hafti_io_system_call(SYS_fstat, descriptor, (long)status, 0, 0, 0, 0));
-}
-static int called_fstatat(int directory, const char *restrict path, struct stat *restrict status,
-                          int flags) {
-    return (int)haft_posix_result(
-        hafti_io_system_call(SYS_newfstatat, directory, (long)path, (long)status, flags, 0, 0));
-}
-static int called_mknodat(int directory, const char *path, mode_t mode, dev_t device) {
-    if (device > UINT32_MAX) /* the kernel's are smaller */
-        return (int)haft_posix_result(-EINVAL);
-    return (int)haft_posix_result(
-        hafti_io_system_call(SYS_mknodat, directory, (long)path, mode, (long)device, 0, 0));
-}
-
-__attribute__((cold)) void haft_posix_find_functions(void) {
-    void *address;
-#define FIND(name)                                                                                 \
-    address = dlsym(RTLD_NEXT, #name);                                                             \
-    memcpy(&haft_posix_functions.name, &address, sizeof address);
-    HAFT_POSIX_FUNCTIONS(FIND)
-#undef FIND
-#define IS_CALLED(name) haft_posix_functions.name = called_##name;
-    HAFT_POSIX_CALLED_FUNCTIONS(IS_CALLED)
-#undef IS_CALLED
-    haft_posix_find_simulated(&haft_posix_functions);
-    __atomic_store_n(&haft_posix_has_functions, true, __ATOMIC_RELEASE);
-}
-
-/* Resolved early, and not on the stack of the first task that reads something. */
-__attribute__((constructor)) static void find_early(void) {
-    haft_posix_system();
-}
-
-/* (By a name that no sanitizer intercepts.) */
-bool haft_posix_answers(void) {
-    void *first = dlsym(RTLD_DEFAULT, "sched_yield");
-    Dl_info here, there;
-    return dladdr((void *)(uintptr_t)&haft_posix_answers, &here) != 0 &&
-           dladdr(first, &there) != 0 && here.dli_fbase == there.dli_fbase;
-}
-
-/* ---- errno ---- */
-
-__attribute__((noinline)) int haft_posix_error(void) {
-    __asm__ volatile("" : : : "memory");
-    return errno;
-}
-
-__attribute__((noinline)) void haft_posix_set_error(int error) {
-    __asm__ volatile("" : : : "memory");
-    errno = error;
-}
-
-__attribute__((noinline)) void haft_posix_set_host_error(int error) {
-    __asm__ volatile("" : : : "memory");
-    h_errno = error;
-}
-
-int haft_posix_cancelled(void) {
-    bool before = haft_io_return_cancels(true);
-    int code = haft_io_unwind_cancelled();
-    haft_io_return_cancels(before);
-    return code;
-}
-
-ssize_t haft_posix_answer(ssize_t done, int before) {
-    if (done == -ECANCELED)
-        done = haft_posix_cancelled();
-    haft_posix_set_error(done >= 0 ? before : (int)-done);
-    return done >= 0 ? done : -1;
-}
-
-/* ---- Waiting ---- */
 
 int64_t haft_posix_deadline(const struct timespec *duration) {
     if (duration == NULL)
@@ -98,8 +15,9 @@ int64_t haft_posix_deadline(const struct timespec *duration) {
     int64_t now = HAFT_PERFORM(haft_io_now);
     int64_t nanoseconds;
     if (__builtin_mul_overflow(duration->tv_sec, HAFT_IO_SECOND, &nanoseconds) ||
-        __builtin_add_overflow(nanoseconds, duration->tv_nsec + now, &nanoseconds))
-        return HAFT_IO_FOREVER;
+        __builtin_add_overflow(nanoseconds, duration->tv_nsec + now, &nanoseconds) ||
+        nanoseconds == HAFT_IO_FOREVER)
+        return HAFT_IO_FOREVER - 1;
     return nanoseconds;
 }
 
@@ -122,7 +40,7 @@ int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time) {
 int64_t haft_posix_socket_deadline(int socket, int option) {
     struct timeval limit = {0, 0};
     socklen_t size = sizeof limit;
-    if (getsockopt(socket, SOL_SOCKET, option, &limit, &size) != 0 ||
+    if (SYSTEM_OF(socket, getsockopt)(socket, SOL_SOCKET, option, &limit, &size) != 0 ||
         (limit.tv_sec == 0 && limit.tv_usec == 0))
         return HAFT_IO_FOREVER;
     return haft_posix_deadline(&(struct timespec){limit.tv_sec, limit.tv_usec * 1000});

@@ -11,7 +11,7 @@
  * The lock of a row is the kernel's futex, without the C library: its locks come back to this
  * library. No holder waits for anything but another row.
  */
-#include "internal.h"
+#include "waits.h"
 #include "../../src/system_call.h"
 
 #include <string.h>

@@ -833,6 +833,30 @@ static void dates_are_virtual_in_a_simulation(void) {
     CHECK_EQUAL(second, first);
 }
 
+BODY(sleep_by_polls) {
+    struct pollfd none[] = {{-1, POLLIN, 0}, {-1, POLLOUT, 0}};
+    int64_t begun = haft_io_now();
+    CHECK_EQUAL(poll(NULL, 0, 3600000), 0);
+    CHECK_EQUAL(poll(none, 2, 3600000), 0);
+    CHECK_EQUAL(select(0, NULL, NULL, NULL, &(struct timeval){3600, 0}), 0);
+    CHECK(haft_io_now() - begun >= 3 * 3600 * HAFT_IO_SECOND);
+    return NULL;
+}
+static void a_poll_of_nothing_sleeps_in_virtual_time(void) {
+    CHECK_EQUAL(check_io_simulate_with(NULL, sleep_by_polls, NULL), 0);
+}
+
+BODY(sleep_beyond_the_clock) {
+    CHECK_EQUAL(nanosleep(&(struct timespec){INT64_MAX, 0}, NULL), 0);
+    CHECK(poll(NULL, 0, 1000000) == 0 && time(NULL) > 10000000000);
+    CHECK_EQUAL(
+        clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &(struct timespec){INT64_MAX, 0}, NULL), 0);
+    return NULL;
+}
+static void a_sleep_beyond_the_clock_ends_in_a_simulation(void) {
+    CHECK_EQUAL(check_io_simulate_with(NULL, sleep_beyond_the_clock, NULL), 0);
+}
+
 static unsigned char drawn[2][24];
 static void *draw_bytes(void *into) {
     CHECK_EQUAL(getrandom(into, 8, 0), 8);
@@ -1544,6 +1568,8 @@ int main(void) {
     RUN(a_sleep_is_the_tasks_own);
     RUN(clocks_are_virtual_in_a_simulation);
     RUN(dates_are_virtual_in_a_simulation);
+    RUN(a_poll_of_nothing_sleeps_in_virtual_time);
+    RUN(a_sleep_beyond_the_clock_ends_in_a_simulation);
     RUN(random_bytes_are_the_seeds_in_a_simulation);
     RUN(random_bytes_leave_the_order_as_it_is);
     RUN(a_library_runs_in_the_simulation);

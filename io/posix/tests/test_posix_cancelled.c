@@ -207,10 +207,13 @@ static void files_events_and_counters_are_waited_for_to_the_end(void) {
     close(epoll);
 }
 
-/* As std::process of Rust does: -1, with errno, if exec fails. */
-static int start(const char *path, pid_t *child) {
+/* As Python and std::process of Rust do: -1, with errno, if exec fails. */
+static int start(const char *path, bool by_pipe, pid_t *child) {
     int report[2], error = 0;
-    CHECK_EQUAL(pipe2(report, O_CLOEXEC), 0);
+    if (by_pipe)
+        CHECK_EQUAL(pipe2(report, O_CLOEXEC), 0);
+    else
+        CHECK_EQUAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report), 0);
     *child = fork();
     if (*child == 0) {
         execl(path, path, (char *)NULL);
@@ -218,7 +221,8 @@ static int start(const char *path, pid_t *child) {
         _exit(write(report[1], &error, sizeof error) != sizeof error);
     }
     close(report[1]);
-    ssize_t got = read(report[0], &error, sizeof error);
+    ssize_t got =
+        by_pipe ? read(report[0], &error, sizeof error) : recv(report[0], &error, sizeof error, 0);
     close(report[0]);
     CHECK(got == 0 || got == sizeof error);
     if (got == 0)
@@ -231,9 +235,11 @@ static void *start_cancelled(void *unused) {
     pid_t child;
     char byte;
     haft_io_scope_cancel(haft_io_this_scope());
-    CHECK_EQUAL(start("/nowhere/at/all", &child), -1);
-    CHECK_EQUAL(errno, ENOENT);
-    CHECK_EQUAL(start("/bin/cat", &child), 0); /* which waits for what it reads */
+    for (int by_pipe = 0; by_pipe < 2; by_pipe++) {
+        CHECK_EQUAL(start("/nowhere/at/all", by_pipe, &child), -1);
+        CHECK_EQUAL(errno, ENOENT);
+    }
+    CHECK_EQUAL(start("/bin/cat", true, &child), 0); /* which waits for what it reads */
     CHECK_EQUAL(read(idle[0], &byte, 1), -1);
     CHECK_EQUAL(errno, ECANCELED);
     CHECK_EQUAL(waitpid(child, NULL, 0), -1);

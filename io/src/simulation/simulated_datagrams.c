@@ -192,6 +192,7 @@ static ssize_t send_to_peer(state_t *state, object_t *end, const hafti_io_memory
     if (end->peer == NULL)
         return -ENOTCONN;
     if (!end->peer->open) { /* what has come is lost then, as the system has it */
+        hafti_io_object_release(end->peer);
         end->peer = NULL;
         free_all(&end->arrived);
         end->waiting = 0;
@@ -303,10 +304,9 @@ int hafti_io_simulated_datagrams_pair(state_t *state, int ends[2]) {
         }
         hafti_io_ring(&sockets[i]->arrived);
     }
-    for (int i = 0; i < 2; i++) {
-        sockets[i]->peer = sockets[1 - i];
+    hafti_io_object_make_peers(sockets[0], sockets[1]);
+    for (int i = 0; i < 2; i++)
         ends[i] = sockets[i]->descriptor;
-    }
     return 0;
 }
 

@@ -238,10 +238,19 @@ static int join(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
     return 0;
 }
 
+/* NULL: the socket does not wait any more. */
+static void wait_for_room(hafti_io_object_t *socket, hafti_io_object_t *listener) {
+    if (listener != NULL)
+        hafti_io_object_hold(listener);
+    if (socket->full != NULL)
+        hafti_io_object_release(socket->full);
+    socket->full = listener;
+}
+
 /* Of a connect that no task waits for. */
 static void end_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *socket, int code) {
     socket->connecting = false;
-    socket->full = NULL;
+    wait_for_room(socket, NULL);
     socket->failed = socket->error = code;
     hafti_io_object_wake(state, socket);
 }
@@ -307,7 +316,7 @@ int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_objec
     if (code != 0)
         return code;
     if (!has_its_room && !has_room(listener)) {
-        socket->full = listener;
+        wait_for_room(socket, listener);
         socket->connects = operation;
         hafti_io_append(&listener->without_room, &socket->link);
         return -EAGAIN;
@@ -343,7 +352,7 @@ int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_i
         listener->waiting += code == 0;
         return code;
     }
-    socket->full = listener;
+    wait_for_room(socket, listener);
     socket->to = place;
     socket->connecting = true;
     hafti_io_append(&listener->without_room, &socket->link);
@@ -362,6 +371,8 @@ void hafti_io_simulated_socket_closes(hafti_io_simulated_state_t *state,
     if (socket->connecting)
         hafti_io_unlink(&socket->link);
     socket->connecting = false;
+    if (socket->connects == NULL)
+        wait_for_room(socket, NULL);
     hafti_io_simulated_unbind(state, socket);
 }
 
@@ -371,7 +382,6 @@ void hafti_io_simulated_connect_ends(hafti_io_simulated_state_t *state, hafti_io
     if (socket->connects != operation)
         return;
     socket->connects = NULL;
-    socket->full = NULL;
     if (hafti_io_linked(&socket->link)) {
         hafti_io_unlink(&socket->link);
     } else if (code != 0 && listener != NULL) {
@@ -379,6 +389,7 @@ void hafti_io_simulated_connect_ends(hafti_io_simulated_state_t *state, hafti_io
         if (listens(listener))
             give_room(state, listener);
     }
+    wait_for_room(socket, NULL);
 }
 
 int hafti_io_simulated_accept(hafti_io_simulated_state_t *state, hafti_io_object_t *listener) {
@@ -408,7 +419,7 @@ void hafti_io_simulated_listener_ends(hafti_io_simulated_state_t *state,
             end_connect(state, socket, -ECONNREFUSED);
             continue;
         }
-        socket->full = NULL;
+        wait_for_room(socket, NULL);
         hafti_io_object_wake(state, socket);
     }
     hafti_io_object_wake(state, listener);

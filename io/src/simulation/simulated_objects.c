@@ -31,12 +31,13 @@ hafti_io_descriptor_t *hafti_io_waiters_of(state_t *state, int descriptor) {
     return hafti_io_descriptor(state->descriptors, descriptor, true);
 }
 
-int hafti_io_object_number(state_t *state, object_t *object) {
+/* One more. NULL: no memory. */
+static hafti_io_number_t *new_number(state_t *state) {
     if (state->count == state->room) {
         size_t room = state->room == 0 ? 16 : 2 * (size_t)state->room;
         hafti_io_number_t **grown = realloc(state->numbers, room * sizeof *grown);
         if (grown == NULL)
-            return -ENOMEM;
+            return NULL;
         state->numbers = grown;
         state->room = (int)room;
     }
@@ -44,12 +45,33 @@ int hafti_io_object_number(state_t *state, object_t *object) {
     int descriptor = state->first + state->count;
     if (number == NULL || hafti_io_waiters_of(state, descriptor) == NULL) {
         free(number);
-        return -ENOMEM;
+        return NULL;
     }
-    *number = (hafti_io_number_t){.object = object, .descriptor = descriptor};
+    *number = (hafti_io_number_t){.descriptor = descriptor};
+    state->numbers[state->count++] = number;
+    return number;
+}
+
+/* The one that was closed first, once there are many. */
+static hafti_io_number_t *old_number(state_t *state) {
+    enum { MOST_CLOSED = 1 << 14 };
+    if (state->closed_count < MOST_CLOSED)
+        return NULL;
+    hafti_io_number_t *number = HAFTI_IO_OWNER(state->closed.next, hafti_io_number_t, link);
+    hafti_io_unlink(&number->link);
+    state->closed_count--;
+    return number;
+}
+
+int hafti_io_object_number(state_t *state, object_t *object) {
+    hafti_io_number_t *number = old_number(state);
+    if (number == NULL)
+        number = new_number(state);
+    if (number == NULL)
+        return -ENOMEM;
+    number->object = object;
     hafti_io_append(&object->numbers, &number->link);
     object->uses++;
-    state->numbers[state->count++] = number;
     return number->descriptor;
 }
 
@@ -59,6 +81,7 @@ object_t *hafti_io_object_new(state_t *state, enum hafti_io_object_kind kind) {
         return NULL;
     object->kind = kind;
     object->open = true;
+    object->holds = 1;
     hafti_io_ring(&object->numbers);
     object->descriptor = hafti_io_object_number(state, object);
     if (object->descriptor < 0) {
@@ -105,7 +128,11 @@ void hafti_io_object_drop(state_t *state, object_t *object) {
     while (!hafti_io_ring_empty(&state->unused)) {
         object = HAFTI_IO_OWNER(state->unused.next, object_t, unused);
         hafti_io_unlink(&object->unused);
+        object_t *peer = object->peer;
         state->close_object(state, object);
+        if (peer != NULL)
+            hafti_io_object_release(peer);
+        hafti_io_object_release(object);
     }
     state->closes = false;
 }
@@ -116,6 +143,10 @@ void hafti_io_number_close(state_t *state, int descriptor) {
     hafti_io_descriptor_t *waiters = hafti_io_waiters_of(state, descriptor);
     number->object = NULL;
     hafti_io_unlink(&number->link);
+    hafti_io_append(&state->closed, &number->link);
+    state->closed_count++;
+    waiters->life++;
+    waiters->nature = HAFTI_IO_UNKNOWN;
     hafti_io_wake(waiters, HAFTI_IO_INWARD, true, false);
     hafti_io_wake(waiters, HAFTI_IO_OUTWARD, true, false);
     hafti_io_object_drop(state, object);

@@ -37,11 +37,11 @@ int hafti_io_object_join(object_t *one, object_t *other, enum hafti_io_object_ki
     }
     for (int i = 0; i < 2; i++) {
         ends[i]->kind = kind;
-        ends[i]->peer = ends[1 - i];
         ends[i]->bytes = bytes[i];
         ends[i]->size = sizes[i];
         hafti_io_ring(&ends[i]->passed);
     }
+    hafti_io_object_make_peers(one, other);
     return 0;
 }
 

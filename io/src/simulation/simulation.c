@@ -52,7 +52,6 @@ static void close_object(state_t *state, object_t *object) {
         break;
     case HAFTI_IO_A_FILE:
         hafti_io_file_stop_using(object->file);
-        hafti_io_object_free(object);
         break;
     }
 }
@@ -309,6 +308,7 @@ static ssize_t operate_simulated(hafti_io_runner_t *runner, hafti_io_operation_t
     ssize_t done = fault_of(state, object, operation);
     if (done != 0)
         return done;
+    hafti_io_object_hold(object);
     for (int code = 0; code == 0;) {
         done = hafti_io_object_of(state, operation->descriptor) == object
                    ? attempt(runner->worker, object, operation)
@@ -321,6 +321,7 @@ static ssize_t operate_simulated(hafti_io_runner_t *runner, hafti_io_operation_t
     }
     if (operation->kind == HAFTI_IO_CONNECT)
         hafti_io_simulated_connect_ends(state, object, operation, done);
+    hafti_io_object_release(object);
     return done;
 }
 
@@ -363,11 +364,15 @@ static bool is_real(state_t *state, int descriptor) {
     return descriptor < FIRST || (object != NULL && object->kind == HAFTI_IO_A_REAL_END);
 }
 
+/* Some are, and none is another's. (A poll of none is a sleep.) */
 static bool are_real(state_t *state, const struct pollfd *entries, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (!is_real(state, entries[i].fd))
+    bool some = false;
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].fd >= 0 && !is_real(state, entries[i].fd))
             return false;
-    return true;
+        some |= entries[i].fd >= 0;
+    }
+    return some;
 }
 
 /* A poll of both: the system's descriptors are looked at when no task can go on, before time does,
@@ -606,7 +611,10 @@ static void poll_time(hafti_io_worker_t *worker, int64_t nanoseconds) {
     if (some)
         return;
     if (nanoseconds > 0) {
-        worker->simulated->now += nanoseconds;
+        int64_t *now = &worker->simulated->now;
+        *now += nanoseconds;
+        if (*now >= HAFTI_IO_LATEST) /* all deadlines that are left have come */
+            *now = HAFT_IO_FOREVER - 1;
         return;
     }
     fprintf(stderr, "haft-io: nobody can go on:\n");
@@ -661,6 +669,7 @@ static int start_simulation(hafti_io_worker_t *worker) {
     state->descriptors = worker->crew->descriptors;
     state->close_object = close_object;
     hafti_io_ring(&state->objects);
+    hafti_io_ring(&state->closed);
     hafti_io_ring(&state->unused);
     hafti_io_ring(&state->mixed);
     hafti_io_ring(&state->pausing);
@@ -755,7 +764,9 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
                                       .backend = &simulation,
                                       .system = &simulated_system};
     __atomic_store_n(&haft_io_simulates, true, __ATOMIC_RELAXED);
+    hafti_io_ring(&simulated.lots.ring);
     int code = hafti_io_run_with(main, argument, NULL, &simulated);
+    free(simulated.lots.tasks);
     if (code != 0)
         fprintf(stderr, "haft-io: the simulation ended with %d (%s); the seed was %llu\n", code,
                 strerror(-code), (unsigned long long)seed);

@@ -17,9 +17,13 @@
  *            | haft_io_socket_pair              |
  *   FILE     | haft_io_open                     |
  *
- * Its descriptors are numbers from HAFTI_IO_FIRST_SIMULATED on, beyond what the system gives, and
- * never another's: one, or more when it was passed along. It is open while it has some, or is under
- * way to one. The numbers stay in the table, and the object in its list, until the run ends.
+ * Its descriptors are numbers from HAFTI_IO_FIRST_SIMULATED on, beyond what the system gives: one, or
+ * more when it was passed along. It is open while it has some, or is under way to one. A number that
+ * was closed is another's only after many more were closed, so that a program that still uses it gets
+ * -EBADF.
+ *
+ * An object is held, by one each: as it is open; by its open peer; by a socket that waits for room in
+ * it; by an operation that may wait on it. It is freed when nobody holds it any more.
  */
 #ifndef HAFTI_IO_SIMULATION_H
 #define HAFTI_IO_SIMULATION_H
@@ -88,7 +92,7 @@ struct hafti_io_option {
 };
 
 typedef struct hafti_io_number {
-    hafti_io_link_t link;      /* of those of the object */
+    hafti_io_link_t link;      /* of those of the object, or of those that are closed */
     hafti_io_object_t *object; /* NULL: it was closed */
     int descriptor;
 } hafti_io_number_t;
@@ -110,6 +114,7 @@ struct hafti_io_object {
     int descriptor; /* its first */
     hafti_io_link_t numbers;
     size_t uses; /* by descriptors, and by references in transit */
+    size_t holds;
     bool open;
     hafti_io_link_t all;          /* of the simulation's */
     hafti_io_link_t unused;       /* in the ring of those that are about to be closed */
@@ -166,7 +171,9 @@ typedef struct hafti_io_simulated_state {
     void (*close_object)(struct hafti_io_simulated_state *state, hafti_io_object_t *object);
     hafti_io_number_t **numbers; /* from `first` on */
     int first;
-    int count, room; /* of `numbers` */
+    int count, room;        /* of `numbers` */
+    hafti_io_link_t closed; /* numbers, in the order in which they were closed */
+    size_t closed_count;
     hafti_io_link_t objects;
     hafti_io_link_t unused;
     bool closes;             /* those of this ring */
@@ -199,8 +206,21 @@ hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int des
 /* A new one; NULL: no memory. */
 hafti_io_object_t *hafti_io_object_new(hafti_io_simulated_state_t *state,
                                        enum hafti_io_object_kind kind);
-/* A file's when it is closed, as there may be very many; the others' at the end of the run. */
 void hafti_io_object_free(hafti_io_object_t *object);
+static inline void hafti_io_object_hold(hafti_io_object_t *object) {
+    object->holds++;
+}
+static inline void hafti_io_object_release(hafti_io_object_t *object) {
+    if (--object->holds == 0)
+        hafti_io_object_free(object);
+}
+/* Of two that are open. */
+static inline void hafti_io_object_make_peers(hafti_io_object_t *one, hafti_io_object_t *other) {
+    hafti_io_object_hold(one);
+    hafti_io_object_hold(other);
+    one->peer = other;
+    other->peer = one;
+}
 static inline hafti_io_object_t *hafti_io_object_at_link(hafti_io_link_t *link) {
     return HAFTI_IO_OWNER(link, hafti_io_object_t, all);
 }

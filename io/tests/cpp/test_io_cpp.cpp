@@ -190,6 +190,33 @@ static void a_body_that_throws_cancels_its_tasks_and_one_that_returns_waits_for_
     CHECK_EQUAL(ended, 1);
 }
 
+/* ---- Thread-local variables ---- */
+
+struct made_slowly {
+    made_slowly() { io::sleep_for(1us); }
+    ~made_slowly() { number = 0; }
+    int number = 7;
+};
+static thread_local made_slowly slow_to_make;
+
+static void use_slow() {
+    haft_io_look_for_initialisers();
+    io::run([] {
+        haft_io_task_set_name("ada");
+        io::scope([] { CHECK_EQUAL(slow_to_make.number, 7); });
+        io::sleep_for(1us);
+    });
+}
+/* (Valgrind would tell of the look.) */
+static void an_initialiser_of_a_thread_local_variable_that_waits_is_reported() {
+    check_child_t child = check_child(use_slow);
+    CHECK_EQUAL(child.status, 0);
+    const char *report = "the task 'ada' waits in an initialiser of a thread-local variable";
+    const char *first = strstr(child.output, report);
+    CHECK(RUNNING_ON_VALGRIND || first != nullptr);
+    CHECK(first == nullptr || strstr(first + 1, report) == nullptr);
+}
+
 static void many_failures_are_kept() {
     const int count = RUNNING_ON_VALGRIND ? 500 : 40000;
     std::vector<std::exception_ptr> failures;
@@ -910,6 +937,7 @@ int main() {
     RUN(a_further_exception_that_nobody_keeps_is_printed);
     RUN(an_exception_goes_through_scopes_and_tasks_once);
     RUN(a_body_that_throws_cancels_its_tasks_and_one_that_returns_waits_for_them);
+    RUN(an_initialiser_of_a_thread_local_variable_that_waits_is_reported);
     RUN(many_failures_are_kept);
     RUN(a_scope_that_was_cancelled_returns_what_its_body_returned);
     RUN(a_task_that_catches_its_cancels_lets_others_run);

@@ -1214,7 +1214,8 @@ impl<E: Effect, R> fmt::Debug for Computation<E, R> {
 // ---- Deep handling ----
 
 /// A computation that waits in a perform, as the clause of [`handle_general`] gets it: it is
-/// resumed, discontinued or dropped, once. Dropping it unwinds the computation.
+/// resumed, discontinued or dropped, once. Dropping it unwinds the computation, under its handler:
+/// if a destructor performs the effect, the clause is called.
 ///
 /// ```
 /// # struct Ask;
@@ -1296,9 +1297,20 @@ impl<E: Effect, R> Resumption<'_, E, R> {
     }
 }
 
+/// The body is unwound under its handler: the clause gets what a destructor performs.
 impl<E: Effect, R> Drop for Resumption<'_, E, R> {
     fn drop(&mut self) {
-        self.fiber.end();
+        while self.fiber.waits() {
+            must_unwind("a computation that waits is dropped");
+            let step = AssertUnwindSafe(|| {
+                let raise = Answer::Raise(Box::new(Discontinued(())));
+                let step = self.fiber.resume_by_c(raise, || ());
+                drop(drive(self.handler, self.fiber, step));
+            });
+            // What ends the body, or a clause, is nobody's any more; the panic hook has reported a
+            // panic.
+            catch_unwind(step).unwrap_or_else(drop_quietly);
+        }
     }
 }
 

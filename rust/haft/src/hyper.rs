@@ -17,7 +17,7 @@
 //! # let _ = Io::new::<haft::net::TcpStream>;
 //! ```
 //!
-//! All of this is polled in [`block_on`](crate::block_on) by a task: a connection of a server is
+//! All of this is polled in [`block_on`] by a task: a connection of a server is
 //! `haft::spawn(|| haft::block_on(http1::Builder::new().serve_connection(Io::new(stream), service)))`.
 //! A service may wait as any task does, but then its connection waits with it.
 

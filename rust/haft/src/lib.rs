@@ -24,6 +24,23 @@
 //! - **Effects**: [`perform`], [`handle`] and [`handle_general`], [`Computation`], [`Generator`];
 //!   those that C declares by [`shared_effect!`].
 //!
+//! # What must not wait on a task
+//!
+//! An initialiser of [`std::thread_local!`], or of a `thread_local` of C or C++: while it waits another
+//! task of the thread may initialise the variable, and what that one has borrowed is dropped when the
+//! first goes on. This breaks memory in safe code, and the compiler does not see it. Let it block the
+//! thread, in [`block_thread`]:
+//!
+//! ```
+//! thread_local! {
+//!     static NAME: String = haft::block_thread(|| std::fs::read_to_string("/proc/self/comm").unwrap());
+//! }
+//! haft::run(|| assert!(!NAME.with(String::is_empty)));
+//! ```
+//!
+//! The same goes for a library that keeps a pointer into its caller's frame in a thread-local variable
+//! while it calls back, such as `scoped-tls`. The guide, docs/rust.md, has what else differs on tasks.
+//!
 //! # How unwinding is kept sound
 //!
 //! Nothing is unwound by force through a frame of Rust, and no panic enters a frame of C.
@@ -98,8 +115,8 @@ pub use future::block_on;
 pub use future::{Iterate, iterate};
 pub use generator::{Generator, Yielder};
 /// A test that runs in a simulation (see [`simulate`]), with the seeds 1 to 10, or to another
-/// number. The seed that it fails with is printed; with `HAFT_IO_SEED` in the environment it runs
-/// with that alone. What goes wrong in it, and what is not simulated, stands behind, as in
+/// number, each on a thread of its own. The seed that it fails with is printed; with `HAFT_IO_SEED` in
+/// the environment it runs with that alone. What goes wrong in it, and what is not simulated, stands behind, as in
 /// [`Simulation`]: `short_counts`, `faults_one_in = 10`, `switches_one_in = 2`, `network = false`,
 /// `files = false`.
 ///

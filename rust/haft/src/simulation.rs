@@ -154,6 +154,12 @@ impl Simulation {
     /// At one in so many operations that need not wait another task goes on; 0: at none. So seeds
     /// find races between operations.
     ///
+    /// A lock of std that is free is no such operation, nor is an atomic: they call nothing, so no seed
+    /// lets another task go on there. A value that is read under a std `Mutex` and written under the next
+    /// lock of it is a race that simulations do not find, unless something between the two is an
+    /// operation. Locks of [`sync`](crate::sync) are operations, and so is
+    /// [`yield_now`](crate::yield_now).
+    ///
     /// ```
     /// let simulation = haft::Simulation::new().switches_one_in(1);
     /// simulation.run(|| drop(haft::net::UnixStream::pair().unwrap()));
@@ -183,7 +189,13 @@ impl Simulation {
         self
     }
 
-    /// Runs `main`.
+    /// Runs `main`, on this thread.
+    ///
+    /// What std and crates have drawn once stays: the keys of `HashMap`s and the generator of `rand` are
+    /// the thread's, and some crates have variables of the process (SQLite's random numbers). So a seed
+    /// that is to repeat its order of a `HashMap` has a fresh thread, as each of
+    /// [`#[haft::test]`](macro@crate::test) has; and what the process keeps repeats where the simulation
+    /// is the first of the process.
     ///
     /// # Panics
     /// As [`simulate`].

@@ -138,9 +138,9 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
     }
 }
 
-/// A duration in the C library's unit.
+/// A duration in the C library's unit, which ends after 292 years; `i64::MAX` would be for ever.
 pub(crate) fn nanoseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX).min(i64::MAX - 1)
 }
 
 /// The time of the library's clock, which is virtual in a simulation.
@@ -151,7 +151,9 @@ pub(crate) fn now() -> i64 {
 
 /// The time of the library's clock when so much more time has passed.
 pub(crate) fn from_now(duration: Duration) -> i64 {
-    now().saturating_add(nanoseconds(duration))
+    now()
+        .saturating_add(nanoseconds(duration))
+        .min(i64::MAX - 1)
 }
 
 /// Suspends the current task for so long. On a thread without tasks, blocks the thread.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// What the compiler says of a program that uses the library of this test.
+/// What the compiler says of a program that uses the library of this test; a warning is an error.
 fn compile(program: &Path) -> (bool, String) {
     let this = env::current_exe().unwrap();
     let folder = this.parent().unwrap();
@@ -25,6 +25,7 @@ fn compile(program: &Path) -> (bool, String) {
         .args([
             "--edition=2024",
             "--emit=metadata",
+            "-Dwarnings",
             "--out-dir",
             env!("CARGO_TARGET_TMPDIR"),
         ])
@@ -54,4 +55,16 @@ fn programs_that_break_a_promise_do_not_compile() {
         programs += 1;
     }
     assert!(programs >= 20);
+}
+
+#[test]
+fn the_example_of_the_readme_compiles_without_a_warning() {
+    let text = include_str!("../../README.md");
+    let start = text.find("```rust").unwrap();
+    let (_, example) = text[start..].split_once('\n').unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme.rs");
+    fs::write(&program, example).unwrap();
+    let (compiles, said) = compile(&program);
+    assert!(compiles, "{said}");
 }

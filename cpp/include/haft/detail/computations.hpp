@@ -178,19 +178,30 @@ struct ending {
     void *word;
 };
 using drive_t = ending(computation *task, void *word, raise_t raise, void *place);
+using leave_t = ending(computation *task, void *place, bool calls);
 
 struct computation {
     haft_fiber_t *fiber = nullptr;
     drive_t *drive = nullptr;
-    void *held = nullptr;   /* a holder */
+    void (*unwind)(computation *) = nullptr; /* with the handler of `drive` */
+    void *held = nullptr;                    /* a holder */
     void *slot = nullptr;   /* room for the result of the perform that waits, if no word holds it */
     void *released[2] = {}; /* the resumption, while compat/cpp-effects has released it */
     /* task_clause for each clause that runs and may use its handler, on whatever thread; and
        task_over once the computation has finished, was thrown out of, or dropped. */
     std::uint32_t use = 0;
     void (*destroy)(computation *) noexcept = nullptr;
+    /* While the stack is unwound on behalf of a never clause: calls the clause, or lets go of the
+       payload. The answer of the clause has the type that `leave_answer` marks. */
+    leave_t *leave = nullptr;
+    void *left_with; /* the payload */
+    const void *leave_answer;
     holder_base *swapped = nullptr; /* the holders that resume_with made */
     const void *result_type = nullptr;
+
+    static bool is_of(const computation *task, const dropped &unwound) {
+        return unwound.of == task;
+    }
 };
 
 template <typename Holder, typename E>
@@ -213,8 +224,17 @@ inline void destroy_swapped(computation *task) noexcept {
         held->destroy(held);
     }
 }
+/* Lets go of a never clause that was to be called. */
+__attribute__((cold, noinline)) inline void forget_leave(computation *task) {
+    (void)std::exchange(task->leave, nullptr)(task, nullptr, false);
+}
+HAFT_DETAIL_INLINE void forget_leaving(computation *task) {
+    if (__builtin_expect(task->leave != nullptr, false))
+        forget_leave(task);
+}
 inline void release(computation *task) noexcept {
     haft_fiber_t *fiber = task->fiber;
+    forget_leaving(task);
     destroy_swapped(task);
     task->destroy(task);
     haft_fiber_drop(fiber);
@@ -228,15 +248,15 @@ HAFT_DETAIL_INLINE std::uint32_t change_use(computation *task, std::uint32_t by)
     __asm__("" : "+r"(use)); /* gcc 12 would take `use` for NULL and warn (-Wstringop-overflow) */
     return __atomic_add_fetch(use, by, __ATOMIC_ACQ_REL);
 }
+inline void *run_nothing(void *) {
+    return nullptr;
+}
 inline bool is_over(const computation *task) noexcept {
     return (__atomic_load_n(&task->use, __ATOMIC_ACQUIRE) & task_over) != 0;
 }
 inline void end(computation *task) noexcept {
     if (change_use(task, task_over) == task_over)
         release(task);
-}
-inline void *run_nothing(void *) {
-    return nullptr;
 }
 
 /* Room for a T at the high end of the stack of a new fiber, which is aligned to 64. */
@@ -265,17 +285,38 @@ HAFT_DETAIL_INLINE void clause_ended(computation *task) noexcept {
         release(task);
 }
 
-/* Unwinds a suspended computation; its task stays while clauses of its handler run. Not inlined:
-   every resumption's destructor calls this, and most find nothing to drop. */
+/* Unwinds a suspended computation, under its handler: a cleanup may perform, and the handler's
+   clauses run. Returns when the stack is unwound, or when a clause has kept a cleanup waiting. Not
+   inlined: every resumption's destructor calls this, and most find nothing to drop. */
 __attribute__((noinline)) inline void drop(computation *task) {
     if (is_over(task))
         return;
-    /* The computation's own cleanups must see that it is over; the task stays until they have
-       run. */
+    switch (haft_fiber_state(task->fiber)) {
+    case HAFT_FIBER_NEW:
+        end(task);
+        return;
+    case HAFT_FIBER_RUNNING: /* a cleanup of its own drops it */
+        return;
+    default:
+        break;
+    }
+    forget_leaving(task);
+    try {
+        task->unwind(task);
+    } catch (const dropped &unwound) {
+        if (!computation::is_of(task, unwound))
+            throw;
+    }
+}
+
+/* As drop, but what the cleanups perform goes to the handlers around the caller. */
+inline void drop_under_caller(computation *task) {
+    if (is_over(task))
+        return;
     change_use(task, task_over + task_clause);
-    struct dropped {
+    struct dropping {
         computation *task;
-        ~dropped() { clause_ended(task); }
+        ~dropping() { clause_ended(task); }
     } left{task};
     haft_fiber_reset(task->fiber, run_nothing, nullptr);
 }
@@ -308,11 +349,17 @@ struct no_running_clause {
 
 /* Ends the task if the resume is left by an exception or unwound. */
 struct running_computation {
+    explicit running_computation(computation *of) : task(of) {}
+    running_computation(const running_computation &) = delete;
+    running_computation &operator=(const running_computation &) = delete;
     computation *task;
-    ~running_computation() {
-        if (task != nullptr)
-            end(task);
+    HAFT_DETAIL_INLINE ~running_computation() {
+        if (__builtin_expect(task != nullptr, false))
+            leave(task);
     }
+
+  private:
+    static __attribute__((cold, noinline)) void leave(computation *task) noexcept { end(task); }
 };
 
 } // namespace haft::detail

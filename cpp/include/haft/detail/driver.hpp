@@ -63,6 +63,22 @@ struct general_clause {
     }
 };
 
+/* Whether a payload has nothing that would have to be kept. */
+template <typename E>
+inline constexpr bool is_nothing =
+    std::is_empty_v<E> &&std::is_trivially_copyable_v<E> &&std::is_default_constructible_v<E>;
+
+/* In place of a function to call: the drive begins with a request, at which its word points. (The address
+   of a function of libhaft, which is the same in all libraries of a process.) */
+inline raise_t beginning_with_request() {
+    return reinterpret_cast<raise_t>(reinterpret_cast<haft_function_t *>(&haft_resume_unwinding));
+}
+inline __attribute__((cold, noinline)) haft_request_t
+resume_specially(haft_fiber_t *fiber, raise_t raise, void *word, const haft_handles_t *handles) {
+    return raise == beginning_with_request() ? *static_cast<haft_request_t *>(word)
+                                             : haft_resume_calling(fiber, raise, word, handles);
+}
+
 /* The loop around computations. A resume that is no tail call keeps the frame of `drive` and an
    `answering` in the clause's frame on the stack, so both are kept small. */
 struct driver {
@@ -76,7 +92,7 @@ struct driver {
             {
                 running_computation running{task};
                 request = __builtin_expect(raise != nullptr, false)
-                              ? haft_resume_calling(task->fiber, raise, word, handles)
+                              ? resume_specially(task->fiber, raise, word, handles)
                               : hafti_resume_hot(task->fiber, word, handles);
                 running.task = nullptr;
             }
@@ -87,6 +103,16 @@ struct driver {
             word = end.word;
             raise = nullptr;
         }
+    }
+
+    /* Unwinds a computation that is dropped. If a clause gives an answer meanwhile, nobody wants it. */
+    template <typename Holder>
+    static __attribute__((cold, noinline)) void unwind(computation *task) {
+        haft_request_t request = resume_unwinding<Holder>(task);
+        if (request.effect == &haft_special_dropped)
+            end(task);
+        else
+            unwind_on<Holder>(task, request);
     }
 
     /* The first drive of a computation made by wrap: the word is its argument. */
@@ -102,6 +128,35 @@ struct driver {
     }
 
   private:
+    template <typename Holder>
+    static haft_request_t resume_unwinding(computation *task) {
+        running_computation running{task};
+        haft_request_t request = haft_resume_unwinding(task->fiber, &clause_table<Holder>::handles);
+        running.task = nullptr;
+        return request;
+    }
+    /* A cleanup has performed. */
+    template <typename Holder>
+    static void unwind_on(computation *task, haft_request_t request) {
+        using Answer = typename Holder::Answer;
+        auto run_on = [&](void *place) {
+            ending end = drive<Holder>(task, &request, beginning_with_request(), place);
+            while (end.next != nullptr)
+                end = end.next->drive(end.next, end.word, nullptr, place);
+        };
+        if constexpr (std::is_void_v<Answer> || in_word<Answer>) {
+            run_on(nullptr);
+        } else {
+            union unwanted {
+                Answer value;
+                unwanted() {}
+                ~unwanted() {}
+            } answer;
+            run_on(std::addressof(answer.value));
+            answer.value.~Answer();
+        }
+    }
+
     template <typename Holder>
     static HAFT_DETAIL_INLINE ending dispatch(computation *task, haft_request_t request,
                                               void *place, effects<>) {
@@ -130,17 +185,59 @@ struct driver {
         return general_clause<Holder, E>::call(handler, computation, *performed<E>(request), place);
     }
 
+    /* A never clause: the stack is unwound first. What the cleanups perform is handled meanwhile,
+       and whoever lets the unwinding come to its end gets the answer (`leave`). */
     template <typename Holder, typename E>
     static ending never(computation *task, E *request, void *place) {
-        using Answer = typename Holder::Answer;
-        typename Holder::H &handler = static_cast<Holder *>(task->held)->handler();
-        [[maybe_unused]] running_of<Holder> guard(task);
         suspended_computation left{task};
-        E payload(passed<E>::on(*request));
+        forget_leaving(task);
+        if constexpr (!is_nothing<E>)
+            task->left_with = new E(passed<E>::on(*request));
+        task->leave = &leave<Holder, E>;
+        task->leave_answer = &type_mark<typename Holder::Answer>;
         left.task = nullptr;
-        drop(task);
-        return answered<Answer>(
-            place, [&]() -> Answer { return static_cast<Answer>(handler(std::move(payload))); });
+        haft_request_t next = resume_unwinding<Holder>(task);
+        return drive<Holder>(task, &next, beginning_with_request(), place);
+    }
+    template <typename Holder, typename E>
+    static ending leave(computation *task, void *place, bool calls) {
+        using Answer = typename Holder::Answer;
+        auto call = [&](E &&payload) {
+            if (!calls)
+                return ending{nullptr, nullptr};
+            typename Holder::H &handler = static_cast<Holder *>(task->held)->handler();
+            return answered<Answer>(place, [&]() -> Answer {
+                return static_cast<Answer>(handler(std::move(payload)));
+            });
+        };
+        if constexpr (is_nothing<E>) {
+            return call(E());
+        } else {
+            std::unique_ptr<E> payload(static_cast<E *>(task->left_with));
+            return call(std::move(*payload));
+        }
+    }
+
+    /* The stack is unwound: because a clause in place has thrown; or a never clause answers; or, if
+       the computation was dropped, nobody. */
+    template <typename Holder>
+    static __attribute__((cold, noinline)) ending left(computation *task, haft_request_t request,
+                                                       void *place) {
+        using Answer = typename Holder::Answer;
+        if (request.effect == &haft_special_landed)
+            std::rethrow_exception(std::move(static_cast<Holder *>(task->held)->thrown));
+        if (leave_t *leave = std::exchange(task->leave, nullptr)) {
+            if (task->leave_answer == &type_mark<Answer>)
+                return leave(task, place, true);
+            (void)leave(task, nullptr, false);
+            throw std::logic_error(
+                "haft: a computation that a never clause ends was put under a handler "
+                "with an answer of another type (resume_with) by a clause that a "
+                "cleanup has performed");
+        }
+        if constexpr (!std::is_void_v<Answer>)
+            throw dropped(task);
+        return {nullptr, nullptr};
     }
 
     /* The computation has returned, or a clause in place has thrown and its performer is unwound. */
@@ -148,11 +245,11 @@ struct driver {
     static __attribute__((noinline)) ending finish(computation *task, haft_request_t request,
                                                    void *place) {
         using Answer = typename Holder::Answer;
-        Holder &held = *static_cast<Holder *>(task->held);
+        [[maybe_unused]] Holder &held = *static_cast<Holder *>(task->held);
         running_clause guard(task);
         change_use(task, task_over);
-        if (request.effect == &haft_special_landed)
-            std::rethrow_exception(std::move(held.thrown));
+        if (__builtin_expect(request.effect != HAFT_ID(return ), false))
+            return left<Holder>(task, request, place);
         auto &result = static_cast<computation_of<typename Holder::body_result> *>(task)->result;
         return answered<Answer>(place, [&]() -> Answer {
             if constexpr (!answer<typename Holder::H, typename Holder::body_result>::changed)

@@ -142,6 +142,7 @@ struct task : computation_of<typename Holder::body_result> {
         self->fiber = fiber;
         self->computation::held = &self->held;
         self->drive = &driver::drive<Holder>;
+        self->unwind = &driver::unwind<Holder>;
         self->destroy = &task::destroy_task;
         self->result_type = &type_mark<typename Holder::body_result>;
         self->held.landing.fiber = fiber;

@@ -132,7 +132,7 @@ class resumption_base {
     }
     HAFT_DETAIL_INLINE ~resumption_base() {
         if (task != nullptr)
-            detail::drop(task);
+            drop_last();
     }
 
     /* noexcept, unlike the assignment: a swap drops nothing, so it reports no error. */
@@ -154,8 +154,20 @@ class resumption_base {
     /* Drops the computation now: its stack is unwound, destructors run. */
     void drop() && { detail::drop(use("dropped")); }
 
+    /* Not for users: as drop(), but what destructors perform goes to the handlers around the
+       caller, for a scheduler whose threads unwind each other and wait for each other's
+       destructors. */
+    void drop_under_caller() && { detail::drop_under_caller(use("dropped")); }
+
     /* The fiber of the computation, NULL once used: for its name, backtrace and state (haft.h). */
     haft_fiber_t *fiber() const noexcept { return task == nullptr ? nullptr : task->fiber; }
+
+  private:
+    /* A clause may put the computation back here, if a cleanup performs what the clause keeps. */
+    __attribute__((noinline)) void drop_last() {
+        while (computation *last = std::exchange(task, nullptr))
+            detail::drop(last);
+    }
 
   protected:
     HAFT_DETAIL_INLINE resumption_base(computation *captured, haft_effect_t *performed,
@@ -215,6 +227,7 @@ class resumption_base {
         held->older = std::exchange(task->swapped, held);
         task->held = held;
         task->drive = drive;
+        task->unwind = &driver::unwind<Holder>;
         task->fiber->scope.state = held;
         return task;
     }

@@ -336,7 +336,7 @@ class run_loop : public scheduler, public handler<parked, running> {
             ~unwinding() { static_cast<run_loop *>(thread.home)->finish(thread); }
         } guard{thread};
         thread.now = phase::unwinding;
-        std::move(thread.suspended).drop();
+        std::move(thread.suspended).drop_under_caller();
     }
 
     /* Unwinding is done by extra threads: a destructor may wait, and then another extra thread

@@ -136,9 +136,10 @@
  *   mutexes, read-write locks, conditions,   | nothing: it runs to its end
  *   futexes, guards of static variables      |
  *   after a fork by the task: its first read | nothing: the task learns whether exec has failed in
- *   of a pipe with FD_CLOEXEC; and, if that  | the child, as std::process of Rust and Python do
- *   has read something, its next wait for a  |
- *   child                                    |
+ *   of a pipe, or of a pair of               | the child, as std::process of Rust and Python do
+ *   SOCK_SEQPACKET, with FD_CLOEXEC; and, if |
+ *   that has read something, its next wait   |
+ *   for a child                              |
  *
  *   The callers of what stands below the line take an error for a broken invariant, and give up
  *   what tasks share: a database after a failed write, an event loop after a failed wait. After
@@ -219,6 +220,8 @@
  *   the process used files of a simulation for the first time: gcov writes its report.
  *
  * Not replaced, so these block the thread with all its tasks:
+ * - system calls that code makes by itself, and not by the C library: rustix for Rust as it is by
+ *   default (--cfg=rustix_use_libc makes it call the C library), and some languages' runtimes;
  * - what the C library calls internally: FILE (fread, fgets, fprintf to a pipe that is full, fopen
  *   of a FIFO). A task that waited there would keep the lock of the FILE, which belongs to the
  *   thread: another task of the thread could use the FILE half changed, and exit and fflush(NULL)

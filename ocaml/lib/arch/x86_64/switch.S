@@ -578,6 +578,13 @@ haft_ocaml_nested_returned:
         jne     \no
         .endm
 
+/* As at .Lask_handler, by the handler's function in rdi, with the continuation in rbx. */
+        .macro  ask_handler
+        cmpb    $2, CLOSURE_ARITY(%rdi)
+        jne     .Lask_other_function
+        jmp     *CLOSURE_CODE_2(%rdi)
+        .endm
+
         function haft_ocaml_perform
         find_fiber .Lperform_rarely
         compare_traps
@@ -594,9 +601,26 @@ haft_ocaml_nested_returned:
         je      .Lperform_rarely
         cmpq    $FIBER_RUNNING, FIBER_CONTINUATION(%rcx)
         jne     .Lperform_effect_nested
-        begin_capture haft_ocaml_stack_young
-        capture_in haft_ocaml_continue_alone
+        subq    $8*(CONTINUATION_FIELDS + 1), %r15
+        cmpq    STATE(young_limit), %r15
+        jb      .Lperform_without_room
+        leaq    1-FIBER_SCOPE(%rdx), %r9 /* first: where `continue` goes depends on it */
+        movq    %r8, -8(%rsp)           /* The red zone is ours. */
+        movq    %r9, 8+CONTINUATION_HOLDER(%r15)
+        leaq    -8(%rsp), %r10
+        movq    FIBER_HANDLER(%rcx), %rdi
+        leaq    8(%r15), %rbx
+        movq    %r10, FIBER_SP(%rcx)
+        leaq    haft_ocaml_continue_alone(%rip), %r8
+        leaq    haft_ocaml_stack_young(%rip), %r9
+        movq    %rbx, FIBER_CONTINUATION(%rcx)
+        movq    16(%rdi), %rdi
+        movq    $CONTINUATION_HEADER, (%r15)
+        movq    %r8, 8+CONTINUATION_EFFECT(%r15)
+        movq    $CONTINUATION_INFORMATION, 8+CONTINUATION_CLOSINFO(%r15)
+        movq    %r9, 8+CONTINUATION_STATE(%r15)
         to_parent
+        ask_handler
 /* Jumps to the clause for the effect in rax, by the handler's function in rbx: in rdi the
    continuation. A function of two arguments is the clauses itself, or ends with haft_ocaml_pass.
    Any other is asked for the clause. */
@@ -607,6 +631,8 @@ haft_ocaml_nested_returned:
         movq    %rbx, %rdi
         movq    %rsi, %rbx
         jmp     *CLOSURE_CODE_2(%rdi)
+.Lask_other_function:
+        xchgq   %rbx, %rdi
 .Lask_function:
         subq    $ASKED_ROOM, %rsp
         .cfi_adjust_cfa_offset ASKED_ROOM
@@ -639,15 +665,11 @@ haft_ocaml_asked:
  *   in: rax effect, rbx continuation
  */
         function haft_ocaml_pass
-        movq    %rbx, %rdi
-        jmp     .Lpass
-.Lpass_asked:
-        movq    %rsi, %rax
 .Lpass:
         leaq    haft_ocaml_stack_young(%rip), %r8
         leaq    8(%rsp), %r9
-        movq    CONTINUATION_HOLDER(%rdi), %rsi
-        cmpq    %r8, CONTINUATION_STATE(%rdi)
+        movq    CONTINUATION_HOLDER(%rbx), %rsi
+        cmpq    %r8, CONTINUATION_STATE(%rbx)
         jne     .Ldecline_placed
         xorq    FIBER_PARENT-1(%rsi), %r9 /* Otherwise the outer one was moved. */
         find_fiber .Ldecline
@@ -666,26 +688,30 @@ haft_ocaml_asked:
         movq    haft_ocaml_running(%rip), %rdx
         movq    FIBER_SP-1(%rsi), %r8
         movq    FIBER_TOP-1(%rsi), %r9
-        movq    FIBER_HANDLER(%rcx), %rbx
+        movq    FIBER_HANDLER(%rcx), %rdi
         movq    %rdx, FIBER_CONTINUATION-1(%rsi)
         movq    %r8, FIBER_SP(%rcx)
         movq    %r9, FIBER_TOP(%rcx)
         leaq    haft_ocaml_continue(%rip), %r8
         leaq    1(%rcx), %r9
-        movq    16(%rbx), %rbx
-        movq    %r8, CONTINUATION_EFFECT(%rdi)
-        movq    %r9, CONTINUATION_HOLDER(%rdi)
-        movq    %rdi, FIBER_CONTINUATION(%rcx)
+        movq    16(%rdi), %rdi
+        movq    %r8, CONTINUATION_EFFECT(%rbx)
+        movq    %r9, CONTINUATION_HOLDER(%rbx)
+        movq    %rbx, FIBER_CONTINUATION(%rcx)
         to_parent
-        jmp     .Lask_handler
-.Ldecline:
+        ask_handler
+.Lpass_asked:
+        movq    %rsi, %rax
         movq    %rdi, %rbx
+        jmp     .Lpass
+.Ldecline:
         jmp     *haft_ocaml_decline(%rip)
 
 /* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when
    a collection has found the continuation, is left to haft_ocaml_release, as is all that is
    rare. */
 .Ldecline_placed:
+        movq    %rbx, %rdi
         leaq    haft_ocaml_stack_placed(%rip), %r8
         cmpq    %r8, CONTINUATION_STATE(%rdi)
         jne     .Ldecline
@@ -778,6 +804,8 @@ haft_ocaml_asked:
         find_callbacks .Lperform_rarely
         movq    STATE(exception_pointer), %r8
         jmp     .Lperform_effect_go
+.Lperform_without_room:
+        addq    $8*(CONTINUATION_FIELDS + 1), %r15
 .Lperform_rarely:
         jmp     *haft_ocaml_perform_rarely(%rip)
         end_function haft_ocaml_perform_rest
@@ -1111,8 +1139,8 @@ haft_ocaml_gap_returned:
         jmp     1b
         end_function haft_ocaml_gap_raised
 
-        .macro  to_child_stack
-        movq    FIBER_SP(%rcx), %r8
+        .macro  to_child_stack tag=0
+        movq    FIBER_SP-\tag(%rcx), %r8
         movq    (%r8), %r9
         leaq    8(%r8), %rsp
         movq    %r9, STATE(exception_pointer)
@@ -1144,6 +1172,8 @@ haft_ocaml_gap_returned:
 /*
  * continue: the code of a continuation, applied to a value.
  *   in: rax value, rbx continuation
+ *
+ * Where a mere switch is enough, rcx is the fiber's address as the continuation has it, tagged.
  */
         .macro  begin_continue
         leaq    haft_ocaml_stack_young(%rip), %r8
@@ -1151,37 +1181,36 @@ haft_ocaml_gap_returned:
         cmpq    %r8, CONTINUATION_STATE(%rbx)
         jne     .Lcontinue_awaken
         leaq    haft_ocaml_stack_used(%rip), %r8
-        decq    %rcx
         movq    %r8, CONTINUATION_STATE(%rbx)
-        cmpq    %rbx, FIBER_CONTINUATION(%rcx)
+        cmpq    %rbx, FIBER_CONTINUATION-1(%rcx)
         jne     .Lalready               /* A copy, of Weak.get_copy. */
         load_thread
         /* Where it was resumed before? Then all is there that `attach` stores. */
         leaq    8(%rsp), %r8
-        cmpq    %r8, FIBER_PARENT(%rcx)
+        cmpq    %r8, FIBER_PARENT-1(%rcx)
         jne     .Lcontinue_elsewhere
         movq    (%rsp), %r9
-        cmpq    %r9, FIBER_PARENT_PC(%rcx)
+        cmpq    %r9, FIBER_PARENT_PC-1(%rcx)
         jne     .Lcontinue_elsewhere
         movq    %fs:THREAD_CURRENT(%r11), %r8
-        cmpq    %r8, FIBER_OUTER(%rcx)
+        cmpq    %r8, FIBER_OUTER-1(%rcx)
         jne     .Lcontinue_elsewhere
         movq    STATE(exception_pointer), %r9
-        cmpq    %r9, FIBER_PARENT_EXCEPTION(%rcx)
+        cmpq    %r9, FIBER_PARENT_EXCEPTION-1(%rcx)
         jne     .Lcontinue_elsewhere
         .endm
 
         .macro  continue
         begin_continue
         movq    STATE(local_roots), %r10
-        orq     FIBER_PARENT_ROOTS(%rcx), %r10
-        orq     FIBER_ROOTS(%rcx), %r10
-        orq     FIBER_SERIAL(%rcx), %r10
+        orq     FIBER_PARENT_ROOTS-1(%rcx), %r10
+        orq     FIBER_ROOTS-1(%rcx), %r10
+        orq     FIBER_SERIAL-1(%rcx), %r10
         jnz     .Lcontinue_elsewhere
-        movq    FIBER_TOP(%rcx), %r8
-        movq    %rdx, FIBER_CONTINUATION(%rcx)
+        movq    FIBER_TOP-1(%rcx), %r8
+        movq    %rdx, FIBER_CONTINUATION-1(%rcx)
         movq    %r8, %fs:THREAD_CURRENT(%r11)
-        to_child_stack
+        to_child_stack tag=1
         .endm
 
         function haft_ocaml_continue
@@ -1280,7 +1309,9 @@ haft_ocaml_gap_returned:
         awaken_continued
         je      .Lno_memory
 1:      load_thread
+        incq    %rcx
 .Lcontinue_elsewhere:
+        decq    %rcx
         /* By a clause that was called, and ends with this? Then the next one need not be called. By
            any other code: clauses of this fiber seem to return. */
         movl    $FIBER_CALLS, %edx
@@ -1305,10 +1336,10 @@ haft_ocaml_gap_returned:
         cmpq    $0, STATE(local_roots)
         jne     .Lcontinue_elsewhere
         movq    haft_ocaml_running(%rip), %rdx
-        leaq    FIBER_SCOPE(%rcx), %r8
-        movq    %rdx, FIBER_CONTINUATION(%rcx)
+        leaq    FIBER_SCOPE-1(%rcx), %r8
+        movq    %rdx, FIBER_CONTINUATION-1(%rcx)
         movq    %r8, %fs:THREAD_CURRENT(%r11)
-        to_child_stack
+        to_child_stack tag=1
         ret
         end_function haft_ocaml_continue_alone
 

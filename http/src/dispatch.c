@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A request, for every version of HTTP: it begins, its handler is found and called inside of the
+ * middleware, what that returns or leaves out becomes an answer, and it ends.
+ */
+#include "internal.h"
+#include "trace.h"
+
+#include <haft/language.h>
+
+/* ---- Handlers ---- */
+
+/* What is left to be called: of the middleware of a server or group from `around` on, then that
+   of the groups between there and the route, then its handler. */
+typedef struct {
+    haft_http_next_t next;
+    const haft_http_server_t *level;
+    const hafti_http_around_t *around;
+    const hafti_http_entry_t *entry;
+} next_t;
+
+/* Of the groups around `owner`, or itself, that which is in `level`. */
+static const haft_http_server_t *group_in(const haft_http_server_t *level,
+                                          const haft_http_server_t *owner) {
+    while (owner->parent != level)
+        owner = owner->parent;
+    return owner;
+}
+
+static int go_on(const hafti_http_around_t *around, const haft_http_server_t *level,
+                 const hafti_http_entry_t *entry, haft_http_request_t *request);
+
+static void pop(hafti_scope_t *const *scope) {
+    haft_scope_pop(*scope);
+}
+
+/* Handlers in a row are around the rest together, some in each frame: they cost less than
+   functions, each with a frame and code of its own. The first is popped, and so all are. */
+static int go_on_under(const hafti_http_around_t *around, const haft_http_server_t *level,
+                       const hafti_http_entry_t *entry, haft_http_request_t *request) {
+    enum { MOST = 4 };
+    haft_http_handling_t handlings[MOST];
+    hafti_scope_t scopes[MOST];
+    for (unsigned i = 0; i < MOST && around != NULL && around->handler != NULL; i++) {
+        handlings[i] = (haft_http_handling_t){request, around->argument};
+        haft_scope_push(&scopes[i], &around->handler->handles, &handlings[i]);
+        around = around->inner;
+    }
+    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = scopes;
+    return go_on(around, level, entry, request);
+}
+
+static int call_next(haft_http_next_t *self, haft_http_request_t *request) {
+    const next_t *here = (const next_t *)self;
+    return go_on(here->around, here->level, here->entry, request);
+}
+
+static int go_on(const hafti_http_around_t *around, const haft_http_server_t *level,
+                 const hafti_http_entry_t *entry, haft_http_request_t *request) {
+    while (around == NULL && level != entry->owner) {
+        level = group_in(level, entry->owner);
+        around = level->around;
+    }
+    if (around == NULL)
+        return entry->handler(request, entry->argument);
+    if (around->handler != NULL)
+        return go_on_under(around, level, entry, request);
+    next_t inner = {{call_next}, level, around->inner, entry};
+    return around->function(request, &inner.next, around->argument);
+}
+
+/* For requests without a handler of the program's: they go through the middleware, too. */
+static int answer_not_found(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return haft_http_refuse(request, 404, NULL);
+}
+
+static int answer_with_methods(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    char allowed[256] = "OPTIONS";
+    size_t size = strlen(allowed);
+    for (const hafti_http_entry_t *entry = request->match.entries; entry != NULL;
+         entry = entry->next) {
+        const char *also = strcmp(entry->method, "GET") == 0 ? ", GET, HEAD" : NULL;
+        size_t needed = also != NULL ? strlen(also) : strlen(entry->method) + 2;
+        if (needed >= sizeof allowed - size || strcmp(entry->method, "OPTIONS") == 0)
+            continue;
+        strcpy(allowed + size, also != NULL ? also : ", ");
+        if (also == NULL)
+            strcat(allowed, entry->method);
+        size += needed;
+    }
+    int code = haft_http_set_header(request, "Allow", allowed);
+    if (code != 0)
+        return code;
+    return request->message.parser.method == HTTP_OPTIONS
+               ? haft_http_answer(request, 204, NULL, "", 0)
+               : haft_http_refuse(request, 405, NULL);
+}
+
+/* What was thrown, and nobody has caught, as an error. */
+static int conclude(haft_http_request_t *request, int code) {
+    haft_http_thrown_t *thrown =
+        code == HAFT_IO_BY_EXCEPTION ? haft_http_take_thrown(request) : NULL;
+    if (thrown == NULL)
+        return code;
+    code = thrown->conclude(thrown, request);
+    thrown->free(thrown);
+    return code;
+}
+
+static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
+    int code = go_on(request->server->around, request->server, entry, request);
+    hafti_http_protocol_t *protocol = request->protocol;
+    if (protocol != NULL)
+        code = protocol->finish(protocol, code);
+    return conclude(request, hafti_http_tasks_end(request, code));
+}
+
+static void tell_failure(haft_http_request_t *request, const char *what) {
+    hafti_http_log(request->server, "%s %s: %s", request->method, haft_http_target(request), what);
+}
+
+static bool lacks_bytes(const hafti_http_answer_t *answer) {
+    return answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body;
+}
+
+/* The status for what the handler has returned, or not done; a failure gets its text. */
+static int judged_status(haft_http_request_t *request, int code, bool has_begun) {
+    const hafti_http_message_t *message = &request->message;
+    if (code == HAFT_HTTP_REFUSED && request->refused != 0)
+        return request->refused;
+    if (code != 0 && code == haft_http_body_error(request))
+        return message->status;
+    if (code == 0)
+        request->failure =
+            has_begun ? "the answer lacks bytes of its body" : "the handler has not answered";
+    else if (request->failure == NULL)
+        request->failure = code < 0
+                               ? haft_io_error_text(code)
+                               : "the handler has returned a positive number, which is no error";
+    return 500;
+}
+
+/* What the handler has returned, or has not done, as an answer. */
+static void judge(haft_http_request_t *request, int code) {
+    bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
+    bool is_lost =
+        request->answer.failed && request->failure == NULL; /* by the client, or the network */
+    if ((code == 0 && has_begun && !lacks_bytes(&request->answer)) || is_lost)
+        return;
+    int status = judged_status(request, code, has_begun);
+    if (request->failure != NULL)
+        tell_failure(request, request->failure);
+    if (has_begun && haft_http_discard_answer(request) != 0) {
+        request->answer.failed = true;
+        request->keeps = false;
+        return;
+    }
+    if (request->failure != NULL)
+        hafti_http_answer_discard(request); /* without the fields that the handler has set */
+    hafti_http_answer_error(request, status, code);
+}
+
+static void dispatch(haft_http_request_t *request) {
+    hafti_http_message_t *message = &request->message;
+    hafti_http_text_t path = {haft_http_target(request), message->target_size};
+    const char *mark = memchr(path.bytes, '?', path.size);
+    if (mark != NULL)
+        path.size = (size_t)(mark - path.bytes);
+    if (*path.bytes == '*') {
+        haft_http_answer(request, 204, NULL, "", 0);
+        return;
+    }
+    if (message->parser.method == HTTP_CONNECT) {
+        judge(request, call_handler(request, &request->server->connect));
+        return;
+    }
+    int code = hafti_http_routes_find(request->server->routes, message, path, request->method,
+                                      &request->match);
+    if (code != 0) {
+        request->keeps = false;
+        hafti_http_answer_error(request, code == -EINVAL ? 400 : code == -EMSGSIZE ? 414 : 500, 0);
+        return;
+    }
+    const hafti_http_entry_t *entry = request->match.entry;
+    hafti_http_entry_t without = {.handler = answer_not_found, .owner = request->server};
+    if (entry == NULL && request->match.entries != NULL) {
+        without.handler = answer_with_methods;
+        without.owner = request->match.entries->owner;
+    }
+    judge(request, call_handler(request, entry != NULL ? entry : &without));
+}
+
+/* ---- A request ---- */
+
+static void *send_last_words(void *argument) {
+    haft_http_request_t *request = argument;
+    hafti_http_answer_discard(request);
+    if (hafti_http_answer_error(request, 500, 0) == 0 && hafti_http_answer_complete(request) == 0)
+        haft_http_flush(request);
+    return NULL;
+}
+
+/* The handler has failed, and its stack is being unwound: says so to the client, if it has heard
+   nothing yet. */
+static void unwind_request(haft_http_request_t *request) {
+    bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
+    if (has_begun || request->answer.failed || atomic_load(&request->server->cutting))
+        return;
+    request->keeps = false;
+    haft_io_scope_options_t options = {.shielded = true,
+                                       .deadline = haft_io_now() + HAFT_IO_SECOND};
+    haft_io_scope_with(&options, send_last_words, request, NULL);
+}
+
+void hafti_http_request_end(haft_http_request_t *request) {
+    if (request->is_running) {
+        request->served->request = NULL;
+        hafti_http_tasks_end(request, -ECANCELED);
+        unwind_request(request);
+        if (request->server->notes_requests)
+            hafti_http_note_request(request);
+    }
+    if (request->is_traced)
+        haft_http_trace_end();
+    if (request->protocol != NULL)
+        request->protocol->free(request->protocol);
+    if (request->thrown != NULL)
+        request->thrown->free(request->thrown);
+    hafti_http_answer_end(request);
+    hafti_http_message_end(&request->message);
+}
+
+void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *server,
+                              hafti_http_stream_t *stream, hafti_http_served_t *served) {
+    memset(request, 0, offsetof(haft_http_request_t, match));
+    request->server = server;
+    request->served = served;
+    request->framing = &hafti_http1_framing;
+    request->match.entries = NULL;
+    request->match.count = 0;
+    request->form = NULL;
+    request->failure = NULL;
+    hafti_http_message_begin(&request->message, stream, &server->limits, HTTP_REQUEST);
+    request->message.takes_connect = server->connect.handler != NULL;
+}
+
+static void begin_to_watch(haft_http_request_t *request) {
+    if (request->server->notes_requests)
+        hafti_http_begin_to_note(request);
+    if (request->server->traces)
+        hafti_http_trace_request(request);
+}
+
+/* An answer without a handler to what was no request. */
+static void answer_refused(haft_http_request_t *request) {
+    hafti_http_message_t *message = &request->message;
+    request->method = "?";
+    message->field_count = 0;        /* it has no memory for them, or for too few */
+    message->target = message->head; /* an empty one */
+    message->target_size = 0;
+    message->block[message->head] = '\0';
+    message->memory = message->head + 1;
+    begin_to_watch(request);
+    request->keeps = false;
+    message->parser.http_minor = 1;
+    hafti_http_answer_error(request, message->status, 0);
+}
+
+static void answer_request(haft_http_request_t *request) {
+    hafti_http_message_t *message = &request->message;
+    message->block[message->target + message->target_size] = '\0'; /* a space */
+    request->method = llhttp_method_name((llhttp_method_t)message->parser.method);
+    request->is_head = message->parser.method == HTTP_HEAD;
+    request->keeps = hafti_http_message_is_kept(message);
+    begin_to_watch(request);
+    request->is_running = true;
+    request->served->request = request;
+    dispatch(request);
+    request->served->request = NULL;
+    request->is_running = false;
+}
+
+void hafti_http_request_answer(haft_http_request_t *request, int code) {
+    if (code == 0)
+        answer_request(request);
+    else
+        answer_refused(request);
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Serving: accepts connections, each of which is a task, and ends. A stop cancels the scope in
+ * which the server accepts. Then connections that are idle are shut, those that have had no request
+ * yet a moment later, and the others end after their request. Those that have not ended when the
+ * time of grace is over are cancelled with the scope in which they run.
+ */
+#include "internal.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* One that becomes idle later sees that the server stops. */
+static void shut_idle_connections(haft_http_server_t *server, bool fresh_ones) {
+    pthread_mutex_lock(&server->mutex);
+    for (hafti_http_link_t *link = server->connections; link != NULL; link = link->next) {
+        bool is_fresh = atomic_load(&link->is_fresh); /* which ends after it is idle */
+        if (link->stop != NULL && !fresh_ones)
+            link->stop(link->argument);
+        else if (link->stop == NULL && (fresh_ones || !is_fresh) &&
+                 atomic_exchange(&link->idle, false))
+            link->stream->operations->shutdown(link->stream, SHUT_RD);
+    }
+    pthread_mutex_unlock(&server->mutex);
+}
+
+typedef struct {
+    haft_io_on_failure_t on_failure; /* must be first: log_failure casts its address */
+    haft_http_server_t *server;
+    const int *listeners;
+    size_t count; /* 0: they have been closed */
+    haft_io_scope_t *connections;
+    int64_t deadline; /* of the time of grace */
+    int code;
+} serving_t;
+
+/* The tasks that outlive requests. */
+typedef struct {
+    haft_io_on_failure_t on_failure; /* must be first: log_background casts its address */
+    haft_http_server_t *server;
+} background_t;
+
+/* Accepts from one listener. */
+typedef struct {
+    serving_t *serving;
+    size_t number;
+} accepting_t;
+
+/* Whoever is not trusted to announce its client is not served there, and takes no place. */
+static bool may_enter(hafti_http_accepted_t *accepted) {
+    haft_http_server_t *server = accepted->server;
+    return (!accepted->is_announced ||
+            hafti_http_is_from_proxy(server->proxies, accepted->descriptor)) &&
+           hafti_http_clients_enter(server, accepted->descriptor, &accepted->client);
+}
+
+/* The place of a connection that has come is left when it ends, or here. */
+static void take(const serving_t *serving, int descriptor, bool is_announced) {
+    haft_http_server_t *server = serving->server;
+    hafti_http_accepted_t accepted = {server, NULL, descriptor, is_announced};
+    atomic_fetch_add(&server->open, 1);
+    if (server->counts && descriptor >= 0)
+        atomic_fetch_add_explicit(&server->counters.accepted, 1, memory_order_relaxed);
+    if (descriptor >= 0 && may_enter(&accepted) &&
+        hafti_http_connection_spawn(&accepted, serving->connections) == 0)
+        return;
+    if (descriptor >= 0)
+        haft_io_close(descriptor);
+    hafti_http_leave_place(&accepted);
+}
+
+static void *cancel_when_stopped(void *argument) {
+    haft_http_server_t *server = argument;
+    haft_io_event_wait(&server->stop);
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+/* An error that belongs to one connection, which has gone before it was accepted, is not the
+   listener's: accept(2). */
+static bool is_of_connection(int code) {
+    return code == -ECONNABORTED || code == -ENETDOWN || code == -EPROTO || code == -EHOSTDOWN ||
+           code == -EHOSTUNREACH || code == -ENETUNREACH || code == -EPERM;
+}
+
+static bool is_of_proxies(const haft_http_server_t *server, int listener) {
+    for (size_t i = 0; i < server->announced_count; i++)
+        if (server->announced[i] == listener)
+            return true;
+    return false;
+}
+
+/* Until the scope is cancelled, or the listener fails; then the others end, too. */
+static void *accept_connections(void *argument) {
+    const accepting_t *accepting = argument;
+    serving_t *serving = accepting->serving;
+    haft_http_server_t *server = serving->server;
+    bool is_announced = is_of_proxies(server, serving->listeners[accepting->number]);
+    for (;;) {
+        haft_io_semaphore_acquire(&server->places);
+        int descriptor = haft_io_accept(serving->listeners[accepting->number]);
+        if (descriptor < 0 && !is_of_connection(descriptor)) {
+            serving->code = descriptor == -ECANCELED ? 0 : descriptor; /* told to stop */
+            break;
+        }
+        take(serving, descriptor, is_announced);
+    }
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+static void *accept_from_all(void *argument) {
+    accepting_t *first = argument;
+    serving_t *serving = first->serving;
+    int code = haft_io_spawn(cancel_when_stopped, serving->server);
+    for (size_t i = 1; i < serving->count && code == 0; i++) {
+        first[i] = (accepting_t){serving, i};
+        code = haft_io_spawn(accept_connections, &first[i]);
+    }
+    if (code == 0)
+        return accept_connections(first);
+    serving->code = code;
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+static void close_listeners(serving_t *serving) {
+    while (serving->count != 0)
+        haft_io_close(serving->listeners[--serving->count]);
+}
+
+/* Whether a connection waits. From then on the kernel accepts none by itself. */
+static bool has_come(int listener) {
+    struct pollfd entry = {listener, POLLIN, 0};
+    return haft_io_poll(&entry, 1, 0) > 0;
+}
+
+/* It does not wait for another if the one that has come was another process's. It fails, too, where
+   the task's turn is over. */
+static int accept_at_once(int listener) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, haft_io_now());
+    return haft_io_accept(listener);
+}
+
+/* Connections that the kernel has accepted and no task has taken yet: closed with the listener,
+   their clients would get no answer. */
+static void take_accepted(const serving_t *serving) {
+    enum { MOST_IN_VAIN = 64 };
+    haft_http_server_t *server = serving->server;
+    for (size_t i = 0; i < serving->count; i++) {
+        int listener = serving->listeners[i];
+        bool is_announced = is_of_proxies(server, listener);
+        for (int in_vain = 0; in_vain < MOST_IN_VAIN && has_come(listener) &&
+                              haft_io_semaphore_try_acquire(&server->places);) {
+            int descriptor = accept_at_once(listener);
+            take(serving, descriptor, is_announced);
+            in_vain = descriptor < 0 ? in_vain + 1 : 0;
+        }
+    }
+}
+
+static void accept_until_stopped(serving_t *serving) {
+    accepting_t accepting[serving->count];
+    accepting[0] = (accepting_t){serving, 0};
+    haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP listeners"}, accept_from_all,
+                       accepting, NULL);
+    take_accepted(serving);
+    close_listeners(serving);
+}
+
+/* Whether all connections have, in time. */
+static bool have_ended(haft_http_server_t *server, int64_t deadline) {
+    while (atomic_load(&server->open) != 0) {
+        haft_io_event_clear(&server->ended);
+        if (atomic_load(&server->open) != 0 &&
+            haft_io_event_wait_until(&server->ended, deadline) == -ETIMEDOUT)
+            return false;
+    }
+    return true;
+}
+
+static void *serve_until_stopped(void *argument) {
+    serving_t *serving = argument;
+    haft_http_server_t *server = serving->server;
+    serving->connections = haft_io_this_scope();
+    accept_until_stopped(serving);
+    atomic_store(&server->stopping, true);
+    haft_io_event_set(&server->stop); /* also where it has not been told to */
+    int64_t deadline = hafti_http_deadline(haft_io_now(), server->limits.grace),
+            fresh = hafti_http_fresh_until();
+    serving->deadline = deadline;
+    shut_idle_connections(server, false);
+    if (!have_ended(server, fresh < deadline ? fresh : deadline))
+        shut_idle_connections(server, true);
+    if (!have_ended(server, deadline)) {
+        atomic_store(&server->cutting, true);
+        haft_io_scope_cancel(serving->connections);
+        serving->code = -ETIMEDOUT;
+    }
+    return NULL;
+}
+
+static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
+    hafti_http_log_failure(((const serving_t *)self)->server, "a handler", failure);
+}
+
+static void log_background(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
+    hafti_http_log_failure(((const background_t *)self)->server, "a task of the server", failure);
+}
+
+/* Where the server was not served to its end, which is known by its scope, they are cancelled. */
+static void cut_background(background_t *background) {
+    haft_io_scope_close_until(background->server->scope, 0);
+    background->server->scope = NULL;
+}
+
+/* Whether all of them have ended in time. */
+static bool has_background_ended(haft_http_server_t *server, int64_t deadline) {
+    haft_io_scope_t *scope = server->scope;
+    int code = haft_io_scope_close_until(scope, deadline);
+    server->scope = NULL;
+    return code != -ETIMEDOUT;
+}
+
+/* For the next time it serves; also where this is cancelled. */
+static void forget(haft_http_server_t *const *server) {
+    (*server)->announced_count = 0; /* their numbers may be anybody's next time */
+    atomic_store(&(*server)->port, 0);
+    atomic_store(&(*server)->stopping, false);
+    atomic_store(&(*server)->restarting, false);
+    atomic_store(&(*server)->cutting, false);
+    haft_io_event_clear(&(*server)->stop);
+    atomic_store(&(*server)->is_served, false);
+}
+
+/* The first port that there is. */
+static int port_of(const serving_t *serving) {
+    int port = 0;
+    for (size_t i = 0; i < serving->count && port <= 0; i++)
+        port = haft_io_port(serving->listeners[i]);
+    return port > 0 ? port : 0;
+}
+
+int haft_http_serve_all(haft_http_server_t *given, const int *listeners, size_t count) {
+    __attribute__((cleanup(close_listeners))) serving_t serving = {
+        .on_failure = {log_failure}, .server = given, .listeners = listeners, .count = count};
+    if (given->parent != NULL || count == 0)
+        return -EINVAL;
+    if (atomic_exchange(&given->is_served, true))
+        return -EBUSY;
+    __attribute__((cleanup(forget))) haft_http_server_t *server = given;
+    __attribute__((cleanup(cut_background))) background_t background = {{log_background}, given};
+    server->scope = haft_io_scope_open(
+        &(haft_io_scope_options_t){.name = "HTTP tasks", .on_failure = &background.on_failure},
+        NULL);
+    if (server->scope == NULL)
+        return -ENOMEM;
+    haft_io_scope_options_t options = {.name = "HTTP server",
+                                       .on_failure = &serving.on_failure,
+                                       .scope_of_spawns = hafti_http_scope_of_spawns};
+    atomic_store(&server->port, port_of(&serving));
+    server->places = (haft_io_semaphore_t){.count = server->limits.connections};
+    int code = haft_io_scope_with(&options, serve_until_stopped, &serving, NULL);
+    if (code == 0 && !has_background_ended(server, serving.deadline) && serving.code == 0)
+        serving.code = -ETIMEDOUT;
+    return serving.code != 0 ? serving.code : code;
+}
+
+int haft_http_serve(haft_http_server_t *server, int listener) {
+    return haft_http_serve_all(server, &listener, 1);
+}
+
+/* ---- In a run of its own ---- */
+
+typedef struct {
+    haft_http_server_t *server;
+    const haft_http_run_options_t *options;
+    sigset_t signals;
+    int code;
+} running_t;
+
+static void *stop_on_signal(void *argument) {
+    const running_t *running = argument;
+    int restarts = running->options->restart_signal, signal;
+    do
+        signal = haft_io_signal_wait(&running->signals);
+    while (signal > 0 && signal == restarts && haft_http_restart(running->server) != 0);
+    if (signal < 0)
+        return NULL;
+    if (signal != restarts) {
+        hafti_http_log(running->server, "told to stop");
+        haft_http_stop(running->server);
+    }
+    do
+        signal = haft_io_signal_wait(&running->signals);
+    while (signal > 0 && signal == restarts);
+    if (signal < 0)
+        return NULL;
+    atomic_store(&running->server->cutting, true);
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+static void log_end(const haft_http_server_t *server, int code) {
+    if (code == -ETIMEDOUT)
+        hafti_http_log(server, "requests were cut off, since their time of grace was over");
+    else if (code != 0)
+        hafti_http_log(server, "cannot serve: %s", haft_io_error_text(code));
+}
+
+static void *listen_and_serve(void *argument) {
+    running_t *running = argument;
+    __attribute__((cleanup(hafti_http_forget_listeners))) hafti_http_listeners_t listeners = {0};
+    running->code = hafti_http_listen(running->server, running->options, &listeners);
+    if (running->code != 0) {
+        running->server->announced_count = 0; /* these listeners are closed */
+        return NULL;
+    }
+    size_t count = listeners.count;
+    listeners.count = 0; /* they are the server's */
+    running->server->listening = &listeners;
+    hafti_http_tell_ready();
+    haft_io_spawn(stop_on_signal, running);
+    running->code = haft_http_serve_all(running->server, listeners.descriptors, count);
+    log_end(running->server, running->code);
+    running->server->listening = NULL;
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+
+int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *options) {
+    static const haft_http_run_options_t defaults = {0};
+    running_t running = {.server = server, .options = options != NULL ? options : &defaults};
+    int threads = running.options->threads;
+    haft_io_run_options_t how = {.threads = threads == 0                          ? 1
+                                            : threads == HAFT_HTTP_EACH_PROCESSOR ? 0
+                                                                                  : threads,
+                                 .backend = running.options->backend,
+                                 .stack_size = running.options->stack_size};
+    sigset_t before;
+    if (threads < HAFT_HTTP_EACH_PROCESSOR) {
+        log_end(server, -EINVAL);
+        return -EINVAL;
+    }
+    sigemptyset(&running.signals);
+    sigaddset(&running.signals, SIGINT);
+    sigaddset(&running.signals, SIGTERM);
+    if (running.options->restart_signal != 0)
+        sigaddset(&running.signals, running.options->restart_signal);
+    pthread_sigmask(SIG_BLOCK, &running.signals, &before);
+    int code = haft_io_run_with(&how, listen_and_serve, &running);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code == 0 || code == -ECANCELED)
+        return running.code;
+    log_end(server, code);
+    return code;
+}

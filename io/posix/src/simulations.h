@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The systems of simulations. In a simulation a task has two systems below it: the machine's, and the
+ * simulation's, which has the descriptors from HAFTI_IO_FIRST_SIMULATED on and, where it simulates a
+ * network or files, what is made and named. Both are called in the same way.
+ */
+#ifndef HAFT_POSIX_SIMULATIONS_H
+#define HAFT_POSIX_SIMULATIONS_H
+
+#include "system.h"
+
+/* Those of the system that has the descriptor. On a simulated one none of them waits, whatever its
+   mode. */
+const haft_posix_system_t *haft_posix_simulated_system(void); /* simulated.c */
+static inline bool haft_posix_may_be_simulated(int descriptor) {
+    return __builtin_expect(descriptor >= HAFTI_IO_FIRST_SIMULATED, false);
+}
+static inline const haft_posix_system_t *haft_posix_system_of(int descriptor) {
+    return haft_posix_may_be_simulated(descriptor) ? haft_posix_simulated_system()
+                                                   : haft_posix_system();
+}
+#define SYSTEM_OF(descriptor, name) (haft_posix_system_of(descriptor)->name)
+
+#define HAFTI_IO_SYSTEM_OF SYSTEM_OF
+#include "../../src/results.h"
+
+/* Whether the caller may be in a simulation at all. */
+static inline bool haft_posix_may_simulate(void) {
+    return __builtin_expect(__atomic_load_n(&haft_io_simulates, __ATOMIC_RELAXED), false);
+}
+/* Those by which the caller makes sockets. */
+const haft_posix_system_t *haft_posix_network_system_asked(void);
+static inline const haft_posix_system_t *haft_posix_network_system(void) {
+    return haft_posix_may_simulate() ? haft_posix_network_system_asked() : haft_posix_system();
+}
+/* Those for paths that do not begin in a descriptor, and name nothing that is the machine's. */
+const haft_posix_system_t *haft_posix_file_system(void); /* simulated.c */
+void haft_posix_find_simulated_files(haft_posix_system_t *simulated);
+
+/* Such a call of the simulation in which the calling task runs. */
+#define SIMULATED(name, ...) haft_posix_result(haft_io_simulated_calls()->name(__VA_ARGS__))
+
+/* Whether the number is of a call for the time or for chance that the simulation answers, in which the
+   caller is a task; then its result, or -1 and errno. (clocks.c) */
+bool haft_posix_simulated_call(long number, long first, long second, long third, long *result);
+
+#endif

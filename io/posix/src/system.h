@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/* The system below this library: the table of its functions, errno and results (system.c). All other
+   files use it. */
+#ifndef HAFT_POSIX_SYSTEM_H
+#define HAFT_POSIX_SYSTEM_H
+
+#include "../../src/simulated_calls.h"
+#include "haft/io.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <resolv.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HAFT_POSIX_EXPORT __attribute__((visibility("default")))
+
+/* Those that a simulation has, too: of sockets and of any descriptor (simulated.c), of files
+   (simulated_files.c). */
+#define HAFT_POSIX_OF_DESCRIPTORS(X)                                                               \
+    X(read)                                                                                        \
+    X(readv)                                                                                       \
+    X(pread)                                                                                       \
+    X(preadv)                                                                                      \
+    X(preadv2)                                                                                     \
+    X(write)                                                                                       \
+    X(writev)                                                                                      \
+    X(pwrite)                                                                                      \
+    X(pwritev)                                                                                     \
+    X(pwritev2)                                                                                    \
+    X(recv)                                                                                        \
+    X(recvfrom)                                                                                    \
+    X(recvmsg)                                                                                     \
+    X(recvmmsg)                                                                                    \
+    X(send)                                                                                        \
+    X(sendto)                                                                                      \
+    X(sendmsg)                                                                                     \
+    X(sendmmsg)                                                                                    \
+    X(socket)                                                                                      \
+    X(socketpair)                                                                                  \
+    X(bind)                                                                                        \
+    X(listen)                                                                                      \
+    X(accept)                                                                                      \
+    X(accept4)                                                                                     \
+    X(connect)                                                                                     \
+    X(shutdown)                                                                                    \
+    X(getsockname)                                                                                 \
+    X(getpeername)                                                                                 \
+    X(getsockopt)                                                                                  \
+    X(setsockopt)                                                                                  \
+    X(poll)                                                                                        \
+    X(fcntl)                                                                                       \
+    X(ioctl)                                                                                       \
+    X(dup)                                                                                         \
+    X(fsync)
+#define HAFT_POSIX_OF_FILES(X)                                                                     \
+    X(openat)                                                                                      \
+    X(lseek)                                                                                       \
+    X(ftruncate)                                                                                   \
+    X(truncate)                                                                                    \
+    X(fallocate)                                                                                   \
+    X(posix_fallocate)                                                                             \
+    X(posix_fadvise)                                                                               \
+    X(flock)                                                                                       \
+    X(lockf)                                                                                       \
+    X(statx)                                                                                       \
+    X(faccessat)                                                                                   \
+    X(euidaccess)                                                                                  \
+    X(fchmod)                                                                                      \
+    X(fchmodat)                                                                                    \
+    X(fchown)                                                                                      \
+    X(fchownat)                                                                                    \
+    X(utimensat)                                                                                   \
+    X(futimens)                                                                                    \
+    X(mkdirat)                                                                                     \
+    X(unlinkat)                                                                                    \
+    X(remove)                                                                                      \
+    X(renameat2)                                                                                   \
+    X(linkat)                                                                                      \
+    X(symlinkat)                                                                                   \
+    X(readlinkat)                                                                                  \
+    X(realpath)                                                                                    \
+    X(getcwd)                                                                                      \
+    X(chdir)                                                                                       \
+    X(fchdir)
+/* Which glibc has from 2.36 on. */
+#if __GLIBC_PREREQ(2, 36)
+#    define HAFT_POSIX_OF_NEW_CHANCE(X)                                                            \
+        X(arc4random)                                                                              \
+        X(arc4random_buf)                                                                          \
+        X(arc4random_uniform)
+#else
+#    define HAFT_POSIX_OF_NEW_CHANCE(X)
+#endif
+/* All that are replaced, or called. */
+#define HAFT_POSIX_FUNCTIONS(X)                                                                    \
+    HAFT_POSIX_OF_DESCRIPTORS(X)                                                                   \
+    HAFT_POSIX_OF_FILES(X)                                                                         \
+    X(fdatasync)                                                                                   \
+    X(close)                                                                                       \
+    X(close_range)                                                                                 \
+    X(closefrom)                                                                                   \
+    X(dup2)                                                                                        \
+    X(dup3)                                                                                        \
+    X(fopen)                                                                                       \
+    X(fdopen)                                                                                      \
+    X(fclose)                                                                                      \
+    X(freopen)                                                                                     \
+    X(closedir)                                                                                    \
+    X(sendfile)                                                                                    \
+    X(splice)                                                                                      \
+    X(tee)                                                                                         \
+    X(copy_file_range)                                                                             \
+    X(open)                                                                                        \
+    X(opendir)                                                                                     \
+    X(fdopendir)                                                                                   \
+    X(readdir)                                                                                     \
+    X(rewinddir)                                                                                   \
+    X(seekdir)                                                                                     \
+    X(telldir)                                                                                     \
+    X(dirfd)                                                                                       \
+    X(scandir)                                                                                     \
+    X(mkostemps)                                                                                   \
+    X(mkdtemp)                                                                                     \
+    X(ppoll)                                                                                       \
+    X(select)                                                                                      \
+    X(pselect)                                                                                     \
+    X(epoll_wait)                                                                                  \
+    X(epoll_pwait)                                                                                 \
+    X(sigsuspend)                                                                                  \
+    X(sigwait)                                                                                     \
+    X(sigwaitinfo)                                                                                 \
+    X(sigtimedwait)                                                                                \
+    X(sleep)                                                                                       \
+    X(usleep)                                                                                      \
+    X(nanosleep)                                                                                   \
+    X(clock_nanosleep)                                                                             \
+    X(thrd_sleep)                                                                                  \
+    X(sched_yield)                                                                                 \
+    X(clock_gettime)                                                                               \
+    X(gettimeofday)                                                                                \
+    X(time)                                                                                        \
+    X(timespec_get)                                                                                \
+    X(getrandom)                                                                                   \
+    X(getentropy)                                                                                  \
+    HAFT_POSIX_OF_NEW_CHANCE(X)                                                                    \
+    X(getaddrinfo)                                                                                 \
+    X(getnameinfo)                                                                                 \
+    X(gethostbyname)                                                                               \
+    X(gethostbyname_r)                                                                             \
+    X(gethostbyname2)                                                                              \
+    X(gethostbyname2_r)                                                                            \
+    X(gethostbyaddr)                                                                               \
+    X(gethostbyaddr_r)                                                                             \
+    X(getpwnam)                                                                                    \
+    X(getpwnam_r)                                                                                  \
+    X(getpwuid)                                                                                    \
+    X(getpwuid_r)                                                                                  \
+    X(getgrnam)                                                                                    \
+    X(getgrnam_r)                                                                                  \
+    X(getgrgid)                                                                                    \
+    X(getgrgid_r)                                                                                  \
+    X(getservbyname)                                                                               \
+    X(getservbyname_r)                                                                             \
+    X(getservbyport)                                                                               \
+    X(getservbyport_r)                                                                             \
+    X(getprotobyname)                                                                              \
+    X(getprotobyname_r)                                                                            \
+    X(getprotobynumber)                                                                            \
+    X(getprotobynumber_r)                                                                          \
+    X(res_query)                                                                                   \
+    X(res_search)                                                                                  \
+    X(res_nquery)                                                                                  \
+    X(res_nsearch)                                                                                 \
+    X(wait)                                                                                        \
+    X(waitpid)                                                                                     \
+    X(wait3)                                                                                       \
+    X(wait4)                                                                                       \
+    X(waitid)                                                                                      \
+    X(system)                                                                                      \
+    X(popen)                                                                                       \
+    X(posix_spawn)                                                                                 \
+    X(posix_spawnp)                                                                                \
+    X(pclose)                                                                                      \
+    X(pthread_join)                                                                                \
+    X(pthread_cond_wait)                                                                           \
+    X(pthread_cond_timedwait)                                                                      \
+    X(pthread_cond_clockwait)                                                                      \
+    X(pthread_cond_signal)                                                                         \
+    X(pthread_cond_broadcast)                                                                      \
+    X(pthread_mutex_lock)                                                                          \
+    X(pthread_mutex_unlock)                                                                        \
+    X(pthread_mutex_trylock)                                                                       \
+    X(pthread_rwlock_rdlock)                                                                       \
+    X(pthread_rwlock_tryrdlock)                                                                    \
+    X(pthread_rwlock_wrlock)                                                                       \
+    X(pthread_rwlock_trywrlock)
+
+/* Further ones of files, which are asked by a system call: C libraries before glibc 2.33 have other
+   names for them. */
+#define HAFT_POSIX_CALLED_FUNCTIONS(X)                                                             \
+    X(fstat)                                                                                       \
+    X(fstatat)                                                                                     \
+    X(mknodat)
+
+/* For the fortified forms: glibc's report of a buffer that is too small. */
+__attribute__((noreturn)) void __chk_fail(void);
+
+/* Another name of a function. */
+#define HAFT_POSIX_ALSO(name, of)                                                                  \
+    HAFT_POSIX_EXPORT extern __typeof__(of) name __attribute__((alias(#of)));
+/* The name for large files, whose types are others in C and the same in memory. */
+#define HAFT_POSIX_ALSO_64(of)                                                                     \
+    HAFT_POSIX_EXPORT extern __typeof__(of) haft_posix_##of##64 __asm__(#of "64") __THROW          \
+        __attribute__((alias(#of)));
+
+/* The system's own functions. */
+typedef struct haft_posix_system {
+#define HAFT_POSIX_FIELD(name) __typeof__(name) *name;
+    HAFT_POSIX_FUNCTIONS(HAFT_POSIX_FIELD)
+    HAFT_POSIX_CALLED_FUNCTIONS(HAFT_POSIX_FIELD)
+#undef HAFT_POSIX_FIELD
+} haft_posix_system_t;
+
+/* Available from the first call on, which may come before this library's constructors have run. */
+extern haft_posix_system_t haft_posix_functions;
+extern bool haft_posix_has_functions;
+void haft_posix_find_functions(void);
+static inline const haft_posix_system_t *haft_posix_system(void) {
+    if (__builtin_expect(!__atomic_load_n(&haft_posix_has_functions, __ATOMIC_ACQUIRE), false))
+        haft_posix_find_functions();
+    return &haft_posix_functions;
+}
+#define SYSTEM(name) (haft_posix_system()->name)
+
+/* Whether the caller is a task, and not a thread without tasks, or the scheduler. */
+static inline bool haft_posix_on_task(void) {
+    return haft_io_runs_here() && haft_io_self() != NULL;
+}
+
+/* What such a child does is the system's, although it seems to be its parent's task. */
+bool haft_posix_is_child_of_vfork(void);
+/* Of fork, at any distance. */
+bool haft_posix_is_child(void);
+
+/* ---- errno ---- */
+
+/* Called once by each call that a cancel has cut, an effect having returned -ECANCELED. It lets
+   others go first, and never unwinds. Returns -ECANCELED; or -ETIMEDOUT, if a deadline has cut. */
+int haft_posix_cancelled(void);
+
+/* Not inlined, so that the address of errno is looked up anew: after a wait it may be another
+   thread's. */
+int haft_posix_error(void);
+void haft_posix_set_error(int error);
+void haft_posix_set_host_error(int error);
+/* The result of a call that has transferred `done` bytes, or failed with a negative error number.
+   `before` is errno as the caller left it, which a success does not change. */
+ssize_t haft_posix_answer(ssize_t done, int before);
+
+/* Of bytes to or from an address, or without one: NULL. */
+static inline struct msghdr haft_posix_message(struct iovec *bytes, const void *address,
+                                               socklen_t address_size) {
+    return (struct msghdr){.msg_name = (void *)(uintptr_t)address,
+                           .msg_namelen = address != NULL ? address_size : 0,
+                           .msg_iov = bytes,
+                           .msg_iovlen = 1};
+}
+
+/* The result of a system call, whose error is a negative number: -1, and errno. */
+static inline long haft_posix_result(long done) {
+    if (done >= 0)
+        return done;
+    haft_posix_set_error((int)-done);
+    return -1;
+}
+/* The result of a system call, or the negative error number. Only for calls that set errno. */
+#define HAFT_POSIX_RESULT(call)                                                                    \
+    __extension__({                                                                                \
+        __auto_type result_ = (call);                                                              \
+        result_ >= 0 ? (ssize_t)result_ : -(ssize_t)haft_posix_error();                            \
+    })
+
+#endif
