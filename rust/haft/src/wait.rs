@@ -140,7 +140,9 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
 
 /// A duration in the C library's unit, which ends after 292 years; `i64::MAX` would be for ever.
 pub(crate) fn nanoseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX).min(i64::MAX - 1)
+    i64::try_from(duration.as_nanos())
+        .unwrap_or(i64::MAX)
+        .min(i64::MAX - 1)
 }
 
 /// The time of the library's clock, which is virtual in a simulation.
