@@ -35,11 +35,13 @@ function(haft_ocaml_program name)
     set(path "${packages}:${path}")
     list(APPEND needs haft_ocaml_package "${package}/haft.cmxa" "${package}/libhaft.a"
       "${package}/libhaft_ocaml.a")
-    foreach(other IN ITEMS haft-io haft-http)
+    foreach(other IN ITEMS haft-io haft-http haft-lwt)
       if(other IN_LIST arg_PACKAGES)
         string(REPLACE "-" "_" library "${other}")
-        list(APPEND needs ${library}_package "${packages}/${other}/${library}.cmxa"
-          "${packages}/${other}/lib${library}_stubs.a")
+        list(APPEND needs ${library}_package "${packages}/${other}/${library}.cmxa")
+        if(TARGET ${library}_stubs)
+          list(APPEND needs "${packages}/${other}/lib${library}_stubs.a")
+        endif()
       endif()
     endforeach()
   endif()
@@ -77,7 +79,7 @@ function(haft_ocaml_program name)
   add_custom_target(${target} ALL DEPENDS "${CMAKE_CURRENT_BINARY_DIR}/${name}")
 endfunction()
 
-# haft_ocaml_library(PACKAGE UNITS name... STUBS file... [HEADERS file...] [LIBS target...] [PACKAGES name...]
+# haft_ocaml_library(PACKAGE UNITS name... [STUBS file...] [HEADERS file...] [LIBS target...] [PACKAGES name...]
 #                    [LINK flag...] [NEEDS target...] DESCRIPTION text)
 # A package of native code beside `haft`, in its own folder of HAFT_OCAML_PACKAGES, built by the target
 # PACKAGE_package, with `_` for `-`. UNITS are in the order of their dependencies; those that have a .mli are
@@ -93,13 +95,19 @@ function(haft_ocaml_library name)
   set(HAFT_PACKAGE_LIBRARY "${library}")
   configure_file("${PROJECT_SOURCE_DIR}/cmake/package.META.in" "${package}/META" @ONLY)
 
-  add_library(${library}_stubs STATIC ${arg_STUBS})
-  set_target_properties(${library}_stubs PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${package}" POSITION_INDEPENDENT_CODE ON)
-  target_include_directories(${library}_stubs PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
-  target_include_directories(${library}_stubs SYSTEM PUBLIC "${HAFT_OCAML_HEADERS}")
-  target_link_libraries(${library}_stubs PUBLIC ${arg_LIBS})
+  set(stubs)
+  set(linked)
+  if(arg_STUBS)
+    set(stubs "${package}/lib${library}_stubs.a")
+    set(linked -cclib "-l${library}_stubs")
+    add_library(${library}_stubs STATIC ${arg_STUBS})
+    set_target_properties(${library}_stubs PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${package}" POSITION_INDEPENDENT_CODE ON)
+    target_include_directories(${library}_stubs PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
+    target_include_directories(${library}_stubs SYSTEM PUBLIC "${HAFT_OCAML_HEADERS}")
+    target_link_libraries(${library}_stubs PUBLIC ${arg_LIBS})
+    list(APPEND arg_NEEDS ${library}_stubs)
+  endif()
   set(archives)
-  set(linked -cclib "-l${library}_stubs")
   foreach(target IN LISTS arg_LIBS)
     list(APPEND archives "$<TARGET_FILE:${target}>")
     list(APPEND linked -cclib "-l$<TARGET_FILE_BASE_NAME:${target}>")
@@ -142,12 +150,12 @@ function(haft_ocaml_library name)
     COMMAND "${CMAKE_COMMAND}" -E env "OCAMLPATH=${HAFT_OCAML_PACKAGES}:$ENV{OCAMLPATH}" "${HAFT_OCAMLFIND}"
       ocamlopt -g -bin-annot -inline 100 ${warnings} -thread -package "${packages}" -I . -c ${sources}
     COMMAND "${HAFT_OCAMLFIND}" ocamlopt -a -o ${library}.cmxa ${implementations} ${linked}
-    DEPENDS ${files} ${library}_stubs ${arg_LIBS} ${arg_NEEDS}
+    DEPENDS ${files} ${arg_LIBS} ${arg_NEEDS}
     WORKING_DIRECTORY "${package}"
     COMMENT "Compiling the OCaml package ${name}"
     COMMAND_EXPAND_LISTS VERBATIM)
   add_custom_target(${library}_package ALL DEPENDS ${made} ${objects})
   set_property(TARGET ${library}_package PROPERTY HAFT_PACKAGE "${package}")
-  install(FILES ${made} ${objects} "${package}/META" "${package}/lib${library}_stubs.a" ${archives}
+  install(FILES ${made} ${objects} "${package}/META" ${stubs} ${archives}
     DESTINATION "${HAFT_OCAML_FOLDER}/${name}")
 endfunction()

@@ -48,6 +48,8 @@ compile_ocaml() {
   fi
   if grep -q 'Http\.' "$1.ml"; then
     packages=$packages,haft-http
+  elif grep -q 'Haft_lwt' "$1.ml"; then
+    packages=$packages,haft-lwt
   elif grep -q 'Haft_io' "$1.ml"; then
     packages=$packages,haft-io
   fi

@@ -131,6 +131,13 @@ module Process = struct
   type 'a mgr = ([> mgr_ty ] as 'a) Resource.t
 end
 
+let await descriptor ~writes what =
+  let number : int = Obj.magic (descriptor : Unix.file_descr) in
+  let code = await_ready number ~writes in
+  if code < 0 then raise (Haft_io__calls.unix_error code what "")
+
+let await_readable descriptor = await descriptor ~writes:false "await_readable"
+let await_writable descriptor = await descriptor ~writes:true "await_writable"
 let run_in_systhread = Haft_io__time.Systhreads.run
 
 module Domain_manager = struct
@@ -202,7 +209,7 @@ let standard number =
     Haft_io__resource.plain with
     read = (fun view -> (Stdlib.Lazy.force flow).read view);
     write = (fun views -> (Stdlib.Lazy.force flow).write views);
-    kind = Haft_io__flow.Descriptor { number; is_file = false };
+    kind = Haft_io__flow.(Descriptor (new_descriptor ~is_file:false number));
   }
 
 let stdin = standard 0
@@ -312,6 +319,8 @@ module As_eio = struct
   module Eio_unix = struct
     let run_in_systhread = run_in_systhread
     let sleep seconds = Time.sleep clock seconds
+    let await_readable = await_readable
+    let await_writable = await_writable
   end
 
   module Cstruct = Cstruct

@@ -48,6 +48,12 @@ val run_in_systhread : ?label:string -> (unit -> 'a) -> 'a
 (** [run_in_systhread f] calls [f] on a thread of the system, and waits for it; meanwhile other tasks run. For functions
     that block in a blocking section, such as those of [Unix]. [f] is no task. No cancel ends the wait. *)
 
+val await_readable : Unix.file_descr -> unit
+(** Waits until the descriptor, which functions of [Unix] and others use and close, can be read without blocking. When
+    it has returned or raised, nothing refers to the descriptor. @raise Unix.Unix_error *)
+
+val await_writable : Unix.file_descr -> unit
+
 val as_task : (unit -> 'a) -> 'a
 (** For OCaml code that a task of C calls back (one of [haft_io_spawn], in C, in the same run): [as_task f] calls [f] as
     a task of OCaml, on the stack of the task of C, which waits while [f] does. The function in C has called
@@ -967,6 +973,8 @@ module As_eio : sig
   module Eio_unix : sig
     val run_in_systhread : ?label:string -> (unit -> 'a) -> 'a
     val sleep : float -> unit
+    val await_readable : Unix.file_descr -> unit
+    val await_writable : Unix.file_descr -> unit
   end
 
   module Cstruct = Cstruct

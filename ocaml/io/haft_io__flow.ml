@@ -51,9 +51,16 @@ let raise_code code what argument =
 (* ---- Descriptors as flows ---- *)
 
 (* A descriptor that one owner closes, once. *)
-type descriptor = { mutable number : int; is_file : bool }
+type descriptor = {
+  mutable number : int;
+  is_file : bool;
+  mutable drained : bool;  (* the last read found less than it asked for: the next one waits first *)
+  mutable misses : int;  (* so often in a row a wait without a stack has ended, and there was nothing *)
+}
+
 type kind += Descriptor of descriptor
 
+let new_descriptor ~is_file number = { number; is_file; drained = false; misses = 0 }
 let do_call = Haft_io__calls.do_call
 let call = Haft_io__calls.call
 
@@ -61,18 +68,36 @@ let number_of descriptor =
   if descriptor.number < 0 then invalid_arg "this object was closed";
   descriptor.number
 
+let few_misses = 2
+
+(* A wait without a stack may end early, or at once where the back end cannot do it. *)
+let wait_to_read descriptor number =
+  if descriptor.misses < few_misses then (
+    descriptor.misses <- descriptor.misses + 1;
+    ignore (wait_ready number perhaps_for_reading))
+  else ignore (wait_ready number for_reading)
+
 let rec read_descriptor descriptor (view : Cstruct.t) =
   let number = number_of descriptor in
-  let got =
-    if descriptor.is_file then
-      do_call "a file" (call Read ~descriptor:number ~memory:view.buffer ~at:view.off ~size:view.len) Fun.id
-    else Haft_io__calls.read number view.buffer view.off view.len
-  in
+  if descriptor.is_file then
+    let read = call Read ~descriptor:number ~memory:view.buffer ~at:view.off ~size:view.len in
+    end_read (do_call "a file" read Fun.id) view
+  else (
+    if descriptor.drained then (
+      descriptor.drained <- false;
+      wait_to_read descriptor number);
+    let got = Haft_io__calls.read (number_of descriptor) view.buffer view.off view.len in
+    if got = Haft_io__calls.eagain then (
+      wait_to_read descriptor number;
+      read_descriptor descriptor view)
+    else (
+      descriptor.misses <- 0;
+      descriptor.drained <- got > 0 && got < view.len;
+      end_read got view))
+
+and end_read got (view : Cstruct.t) =
   if got > 0 then got
   else if got = 0 then if view.len = 0 then 0 else raise End_of_file
-  else if got = Haft_io__calls.eagain then (
-    ignore (wait_ready number ~writes:false);
-    read_descriptor descriptor view)
   else raise_code got "read" ""
 
 let rec write_view descriptor (view : Cstruct.t) =
@@ -84,7 +109,7 @@ let rec write_view descriptor (view : Cstruct.t) =
   in
   if sent >= 0 then sent
   else if sent = Haft_io__calls.eagain then (
-    ignore (wait_ready number ~writes:true);
+    ignore (wait_ready number for_writing);
     write_view descriptor view)
   else raise_code sent "write" ""
 
@@ -112,7 +137,7 @@ let shutdown_descriptor descriptor how =
 
 let flow_of ?is_file ?(kind = fun descriptor -> Descriptor descriptor) number =
   let is_file = match is_file with Some is_file -> is_file | None -> Haft_io__calls.is_file number in
-  let descriptor = { number; is_file } in
+  let descriptor = new_descriptor ~is_file number in
   {
     read = read_descriptor descriptor;
     write = write_descriptor descriptor;

@@ -26,7 +26,9 @@ external now : unit -> int = "haft_ocaml_io_now"
 external seed : unit -> int = "haft_ocaml_io_seed"
 external take_done : unit -> int = "haft_ocaml_io_take_done"
 external taken_result : unit -> int = "haft_ocaml_io_taken_result"
-external watch_c : int -> bool -> int -> int = "haft_ocaml_io_watch"
+external watch_c : int -> int -> int -> int = "haft_ocaml_io_watch"
+external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
+external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
 external dump_c : int -> int = "haft_ocaml_io_dump"
 
@@ -291,7 +293,7 @@ and handler =
             Some
               (fun (k : (a, unit) continuation) ->
                 let fiber = !running in
-                begin_ fiber (resume_by fiber k);
+                (try begin_ fiber (resume_by fiber k) with exn -> push (Discontinue (fiber, k, exn)));
                 schedule ())
         | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k !running)
         | Yield ->
@@ -447,11 +449,16 @@ and waiter = { mutable ended : bool; done_ : (int, exn) result -> unit }
 
 let watches : (int, watch) Hashtbl.t = Hashtbl.create 64
 
+(* As in loop_stubs.c. *)
+let for_reading = 0
+let for_writing = 1
+let perhaps_for_reading = 2
+
 (* Waits until the descriptor may be ready. Returns the events, or a negative error. *)
-let wait_ready descriptor ~writes =
-  let key = (2 * descriptor) + Bool.to_int writes in
+let wait_ready descriptor kind =
+  let key = (2 * descriptor) + (kind land 1) in
   suspend
-    (if writes then "room to write" else "bytes to read")
+    (if kind = for_writing then "room to write" else "bytes to read")
     (fun fiber resume ->
       let watch =
         match Hashtbl.find_opt watches key with
@@ -478,7 +485,7 @@ let wait_ready descriptor ~writes =
           waiter.done_ (Error exn));
       if not watch.asked then (
         watch.asked <- true;
-        begin_work (watch_c descriptor writes) (fun code ->
+        begin_work (watch_c descriptor kind) (fun code ->
             Hashtbl.remove watches key;
             let waiters = List.rev watch.waiters in
             watch.waiters <- [];
@@ -488,6 +495,29 @@ let wait_ready descriptor ~writes =
                   waiter.ended <- true;
                   waiter.done_ (Ok code)))
               waiters)))
+
+(* The same for descriptors that others read and close. When it has returned or raised, nobody waits for the descriptor
+   any more. *)
+let await_ready descriptor ~writes =
+  suspend
+    (if writes then "room to write" else "bytes to read")
+    (fun fiber resume ->
+      let cancelled = ref None in
+      let slot =
+        new_slot (fun code ->
+            fiber.withdraw <- no_wait;
+            resume (match !cancelled with Some exn -> Error exn | None -> Ok code))
+      in
+      let pointer = look_c descriptor writes slot in
+      if pointer <= 0 then (
+        free_slot slot;
+        resume (Ok pointer))
+      else
+        fiber.withdraw <-
+          (fun exn ->
+            fiber.withdraw <- no_wait;
+            cancelled := Some exn;
+            withdraw_c pointer))
 
 (* ---- The run ---- *)
 
@@ -502,9 +532,13 @@ let interrupt exn =
   if not !is_interrupted then interrupted := exn;
   is_interrupted := true
 
+(* Tasks of OCaml in tasks of C. *)
+let guests = ref 0
+
 let rec loop root finished =
   match
-    while not !finished do
+    while not (!finished && !guests = 0) do
+      if !finished then interrupt Exit (* which the guests are told *);
       (if !is_interrupted then
          match root.state with
          | On -> cancel_context root !interrupted (Printexc.get_raw_backtrace ())
@@ -513,7 +547,8 @@ let rec loop root finished =
       take_all_done ();
       fire_timers ();
       schedule ();
-      if not !finished then
+      if !finished && not !is_interrupted then () (* the next turn tells the guests, if there are any *)
+      else if not (!finished && !guests = 0) then
         if ready.count > 0 then (if yield_c () < 0 then interrupt Stuck)
         else (
           sleeps := true;
@@ -554,6 +589,7 @@ let run_by run_c main =
     Fun.protect
       ~finally:(fun () ->
         is_running := false;
+        guests := 0;
         root_of_run := nowhere;
         chance := None;
         Hashtbl.reset watches;
@@ -576,6 +612,12 @@ let run_by run_c main =
 (* Calls [body] as a task of OCaml on the stack of the task of C that the caller is: while it waits, so does that. *)
 let run_in_c context body =
   let fiber = new_fiber context [] in
+  incr guests;
+  let go () =
+    leave fiber;
+    decr guests;
+    if !guests = 0 && !sleeps then wake_c ()
+  in
   let event = lazy (Bigarray.Array1.init Bigarray.char Bigarray.c_layout (event_size ()) (fun _ -> '\000')) in
   let rec wait_for : type a. (a, exn) result option ref -> (a, exn) result =
    fun slot ->
@@ -593,9 +635,11 @@ let run_in_c context body =
         Some
           (fun k ->
             let slot = ref None in
-            begin_ fiber (fun result ->
-                slot := Some result;
-                event_set (Lazy.force event));
+            let resume result =
+              slot := Some result;
+              event_set (Lazy.force event)
+            in
+            (try begin_ fiber resume with exn -> resume (Error exn));
             match wait_for slot with Ok value -> continue k value | Error exn -> discontinue k exn)
     | This_fiber -> Some (fun k -> continue k fiber)
     | Yield -> Some (fun k -> if yield_c () < 0 then discontinue k (Cancelled Exit) else continue k ())
@@ -612,11 +656,11 @@ let run_in_c context body =
     {
       retc =
         (fun value ->
-          leave fiber;
+          go ();
           value);
       exnc =
         (fun exn ->
-          leave fiber;
+          go ();
           raise exn);
       effc;
     }

@@ -104,7 +104,7 @@ let accept_from descriptor ~sw =
     let connection = Calls.accept number in
     if connection >= 0 then connection
     else if connection = Calls.eagain then (
-      ignore (wait_ready number ~writes:false);
+      ignore (wait_ready number for_reading);
       accept ())
     else raise_code connection "accept" ""
   in
@@ -119,7 +119,7 @@ let listen ~sw ~reuse_port ~backlog address =
     | `Tcp (_, port) -> Calls.listen_tcp (text_of_address address) port backlog reuse_port
   in
   check_code number "listen" (Format.asprintf "%a" Sockaddr.pp address);
-  let descriptor = { number; is_file = false } in
+  let descriptor = new_descriptor ~is_file:false number in
   let address () =
     match address with
     | `Unix path -> `Unix path
@@ -186,7 +186,7 @@ let datagrams ~sw address =
   in
   let number = Calls.socket family true in
   check_code number "socket" "";
-  let descriptor = { number; is_file = false } in
+  let descriptor = new_descriptor ~is_file:false number in
   let flow = { plain with close = (fun () -> close_descriptor descriptor) } in
   (match address with
   | `UdpV4 | `UdpV6 -> ()
@@ -204,7 +204,7 @@ let datagrams ~sw address =
       | None -> Calls.write number view.buffer view.off view.len
     in
     if sent = Calls.eagain then (
-      ignore (wait_ready number ~writes:true);
+      ignore (wait_ready number for_writing);
       send_view target view)
     else check_code sent "send" ""
   in
@@ -213,7 +213,7 @@ let datagrams ~sw address =
     match Calls.pair_or_error (Calls.receive_from_or_error number view.buffer view.off view.len) with
     | Ok (size, sender) -> (Sockaddr.datagram_of_unix sender, size)
     | Error code when code = Calls.eagain ->
-        ignore (wait_ready number ~writes:false);
+        ignore (wait_ready number for_reading);
         recv view
     | Error code -> raise_code code "recv" ""
   in
@@ -250,17 +250,14 @@ module Net = struct
 
   (* In a task of the switch, which ends with the connection; a failure is the handler's of errors. *)
   let accept_fork ~sw socket ~on_error handler =
-    let child_started = ref false in
     let flow, address = accept ~sw socket in
-    Fun.protect
-      ~finally:(fun () -> if not !child_started then flow.close ())
-      (fun () ->
-        Fiber.fork ~sw (fun () ->
-            child_started := true;
-            match Fun.protect ~finally:(fun () -> flow.close ()) (fun () -> handler flow address) with
-            | () -> ()
-            | exception (Cancelled _ as exn) -> raise exn
-            | exception exn -> on_error exn))
+    if not (Fiber.is_on sw) then flow.close ()
+    else
+      Fiber.fork ~sw (fun () ->
+          match Fun.protect ~finally:(fun () -> flow.close ()) (fun () -> handler flow address) with
+          | () -> ()
+          | exception (Cancelled _ as exn) -> raise exn
+          | exception exn -> on_error exn)
 
   let run_server ?(max_connections = max_int) ?(additional_domains : (unit * int) option) ?stop ~on_error socket
       handler =

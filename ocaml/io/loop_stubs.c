@@ -6,7 +6,7 @@
  * OCaml's:
  *
  *   readiness of a descriptor | a task of C that rests (haft_io_rest): 0.5 KiB, and no stack where
- *                             |   the back end can do without
+ *                             |   the back end can do without; under io_uring after 50 ms
  *   work that blocks          | a task of C on a stack: files, names, a connect
  *   time                      | nothing here: the loop's wait ends at the earliest of its times
  *   another OCaml task        | nothing here
@@ -29,14 +29,22 @@
 #include <caml/signals.h>
 #undef CAML_INTERNALS
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
 
 typedef struct loop {
     haft_io_event_t woken;
     haft_io_scope_t *scope; /* of the tasks that serve */
     haft_ocaml_work_t *done, **done_end;
-    value *main; /* a root */
+    bool cancelled;
+    bool rests_late;       /* see comes_soon */
+    value *main;           /* a root */
+    int set;               /* of epoll, for descriptors of others; -1: there is none yet */
+    struct others *others; /* by their numbers */
+    size_t others_count;
 } loop_t;
 static loop_t *the_loop;         /* NULL: there is no run; under OCaml's lock */
 static haft_ocaml_work_t *taken; /* until the next is, or the run ends */
@@ -79,6 +87,7 @@ static void *call_main(void *argument) {
 static void *serve_main(void *argument) {
     loop_t *loop = argument;
     loop->scope = haft_io_this_scope();
+    loop->rests_late = strcmp(haft_io_backend(), "io_uring") == 0;
     haft_io_scope_with(&(haft_io_scope_options_t){.name = "OCaml"}, call_main, loop, NULL);
     haft_io_scope_cancel(loop->scope);
     return NULL;
@@ -100,10 +109,12 @@ static void free_list(haft_ocaml_work_t *work) {
     }
 }
 
+static void free_others(const loop_t *loop);
+
 /* Calls `run` for the loop. */
 static int run_loop(value *main, int (*run)(loop_t *loop, const void *options),
                     const void *options) {
-    loop_t loop = {.main = main};
+    loop_t loop = {.main = main, .set = -1};
     loop.done_end = &loop.done;
     if (the_loop != NULL)
         return -EBUSY;
@@ -111,6 +122,7 @@ static int run_loop(value *main, int (*run)(loop_t *loop, const void *options),
     int code = run(&loop, options);
     the_loop = NULL;
     free_list(loop.done);
+    free_others(&loop);
     free_work(taken);
     taken = NULL;
     return code;
@@ -155,22 +167,44 @@ value haft_ocaml_io_simulate(value options, value main) {
     CAMLreturn(Val_long(run_loop(&main, run_simulated, &simulation)));
 }
 
+static void *wait_once_more(void *deadline) {
+    haft_io_event_wait_until(&the_loop->woken, *(const int64_t *)deadline);
+    return NULL;
+}
+
 value haft_ocaml_io_wait(value deadline);
-/* Until the loop is woken, or the time has come (max_int: there is none). Returns 0, or
-   -ECANCELED; raises what a signal handler raises. */
+/* Until the loop is woken, or the time has come (max_int: there is none). Returns 0, or once
+   -ECANCELED, after which the tasks clean up: no cancel ends the waits for that. Raises what a
+   signal handler raises. */
 value haft_ocaml_io_wait(value deadline) {
+    loop_t *loop = the_loop;
     int64_t until = deadline == Val_long(Max_long) ? HAFT_IO_FOREVER : Long_val(deadline);
-    int code = haft_io_event_wait_until(&the_loop->woken, until);
-    haft_io_event_clear(&the_loop->woken);
+    int code = 0;
+    if (loop->cancelled)
+        haft_io_shield(wait_once_more, &until);
+    else
+        code = haft_io_event_wait_until(&loop->woken, until);
+    loop->cancelled |= code == -ECANCELED;
+    haft_io_event_clear(&loop->woken);
     caml_process_pending_actions(); /* signals: the loop itself may allocate nothing */
     return Val_long(code == -ETIMEDOUT ? 0 : code);
+}
+
+static void *yield_once_more(void *unused) {
+    haft_io_yield_or_cancelled();
+    return unused;
 }
 
 value haft_ocaml_io_yield(value unit);
 /* Lets the tasks of C go first, and looks for what has come. */
 value haft_ocaml_io_yield(value unit) {
     (void)unit;
-    int code = haft_io_yield_or_cancelled();
+    int code = 0;
+    if (the_loop->cancelled)
+        haft_io_shield(yield_once_more, NULL);
+    else
+        code = haft_io_yield_or_cancelled();
+    the_loop->cancelled |= code == -ECANCELED;
     caml_process_pending_actions();
     return Val_long(code);
 }
@@ -285,25 +319,179 @@ static intptr_t wait_ready(haft_ocaml_work_t *work) {
     return haft_io_wait_ready(watch->descriptor, watch->events);
 }
 
-static void *rest_first(void *argument) {
-    watch_t *watch = argument;
-    if (haft_io_self() == NULL)
-        return do_work(watch);
-    haft_io_rest(&watch->rest, watch->descriptor, HAFT_IO_FOREVER, do_work, watch);
+static void *wake_from_rest(void *argument) {
+    haft_ocaml_work_t *work = argument;
+    work->result = POLLIN; /* perhaps: it may have ended early, or not begun */
+    finish(work);
     return NULL;
 }
 
-value haft_ocaml_io_watch(value descriptor, value writes, value slot);
-/* Waits until the descriptor is ready for reading, or for writing. */
-value haft_ocaml_io_watch(value descriptor, value writes, value slot) {
-    size_t size = Bool_val(writes) ? offsetof(watch_t, rest) : sizeof(watch_t);
-    watch_t *watch = calloc(1, size);
+/*
+ * Under io_uring a rest asks for all that will arrive, which takes 3 us more of the processor than
+ * a wait: so only what is idle for a while rests there.
+ */
+static bool comes_soon(const watch_t *watch) {
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t deadline = {0};
+    haft_io_return_cancels(true);
+    haft_io_deadline_set(&deadline, haft_io_now_roughly() + 50 * HAFT_IO_MILLISECOND);
+    return haft_io_wait_ready(watch->descriptor, watch->events) != -ETIMEDOUT;
+}
+
+static void *rest(void *argument) {
+    watch_t *watch = argument;
+    if (haft_io_self() == NULL)
+        return do_work(watch);
+    if (the_loop->rests_late && comes_soon(watch))
+        return wake_from_rest(watch);
+    haft_io_rest(&watch->rest, watch->descriptor, HAFT_IO_FOREVER, wake_from_rest, watch);
+    return NULL;
+}
+
+value haft_ocaml_io_watch(value descriptor, value kind, value slot);
+/* Waits until the descriptor is ready: 0: for reading; 1: for writing; 2: may be so for reading,
+   which takes no stack where the back end can do without. */
+value haft_ocaml_io_watch(value descriptor, value kind, value slot) {
+    bool rests = Long_val(kind) == 2;
+    watch_t *watch = calloc(1, rests ? sizeof(watch_t) : offsetof(watch_t, rest));
     if (watch == NULL)
         return Val_long(-ENOMEM);
     watch->work.work = wait_ready;
     watch->descriptor = (int)Long_val(descriptor);
-    watch->events = Bool_val(writes) ? POLLOUT : POLLIN;
-    return Val_long(begin(&watch->work, Long_val(slot), Bool_val(writes) ? do_work : rest_first));
+    watch->events = Long_val(kind) == 1 ? POLLOUT : POLLIN;
+    return Val_long(begin(&watch->work, Long_val(slot), rests ? rest : do_work));
+}
+
+/*
+ * The same for descriptors of others, who read and close them by the system's calls. libhaft-io
+ * must not know of these, because it is not told when their numbers become those of other files: it
+ * waits for an epoll set that has them, in a task of C that is there from the first of them on.
+ */
+typedef struct {
+    haft_ocaml_work_t work;
+    int descriptor;
+    int direction; /* 0: reading; 1: writing */
+} look_t;
+typedef struct others {
+    look_t *looks[2]; /* by the direction */
+} others_t;
+enum { AT_ONCE = 64 };
+
+static uint32_t events_of(const others_t *others) {
+    return (others->looks[0] != NULL ? EPOLLIN | EPOLLRDHUP : 0U) |
+           (others->looks[1] != NULL ? EPOLLOUT : 0U);
+}
+
+/* Tells the set what is waited for now. 0, or an error. */
+static int arm(const loop_t *loop, int descriptor) {
+    struct epoll_event event = {.events = events_of(&loop->others[descriptor]),
+                                .data.fd = descriptor};
+    if (event.events == 0) { /* It may have been closed. */
+        (void)epoll_ctl(loop->set, EPOLL_CTL_DEL, descriptor, NULL);
+        return 0;
+    }
+    if (epoll_ctl(loop->set, EPOLL_CTL_MOD, descriptor, &event) == 0 ||
+        (errno == ENOENT && epoll_ctl(loop->set, EPOLL_CTL_ADD, descriptor, &event) == 0))
+        return 0;
+    return -errno;
+}
+
+static void end_look(loop_t *loop, look_t *look, intptr_t result) {
+    loop->others[look->descriptor].looks[look->direction] = NULL;
+    look->work.result = result;
+    finish(&look->work);
+}
+
+static void note_events(loop_t *loop, const struct epoll_event *event) {
+    static const uint32_t ends[] = {EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR,
+                                    EPOLLOUT | EPOLLHUP | EPOLLERR};
+    others_t *others = &loop->others[event->data.fd];
+    for (int direction = 0; direction < 2; direction++)
+        if (others->looks[direction] != NULL && (event->events & ends[direction]) != 0)
+            end_look(loop, others->looks[direction], (intptr_t)event->events);
+    (void)arm(loop, event->data.fd);
+}
+
+static void *watch_others(void *argument) {
+    loop_t *loop = argument;
+    struct epoll_event events[AT_ONCE];
+    haft_io_return_cancels(true);
+    while (haft_io_wait_ready(loop->set, POLLIN) >= 0) {
+        int count = epoll_wait(loop->set, events, AT_ONCE, 0);
+        for (int i = 0; i < count; i++)
+            note_events(loop, &events[i]);
+    }
+    haft_io_close(loop->set);
+    loop->set = -1;
+    return NULL;
+}
+
+/* Makes the set, and room for the descriptor. 0, or an error. */
+static int begin_watch(loop_t *loop, int descriptor) {
+    if ((size_t)descriptor >= loop->others_count) {
+        size_t count = (size_t)descriptor + 64;
+        others_t *others = realloc(loop->others, count * sizeof *others);
+        if (others == NULL)
+            return -ENOMEM;
+        memset(others + loop->others_count, 0, (count - loop->others_count) * sizeof *others);
+        loop->others = others;
+        loop->others_count = count;
+    }
+    if (loop->set >= 0)
+        return 0;
+    loop->set = epoll_create1(EPOLL_CLOEXEC);
+    if (loop->set < 0)
+        return -errno;
+    return haft_io_spawn_with(&(haft_io_task_options_t){.scope = loop->scope, .name = "for OCaml"},
+                              watch_others, loop);
+}
+
+static void free_others(const loop_t *loop) {
+    for (size_t i = 0; i < loop->others_count; i++) {
+        free(loop->others[i].looks[0]);
+        free(loop->others[i].looks[1]);
+    }
+    free(loop->others);
+}
+
+value haft_ocaml_io_look(value descriptor, value writes, value slot);
+/* Returns what haft_ocaml_io_withdraw takes, or, as an integer, an error. */
+value haft_ocaml_io_look(value descriptor, value writes, value slot) {
+    loop_t *loop = the_loop;
+    int number = (int)Long_val(descriptor);
+    if (number < 0)
+        return Val_long(-EBADF);
+    int code = begin_watch(loop, number);
+    look_t **place = code == 0 ? &loop->others[number].looks[Bool_val(writes)] : NULL;
+    if (code == 0 && *place != NULL)
+        code = -EBUSY;
+    look_t *look = code == 0 ? calloc(1, sizeof *look) : NULL;
+    if (look == NULL)
+        return Val_long(code != 0 ? code : -ENOMEM);
+    look->work.slot = Long_val(slot);
+    look->descriptor = number;
+    look->direction = Bool_val(writes);
+    *place = look;
+    code = arm(loop, number);
+    if (code == 0)
+        return (value)look | 1;
+    if (code == -EPERM) { /* a file: it is always ready */
+        end_look(loop, look, POLLIN | POLLOUT);
+        return (value)look | 1;
+    }
+    *place = NULL;
+    free(look);
+    return Val_long(code);
+}
+
+value haft_ocaml_io_withdraw(value pointer);
+/* If its end has not been taken. The set does not know of it any more. */
+value haft_ocaml_io_withdraw(value pointer) {
+    look_t *look = (look_t *)(pointer & ~(value)1);
+    if (the_loop->others[look->descriptor].looks[look->direction] == look) {
+        end_look(the_loop, look, -ECANCELED);
+        (void)arm(the_loop, look->descriptor);
+    }
+    return Val_unit;
 }
 
 /* ---- OCaml code in a task of C ---- */

@@ -135,7 +135,7 @@ void *receive_value(void *argument) {
 }
 void begin_to_receive(objects &o) {
     o.task = haft_io_async(receive_value, &o);
-    haft_io_yield();
+    haft_io_sleep(HAFT_IO_MILLISECOND);
 }
 void free_channel(objects &o) {
     haft_io_channel_free(o.channel);
@@ -165,7 +165,7 @@ void start_task(objects &o) {
 void start_joined_task(objects &o) {
     o.task = haft_io_async(receive_value, &o);
     haft_io_spawn(join_task, &o);
-    haft_io_yield();
+    haft_io_sleep(HAFT_IO_MILLISECOND); /* both wait by then, in whatever order they began */
 }
 void join_second(objects &o) {
     haft_io_join(o.task, nullptr);

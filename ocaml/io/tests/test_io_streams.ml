@@ -298,6 +298,24 @@ let cancels =
             | Error `Timeout -> ());
             Flow.copy_string "later" server;
             text "read" "later" (read ())));
+    run_case "descriptors of others are waited for, and may be closed and be others next" (fun () ->
+        for _ = 1 to 20 do
+          let read_end, write_end = Unix.pipe () in
+          await_writable write_end;
+          (match Time.with_timeout clock 0.001 (fun () -> Ok (await_readable read_end)) with
+          | Ok () -> fail "it has returned"
+          | Error `Timeout -> ());
+          Fiber.both (fun () -> await_readable read_end) (fun () -> ignore (Unix.write_substring write_end "x" 0 1));
+          ignore (Unix.read read_end (Bytes.create 1) 0 1);
+          Fiber.both (fun () -> await_readable read_end) (fun () -> Unix.close write_end);
+          check int "end" 0 (Unix.read read_end (Bytes.create 1) 0 1);
+          Unix.close read_end
+        done;
+        raises "closed" (function Unix.Unix_error (Unix.EBADF, _, _) -> true | _ -> false) (fun () ->
+            let read_end, write_end = Unix.pipe () in
+            Unix.close read_end;
+            Unix.close write_end;
+            await_readable read_end));
     run_case "a flow that another task closes ends the read" (fun () ->
         Switch.run (fun sw ->
             let client, _ = pair sw in

@@ -282,6 +282,9 @@ let between_tasks =
         in
         let wake () = Mutex.use_ro mutex (fun () -> ready := true; Condition.broadcast condition) in
         Fiber.all [ wait 1; wait 2; wake ]);
+    raises_case "a wait for a condition with a mutex that is not locked"
+      (Sys_error "Eio.Mutex.unlock: already unlocked!")
+      (fun () -> Condition.await (Condition.create ()) (Mutex.create ()));
     notes_case "a wait for a condition that is cancelled has the mutex again" [ "locked" ] (fun () ->
         let mutex = Mutex.create () and condition = Condition.create () in
         ignore
@@ -430,6 +433,26 @@ let simulations =
         let runs = List.init 20 (fun seed -> simulate ~seed:(seed + 1) service) in
         check (list string) "again" runs (List.init 20 (fun seed -> simulate ~seed:(seed + 1) service));
         check bool "others" true (List.length (List.sort_uniq compare runs) > 5));
+    case "tasks of which none can go on clean up, which may take time" (fun () ->
+        let cleaned = ref false in
+        let clean () =
+          Cancel.protect (fun () ->
+              Time.sleep clock 5.;
+              Fiber.yield ();
+              Time.sleep clock 5.);
+          cleaned := true
+        in
+        (match
+           simulate ~seed:3 (fun () ->
+               let never, _ = Promise.create () in
+               try Promise.await never
+               with Cancel.Cancelled _ as exn ->
+                 (try clean () with Cancel.Cancelled _ -> cleaned := true);
+                 raise exn)
+         with
+        | () -> fail "it has returned"
+        | exception _ -> ());
+        check bool "cleaned up" true !cleaned);
     case "tasks of which none can go on are ended" (fun () ->
         match simulate ~seed:3 (fun () -> Promise.await (fst (Promise.create ()))) with
         | () -> fail "it has returned"

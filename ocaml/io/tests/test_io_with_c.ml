@@ -84,6 +84,20 @@ let cases =
         in
         check (list string) "first" [ "coffee"; "milk"; "tea"; "water" ] first;
         check (list string) "second" [ "apple"; "fig"; "pear" ] second);
+    test_case "tasks of C that wait when the first task has ended are cancelled, and clean up" `Quick (fun () ->
+        let ended = ref 0 in
+        run (fun () ->
+            let begun, all_begun = Promise.create () and count = ref 0 in
+            (visit :=
+               fun number ->
+                 as_task (fun () ->
+                     incr count;
+                     if !count = 3 then Promise.resolve all_begun ();
+                     (try Fiber.await_cancel () with Cancel.Cancelled _ -> incr ended);
+                     number + 1));
+            List.iter spawn_visitor [ 1; 2; 3 ];
+            Promise.await begun);
+        check int "ended" 3 !ended);
     test_case "without a run there is no task to be" `Quick (fun () ->
         match as_task ignore with () -> fail "it has returned" | exception Invalid_argument _ -> ());
   ]
