@@ -158,7 +158,7 @@ function(haft_script_test name)
     "CXX=${CMAKE_CXX_COMPILER}")
 endfunction()
 
-# haft_floors_test(NAME FOLDER folder OBJECTS target): the folder's floors (tools/floors.txt) hold, by what is included
+# haft_floors_test(NAME FOLDER folder [OBJECTS target]): the folder's floors (tools/floors.txt) hold, by what is included
 # and by the symbols of the objects.
 function(haft_floors_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER;OBJECTS" "")
@@ -166,7 +166,7 @@ function(haft_floors_test name)
   if(HAFT_PYTHON)
     set_property(DIRECTORY APPEND PROPERTY HAFT_DECLARED_TESTS ${name})
     add_test(NAME ${name} COMMAND "${HAFT_PYTHON}" "${PROJECT_SOURCE_DIR}/tools/check_floors.py" ${arg_FOLDER}
-      "$<TARGET_OBJECTS:${arg_OBJECTS}>" COMMAND_EXPAND_LISTS)
+      "$<$<BOOL:${arg_OBJECTS}>:$<TARGET_OBJECTS:${arg_OBJECTS}>>" COMMAND_EXPAND_LISTS)
   endif()
 endfunction()
 

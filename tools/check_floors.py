@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_floors.py FOLDER OBJECT...: whether a room, such as core/src, keeps to its floors (tools/floors.txt).
+"""check_floors.py FOLDER [OBJECT...]: whether a room, such as core/src, keeps to its floors (tools/floors.txt).
 
 A source may include headers of its floor and those below; an object may refer to symbols that are defined
 in files above it in the list, or in its own line. The script prints each use that goes up, each file that the
-list lacks, and each word of the list that is no file or that no file needs.
+list lacks, and each word of the list that is no file or that no file needs. Modules of Rust name each other
+in the text, as crate::NAME, and have no objects: a module may name those above it in the list.
 """
 import pathlib
 import re
@@ -40,8 +41,9 @@ for number, line in enumerate((root / "tools/floors.txt").read_text().splitlines
             wrong.append(f"line {number + 1}: {word} stands on two floors")
         places[word] = (floor, number)
 
-patterns = ("*.[ch]", "*/*.[ch]", "../arch/x86_64/*.S")
+patterns = ("*.rs", "*.[ch]", "*/*.[ch]", "../arch/x86_64/*.S")
 sources = [p for pattern in patterns for p in sorted((root / folder).glob(pattern))]
+sources = [path for path in sources if path.name != "lib.rs"]  # which has all modules
 names = {path.name for path in sources}
 wrong += [f"line {place[1] + 1}: {word} is no file of {folder}" for word, place in places.items() if word not in names]
 for path in sources:
@@ -49,6 +51,13 @@ for path in sources:
         continue
     if path.name not in places:
         wrong.append(f"{path.name} stands on no floor")
+        continue
+    if path.suffix == ".rs":
+        text = re.sub(r"//.*", "", path.read_text())
+        for module in sorted(set(re.findall(r"\bcrate::(\w+)", text))):
+            other = places.get(f"{module}.rs")
+            if other is not None and other[1] > places[path.name][1]:
+                wrong.append(f"{path.name} uses {module}.rs, which stands above it")
         continue
     for header in re.findall(r'^#\s*include "(?:\.\./)*([^"/]+)"', path.read_text(), re.M):
         if header not in places:
@@ -72,7 +81,7 @@ for file in sorted(used):
         other = defined.get(symbol)
         if other is not None and symbol not in up and places[other][1] > places[file][1]:
             wrong.append(f"{file} uses {symbol} of {other}, which stands above it")
-if not defined:
+if not defined and any(path.suffix == ".c" for path in sources):
     wrong.append("no objects to look at")
 # (A use is looked for in the text: some sources are only compiled where a library is absent.)
 texts = {path.name: path.read_text() for path in sources if path.name in places}

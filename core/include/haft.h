@@ -614,6 +614,16 @@ HAFTI_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *han
  */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
 
+/*
+ * The function is called for an effect that is performed and that nobody handles, before this is
+ * reported: on the performer's stack, under its handlers. It leaves that stack, as libhaft-io does,
+ * where it is only a task that fails; or it returns, and the report ends the process. This returns
+ * the function that was set before, which the new one calls where it has nothing to leave; NULL:
+ * none.
+ */
+typedef void haft_unhandled_t(const haft_effect_t *effect);
+HAFTI_API haft_unhandled_t *haft_set_unhandled(haft_unhandled_t *function);
+
 #ifndef HAFT_FREESTANDING
 /*
  * For the same libraries: a function that adds to messages about the library's own fibers. It

@@ -59,9 +59,12 @@ HAFT_ENTRY_STAYS(haft_unwind_to, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_misused, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_language_leave, HAFT_ENTRY_ROOM)
 
-/* They leave it at what a segment promises, where the compiler makes their frames small: a fiber
-   that waits on its first segment shall not need a second one for that. */
-#ifndef __OPTIMIZE__
+/* Where the compiler makes its frames small it leaves it at what a segment promises: a fiber that
+   waits on its first segment shall not need a second one for that. (Only entries.S reads the room.
+   It may be assembled with other flags than the C sources are compiled with.) */
+#ifdef __OPTIMIZE__
+HAFT_ENTRY_STAYS(hafti_suspend_slow, 0)
+#else
 HAFT_ENTRY_STAYS(hafti_suspend_slow, 1536)
 #endif
 

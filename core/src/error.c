@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The errors of a hosted build: their messages, and where they are reported (for a freestanding
    build see freestanding.c). */
+#define _GNU_SOURCE
 #include "ground.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static haft_error_handler_t *error_handler;
@@ -22,6 +26,22 @@ const char *haft_fiber_label(const haft_fiber_t *fiber) {
         snprintf(label, sizeof label, "the unnamed fiber %p", (const void *)fiber);
     else
         snprintf(label, sizeof label, "the fiber '%.64s'", fiber->name);
+    return label;
+}
+
+extern int dladdr(const void *address, Dl_info *information) __attribute__((weak));
+
+/* The place of a call, for addr2line: addresses in a program that lies at fixed ones count from 0. */
+const char *haft_place_label(const void *returns_to) {
+    static __thread char label[80];
+    Dl_info object = {.dli_fname = NULL};
+    if (dladdr == NULL || dladdr(returns_to, &object) == 0 || object.dli_fname == NULL)
+        return "";
+    const ElfW(Ehdr) *header = object.dli_fbase;
+    uintptr_t base = header->e_type == ET_EXEC ? 0 : (uintptr_t)header;
+    const char *slash = strrchr(object.dli_fname, '/');
+    snprintf(label, sizeof label, " at %.40s+0x%zx", slash != NULL ? slash + 1 : object.dli_fname,
+             (uintptr_t)returns_to - 1 - base);
     return label;
 }
 

@@ -5,7 +5,6 @@
  */
 #include "lookup.h"
 
-#include <haft/language.h>
 
 static const haft_clause_t slow_request = {.kind = HAFTI_CLAUSE_SLOW};
 static const haft_clause_t any_clause = {.kind = HAFT_CLAUSE_REQUEST};
@@ -202,16 +201,24 @@ haft_unhandled_t *haft_set_unhandled(haft_unhandled_t *function) {
     return __atomic_exchange_n(&on_unhandled, function, __ATOMIC_ACQ_REL);
 }
 
-void hafti_unhandled(haft_effect_t *effect) {
+/* `place`: the address to which the code that performs would have returned, if it is known. */
+static HAFTI_COLD __attribute__((noreturn)) void unhandled_at(haft_effect_t *effect,
+                                                              const void *place) {
     haft_fiber_t *fiber = haft_fiber_here();
     haft_unhandled_t *function = __atomic_load_n(&on_unhandled, __ATOMIC_ACQUIRE);
     if (function != NULL)
         function(effect);
+    bool is_of_cpp = __builtin_strcmp(effect->where, "C++") == 0;
     haft_fail(
         HAFT_ERROR_UNHANDLED, effect, fiber,
-        "Nobody handles the effect '%s' (%s), performed on %s. Handle it in a call around the "
-        "perform, or give it a default with HAFT_SET_DEFAULT.",
-        effect->name, effect->where, haft_fiber_label(fiber));
+        "Nobody handles the effect '%s' (%s), performed on %s%s. Handle it in a call around the "
+        "perform, or give it a default with %s.",
+        effect->name, effect->where, haft_fiber_label(fiber), haft_place_label(place),
+        is_of_cpp ? "haft::set_default" : "HAFT_SET_DEFAULT");
+}
+
+void hafti_unhandled(haft_effect_t *effect) {
+    unhandled_at(effect, NULL);
 }
 
 static hafti_found_t by_handler_or_default(hafti_thread_t *thread, haft_handled_t handled,
@@ -289,9 +296,10 @@ static void remember_request(const hafti_scope_t *current, haft_effect_t *effect
 }
 
 /* haft_look_for, inlined into its two callers. No slot remembers an unhandled effect: its next
-   performer gets here again. */
+   performer gets here again. `performer`: where the effect is performed, if it is an error that
+   nobody handles it; or NULL. */
 HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t shape,
-                                    bool is_error) {
+                                    const void *performer) {
     hafti_thread_t *thread = haft_thread_ready();
     hafti_scope_t *current = thread->current;
     HAFT_CHECK_CHAIN(thread);
@@ -303,8 +311,8 @@ HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32
     if (HAFTI_UNLIKELY(!is_known))
         found = find(thread, effect, slot, shape);
     bool unhandled = is_unhandled(found, effect);
-    if (HAFTI_UNLIKELY(unhandled && is_error))
-        hafti_unhandled(effect);
+    if (HAFTI_UNLIKELY(unhandled && performer != NULL))
+        unhandled_at(effect, performer);
     if (!unhandled && hafti_clause_in_place(found) == NULL)
         haft_check_suspends(thread, effect);
     remember_request(current, effect, found);
@@ -320,12 +328,12 @@ HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32
 }
 
 hafti_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    return look_for(effect, slot, shape, false);
+    return look_for(effect, slot, shape, NULL);
 }
 
 /* An unhandled effect is reported under the scopes of its performer. */
 hafti_found_t hafti_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    return look_for(effect, slot, shape, true);
+    return look_for(effect, slot, shape, __builtin_return_address(0));
 }
 
 haft_fiber_t *haft_locate(haft_effect_t *effect) {
@@ -406,7 +414,7 @@ hafti_found_t haft_lookup_at(hafti_scope_t *target, haft_effect_t *effect, unsig
             effect->name);
     haft_handled_t handled = haft_search(target, effect, shape);
     if (handled.scope != target)
-        hafti_unhandled(effect);
+        unhandled_at(effect, __builtin_return_address(0));
     handled.slow |= slow;
     hafti_found_t found = haft_found_of(handled, effect);
     if (hafti_clause_in_place(found) == NULL)

@@ -45,11 +45,11 @@ static void throw_on_thread(void) {
 
 static void an_effect_that_nobody_handles_is_named_with_its_place_and_fiber(void) {
     CHECK_ABORTS(perform_on_thread, "haft: Nobody handles the effect 'ask' (");
-    CHECK_ABORTS(perform_on_thread,
-                 "test_misuse.c:15), performed on the thread's own stack. Handle it "
-                 "in a call around the perform, or give it a default with "
-                 "HAFT_SET_DEFAULT.");
-    CHECK_ABORTS(perform_on_fiber, "performed on the fiber 'worker'.");
+    CHECK_ABORTS(perform_on_thread, "test_misuse.c:15), performed on the thread's own stack at "
+                                    "test_misuse+0x");
+    CHECK_ABORTS(perform_on_thread, ". Handle it in a call around the perform, or give it a "
+                                    "default with HAFT_SET_DEFAULT.");
+    CHECK_ABORTS(perform_on_fiber, "performed on the fiber 'worker' at test_misuse+0x");
     CHECK_ABORTS(throw_on_thread, "Nobody handles the effect 'stop'");
 }
 

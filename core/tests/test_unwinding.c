@@ -2,7 +2,7 @@
 /*
  * A computation is unwound under its own handler, whatever ends it: what a cleanup performs comes
  * to the handler's clauses. Every way to end x every kind of clause. (The same in C++:
- * cpp/tests/test_unwinding.cpp; in OCaml: ocaml/tests/test_unwinding.ml; in Rust:
+ * cpp/tests/test_unwinding.cpp; in OCaml: ocaml/tests/programs/unwinding.ml; in Rust:
  * rust/haft/tests/unwinding.rs.)
  */
 #include "check.h"

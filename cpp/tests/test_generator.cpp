@@ -225,7 +225,30 @@ static void views_take_generators() {
 static void views_take_generators() {}
 #endif
 
+static void a_yield_outside_of_a_generator_says_so() {
+    std::string message;
+    try {
+        haft::yield(1.5);
+    } catch (const std::logic_error &error) {
+        message = error.what();
+    }
+    CHECK(message == "haft: yield() of a value of type double was called outside of a "
+                     "haft::generator of that type.");
+    haft::generator<int> others([] { haft::yield(std::string("text")); });
+    message.clear();
+    try {
+        for (int number : others)
+            (void)number;
+    } catch (const std::logic_error &error) {
+        message = error.what();
+    }
+    CHECK(message.find("haft: yield() of a value of type std::") == 0);
+    CHECK(message.find("was called outside of a haft::generator of that type.") !=
+          std::string::npos);
+}
+
 int main() {
+    a_yield_outside_of_a_generator_says_so();
     a_recursive_producer_is_a_range();
     an_endless_producer_is_stopped_and_unwound();
     elements_are_the_objects_that_were_yielded();

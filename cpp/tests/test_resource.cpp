@@ -373,7 +373,35 @@ static void many_resources_need_no_stack_to_be_released() {
     CHECK(released == 2 * many);
 }
 
+template <typename F>
+static std::string refused(F function) {
+    try {
+        function();
+    } catch (const std::logic_error &error) {
+        return error.what();
+    }
+    return "";
+}
+static void keeping_outside_of_a_scope_is_refused_and_releases_at_once() {
+    const std::string expected = "haft: defer(), acquire() or keep() was called outside of "
+                                 "haft::scoped(). Call it in the body of haft::scoped().";
+    int released = 0;
+    CHECK(refused([&] { haft::defer([&] { released++; }); }) == expected);
+    CHECK(released == 1);
+    CHECK(refused([&] { haft::acquire(1, [&](int) { released++; }); }) == expected);
+    CHECK(released == 2);
+    struct counting {
+        int &count;
+        ~counting() { count++; }
+    };
+    CHECK(refused([&] { haft::keep<counting>(released); }) == expected);
+    CHECK(released == 3);
+    haft::scoped([&] { haft::defer([&] { released++; }); });
+    CHECK(released == 4);
+}
+
 int main() {
+    keeping_outside_of_a_scope_is_refused_and_releases_at_once();
     resources_are_released_in_reverse_on_return();
     resources_are_released_on_an_exception();
     a_function_acquires_for_its_caller();

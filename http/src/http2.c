@@ -486,13 +486,14 @@ static const hafti_http_stream_operations_t operations = {
 };
 
 void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *connection, int32_t id) {
-    stream->bytes = *connection->below; /* what is known of the peer */
-    stream->bytes.operations = &operations;
-    stream->bytes.lent = NULL;
-    stream->bytes.at = stream->bytes.end = NULL;
-    stream->bytes.gone = &stream->gone;
-    stream->bytes.sent = 0;
-    stream->bytes.patience = (hafti_http_patience_t){0};
+    const hafti_http_stream_t *below = connection->below;
+    stream->bytes = (hafti_http_stream_t){.operations = &operations,
+                                          .descriptor = below->descriptor,
+                                          .tls = below->tls,
+                                          .gone = &stream->gone,
+                                          .knows_peer = below->knows_peer};
+    if (below->knows_peer) /* whatever else it has is of the tasks that read and write */
+        memcpy(stream->bytes.peer, below->peer, sizeof below->peer);
     stream->connection = connection;
     stream->id = id;
     stream->last = &stream->pieces;

@@ -13,7 +13,7 @@ enum { TOKEN = 1, TARGET = 2, NAME_OF_HOST = 4, VALUE = 8 };
 static const unsigned char parts_of[256] = {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    8, 15, 8, 9, 15, 15, 15, 15, 14, 14, 15, 15, 14, 15, 15, 10,
+    8, 15, 8, 9, 15, 11, 15, 15, 14, 14, 15, 15, 14, 15, 15, 10,
     15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 10, 14, 8, 14, 8, 10,
     10, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15,
     15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15, 10, 8, 10, 11, 15,
@@ -74,17 +74,20 @@ bool hafti_http_is_target(hafti_http_text_t text) {
     return are_all(text.bytes, text.size, TARGET);
 }
 
-/* RFC 3986, section 3.2.2: a name of letters, in which % begins a byte of two digits. */
-static bool is_name_of_host(hafti_http_text_t text) {
-    if (!are_all(text.bytes, text.size, NAME_OF_HOST))
-        return false;
-    const char *end = text.bytes + text.size, *at = text.bytes;
-    while (at != end && (at = memchr(at, '%', (size_t)(end - at))) != NULL) {
-        if (end - at < 3 || hafti_http_digit_of(at[1]) < 0 || hafti_http_digit_of(at[2]) < 0)
+/* RFC 3986, section 3.2.2: % begins a byte of two digits. */
+static __attribute__((cold, noinline)) bool is_encoded_name(hafti_http_text_t text) {
+    for (size_t i = 0; i < text.size; i++) {
+        bool is_byte = text.bytes[i] == '%' && text.size - i > 2 &&
+                       hafti_http_digit_of(text.bytes[i + 1]) >= 0 &&
+                       hafti_http_digit_of(text.bytes[i + 2]) >= 0;
+        if (!is_byte && !are_all(text.bytes + i, 1, NAME_OF_HOST))
             return false;
-        at += 3;
     }
     return true;
+}
+
+static bool is_name_of_host(hafti_http_text_t text) {
+    return are_all(text.bytes, text.size, NAME_OF_HOST) || is_encoded_name(text);
 }
 
 /* "[2001:db8::1]", or "[fe80::1%eth0]" with a zone (RFC 4007, section 11). Of the form for future
@@ -118,7 +121,7 @@ static bool is_space(char byte) {
     return byte == ' ' || byte == '\t';
 }
 
-hafti_http_text_t hafti_http_trim(hafti_http_text_t text) {
+hafti_http_text_t hafti_http_trim_spaces(hafti_http_text_t text) {
     while (text.size != 0 && is_space(*text.bytes))
         text.bytes++, text.size--;
     while (text.size != 0 && is_space(text.bytes[text.size - 1]))

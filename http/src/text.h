@@ -44,7 +44,11 @@ static inline bool hafti_http_begins(const char *text, const char *word) {
 }
 /* Without the spaces and tabs at both ends, which no value of a field has (RFC 9110, section
    5.5). */
-hafti_http_text_t hafti_http_trim(hafti_http_text_t text);
+hafti_http_text_t hafti_http_trim_spaces(hafti_http_text_t text);
+static inline hafti_http_text_t hafti_http_trim(hafti_http_text_t text) {
+    bool has_none = text.size != 0 && text.bytes[0] > ' ' && text.bytes[text.size - 1] > ' ';
+    return has_none ? text : hafti_http_trim_spaces(text);
+}
 /* The next part of a list that a comma, or another byte, divides, without spaces around it;
    false at the end. */
 bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text_t *part);

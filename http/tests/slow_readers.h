@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HUGE = 4 << 20 };
+enum { HUGE = 512 << 10 };
 
 typedef struct {
     const char *what;
@@ -29,7 +29,7 @@ static const slow_reader_t slow_readers[] = {
     {"much, and then a byte a second", HUGE / 2, 1000, 1, false, 46},
     {"500 bytes a second", 0, 1000, 500, false, 80},
     {"much, and then 500 bytes a second", HUGE / 2, 1000, 500, false, 80},
-    {"16 KiB in 10 s", HUGE - 100 * 16384, 10000, 16384, true, 0},
+    {"16 KiB in 10 s", HUGE - 20 * 16384, 10000, 16384, true, 0},
     {"much after 20 s", 0, 20000, 100000, true, 0},
     {"all at once", HUGE, 1000, HUGE, true, 0},
 };

@@ -214,7 +214,7 @@ uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind,
     if (HAFTI_IO_UNLIKELY(task == NULL))
         return wait_as_thread(cell, deadline);
     hafti_io_check_may_wait(task);
-    if (HAFTI_IO_UNLIKELY(hafti_io_looks_for_initialisers))
+    if (HAFTI_IO_UNLIKELY(__atomic_load_n(&hafti_io_looks_for_initialisers, __ATOMIC_RELAXED)))
         hafti_io_look_for_initialiser(task);
     if (HAFTI_IO_UNLIKELY(kind == HAFTI_IO_CANCELLABLE && hafti_io_is_withdrawn(task->runner)) &&
         hafti_io_cell_swap(cell, HAFTI_IO_CANCELLED))

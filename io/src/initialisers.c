@@ -162,8 +162,8 @@ __attribute__((no_sanitize_address)) void
 hafti_io_look_for_initialiser(const haft_io_task_t *task) {
     const uintptr_t *word = __builtin_frame_address(0);
     const haft_fiber_t *fiber = fiber_at(task, (const char *)word);
-    if (fiber == NULL)
-        return;
+    if (fiber == NULL || !__atomic_load_n(&hafti_io_looks_for_initialisers, __ATOMIC_ACQUIRE))
+        return; /* (`known` is read after that) */
     uintptr_t lowest = known.ranges[0].first, after = known.ranges[known.count - 1].after;
     const uintptr_t *end = (const void *)fiber->high;
     while (word < end && (*word - lowest >= after - lowest || range_with(*word) == NULL))

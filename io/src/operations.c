@@ -265,8 +265,8 @@ static void *call_here(void *argument) {
     return NULL;
 }
 
-/* The task calls a program's function itself in a simulation, where what that opens, waits for and asks
-   is the simulation's. As in the pool, others go on first, and no cancel cuts it. */
+/* The task calls a program's function itself in a simulation, where what that opens, waits for and
+   asks is the simulation's. As in the pool, others go on first, and no cancel cuts it. */
 static int call_in_simulation(void (*function)(void *), void *argument, void (*left)(void *)) {
     int code = haft_io_yield_or_cancelled();
     if (code != 0) {

@@ -60,8 +60,8 @@ typedef int hafti_io_await_several_t(hafti_io_runner_t *runner, struct pollfd *e
    what the effect haft_io_poll says. */
 int hafti_io_poll_by(hafti_io_await_several_t *await, hafti_io_runner_t *runner,
                      struct pollfd *entries, size_t count, int64_t deadline, unsigned turn);
-/* Lets other tasks go first, which may close what is to be polled, so that the next look would be at
-   another file: 0, -ECANCELED or -ENOMEM; or how many were closed, which are marked POLLNVAL. */
+/* Lets other tasks go first, which may close what is to be polled, so that the next look would be
+   at another file: 0, -ECANCELED or -ENOMEM; or how many were closed, which are marked POLLNVAL. */
 HAFTI_IO_COLD int hafti_io_let_others_close(hafti_io_crew_t *crew, struct pollfd *entries,
                                             size_t count);
 /* Waits for the cell, unless there was an error; of a poll that is one of several waits (select.c),

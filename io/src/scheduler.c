@@ -150,7 +150,7 @@ static haft_io_task_t *take_lot(hafti_io_lots_t *lots, size_t index) {
     return task;
 }
 
-/* Any of the ready tasks, each with the same chance, and in the same time however many there are. */
+/* Any of the ready tasks, each with the same chance, in the same time however many there are. */
 static HAFTI_IO_COLD haft_io_task_t *dequeue_at_random(hafti_io_worker_t *worker) {
     hafti_io_lots_t *lots = &worker->simulated->lots;
     while (!hafti_io_ring_empty(&worker->ready) && has_room(lots)) {

@@ -12,8 +12,6 @@
  */
 #include "tasks.h"
 
-#include <haft/language.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -38,8 +38,8 @@ typedef struct haft_io_simulated_calls {
     int (*fcntl)(int descriptor, int command, void *argument);
     int (*ioctl)(int descriptor, unsigned long request, void *argument);
 
-    /* The only one that waits, for code that asks again what nobody tells, such as whether a lock is
-       free: until other tasks have gone on. `again`: it has asked since, in vain. No cancel ends
+    /* The only one that waits, for code that asks again what nobody tells, such as whether a lock
+       is free: until other tasks have gone on. `again`: it has asked since, in vain. No cancel ends
        it. */
     void (*pause)(bool again, const char *waits_for);
     /* Bytes that the seed decides. */
@@ -53,6 +53,7 @@ typedef struct haft_io_simulated_calls {
     int (*accept4)(int listener, struct sockaddr *address, socklen_t *size, int flags);
     int (*connect)(int socket, const struct sockaddr *address, socklen_t size);
     ssize_t (*recvmsg)(int socket, struct msghdr *message, int flags);
+    int (*recvmmsg)(int socket, struct mmsghdr *messages, unsigned count, int flags);
     ssize_t (*sendmsg)(int socket, struct msghdr *message, int flags);
     int (*shutdown)(int socket, int how);
     int (*getsockname)(int socket, struct sockaddr *address, socklen_t *size);

@@ -76,8 +76,9 @@ HAFTI_IO_COLD __attribute__((noreturn)) void hafti_io_waits_in_child(const haft_
 /* The time at which a simulation begins. */
 #define HAFTI_IO_BEGINNING HAFT_IO_SECOND
 
-/* The ready tasks of a simulation, from which the next is drawn. They are moved here from the worker's
-   `ready`, and stay linked; one goes back, so that `ready` is empty only if no task is ready. */
+/* The ready tasks of a simulation, from which the next is drawn. They are moved here from the
+   worker's `ready`, and stay linked; one goes back, so that `ready` is empty only if no task is
+   ready. */
 typedef struct hafti_io_lots {
     haft_io_task_t **tasks;
     size_t count, room;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What was closed in a simulation takes no memory any more, however much of it there was; and its number
-   is not soon another's. */
+/* What was closed in a simulation takes no memory any more, however much of it there was; and its
+   number is not soon another's. */
 #include "check_io.h"
 
 #include <malloc.h>

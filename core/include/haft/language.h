@@ -42,16 +42,6 @@ HAFTI_INLINE void haft_scope_pop(const hafti_scope_t *scope) {
 }
 
 /*
- * The function is called for an effect that is performed and that nobody handles, before this is
- * reported: on the performer's stack, under its handlers. It leaves that stack, as libhaft-io does,
- * where it is only a task that fails; or it returns, and the report ends the process. This returns
- * the function that was set before, which the new one calls where it has nothing to leave; NULL:
- * none.
- */
-typedef void haft_unhandled_t(const haft_effect_t *effect);
-HAFTI_API haft_unhandled_t *haft_set_unhandled(haft_unhandled_t *function);
-
-/*
  * Finds how the handler whose scope is `scope` handles `effect`, whatever lies between, in constant
  * time: as hafti_find, by an entry of the current scope's cache that is marked by HAFTI_AT_MARK.
  * The entry has two places, because programs tend to name handlers in pairs.

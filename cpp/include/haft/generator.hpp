@@ -28,10 +28,12 @@
 #ifndef HAFT_GENERATOR_HPP
 #define HAFT_GENERATOR_HPP
 
-#include "../haft.hpp"
+#include "detail/default.hpp"
 
 #include <iterator>
 #include <ranges>
+#include <stdexcept>
+#include <string>
 
 namespace haft {
 
@@ -113,11 +115,20 @@ class yielder {
     friend class generator;
 };
 
+namespace detail {
+template <typename T>
+void no_generator(void *, yielded<T> *) {
+    throw std::logic_error("haft: yield() of a value of type " + std::string(pretty_name<T>()) +
+                           " was called outside of a haft::generator of that type.");
+}
+} // namespace detail
+
 /* Yields to the innermost generator<T>, generator<T &> or generator<const T &>, T being the type of
-   the value. */
+   the value. Outside of such: std::logic_error. */
 template <typename T>
 void yield(T &&value) {
     using element = std::remove_cvref_t<T>;
+    detail::ensure_default<yielded<element>, detail::no_generator<element>>();
     if constexpr (std::is_const_v<std::remove_reference_t<T>>) {
         element copy(value);
         perform(yielded<element>{{}, std::addressof(copy)});

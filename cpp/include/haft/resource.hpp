@@ -25,15 +25,16 @@
  * dropped, a release is called as a destructor is: it may perform effects, and be suspended, but an
  * exception that leaves it, or dropping it before it is done, ends the program (std::terminate).
  *
- * If a release cannot be kept (no memory, or no scope around and an error handler that throws), the
- * resource is released at once, and the exception goes to the caller of acquire().
+ * If a release cannot be kept (no memory, or no scope around: std::logic_error), the resource is
+ * released at once, and the exception goes to the caller of acquire().
  */
 #ifndef HAFT_RESOURCE_HPP
 #define HAFT_RESOURCE_HPP
 
-#include "../haft.hpp"
+#include "detail/default.hpp"
 
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 namespace haft {
@@ -174,8 +175,18 @@ struct acquiring {
     }
 };
 
+/* The default: what was to be kept is released at once. */
+inline void no_scope(void *, deferred *) {
+    throw std::logic_error(
+        "haft: defer(), acquire() or keep() was called outside of haft::scoped(). "
+        "Call it in the body of haft::scoped().");
+}
+
 struct innermost_scope {
-    void defer_to(deferred what) const { perform(std::move(what)); }
+    void defer_to(deferred what) const {
+        ensure_default<deferred, no_scope>();
+        perform(std::move(what));
+    }
 };
 
 } // namespace detail

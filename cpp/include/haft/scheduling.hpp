@@ -130,7 +130,7 @@ class random_order {
     scheduled *pop() {
         if (ready.empty())
             return nullptr;
-        std::swap(ready[static_cast<std::size_t>(draw() % ready.size())], ready.back());
+        std::swap(ready[draw() % ready.size()], ready.back());
         scheduled *chosen = ready.back();
         ready.pop_back();
         return chosen;

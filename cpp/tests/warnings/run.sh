@@ -27,6 +27,15 @@ for flags in "-std=c++20 -O2" "-std=c++2b -fsyntax-only"; do
     # shellcheck disable=SC2086 # flags
     compiles "haft.hpp and haft/*.hpp, $flags" $here $flags "$folder/every_name.cpp"
 done
+# What gcc says of casts; and with clang's way to name headers that are not the program's, nothing of them.
+# shellcheck disable=SC2086 # flags
+if $CXX --version | grep -q clang; then
+    $CXX $here -std=c++20 -Weverything --system-header-prefix=haft -fsyntax-only \
+        "$folder/every_name.cpp" 2>&1 | grep "/include/haft.*warning:" && failures=1
+else
+    compiles "haft.hpp and haft/*.hpp, -Wuseless-cast" $here -std=c++20 -Wuseless-cast -fsyntax-only \
+        "$folder/every_name.cpp"
+fi
 for program in test_commands test_finding test_handlers test_modifiers paper_threads; do
     # shellcheck disable=SC2086 # flags
     compiles "cpp-effects.h" $here -std=c++20 -fsyntax-only \

@@ -147,10 +147,12 @@ static int try_to_send(haft_tls_t *stream) {
 /* Sends what has room, without a wait. 0: nothing is left; -EAGAIN, also where another task sends;
    or an error, after which nothing is left either. */
 static int send_now(haft_tls_t *stream) {
+    const char *start;
+    if (output_of(stream, &start) == 0)
+        return 0;
     bool locks = haft_io_mutex_try_lock(&stream->sending);
     SCOPED_LOCK sending = locks ? &stream->sending : NULL;
-    const char *start;
-    if (!locks)
+    if (sending == NULL)
         return -EAGAIN;
     for (size_t size; (size = output_of(stream, &start)) != 0;) {
         ssize_t sent = haft_io_send(stream->descriptor, start, size, MSG_DONTWAIT);

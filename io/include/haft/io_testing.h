@@ -27,9 +27,9 @@ typedef struct haft_io_simulation {
 /*
  * Runs `main(argument)` as haft_io_run does, for tests, and in the same way for the same seed. The
  * seed decides which ready task goes on; time stands still while a task can go on, and then jumps
- * to the next timer; blocking work (haft_io_call_blocking) is done by the task that asks for it, and
- * operations on real descriptors block. The date (haft_io_date) is the given one when the simulation begins, and goes on
- * with its time. `options` may be NULL.
+ * to the next timer; blocking work (haft_io_call_blocking) is done by the task that asks for it,
+ * and operations on real descriptors block. The date (haft_io_date) is the given one when the
+ * simulation begins, and goes on with its time. `options` may be NULL.
  *
  * If the result is not 0, the simulation prints the seed on standard error. With this seed in
  * HAFT_IO_SEED the run is repeated; if HAFT_IO_SEED is not a seed, this returns -EINVAL.
@@ -122,8 +122,8 @@ void haft_io_simulated_break(int end);
  * Errors are the system's: -ENOENT, -EEXIST, -EISDIR, -ENOTDIR, -ENOTEMPTY, -ENAMETOOLONG, -EBADF,
  * -EFBIG when a file would have more than 1 GiB, and -ENOSPC when there is no memory for it. Flags
  * of open(2) that ask for more than a file (O_TMPFILE, O_DIRECT) are not simulated, and are
- * -EOPNOTSUPP. There are no links; permissions are kept but not checked. Time stamps are dates of the
- * simulation (haft_io_date).
+ * -EOPNOTSUPP. There are no links; permissions are kept but not checked. Time stamps are dates of
+ * the simulation (haft_io_date).
  */
 
 /*
@@ -134,12 +134,12 @@ void haft_io_simulated_break(int end);
  * was opened with O_SYNC or O_DSYNC. In a file that was written to since, each block of 512 bytes
  * has its old content or its new one, or zeros if there was no old one; data appended to the file
  * may be cut short. A truncated file is either as it was before, or its old content behind the
- * smallest size that it has had is lost (with O_TRUNC, all of it). Of the changes of a name, by which
- * it was made, removed or renamed since its directory was synced, none, all, or only the first few
- * survive; a rename survives whole or not at all, and the removal or rename of a directory only with
- * all renames before it. What is in a directory is lost with that. Syncing a file does not sync its
- * name: open its directory, and sync that. Of more than 1000 unsynced changes of names, the oldest
- * count as synced.
+ * smallest size that it has had is lost (with O_TRUNC, all of it). Of the changes of a name, by
+ * which it was made, removed or renamed since its directory was synced, none, all, or only the
+ * first few survive; a rename survives whole or not at all, and the removal or rename of a
+ * directory only with all renames before it. What is in a directory is lost with that. Syncing a
+ * file does not sync its name: open its directory, and sync that. Of more than 1000 unsynced
+ * changes of names, the oldest count as synced.
  *
  * Call this when the tasks that use files have ended. Descriptors opened before must be closed; any
  * other operation on them is -EIO. Sockets and pipes are not affected. Needs

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks and chance: in a simulation time is virtual for the tasks, which sleep in virtual time, the
- * date goes on from the one that the simulation was given, and random bytes are what the seed decides.
+ * Clocks and chance: in a simulation time is virtual for the tasks, which sleep in virtual time,
+ * the date goes on from the one that the simulation was given, and random bytes are what the seed
+ * decides.
  */
 #include "simulations.h"
 
@@ -126,8 +127,8 @@ HAFT_POSIX_EXPORT uint32_t arc4random_uniform(uint32_t bound) {
 }
 #endif
 
-/* What std::random_device calls: of libstdc++, which asks the processor (RDSEED, RDRAND), and of libc++.
-   (Weak: where a C++ library is linked statically, that has its own.) */
+/* What std::random_device calls: of libstdc++, which asks the processor (RDSEED, RDRAND), and of
+   libc++. (Weak: where a C++ library is linked statically, that has its own.) */
 typedef unsigned random_device_t(void *device);
 static unsigned ask_device(const char *name, void *device) {
     random_device_t *function;

@@ -72,7 +72,7 @@ static long wait_on_task(const futex_call_t *c, int64_t deadline, uint32_t bits)
     bool parks = haft_posix_is_park((const uint32_t *)c->word, (uint32_t)c->value);
     haft_posix_waiter_t waiter = {.key = key_at(c, c->word), .bits = bits, .parks = parks};
     if (parks)
-        haft_posix_begin_park(waiter.key);
+        waiter.task = haft_posix_begin_park(waiter.key);
     bool waits = haft_posix_list(&waiter, (const uint32_t *)c->word, (uint32_t)c->value);
     bool woken = waits && haft_posix_await(&waiter, deadline);
     if (parks)

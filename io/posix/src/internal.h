@@ -62,8 +62,8 @@ bool haft_posix_some_low_water(void);
 
 /* Whether a wait while the word has this value parks the calling thread, as Rust's std does it. */
 bool haft_posix_is_park(const uint32_t *word, uint32_t value);
-/* Around the wait of a task for such a word, whose key it is. */
-void haft_posix_begin_park(uintptr_t key);
+/* Around the wait of a task for such a word, whose key it is. Returns the task. */
+const haft_io_task_t *haft_posix_begin_park(uintptr_t key);
 void haft_posix_end_park(void);
 
 /* Defines a system call for the pool: a struct with its arguments, a block of members, and its

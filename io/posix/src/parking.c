@@ -102,7 +102,7 @@ static void tell_task(const char *which, const haft_io_task_t *task) {
     backtrace_symbols_fd(addresses, haft_io_task_backtrace(task, addresses, MOST), STDERR_FILENO);
 }
 
-static void tell(const haft_io_task_t *first) {
+static void tell(const haft_io_task_t *first, const haft_io_task_t *second) {
     static bool is_told;
     if (__atomic_exchange_n(&is_told, true, __ATOMIC_RELAXED))
         return;
@@ -113,18 +113,19 @@ static void tell(const haft_io_task_t *first) {
             "haft::block_on, let the tasks take turns by a haft::sync::Mutex, or call the code on "
             "a thread of its own. (This is told once.)\n");
     tell_task("first", first);
-    tell_task("second", haft_io_self());
+    tell_task("second", second);
 }
 
-void haft_posix_begin_park(uintptr_t key) {
+const haft_io_task_t *haft_posix_begin_park(uintptr_t key) {
     pthread_once(&is_started, start);
-    const haft_io_task_t *first = haft_posix_first_of(key);
+    const haft_io_task_t *first = haft_posix_first_of(key), *task = haft_io_self();
     if (first != NULL)
-        tell(first);
+        tell(first, task);
     __atomic_fetch_add(&parked, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&is_asleep, __ATOMIC_SEQ_CST) != 0 &&
         __atomic_exchange_n(&is_asleep, 0, __ATOMIC_SEQ_CST) != 0)
         hafti_io_futex(&is_asleep, FUTEX_WAKE, 1, NULL);
+    return task;
 }
 
 void haft_posix_end_park(void) {

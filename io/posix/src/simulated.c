@@ -106,14 +106,7 @@ static ssize_t simulated_send(int socket, const void *buffer, size_t size, int f
 static int simulated_recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags,
                               struct timespec *limit) {
     (void)limit;
-    if (messages == NULL && count != 0)
-        return (int)haft_posix_result(-EFAULT);
-    unsigned done = 0;
-    ssize_t size = 0;
-    while (done < count && (size = simulated_recvmsg(socket, &messages[done].msg_hdr,
-                                                     flags & ~MSG_WAITFORONE)) >= 0)
-        messages[done++].msg_len = (unsigned)size;
-    return done != 0 ? (int)done : (int)size;
+    return (int)SIMULATED(recvmmsg, socket, messages, count, flags);
 }
 static int simulated_sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags) {
     if (messages == NULL && count != 0)

@@ -86,8 +86,6 @@ static const char *mode_of(int flags) {
 static FILE *make_stream(int descriptor, int flags) {
     static const cookie_io_functions_t functions = {read_stream, write_stream, seek_stream,
                                                     close_stream};
-    if ((flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY)) /* ftell tells the size then */
-        haft_io_simulated_calls()->lseek(descriptor, 0, SEEK_END);
     stream_t *stream = malloc(sizeof *stream);
     if (stream == NULL)
         return NULL;
@@ -116,6 +114,12 @@ static int flags_of(const char *mode) {
            (strchr(mode, 'e') != NULL ? O_CLOEXEC : 0);
 }
 
+/* Of one that only appends: so ftell tells the size. */
+static void go_to_end(int descriptor, int flags) {
+    if ((flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY))
+        haft_io_simulated_calls()->lseek(descriptor, 0, SEEK_END);
+}
+
 HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mode) {
     const haft_posix_system_t *system = haft_posix_opening_system(AT_FDCWD, path);
     if (system == haft_posix_system())
@@ -126,6 +130,8 @@ HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mo
         return NULL;
     }
     int descriptor = system->openat(AT_FDCWD, path, flags, 0666);
+    if (descriptor >= 0)
+        go_to_end(descriptor, flags);
     FILE *file = descriptor >= 0 ? make_stream(descriptor, flags) : NULL;
     if (file == NULL && descriptor >= 0)
         close(descriptor);
@@ -154,9 +160,12 @@ HAFT_POSIX_EXPORT FILE *fdopen(int descriptor, const char *mode) {
     int flags = flags_of(mode);
     if (!is_fit(descriptor, flags))
         return NULL;
-    if ((flags & O_APPEND) != 0)
-        SYSTEM_OF(descriptor, fcntl)
-    (descriptor, F_SETFL, SYSTEM_OF(descriptor, fcntl)(descriptor, F_GETFL) | O_APPEND);
+    __typeof__(&fcntl) control = SYSTEM_OF(descriptor, fcntl);
+    int mode_before = control(descriptor, F_GETFL);
+    if ((flags & O_APPEND) != 0 && (mode_before & O_APPEND) == 0) { /* or it stays where it is */
+        control(descriptor, F_SETFL, mode_before | O_APPEND);
+        go_to_end(descriptor, flags);
+    }
     return make_stream(descriptor, flags);
 }
 

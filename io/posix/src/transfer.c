@@ -293,6 +293,14 @@ static ssize_t attempt_to_receive(transfer_t *t, struct msghdr *message) {
     return more;
 }
 
+/* Whether a receive would find no bytes: but an error perhaps, which it would take from the next
+   call, so that this would find the end of the stream. */
+static __attribute__((noinline)) bool lacks_bytes(const transfer_t *t) {
+    int size = 0;
+    return t->by_socket && !t->outward && !haft_posix_may_be_simulated(t->descriptor) &&
+           SYSTEM(ioctl)(t->descriptor, FIONREAD, &size) == 0 && size == 0;
+}
+
 /* After the first part: as much of the rest as can be done by the deadline, if there is one
    already. */
 static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, waits_t waits) {
@@ -305,7 +313,15 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, waits_t wa
     struct msghdr *received = t->outward ? NULL : t->message;
     t->message = NULL; /* Its control data have been sent. */
     while (done < size && (received == NULL || !has_control(received))) {
-        ssize_t more = received == NULL ? attempt(t) : attempt_to_receive(t, received);
+        bool is_empty = lacks_bytes(t);
+        if (is_empty && events_now(t->descriptor, POLLIN) != 0) {
+            if (lacks_bytes(t))
+                break; /* at the end, or before an error */
+            is_empty = false;
+        }
+        ssize_t more = is_empty           ? -EAGAIN
+                       : received == NULL ? attempt(t)
+                                          : attempt_to_receive(t, received);
         if (more > 0) {
             done += (size_t)more;
             waits.turn = 0;

@@ -80,7 +80,6 @@ static void take_out(row_t *row, haft_posix_waiter_t *waiter) {
 
 bool haft_posix_list(haft_posix_waiter_t *waiter, const uint32_t *word, uint32_t value) {
     row_t *row = row_of(waiter->key);
-    waiter->task = haft_io_self();
     lock_row(row);
     enter(row, waiter);
     bool is_listed = word == NULL || __atomic_load_n(word, __ATOMIC_SEQ_CST) == value;

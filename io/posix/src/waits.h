@@ -70,16 +70,16 @@ typedef struct haft_posix_waiter {
     uintptr_t key;
     uint32_t bits; /* of a wake, one of which it waits for */
     bool woken;
-    bool parks; /* its thread; see parking.c */
-    const haft_io_task_t *task;
+    bool parks;                 /* its thread; see parking.c */
+    const haft_io_task_t *task; /* then */
     haft_io_event_t event;
 } haft_posix_waiter_t;
 
 /* Lists the task, which is about to wait. With a word: false if that is not of the value, as seen
    before any wake that comes now. */
 bool haft_posix_list(haft_posix_waiter_t *waiter, const uint32_t *word, uint32_t value);
-/* The task of the calling thread's run that waits for this key, or NULL. It waits on as long as the
-   caller does not. */
+/* The task that parks by this key, or NULL. It waits on as long as the caller, a task of its thread,
+   does not. */
 const haft_io_task_t *haft_posix_first_of(uintptr_t key);
 /* Calls the function with the word of each task that parks, and wakes the task if it returns true. Any
    thread may call it. */

@@ -281,6 +281,50 @@ static void a_descriptor_of_a_later_piece_is_kept(void) {
     CHECK_RUNS(receive_later_pieces);
 }
 
+/* What was sent to the sender is not read, so that its close resets the connection. */
+BODY(send_and_reset) {
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(send(ends[1], "ab", 2, 0), 2);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(send(ends[1], "cd", 2, 0), 2);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    close(ends[1]);
+    return NULL;
+}
+BODY(receive_until_a_reset) {
+    char text[7] = "";
+    struct msghdr message = {.msg_iov = &(struct iovec){text, sizeof text}, .msg_iovlen = 1};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    for (int by_message = 0; by_message < 2; by_message++) {
+        if (by_message == 0) {
+            CHECK_EQUAL(bind(listener, (struct sockaddr *)&address, size), 0);
+            CHECK_EQUAL(listen(listener, 1), 0);
+            CHECK_EQUAL(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+        }
+        ends[1] = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK_EQUAL(connect(ends[1], (struct sockaddr *)&address, size), 0);
+        ends[0] = accept(listener, NULL, NULL);
+        CHECK_EQUAL(send(ends[0], "x", 1, 0), 1);
+        haft_io_task_t *sender = haft_io_async(send_and_reset, NULL);
+        CHECK_EQUAL(by_message ? recvmsg(ends[0], &message, MSG_WAITALL)
+                               : recv(ends[0], text, sizeof text, MSG_WAITALL),
+                    4);
+        CHECK(strcmp(text, "abcd") == 0);
+        CHECK_EQUAL(recv(ends[0], text, sizeof text, MSG_WAITALL), -1);
+        CHECK_EQUAL(errno, ECONNRESET);
+        CHECK_EQUAL(recv(ends[0], text, sizeof text, MSG_WAITALL), 0);
+        haft_io_join(sender, NULL);
+        close(ends[0]);
+    }
+    close(listener);
+    return NULL;
+}
+static void an_error_after_a_part_is_the_next_calls(void) {
+    CHECK_RUNS(receive_until_a_reset);
+}
+
 /* What is no memory is the system's error. */
 static bool is_fault(ssize_t code) {
     return code == -1 && errno == EFAULT;
@@ -1553,6 +1597,7 @@ int main(void) {
     RUN(the_limit_of_a_socket_is_that_of_the_whole_call);
     RUN(a_descriptor_is_passed_once);
     RUN(a_descriptor_of_a_later_piece_is_kept);
+    RUN(an_error_after_a_part_is_the_next_calls);
     RUN(what_is_no_memory_is_an_error);
     RUN(exchanges_go_on_beside_callers_of_the_systems_functions);
     RUN(connections_are_made_on_one_thread);

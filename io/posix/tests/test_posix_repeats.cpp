@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A seed repeats: a program of C and C++ that knows nothing of simulations sees the same for the same
-// seed, in the same process and in another, and something else for another seed.
+// A seed repeats: a program of C and C++ that knows nothing of simulations sees the same for the
+// same seed, in the same process and in another, and something else for another seed.
 #include "../../tests/check_io.h"
 
 #include <arpa/inet.h>

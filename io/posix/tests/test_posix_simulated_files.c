@@ -711,9 +711,51 @@ BODY(use_modes) {
     return NULL;
 }
 /* Reads, changes in place, and goes on to read, as ISO C has it. */
-/* ---- Blocking work ---- */
+/* ---- fdopen ---- */
 
 static char on_machine[] = "/tmp/haft-simulated-XXXXXX";
+
+static long append_there(int appends, char into[32]) {
+    int file = open(on_machine, O_RDWR | O_CREAT | O_TRUNC | appends, 0600);
+    CHECK_EQUAL(fcntl(file, F_GETFD), 0);
+    CHECK_EQUAL(write(file, "0123456789", 10), 10);
+    CHECK_EQUAL(lseek(file, 3, SEEK_SET), 3);
+    FILE *stream = fdopen(file, "a");
+    long position = lseek(file, 0, SEEK_CUR) * 100;
+    position += ftell(stream);
+    CHECK(fputs("end", stream) >= 0 && fflush(stream) == 0);
+    ssize_t got = 0, more;
+    while ((more = pread(file, into + got, 31 - (size_t)got, got)) > 0)
+        got += more;
+    into[got] = '\0';
+    CHECK_EQUAL(fclose(stream), 0);
+    file = open(on_machine, O_RDONLY | O_CLOEXEC);
+    CHECK_EQUAL(fcntl(file, F_GETFD), FD_CLOEXEC);
+    CHECK_EQUAL(close(file), 0);
+    return position;
+}
+static char appended[4][32];
+static long positions[4];
+BODY(append_here) {
+    CHECK_EQUAL(mkdir("/tmp", 0700), 0);
+    positions[2] = append_there(0, appended[2]);
+    positions[3] = append_there(O_APPEND, appended[3]);
+    return NULL;
+}
+static void fdopen_to_append_goes_to_the_end_as_on_the_machine(void) {
+    int made = mkstemp(on_machine);
+    positions[0] = append_there(0, appended[0]);
+    positions[1] = append_there(O_APPEND, appended[1]);
+    check_seeds(append_here, 1, with_files);
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(positions[2 + i], positions[i]);
+        CHECK_SAME_TEXT(appended[2 + i], appended[i]);
+    }
+    CHECK_EQUAL(close(made) + unlink(on_machine), 0);
+    memcpy(strchr(on_machine, '-') + strlen("-simulated-"), "XXXXXX", 6);
+}
+
+/* ---- Blocking work ---- */
 
 typedef struct work {
     int64_t begun, ended;
@@ -860,6 +902,7 @@ int main(void) {
     RUN(streams_have_the_modes_of_the_machines);
     RUN(a_stream_reads_behind_what_it_has_written);
     RUN(other_names_are_answered);
+    RUN(fdopen_to_append_goes_to_the_end_as_on_the_machine);
     RUN(blocking_work_is_the_simulations);
     return check_end();
 }

@@ -247,8 +247,7 @@ static void look_at_one(unsigned slot) {
     note_result("fcntl", slot, mode < 0 ? mode : 0);
     if (mode >= 0)
         note("  mode %x\n", (unsigned)mode & (O_ACCMODE | O_NONBLOCK));
-    int kept = fcntl(slots[slot], F_GETFD); /* no program gets a simulated one */
-    note_result("F_GETFD", slot, kept < 0 ? kept : 0);
+    note_result("F_GETFD", slot, fcntl(slots[slot], F_GETFD));
     int code = ioctl(slots[slot], FIONREAD, &unread);
     note_result("FIONREAD", slot, code);
     if (code == 0)
@@ -369,6 +368,167 @@ static void compare(bool internet, unsigned programs) {
 
 static void local_sockets_are_as_the_machines(void) {
     compare(false, 1000);
+}
+
+/* ---- What goes wrong at both ends, in which order ---- */
+
+static void note_receive(const char *what, int socket, size_t size, int flags) {
+    char bytes[64];
+    errno = 0;
+    ssize_t got = recv(socket, bytes, size, flags);
+    note("%s: %zd %s\n", what, got, got < 0 ? strerror(errno) : "");
+}
+static void note_send(const char *what, int socket, size_t size) {
+    static const char bytes[300000];
+    errno = 0;
+    ssize_t sent = send(socket, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    note("%s: %zd %s\n", what, sent, sent < 0 ? strerror(errno) : "");
+}
+static void note_several(const char *what, int socket, unsigned count, int flags) {
+    char bytes[4][64];
+    struct iovec parts[4];
+    struct mmsghdr messages[4];
+    memset(messages, 0, sizeof messages);
+    for (int i = 0; i < 4; i++) {
+        parts[i] = (struct iovec){bytes[i], 5};
+        messages[i].msg_hdr = (struct msghdr){.msg_iov = &parts[i], .msg_iovlen = 1};
+    }
+    errno = 0;
+    int got = recvmmsg(socket, messages, count, flags, NULL);
+    note("%s: %d %s", what, got, got < 0 ? strerror(errno) : "");
+    for (int i = 0; i < got; i++)
+        note(" %u", messages[i].msg_len);
+    note("\n");
+}
+
+/* The second end is closed with bytes in it, after it has sent some. */
+static void make_lost(int ends[2]) {
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(write(ends[0], "unread", 6) + write(ends[1], "some bytes", 10), 16);
+    CHECK_EQUAL(close(ends[1]), 0);
+}
+static void lose_connections(void) {
+    static const int ways[] = {0, MSG_WAITALL, MSG_DONTWAIT, MSG_WAITALL | MSG_DONTWAIT};
+    int ends[2];
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        make_lost(ends);
+        note_receive("part", ends[0], 4, ways[i]);
+        note_receive("more than there is", ends[0], 20, ways[i]);
+        for (int j = 0; j < 3; j++)
+            note_receive("then", ends[0], 20, ways[i]);
+        note_send("send", ends[0], 3);
+        close(ends[0]);
+        make_lost(ends);
+        note_send("send first", ends[0], 3);
+        note_receive("then", ends[0], 20, ways[i]);
+        note_receive("then", ends[0], 20, ways[i]);
+        close(ends[0]);
+        for (unsigned count = 1; count < 5; count++) {
+            make_lost(ends);
+            for (int j = 0; j < 4; j++)
+                note_several("several", ends[0], count, ways[i] & ~MSG_WAITALL);
+            close(ends[0]);
+        }
+    }
+}
+
+static void make_datagrams(int ends[2]) {
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+    CHECK_EQUAL(write(ends[0], "one", 3) + write(ends[1], "two", 3), 6);
+}
+static void shut_datagrams(void) {
+    static const int ways[] = {SHUT_RD, SHUT_WR, SHUT_RDWR};
+    int ends[2];
+    for (size_t i = 0; i < 3; i++)
+        for (int other = 0; other < 3; other++) {
+            make_datagrams(ends);
+            CHECK_EQUAL(shutdown(ends[0], ways[i]), 0);
+            if (other == 1)
+                CHECK_EQUAL(shutdown(ends[1], ways[i]), 0);
+            if (other == 2)
+                CHECK_EQUAL(close(ends[1]), 0);
+            note("way %zu, other %d\n", i, other);
+            if (other != 2) /* kernels differ */
+                note_send("large", ends[0], 300000);
+            note_send("small", ends[0], 3);
+            if (other != 2)
+                note_send("to it", ends[1], 3);
+            for (int j = 0; j < 4; j++)
+                note_receive("receive", ends[0], 20, MSG_DONTWAIT);
+            note_several("several", ends[0], 3, MSG_DONTWAIT);
+            if (ways[i] != SHUT_WR) /* otherwise it waits */
+                note_receive("wait", ends[0], 20, 0);
+            if (other == 1 && ways[i] != SHUT_WR)
+                note_receive("wait there", ends[1], 20, 0), note_receive("again", ends[1], 20, 0);
+            note_send("again", ends[0], 3);
+            close(ends[0]);
+            if (other != 2)
+                close(ends[1]);
+        }
+}
+
+static int pass_one(int descriptor, int flags) {
+    int ends[2], passed = -1;
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(int))];
+    struct msghdr message = {.msg_iov = &(struct iovec){"x", 1},
+                             .msg_iovlen = 1,
+                             .msg_control = room,
+                             .msg_controllen = sizeof room};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    *header = (struct cmsghdr){
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+    CHECK_EQUAL(sendmsg(ends[0], &message, 0), 1);
+    char byte;
+    message.msg_iov = &(struct iovec){&byte, 1};
+    CHECK_EQUAL(recvmsg(ends[1], &message, flags), 1);
+    memcpy(&passed, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof passed);
+    CHECK_EQUAL(close(ends[0]) + close(ends[1]), 0);
+    return passed;
+}
+static void keep_flags(void) {
+    int made[16], count = 0, ends[2], yes = 1;
+    made[count++] = socket(AF_UNIX, SOCK_STREAM, 0);
+    made[count++] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, made + count), 0);
+    count += 2;
+    made[count++] = dup(made[1]);
+    made[count++] = fcntl(made[0], F_DUPFD_CLOEXEC, 0);
+    made[count++] = fcntl(made[1], F_DUPFD, 0);
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends), 0);
+    made[count++] = ends[0];
+    made[count++] = ends[1];
+    made[count++] = pass_one(ends[0], 0);
+    made[count++] = pass_one(ends[0], MSG_CMSG_CLOEXEC);
+    made[count++] = pass_one(STDERR_FILENO, 0);
+    made[count++] = pass_one(STDERR_FILENO, MSG_CMSG_CLOEXEC);
+    for (int i = 0; i < count; i++) {
+        note("%d: %d", i, fcntl(made[i], F_GETFD));
+        CHECK_EQUAL(fcntl(made[i], F_SETFD, i % 2), 0);
+        note(" %d", fcntl(made[i], F_GETFD));
+        CHECK_EQUAL(ioctl(made[i], FIOCLEX, &yes), 0);
+        note(" %d", fcntl(made[i], F_GETFD));
+        CHECK_EQUAL(ioctl(made[i], FIONCLEX, &yes), 0);
+        note(" %d\n", fcntl(made[i], F_GETFD));
+    }
+    for (int i = 0; i < count; i++)
+        close(made[i]);
+}
+
+BODY(run_scenes) {
+    lose_connections();
+    shut_datagrams();
+    keep_flags();
+    return NULL;
+}
+static void ends_and_errors_come_in_the_machines_order(void) {
+    memset(noted, 0, sizeof noted);
+    now = &noted[0];
+    run_scenes(NULL);
+    now = &noted[1];
+    CHECK_EQUAL(haft_io_simulate_with(&with_network, run_scenes, NULL), 0);
+    CHECK(are_alike());
 }
 
 static void connections_of_tcp_are_as_the_machines(void) {
@@ -1006,6 +1166,7 @@ static void faults_come_as_the_seed_decides(void) {
 }
 
 int main(void) {
+    RUN(ends_and_errors_come_in_the_machines_order);
     RUN(connections_of_tcp_are_as_the_machines);
     RUN(local_sockets_are_as_the_machines);
     RUN(tasks_serve_each_other);

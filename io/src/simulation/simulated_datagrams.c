@@ -189,8 +189,12 @@ static void free_all(hafti_io_link_t *ring) {
 }
 
 static ssize_t send_to_peer(state_t *state, object_t *end, const hafti_io_memory_t *memory) {
+    if (memory->size > MOST_BYTES_LOCAL)
+        return -EMSGSIZE;
     if (end->peer == NULL)
         return -ENOTCONN;
+    if (end->ended)
+        return -EPIPE;
     if (!end->peer->open) { /* what has come is lost then, as the system has it */
         hafti_io_object_release(end->peer);
         end->peer = NULL;
@@ -198,10 +202,8 @@ static ssize_t send_to_peer(state_t *state, object_t *end, const hafti_io_memory
         end->waiting = 0;
         return -ECONNREFUSED;
     }
-    if (end->ended)
+    if (end->peer->finished)
         return -EPIPE;
-    if (memory->size > MOST_BYTES_LOCAL)
-        return -EMSGSIZE;
     if (end->peer->waiting >= MOST_HELD)
         return -EAGAIN;
     datagram_t *datagram;
@@ -260,7 +262,7 @@ ssize_t hafti_io_simulated_datagram_receives(state_t *state, object_t *socket,
         return -ECONNREFUSED;
     }
     if (hafti_io_ring_empty(&socket->arrived))
-        return socket->finished ? 0 : -EAGAIN;
+        return -EAGAIN; /* also of one that was shut down: the end is for who would wait */
     datagram_t *datagram = HAFTI_IO_OWNER(socket->arrived.next, datagram_t, link);
     size_t whole = datagram->size, size = memory->size < whole ? memory->size : whole;
     bool copied = hafti_io_memory_copy(memory, datagram->bytes, whole, 0, size, false);
@@ -315,6 +317,8 @@ int hafti_io_simulated_datagrams_shut(state_t *state, object_t *socket, int how)
     socket->ended |= how != SHUT_RD;
     socket->finished |= how != SHUT_WR;
     hafti_io_object_wake(state, socket);
+    if (is_of_pair(socket) && socket->peer != NULL)
+        hafti_io_object_wake_one_way(state, socket->peer, HAFTI_IO_OUTWARD);
     return is_of_pair(socket) || is_connected(socket) ? 0 : -ENOTCONN;
 }
 

@@ -200,6 +200,41 @@ int hafti_io_network_port(int descriptor) {
     return internet ? object->place.port : -EAFNOSUPPORT;
 }
 
+int hafti_io_network_shutdown(int descriptor, int how) {
+    hafti_io_simulated_state_t *state = hafti_io_state_here();
+    hafti_io_object_t *end = hafti_io_object_of(state, descriptor);
+    if (end == NULL)
+        return -EBADF;
+    if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+        return -EINVAL;
+    switch (end->kind) {
+    case HAFTI_IO_A_FILE:
+    case HAFTI_IO_A_PIPE:
+        return -ENOTSOCK;
+    case HAFTI_IO_A_SOCKET:
+        if (end->connecting)
+            hafti_io_simulated_connect_aborts(state, end);
+        else if (end->place.family != AF_UNIX)
+            return -ENOTCONN;
+        return 0;
+    case HAFTI_IO_A_LISTENER: /* as Linux has it */
+        if (how != SHUT_WR)
+            hafti_io_simulated_listener_ends(state, end);
+        return 0;
+    case HAFTI_IO_A_REAL_END:
+        return haft_io_shutdown(end->real, how);
+    case HAFTI_IO_DATAGRAMS:
+        return hafti_io_simulated_datagrams_shut(state, end, how);
+    case HAFTI_IO_A_STREAM:
+        break;
+    }
+    if (how != SHUT_RD)
+        hafti_io_simulated_end_ends_output(state, end);
+    if (how != SHUT_WR)
+        hafti_io_simulated_end_ends_input(state, end);
+    return 0;
+}
+
 /* ---- Connections ---- */
 
 /* For one more than `backlog`, as Linux has it. (Which may have become less.) */

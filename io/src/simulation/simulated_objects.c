@@ -13,8 +13,8 @@ typedef hafti_io_object_t object_t;
 
 /* ---- The table of objects ---- */
 
-/* The numbers begin where the seed says, each time in the same place: so one that a program has kept
-   from the simulation before, with another seed, is most likely none. */
+/* The numbers begin where the seed says, each time in the same place: so one that a program has
+   kept from the simulation before, with another seed, is most likely none. */
 int hafti_io_first_number(uint64_t seed) {
     enum { BLOCK_BITS = 12, NUMBERS = 1 << 17 }; /* altogether less than 1 << 30 */
     unsigned block = (unsigned)(seed * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BLOCK_BITS));
@@ -25,6 +25,10 @@ object_t *hafti_io_object_of(state_t *state, int descriptor) {
     return descriptor >= state->first && descriptor - state->first < state->count
                ? state->numbers[descriptor - state->first]->object
                : NULL;
+}
+
+hafti_io_number_t *hafti_io_number_of(state_t *state, int descriptor) {
+    return state->numbers[descriptor - state->first];
 }
 
 hafti_io_descriptor_t *hafti_io_waiters_of(state_t *state, int descriptor) {
@@ -70,6 +74,7 @@ int hafti_io_object_number(state_t *state, object_t *object) {
     if (number == NULL)
         return -ENOMEM;
     number->object = object;
+    number->closes_at_exec = true;
     hafti_io_append(&object->numbers, &number->link);
     object->uses++;
     return number->descriptor;
@@ -138,7 +143,7 @@ void hafti_io_object_drop(state_t *state, object_t *object) {
 }
 
 void hafti_io_number_close(state_t *state, int descriptor) {
-    hafti_io_number_t *number = state->numbers[descriptor - state->first];
+    hafti_io_number_t *number = hafti_io_number_of(state, descriptor);
     object_t *object = number->object;
     hafti_io_descriptor_t *waiters = hafti_io_waiters_of(state, descriptor);
     number->object = NULL;

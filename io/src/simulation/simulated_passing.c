@@ -108,3 +108,15 @@ void hafti_io_passed_arrive(state_t *state, passed_t *passed, struct msghdr *mes
     }
     hafti_io_passed_drop(state, passed);
 }
+
+void hafti_io_passed_stay(state_t *state, const struct msghdr *message) {
+    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    for (size_t i = 0; header != NULL && i < numbers_in(header); i++) {
+        int number;
+        memcpy(&number, CMSG_DATA(header) + i * sizeof number, sizeof number);
+        if (hafti_io_object_of(state, number) != NULL)
+            hafti_io_number_of(state, number)->closes_at_exec = false;
+        else
+            fcntl(number, F_SETFD, 0);
+    }
+}

@@ -148,7 +148,11 @@ int hafti_io_calls_utimensat(int directory, const char *path, const struct times
 int hafti_io_calls_openat(int directory, const char *path, int flags, mode_t mode) {
     file_t *base;
     int code = base_of(directory, path, &base);
-    return code == 0 ? hafti_io_path_open(base, path, flags, mode) : code;
+    if (code == 0)
+        code = hafti_io_path_open(base, path, flags, mode);
+    if (code >= 0)
+        hafti_io_number_of(hafti_io_state_here(), code)->closes_at_exec = (flags & O_CLOEXEC) != 0;
+    return code;
 }
 
 /* Where the offset is counted from, or an error. */

@@ -93,6 +93,13 @@ static int look_for_lock(const object_t *object, struct flock *lock) {
     return 0;
 }
 
+/* The new descriptor, or an error. */
+static int kept_at_exec(int made, bool yes) {
+    if (made >= 0)
+        hafti_io_number_of(hafti_io_state_here(), made)->closes_at_exec = !yes;
+    return made;
+}
+
 static int call_fcntl(int descriptor, int command, void *argument) {
     state_t *state = hafti_io_state_here();
     object_t *object = hafti_io_object_of(state, descriptor);
@@ -102,10 +109,11 @@ static int call_fcntl(int descriptor, int command, void *argument) {
     switch (command) {
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
-        return hafti_io_object_number(state, object);
-    case F_GETFD: /* no program that is executed has it */
-        return FD_CLOEXEC;
+        return kept_at_exec(hafti_io_object_number(state, object), command == F_DUPFD);
+    case F_GETFD:
+        return hafti_io_number_of(state, descriptor)->closes_at_exec ? FD_CLOEXEC : 0;
     case F_SETFD:
+        hafti_io_number_of(state, descriptor)->closes_at_exec = (number & FD_CLOEXEC) != 0;
         return 0;
     case F_GETFL:
         return mode_of(object);
@@ -157,6 +165,7 @@ static int call_ioctl(int descriptor, unsigned long request, void *argument) {
         return 0;
     case FIOCLEX:
     case FIONCLEX:
+        kept_at_exec(descriptor, request == FIONCLEX);
         return 0;
     case FIONREAD: /* and SIOCINQ */
         return count_unread(object, argument);
@@ -174,6 +183,7 @@ static void draw_bytes(void *bytes, size_t size) {
 static void begin_mode(int descriptor, int type) {
     object_t *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
     object->flags |= (type & SOCK_NONBLOCK) != 0 ? O_NONBLOCK : 0;
+    kept_at_exec(descriptor, (type & SOCK_CLOEXEC) == 0);
 }
 
 static int call_socket(int domain, int type, int protocol) {
@@ -253,9 +263,58 @@ static ssize_t move_message(int descriptor, struct msghdr *message, int flags,
 /* (MSG_WAITALL is heeded of a peek, which is -EAGAIN until all has come: its caller could not put
    parts together.) */
 static ssize_t call_recvmsg(int descriptor, struct msghdr *message, int flags) {
-    if ((flags & MSG_PEEK) == 0)
+    bool wants_all = (flags & (MSG_PEEK | MSG_WAITALL)) == MSG_WAITALL;
+    if (wants_all)
         flags &= ~MSG_WAITALL;
-    return move_message(descriptor, message, flags, HAFTI_IO_RECEIVE_MESSAGE);
+    ssize_t got = move_message(descriptor, message, flags, HAFTI_IO_RECEIVE_MESSAGE);
+    object_t *end = hafti_io_object_of(hafti_io_state_here(), descriptor);
+    if (wants_all && got > 0 && end->place.family == AF_UNIX && end->count == 0 &&
+        (size_t)got < hafti_io_memory_of(message->msg_iov, message->msg_iovlen).size)
+        end->lost = false; /* Linux looks for more, and finds that */
+    if (got >= 0 && (flags & MSG_CMSG_CLOEXEC) == 0)
+        hafti_io_passed_stay(hafti_io_state_here(), message);
+    return got;
+}
+/* 0, or what the next call is to be told, as SO_ERROR, and then no more. */
+static int take_error(object_t *socket) {
+    int code = socket->error;
+    if (socket->kind == HAFTI_IO_DATAGRAMS && socket->refused)
+        code = -ECONNREFUSED;
+    if (socket->kind == HAFTI_IO_A_STREAM && (socket->broken || socket->lost))
+        code = -ECONNRESET;
+    socket->error = 0;
+    socket->refused = socket->lost = false;
+    return code;
+}
+
+static void give_error_back(object_t *socket, int code) {
+    if (socket->kind == HAFTI_IO_DATAGRAMS)
+        socket->refused |= code == -ECONNREFUSED;
+    if (socket->kind == HAFTI_IO_A_STREAM)
+        socket->lost |= code == -ECONNRESET && !socket->broken;
+}
+
+/* As Linux does it: an error goes before messages that have come; one behind them is the next
+   call's. */
+static int call_recvmmsg(int descriptor, struct mmsghdr *messages, unsigned count, int flags) {
+    object_t *socket;
+    int code = socket_of(descriptor, &socket);
+    if (code == 0 && socket->kind != HAFTI_IO_A_SOCKET)
+        code = take_error(socket);
+    if (code != 0)
+        return code;
+    if (messages == NULL && count != 0)
+        return -EFAULT;
+    unsigned done = 0;
+    ssize_t size = 0;
+    while (done < count &&
+           (size = call_recvmsg(descriptor, &messages[done].msg_hdr, flags & ~MSG_WAITFORONE)) >= 0)
+        messages[done++].msg_len = (unsigned)size;
+    if (done == 0)
+        return (int)size;
+    if (size < 0)
+        give_error_back(socket, (int)size);
+    return (int)done;
 }
 static ssize_t call_sendmsg(int descriptor, struct msghdr *message, int flags) {
     return move_message(descriptor, message, flags, HAFTI_IO_SEND_MESSAGE);
@@ -386,13 +445,7 @@ static bool tell_state(object_t *socket, int option, int *value) {
         *value = socket->shares_place;
         return true;
     case SO_ERROR:
-        *value = -socket->error;
-        if (socket->kind == HAFTI_IO_DATAGRAMS && socket->refused)
-            *value = ECONNREFUSED;
-        if (socket->kind == HAFTI_IO_A_STREAM && (socket->broken || socket->lost))
-            *value = ECONNRESET;
-        socket->error = 0;
-        socket->refused = socket->lost = false;
+        *value = -take_error(socket);
         return true;
     case SO_RCVBUF:
     case SO_SNDBUF:
@@ -459,6 +512,7 @@ static const haft_io_simulated_calls_t calls = {
     .accept4 = call_accept4,
     .connect = call_connect,
     .recvmsg = call_recvmsg,
+    .recvmmsg = call_recvmmsg,
     .sendmsg = call_sendmsg,
     .shutdown = hafti_io_network_shutdown,
     .getsockname = call_getsockname,

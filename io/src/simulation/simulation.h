@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the files of the simulation share: the table of what exists in it only. simulation.c has the
- * run; simulated_streams.c has streams and pipes, simulated_passing.c what is passed along there,
- * simulated_network.c sockets and listeners, simulated_datagrams.c datagrams,
+ * run, simulated_operations.c what a task does, simulated_polls.c polls, simulated_time.c how time
+ * passes; simulated_streams.c has streams and pipes, simulated_passing.c what is passed along
+ * there, simulated_network.c sockets and listeners, simulated_datagrams.c datagrams,
  * simulated_directories.c names of files, simulated_files.c what is in these.
  *
  *   kind     | is made by                       | becomes
@@ -17,13 +18,13 @@
  *            | haft_io_socket_pair              |
  *   FILE     | haft_io_open                     |
  *
- * Its descriptors are numbers from HAFTI_IO_FIRST_SIMULATED on, beyond what the system gives: one, or
- * more when it was passed along. It is open while it has some, or is under way to one. A number that
- * was closed is another's only after many more were closed, so that a program that still uses it gets
- * -EBADF.
+ * Its descriptors are numbers from HAFTI_IO_FIRST_SIMULATED on, beyond what the system gives: one,
+ * or more when it was passed along. It is open while it has some, or is under way to one. A number
+ * that was closed is another's only after many more were closed, so that a program that still uses
+ * it gets -EBADF.
  *
- * An object is held, by one each: as it is open; by its open peer; by a socket that waits for room in
- * it; by an operation that may wait on it. It is freed when nobody holds it any more.
+ * An object is held, by one each: as it is open; by its open peer; by a socket that waits for room
+ * in it; by an operation that may wait on it. It is freed when nobody holds it any more.
  */
 #ifndef HAFTI_IO_SIMULATION_H
 #define HAFTI_IO_SIMULATION_H
@@ -95,6 +96,7 @@ typedef struct hafti_io_number {
     hafti_io_link_t link;      /* of those of the object, or of those that are closed */
     hafti_io_object_t *object; /* NULL: it was closed */
     int descriptor;
+    bool closes_at_exec; /* FD_CLOEXEC, which is kept: no program that is executed has it */
 } hafti_io_number_t;
 
 /* Descriptors that come along with a byte of a stream. */
@@ -177,8 +179,8 @@ typedef struct hafti_io_simulated_state {
     hafti_io_link_t objects;
     hafti_io_link_t unused;
     bool closes;             /* those of this ring */
-    hafti_io_link_t mixed;   /* polls that wait (simulation.c) */
-    hafti_io_link_t pausing; /* tasks that ask again when others have gone on (likewise) */
+    hafti_io_link_t mixed;   /* polls that wait (simulated_polls.c) */
+    hafti_io_link_t pausing; /* tasks that ask again when others have gone on (simulated_time.c) */
     size_t pausing_count;
     size_t asked_again;           /* of these, since all were woken last: in vain */
     bool asked;                   /* they were, and time has stood still since */
@@ -203,6 +205,8 @@ hafti_io_descriptor_t *hafti_io_waiters_of(hafti_io_simulated_state_t *state, in
 int hafti_io_first_number(uint64_t seed);
 /* NULL: there is no such descriptor that is open. */
 hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int descriptor);
+/* One that is open. */
+hafti_io_number_t *hafti_io_number_of(hafti_io_simulated_state_t *state, int descriptor);
 /* A new one; NULL: no memory. */
 hafti_io_object_t *hafti_io_object_new(hafti_io_simulated_state_t *state,
                                        enum hafti_io_object_kind kind);
@@ -294,17 +298,33 @@ int hafti_io_passed_of(hafti_io_simulated_state_t *state, const struct msghdr *m
    received. */
 void hafti_io_passed_arrive(hafti_io_simulated_state_t *state, hafti_io_passed_t *passed,
                             struct msghdr *message, size_t room);
+/* The numbers that have arrived with the message stay open at an exec. */
+void hafti_io_passed_stay(hafti_io_simulated_state_t *state, const struct msghdr *message);
 /* At the end of the run, where objects are not closed one by one. */
 void hafti_io_passed_forget(hafti_io_passed_t *passed);
 void hafti_io_passed_drop(hafti_io_simulated_state_t *state, hafti_io_passed_t *passed);
 
-/* ---- Operations (simulation.c) ---- */
+/* ---- Polls (simulated_polls.c) ---- */
 
-/* Once: -EAGAIN where it has to wait. */
-ssize_t hafti_io_simulated_attempt(const hafti_io_operation_t *operation);
+/* Those of the object that have come. */
+int hafti_io_simulated_events(const hafti_io_object_t *object, short events);
 /* How many are ready now. */
 int hafti_io_simulated_look(hafti_io_simulated_state_t *state, struct pollfd *entries,
                             size_t count);
+int hafti_io_simulated_poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
+                                    int64_t deadline, unsigned turn);
+/* Wakes the polls for which descriptors of the system are ready; whether there are some. */
+bool hafti_io_simulated_wake_by_real(hafti_io_simulated_state_t *state);
+
+/* ---- Operations (simulated_operations.c) ---- */
+
+/* Once: -EAGAIN where it has to wait. */
+ssize_t hafti_io_simulated_attempt(const hafti_io_operation_t *operation);
+ssize_t hafti_io_simulated_operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
+
+/* ---- Time (simulated_time.c) ---- */
+
+void hafti_io_simulated_poll(hafti_io_worker_t *worker, int64_t nanoseconds);
 void hafti_io_simulated_pause(bool again, const char *waits_for);
 
 /* ---- The network (simulated_network.c) ---- */
@@ -477,7 +497,7 @@ int hafti_io_files_sync(int descriptor);
 
 /* ---- Of the table system.h ---- */
 
-/* (simulated_network.c, simulated_streams.c, simulation.c) */
+/* (simulated_network.c, simulated_streams.c) */
 int hafti_io_network_socket(int domain, int type, int protocol);
 int hafti_io_network_pipe(int ends[2]);
 int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]);

@@ -12,7 +12,10 @@ let play name ~wait ~pass =
       pass (1 - me)
     done
   in
-  let other = Domain.spawn (player 1) in
+  let begun = ref false in
+  let other = Domain.spawn (fun () -> begun := true; player 1 ()) in
+  (* (Until it has, only the system can let it run.) *)
+  while not !begun do Domain.cpu_relax () done;
   player 0 ();
   Domain.join other;
   if polls.(0) + polls.(1) > rounds * 200_000 then

@@ -9,37 +9,29 @@ use std::panic::{set_hook, take_hook};
 use std::sync::Once;
 use std::thread;
 
-/// A task that blocks its thread. To C the thread has no task meanwhile; here it still has its name
-/// and its values.
-#[derive(Clone, Copy)]
-struct Blocked {
-    task: *mut sys::haft_io_task_t,
-    locals: usize,
-}
-
 thread_local! {
-    static BLOCKED: Cell<Option<Blocked>> = const { Cell::new(None) };
+    /// The task that blocks its thread. To C the thread has no task meanwhile; here it still has its
+    /// name, and by [`local`] its values.
+    static BLOCKED: Cell<Option<*mut sys::haft_io_task_t>> = const { Cell::new(None) };
 }
 
 /// The task on whose stack the caller is, or null.
 pub(crate) fn this_task() -> *mut sys::haft_io_task_t {
-    BLOCKED.get().map_or_else(
-        // SAFETY: any thread may call it.
-        || unsafe { sys::haft_rust_self() },
-        |blocked| blocked.task,
-    )
-}
-
-/// The number of the list of values that the task has which blocks the thread; 0: there is none.
-pub(crate) fn locals_of_blocked() -> usize {
-    BLOCKED.get().map_or(0, |blocked| blocked.locals)
+    // SAFETY: any thread may call it.
+    BLOCKED
+        .get()
+        .unwrap_or_else(|| unsafe { sys::haft_rust_self() })
 }
 
 /// Puts back what was there, also when the function panics.
-struct Restore(Option<Blocked>);
+struct Restore {
+    task: Option<*mut sys::haft_io_task_t>,
+    locals: usize,
+}
 impl Drop for Restore {
     fn drop(&mut self) {
-        BLOCKED.set(self.0);
+        BLOCKED.set(self.task);
+        local::keep_word(self.locals);
     }
 }
 
@@ -66,9 +58,12 @@ impl Drop for Restore {
 pub fn block_thread<T>(function: impl FnOnce() -> T) -> T {
     let task = this_task();
     let locals = local::word();
-    let blocked = (!task.is_null()).then_some(Blocked { task, locals });
+    let blocked = (!task.is_null()).then_some(task);
     let mut call = Call::new(|| {
-        let _restore = Restore(BLOCKED.replace(blocked));
+        let _restore = Restore {
+            task: BLOCKED.replace(blocked),
+            locals: local::keep_word(locals),
+        };
         function()
     });
     let (body, argument) = (call.body(), call.argument());

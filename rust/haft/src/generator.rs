@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Generators: iterators that are written as functions.
 
-use crate::effects::{Computation, Effect, Step, perform};
+use crate::computation::Computation;
+use crate::effects::{Effect, perform};
+use crate::fiber::Step;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;

@@ -74,8 +74,11 @@ pub mod __select;
 #[path = "test.rs"]
 pub mod __test;
 mod blocking;
+mod computation;
+mod deep;
 mod descriptor;
 mod effects;
+mod fiber;
 pub mod fs;
 mod future;
 mod generator;
@@ -87,9 +90,11 @@ mod kept;
 mod local;
 pub mod net;
 mod numbers;
+mod packet;
 #[cfg(feature = "posix")]
 mod parking;
 pub mod process;
+mod run;
 mod runtime;
 mod scope;
 mod shared;
@@ -107,9 +112,10 @@ pub mod io {
 }
 
 pub use blocking::block_thread;
-pub use effects::{
-    Computation, Discontinued, Effect, Resumption, Step, handle, handle_general, perform,
-};
+pub use computation::Computation;
+pub use deep::{Resumption, handle_general};
+pub use effects::{Discontinued, Effect, handle, perform};
+pub use fiber::Step;
 pub use future::block_on;
 #[cfg(feature = "futures")]
 pub use future::{Iterate, iterate};
@@ -132,6 +138,7 @@ pub use generator::{Generator, Yielder};
 /// ```
 pub use haft_macros::test;
 pub use local::LocalKey;
+pub use run::{Options, backend, run, run_with};
 pub use runtime::Runtime;
 pub use scope::{
     CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
@@ -140,11 +147,8 @@ pub use scope::{
 pub use shared::{SharedEffect, handle_shared, perform_shared};
 pub use simulation::{Simulation, simulate, simulate_crash, simulation_seed};
 pub use sync::{Receiver, RecvError, SendError, Sender, channel};
-pub use task::{
-    Cancelled, JoinHandle, Options, backend, dump, run, run_with, set_task_name, spawn,
-    spawn_in_run, spawn_named, task_name,
-};
-pub use wait::{sleep, yield_now};
+pub use task::{JoinHandle, dump, set_task_name, spawn, spawn_in_run, spawn_named, task_name};
+pub use wait::{Cancelled, sleep, yield_now};
 
 #[doc(hidden)]
 pub use haft_sys as __sys;

@@ -6,10 +6,10 @@
 //! no address but a number, under which [`LISTS`] has the list as long as the task, or the call of
 //! [`LocalKey::set`], goes on.
 
-use crate::blocking::locals_of_blocked;
 use crate::numbers::ByNumber;
 use haft_sys as sys;
 use std::any::Any;
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -75,9 +75,17 @@ fn own_word() -> usize {
     // SAFETY: any thread may call it, and a key is any address.
     unsafe { sys::haft_io_local_get(ptr::from_ref(&WORD).cast()) as usize }
 }
+thread_local! {
+    /// That of the task which blocks the thread, or 0.
+    static KEPT: Cell<usize> = const { Cell::new(0) };
+}
+/// Where the thread has no task to C, it has this number; returns what it had.
+pub(crate) fn keep_word(number: usize) -> usize {
+    KEPT.replace(number)
+}
 pub(crate) fn word() -> usize {
     match own_word() {
-        0 => locals_of_blocked(),
+        0 => KEPT.get(),
         number => number,
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Tasks for programs that are not themselves one: on threads of their own.
 
+use crate::run::{Options, run_with, this_run};
 use crate::sync::{Sender, channel};
-use crate::task::{JoinHandle, Options, prepared, run_with, this_run};
+use crate::task::{JoinHandle, prepared};
 use std::panic::resume_unwind;
 use std::{fmt, io, thread};
 

@@ -2,9 +2,14 @@
 //! Scopes: no task outlives the scope in which it was spawned.
 
 use crate::blocking::guard_panic_hook;
+use crate::packet::{Owner, Packet};
+use crate::run::this_run;
 use crate::sync::Event;
-use crate::task::{Cancelled, Owner, Packet, is_cancel, start, this_run};
-use crate::wait::{Call, ECANCELED, ETIMEDOUT, from_now, raise_cancelled, returning_cancels};
+use crate::task::start;
+use crate::wait::{
+    Call, Cancelled, ECANCELED, ETIMEDOUT, from_now, is_cancel, raise_cancelled, returning_cancels,
+    with_tasks,
+};
 use haft_sys as sys;
 use std::any::Any;
 use std::ffi::{CStr, c_int};
@@ -23,22 +28,6 @@ fn run_of_scope() -> u64 {
     assert!(run != 0, "a scope is opened outside of haft::run");
     guard_panic_hook(); // by a task of C nobody has yet
     run
-}
-
-/// Calls the body of a scope. If a panic leaves it, the scope's tasks are cancelled: nobody will tell
-/// them to end, and the scope, which waits for them, would never pass the panic on.
-pub(crate) fn with_tasks<T>(body: impl FnOnce() -> T) -> T {
-    struct Cancels;
-    impl Drop for Cancels {
-        fn drop(&mut self) {
-            // SAFETY: the scope is open until the body has ended, and this is a task of its run.
-            unsafe { sys::haft_io_scope_cancel(sys::haft_io_this_scope()) };
-        }
-    }
-    let cancels = Cancels;
-    let result = body();
-    mem::forget(cancels);
-    result
 }
 
 /// Calls the body in a scope of C. The scope's code, and how the body ended.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Runs for tests: in virtual time, the same way for the same seed.
 
-use crate::task::run_by;
+use crate::run::run_by;
 use haft_sys as sys;
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -4,8 +4,7 @@
 //! The locks of std suspend a task, too. A wait for one of these, other than for a lock of std,
 //! ends when its task is cancelled; and they serve the waiters in the order in which they came.
 
-use crate::scope::shield;
-use crate::wait::{Interrupted, wait};
+use crate::wait::{Interrupted, shielded, wait};
 use haft_sys as sys;
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -147,7 +146,7 @@ impl fmt::Debug for Event {
 /// the thread is panicking, the wait is made once more, and to its end.
 pub(crate) fn wait_on(mut call: impl FnMut() -> isize) -> Result<usize, Interrupted> {
     match wait(&mut call) {
-        Err(Interrupted::Cancelled) => shield(|| wait(call)),
+        Err(Interrupted::Cancelled) => shielded(|| wait(call)),
         outcome => outcome,
     }
 }

@@ -1,406 +1,25 @@
 // SPDX-License-Identifier: MIT
-//! Runs and their tasks.
+//! Tasks: how one starts, what it takes along, and the handle of its end.
 
-use crate::blocking::{guard_panic_hook, this_task};
-use crate::effects::outside;
+use crate::blocking::this_task;
 use crate::kept;
 use crate::local;
-use crate::scope::with_tasks;
+use crate::packet::{Owner, Packet};
+use crate::run::this_run;
 use crate::sync::Event;
-use crate::wait::{Call, drop_quietly, nanoseconds};
+use crate::wait::drop_quietly;
 use haft_sys as sys;
-use std::any::Any;
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_void};
 use std::mem::{self, ManuallyDrop};
 use std::os::fd::{AsFd, AsRawFd};
-use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::{Context, Poll};
 use std::{fmt, io, ptr, thread};
-
-/// The payload of the panic that unwinds a task that has been cancelled.
-///
-/// Whoever joins the task gets it as the error. Code that catches panics lets it pass, or only
-/// delays it: the next wait raises it again.
-///
-/// ```
-/// haft::run(|| {
-///     let outcome = haft::scope(|s| {
-///         let task = s.spawn(|| haft::sleep(std::time::Duration::from_secs(60)));
-///         s.cancel();
-///         haft::shield(|| task.join())
-///     });
-///     assert!(outcome.unwrap_err().is::<haft::Cancelled>());
-/// });
-/// ```
-pub struct Cancelled(pub(crate) ());
-
-impl fmt::Debug for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Cancelled")
-    }
-}
-impl fmt::Display for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the task was cancelled")
-    }
-}
-impl std::error::Error for Cancelled {}
-
-pub(crate) fn is_cancel(payload: &(dyn Any + Send)) -> bool {
-    payload.is::<Cancelled>()
-}
-
-// ---- Runs ----
-
-/// How [`run_with`] runs tasks.
-///
-/// ```
-/// let options = haft::Options::new().threads(2).stack_size(256 * 1024);
-/// let answer = haft::run_with(options, || 42).unwrap();
-/// assert_eq!(answer, 42);
-/// ```
-#[derive(Clone, Debug, Default)]
-#[must_use = "options do nothing by themselves"]
-pub struct Options {
-    threads: Option<u16>,
-    stack_size: usize,
-    backend: Option<&'static CStr>,
-    watchdog: Option<Duration>,
-}
-
-impl Options {
-    /// One thread, and otherwise the library's defaults.
-    ///
-    /// ```
-    /// assert_eq!(haft::run_with(haft::Options::new(), || 42).unwrap(), 42);
-    /// ```
-    pub fn new() -> Self {
-        Options {
-            threads: Some(1),
-            ..Options::default()
-        }
-    }
-    /// On how many threads tasks run; 0 means one per processor that the process may use. A task
-    /// stays on the thread on which it began.
-    ///
-    /// ```
-    /// let options = haft::Options::new().threads(2);
-    /// assert_eq!(haft::run_with(options, || haft::spawn(|| 42).join().unwrap()).unwrap(), 42);
-    /// ```
-    pub fn threads(mut self, threads: u16) -> Self {
-        self.threads = Some(threads);
-        self
-    }
-    /// Bytes of addresses for the stack of a task; only what is used takes memory.
-    ///
-    /// ```
-    /// let options = haft::Options::new().stack_size(64 * 1024);
-    /// assert_eq!(haft::run_with(options, || 42).unwrap(), 42);
-    /// ```
-    pub fn stack_size(mut self, bytes: usize) -> Self {
-        self.stack_size = bytes;
-        self
-    }
-    /// By what the threads wait for the kernel: `c"epoll"`, or with the feature `io-uring`
-    /// `c"io_uring"`. Without this, `HAFT_IO_BACKEND` in the environment decides, and if that is unset
-    /// or empty, it is io_uring if the feature is on and the system allows it, otherwise epoll;
-    /// [`backend`] says which. (With the feature `system` the installed library decides what it has.)
-    ///
-    /// ```
-    /// let epoll = haft::Options::new().backend(c"epoll");
-    /// assert_eq!(haft::run_with(epoll, haft::backend).unwrap(), Some("epoll"));
-    /// let unknown = haft::Options::new().backend(c"carrier pigeons");
-    /// assert!(haft::run_with(unknown, || ()).is_err());
-    /// ```
-    pub fn backend(mut self, name: &'static CStr) -> Self {
-        self.backend = Some(name);
-        self
-    }
-    /// A task that holds its thread for longer is named on standard error, with a backtrace.
-    ///
-    /// ```
-    /// let options = haft::Options::new().watchdog(std::time::Duration::from_secs(1));
-    /// haft::run_with(options, || haft::yield_now()).unwrap();
-    /// ```
-    pub fn watchdog(mut self, time: Duration) -> Self {
-        self.watchdog = Some(time);
-        self
-    }
-
-    fn for_c(&self) -> sys::haft_io_run_options_t {
-        sys::haft_io_run_options_t {
-            threads: c_int::from(self.threads.unwrap_or(1)),
-            stack_size: self.stack_size,
-            backend: self.backend.map_or(ptr::null(), CStr::as_ptr),
-            watchdog: self.watchdog.map_or(0, nanoseconds),
-            ..sys::haft_io_run_options_t::ZERO
-        }
-    }
-}
-
-/// The number of the run whose task calls this; 0: the caller is no task.
-pub(crate) fn this_run() -> u64 {
-    // SAFETY: any thread may call it.
-    unsafe { sys::haft_io_run_number() }
-}
-
-/// By what the thread of this task waits: `epoll`, `io_uring` or `simulation`. `None`: the caller is
-/// no task.
-///
-/// ```
-/// assert!(matches!(haft::run(haft::backend), Some("epoll" | "io_uring")));
-/// assert_eq!(haft::simulate(1, haft::backend), Some("simulation"));
-/// assert_eq!(haft::backend(), None);
-/// ```
-#[must_use]
-pub fn backend() -> Option<&'static str> {
-    // SAFETY: any thread may call it; what it returns is a literal, or null.
-    let name = unsafe {
-        let name = sys::haft_io_backend();
-        (!name.is_null()).then(|| CStr::from_ptr(name))
-    };
-    name.and_then(|name| name.to_str().ok())
-}
-
-pub(crate) fn run_by<T>(
-    main: impl FnOnce() -> T,
-    call: impl FnOnce(sys::haft_body_t, *mut c_void) -> c_int,
-) -> io::Result<T> {
-    guard_panic_hook();
-    #[cfg(feature = "posix")]
-    crate::parking::tell_of_parks();
-    #[cfg(debug_assertions)]
-    // SAFETY: any thread may call it.
-    unsafe {
-        sys::haft_io_look_for_initialisers();
-    }
-    let mut main = Call::new(|| {
-        // SAFETY: any thread may call it.
-        unsafe { sys::haft_io_return_cancels(true) };
-        with_tasks(main)
-    });
-    let (body, argument) = (main.body(), main.argument());
-    // The tasks' code must not call the clause of a handler around the run, which another task may
-    // be in, nor suspend the run with all of them.
-    let code = outside(|| call(body, argument));
-    match main.outcome {
-        Some(Ok(value)) if code == 0 => Ok(value),
-        Some(Err(payload)) if code == 0 || !is_cancel(&*payload) => resume_unwind(payload),
-        _ => Err(io::Error::from_raw_os_error(-code)),
-    }
-}
-
-/// Runs `main` as a task on this thread, and returns what it returns when it and all tasks spawned
-/// below it have ended. A panic of `main` cancels the tasks, and goes on here. Neither `main` nor the
-/// tasks reach handlers around the run.
-///
-/// # Panics
-/// If this thread runs tasks already, or the system refuses memory or descriptors.
-///
-/// ```
-/// assert_eq!(haft::run(|| 6 * 7), 42);
-/// let read: std::io::Result<String> = haft::run(|| {
-///     let text = std::fs::read_to_string("/proc/self/comm")?;
-///     Ok(text)
-/// });
-/// read.unwrap();
-/// ```
-pub fn run<T>(main: impl FnOnce() -> T) -> T {
-    let options = Options::new().for_c();
-    // SAFETY: the body and its argument live until the call returns, and the body lets no panic
-    // out. With one thread, all runs on this one: so nothing has to be `Send`.
-    run_by(main, |body, argument| unsafe {
-        sys::haft_io_run_with(&options, body, argument)
-    })
-    .unwrap_or_else(|error| panic!("haft::run: {error}"))
-}
-
-/// As [`run`], with options, and with an error where it would panic.
-///
-/// # Errors
-/// `ResourceBusy` on a thread that runs tasks already, `InvalidInput` for an unknown back end, and the
-/// system's errors where it refuses memory, descriptors, or the back end that the options name.
-///
-/// ```
-/// let total = haft::run_with(haft::Options::new().threads(2), || {
-///     let parts: Vec<_> = (0..10).map(|i| haft::spawn(move || i)).collect();
-///     parts.into_iter().map(|part| part.join().unwrap()).sum::<i32>()
-/// });
-/// assert_eq!(total.unwrap(), 45);
-/// ```
-pub fn run_with<T: Send>(options: Options, main: impl FnOnce() -> T + Send) -> io::Result<T> {
-    let options = options.for_c();
-    // SAFETY: as in `run`; here `main` may begin on another thread, and is `Send`.
-    run_by(main, |body, argument| unsafe {
-        sys::haft_io_run_with(&options, body, argument)
-    })
-}
-
-// ---- Tasks ----
-
-/// What a task and its handle share: the outcome, and which of them is to free the job, which the
-/// packet begins.
-pub(crate) struct Packet<T> {
-    /// What the two have said last, each by a swap: the second to leave frees the job.
-    ///
-    /// - null: nothing yet.
-    /// - A waker, in a box: the handle was polled as a future. Whoever takes it from here has it.
-    /// - `TASK_LEFT`: the task has told its end, and uses the packet no more.
-    /// - `OWNER_LEFT`: the handle was dropped.
-    said: AtomicPtr<Waker>,
-    free: unsafe fn(NonNull<Packet<T>>),
-    /// Valid until the end is told.
-    task: AtomicPtr<sys::haft_io_task_t>,
-    end: Event,
-    /// The task's until the end is told; then the handle's.
-    outcome: UnsafeCell<Option<thread::Result<T>>>,
-    has_joiner: AtomicBool,
-}
-
-const TASK_LEFT: *mut Waker = ptr::without_provenance_mut(1);
-const OWNER_LEFT: *mut Waker = ptr::without_provenance_mut(2);
-
-impl<T> Packet<T> {
-    /// Tells the end of the task.
-    ///
-    /// # Safety
-    /// The task calls it, once, and does not call `end_elsewhere`.
-    pub(crate) unsafe fn finish(&self, outcome: thread::Result<T>) {
-        // SAFETY: the end is not told yet, so nobody else looks at it.
-        unsafe { *self.outcome.get() = Some(outcome) };
-        self.end.set();
-    }
-    /// The same for a task whose outcome is elsewhere.
-    pub(crate) fn end_elsewhere(&self) {
-        self.end.set();
-    }
-    /// Whether somebody has begun to join the task.
-    pub(crate) fn has_joiner(&self) -> bool {
-        self.has_joiner.load(Ordering::Relaxed)
-    }
-
-    /// Says something; what the other one has said last, or the caller itself.
-    fn say(&self, word: *mut Waker) -> Said {
-        match self.said.swap(word, Ordering::AcqRel) {
-            TASK_LEFT | OWNER_LEFT => Said::HasLeft,
-            waker if waker.is_null() => Said::Nothing,
-            // SAFETY: it is of a box, and nobody else finds it here any more.
-            waker => Said::Waker(unsafe { Box::from_raw(waker) }),
-        }
-    }
-    /// For the task, when it has told its end.
-    ///
-    /// # Safety
-    /// The packet begins a job, and the task does not use it any more.
-    unsafe fn leave(packet: NonNull<Self>) {
-        // SAFETY: it is not freed before both have left.
-        match unsafe { packet.as_ref() }.say(TASK_LEFT) {
-            // SAFETY: the handle has left.
-            Said::HasLeft => unsafe { Packet::free(packet) },
-            Said::Waker(waker) => waker.wake(),
-            Said::Nothing => {}
-        }
-    }
-    /// # Safety
-    /// Nobody uses it any more.
-    unsafe fn free(packet: NonNull<Self>) {
-        // SAFETY: it is what frees this one.
-        unsafe { (packet.as_ref().free)(packet) };
-    }
-}
-
-enum Said {
-    Nothing,
-    Waker(Box<Waker>),
-    HasLeft,
-}
-
-/// The handle's part of a packet.
-pub(crate) struct Owner<T>(NonNull<Packet<T>>);
-// SAFETY: the outcome goes from the task's thread to the handle's, by way of the event; the rest is
-// any thread's.
-unsafe impl<T: Send> Send for Owner<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Owner<T> {}
-
-impl<T> Owner<T> {
-    fn packet(&self) -> &Packet<T> {
-        // SAFETY: it is not freed before this is dropped.
-        unsafe { self.0.as_ref() }
-    }
-    pub(crate) fn is_finished(&self) -> bool {
-        self.end().is_set()
-    }
-    pub(crate) fn end(&self) -> &Event {
-        &self.packet().end
-    }
-    /// Once the end is told.
-    fn take_outcome(&mut self) -> Option<thread::Result<T>> {
-        debug_assert!(self.is_finished());
-        // SAFETY: then it is the handle's, of which there is one.
-        unsafe { (*self.packet().outcome.get()).take() }
-    }
-    /// `elsewhere` returns the payload of a task that left none here.
-    pub(crate) fn join_or(
-        mut self,
-        elsewhere: impl FnOnce() -> Option<Box<dyn Any + Send>>,
-    ) -> thread::Result<T> {
-        if !self.is_finished() {
-            let packet = self.packet();
-            let _joining = Joining::begin(&packet.has_joiner);
-            let task = packet.task.load(Ordering::Acquire);
-            // SAFETY: the task sets the event before it ends.
-            if unsafe { packet.end.try_wait_for(task) }.is_err() {
-                return Err(Box::new(Cancelled(())));
-            }
-        }
-        self.take_outcome()
-            .unwrap_or_else(|| Err(elsewhere().unwrap_or_else(|| Box::new(Cancelled(())))))
-    }
-    fn poll(&mut self, context: &Context<'_>) -> Poll<thread::Result<T>> {
-        if !self.is_finished() {
-            let waker = Box::into_raw(Box::new(context.waker().clone()));
-            match self.packet().say(waker) {
-                Said::HasLeft => drop(self.packet().say(TASK_LEFT)), // and nobody is to be woken
-                Said::Nothing | Said::Waker(_) => return Poll::Pending,
-            }
-        }
-        let outcome = self.take_outcome();
-        Poll::Ready(outcome.unwrap_or_else(|| Err(Box::new(Cancelled(())))))
-    }
-}
-
-impl<T> Drop for Owner<T> {
-    fn drop(&mut self) {
-        // (The load saves a swap: most often the task has left.)
-        if self.packet().said.load(Ordering::Acquire) == TASK_LEFT
-            || matches!(self.packet().say(OWNER_LEFT), Said::HasLeft)
-        {
-            // SAFETY: the task has left.
-            unsafe { Packet::free(self.0) };
-        }
-    }
-}
-
-/// That somebody joins, until the join is done, or unwound.
-struct Joining<'a>(&'a AtomicBool);
-impl<'a> Joining<'a> {
-    fn begin(flag: &'a AtomicBool) -> Self {
-        flag.store(true, Ordering::Relaxed);
-        Joining(flag)
-    }
-}
-impl Drop for Joining<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-}
 
 /// A packet, and what the task takes when it begins: all that a spawn allocates.
 #[repr(C)]
@@ -582,7 +201,7 @@ impl<T> JoinHandle<T> {
         self.0.end()
     }
     /// Waits for the end of the task and returns what it returned. The error is the payload of its
-    /// panic, which is [`Cancelled`] if it was cancelled. On a thread without tasks, blocks the
+    /// panic, which is [`Cancelled`](crate::Cancelled) if it was cancelled. On a thread without tasks, blocks the
     /// thread.
     ///
     /// # Errors
@@ -634,7 +253,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
 /// another thread of the run. It does not inherit the handlers around the caller.
 ///
 /// # Panics
-/// Outside of [`run`], and if there is no memory.
+/// Outside of [`run`](crate::run), and if there is no memory.
 ///
 /// ```
 /// haft::run(|| {
@@ -783,6 +402,8 @@ pub fn task_name() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wait::Cancelled;
+    use std::task::Waker;
 
     #[test]
     fn a_task_that_never_begins_is_an_error_of_its_future() {

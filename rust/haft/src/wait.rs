@@ -1,12 +1,45 @@
 // SPDX-License-Identifier: MIT
 //! Waits: how a call that may suspend the task is made, and what a cancel does there.
 
-use crate::task::Cancelled;
 use haft_sys as sys;
 use std::any::Any;
 use std::ffi::{c_int, c_void};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
+
+/// The payload of the panic that unwinds a task that has been cancelled.
+///
+/// Whoever joins the task gets it as the error. Code that catches panics lets it pass, or only
+/// delays it: the next wait raises it again.
+///
+/// ```
+/// haft::run(|| {
+///     let outcome = haft::scope(|s| {
+///         let task = s.spawn(|| haft::sleep(std::time::Duration::from_secs(60)));
+///         s.cancel();
+///         haft::shield(|| task.join())
+///     });
+///     assert!(outcome.unwrap_err().is::<haft::Cancelled>());
+/// });
+/// ```
+pub struct Cancelled(pub(crate) ());
+
+impl fmt::Debug for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cancelled")
+    }
+}
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the task was cancelled")
+    }
+}
+impl std::error::Error for Cancelled {}
+
+pub(crate) fn is_cancel(payload: &(dyn Any + Send)) -> bool {
+    payload.is::<Cancelled>()
+}
 
 pub(crate) const ECANCELED: c_int = 125;
 pub(crate) const ETIMEDOUT: c_int = 110;
@@ -81,20 +114,40 @@ pub(crate) fn raise_cancelled() {
     }
     // The panic may be that of another task, which waits in a destructor. It has to go on, or a
     // loop of cancelled waits here would keep it from that for ever.
-    extern "C" fn let_others_go_on(_: *mut c_void) -> *mut c_void {
-        // SAFETY: an ordinary call, which unwinds nothing.
-        unsafe { sys::haft_io_yield_or_cancelled() };
-        std::ptr::null_mut()
-    }
+    // SAFETY: an ordinary call, which unwinds nothing.
+    shielded(|| unsafe { sys::haft_io_yield_or_cancelled() });
+}
+
+/// Calls the body where no cancel from outside reaches it; by a task.
+pub(crate) fn shielded<T>(body: impl FnOnce() -> T) -> T {
     let options = sys::haft_io_scope_options_t {
         shielded: true,
         ..sys::haft_io_scope_options_t::ZERO
     };
-    let null = std::ptr::null_mut();
+    let mut call = Call::new(body);
+    let (function, argument) = (call.body(), call.argument());
     returning_cancels(|| {
-        // SAFETY: the options live until the call returns, and the body lets no panic out.
-        unsafe { sys::haft_io_scope_with(&options, let_others_go_on, null, null.cast()) }
+        // SAFETY: the options, the body and its argument live until the call returns, and the body lets
+        // no panic out. It runs on this thread, and is called once.
+        unsafe { sys::haft_io_scope_with(&options, function, argument, std::ptr::null_mut()) }
     });
+    call.result()
+}
+
+/// Calls the body of a scope. If a panic leaves it, the scope's tasks are cancelled: nobody will tell
+/// them to end, and the scope, which waits for them, would never pass the panic on.
+pub(crate) fn with_tasks<T>(body: impl FnOnce() -> T) -> T {
+    struct Cancels;
+    impl Drop for Cancels {
+        fn drop(&mut self) {
+            // SAFETY: the scope is open until the body has ended, and this is a task of its run.
+            unsafe { sys::haft_io_scope_cancel(sys::haft_io_this_scope()) };
+        }
+    }
+    let cancels = Cancels;
+    let result = body();
+    std::mem::forget(cancels);
+    result
 }
 
 /// Lets C call a closure: the panics of the closure are kept here.
@@ -140,7 +193,9 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
 
 /// A duration in the C library's unit, which ends after 292 years; `i64::MAX` would be for ever.
 pub(crate) fn nanoseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX).min(i64::MAX - 1)
+    i64::try_from(duration.as_nanos())
+        .unwrap_or(i64::MAX)
+        .min(i64::MAX - 1)
 }
 
 /// The time of the library's clock, which is virtual in a simulation.

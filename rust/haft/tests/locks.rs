@@ -285,11 +285,7 @@ fn two_tasks_of_a_thread_that_park_are_reported() {
     let output = in_child("child_that_parks").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {said}", output.status);
-    for words in [
-        "task, 'ada':",
-        "task, 'grace':",
-        "haft::channel",
-    ] {
+    for words in ["task, 'ada':", "task, 'grace':", "haft::channel"] {
         assert_eq!(said.matches(words).count(), 1, "{said}");
     }
 }

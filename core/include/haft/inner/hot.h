@@ -39,7 +39,7 @@
 #ifdef __cplusplus
 /* Not static: templates of haft.hpp that a module exports may not name functions with internal
    linkage. */
-#    define HAFTI_INLINE inline __attribute__((always_inline, unused))
+#    define HAFTI_INLINE inline __attribute__((always_inline))
 #else
 #    define HAFTI_INLINE static inline __attribute__((always_inline, unused))
 #endif

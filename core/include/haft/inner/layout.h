@@ -77,12 +77,12 @@ enum {
 /* The sizes of payload and result in one word. A lookup compares them, so that two different
    effects with one name are not taken for each other. */
 #ifdef __cplusplus
-#    define HAFTI_TO(type, value) (type(value))
+#    define HAFTI_TO_32(size) static_cast<uint32_t>(size)
 #else
-#    define HAFTI_TO(type, value) ((type)(value))
+#    define HAFTI_TO_32(size) (uint32_t)(size)
 #endif
 #define HAFTI_SHAPE(payload_size, result_size)                                                     \
-    HAFTI_TO(uint32_t, HAFTI_TO(uint32_t, payload_size) * 65599u ^ HAFTI_TO(uint32_t, result_size))
+    (HAFTI_TO_32(payload_size) * 65599u ^ HAFTI_TO_32(result_size))
 
 struct haft_effect {
     const char *name;

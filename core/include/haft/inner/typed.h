@@ -42,6 +42,12 @@ struct reply {
                 hafti_pack(&value, sizeof value)};
     }
 };
+template <typename Result, typename Value>
+HAFTI_INLINE Result give(const Value &value) {
+    if constexpr (!__is_same(Result, void))
+        return value;
+    (void)value;
+}
 } // namespace haft::detail
 
 HAFTI_EXTERN_C_BEGIN
@@ -53,7 +59,7 @@ HAFTI_EXTERN_C_BEGIN
 #    define HAFTI_PAYLOAD_SIZE(name) (::haft::detail::payload_size<haft_payload_##name>)
 #    define HAFTI_MAKE_PAYLOAD(name, ...) (haft_payload_##name{__VA_ARGS__})
 #    define HAFTI_CALL_TAIL(result, value, call) value = (call, ::haft::detail::nothing{})
-#    define HAFTI_GIVE(result, value) return static_cast<result>(value)
+#    define HAFTI_GIVE(result, value) return ::haft::detail::give<result>(value)
 #    define HAFTI_TYPED_FUNCTION(effect, function, ...)                                            \
         ((haft_function_t *)static_cast<__VA_ARGS__>(function))
 #    define HAFTI_TYPED_KIND(effect, function, kind, ...) kind

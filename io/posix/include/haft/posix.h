@@ -182,11 +182,12 @@
  *   getaddrinfo or gethostbyname is the one host's. The calls on sockets give what the machine's
  *   give, in virtual time and with the faults that the seed decides (at each try of a call that
  *   waits, so a long one meets more). Options are kept; SO_RCVTIMEO, SO_SNDTIMEO, SO_REUSEADDR,
- *   SO_REUSEPORT and SO_ERROR have their effects. So a server and its clients are tested as they
- *   are.
+ *   SO_REUSEPORT and SO_ERROR have their effects. MSG_OOB, and MSG_TRUNC on a stream, are
+ *   EOPNOTSUPP. So a server and its clients are tested as they are.
  * - With .files, paths are the simulation's, except those below /dev, /proc and /sys (but see
- *   above); so is what open and its kin open, and the calls above give what the machine's give for it.
- *   Permissions and owners are kept (chmod) or ignored (chown), never checked, and the umask does not apply. There
+ *   above); so is what open and its kin open, and the calls above give what the machine's give for
+ *   it. Permissions and owners are kept (chmod) or ignored (chown), never checked, and the umask
+ *   does not apply. There
  *   are no links and FIFOs, and mknod makes nothing (EPERM); a file has at most 1 GiB (EFBIG). Time
  *   stamps are of the virtual date; a read does not change them. flock is as under Linux; a record
  *   lock is the process's, so there is nobody whom it excludes. readdir tells names in an order

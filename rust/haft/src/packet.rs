@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+//! What a task and its handle share: how the outcome goes from one to the other, and who frees it.
+
+use crate::sync::Event;
+use crate::wait::Cancelled;
+use haft_sys as sys;
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+/// What a task and its handle share: the outcome, and which of them is to free the job, which the
+/// packet begins.
+pub(crate) struct Packet<T> {
+    /// What the two have said last, each by a swap: the second to leave frees the job.
+    ///
+    /// - null: nothing yet.
+    /// - A waker, in a box: the handle was polled as a future. Whoever takes it from here has it.
+    /// - `TASK_LEFT`: the task has told its end, and uses the packet no more.
+    /// - `OWNER_LEFT`: the handle was dropped.
+    pub(crate) said: AtomicPtr<Waker>,
+    pub(crate) free: unsafe fn(NonNull<Packet<T>>),
+    /// Valid until the end is told.
+    pub(crate) task: AtomicPtr<sys::haft_io_task_t>,
+    pub(crate) end: Event,
+    /// The task's until the end is told; then the handle's.
+    pub(crate) outcome: UnsafeCell<Option<thread::Result<T>>>,
+    pub(crate) has_joiner: AtomicBool,
+}
+
+const TASK_LEFT: *mut Waker = ptr::without_provenance_mut(1);
+const OWNER_LEFT: *mut Waker = ptr::without_provenance_mut(2);
+
+impl<T> Packet<T> {
+    /// Tells the end of the task.
+    ///
+    /// # Safety
+    /// The task calls it, once, and does not call `end_elsewhere`.
+    pub(crate) unsafe fn finish(&self, outcome: thread::Result<T>) {
+        // SAFETY: the end is not told yet, so nobody else looks at it.
+        unsafe { *self.outcome.get() = Some(outcome) };
+        self.end.set();
+    }
+    /// The same for a task whose outcome is elsewhere.
+    pub(crate) fn end_elsewhere(&self) {
+        self.end.set();
+    }
+    /// Whether somebody has begun to join the task.
+    pub(crate) fn has_joiner(&self) -> bool {
+        self.has_joiner.load(Ordering::Relaxed)
+    }
+
+    /// Says something; what the other one has said last, or the caller itself.
+    fn say(&self, word: *mut Waker) -> Said {
+        match self.said.swap(word, Ordering::AcqRel) {
+            TASK_LEFT | OWNER_LEFT => Said::HasLeft,
+            waker if waker.is_null() => Said::Nothing,
+            // SAFETY: it is of a box, and nobody else finds it here any more.
+            waker => Said::Waker(unsafe { Box::from_raw(waker) }),
+        }
+    }
+    /// For the task, when it has told its end.
+    ///
+    /// # Safety
+    /// The packet begins a job, and the task does not use it any more.
+    pub(crate) unsafe fn leave(packet: NonNull<Self>) {
+        // SAFETY: it is not freed before both have left.
+        match unsafe { packet.as_ref() }.say(TASK_LEFT) {
+            // SAFETY: the handle has left.
+            Said::HasLeft => unsafe { Packet::free(packet) },
+            Said::Waker(waker) => waker.wake(),
+            Said::Nothing => {}
+        }
+    }
+    /// # Safety
+    /// Nobody uses it any more.
+    unsafe fn free(packet: NonNull<Self>) {
+        // SAFETY: it is what frees this one.
+        unsafe { (packet.as_ref().free)(packet) };
+    }
+}
+
+enum Said {
+    Nothing,
+    Waker(Box<Waker>),
+    HasLeft,
+}
+
+/// The handle's part of a packet.
+pub(crate) struct Owner<T>(pub(crate) NonNull<Packet<T>>);
+// SAFETY: the outcome goes from the task's thread to the handle's, by way of the event; the rest is
+// any thread's.
+unsafe impl<T: Send> Send for Owner<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Owner<T> {}
+
+impl<T> Owner<T> {
+    pub(crate) fn packet(&self) -> &Packet<T> {
+        // SAFETY: it is not freed before this is dropped.
+        unsafe { self.0.as_ref() }
+    }
+    pub(crate) fn is_finished(&self) -> bool {
+        self.end().is_set()
+    }
+    pub(crate) fn end(&self) -> &Event {
+        &self.packet().end
+    }
+    /// Once the end is told.
+    fn take_outcome(&mut self) -> Option<thread::Result<T>> {
+        debug_assert!(self.is_finished());
+        // SAFETY: then it is the handle's, of which there is one.
+        unsafe { (*self.packet().outcome.get()).take() }
+    }
+    /// `elsewhere` returns the payload of a task that left none here.
+    pub(crate) fn join_or(
+        mut self,
+        elsewhere: impl FnOnce() -> Option<Box<dyn Any + Send>>,
+    ) -> thread::Result<T> {
+        if !self.is_finished() {
+            let packet = self.packet();
+            let _joining = Joining::begin(&packet.has_joiner);
+            let task = packet.task.load(Ordering::Acquire);
+            // SAFETY: the task sets the event before it ends.
+            if unsafe { packet.end.try_wait_for(task) }.is_err() {
+                return Err(Box::new(Cancelled(())));
+            }
+        }
+        self.take_outcome()
+            .unwrap_or_else(|| Err(elsewhere().unwrap_or_else(|| Box::new(Cancelled(())))))
+    }
+    pub(crate) fn poll(&mut self, context: &Context<'_>) -> Poll<thread::Result<T>> {
+        if !self.is_finished() {
+            let waker = Box::into_raw(Box::new(context.waker().clone()));
+            match self.packet().say(waker) {
+                Said::HasLeft => drop(self.packet().say(TASK_LEFT)), // and nobody is to be woken
+                Said::Nothing | Said::Waker(_) => return Poll::Pending,
+            }
+        }
+        let outcome = self.take_outcome();
+        Poll::Ready(outcome.unwrap_or_else(|| Err(Box::new(Cancelled(())))))
+    }
+}
+
+impl<T> Drop for Owner<T> {
+    fn drop(&mut self) {
+        // (The load saves a swap: most often the task has left.)
+        if self.packet().said.load(Ordering::Acquire) == TASK_LEFT
+            || matches!(self.packet().say(OWNER_LEFT), Said::HasLeft)
+        {
+            // SAFETY: the task has left.
+            unsafe { Packet::free(self.0) };
+        }
+    }
+}
+
+/// That somebody joins, until the join is done, or unwound.
+struct Joining<'a>(&'a AtomicBool);
+impl<'a> Joining<'a> {
+    fn begin(flag: &'a AtomicBool) -> Self {
+        flag.store(true, Ordering::Relaxed);
+        Joining(flag)
+    }
+}
+impl Drop for Joining<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}

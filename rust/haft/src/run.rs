@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+//! Runs: where tasks go on, by which threads and back ends, and when all have ended.
+
+use crate::blocking::guard_panic_hook;
+use crate::effects::outside;
+use crate::wait::{Call, is_cancel, nanoseconds, with_tasks};
+use haft_sys as sys;
+use std::ffi::{CStr, c_int, c_void};
+use std::panic::resume_unwind;
+use std::time::Duration;
+use std::{io, ptr};
+
+/// How [`run_with`] runs tasks.
+///
+/// ```
+/// let options = haft::Options::new().threads(2).stack_size(256 * 1024);
+/// let answer = haft::run_with(options, || 42).unwrap();
+/// assert_eq!(answer, 42);
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing by themselves"]
+pub struct Options {
+    threads: Option<u16>,
+    stack_size: usize,
+    backend: Option<&'static CStr>,
+    watchdog: Option<Duration>,
+}
+
+impl Options {
+    /// One thread, and otherwise the library's defaults.
+    ///
+    /// ```
+    /// assert_eq!(haft::run_with(haft::Options::new(), || 42).unwrap(), 42);
+    /// ```
+    pub fn new() -> Self {
+        Options {
+            threads: Some(1),
+            ..Options::default()
+        }
+    }
+    /// On how many threads tasks run; 0 means one per processor that the process may use. A task
+    /// stays on the thread on which it began.
+    ///
+    /// ```
+    /// let options = haft::Options::new().threads(2);
+    /// assert_eq!(haft::run_with(options, || haft::spawn(|| 42).join().unwrap()).unwrap(), 42);
+    /// ```
+    pub fn threads(mut self, threads: u16) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+    /// Bytes of addresses for the stack of a task; only what is used takes memory.
+    ///
+    /// ```
+    /// let options = haft::Options::new().stack_size(64 * 1024);
+    /// assert_eq!(haft::run_with(options, || 42).unwrap(), 42);
+    /// ```
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.stack_size = bytes;
+        self
+    }
+    /// By what the threads wait for the kernel: `c"epoll"`, or with the feature `io-uring`
+    /// `c"io_uring"`. Without this, `HAFT_IO_BACKEND` in the environment decides, and if that is unset
+    /// or empty, it is io_uring if the feature is on and the system allows it, otherwise epoll;
+    /// [`backend`] says which. (With the feature `system` the installed library decides what it has.)
+    ///
+    /// ```
+    /// let epoll = haft::Options::new().backend(c"epoll");
+    /// assert_eq!(haft::run_with(epoll, haft::backend).unwrap(), Some("epoll"));
+    /// let unknown = haft::Options::new().backend(c"carrier pigeons");
+    /// assert!(haft::run_with(unknown, || ()).is_err());
+    /// ```
+    pub fn backend(mut self, name: &'static CStr) -> Self {
+        self.backend = Some(name);
+        self
+    }
+    /// A task that holds its thread for longer is named on standard error, with a backtrace.
+    ///
+    /// ```
+    /// let options = haft::Options::new().watchdog(std::time::Duration::from_secs(1));
+    /// haft::run_with(options, || haft::yield_now()).unwrap();
+    /// ```
+    pub fn watchdog(mut self, time: Duration) -> Self {
+        self.watchdog = Some(time);
+        self
+    }
+
+    fn for_c(&self) -> sys::haft_io_run_options_t {
+        sys::haft_io_run_options_t {
+            threads: c_int::from(self.threads.unwrap_or(1)),
+            stack_size: self.stack_size,
+            backend: self.backend.map_or(ptr::null(), CStr::as_ptr),
+            watchdog: self.watchdog.map_or(0, nanoseconds),
+            ..sys::haft_io_run_options_t::ZERO
+        }
+    }
+}
+
+/// The number of the run whose task calls this; 0: the caller is no task.
+pub(crate) fn this_run() -> u64 {
+    // SAFETY: any thread may call it.
+    unsafe { sys::haft_io_run_number() }
+}
+
+/// By what the thread of this task waits: `epoll`, `io_uring` or `simulation`. `None`: the caller is
+/// no task.
+///
+/// ```
+/// assert!(matches!(haft::run(haft::backend), Some("epoll" | "io_uring")));
+/// assert_eq!(haft::simulate(1, haft::backend), Some("simulation"));
+/// assert_eq!(haft::backend(), None);
+/// ```
+#[must_use]
+pub fn backend() -> Option<&'static str> {
+    // SAFETY: any thread may call it; what it returns is a literal, or null.
+    let name = unsafe {
+        let name = sys::haft_io_backend();
+        (!name.is_null()).then(|| CStr::from_ptr(name))
+    };
+    name.and_then(|name| name.to_str().ok())
+}
+
+pub(crate) fn run_by<T>(
+    main: impl FnOnce() -> T,
+    call: impl FnOnce(sys::haft_body_t, *mut c_void) -> c_int,
+) -> io::Result<T> {
+    guard_panic_hook();
+    #[cfg(feature = "posix")]
+    crate::parking::tell_of_parks();
+    #[cfg(debug_assertions)]
+    // SAFETY: any thread may call it.
+    unsafe {
+        sys::haft_io_look_for_initialisers();
+    }
+    let mut main = Call::new(|| {
+        // SAFETY: any thread may call it.
+        unsafe { sys::haft_io_return_cancels(true) };
+        with_tasks(main)
+    });
+    let (body, argument) = (main.body(), main.argument());
+    // The tasks' code must not call the clause of a handler around the run, which another task may
+    // be in, nor suspend the run with all of them.
+    let code = outside(|| call(body, argument));
+    match main.outcome {
+        Some(Ok(value)) if code == 0 => Ok(value),
+        Some(Err(payload)) if code == 0 || !is_cancel(&*payload) => resume_unwind(payload),
+        _ => Err(io::Error::from_raw_os_error(-code)),
+    }
+}
+
+/// Runs `main` as a task on this thread, and returns what it returns when it and all tasks spawned
+/// below it have ended. A panic of `main` cancels the tasks, and goes on here. Neither `main` nor the
+/// tasks reach handlers around the run.
+///
+/// # Panics
+/// If this thread runs tasks already, or the system refuses memory or descriptors.
+///
+/// ```
+/// assert_eq!(haft::run(|| 6 * 7), 42);
+/// let read: std::io::Result<String> = haft::run(|| {
+///     let text = std::fs::read_to_string("/proc/self/comm")?;
+///     Ok(text)
+/// });
+/// read.unwrap();
+/// ```
+pub fn run<T>(main: impl FnOnce() -> T) -> T {
+    let options = Options::new().for_c();
+    // SAFETY: the body and its argument live until the call returns, and the body lets no panic
+    // out. With one thread, all runs on this one: so nothing has to be `Send`.
+    run_by(main, |body, argument| unsafe {
+        sys::haft_io_run_with(&options, body, argument)
+    })
+    .unwrap_or_else(|error| panic!("haft::run: {error}"))
+}
+
+/// As [`run`], with options, and with an error where it would panic.
+///
+/// # Errors
+/// `ResourceBusy` on a thread that runs tasks already, `InvalidInput` for an unknown back end, and the
+/// system's errors where it refuses memory, descriptors, or the back end that the options name.
+///
+/// ```
+/// let total = haft::run_with(haft::Options::new().threads(2), || {
+///     let parts: Vec<_> = (0..10).map(|i| haft::spawn(move || i)).collect();
+///     parts.into_iter().map(|part| part.join().unwrap()).sum::<i32>()
+/// });
+/// assert_eq!(total.unwrap(), 45);
+/// ```
+pub fn run_with<T: Send>(options: Options, main: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let options = options.for_c();
+    // SAFETY: as in `run`; here `main` may begin on another thread, and is `Send`.
+    run_by(main, |body, argument| unsafe {
+        sys::haft_io_run_with(&options, body, argument)
+    })
+}
