@@ -37,6 +37,7 @@ fi
 for source in $(grep -Ev '^(#|$)' tour); do
   case $ocaml:$source in
   no:ocaml/*) continue ;;
+  yes:ocaml/io/*) [ -f "$build/ocaml/packages/haft-http/haft_http.cmxa" ] || continue ;;
   esac
   printf '\n== examples/%s\n' "$source"
   headline "$source"

@@ -14,9 +14,10 @@
  * Such a task of C puts what it has done into the list `done`, and sets the event. It holds no
  * value of OCaml but a number, the slot, so that the collector need not know of it.
  *
- * The tasks of C that serve the loop belong to a scope around that of the loop. So tasks that
- * functions of C spawn in the loop are waited for; then the outer scope is cancelled, which ends
- * those that serve.
+ * The tasks of C that serve the loop belong to a scope that a task of its own has opened, which
+ * cancels them when the loop has ended. The loop itself is the first task of the run, in no scope
+ * but the run's: a task that waits in a scope waits on an inner fiber's stack, and ocaml/lib then
+ * looks for it among all that wait.
  *
  * The thread holds OCaml's lock, but while the back end sleeps. A signal whose handler is in OCaml
  * ends that sleep, and wakes the loop, where the handler is called.
@@ -37,7 +38,8 @@
 
 typedef struct loop {
     haft_io_event_t woken;
-    haft_io_scope_t *scope; /* of the tasks that serve */
+    haft_io_event_t serves, ended; /* for the task that has the scope */
+    haft_io_scope_t *scope;        /* of the tasks that serve */
     haft_ocaml_work_t *done, **done_end;
     bool cancelled;
     bool rests_late;       /* see comes_soon */
@@ -84,20 +86,34 @@ static void *call_main(void *argument) {
     return NULL;
 }
 
-static void *serve_main(void *argument) {
+/* The scope of the tasks that serve, until the loop has ended. */
+static void *hold_scope(void *argument) {
     loop_t *loop = argument;
+    haft_io_return_cancels(true);
     loop->scope = haft_io_this_scope();
-    loop->rests_late = strcmp(haft_io_backend(), "io_uring") == 0;
-    haft_io_scope_with(&(haft_io_scope_options_t){.name = "OCaml"}, call_main, loop, NULL);
+    haft_io_event_set(&loop->serves);
+    haft_io_event_wait_to_the_end(&loop->ended);
     haft_io_scope_cancel(loop->scope);
+    return NULL;
+}
+
+static void *serve_loop(void *argument) {
+    haft_io_return_cancels(true);
+    haft_io_scope_with(&(haft_io_scope_options_t){.name = "for OCaml"}, hold_scope, argument, NULL);
     return NULL;
 }
 
 static void *begin_loop(void *argument) {
     static const haft_io_around_sleep_t around_sleep = {release_lock, take_lock};
+    loop_t *loop = argument;
     haft_io_set_around_sleep(&around_sleep);
-    haft_io_return_cancels(true);
-    haft_io_scope_with(&(haft_io_scope_options_t){.name = "for OCaml"}, serve_main, argument, NULL);
+    haft_io_task_set_name("OCaml");
+    loop->rests_late = strcmp(haft_io_backend(), "io_uring") == 0;
+    if (haft_io_spawn(serve_loop, loop) == 0) {
+        haft_io_event_wait_to_the_end(&loop->serves);
+        call_main(loop);
+        haft_io_event_set(&loop->ended);
+    }
     return NULL;
 }
 

@@ -175,11 +175,24 @@ struct crossing {
     bool inwards;
     char *room; /* a place on the fiber's stack below what it keeps */
     char *exception;
+    crossing_t *next_near, *previous_near; /* in the list of its place */
 };
 _Static_assert(sizeof(crossing_t) <= sizeof(haft_language_state_t), "it lies in there");
 _Static_assert(CROSSING_ROOM == offsetof(crossing_t, room), "layout.h");
 
 static crossing_t *crossings; /* newest first */
+
+/*
+ * The same by where they lie: a fiber of C that ends has few of them on its stack, and there may be
+ * very many others, of as many tasks that wait.
+ */
+enum { PLACES = 4096, PLACE_BITS = 20 };
+static crossing_t *near_crossings[PLACES];
+static size_t crossings_count;
+
+static crossing_t **place_of(uintptr_t address) {
+    return &near_crossings[(address >> PLACE_BITS) % PLACES];
+}
 
 static void list(crossing_t *crossing) {
     crossing->previous = NULL;
@@ -187,6 +200,13 @@ static void list(crossing_t *crossing) {
     if (crossings != NULL)
         crossings->previous = crossing;
     crossings = crossing;
+    crossings_count++;
+    crossing_t **place = place_of((uintptr_t)crossing);
+    crossing->previous_near = NULL;
+    crossing->next_near = *place;
+    if (*place != NULL)
+        (*place)->previous_near = crossing;
+    *place = crossing;
 }
 
 static void unlist(crossing_t *crossing) {
@@ -196,6 +216,13 @@ static void unlist(crossing_t *crossing) {
         crossings = crossing->next;
     if (crossing->next != NULL)
         crossing->next->previous = crossing->previous;
+    crossings_count--;
+    if (crossing->previous_near != NULL)
+        crossing->previous_near->next_near = crossing->next_near;
+    else
+        *place_of((uintptr_t)crossing) = crossing->next_near;
+    if (crossing->next_near != NULL)
+        crossing->next_near->previous_near = crossing->previous_near;
 }
 
 /* Whether this thread runs OCaml code, or functions that it has called, and not a blocking
@@ -354,12 +381,29 @@ void haft_ocaml_scan_foreign(scanning_action action) {
     }
 }
 
+static void forget_if_on(const haft_fiber_t *fiber, crossing_t *crossing) {
+    if ((const char *)crossing >= fiber->low && (const char *)crossing < fiber->high)
+        unlist(crossing);
+}
+
 void haft_ocaml_forget_crossings(const haft_fiber_t *fiber) {
-    for (crossing_t *crossing = crossings, *next; crossing != NULL; crossing = next) {
-        next = crossing->next;
-        if ((const char *)crossing >= fiber->low && (const char *)crossing < fiber->high)
-            unlist(crossing);
+    uintptr_t first = (uintptr_t)fiber->low >> PLACE_BITS;
+    size_t places = (((uintptr_t)fiber->high - 1) >> PLACE_BITS) - first + 1;
+    if (places > PLACES)
+        places = PLACES;
+    if (crossings_count <= places) {
+        for (crossing_t *crossing = crossings, *next; crossing != NULL; crossing = next) {
+            next = crossing->next;
+            forget_if_on(fiber, crossing);
+        }
+        return;
     }
+    for (size_t i = 0; i < places; i++)
+        for (crossing_t *crossing = *place_of((first + i) << PLACE_BITS), *next; crossing != NULL;
+             crossing = next) {
+            next = crossing->next_near;
+            forget_if_on(fiber, crossing);
+        }
 }
 
 static void left(hafti_scope_t *innermost, const haft_fiber_t *fiber) {
