@@ -38,19 +38,28 @@ end
 
 (* One domain at a time runs OCaml code, so one that polls must let the others go on: it would poll in vain until the
    tick of 50 ms, and a loop that never allocates for ever. Where it asks the same object [enough] times, it gets the
-   others their turn. No object is kept for that; one that the collector has moved is taken for another one. *)
+   others their turn; and where it asks many objects, as one that looks for work at all others does, after [many]
+   changes of the one that is counted. No object is kept for that; one that the collector has moved is taken for
+   another one. *)
 module Polling = struct
   let enough = 256
+  let many = 16
 
   (* Set with the first thread. *)
   let others_run = ref false
   let let_others_run = ref ignore
 
-  (* The object that is counted, by its address; how often it was asked; and how often others may be, until one of
-     them is counted in its place. *)
+  (* The object that is counted, by its address; how often it was asked; how often others may be, until one of them is
+     counted in its place; and how often that was so since the others had their turn. *)
   let watched = ref 0
   let asked = ref 0
   let patience = ref 0
+  let changes = ref 0
+
+  let pause () =
+    asked := 0;
+    changes := 0;
+    !let_others_run ()
 
   let[@inline never] note object_ weight =
     (* (An address whose last bits are set is an integer to OCaml.) *)
@@ -60,15 +69,14 @@ module Polling = struct
       if !patience < 0 then begin
         watched := address;
         asked := 0;
-        patience := 4 * enough
+        patience := 4 * enough;
+        incr changes;
+        if !changes >= many then pause ()
       end
     end
     else begin
       asked := !asked + weight;
-      if !asked >= enough then begin
-        asked := 0;
-        !let_others_run ()
-      end
+      if !asked >= enough then pause ()
     end
 
   (* Before it is asked: who has just got a lock must not let those run who ask for it. *)

@@ -31,6 +31,11 @@ let () =
   let other = Atomic.make 0 in
   play "two atomics" ~pass
     ~wait:(fun poll me -> while Atomic.get other <> 0 || Atomic.get turn <> me do poll () done);
+  (* As who looks for work at all the others. *)
+  let queues = List.init 9 Atomic.make in
+  play "many atomics" ~pass
+    ~wait:(fun poll me ->
+      while List.exists (fun queue -> Atomic.get queue < 0) queues || Atomic.get turn <> me do poll () done);
   play "compare_and_set" ~pass ~wait:(fun poll me -> while not (Atomic.compare_and_set turn me 2) do poll () done)
 
 (* [turn] is looked at by who has the lock. *)
