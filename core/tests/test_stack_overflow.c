@@ -288,6 +288,23 @@ static void crash_elsewhere_on_fixed(void) {
     run_fixed(switch_and_crash);
 }
 
+/* Large frames may skip the canary, and overwrite any part of a header: here what leads to its
+   language. */
+static void *wait_once(void *unused) {
+    HAFT_PERFORM(wait);
+    return unused;
+}
+static void crash_beside_overwritten(void) {
+    haft_fiber_options_t options = {.name = "dense", .stack_size = 4096, .dense = true};
+    haft_fiber_t *k = haft_fiber_new_with(&options, wait_once, NULL);
+    haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
+    *(uintptr_t *)(void *)&k->language = 100;
+    crash(NULL);
+}
+static void a_fault_beside_an_overwritten_header_is_explained(void) {
+    CHECK_FAULTS(crash_beside_overwritten, "a fiber's header has been overwritten");
+}
+
 static void an_ordinary_crash_ends_the_process_by_its_signal(void) {
     CHECK_FAULTS(crash_on_fiber, "");
     CHECK_FAULTS(crash_on_thread, "");
@@ -390,6 +407,8 @@ int main(void) {
     RUN(guards_of_small_stacks_are_as_large);
     RUN(overflow_of_a_dense_stack_is_found_at_the_next_switch);
     RUN(an_overflow_without_a_guard_that_faults_is_named);
+    if (check_bare())
+        RUN(a_fault_beside_an_overwritten_header_is_explained);
     RUN(an_ordinary_crash_ends_the_process_by_its_signal);
     RUN(a_fault_signal_that_is_sent_does_what_it_did);
     if (!RUNNING_ON_VALGRIND) {
