@@ -26,7 +26,8 @@
         .endm
 
 /* Goes to the function itself, on the next segment if this one has less than `room` left: what the
-   prologue of -fsplit-stack code does. */
+   prologue of -fsplit-stack code does. Room of 0: the function leaves it at what a segment promises,
+   of which code without such a prologue may have used some. */
         .macro  with_room name, room
         .hidden \name\()_entry
         .globl  \name
@@ -34,15 +35,19 @@
         .p2align 4
 \name:
         .cfi_startproc
+        .if     \room
         leaq    -\room(%rsp), %r10
         cmpq    LIMIT, %r10
         jb      1f
+        .endif
         jmp     \name\()_entry
+        .if     \room
 1:      movl    $\room, %r10d
         xorl    %r11d, %r11d
         call    haft_morestack
         ret
         jmp     \name\()_entry
+        .endif
         .cfi_endproc
         .size   \name, . - \name
         .endm
