@@ -13,8 +13,8 @@ for page in README.md docs/*.md; do
   done
 done
 lines=$(wc -l <README.md)
-if [ "$lines" -gt 185 ]; then
-  echo "README.md has $lines lines; more than 185 are not four screens, one for each language"
+if [ "$lines" -gt 190 ]; then
+  echo "README.md has $lines lines; more than 190 are not four screens, one for each language"
   failed=1
 fi
 exit $failed

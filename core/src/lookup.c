@@ -5,7 +5,6 @@
  */
 #include "lookup.h"
 
-
 static const haft_clause_t slow_request = {.kind = HAFTI_CLAUSE_SLOW};
 static const haft_clause_t any_clause = {.kind = HAFT_CLAUSE_REQUEST};
 

@@ -60,7 +60,8 @@ static inline int check_times(int bare) {
 static int check_failures;
 static int check_tests;
 static const char *check_running = "";
-static const char *check_lacks; /* what this machine has not, so that a part was left out; or NULL */
+/* What this machine does not have, so that a part of the test was left out; or NULL. */
+static const char *check_lacks;
 
 static inline void check_failed(const char *file, int line, const char *what) {
     fprintf(stderr, "%s:%d: in %s: %s", file, line, check_running, what);

@@ -4,6 +4,7 @@
 #include "check_http.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -877,6 +878,7 @@ static void give_way_to_new_connections(void) {
     CHECK(pipe(told) == 0);
     pid_t child = fork();
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also where a check of the other process fails */
         haft_io_run(serve_origins, NULL);
         _exit(0);
     }
