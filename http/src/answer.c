@@ -232,9 +232,12 @@ static bool answer_by_application(haft_http_request_t *request, const haft_http_
     const haft_http_server_t *server = request->server;
     if (server->on_error == NULL)
         return false;
+    haft_http_request_t *before = request->served->request;
+    request->served->request = request; /* its tasks are the request's, like a handler's */
     int code = server->on_error(request, error, server->on_error_argument);
-    if (request->thrown != NULL)
-        request->thrown->free(haft_http_take_thrown(request));
+    request->served->request = before;
+    code = hafti_http_tasks_end(request, code);
+    hafti_http_forget_thrown(request);
     const hafti_http_answer_t *answer = &request->answer;
     bool is_whole =
         code == 0 && answer->progress != HAFTI_HTTP_NOT_BEGUN &&
@@ -269,6 +272,12 @@ haft_http_thrown_t *haft_http_take_thrown(haft_http_request_t *request) {
     haft_http_thrown_t *thrown = request->thrown;
     request->thrown = NULL;
     return thrown;
+}
+
+void hafti_http_forget_thrown(haft_http_request_t *request) {
+    haft_http_thrown_t *thrown = haft_http_take_thrown(request);
+    if (thrown != NULL)
+        thrown->free(thrown);
 }
 
 static int end_encoding(haft_http_request_t *request) {

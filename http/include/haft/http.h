@@ -456,7 +456,8 @@ int haft_http_refuse(haft_http_request_t *request, int status, const char *text)
  * The scope of a request, in which a handler's task spawns by itself; the call opens it. Its tasks
  * end before the answer is sent: when the handler has returned the library waits for them, or
  * cancels them if the handler has failed. The first of them that fails cancels the others, and is a
- * failure of the request. NULL: no memory.
+ * failure of the request. NULL: no memory, or another task than the handler's has called this
+ * before the handler's had.
  */
 haft_io_scope_t *haft_http_request_scope(haft_http_request_t *request);
 /*

@@ -300,10 +300,11 @@ typedef struct haft_io_scope_options {
     haft_io_on_cancel_t *on_cancel; /* may be NULL */
     haft_io_on_failure_t
         *on_failure; /* is told of failures of tasks; NULL: the first failure cancels the scope */
-    /* Gives the scope of a task that is spawned directly in this one without naming a scope, such
-       as that of the request which the spawning task answers; it may open that scope. NULL, or a
-       NULL that it returns: the task belongs to this scope. */
-    haft_io_scope_t *(*scope_of_spawns)(void);
+    /* Stores the scope of a task that is spawned directly in this one without naming a scope, such
+       as that of the request which the spawning task answers; it may open that scope. Where it
+       stores nothing, or is NULL, the task belongs to this scope. False: no memory; then the task
+       is not spawned (-ENOMEM). */
+    bool (*scope_of_spawns)(haft_io_scope_t **scope);
 } haft_io_scope_options_t;
 
 /*
