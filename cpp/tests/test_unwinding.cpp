@@ -175,7 +175,8 @@ static std::string outcome(way how, kind what, bool by_destructor) {
         if (handler.last) {
             told += "...";
             try {
-                told += "[" + std::move(*handler.last).resume(41) + "]";
+                std::string resumed = std::move(*handler.last).resume(41);
+                told.append("[").append(resumed).append("]");
             } catch (const std::runtime_error &error) {
                 told += std::string("[") + error.what() + "]";
             } catch (const haft::dropped &) {
