@@ -14,8 +14,11 @@ uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind,
                             const char *waits_for);
 
 /* Whether tasks that are about to wait are looked at by the function; see initialisers.c. */
-extern bool hafti_io_looks_for_initialisers;
+extern __attribute__((visibility("hidden"))) bool hafti_io_looks_for_initialisers;
 HAFTI_IO_COLD void hafti_io_look_for_initialiser(const haft_io_task_t *task);
+static inline bool hafti_io_tasks_are_looked_at(void) {
+    return HAFTI_IO_UNLIKELY(__atomic_load_n(&hafti_io_looks_for_initialisers, __ATOMIC_RELAXED));
+}
 
 /* Shows the cell of a task that is about to wait to whoever cancels its scope. False: that has been
    cancelled, and the cell won by it. */
