@@ -299,6 +299,10 @@ static void check_corners() {
         io::scope([&] { io::spawn([&] { in.scope().spawn([] {}); }); });
         return "never";
     });
+    typed.cors();
+    http::route_group both = typed.group("/both");
+    both.cors({.origins = {"https://app.example"}, .credentials = true});
+    both.get("/item", [](http::request &) { return "item"; });
     typed.get("/memory", [](http::request &) {
         io::spawn([] {
             std::runtime_error failure("a text that is too long for the words to need no memory");
@@ -325,6 +329,9 @@ static void check_corners() {
             CHECK(has(ask(port, "GET /status"), "500 Internal"));
             CHECK(has(ask(port, "GET /child"), "500 Internal") &&
                   has(lines, "a task that is not the handler's calls request::scope()"));
+            std::string item = ask(port, "GET /both/item", "Origin: https://app.example\r\n");
+            CHECK(has(item, "Access-Control-Allow-Origin: *\r\n") &&
+                  !has(item, "Access-Control-Allow-Origin: https") && !has(item, "Credentials"));
             CHECK(has(ask(port, "GET /memory"), "500 Internal") &&
                   has(lines, "a task of a request has failed: out of memory"));
         }
