@@ -36,8 +36,8 @@ static void pop(hafti_scope_t *const *scope) {
     haft_scope_pop(*scope);
 }
 
-/* Handlers in a row are around the rest together, some in each frame: they cost less than
-   functions, each with a frame and code of its own. The first is popped, and so all are. */
+/* Up to four handlers share a frame, which costs less than a function with a frame for each. To pop
+   the first pops all. */
 static int go_on_under(const hafti_http_around_t *around, const haft_http_server_t *level,
                        const hafti_http_entry_t *entry, haft_http_request_t *request) {
     enum { MOST = 4 };

@@ -344,13 +344,17 @@ BODY(bound_informations) {
 
 /* ---- A server that reads nothing ---- */
 
-/* Opens all windows, and reads no more. */
+/* Opens all windows, and reads no more. A client may give up before it has connected: then the
+   listener is closed. */
 static void *read_nothing(void *unused) {
     static const http2_frame_t frames[] = {
         {SETTINGS, 0, 0, BYTES(SETTING("\4", "\x7f", "\xff", "\xff", "\xff"))},
         {WINDOW_UPDATE, 0, 0, BYTES("\x70\0\0\0")}};
     char bytes[100], *end = bytes;
-    HAFT_TLS_SCOPED haft_tls_t *stream = haft_tls_new(offering, haft_io_accept(listener), NULL);
+    int accepted = haft_io_accept(listener);
+    if (accepted < 0)
+        return unused;
+    HAFT_TLS_SCOPED haft_tls_t *stream = haft_tls_new(offering, accepted, NULL);
     for (int i = 0; i < 2; i++)
         end = http2_put(end, &frames[i], HTTP2_CLIENT, 0);
     haft_tls_write_all(stream, bytes, (size_t)(end - bytes)); /* if the client is still there */
@@ -381,6 +385,8 @@ static void check_time(int64_t begun) {
 }
 
 static void give_up_in_time(bool is_cancel) {
+    listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
+    port = (uint16_t)haft_io_port(listener);
     haft_io_task_t *reading = haft_io_async(read_nothing, NULL);
     begin_client();
     int64_t begun = haft_io_now();
@@ -393,6 +399,7 @@ static void give_up_in_time(bool is_cancel) {
     }
     check_time(begun);
     haft_io_event_set(&is_over);
+    haft_io_close(listener);
     haft_io_join(reading, NULL);
     haft_http_client_free(client);
     haft_io_event_clear(&is_over);
@@ -400,11 +407,8 @@ static void give_up_in_time(bool is_cancel) {
 
 /* Deadlines and cancels of a task that writes count, too. */
 BODY(give_up_while_writing) {
-    listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
-    port = (uint16_t)haft_io_port(listener);
     give_up_in_time(false);
     give_up_in_time(true);
-    haft_io_close(listener);
     return NULL;
 }
 
