@@ -294,6 +294,27 @@ static void a_cancel_cuts_the_wait_for_a_child_that_reports_nothing(void) {
     CHECK_RUNS(fork_and_wait);
 }
 
+/* ---- Deadlines ---- */
+
+BODY(look_up_late) {
+    struct hostent host, *found;
+    char room[500];
+    int error = 0;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, 1);
+    CHECK(gethostbyname("127.0.0.1") == NULL);
+    CHECK_EQUAL(errno, ETIMEDOUT);
+    CHECK_EQUAL(h_errno, TRY_AGAIN);
+    CHECK_EQUAL(gethostbyname_r("127.0.0.1", &host, room, sizeof room, &found, &error), ETIMEDOUT);
+    CHECK_EQUAL(error, TRY_AGAIN);
+    CHECK_EQUAL(resolve(), EAI_SYSTEM);
+    CHECK_EQUAL(errno, ETIMEDOUT);
+    return NULL;
+}
+static void lookups_of_hosts_tell_a_deadline_from_a_cancel(void) {
+    CHECK_RUNS(look_up_late);
+}
+
 int main(void) {
     check_backend();
     RUN(a_loop_of_calls_lets_others_run_after_a_cancel);
@@ -301,5 +322,6 @@ int main(void) {
     RUN(files_events_and_counters_are_waited_for_to_the_end);
     RUN(a_program_is_started_in_spite_of_a_cancel);
     RUN(a_cancel_cuts_the_wait_for_a_child_that_reports_nothing);
+    RUN(lookups_of_hosts_tell_a_deadline_from_a_cancel);
     return check_end();
 }
