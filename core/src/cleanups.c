@@ -405,7 +405,9 @@ enum { LASTS = 2 }; /* it is never unloaded */
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 /*
- * One entry for each return address, modulo the size. A writer first makes `version` odd; while it
+ * An entry lies in one of the PLACES that begin where the hash of its return address says. If all
+ * are taken, a new entry takes the place of one of them, each in turn: so addresses that are used
+ * again and again find room, however they are spread. A writer first makes `version` odd; while it
  * is odd, no other thread reads or writes the entry. The step is valid while
  *
  *   the object there is laid out as it was: so the same bytes can be read
@@ -424,8 +426,11 @@ typedef union remembered {
     uint64_t words[9];
 } remembered_t;
 _Static_assert(sizeof(remembered_t) == sizeof(((remembered_t *)0)->words), "words are all of it");
-enum { REMEMBERED = 256, WORDS = sizeof(remembered_t) / sizeof(uint64_t) };
+enum { WORDS = sizeof(remembered_t) / sizeof(uint64_t), PC = 1 /* the word with `pc` */ };
+enum { HASH_BITS = 10, PLACES = 4, REMEMBERED = (1 << HASH_BITS) + PLACES - 1 };
+_Static_assert(offsetof(remembered_t, pc) == PC * sizeof(uint64_t), "the word of the address");
 static uint64_t memory[REMEMBERED][WORDS];
+static uint32_t turn; /* whose place the next entry takes where none is free */
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
     hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -478,12 +483,15 @@ static bytes_t cie_of(bytes_t fde) {
     return place - READ(int32_t, &at);
 }
 
-static uint64_t *place_of(uintptr_t pc) {
-    return memory[(pc ^ pc >> 8) % REMEMBERED];
+static uint64_t (*places_of(uintptr_t pc))[WORDS] {
+    return &memory[pc * UINT64_C(0x9e3779b97f4a7c15) >> (64 - HASH_BITS)];
 }
 
-static bool recall(uintptr_t pc, object_t *object, step_t *step) {
-    const uint64_t *place = place_of(pc);
+static uintptr_t address_in(const uint64_t *place) {
+    return __atomic_load_n(&place[PC], __ATOMIC_RELAXED);
+}
+
+static bool recall_from(const uint64_t *place, uintptr_t pc, object_t *object, step_t *step) {
     remembered_t found;
     for (int i = 0; i < WORDS; i++)
         found.words[i] = __atomic_load_n(&place[i], __ATOMIC_ACQUIRE);
@@ -501,9 +509,32 @@ static bool recall(uintptr_t pc, object_t *object, step_t *step) {
     return true;
 }
 
+static bool recall(uintptr_t pc, object_t *object, step_t *step) {
+    uint64_t(*places)[WORDS] = places_of(pc);
+    for (int i = 0; i < PLACES; i++)
+        if (address_in(places[i]) == pc)
+            return recall_from(places[i], pc, object, step);
+    return false;
+}
+
+/* The place of the same address (whose entry holds no longer), or a free one, or another's. */
+static uint64_t *place_for(uintptr_t pc) {
+    uint64_t(*places)[WORDS] = places_of(pc);
+    uint64_t *unused = NULL;
+    for (int i = 0; i < PLACES; i++) {
+        uintptr_t address = address_in(places[i]);
+        if (address == pc)
+            return places[i];
+        if (address == 0 && unused == NULL)
+            unused = places[i];
+    }
+    return unused != NULL ? unused
+                          : places[__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % PLACES];
+}
+
 static void remember(uintptr_t pc, object_t *object, const function_t *function,
                      const step_t *step) {
-    uint64_t *place = place_of(pc);
+    uint64_t *place = place_for(pc);
     bytes_t fde = function->fde, cie = cie_of(fde);
     uint64_t layout = object_at(pc - 1, object);
     remembered_t found = {.pc = pc,

@@ -88,11 +88,10 @@ hafti_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
     return (hafti_found_t){with + (handled.slow ? HAFTI_CLAUSE_MARK : 0), handled.scope};
 }
 
+/* ---- Remembering ---- */
+
 /*
- * ---- Remembering ----
- * *
- * * A signal handler may perform, and thus look up, anywhere in here. It reads the previous content
- *   of
+ * A signal handler may perform, and thus look up, anywhere in here. It reads the previous content of
  * an entry, or nothing: the key is emptied first and written last. It writes nothing if it has
  * interrupted a writer. A writer may never continue, because a handler may leave by siglongjmp; so
  * the writer's mark is its position on the stack: a handler is further in, or on the alternate

@@ -26,9 +26,11 @@ struct lazy {
         [[noreturn]] void unhandled_exception() { throw; }
     };
     explicit lazy(std::coroutine_handle<promise_type> of) : handle(of) {}
-    lazy(const lazy &) = delete;
+    lazy(lazy &&other) noexcept : handle(std::exchange(other.handle, nullptr)) {}
     lazy &operator=(const lazy &) = delete;
     ~lazy() {
+        if (!handle)
+            return;
         told += "frame ";
         handle.destroy();
     }

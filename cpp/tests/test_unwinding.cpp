@@ -175,7 +175,8 @@ static std::string outcome(way how, kind what, bool by_destructor) {
         if (handler.last) {
             told += "...";
             try {
-                told += "[" + std::move(*handler.last).resume(41) + "]";
+                std::string resumed = std::move(*handler.last).resume(41);
+                told.append("[").append(resumed).append("]");
             } catch (const std::runtime_error &error) {
                 told += std::string("[") + error.what() + "]";
             } catch (const haft::dropped &) {
@@ -305,10 +306,54 @@ static void a_cleanup_goes_on_under_another_handler() {
                 [](Wait, haft::resumption<int()>) { return 6; });
     };
     CHECK(run([](InPlace) { return 1; }, false) == 105);
+    std::string text(50, 't');
+    CHECK(run([text](InPlace) { return static_cast<int>(text.size()); }, false) == 105);
     CHECK(run([](InPlace) { return 1; }, true) == 6);
     auto other_answer =
         haft::clauses([](InPlace) { return 1; }, haft::on_return([](int) { return 2.5; }));
     CHECK(run(other_answer, false) == -1);
+}
+
+/* Whose clause ends the computation, and has the exception, is not changed by that: also if more
+   than one handler came since, and if they are of one type. */
+struct Replaced : haft::handler<haft::never<Leave>, Resumed, Fail> {
+    std::string name;
+    int swaps;
+    std::string *seen;
+    Replaced(std::string called, int more, std::string *told_to)
+        : name(std::move(called)), swaps(more), seen(told_to) {}
+    std::string operator()(Leave e) { return *seen += name + e.reason, name; }
+    void operator()(Fail) { throw std::runtime_error(name + std::string(40, '!')); }
+    std::string operator()(Resumed, haft::resumption<std::string(int)> k) {
+        Replaced next(name + "'", swaps - 1, seen);
+        if (swaps == 0)
+            return std::move(k).resume(1);
+        if (swaps % 2 == 0)
+            return std::move(k).resume_with(std::move(next), 1);
+        return std::move(k).resume_with(next, 1);
+    }
+};
+static void a_clause_that_ends_the_computation_stays_the_one_of_its_handler() {
+    for (int swaps : {0, 1, 2, 3, 64})
+        for (bool fails : {false, true}) {
+            std::string seen, found;
+            const std::string name(50, 'n');
+            try {
+                found = haft::handle([fails] {
+                            cleaner first{resumed};
+                            cleaner second{resumed};
+                            cleaner third{resumed};
+                            if (fails)
+                                haft::perform(Fail{});
+                            haft::perform(Leave{.reason = std::string(60, 'r')});
+                            return std::string();
+                        }).with(Replaced(name, swaps, &seen));
+            } catch (const std::runtime_error &error) {
+                found = error.what();
+            }
+            CHECK(found == (fails ? name + std::string(40, '!') : name));
+            CHECK(seen == (fails ? "" : name + std::string(60, 'r')));
+        }
 }
 
 /* A cleanup performs what is kept in the place whose destructor runs: that is dropped, too. */
@@ -336,5 +381,6 @@ int main() {
     what_a_cleanup_performs_comes_to_its_own_handler_however_the_computation_ends();
     every_type_of_answer_may_be_missing();
     a_cleanup_goes_on_under_another_handler();
+    a_clause_that_ends_the_computation_stays_the_one_of_its_handler();
     a_resumption_that_is_destroyed_takes_with_it_what_is_put_in_its_place();
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a client accepts, and how much it wants each: lists with weights (RFC 9110, 12.4.2). */
+/* What a client accepts, and how much it wants each: lists with weights (RFC 9110, section
+   12.4.2). */
 #include "text.h"
 
 /* In thousandths; what is no weight is 0, so nothing is sent that was not clearly wanted. */

@@ -32,8 +32,8 @@ void hafti_http_answer_end(haft_http_request_t *request) {
     haft_io_give_back(request->answer.block);
 }
 
-/* A Content-Type that the handler has set counts; `type` becomes NULL, since the fields have it. Its
-   value, or NULL: no memory. */
+/* A Content-Type that the handler has set counts; `type` becomes NULL, since the fields have it.
+   Its value, or NULL: no memory. */
 static const char *type_in_fields(haft_http_request_t *request, const char **type) {
     hafti_http_text_t value;
     size_t at = 0;
@@ -51,7 +51,7 @@ int haft_http_begin(haft_http_request_t *request, int status, const char *type, 
     if (status < 200 || status > 599 || (type != NULL && !hafti_http_is_given_value(type)))
         return -EINVAL;
     bool is_1_0 = hafti_http_is_1_0(&request->message);
-    uint64_t sent = status == 205 ? 0 : size; /* 9110, 15.3.6 */
+    uint64_t sent = status == 205 ? 0 : size; /* RFC 9110, section 15.3.6 */
     const char *known_type = type_in_fields(request, &type);
     int code = hafti_http_choose_encoding(request, status, known_type, &sent);
     if (code != 0)
@@ -157,8 +157,8 @@ int haft_http_status(const haft_http_request_t *request) {
     return request->answer.status;
 }
 
-/* Whether nobody is going to read that. Of chunks that have not all come, the answer cannot wait for
-   the rest, which may be any number. */
+/* Whether nobody is going to read that. Of chunks that have not all come, the answer cannot wait
+   for the rest, which may be any number. */
 static bool is_too_long_to_skip(const hafti_http_message_t *message) {
     return message->body == HAFTI_HTTP_SIZED
                ? message->left > HAFTI_HTTP_SKIPPED
@@ -232,9 +232,12 @@ static bool answer_by_application(haft_http_request_t *request, const haft_http_
     const haft_http_server_t *server = request->server;
     if (server->on_error == NULL)
         return false;
+    haft_http_request_t *before = request->served->request;
+    request->served->request = request; /* its tasks are the request's, like a handler's */
     int code = server->on_error(request, error, server->on_error_argument);
-    if (request->thrown != NULL)
-        request->thrown->free(haft_http_take_thrown(request));
+    request->served->request = before;
+    code = hafti_http_tasks_end(request, code);
+    hafti_http_forget_thrown(request);
     const hafti_http_answer_t *answer = &request->answer;
     bool is_whole =
         code == 0 && answer->progress != HAFTI_HTTP_NOT_BEGUN &&
@@ -271,6 +274,12 @@ haft_http_thrown_t *haft_http_take_thrown(haft_http_request_t *request) {
     return thrown;
 }
 
+void hafti_http_forget_thrown(haft_http_request_t *request) {
+    haft_http_thrown_t *thrown = haft_http_take_thrown(request);
+    if (thrown != NULL)
+        thrown->free(thrown);
+}
+
 static int end_encoding(haft_http_request_t *request) {
     hafti_http_answer_t *answer = &request->answer;
     if (answer->encoder == NULL)
@@ -298,7 +307,8 @@ void haft_http_note_failure(haft_http_request_t *request, const char *text) {
 }
 
 /* Once, before the first read of a body whose sender waits for it; not where it has begun to
-   send already, or may have seen the begin of the answer. One that is too large is not asked for. */
+   send already, or may have seen the begin of the answer. One that is too large is not asked
+   for. */
 int hafti_http_send_continue(haft_http_request_t *request) {
     hafti_http_message_t *message = &request->message;
     bool is_too_large = message->body == HAFTI_HTTP_SIZED && message->left > message->limit;

@@ -161,7 +161,7 @@ static int put_body_fields(head_t *head, const asking_t *asking) {
     return type != NULL ? put_field(head, "Content-Type", type) : 0;
 }
 
-/* A proxy gets all of it (9112, 3.2.2). */
+/* A proxy gets all of it (RFC 9112, section 3.2.2). */
 static void put_target(head_t *head, const haft_http_reply_t *reply) {
     const hafti_http_url_t *url = &reply->url;
     if (reply->forwarder != NULL) {
@@ -286,11 +286,11 @@ void hafti_http_reply_begin(haft_http_reply_t *reply, hafti_http_stream_t *strea
     hafti_http_message_end(&reply->message);
     hafti_http_message_begin(&reply->message, stream, &reply->client->limits, HTTP_RESPONSE);
     reply->message.limit = UINT64_MAX;
-    /* An answer to CONNECT has no body either, but a tunnel (9110, 9.3.6). */
+    /* An answer to CONNECT has no body either, but a tunnel (RFC 9110, section 9.3.6). */
     reply->message.answers_head = strcmp(method, "HEAD") == 0 || strcmp(method, "CONNECT") == 0;
 }
 
-/* Those of status 1xx come before the answer (9110, 15.2). */
+/* Those of status 1xx come before the answer (RFC 9110, section 15.2). */
 static int read_answer(haft_http_reply_t *reply, const char *method) {
     hafti_http_message_t *message = &reply->message;
     for (int informed = 0; informed < HAFTI_HTTP_INFORMED; informed++) {
@@ -499,7 +499,7 @@ static const char *redirection_of(const asking_t *asking, haft_http_reply_t *rep
     return haft_http_reply_header(reply, "Location");
 }
 
-/* 9110, 15.4: browsers ask by GET after 303, and where POST got 301 or 302. */
+/* RFC 9110, section 15.4: browsers ask by GET after 303, and where POST got 301 or 302. */
 static void change_method(asking_t *asking, unsigned status) {
     bool is_changed = status == 303
                           ? strcmp(asking->method, "HEAD") != 0

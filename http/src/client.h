@@ -197,7 +197,7 @@ bool hafti_http_is_kept_back(const hafti_http_asking_t *asking, const char *name
 typedef int hafti_http_write_piece_t(hafti_http_stream_t *stream, const void *bytes, size_t size);
 int hafti_http_write_produced(hafti_http_stream_t *stream, const haft_http_question_t *question,
                               hafti_http_write_piece_t *write);
-/* 9110, 8.6: methods that mean a body say so where there is none. */
+/* RFC 9110, section 8.6: methods that mean a body say so where there is none. */
 bool hafti_http_means_body(const char *method);
 
 /* A stream of a connection that the origin's tasks share, if the server agrees on that; or else as

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many connections a client has to an origin: who opens one has a place, until that is closed
- * or kept. A task that gets a place takes a connection that is kept, if there is one. So a new one
- * is only made where none is kept, and there are never more than there are places.
+ * How many connections a client has to an origin: each open connection holds a place until it is
+ * closed or kept. A task that gets a place takes a connection that is kept, if there is one. So a
+ * new one is only made where none is kept, and there are never more than there are places.
  */
 #include "client.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Content codings (RFC 9110, 8.4): what the files that compress bodies share, and those that take
-   them apart again. Each coding is a table by the library that makes it, in a file of its own. */
+/* Content codings (RFC 9110, section 8.4): what the files that compress bodies share, and those
+   that take them apart again. Each coding is a table by the library that makes it, in a file of its
+   own. */
 #ifndef HAFT_HTTP_CODINGS_INTERNAL_H
 #define HAFT_HTTP_CODINGS_INTERNAL_H
 

@@ -101,7 +101,7 @@ static const hafti_http_coding_t *choose(haft_http_request_t *request, bool is_s
 
 /* ---- The head ---- */
 
-/* The same version has other bytes in each coding (9110, 8.8.3.3). */
+/* The same version has other bytes in each coding (RFC 9110, section 8.8.3.3). */
 static int weaken_tag(haft_http_request_t *request) {
     hafti_http_answer_t *answer = &request->answer;
     hafti_http_text_t value;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request asks of a representation that has a tag and a date: preconditions (RFC 9110, 13),
- * and a range of its bytes (14). A field that cannot be read is as if it were not there.
+ * What a request asks of a representation that has a tag and a date: preconditions (RFC 9110,
+ * section 13), and a range of its bytes (14). A field that cannot be read is as if it were not
+ * there.
  */
 #include "internal.h"
 

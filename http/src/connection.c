@@ -111,8 +111,8 @@ static bool wait_for_next(connection_t *connection) {
     return has_come(connection, hafti_http_stream_fill(stream, connection->deadline));
 }
 
-/* What HTTP/2 begins with, on a connection that has had no request (9113, 3.4). For HTTP/1 it is a
-   head of another version. */
+/* What HTTP/2 begins with, on a connection that has had no request (RFC 9113, section 3.4). For
+   HTTP/1 it is a head of another version. */
 static bool is_preface(const hafti_http_message_t *message, const connection_t *connection) {
     return hafti_http_has_http2 && !connection->is_http1 &&
            message->head == sizeof HAFTI_HTTP2_PREFACE - 1 &&
@@ -124,8 +124,8 @@ static void end_request(haft_http_request_t *const *request) {
     haft_io_give_back(*request);
 }
 
-/* Whether the connection goes on. One of which a part was not read before the connection was shut
-   gets no answer, so its client may ask again elsewhere. */
+/* Whether the connection goes on. If the connection is shut before a request is complete, the
+   request gets no answer, so the client may ask again elsewhere. */
 static bool serve_request(connection_t *connection) {
     haft_http_request_t *made = haft_io_lend();
     if (made == NULL)
@@ -147,8 +147,8 @@ static bool serve_request(connection_t *connection) {
 
 /* Says that nothing more comes, and reads what the client has sent meanwhile, or is sending: if
    that were left, the kernel would reset the connection, and the client might never see the end of
-   what it has not read yet (9112, 9.6), nor the alert that says why a handshake has failed. What
-   comes is not looked at, so it is read as it came. */
+   what it has not read yet (RFC 9112, section 9.6), nor the alert that says why a handshake has
+   failed. What comes is not looked at, so it is read as it came. */
 static void linger(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};

@@ -15,7 +15,7 @@ typedef struct {
     time_t expiry; /* if it expires */
 } hafti_http_set_cookie_t;
 
-/* Whether the field sets a cookie (6265, 5.2). */
+/* Whether the field sets a cookie (RFC 6265, section 5.2). */
 bool hafti_http_read_set_cookie(hafti_http_text_t field, time_t now, hafti_http_set_cookie_t *set);
 /* Whether no host may set cookies for all hosts below the domain. */
 bool hafti_http_is_public_suffix(hafti_http_text_t domain);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dates as HTTP writes them (RFC 9110, 5.6.7), whatever the locale is. */
+/* Dates as HTTP writes them (RFC 9110, section 5.6.7), whatever the locale is. */
 #include "text.h"
 
 #include <haft/io.h>

@@ -34,8 +34,8 @@ static void pop(hafti_scope_t *const *scope) {
     haft_scope_pop(*scope);
 }
 
-/* Handlers in a row are around the rest together, some in each frame: they cost less than
-   functions, each with a frame and code of its own. The first is popped, and so all are. */
+/* Up to four handlers share a frame, which costs less than a function with a frame for each. To pop
+   the first pops all. */
 static int go_on_under(const hafti_http_around_t *around, const haft_http_server_t *level,
                        const hafti_http_entry_t *entry, haft_http_request_t *request) {
     enum { MOST = 4 };
@@ -114,6 +114,8 @@ static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *
     hafti_http_protocol_t *protocol = request->protocol;
     if (protocol != NULL)
         code = protocol->finish(protocol, code);
+    if (code != HAFT_IO_BY_EXCEPTION)
+        hafti_http_forget_thrown(request); /* middleware of C has kept the error to itself */
     return conclude(request, hafti_http_tasks_end(request, code));
 }
 
@@ -215,10 +217,12 @@ static void unwind_request(haft_http_request_t *request) {
 }
 
 void hafti_http_request_end(haft_http_request_t *request) {
-    if (request->is_running) {
+    if (request->served != NULL)
         request->served->request = NULL;
-        hafti_http_tasks_end(request, -ECANCELED);
+    hafti_http_tasks_end(request, -ECANCELED);
+    if (request->is_running) {
         unwind_request(request);
+        hafti_http_tasks_end(request, -ECANCELED); /* of the application's function for errors */
         if (request->server->notes_requests)
             hafti_http_note_request(request);
     }
@@ -226,8 +230,7 @@ void hafti_http_request_end(haft_http_request_t *request) {
         haft_http_trace_end();
     if (request->protocol != NULL)
         request->protocol->free(request->protocol);
-    if (request->thrown != NULL)
-        request->thrown->free(request->thrown);
+    hafti_http_forget_thrown(request);
     hafti_http_answer_end(request);
     hafti_http_message_end(&request->message);
 }

@@ -191,10 +191,11 @@ int haft_http_cancel_with_client(haft_http_request_t *request, haft_http_next_t 
                                        .failures = &failures,
                                        .scope_of_spawns = hafti_http_scope_of_spawns};
     int code = haft_io_scope_with(&options, call_watched, &watched, NULL);
+    bool has_answered = watched.has_returned && watched.code != -ECANCELED;
+    if (watched.is_gone && !has_answered && code == -ECANCELED)
+        return note_gone(request);
     if (watched.has_returned && (code == 0 || code == -ECANCELED))
         return watched.code;
-    if (watched.is_gone && code == -ECANCELED)
-        return note_gone(request);
     if (failures.count != 0 && failures.failures[0].message != NULL)
         haft_http_note_failure(request, failures.failures[0].message);
     return code;

@@ -81,7 +81,7 @@ int haft_http_set_trailer(haft_http_request_t *request, const char *name, const 
                     name, value);
 }
 
-/* 6265, 4.1.1. */
+/* RFC 6265, section 4.1.1. */
 static bool is_cookie_value(const char *value) {
     for (; *value != '\0'; value++)
         if (*value <= ' ' || *value > '~' || strchr("\",;\\", *value) != NULL)

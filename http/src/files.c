@@ -161,7 +161,7 @@ static ssize_t name_of(const files_t *files, hafti_http_text_t path, char *into)
     return to - into;
 }
 
-/* RFC 9110, 12.5.3. */
+/* RFC 9110, section 12.5.3. */
 static void read_accepted(haft_http_request_t *request, bool accepts[ENCODINGS]) {
     const char *accepted = haft_http_header(request, "Accept-Encoding");
     for (int i = 0; i < ENCODINGS && accepted != NULL; i++)

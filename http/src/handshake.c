@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The handshake of a WebSocket (RFC 6455, 4.2): who may connect, and what is answered. */
+/* The handshake of a WebSocket (RFC 6455, section 4.2): who may connect, and what is answered. */
 #include "websocket.h"
 
 #include <stdio.h>

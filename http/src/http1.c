@@ -95,7 +95,7 @@ char *hafti_http_put_number(char *to, uint64_t number) {
     return put_digits(to, number, 10);
 }
 
-/* Of three digits. */
+/* Appends a status, which has three digits. */
 static char *put_status(char *to, unsigned status) {
     *to++ = (char)('0' + status / 100);
     *to++ = (char)('0' + status / 10 % 10);

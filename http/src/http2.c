@@ -127,8 +127,8 @@ static void end_body(nghttp2_session *session, hafti_http2_stream_t *stream) {
     hafti_http2_signal(&stream->writable);
 }
 
-/* Of nothing but what the task that waits has to write; more follows when it writes again. The
-   bytes stay where they are until put_body takes them. */
+/* Offers nghttp2 only the bytes of the waiting write; more follow with the next one. They stay
+   where they are until put_body takes them. */
 ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
                               uint32_t *flags, nghttp2_data_source *source, void *argument) {
     hafti_http2_stream_t *stream = nghttp2_session_get_stream_user_data(session, id);
@@ -264,7 +264,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
-/* Such a field makes the message malformed (9113, 8.2.1); by itself nghttp2 would leave it out. */
+/* Such a field makes the message malformed (RFC 9113, section 8.2.1); by itself nghttp2 would leave
+   it out. */
 static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
                              const uint8_t *name, size_t name_size, const uint8_t *value,
                              size_t value_size, uint8_t flags, void *connection) {

@@ -51,7 +51,7 @@ static inline void hafti_http2_signal(hafti_http2_signal_t *signal) {
 }
 
 struct hafti_http2_stream {
-    hafti_http_stream_t bytes; /* the first, for who gets its address */
+    hafti_http_stream_t bytes; /* must be first: callbacks cast its address to the struct */
     hafti_http2_t *connection;
     hafti_http2_stream_t *next, **back; /* in its list */
     hafti_http_message_t *message;      /* that the peer sends */
@@ -199,8 +199,8 @@ void hafti_http2_note_closed(hafti_http2_ignored_t *ignored, int32_t id, bool ha
 /* What is wrong with a HEADERS frame for a stream that is not new, and that nghttp2 does not know:
    0, or the error with which the connection ends. */
 uint32_t hafti_http2_judge_head(const hafti_http2_ignored_t *ignored, int32_t id);
-/* Behind the head of the next frame that nghttp2 may ignore, in what comes; NULL: that has no
-   further one. All of it is to be looked at once. */
+/* Returns the address after the head of the next frame that nghttp2 may ignore, or NULL. It is
+   called until it returns NULL, once for all bytes that have come. */
 const char *hafti_http2_next_ignored(hafti_http2_ignored_t *ignored, const char *at,
                                      const char *end);
 /* Of the frame that was found last; likewise, if it is ignored. */

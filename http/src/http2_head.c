@@ -20,7 +20,7 @@ static uint16_t put(hafti_http_message_t *message, hafti_http_text_t text) {
     return (uint16_t)at;
 }
 
-/* Some say the authority a second time, as Host (9113, 8.3.1). */
+/* Some say the authority a second time, as Host (RFC 9113, section 8.3.1). */
 static bool repeats_host(const hafti_http_message_t *message, hafti_http_text_t name,
                          hafti_http_text_t value) {
     size_t from = 0;
@@ -98,7 +98,7 @@ bool hafti_http2_put_trailer(hafti_http2_stream_t *stream, hafti_http_text_t nam
     return true;
 }
 
-/* The target of CONNECT is the authority (9113, 8.5). */
+/* The target of CONNECT is the authority (RFC 9113, section 8.5). */
 static void take_authority(hafti_http_message_t *message) {
     size_t from = 0;
     hafti_http_text_t host = {"", 0};
@@ -142,7 +142,7 @@ static size_t count_lines(const char *lines, size_t size) {
     return count;
 }
 
-/* Fields that only HTTP/1 has (9113, 8.2.2), besides those that no handler may set. */
+/* Fields that only HTTP/1 has (RFC 9113, section 8.2.2), besides those that no handler may set. */
 static bool is_of_connection(hafti_http_text_t name) {
     return hafti_http_same(name.bytes, name.size, "Upgrade") ||
            hafti_http_same(name.bytes, name.size, "Proxy-Connection");

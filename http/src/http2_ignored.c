@@ -111,7 +111,7 @@ const char *hafti_http2_next_ignored(hafti_http2_ignored_t *ignored, const char 
     return at;
 }
 
-/* 9113, 5.1 and 6.3; and 7540, 5.3.1. */
+/* RFC 9113, sections 5.1 and 6.3; and RFC 7540, section 5.3.1. */
 uint32_t hafti_http2_judge_ignored(const hafti_http2_ignored_t *ignored) {
     const unsigned char *head = ignored->head;
     int32_t id = hafti_http2_id_of(ignored);

@@ -109,6 +109,8 @@ int hafti_http_answer_complete(haft_http_request_t *request);
 int hafti_http_answer_status(haft_http_request_t *request, int status);
 /* Answers an error in the form of the application (haft_http_on_error), or else by such a line. */
 int hafti_http_answer_error(haft_http_request_t *request, int status, int code);
+/* Nobody is going to take what was thrown (haft_http_carry). */
+void hafti_http_forget_thrown(haft_http_request_t *request);
 /* Forgets the answer, of which nothing was sent, but for its lasting fields. */
 void hafti_http_answer_discard(haft_http_request_t *request);
 const char *hafti_http_reason_of(int status); /* "": it has none */
@@ -324,7 +326,7 @@ void hafti_http_request_answer(haft_http_request_t *request, int code);
 void hafti_http_request_end(haft_http_request_t *request);
 /* ---- tasks.c ---- */
 /* Of the scopes in which handlers run: that of the request whose handler the current task is in. */
-haft_io_scope_t *hafti_http_scope_of_spawns(void);
+bool hafti_http_scope_of_spawns(haft_io_scope_t **scope);
 /* Waits for the tasks of a request whose handler has returned `code`, or cancels them if that is an
    error. The code that counts. */
 int hafti_http_tasks_end(haft_http_request_t *request, int code);

@@ -181,7 +181,8 @@ const char *hafti_http_message_header(hafti_http_message_t *message, const char 
     size_t from = 0;
     if (name == NULL || !hafti_http_message_field(message, name, &from, &value))
         return NULL;
-    const char *divider = hafti_http_same_text(name, "Cookie") ? "; " : ", "; /* 9113, 8.2.3 */
+    /* RFC 9113, section 8.2.3 */
+    const char *divider = hafti_http_same_text(name, "Cookie") ? "; " : ", ";
     char *all = hafti_http_copy(message, value.bytes, value.size);
     while (all != NULL && hafti_http_message_field(message, name, &from, &further)) {
         size_t size = strlen(all);
@@ -234,7 +235,7 @@ static void find_known(const hafti_http_message_t *message, known_t known[KNOWN]
     }
 }
 
-/* 9112, 3.2: none is an error but in HTTP/1.0, and so are two. */
+/* RFC 9112, section 3.2: none is an error but in HTTP/1.0, and so are two. */
 static int check_host(hafti_http_message_t *message, const known_t *host) {
     bool is_good = host->count == 1 ? hafti_http_is_authority(host->first)
                                     : host->count == 0 && hafti_http_is_1_0(message);
@@ -252,9 +253,9 @@ static void set_host(hafti_http_message_t *message, hafti_http_text_t host) {
     }
 }
 
-/* The absolute form is that of a proxy's client, and a server takes it, too (9112, 3.2.2): from
-   here on the target is its path, and its host is the one that counts. Only over TLS is there an
-   https URL (9110, 7.4). */
+/* The absolute form is that of a proxy's client, and a server takes it, too (RFC 9112, section
+   3.2.2): from here on the target is its path, and its host is the one that counts. Only over TLS
+   is there an https URL (RFC 9110, section 7.4). */
 static int check_absolute_target(hafti_http_message_t *message, hafti_http_text_t target) {
     bool is_plain = hafti_http_begins(target.bytes, "http://"),
          is_secure = hafti_http_begins(target.bytes, "https://") && message->stream->tls != NULL;
@@ -278,7 +279,7 @@ static int check_absolute_target(hafti_http_message_t *message, hafti_http_text_
     return 0;
 }
 
-/* The authority form is that of CONNECT: a host and a port (9112, 3.2.3). */
+/* The authority form is that of CONNECT: a host and a port (RFC 9112, section 3.2.3). */
 static int check_authority_target(hafti_http_message_t *message, hafti_http_text_t target) {
     size_t size = target.size;
     while (size != 0 && target.bytes[size - 1] >= '0' && target.bytes[size - 1] <= '9')
@@ -287,7 +288,7 @@ static int check_authority_target(hafti_http_message_t *message, hafti_http_text
     return has_port && hafti_http_is_authority(target) ? 0 : refuse(message, 400);
 }
 
-/* 9112, 3.2. */
+/* RFC 9112, section 3.2: the forms of the target. */
 static int check_target(hafti_http_message_t *message) {
     hafti_http_text_t target = {message->block + message->target, message->target_size};
     if (!hafti_http_is_target(target))
@@ -303,7 +304,7 @@ static int check_target(hafti_http_message_t *message) {
     return check_absolute_target(message, target);
 }
 
-/* 9112, 6.3, no. 5. */
+/* RFC 9112, section 6.3, no. 5. */
 static int read_length(hafti_http_message_t *message, hafti_http_text_t text) {
     uint64_t length = 0;
     for (size_t i = 0; i < text.size; i++) {
@@ -319,7 +320,7 @@ static int read_length(hafti_http_message_t *message, hafti_http_text_t text) {
     return 0;
 }
 
-/* 9112, 6.1: `chunked` once, and last; other codings are not implemented. */
+/* RFC 9112, section 6.1: `chunked` once, and last; other codings are not implemented. */
 static int read_coding(hafti_http_message_t *message, hafti_http_text_t text) {
     if (hafti_http_is_1_0(message))
         return refuse(message, 400);
@@ -336,7 +337,8 @@ static int read_coding(hafti_http_message_t *message, hafti_http_text_t text) {
     return refuse(message, chunked == 1 ? 501 : 400);
 }
 
-/* How long the body is. 9112, 6.3: a length and a coding at once is what a smuggler sends. */
+/* How long the body is. RFC 9112, section 6.3: a length and a coding at once is what a smuggler
+   sends. */
 static int check_length(hafti_http_message_t *message, const known_t *length,
                         const known_t *coding) {
     if (length->count + coding->count > 1)
@@ -346,7 +348,7 @@ static int check_length(hafti_http_message_t *message, const known_t *length,
     return length->count == 1 ? read_length(message, length->first) : 0;
 }
 
-/* 9110, 10.1.1. */
+/* RFC 9110, section 10.1.1. */
 static int check_expectation(hafti_http_message_t *message, const known_t *expected) {
     if (expected->count == 0)
         return 0;
@@ -365,7 +367,7 @@ static int check_request(hafti_http_message_t *message) {
     if (code == 0)
         code = check_length(message, &known[CONTENT_LENGTH], &known[TRANSFER_ENCODING]);
     if (code == 0 && message->parser.method == HTTP_CONNECT && message->body != HAFTI_HTTP_NO_BODY)
-        code = refuse(message, 400); /* its bytes are the tunnel's (9110, 9.3.6) */
+        code = refuse(message, 400); /* its bytes are the tunnel's (RFC 9110, section 9.3.6) */
     if (code == 0)
         code = check_expectation(message, &known[EXPECT]);
     message->is_complete = message->body == HAFTI_HTTP_NO_BODY;
@@ -376,8 +378,8 @@ static bool is_digit(char byte) {
     return byte >= '0' && byte <= '9';
 }
 
-/* 9112, 3: a method, a target and a version with a space between, where the parser takes
-   several; and 2.3. */
+/* RFC 9112, section 3: a method, a target and a version with a space between, where the parser
+   takes several; and 2.3. */
 static int check_request_line(hafti_http_message_t *message) {
     static const char name[] = "HTTP/";
     const char *line = message->block, *end = memchr(line, '\r', message->head);
@@ -403,7 +405,7 @@ static int check_status_line(hafti_http_message_t *message) {
     return is_good ? 0 : refuse(message, 502);
 }
 
-/* How long the body of an answer is (9112, 6.3). */
+/* How long the body of an answer is (RFC 9112, section 6.3). */
 static int check_answer(hafti_http_message_t *message) {
     unsigned status = message->parser.status_code;
     known_t known[KNOWN];
@@ -479,18 +481,19 @@ static void replace_tabs_at_end(char *line, char *end) {
         *--end = ' ';
 }
 
-/* A line has come: 0, or an error. Empty lines before a request are skipped (9112, 2.2). */
+/* A line has come: 0, or an error. Empty lines before a request are skipped (RFC 9112, section
+   2.2). */
 static int end_line(hafti_http_message_t *message, progress_t *progress) {
     char *line = message->block + progress->line;
     size_t size = message->head - progress->line;
     if (size < 2 || line[size - 2] != '\r')
-        return refuse(message, 400); /* 9112, 2.2 */
+        return refuse(message, 400); /* RFC 9112, section 2.2 */
     if (size == 2 && progress->line == 0) {
         message->head = 0;
         return 0;
     }
     if (progress->line != 0 && (*line == ' ' || *line == '\t' || *line == ':'))
-        return refuse(message, 400); /* 9112, 2.2, 5.2 and 5 */
+        return refuse(message, 400); /* RFC 9112, sections 2.2, 5.2 and 5 */
     if (progress->line != 0)
         replace_tabs_at_end(line, line + size - 2);
     progress->is_complete = size == 2;

@@ -90,7 +90,7 @@ bool hafti_http_message_skip(hafti_http_message_t *message, uint64_t most);
    one behind it. */
 bool hafti_http_message_field(const hafti_http_message_t *message, const char *name, size_t *from,
                               hafti_http_text_t *value);
-/* Whether its sender wants the connection to go on (9112, 9.3). */
+/* Whether its sender wants the connection to go on (RFC 9112, section 9.3). */
 bool hafti_http_message_is_kept(const hafti_http_message_t *message);
 /* Checks the fields that say how the message is to be read, once they are there: 0, or -EBADMSG. */
 int hafti_http_message_check(hafti_http_message_t *message);

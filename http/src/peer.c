@@ -151,7 +151,7 @@ int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, co
     return 0;
 }
 
-/* The address in an element of the field (RFC 7239, 4 and 6), without its port:
+/* The address in an element of the field (RFC 7239, section 4 and 6), without its port:
    "for=\"[2001:db8::1]:80\"", or "192.0.2.1". */
 static bool read_element(hafti_http_text_t element, bool has_parameters,
                          char into[HAFTI_HTTP_ADDRESS]) {

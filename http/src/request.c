@@ -85,7 +85,8 @@ bool haft_http_header_at(haft_http_request_t *request, size_t number, const char
     return hafti_http_message_header_at(&request->message, number, name, value);
 }
 
-/* 6265, 4.2.1; a browser that has several of a name sends the most specific one first. */
+/* RFC 6265, section 4.2.1; a browser that has several of a name sends the most specific one
+   first. */
 const char *haft_http_cookie(haft_http_request_t *request, const char *name) {
     hafti_http_text_t list, pair;
     size_t from = 0, size = name != NULL ? strlen(name) : 0;

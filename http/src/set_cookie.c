@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a field Set-Cookie says (RFC 6265, 5.1.1 and 5.2): much is taken that no server should
-   send. */
+/* What a field Set-Cookie says (RFC 6265, section 5.1.1 and 5.2): much is taken that no server
+   should send. */
 #include "cookies.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static bool is_digit(char byte) {
     return byte >= '0' && byte <= '9';
 }
 
-/* 6265, 5.1.1: what stands between the parts of a date. */
+/* RFC 6265, section 5.1.1: what stands between the parts of a date. */
 static bool is_delimiter(char byte) {
     return byte == '\t' || (byte >= ' ' && byte <= '/') || (byte >= ';' && byte <= '@') ||
            (byte >= '[' && byte <= '`') || (byte >= '{' && byte <= '~');

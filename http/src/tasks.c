@@ -23,9 +23,12 @@ static void note_failure(haft_io_on_failure_t *self, const haft_io_failure_t *fa
     haft_io_scope_cancel(tasks->scope);
 }
 
+/* The scope is closed by the task that opens it, which has to be the handler's. */
 haft_io_scope_t *haft_http_request_scope(haft_http_request_t *request) {
     if (request->tasks != NULL)
         return request->tasks->scope;
+    if (haft_io_own_get() != request->served)
+        return NULL;
     hafti_http_tasks_t *tasks = calloc(1, sizeof *tasks);
     if (tasks == NULL)
         return NULL;
@@ -42,10 +45,12 @@ haft_io_scope_t *haft_http_request_scope(haft_http_request_t *request) {
     return tasks->scope;
 }
 
-haft_io_scope_t *hafti_http_scope_of_spawns(void) {
+bool hafti_http_scope_of_spawns(haft_io_scope_t **scope) {
     const hafti_http_served_t *served = haft_io_own_get();
-    return served != NULL && served->request != NULL ? haft_http_request_scope(served->request)
-                                                     : NULL;
+    if (served == NULL || served->request == NULL)
+        return true;
+    *scope = haft_http_request_scope(served->request);
+    return *scope != NULL;
 }
 
 int hafti_http_tasks_end(haft_http_request_t *request, int code) {

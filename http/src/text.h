@@ -23,7 +23,7 @@ bool hafti_http_is_value(const char *text, size_t size); /* of a field */
 bool hafti_http_is_given_token(const char *text);
 bool hafti_http_is_given_value(const char *text);
 bool hafti_http_is_target(hafti_http_text_t text);
-/* A host, which may be empty, with or without a port (RFC 3986, 3.2.2 and 3.2.3). */
+/* A host, which may be empty, with or without a port (RFC 3986, section 3.2.2 and 3.2.3). */
 bool hafti_http_is_authority(hafti_http_text_t text);
 /* Whether these bytes are the same but for the case of letters of ASCII. (What strcasecmp(3) takes
    for one letter depends on the program's locale: in a Turkish one "I" is not "i".) It looks at

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* URLs: their parts, and what one means that stands in a page of another (RFC 3986, 5.2). */
+/* URLs: their parts, and what one means that stands in a page of another (RFC 3986, section
+   5.2). */
 #include "client.h"
 
 #include <stdio.h>

@@ -140,7 +140,7 @@ static int send_plain(haft_http_websocket_t *socket, const char *bytes, size_t s
 }
 
 static int send_masked(haft_http_websocket_t *socket, const char *bytes, size_t size) {
-    unsigned char mask[4]; /* one that nobody foresees (5.3) */
+    unsigned char mask[4]; /* unpredictable (RFC 6455, section 5.3) */
     int code = hafti_http_make_random(mask, sizeof mask);
     memcpy(socket->block + socket->block_size, mask, sizeof mask);
     socket->block_size += sizeof mask;
@@ -493,8 +493,8 @@ static int fail_with(haft_http_websocket_t *socket, int code) {
     return code == 1011 ? -ENOMEM : -EPIPE;
 }
 
-/* As the standard has it: both have said that they close. Returns an error, -EPIPE if all is well or
-   the connection is lost. */
+/* The closing handshake (RFC 6455, section 7.1.2): both ends have sent Close. Returns an error,
+   -EPIPE if all is well or the connection is lost. */
 static int close_with(haft_http_websocket_t *socket, int code, const char *reason) {
     begin_to_close(socket, code, reason);
     int result = 0;
@@ -569,7 +569,7 @@ static int finish_socket(hafti_http_protocol_t *self, int code) {
     if (!socket->is_over && !socket->has_failed)
         close_with(socket, code != 0 ? 1011 : is_stopping ? 1001 : 1000, "");
     if (socket->is_lost || socket->has_failed)
-        request->answer.failed = true; /* the client has not heard all, and nobody is to blame */
+        request->answer.failed = true; /* the client may have missed data; no handler failed */
     return code == -EPIPE ? 0 : code;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The client's side of a WebSocket's handshake (RFC 6455, 4.1). */
+/* The client's side of a WebSocket's handshake (RFC 6455, section 4.1). */
 #include "client.h"
 #include "websocket.h"
 

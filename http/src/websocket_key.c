@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The key of a WebSocket's handshake, of random bytes, and what a server answers to it: base64 of a
-   SHA-1 (RFC 6455, 4.2.2). */
+   SHA-1 (RFC 6455, section 4.2.2). */
 #include "websocket.h"
 
 #include <endian.h>

@@ -457,7 +457,7 @@ static void *cancel_with_a_reset(void *unused) {
 }
 
 /* A client that reads slowly and still says something when the server closes: what it has not read
-   by then must not be thrown away (9112, 9.6). */
+   by then must not be thrown away (RFC 9112, section 9.6). */
 static void *deliver_to_slow_readers(void *unused) {
     client_t client;
     const nghttp2_settings_entry window = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 2 * MUCH};
@@ -589,7 +589,7 @@ static void *reset_unread_bodies_late(void *unused) {
     return unused;
 }
 
-/* ---- Messages that are malformed: RFC 9113, 8 ---- */
+/* ---- Messages that are malformed: RFC 9113, section 8 ---- */
 
 #define GET "\x82\x86"      /* :method: GET, :scheme: http, of the static table */
 #define PATH "\x84"         /* :path: / */
@@ -773,7 +773,7 @@ static void *refuse_malformed(void *unused) {
     return unused;
 }
 
-/* ---- Frames for streams that are closed, and of priority: RFC 9113, 5.1, and 7540, 5.3.1 ---- */
+/* ---- Frames for closed streams, and of priority: RFC 9113, 5.1, and RFC 7540, 5.3.1 ---- */
 
 typedef struct {
     const char *what;

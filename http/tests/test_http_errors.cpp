@@ -165,6 +165,10 @@ static void serve_and_check(http::server &server) {
     }
 }
 
+static int fail_in_c(haft_http_request_t *, void *) {
+    haft_io_fail(-EIO, "fails");
+}
+
 static void check_forms() {
     http::server server;
     server.on_error([](http::request &, const haft_http_error_t &error) {
@@ -194,6 +198,111 @@ static void check_forms() {
     again.join();
 }
 
+/* What the function for errors starts ends with the request, whatever the request was. */
+static void check_tasks_of_forms() {
+    http::server server;
+    std::atomic<int> ended = 0;
+    server.on_error([&](http::request &in, const haft_http_error_t &error) {
+        io::spawn([&] { io::sleep_for(1ms), ended++; });
+        in.scope().spawn([&] { io::sleep_for(1ms), ended++; });
+        return http::response{.status = error.status, .body = "mine"};
+    });
+    server.get("/throws", [](http::request &) -> std::string { throw 7; });
+    haft_http_get(server.get(), "/fails", fail_in_c, nullptr);
+    server.set_log([](std::string_view) {});
+    auto serving = io::async([&] { CHECK(server.serve(io::listener("127.0.0.1", 0))); });
+    while (server.port() == 0)
+        io::sleep_for(1ms);
+    for (const char *line : {"GET /throws", "GET /nowhere", "GET"}) {
+        int before = ended;
+        CHECK(has(ask(server.port(), line), "\r\n\r\nmine") && ended == before + 2);
+    }
+    CHECK(has(ask(server.port(), "GET /fails"), "\r\n\r\nmine"));
+    server.stop();
+    serving.join();
+}
+
+/* A cancel is an exception for middleware that catches all of them. */
+static void check_cancels_in_catch_all(bool with_client) {
+    http::server server;
+    int caught = 0;
+    server.set_limits({.grace = 1ms});
+    for (bool is_inner : {true, false})
+        server.use([&, is_inner](http::request &in, const http::next &next) {
+            try {
+                next();
+            } catch (...) {
+                caught++;
+                in.discard_answer();
+                in.answer(500, "caught");
+                if (is_inner)
+                    throw;
+            }
+        });
+    if (with_client)
+        server.cancel_with_client();
+    std::string lines;
+    server.set_log([&](std::string_view line) { lines += line; });
+    server.get("/slow", [](http::request &) { io::sleep_for(1h); });
+    auto serving = io::async([&] { return server.serve(io::listener("127.0.0.1", 0)); });
+    while (server.port() == 0)
+        io::sleep_for(1ms);
+    if (with_client) { /* which sends no more, and so is taken for one that has gone */
+        ask(server.port(), "GET /slow");
+    } else {
+        io::spawn([port = server.port()] { ask(port, "GET /slow"); });
+        io::sleep_for(2ms);
+    }
+    server.stop();
+    CHECK(serving.join() == with_client && caught == 2 && lines.empty());
+}
+
+static int keep_to_itself(haft_http_request_t *request, haft_http_next_t *next, void *) {
+    return next->call(next, request) == 0 ? 0 : haft_http_answer_text(request, 200, "kept");
+}
+
+static void check_corners() {
+    http::server server;
+    haft_http_use(server.get(), keep_to_itself, nullptr);
+    server.get("/kept", [](http::request &) -> std::string { throw http::error(404); });
+    server.get("/kept/task", [](http::request &) -> std::string {
+        io::spawn([] { throw 7; });
+        io::sleep_for(1ms);
+        throw http::error(404);
+    });
+    http::server typed;
+    typed.get("/fields", [](http::request &in) -> std::string {
+        in.set_header("WWW-Authenticate", "Basic");
+        throw http::error(401, "{}", "application/json");
+    });
+    typed.get("/status", [](http::request &) -> std::string {
+        throw http::error(200, "{}", "application/json");
+    });
+    typed.get("/child", [](http::request &in) {
+        io::scope([&] { io::spawn([&] { in.scope().spawn([] {}); }); });
+        return "never";
+    });
+    std::string lines;
+    for (http::server *each : {&server, &typed}) {
+        each->set_log([&](std::string_view line) { lines += line; });
+        auto serving = io::async([=] { CHECK(each->serve(io::listener("127.0.0.1", 0))); });
+        while (each->port() == 0)
+            io::sleep_for(1ms);
+        std::uint16_t port = each->port();
+        if (each == &server) {
+            CHECK(has(ask(port, "GET /kept"), "\r\n\r\nkept"));
+            CHECK(has(ask(port, "GET /kept/task"), "500 Internal"));
+        } else {
+            CHECK(has(ask(port, "GET /fields"), "WWW-Authenticate: Basic\r\n"));
+            CHECK(has(ask(port, "GET /status"), "500 Internal"));
+            CHECK(has(ask(port, "GET /child"), "500 Internal") &&
+                  has(lines, "a task that is not the handler's calls request::scope()"));
+        }
+        each->stop();
+        serving.join();
+    }
+}
+
 static void check_mistakes() {
     http::server server;
     server.set_log([](std::string_view) {});
@@ -215,5 +324,11 @@ int main() {
     io::simulate({.seed = 1, .network = true}, [&] { serve_and_check(server); });
     io::simulate({.seed = 2, .short_counts = true, .network = true},
                  [&] { serve_and_check(server); });
-    io::run([&] { check_forms(); });
+    void (*const others[])() = {check_forms, check_tasks_of_forms, check_corners,
+                                [] { check_cancels_in_catch_all(false); },
+                                [] { check_cancels_in_catch_all(true); }};
+    for (auto *check : others) {
+        io::run(check);
+        io::simulate({.seed = 3, .network = true}, check);
+    }
 }

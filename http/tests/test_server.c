@@ -456,7 +456,7 @@ static void *answer_before_the_body(void *unused) {
 }
 
 /* A client that reads slowly and has said more: what it has not read when the server closes must
-   not be thrown away (9112, 9.6). */
+   not be thrown away (RFC 9112, section 9.6). */
 static void *deliver_to_slow_readers(void *unused) {
     static const char last[] = "GET /much" WITH("Connection: close"), more[] = "GET /a" END;
     static char heard[200000];

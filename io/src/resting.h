@@ -12,7 +12,7 @@ typedef struct hafti_io_rest hafti_io_rest_t;
 void hafti_io_begin_rest(hafti_io_runner_t *runner);
 /* The function has been unwound instead, or has called for another rest: so nothing is sent. */
 void hafti_io_drop_unsent(hafti_io_runner_t *runner);
-/* Of a task that is to go on, by its worker: it has no runner from now on, as one that is NEW. */
+/* Called by the worker before the task goes on. Like a NEW task, it then has no runner. */
 hafti_io_rest_t *hafti_io_end_rest(haft_io_task_t *task);
 /* There is no memory for a stack: it rests again, until that is asked for anew. What it has in hand,
    as a connection, is the program's, and would be lost with it. */

@@ -247,8 +247,8 @@ dequeue_any(hafti_io_worker_t *worker) {
     return or_polled(worker, task);
 }
 
-/* Of those that are this worker's: in one turn of four another, if there is one, than the last poll
-   has woken. */
+/* Chooses a task of this worker. In every fourth turn it prefers one that the last poll has not
+   woken. */
 static haft_io_task_t *dequeue_own(hafti_io_worker_t *worker) {
     bool others_turn =
         hafti_io_ring_empty(&worker->polled) || worker->favours || worker->resumed % 4 == 0;
@@ -450,7 +450,7 @@ static inline void note_yield(const hafti_io_worker_t *worker, hafti_io_runner_t
     hafti_io_arm_deadlines(runner);
 }
 
-/* Part of both loops: the processor foretells the returns of a frame less. */
+/* Inlined into both loops: with one frame less the processor predicts the returns. */
 static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
                                                       haft_io_task_t *task, const bool shared) {
     HAFTI_IO_CHECK(next, worker, task);

@@ -21,6 +21,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+struct mmsghdr; /* of the system, where _GNU_SOURCE is defined */
+
 /* The first descriptor of a simulation: the system gives none so large. */
 enum { HAFTI_IO_FIRST_SIMULATED = 1 << 28 };
 

@@ -194,7 +194,7 @@ struct haft_io_scope_state {
     bool split;       /* it is shared, and has two counts and lists */
     bool is_bodyless; /* its owner is outside (haft_io_scope_open) */
     hafti_io_worker_t *worker;
-    haft_io_scope_t *(*scope_of_spawns)(void);     /* of its options */
+    bool (*scope_of_spawns)(haft_io_scope_t **);   /* of its options */
     __attribute__((aligned(64))) size_t live_here; /* any thread reads, for the dump */
     hafti_io_link_t ended_here;
     haft_io_task_t *returned; /* of `ended_here`, given up by other workers; any thread, seldom */

@@ -180,12 +180,11 @@ static HAFTI_IO_COLD haft_io_task_t *spawn_elsewhere(void *(*function)(void *), 
     return code == 0 ? &somewhere : NULL;
 }
 
-/* Where a task goes that is spawned here and names no scope. */
+/* Where a task goes that is spawned here and names no scope; NULL: no memory. */
 static haft_io_scope_t *scope_of_spawns(haft_io_scope_t *here) {
-    if (HAFTI_IO_LIKELY(here->scope_of_spawns == NULL))
-        return here;
-    haft_io_scope_t *chosen = here->scope_of_spawns();
-    return chosen != NULL ? chosen : here;
+    haft_io_scope_t *chosen = here;
+    return HAFTI_IO_LIKELY(here->scope_of_spawns == NULL) || here->scope_of_spawns(&chosen) ? chosen
+                                                                                            : NULL;
 }
 
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
@@ -196,9 +195,11 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     if (HAFTI_IO_UNLIKELY(parent == NULL))
         return spawn_elsewhere(function, argument, joiner);
     hafti_io_worker_t *worker = parent->worker;
-    haft_io_task_t *task = hafti_io_task_new(
-        worker, options->scope != NULL ? options->scope : scope_of_spawns(parent->runner->scope),
-        function, argument);
+    haft_io_scope_t *home =
+        options->scope != NULL ? options->scope : scope_of_spawns(parent->runner->scope);
+    if (HAFTI_IO_UNLIKELY(home == NULL))
+        return NULL;
+    haft_io_task_t *task = hafti_io_task_new(worker, home, function, argument);
     if (HAFTI_IO_UNLIKELY(task == NULL))
         return NULL;
     task->name = options->name != NULL ? options->name : parent->name;

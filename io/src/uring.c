@@ -378,7 +378,8 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
 
 /*
  * The kernel sends when it takes what it is asked for, which is when the next poll begins, or not
- * at all (MSG_DONTWAIT); it tells of what was not sent whole (MSG_WAITALL, IOSQE_CQE_SKIP_SUCCESS).
+ * at all (MSG_DONTWAIT). It reports only failed or partial sends (MSG_WAITALL,
+ * IOSQE_CQE_SKIP_SUCCESS).
  * So an exchange, or a send before a rest, takes one completion, that of what arrives, and one
  * system call, with the others'. The sending_t lies in the frame of the task, or with its rest, and
  * stays there until `settled` has gone on.

@@ -89,8 +89,8 @@ typedef struct hafti_io_lots {
 typedef struct hafti_io_simulated {
     uint64_t seed;
     uint64_t random; /* the state of the generator */
-    /* The same, for the bytes that a program asks for: it may ask once in a process, for what it
-       keeps, and the second run would not be the same as the first. */
+    /* A second stream, for the bytes that the program asks for: it may ask once in a process and
+       keep the bytes, and later runs must still repeat. */
     uint64_t random_bytes;
     int64_t now;
     int64_t date; /* in seconds, when `now` was HAFTI_IO_BEGINNING */

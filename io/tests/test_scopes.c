@@ -839,8 +839,11 @@ static void a_scope_without_a_body_may_be_opened_further_out(void) {
 }
 
 static haft_io_scope_t *chosen;
-static haft_io_scope_t *choose(void) {
-    return chosen;
+static bool has_memory = true;
+static bool choose(haft_io_scope_t **scope) {
+    if (chosen != NULL)
+        *scope = chosen;
+    return has_memory;
 }
 static void *spawn_by_the_way(void *unused) {
     CHECK_EQUAL(haft_io_spawn(sleep_and_count, &very_long), 0);
@@ -855,6 +858,22 @@ BODY(choose_the_scope) {
     options.deadline = haft_io_now() + moment;
     CHECK_EQUAL(haft_io_scope_with(&options, spawn_by_the_way, NULL, NULL), -ETIMEDOUT);
     return NULL;
+}
+static void *spawn_without_memory(void *unused) {
+    CHECK_EQUAL(haft_io_spawn(sleep_and_count, &very_long), -ENOMEM);
+    CHECK(haft_io_async(sleep_and_count, &very_long) == NULL);
+    return unused;
+}
+BODY(choose_without_memory) {
+    has_memory = false;
+    CHECK_EQUAL(haft_io_scope_with(&(haft_io_scope_options_t){.scope_of_spawns = choose},
+                                   spawn_without_memory, NULL, NULL),
+                0);
+    has_memory = true;
+    return NULL;
+}
+static void a_task_whose_scope_has_no_memory_is_not_spawned(void) {
+    CHECK_RUNS(choose_without_memory);
 }
 static void a_scope_may_say_where_tasks_go_that_are_spawned_in_it(void) {
     CHECK_RUNS(choose_the_scope);
@@ -925,6 +944,7 @@ int main(void) {
     RUN(a_scope_without_a_body_waits_for_its_tasks_or_cancels_them);
     RUN(a_scope_without_a_body_may_be_opened_further_out);
     RUN(a_scope_may_say_where_tasks_go_that_are_spawned_in_it);
+    RUN(a_task_whose_scope_has_no_memory_is_not_spawned);
     RUN(mistakes_with_scopes_without_a_body_are_named);
     return check_end();
 }

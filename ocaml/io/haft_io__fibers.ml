@@ -242,14 +242,19 @@ module Switch = struct
     mutable live : int;  (* tasks that have not ended, the body included *)
     mutable daemons : int;  (* of them *)
     mutable failure : Exn.with_bt option;
-    mutable hooks : hook list;  (* the last first *)
+    mutable hooks : hook;  (* the last that was added; or the null one *)
     idle : unit Waiters.t;
     mutable finished : bool;
   }
 
-  and hook = { mutable release : (unit -> unit) option; switch : t option }
+  and hook = {
+    mutable release : (unit -> unit) option;  (* None: it is in no list *)
+    owner : t option;
+    mutable newer : hook;
+    mutable older : hook;
+  }
 
-  let null_hook = { release = None; switch = None }
+  let rec null_hook = { release = None; owner = None; newer = null_hook; older = null_hook }
   let check_open switch = if switch.finished then invalid_arg "Switch finished!"
 
   let check switch =
@@ -294,43 +299,48 @@ module Switch = struct
       switch.daemons <- 0;
       await_idle switch)
 
-  let remove_hook hook =
-    hook.release <- None;
-    match hook.switch with
-    | Some switch when not switch.finished -> switch.hooks <- List.filter (fun other -> other != hook) switch.hooks
-    | _ -> ()
-
   let try_remove_hook hook =
-    let was_there = hook.release <> None in
-    remove_hook hook;
-    was_there
+    match (hook.release, hook.owner) with
+    | Some _, Some switch ->
+        hook.release <- None;
+        if hook.newer != null_hook then hook.newer.older <- hook.older else switch.hooks <- hook.older;
+        if hook.older != null_hook then hook.older.newer <- hook.newer;
+        true
+    | _ -> false
+
+  let remove_hook hook = ignore (try_remove_hook hook)
+
+  let note_failure switch failure =
+    switch.failure <-
+      Some (match switch.failure with None -> failure | Some first -> Exn.combine first failure)
 
   let rec release switch =
-    match switch.hooks with
-    | [] -> ()
-    | hook :: hooks ->
-        switch.hooks <- hooks;
-        (match hook.release with
-        | None -> ()
-        | Some call -> (
-            hook.release <- None;
-            try call ()
-            with exn ->
-              let failure = Exn.get exn in
-              switch.failure <-
-                Some (match switch.failure with None -> failure | Some first -> Exn.combine first failure)));
+    let hook = switch.hooks in
+    match hook.release with
+    | None -> ()
+    | Some call ->
+        remove_hook hook;
+        (try call () with exn -> note_failure switch (Exn.get exn));
         release switch
 
   let run_in fiber ?(protected = false) ?name body =
     let finish switch =
       switch.live <- switch.live - 1;
       await_idle switch;
-      if switch.hooks <> [] then ignore (Cancel.sub_in ~protected:true fiber (fun _ -> release switch));
+      if switch.hooks != null_hook then ignore (Cancel.sub_in ~protected:true fiber (fun _ -> release switch));
       switch.finished <- true
     in
     Cancel.sub_in ~protected ?name fiber (fun context ->
         let switch =
-          { context; live = 1; daemons = 0; failure = None; hooks = []; idle = Waiters.create (); finished = false }
+          {
+            context;
+            live = 1;
+            daemons = 0;
+            failure = None;
+            hooks = null_hook;
+            idle = Waiters.create ();
+            finished = false;
+          }
         in
         match body switch with
         | value -> (
@@ -345,8 +355,9 @@ module Switch = struct
   let run_protected ?name body = run_in (current ()) ~protected:true ?name body
 
   let add_hook switch call =
-    let hook = { release = Some call; switch = Some switch } in
-    switch.hooks <- hook :: switch.hooks;
+    let hook = { release = Some call; owner = Some switch; newer = null_hook; older = switch.hooks } in
+    if switch.hooks != null_hook then switch.hooks.newer <- hook;
+    switch.hooks <- hook;
     hook
 
   (* Where the switch has ended, what was to be released with it is released now. *)

@@ -12,7 +12,7 @@
  *     if (HAFT_IS_FOR_LOOP(&turn, name) && haft_claim_next(&turn, next, reply))
  *         result = HAFT_HAND_OVER(&turn, name, next, reply);
  *
- * Whoever hands over does what the loop would have done with the request and before the resume. The
+ * The fiber that hands over must do the loop's work between the request and the next resume. The
  * loop then has `next` in the place of the fiber that it has resumed itself:
  *
  *   loop -- haft_resume_turn --> a                     a's `resumer` is the loop's context

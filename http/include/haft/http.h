@@ -21,12 +21,11 @@
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
  * own. Headers that this one includes: haft/http_client.h, the client; haft/http_cookies.h, its
- * cookies; haft/http_cors.h, pages of other origins; haft/http_trace.h, traces across services; haft/http_files.h, static
- * files; haft/http_compression.h, compressed answers, and what clients accept;
- * haft/http_multipart.h, forms with files; haft/http_events.h, server-sent events and handlers that
- * wait for long;
- * haft/http_stream.h, upgrades and CONNECT; haft/http_websocket.h, WebSocket; haft/http_inside.h,
- * the access log, counters and pages for the operator.
+ * cookies; haft/http_cors.h, pages of other origins; haft/http_trace.h, traces across services;
+ * haft/http_files.h, static files; haft/http_compression.h, compressed answers, and what clients
+ * accept; haft/http_multipart.h, forms with files; haft/http_events.h, server-sent events and
+ * handlers that wait for long; haft/http_stream.h, upgrades and CONNECT; haft/http_websocket.h,
+ * WebSocket; haft/http_inside.h, the access log, counters and pages for the operator.
  *
  * Results: 0, or a count, or a negative error number, as in haft/io.h. A text that a function
  * returns is a string that lives as long as the request. The library checks each message before a
@@ -76,7 +75,8 @@ typedef int haft_http_handler_t(haft_http_request_t *request, void *argument);
 
 /* A server without routes; NULL: no memory. */
 haft_http_server_t *haft_http_server_new(void);
-/* When no run serves it any more; before that it is reported as a mistake. Does nothing for NULL. */
+/* When no run serves it any more; before that it is reported as a mistake. Does nothing for
+   NULL. */
 void haft_http_server_free(haft_http_server_t *server);
 
 /* What a client may send, and how long it may take. 0 means the default, which is in brackets. */
@@ -145,8 +145,8 @@ void haft_http_set_log(haft_http_server_t *server, haft_http_log_t *log, void *a
  * Makes the answers to errors: those without a handler (404, 405), those to messages that are no
  * requests, or too large, or too slow (400, 408, 413, 414, 431, 501), those to handlers that have
  * failed (500), and those of haft_http_refuse. It answers as a handler does, and may set fields. If
- * it does not answer, or returns an error, the answer is the one that there is without it: a line of
- * text. `error` and what it points to live during the call. No middleware is around the call.
+ * it does not answer, or returns an error, the answer is the one that there is without it: a line
+ * of text. `error` and what it points to live during the call. No middleware is around the call.
  */
 typedef struct haft_http_error {
     int status;          /* that the client is to get */
@@ -176,8 +176,8 @@ typedef struct haft_http_run_options {
      * "localhost:8080", ":8080" for all addresses, "unix:/run/service.sock", and "systemd" for the
      * sockets that a socket unit has passed (LISTEN_FDS). After "proxy:" there stands a place where
      * connections begin with the PROXY protocol (haft_http_expect_proxy_header). The path of a Unix
-     * socket is removed at the end. One that an ended process has left is replaced.
-     */
+     * socket is removed at the end. One that an ended process has left is
+     replaced. */
     const char *listen;
     /* TCP: other processes may listen at the same port, and the kernel divides the connections
        (SO_REUSEPORT). */
@@ -236,9 +236,9 @@ uint16_t haft_http_port(const haft_http_server_t *server);
  * answers OPTIONS with the path's methods, unless there is a handler.
  *
  * Returns 0; or, with a line in the log that says what is wrong and what to write instead
- * (haft_http_mistake), -EINVAL if that is no path, or no method that requests can have: those of RFC 9110 but
- * CONNECT (haft_http_on_connect), PATCH, and those of WebDAV and the like, which the parser knows;
- * -EEXIST if there is a handler already; or -ENOMEM.
+ * (haft_http_mistake), -EINVAL if that is no path, or no method that requests can have: those of
+ * RFC 9110 but CONNECT (haft_http_on_connect), PATCH, and those of WebDAV and the like, which the
+ * parser knows; -EEXIST if there is a handler already; or -ENOMEM.
  */
 int haft_http_route(haft_http_server_t *server, const char *method, const char *path,
                     haft_http_handler_t *handler, void *argument);
@@ -332,7 +332,7 @@ const char *haft_http_path(haft_http_request_t *request, const char *name);
 /* The first parameter of this name in the query, decoded; NULL: there is none, or no memory. */
 const char *haft_http_query(haft_http_request_t *request, const char *name);
 /* A field of the head; the case of `name` does not matter. Several fields of one name are joined
-   by ", " (RFC 9110, 5.3). NULL: there is none, or no memory. */
+   by ", " (RFC 9110, section 5.3). NULL: there is none, or no memory. */
 const char *haft_http_header(haft_http_request_t *request, const char *name);
 /* Stores the field of this number, which begins at 0. False: there is none. */
 bool haft_http_header_at(haft_http_request_t *request, size_t number, const char **name,
@@ -396,7 +396,7 @@ typedef struct haft_http_cookie_options {
 } haft_http_cookie_options_t;
 /* Adds a Set-Cookie field. NULL for `options` means zeroed ones. Errors are those of
    haft_http_set_header; -EINVAL also where the name or the value has bytes that no cookie can have
-   (RFC 6265, 4.1.1). */
+   (RFC 6265, section 4.1.1). */
 int haft_http_set_cookie(haft_http_request_t *request, const char *name, const char *value,
                          const haft_http_cookie_options_t *options);
 
@@ -444,8 +444,8 @@ int haft_http_set_lasting_header(haft_http_request_t *request, const char *name,
 /*
  * Refuses the request: `return haft_http_refuse(request, 404, "no such todo");` in a handler, or
  * middleware. The error goes out through the middleware, and then the client gets the status, with
- * the text (NULL: what the status is called), in the form of haft_http_on_error. The text is copied.
- * It is no failure, so it is not in the log. Fields that were set before stay. Returns
+ * the text (NULL: what the status is called), in the form of haft_http_on_error. The text is
+ * copied. It is no failure, so it is not in the log. Fields that were set before stay. Returns
  * HAFT_HTTP_REFUSED; -EINVAL: the status is not in 400 to 599.
  */
 int haft_http_refuse(haft_http_request_t *request, int status, const char *text);
@@ -456,7 +456,8 @@ int haft_http_refuse(haft_http_request_t *request, int status, const char *text)
  * The scope of a request, in which a handler's task spawns by itself; the call opens it. Its tasks
  * end before the answer is sent: when the handler has returned the library waits for them, or
  * cancels them if the handler has failed. The first of them that fails cancels the others, and is a
- * failure of the request. NULL: no memory.
+ * failure of the request. NULL: no memory, or another task than the handler's has called this
+ * before the handler's had.
  */
 haft_io_scope_t *haft_http_request_scope(haft_http_request_t *request);
 /*
@@ -476,8 +477,8 @@ haft_http_server_t *haft_http_server_of(const haft_http_request_t *request);
 /*
  * What a handler of another language has thrown, on its way out through the middleware, which sees
  * HAFT_IO_BY_EXCEPTION. Middleware of the same language takes it and throws it again. If nobody
- * has taken it when it has left the outermost, `conclude` says what it means, by haft_http_refuse or
- * haft_http_note_failure, and returns the error that the handler would have returned. `free` is
+ * has taken it when it has left the outermost, `conclude` says what it means, by haft_http_refuse
+ * or haft_http_note_failure, and returns the error that the handler would have returned. `free` is
  * called once.
  */
 typedef struct haft_http_thrown {
@@ -499,8 +500,8 @@ void haft_http_note_failure(haft_http_request_t *request, const char *text);
 /*
  * For a task of haft_io_run or haft_io_simulate: accepts connections from the listener, and serves
  * them until haft_http_stop. The listener is closed before this returns. Returns 0; -ETIMEDOUT if
- * requests were cut off after `grace`; -EBUSY: another call serves the server, which only one may at
- * a time; or an error of haft_io_accept. Later calls may serve it again.
+ * requests were cut off after `grace`; -EBUSY: another call serves the server, which only one may
+ * at a time; or an error of haft_io_accept. Later calls may serve it again.
  */
 int haft_http_serve(haft_http_server_t *server, int listener);
 /* The same, from several listeners, all of which are closed; -EINVAL: there is none. */

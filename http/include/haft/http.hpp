@@ -204,12 +204,19 @@ class request {
     }
 
     /* Where io::spawn and io::async put tasks of this handler: they end before the answer is sent.
-       An exception that leaves one of them cancels the others, and is a failure of the request. */
-    io::scope_ref scope() { return scope_of(haft_http_request_scope(state)); }
+       An exception that leaves one of them cancels the others, and is a failure of the request. The
+       handler's own task calls this first; then others may. */
+    io::scope_ref scope() {
+        haft_io_scope_t *opened = haft_http_request_scope(state);
+        if (opened == nullptr)
+            throw std::logic_error("haft: a task that is not the handler's calls request::scope() "
+                                   "first, or there is no memory");
+        return io::scope_ref(opened);
+    }
     /* For tasks that outlive the request. An exception that leaves one of them is a line in the log
        and nothing else. A server that stops waits for them up to limits::grace. */
     io::scope_ref server_scope() {
-        return scope_of(haft_http_server_scope(haft_http_server_of(state)));
+        return io::scope_ref(haft_http_server_scope(haft_http_server_of(state)));
     }
 
     /* Server-sent events. */
@@ -289,11 +296,6 @@ class request {
         return code != -ENOTSUP && io::detail::checked(code, "begin a stream") == 0;
     }
     static std::string text_of(const char *text) { return text != nullptr ? text : ""; }
-    static io::scope_ref scope_of(haft_io_scope_t *opened) {
-        if (opened == nullptr)
-            throw std::bad_alloc();
-        return io::scope_ref(opened);
-    }
     /* A '\0' would end it for haft/http.h. */
     static void check_text(const std::string &value) {
         if (value.find('\0') != std::string::npos)
@@ -332,11 +334,13 @@ struct thrown : haft_http_thrown_t {
         try {
             std::rethrow_exception(self->exception);
         } catch (const error &refused) {
-            if (refused.type().empty())
-                return haft_http_refuse(in, refused.status(),
+            int status = refused.status();
+            if (refused.type().empty() || status < 400 || status > 599)
+                return haft_http_refuse(in, status,
                                         *refused.what() != '\0' ? refused.what() : nullptr);
-            haft_http_discard_answer(in);
-            return haft_http_answer(in, refused.status(), refused.type().c_str(), refused.what(),
+            if (haft_http_status(in) != 0) /* otherwise the fields that were set stay */
+                haft_http_discard_answer(in);
+            return haft_http_answer(in, status, refused.type().c_str(), refused.what(),
                                     std::strlen(refused.what()));
         } catch (...) {
             if (int of_body = haft_http_body_error(in))
@@ -350,12 +354,25 @@ struct thrown : haft_http_thrown_t {
     std::exception_ptr exception;
 };
 
-/* Calls the function, and gives what it throws to the middleware around, or to the server. A cancel,
-   and the unwinding of a task, pass. */
+/* While the object lives, a cancelled wait throws io::cancelled, which a catch (...) may catch. */
+class throwing_cancels {
+  public:
+    throwing_cancels() : before(haft_io_return_cancels(true)) {}
+    ~throwing_cancels() { haft_io_return_cancels(before); }
+    throwing_cancels(const throwing_cancels &) = delete;
+    throwing_cancels &operator=(const throwing_cancels &) = delete;
+
+  private:
+    bool before;
+};
+
+/* Calls the function, and gives what it throws to the middleware around, or to the server. A cancel
+   goes out as -ECANCELED up to the outermost call, which lets the task be unwound. */
 template <typename F>
 int call(haft_http_request_t *state, F &&function) {
     request in(state);
     try {
+        throwing_cancels here;
         function(in);
         return 0;
     } catch (const io::cancelled &) { /* goes on below, since no exception may leave the handler */
@@ -393,11 +410,17 @@ concept handler =
 /* The rest of the handlers, for middleware: next() answers the request, and throws what a handler,
    or middleware further in, has thrown. Where a handler of C has returned an error, next() returns,
    and the error goes on outwards when the middleware does. A copy is used, as it is, while the
-   middleware runs. */
+   middleware runs. A cancel is io::cancelled; an effect that nobody handles, and haft_io_fail, are no
+   exceptions, so a catch (...) has to let them pass: catch std::exception & instead, or end it in
+   `throw;`. */
 class next {
   public:
     void operator()() const {
         *code = inner->call(inner, wrapped);
+        if (*code == -ECANCELED) {
+            *code = 0;
+            throw io::cancelled();
+        }
         haft_http_thrown_t *carried =
             *code == HAFT_IO_BY_EXCEPTION ? haft_http_take_thrown(wrapped) : nullptr;
         if (carried == nullptr)

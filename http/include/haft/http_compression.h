@@ -37,10 +37,10 @@ void haft_http_set_compression(haft_http_server_t *server, const haft_http_compr
 void haft_http_do_not_compress(haft_http_request_t *request);
 
 /*
- * Content negotiation (RFC 9110, 12.5.1): the number of the media type, such as "text/html", that
- * the client wants most, and the first of several that it wants as much; 0 if it does not say. -1:
- * it wants none of them, and 406 would be an answer. An answer that depends on this should have
- * `Vary: Accept`.
+ * Content negotiation (RFC 9110, section 12.5.1): the number of the media type, such as
+ * "text/html", that the client wants most, and the first of several that it wants as much; 0 if it
+ * does not say. -1: it wants none of them, and 406 would be an answer. An answer that depends on
+ * this should have `Vary: Accept`.
  */
 int haft_http_accepts(haft_http_request_t *request, const char *const *types, size_t count);
 

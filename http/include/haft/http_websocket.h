@@ -115,11 +115,11 @@ int haft_http_websocket_receive(haft_http_websocket_t *socket, haft_http_message
 int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_message_kind_t kind,
                              const void *bytes, size_t size);
 /*
- * Closes the connection with a code, 1000 or another one of RFC 6455, 7.4, and a reason of at most
- * 123 bytes in UTF-8, which may be NULL. It waits for the client's answer, for `close_time`, and
- * drops messages that come meanwhile. If another task receives, this does not wait; that task gets
- * these messages, and -EPIPE when the answer has come. Returns 0; -EINVAL: no such code or reason
- * may be sent; -EPIPE: the connection was closed before.
+ * Closes the connection with a code, 1000 or another one of RFC 6455, section 7.4, and a reason of
+ * at most 123 bytes in UTF-8, which may be NULL. It waits for the client's answer, for
+ * `close_time`, and drops messages that come meanwhile. If another task receives, this does not
+ * wait; that task gets these messages, and -EPIPE when the answer has come. Returns 0; -EINVAL: no
+ * such code or reason may be sent; -EPIPE: the connection was closed before.
  */
 int haft_http_websocket_close(haft_http_websocket_t *socket, int code, const char *reason);
 /*

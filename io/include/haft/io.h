@@ -300,10 +300,11 @@ typedef struct haft_io_scope_options {
     haft_io_on_cancel_t *on_cancel; /* may be NULL */
     haft_io_on_failure_t
         *on_failure; /* is told of failures of tasks; NULL: the first failure cancels the scope */
-    /* Gives the scope of a task that is spawned directly in this one without naming a scope, such
-       as that of the request which the spawning task answers; it may open that scope. NULL, or a
-       NULL that it returns: the task belongs to this scope. */
-    haft_io_scope_t *(*scope_of_spawns)(void);
+    /* Stores the scope of a task that is spawned directly in this one without naming a scope, such
+       as that of the request which the spawning task answers; it may open that scope. Where it
+       stores nothing, or is NULL, the task belongs to this scope. False: no memory; then the task
+       is not spawned (-ENOMEM). */
+    bool (*scope_of_spawns)(haft_io_scope_t **scope);
 } haft_io_scope_options_t;
 
 /*
@@ -560,14 +561,14 @@ ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const 
  *         return NULL;
  *     }
  *
- * The function reads, and so learns why it was called; what it does not find has to be waited for
- * there, on the stack. It is called at once where the wait cannot be had: for what is not a socket
+ * The function reads, and so learns why it was called. It must wait, on its stack, for anything
+ * still missing. Where resting is impossible it is called at once: for what is not a socket
  * or pipe, while another task reads the descriptor, in a simulation, and with io_uring in a run of
  * several threads or for what is not a connection of TCP. Other tasks that read the descriptor
  * meanwhile get -EBUSY, as from a read. Of several calls before the return the last counts. A
  * cancelled task is not unwound here, but at the first wait of its function, which closes what its
  * argument owns, also then. Where there is no memory for a stack, the task asks for it again every
- * tenth of a second. The task keeps its name, its values, and who joins it; it has left its scopes
+ * tenth of a second. The task keeps its name, its values and its joiner; it has left its scopes
  * and deadlines when its function returns. Anything that it does after this call and before it
  * returns is done.
  */

@@ -474,7 +474,8 @@ haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job>
         throw_outside();
     inherited by_task(at.frame_around());
     haft_io_task_options_t given = {};
-    given.scope = at.is_current ? nullptr : at.scope;
+    bool is_here = at.is_current && haft_io_this_scope() == at.scope;
+    given.scope = is_here ? nullptr : at.scope;
     given.name = options.name;
     given.moves = options.moves;
     given.spread = options.spread;

@@ -294,7 +294,8 @@ inline frame *current_frame() {
 struct home {
     haft_io_scope_t *scope = nullptr; /* nullptr: outside of a run */
     frame *in = nullptr;
-    bool is_current = false; /* the innermost scope; it may send its tasks elsewhere */
+    bool is_current =
+        false; /* that of its maker; while that is in it, it may send tasks elsewhere */
 
     static home current() {
         haft_io_scope_t *here = haft_io_this_scope();

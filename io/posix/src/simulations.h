@@ -37,7 +37,7 @@ static inline const haft_posix_system_t *haft_posix_network_system(void) {
 const haft_posix_system_t *haft_posix_file_system(void); /* simulated.c */
 void haft_posix_find_simulated_files(haft_posix_system_t *simulated);
 
-/* Such a call of the simulation in which the calling task runs. */
+/* Makes the call in the simulation of the current task, and sets errno. */
 #define SIMULATED(name, ...) haft_posix_result(haft_io_simulated_calls()->name(__VA_ARGS__))
 
 /* Whether the number is of a call for the time or for chance that the simulation answers, in which the

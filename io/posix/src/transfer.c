@@ -126,8 +126,8 @@ static ssize_t try_after_poll(const transfer_t *t) {
     }
 }
 
-/* What the kernel makes when it is read, and a call of the pool would only delay. (A few of them,
-   as the kernel's log, have to be waited for: those poll reports.) */
+/* Files of /proc: the kernel makes them when they are read, so the pool would only add delay. (A
+   few, such as the kernel's log, have to be waited for: poll reports those.) */
 static bool is_made_by_kernel(int file) {
     struct statfs status;
     struct pollfd entry = {file, POLLIN, 0};

@@ -75,8 +75,8 @@ typedef struct haft_posix_waiter {
     haft_io_event_t event;
 } haft_posix_waiter_t;
 
-/* Lists the task, which is about to wait. With a word: false if that is not of the value, as seen
-   before any wake that comes now. */
+/* Lists the task, which is about to wait. If a word is given and differs from the value, before any
+   wake that comes now, this returns false and lists nothing. */
 bool haft_posix_list(haft_posix_waiter_t *waiter, const uint32_t *word, uint32_t value);
 /* The task that parks by this key, or NULL. It waits on as long as the caller, a task of its thread,
    does not. */

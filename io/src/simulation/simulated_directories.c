@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directories of a simulation. Each has a tree of names, and each name two files: what it is of
- * now, and what it was of when it was synced last, which is what it is of after a crash. Unsynced
+ * The directories of a simulation. Each has a tree of names, and each name refers to two files: the
+ * one it has now, and the one it had at the last sync, which a crash restores. Unsynced
  * changes are in one list, in their order; a rename changes two names at once. No directory loses
  * its name before the renames that came earlier are done: what was moved out of it would be lost
  * with it, and two directories could each be in the other.

@@ -335,8 +335,8 @@ int hafti_io_simulated_bind(hafti_io_simulated_state_t *state, hafti_io_object_t
 void hafti_io_simulated_unbind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket);
 /* One that is bound. 0; -EADDRINUSE: another listens there. */
 int hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog);
-/* Connects when there is room, for which no task waits: -EINPROGRESS. A socket of AF_UNIX does not:
-   -EAGAIN. */
+/* Starts a connect that completes without a task that waits: -EINPROGRESS. A socket of AF_UNIX has
+   none: -EAGAIN where there is no room. */
 int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
                                       const struct sockaddr *address, socklen_t size);
 /* Whether a task, or nobody, waits until it is connected. */
@@ -364,7 +364,7 @@ void hafti_io_simulated_network_stop(hafti_io_simulated_state_t *state);
 int hafti_io_place_of(const struct sockaddr *address, socklen_t size,
                       hafti_io_place_there_t *place);
 bool hafti_io_is_some_address(const hafti_io_place_there_t *place);
-/* As it looks from a socket of that family; as much as there is room for, and its whole size. */
+/* Writes the address as that family shows it, cut to the buffer, and stores its whole size. */
 void hafti_io_place_tell(const hafti_io_place_there_t *place, sa_family_t family, void *address,
                          socklen_t *size);
 /* The place, if it has an address; otherwise with the one that the host has for what it is

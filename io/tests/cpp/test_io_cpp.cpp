@@ -292,6 +292,35 @@ static void a_task_is_spawned_into_a_scope_further_out() {
     CHECK(order == "inner-ended task outer-threw");
 }
 
+static void this_scope_is_the_same_scope_further_in() {
+    io::run([] {
+        std::string order;
+        io::scope([&] {
+            io::scope_ref here = io::this_scope();
+            io::scope([&] {
+                here.spawn([&] {
+                    io::sleep_for(1ms);
+                    order += "task";
+                });
+            });
+            order += "inner, ";
+        });
+        CHECK(order == "inner, task");
+        try {
+            io::scope([] {
+                io::scope_ref here = io::this_scope();
+                io::scope([&] {
+                    here.spawn([] { throw std::runtime_error("of the outer"); });
+                    io::sleep_for(1h);
+                });
+            });
+            CHECK(false);
+        } catch (const std::runtime_error &failure) {
+            CHECK(std::string(failure.what()) == "of the outer");
+        }
+    });
+}
+
 static void a_task_of_the_run_outlives_the_scopes_around_its_spawn() {
     std::string order;
     io::run([&] {
@@ -943,6 +972,7 @@ int main() {
     RUN(a_task_that_catches_its_cancels_lets_others_run);
     RUN(scopes_nest_by_the_ten_thousand);
     RUN(a_task_is_spawned_into_a_scope_further_out);
+    RUN(this_scope_is_the_same_scope_further_in);
     RUN(a_task_of_the_run_outlives_the_scopes_around_its_spawn);
     RUN(a_forced_unwinding_runs_destructors_and_passes_catch_all);
     RUN(all_gives_every_result_and_first_the_first);

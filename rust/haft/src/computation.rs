@@ -42,7 +42,7 @@ pub struct Computation<E: Effect, R> {
     not_send: PhantomData<*mut ()>,
 }
 
-/// Of the owner of a computation: a deep handler has none that outlives it.
+/// Checked for `Computation` only: a deep handler never outlives its thread.
 fn may_go_on() {
     assert!(
         !thread_ends(),

@@ -51,7 +51,7 @@ unsafe fn take<T>(room: *mut Room) -> T {
 
 pub(crate) type Place = *mut sys::haft_fiber_t;
 
-/// What fibers are resumed to handle that are to end.
+/// The effect under which a fiber is resumed in order to end it.
 struct Nothing;
 impl Effect for Nothing {
     type Output = ();
@@ -357,7 +357,7 @@ impl<E: Effect, R> Fiber<E, R> {
         }
     }
 
-    /// As `resume`, of one that has not begun, too; or none: it has ended.
+    /// Like `resume`, but also starts a new computation. `None` if it has ended.
     #[inline(always)]
     pub(crate) fn step(&self, answer: E::Output, may_go_on: fn()) -> Option<Step<E, R>> {
         match self.try_resume(answer) {

@@ -46,7 +46,7 @@
 //! Nothing is unwound by force through a frame of Rust, and no panic enters a frame of C.
 //!
 //! - Every function that C calls catches the panics of the Rust code that it runs, keeps the
-//!   payload, and returns; who called into C raises it again ([`std::panic::resume_unwind`]) when C has returned.
+//!   payload, and returns; the Rust caller raises it again ([`std::panic::resume_unwind`]) when C has returned.
 //! - Waits are made while `haft_io_return_cancels` is set: the C library then never unwinds a cancelled
 //!   task, but has the wait return an error. The wait's wrapper here raises the panic [`Cancelled`],
 //!   an ordinary panic of Rust that runs destructors and that [`std::panic::catch_unwind`] may

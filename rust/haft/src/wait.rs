@@ -231,7 +231,7 @@ pub fn sleep(duration: Duration) {
 ///     other.join().unwrap();
 /// });
 /// ```
-#[inline] // The frame that is called least returns to where the processor foresees it.
+#[inline] // With one frame less the processor predicts the returns.
 pub fn yield_now() {
     // SAFETY: an ordinary call, which unwinds nothing.
     let code = unsafe { sys::haft_io_yield_or_cancelled() };

@@ -45,6 +45,7 @@ struct holder_base {
     void (*destroy)(holder_base *) noexcept = nullptr;
     holder_base *older = nullptr;
 };
+static_assert(std::is_standard_layout_v<holder_base>, "a landing's address is its holder's");
 
 /* Room for a large result of an effect of C, until the performer has read it. */
 template <typename E>
@@ -178,7 +179,7 @@ struct ending {
     void *word;
 };
 using drive_t = ending(computation *task, void *word, raise_t raise, void *place);
-using leave_t = ending(computation *task, void *place, bool calls);
+using leave_t = ending(computation *task, void *place, const void *answer);
 
 struct computation {
     haft_fiber_t *fiber = nullptr;
@@ -191,11 +192,12 @@ struct computation {
        task_over once the computation has finished, was thrown out of, or dropped. */
     std::uint32_t use = 0;
     void (*destroy)(computation *) noexcept = nullptr;
-    /* While the stack is unwound on behalf of a never clause: calls the clause, or lets go of the
-       payload. The answer of the clause has the type that `leave_answer` marks. */
+    /* While the stack is unwound on behalf of a never clause: calls the clause, if its answer has the
+       type with that mark, or lets go of the payload. */
     leave_t *leave = nullptr;
     void *left_with; /* the payload */
-    const void *leave_answer;
+    holder_base
+        *leave_of; /* whose clause that is: resume_with may have put in another holder since */
     holder_base *swapped = nullptr; /* the holders that resume_with made */
     const void *result_type = nullptr;
 
@@ -224,9 +226,17 @@ inline void destroy_swapped(computation *task) noexcept {
         held->destroy(held);
     }
 }
+/* Whether the stack is unwound on behalf of a clause of a holder, which must stay: a never clause, or
+   one in place that has thrown. (The task itself has the holder that no resume_with made.) */
+inline bool is_unwound_for_clause(const computation *task) noexcept {
+    const holder_base *held = task->swapped;
+    while (held != nullptr && held->thrown == nullptr)
+        held = held->older;
+    return held != nullptr || task->leave != nullptr;
+}
 /* Lets go of a never clause that was to be called. */
 __attribute__((cold, noinline)) inline void forget_leave(computation *task) {
-    (void)std::exchange(task->leave, nullptr)(task, nullptr, false);
+    (void)std::exchange(task->leave, nullptr)(task, nullptr, nullptr);
 }
 HAFT_DETAIL_INLINE void forget_leaving(computation *task) {
     if (__builtin_expect(task->leave != nullptr, false))

@@ -194,18 +194,23 @@ struct driver {
         if constexpr (!is_nothing<E>)
             task->left_with = new E(passed<E>::on(*request));
         task->leave = &leave<Holder, E>;
-        task->leave_answer = &type_mark<typename Holder::Answer>;
+        task->leave_of = static_cast<Holder *>(task->held);
         left.task = nullptr;
         haft_request_t next = resume_unwinding<Holder>(task);
         return drive<Holder>(task, &next, beginning_with_request(), place);
     }
     template <typename Holder, typename E>
-    static ending leave(computation *task, void *place, bool calls) {
+    static ending leave(computation *task, void *place, const void *answer) {
         using Answer = typename Holder::Answer;
         auto call = [&](E &&payload) {
-            if (!calls)
+            if (answer == nullptr)
                 return ending{nullptr, nullptr};
-            typename Holder::H &handler = static_cast<Holder *>(task->held)->handler();
+            if (answer != &type_mark<Answer>)
+                throw std::logic_error(
+                    "haft: a computation that a never clause ends was put under a handler "
+                    "with an answer of another type (resume_with) by a clause that a "
+                    "cleanup has performed");
+            typename Holder::H &handler = static_cast<Holder *>(task->leave_of)->handler();
             return answered<Answer>(place, [&]() -> Answer {
                 return static_cast<Answer>(handler(std::move(payload)));
             });
@@ -225,16 +230,9 @@ struct driver {
                                                        void *place) {
         using Answer = typename Holder::Answer;
         if (request.effect == &haft_special_landed)
-            std::rethrow_exception(std::move(static_cast<Holder *>(task->held)->thrown));
-        if (leave_t *leave = std::exchange(task->leave, nullptr)) {
-            if (task->leave_answer == &type_mark<Answer>)
-                return leave(task, place, true);
-            (void)leave(task, nullptr, false);
-            throw std::logic_error(
-                "haft: a computation that a never clause ends was put under a handler "
-                "with an answer of another type (resume_with) by a clause that a "
-                "cleanup has performed");
-        }
+            std::rethrow_exception(std::move(static_cast<holder_base *>(request.payload)->thrown));
+        if (leave_t *leave = std::exchange(task->leave, nullptr))
+            return leave(task, place, &type_mark<Answer>);
         if constexpr (!std::is_void_v<Answer>)
             throw dropped(task);
         return {nullptr, nullptr};

@@ -212,13 +212,14 @@ class resumption_base {
         drive_t *drive = haft_fiber_state(task->fiber) == HAFT_FIBER_NEW ? &driver::start<Holder>
                                                                          : &driver::drive<Holder>;
         bool same = task->drive == drive;
+        bool needed = is_unwound_for_clause(task);
         if constexpr (!Holder::managed) {
-            if (same) {
+            if (same && !needed) {
                 static_cast<Holder *>(task->held)->kept = kept<H...>::make(handlers...);
                 return task;
             }
         }
-        if (__atomic_load_n(&task->use, __ATOMIC_ACQUIRE) == 0)
+        if (!needed && __atomic_load_n(&task->use, __ATOMIC_ACQUIRE) == 0)
             destroy_swapped(task);
         Holder *held =
             new Holder([&]() HAFT_DETAIL_INLINE_LAMBDA { return kept<H...>::make(handlers...); });
