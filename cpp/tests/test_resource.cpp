@@ -391,8 +391,9 @@ static void keeping_outside_of_a_scope_is_refused_and_releases_at_once() {
     CHECK(refused([&] { haft::acquire(1, [&](int) { released++; }); }) == expected);
     CHECK(released == 2);
     struct counting {
-        int &count;
+        explicit counting(int &counted) : count(counted) {}
         ~counting() { count++; }
+        int &count;
     };
     CHECK(refused([&] { haft::keep<counting>(released); }) == expected);
     CHECK(released == 3);
