@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A simulation with a seed repeats what SQLite does beside std, ureq and rand. This is the only test
-//! of its program, since SQLite has one generator of random numbers for the process.
+//! A simulation with a seed repeats what SQLite does beside std, ureq and rand. SQLite has one
+//! generator of random numbers for the process, so no other test of this file may use it.
 
 #[path = "../../tests/tests/seeds/mod.rs"]
 mod seeds;
