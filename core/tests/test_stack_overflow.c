@@ -298,7 +298,7 @@ static void crash_beside_overwritten(void) {
     haft_fiber_options_t options = {.name = "dense", .stack_size = 4096, .dense = true};
     haft_fiber_t *k = haft_fiber_new_with(&options, wait_once, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(wait));
-    *(uintptr_t *)(void *)&k->language = 100;
+    memset(&k->language, 1, sizeof k->language);
     crash(NULL);
 }
 static void a_fault_beside_an_overwritten_header_is_explained(void) {
