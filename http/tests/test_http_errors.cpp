@@ -12,20 +12,21 @@ namespace io = haft::io;
 using namespace std::chrono_literals;
 
 static bool has_memory = true; /* of C++ */
-void *operator new(std::size_t size) {
-    void *memory = has_memory ? std::malloc(size) : nullptr;
+/* Not inlined: gcc takes one without the other for a mistake. */
+__attribute__((noinline)) void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
+    return has_memory ? std::malloc(size) : nullptr;
+}
+__attribute__((noinline)) void *operator new(std::size_t size) {
+    void *memory = operator new(size, std::nothrow);
     if (memory == nullptr)
         throw std::bad_alloc();
     return memory;
 }
-void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
-    return has_memory ? std::malloc(size) : nullptr;
-}
-void operator delete(void *memory) noexcept {
+__attribute__((noinline)) void operator delete(void *memory) noexcept {
     std::free(memory);
 }
 void operator delete(void *memory, std::size_t) noexcept {
-    std::free(memory);
+    operator delete(memory);
 }
 
 struct not_found : std::runtime_error {
