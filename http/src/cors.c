@@ -105,12 +105,20 @@ static int answer_question(const haft_http_cors_options_t *options, haft_http_re
     return code == 0 ? haft_http_answer(request, 204, NULL, "", 0) : code;
 }
 
+/* A server has it, and so has the group: a browser takes one of the fields, and no two. */
+static bool has_origin(const haft_http_request_t *request) {
+    hafti_http_text_t value;
+    size_t at = 0;
+    return request->answer.fields_size != 0 &&
+           hafti_http_answer_field(&request->answer, &at, "Access-Control-Allow-Origin", &value);
+}
+
 /* The answer depends on the origin where only some may: caches learn that from every answer. */
 static int around(haft_http_request_t *request, haft_http_next_t *next, void *argument) {
     const haft_http_cors_options_t *options = &((const cors_t *)argument)->options;
     const char *origin = haft_http_header(request, "Origin");
     const char *method = haft_http_header(request, "Access-Control-Request-Method");
-    bool is_allowed = origin != NULL && is_listed(options, origin);
+    bool is_allowed = origin != NULL && is_listed(options, origin) && !has_origin(request);
     int code = set(0, request, "Vary", options->origin_count != 0 ? "Origin" : NULL);
     if (code == 0 && is_allowed)
         code = set_origin(options, request, origin);

@@ -8,6 +8,8 @@
 
 #include <haft/language.h>
 
+#include <stdio.h>
+
 /* ---- Handlers ---- */
 
 /* What is left to be called: of the middleware of a server or group from `around` on, then that
@@ -77,19 +79,16 @@ static int answer_not_found(haft_http_request_t *request, void *unused) {
 
 static int answer_with_methods(haft_http_request_t *request, void *unused) {
     (void)unused;
-    char allowed[256] = "OPTIONS";
+    char allowed[512] = "OPTIONS";
     size_t size = strlen(allowed);
-    for (const hafti_http_entry_t *entry = request->match.entries; entry != NULL;
-         entry = entry->next) {
-        const char *also = strcmp(entry->method, "GET") == 0 ? ", GET, HEAD" : NULL;
-        size_t needed = also != NULL ? strlen(also) : strlen(entry->method) + 2;
-        if (needed >= sizeof allowed - size || strcmp(entry->method, "OPTIONS") == 0)
-            continue;
-        strcpy(allowed + size, also != NULL ? also : ", ");
-        if (also == NULL)
-            strcat(allowed, entry->method);
-        size += needed;
-    }
+    uint64_t methods = request->match.methods;
+    if (methods >> HTTP_GET & 1)
+        methods |= UINT64_C(1) << HTTP_HEAD;
+    methods &= ~(UINT64_C(1) << HTTP_OPTIONS);
+    for (int method = 0; methods >> method != 0 && size < sizeof allowed; method++)
+        if (methods >> method & 1)
+            size += (size_t)snprintf(allowed + size, sizeof allowed - size, ", %s",
+                                     llhttp_method_name((llhttp_method_t)method));
     int code = haft_http_set_header(request, "Allow", allowed);
     if (code != 0)
         return code;

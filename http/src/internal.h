@@ -107,8 +107,6 @@ void hafti_http_answer_end(haft_http_request_t *request);
 int hafti_http_answer_complete(haft_http_request_t *request);
 /* Answers without a handler: a line that says what it is. */
 int hafti_http_answer_status(haft_http_request_t *request, int status);
-/* Answers an error in the form of the application (haft_http_on_error), or else by such a line. */
-int hafti_http_answer_error(haft_http_request_t *request, int status, int code);
 /* Nobody is going to take what was thrown (haft_http_carry). */
 void hafti_http_forget_thrown(haft_http_request_t *request);
 /* Forgets the answer, of which nothing was sent, but for its lasting fields. */
@@ -330,6 +328,9 @@ bool hafti_http_scope_of_spawns(haft_io_scope_t **scope);
 /* Waits for the tasks of a request whose handler has returned `code`, or cancels them if that is an
    error. The code that counts. */
 int hafti_http_tasks_end(haft_http_request_t *request, int code);
+/* ---- errors.c ---- */
+/* Answers an error in the form of the application (haft_http_on_error), or else by a line. */
+int hafti_http_answer_error(haft_http_request_t *request, int status, int code);
 /* ---- server.c ---- */
 /* From now on the server frees it. */
 static inline void hafti_http_own(haft_http_server_t *server, hafti_http_owned_t *owned) {

@@ -257,6 +257,14 @@ static const hafti_http_entry_t *entry_for(const hafti_http_entry_t *entry, cons
     return entry;
 }
 
+static uint64_t methods_of(const hafti_http_entry_t *entry) {
+    uint64_t methods = 0;
+    for (; entry != NULL; entry = entry->next)
+        methods |= UINT64_C(1) << hafti_http_method_of(
+                       (hafti_http_text_t){entry->method, strlen(entry->method)});
+    return methods;
+}
+
 /* The handler for GET also answers HEAD. */
 static bool found(const hafti_http_node_t *node, const search_t *search) {
     hafti_http_match_t *match = search->match;
@@ -265,6 +273,8 @@ static bool found(const hafti_http_node_t *node, const search_t *search) {
         entry = entry_for(node->entries, "GET");
     if (entry != NULL || match->entries == NULL)
         match->entries = node->entries;
+    if (entry == NULL)
+        match->methods |= methods_of(node->entries);
     match->entry = entry;
     return entry != NULL;
 }
@@ -308,6 +318,7 @@ int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t
     path_t parts;
     match->entries = match->entry = NULL;
     match->names = NULL;
+    match->methods = 0;
     match->count = 0;
     int code = split(message, path, &parts);
     if (code == 0 && routes != NULL && find(routes, &(search_t){&parts, method, match}, 0))

@@ -25,7 +25,9 @@ typedef struct {
        methods. NULL: the path has no route. */
     const hafti_http_entry_t *entries;
     const hafti_http_entry_t *entry; /* the one for the method; NULL: none */
-    const char *names;               /* of the captures, as that entry has them */
+    /* Where there is none: a bit for each method, by its number, of all routes that fit the path. */
+    uint64_t methods;
+    const char *names; /* of the captures, as that entry has them */
     size_t count;
     hafti_http_text_t captures[HAFTI_HTTP_CAPTURES]; /* as they came */
 } hafti_http_match_t;

@@ -220,7 +220,7 @@ static const talk_t talks[] = {
     {"OPTIONS /rest/a/b" END, {"200 OK", "\r\n\r\noptions of a/b"}, 1},
     {"DELETE /rest/a/b" END, {"200 OK", "\r\n\r\noptions of a/b"}, 1},
     {"POST /rest/a/b" WITH("Content-Length: 0"),
-     {"405 Method", "Allow: OPTIONS, GET, HEAD\r\n"},
+     {"405 Method", "Allow: OPTIONS, DELETE, GET, HEAD\r\n"},
      1},
     {"GET /spawn" END, {"200 OK", "\r\n\r\nspawned"}, 1},
     {"GET /spawn/failing" END, {"500 Internal"}, 1},

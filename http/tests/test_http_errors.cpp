@@ -11,6 +11,24 @@ namespace http = haft::http;
 namespace io = haft::io;
 using namespace std::chrono_literals;
 
+static bool has_memory = true; /* of C++ */
+/* Not inlined: gcc takes one without the other for a mistake. */
+__attribute__((noinline)) void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
+    return has_memory ? std::malloc(size) : nullptr;
+}
+__attribute__((noinline)) void *operator new(std::size_t size) {
+    void *memory = operator new(size, std::nothrow);
+    if (memory == nullptr)
+        throw std::bad_alloc();
+    return memory;
+}
+__attribute__((noinline)) void operator delete(void *memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void *memory, std::size_t) noexcept {
+    operator delete(memory);
+}
+
 struct not_found : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -282,9 +300,24 @@ static void check_corners() {
         io::scope([&] { io::spawn([&] { in.scope().spawn([] {}); }); });
         return "never";
     });
+    typed.cors();
+    http::route_group both = typed.group("/both");
+    both.cors({.origins = {"https://app.example"}, .credentials = true});
+    both.get("/item", [](http::request &) { return "item"; });
+    typed.get("/memory", [](http::request &) {
+        io::spawn([] {
+            std::runtime_error failure("a text that is too long for the words to need no memory");
+            has_memory = false;
+            throw failure;
+        });
+        return "never";
+    });
     std::string lines;
     for (http::server *each : {&server, &typed}) {
-        each->set_log([&](std::string_view line) { lines += line; });
+        each->set_log([&](std::string_view line) {
+            has_memory = true;
+            lines += line;
+        });
         auto serving = io::async([=] { CHECK(each->serve(io::listener("127.0.0.1", 0))); });
         while (each->port() == 0)
             io::sleep_for(1ms);
@@ -297,6 +330,11 @@ static void check_corners() {
             CHECK(has(ask(port, "GET /status"), "500 Internal"));
             CHECK(has(ask(port, "GET /child"), "500 Internal") &&
                   has(lines, "a task that is not the handler's calls request::scope()"));
+            std::string item = ask(port, "GET /both/item", "Origin: https://app.example\r\n");
+            CHECK(has(item, "Access-Control-Allow-Origin: *\r\n") &&
+                  !has(item, "Access-Control-Allow-Origin: https") && !has(item, "Credentials"));
+            CHECK(has(ask(port, "GET /memory"), "500 Internal") &&
+                  has(lines, "a task of a request has failed: out of memory"));
         }
         each->stop();
         serving.join();

@@ -226,7 +226,7 @@ static const talk_t talks[] = {
     {"GET /files/" END, {"\r\n\r\nrest "}, 1},
     {"GET /caf%C3%A9" END, {"\r\n\r\ndecoded -"}, 1},
     {"GET /named/x" END "DELETE /named/x" END, {"get x", "delete -"}, 2},
-    {"PUT /named/x" END, {"405 Method", "Allow: OPTIONS, GET, HEAD, DELETE\r\n"}, 1},
+    {"PUT /named/x" END, {"405 Method", "Allow: OPTIONS, DELETE, GET, HEAD\r\n"}, 1},
     {"GET http://there/a/x" END, {"\r\n\r\npart x"}, 1},
     {"GET http://there:81/host" END, {"\r\n\r\nthere:81"}, 1},
     {"GET http://there HTTP/1.1\r\nHost: here\r\nA: b\r\n\r\n", {"[none] [none]"}, 1},

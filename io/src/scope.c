@@ -267,6 +267,23 @@ static void print_failure(haft_io_on_failure_t *unused, const haft_io_failure_t 
 }
 haft_io_on_failure_t haft_io_print_failures = {print_failure};
 
+/* ---- Going on after a cancel ---- */
+
+/* A task that goes on after its cancel may be in a loop that never ends: it must neither keep the
+   others from running nor its processor busy. */
+static HAFTI_IO_COLD void refuse(hafti_io_runner_t *runner) {
+    enum { WITHOUT_PAUSE = 64, DOUBLINGS = 4 };
+    if (runner->refused < UINT8_MAX)
+        runner->refused++;
+    int over = runner->refused - WITHOUT_PAUSE;
+    if (runner->refused == 1 || runner->worker->forked)
+        return;
+    if (over <= 0)
+        hafti_io_goes_on_after_others(HAFTI_IO_TO_THE_END);
+    else
+        hafti_io_pause_after_cancel(HAFT_IO_MILLISECOND << (over < DOUBLINGS ? over : DOUBLINGS));
+}
+
 /* ---- Opening ---- */
 
 /* The task is in this scope from now on. */
@@ -394,6 +411,8 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
     hafti_io_scope_set_timer(&scope);
     bool was_unwound = run_body(task, body, argument, result, &code);
     bool waited = leave(&scope);
+    if (scope.code == -ETIMEDOUT && task->runner->late) /* a deadline around the scope has cut it */
+        refuse(task->runner);
     if (scope.code != 0)
         return scope.code;
     /* A cancel from outside also unwinds a task that waits for a scope's tasks: their work may be
@@ -495,21 +514,6 @@ bool haft_io_return_cancels(bool returns) {
     bool before = task->runner->returns_cancels;
     task->runner->returns_cancels = returns;
     return before;
-}
-
-/* A task that goes on after its cancel may be in a loop that never ends: it must neither keep the
-   others from running nor its processor busy. */
-static HAFTI_IO_COLD void refuse(hafti_io_runner_t *runner) {
-    enum { WITHOUT_PAUSE = 64, DOUBLINGS = 4 };
-    if (runner->refused < UINT8_MAX)
-        runner->refused++;
-    int over = runner->refused - WITHOUT_PAUSE;
-    if (runner->refused == 1 || runner->worker->forked)
-        return;
-    if (over <= 0)
-        hafti_io_goes_on_after_others(HAFTI_IO_TO_THE_END);
-    else
-        hafti_io_pause_after_cancel(HAFT_IO_MILLISECOND << (over < DOUBLINGS ? over : DOUBLINGS));
 }
 
 int haft_io_unwind_cancelled(void) {

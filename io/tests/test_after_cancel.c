@@ -20,6 +20,14 @@ static int open_a_scope(void) {
     return haft_io_scope(nothing, NULL, NULL) == 0 ? haft_io_sleep(HAFT_IO_SECOND) : -ECANCELED;
 }
 
+static void *sleep_long(void *unused) {
+    haft_io_sleep(HAFT_IO_SECOND);
+    return unused;
+}
+static int waits_for_one_of_two(void) {
+    return haft_io_first((haft_io_call_t[]){{.function = sleep_long}, {.function = sleep_long}}, 2);
+}
+
 #define WAY(name, call)                                                                            \
     static int name(void) {                                                                        \
         return (int)(call);                                                                        \
@@ -31,8 +39,9 @@ WAY(polls, haft_io_poll(&(struct pollfd){end, POLLIN, 0}, 1, HAFT_IO_FOREVER))
 WAY(locks, haft_io_mutex_lock(&held))
 WAY(waits_for_an_event, haft_io_event_wait(&never))
 
-static int (*const ways[])(void) = {
-    sleeps, yields, reads, polls, locks, waits_for_an_event, call_nothing, open_a_scope};
+static int (*const ways[])(void) = {sleeps,       yields,       reads,
+                                    polls,        locks,        waits_for_an_event,
+                                    call_nothing, open_a_scope, waits_for_one_of_two};
 enum { WAYS = sizeof ways / sizeof *ways };
 
 static int turns, calls;

@@ -231,8 +231,8 @@ uint16_t haft_http_port(const haft_http_server_t *server);
  *
  * A path for which several routes fit is the most specific one's that has the method: so a route
  * for OPTIONS of "/{path...}" gets OPTIONS of every path that has no such route of its own. A
- * request for a path that has routes, but none for its method, gets 405; one for a path without
- * routes gets 404. The handler for GET also answers HEAD; the library leaves out the body. It
+ * request for a path that has routes, but none for its method, gets 405, with the methods of all
+ * routes that fit; one for a path without routes gets 404. The handler for GET also answers HEAD; the library leaves out the body. It
  * answers OPTIONS with the path's methods, unless there is a handler.
  *
  * Returns 0; or, with a line in the log that says what is wrong and what to write instead

@@ -171,13 +171,21 @@ inline std::string type_of_exception() {
     return words != nullptr ? words.get() : name;
 }
 
-inline std::string words_of(const std::exception_ptr &failure) {
+inline std::string all_words_of(const std::exception_ptr &failure) {
     try {
         std::rethrow_exception(failure);
     } catch (const std::exception &error) {
         return type_of_exception() + ": " + error.what();
     } catch (...) {
         return type_of_exception();
+    }
+}
+/* Where there is no memory for all words it says that: its callers return into C. */
+inline std::string words_of(const std::exception_ptr &failure) noexcept {
+    try {
+        return all_words_of(failure);
+    } catch (...) {
+        return "out of memory"; /* short enough to need none */
     }
 }
 

@@ -6,9 +6,9 @@
  *
  * Libraries that start programs by fork and exec (std::process of Rust, Python) learn by a pipe, or
  * by a pair of SOCK_SEQPACKET, whether exec has failed, and wait for the child if so. They take an
- * error of either for impossible. So no cancel cuts these two waits: the first read of such a
- * descriptor with FD_CLOEXEC by the task that has forked, and, if that has read something, its next
- * wait for a child.
+ * error of either for impossible. So no cancel cuts these waits: the reads of such a descriptor with
+ * FD_CLOEXEC by the task that has forked, up to the first end or error, and, if they have read
+ * something, its next wait for a child.
  */
 #include "internal.h"
 #include "../../src/system_call.h"
@@ -21,34 +21,61 @@
 
 /* ---- After a fork ---- */
 
-static char forked;    /* a key: the task that has forked, and does not know yet of exec */
-static unsigned forks; /* marks that were made and not removed; any thread */
+/* Its mark. A task that has inherited one of another task has none. */
+enum mark { NONE, HAS_FORKED, HAS_READ, HAS_REPORT };
+static char forked;    /* a key, whose value is the task's address and the mark */
+static unsigned marks; /* that were made and not removed; any thread */
+
+static enum mark mark_here(void) {
+    uintptr_t mark = (uintptr_t)haft_io_local_get(&forked) - (uintptr_t)haft_io_self();
+    return mark <= HAS_REPORT ? (enum mark)mark : NONE;
+}
+
+/* One that is there already, and no other task's, is always changed. */
+static int set_mark(enum mark mark) {
+    return haft_io_local_set(&forked, mark != NONE ? (char *)haft_io_self() + mark : NULL);
+}
+
+static void remove_mark(void) {
+    set_mark(NONE);
+    __atomic_fetch_sub(&marks, 1, __ATOMIC_RELAXED);
+}
 
 static void in_parent(void) {
-    haft_io_task_t *task = haft_posix_on_task() ? haft_io_self() : NULL;
-    if (task != NULL && haft_io_local_get(&forked) != task && haft_io_local_set(&forked, task) == 0)
-        __atomic_fetch_add(&forks, 1, __ATOMIC_RELAXED);
+    if (!haft_posix_on_task())
+        return;
+    unsigned more = mark_here() == NONE;
+    if (set_mark(HAS_FORKED) == 0)
+        __atomic_fetch_add(&marks, more, __ATOMIC_RELAXED);
 }
 __attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(NULL, in_parent, NULL);
 }
 
-bool haft_posix_has_forked(void) {
-    return __atomic_load_n(&forks, __ATOMIC_RELAXED) != 0 && haft_posix_on_task() &&
-           haft_io_local_get(&forked) == haft_io_self();
+static bool may_have_mark(void) {
+    return __atomic_load_n(&marks, __ATOMIC_RELAXED) != 0 && haft_posix_on_task();
 }
 
-void haft_posix_forget_fork(void) {
-    haft_io_local_set(&forked, NULL);
-    __atomic_fetch_sub(&forks, 1, __ATOMIC_RELAXED);
+bool haft_posix_awaits_report(void) {
+    enum mark mark = may_have_mark() ? mark_here() : NONE;
+    return mark == HAS_FORKED || mark == HAS_READ;
+}
+
+void haft_posix_note_report(ssize_t done) {
+    if (done > 0)
+        set_mark(HAS_READ);
+    else if (mark_here() == HAS_READ)
+        set_mark(HAS_REPORT);
+    else
+        remove_mark();
 }
 
 /* Whether the wait for a child, which begins, is one that no cancel cuts. */
-static bool is_after_fork(void) {
-    bool is = haft_posix_has_forked();
-    if (is)
-        haft_posix_forget_fork();
-    return is;
+static bool is_after_report(void) {
+    enum mark mark = may_have_mark() ? mark_here() : NONE;
+    if (mark != NONE)
+        remove_mark();
+    return mark == HAS_READ || mark == HAS_REPORT;
 }
 
 /* Until the child of the descriptor has ended. */
@@ -84,7 +111,7 @@ static void call_wait(void *argument) {
 }
 
 static ssize_t wait_for_child(wait_call_t *call) {
-    bool to_the_end = is_after_fork();
+    bool to_the_end = is_after_report();
     wait_call_t now = *call;
     now.options |= WNOHANG;
     call_wait(&now);
@@ -157,7 +184,7 @@ static bool answers_now(waitid_call_t *call) {
 }
 
 static ssize_t wait_by_id(waitid_call_t *call) {
-    bool to_the_end = is_after_fork();
+    bool to_the_end = is_after_report();
     while (!answers_now(call)) {
         bool is_one = is_end_of_one(call);
         int code = !is_one               ? haft_posix_call_blocking(call_waitid, call)

@@ -51,8 +51,10 @@ HAFT_POSIX_EXPORT int clock_gettime(clockid_t clock, struct timespec *time) {
 }
 
 HAFT_POSIX_EXPORT int gettimeofday(struct timeval *restrict time, void *restrict zone) {
-    if (zone != NULL || !is_simulated())
+    if (!is_simulated())
         return SYSTEM(gettimeofday)(time, zone);
+    if (zone != NULL)
+        SYSTEM(gettimeofday)(time, zone);
     struct timespec date = haft_io_date();
     *time = (struct timeval){date.tv_sec, date.tv_nsec / HAFT_IO_MICROSECOND};
     return 0;

@@ -25,9 +25,9 @@ const haft_posix_system_t *haft_posix_opening_system(int directory, const char *
 
 /* Whether the task has forked, and does not know yet whether exec has failed in the child.
    (children.c) */
-bool haft_posix_has_forked(void);
-/* Called when it knows. */
-void haft_posix_forget_fork(void);
+bool haft_posix_awaits_report(void);
+/* Called when it has read of that, with the result: 0 or an error is the end of the report. */
+void haft_posix_note_report(ssize_t done);
 
 /* ---- Directories of a simulation (directories.c) ---- */
 

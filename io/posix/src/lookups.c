@@ -46,11 +46,12 @@ static void call_lookup(void *argument) {
 }
 
 static int look_up(ask_t *ask, bool of_host, const question_t *question, answer_t *answer) {
-    lookup_t lookup = {ask, question, answer, ECANCELED};
+    enum { NOT_MADE = -1 };
+    lookup_t lookup = {ask, question, answer, NOT_MADE};
     answer->found = NULL;
     answer->error = TRY_AGAIN;
     (of_host ? haft_posix_call_pooled : haft_posix_call_to_the_end)(call_lookup, &lookup);
-    return lookup.code;
+    return lookup.code != NOT_MADE ? lookup.code : haft_posix_error(); /* which says why */
 }
 
 /* ---- Memory of a task for the results of a function ---- */

@@ -368,7 +368,7 @@ static bool write_blocks(int descriptor) {
 
 /* By which a task that has forked learns whether the child's exec has failed. */
 static bool tells_of_exec(const transfer_t *t) {
-    return !t->outward && haft_posix_has_forked() &&
+    return !t->outward && haft_posix_awaits_report() &&
            (hafti_io_is_pipe(t->descriptor) ||
             hafti_io_socket_option(t->descriptor, SO_TYPE) == SOCK_SEQPACKET) &&
            (SYSTEM(fcntl)(t->descriptor, F_GETFD) & FD_CLOEXEC) != 0;
@@ -412,8 +412,8 @@ static ssize_t finish(transfer_t *t, int before, ssize_t done) {
         }
         done = attempt_or_end(t, waits.turn);
     }
-    if (done <= 0 && done != -EAGAIN && tells_of_exec(t))
-        haft_posix_forget_fork();
+    if (done != -EAGAIN && tells_of_exec(t))
+        haft_posix_note_report(done);
     size_t size = size_of(t->parts, t->count);
     if (done > 0 && (size_t)done < size && goes_on(t))
         done = transfer_rest(t, (size_t)done, size, waits);

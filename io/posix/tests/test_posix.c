@@ -858,6 +858,9 @@ BODY(look_at_dates) {
     CHECK(standard.tv_sec == same);
     CHECK_EQUAL(syscall(SYS_gettimeofday, &begun, NULL), 0);
     CHECK(begun.tv_sec == same);
+    struct timezone zone = {-1, -1};
+    CHECK_EQUAL(gettimeofday(&ended, &zone), 0);
+    CHECK(ended.tv_sec == same && zone.tz_dsttime >= 0);
     CHECK(syscall(SYS_clock_gettime, CLOCK_REALTIME, NULL) == -1 && errno == EFAULT);
     return NULL;
 }

@@ -223,8 +223,10 @@ static int start(const char *path, bool by_pipe, pid_t *child) {
     close(report[1]);
     ssize_t got =
         by_pipe ? read(report[0], &error, sizeof error) : recv(report[0], &error, sizeof error, 0);
-    close(report[0]);
     CHECK(got == 0 || got == sizeof error);
+    if (by_pipe) /* Python reads up to the end */
+        CHECK_EQUAL(read(report[0], &error, sizeof error), 0);
+    close(report[0]);
     if (got == 0)
         return 0;
     CHECK_EQUAL(waitpid(*child, NULL, 0), *child);
@@ -269,11 +271,57 @@ static void a_program_is_started_in_spite_of_a_cancel(void) {
     close(idle[1]);
 }
 
+/* A fork without such a report is a program's own. */
+static void *wait_for_a_child(void *unused) {
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    haft_io_scope_cancel(haft_io_this_scope());
+    CHECK_EQUAL(waitpid(child, NULL, 0), -1);
+    CHECK_EQUAL(errno, ECANCELED);
+    kill(child, SIGKILL);
+    while (waitpid(child, NULL, 0) != child)
+        CHECK_EQUAL(errno, ECANCELED);
+    return unused;
+}
+BODY(fork_and_wait) {
+    CHECK_EQUAL(haft_io_scope(wait_for_a_child, NULL, NULL), -ECANCELED);
+    return NULL;
+}
+static void a_cancel_cuts_the_wait_for_a_child_that_reports_nothing(void) {
+    CHECK_RUNS(fork_and_wait);
+}
+
+/* ---- Deadlines ---- */
+
+BODY(look_up_late) {
+    struct hostent host, *found;
+    char room[500];
+    int error = 0;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    haft_io_deadline_set(&limit, 1);
+    CHECK(gethostbyname("127.0.0.1") == NULL);
+    CHECK_EQUAL(errno, ETIMEDOUT);
+    CHECK_EQUAL(h_errno, TRY_AGAIN);
+    CHECK_EQUAL(gethostbyname_r("127.0.0.1", &host, room, sizeof room, &found, &error), ETIMEDOUT);
+    CHECK_EQUAL(error, TRY_AGAIN);
+    CHECK_EQUAL(resolve(), EAI_SYSTEM);
+    CHECK_EQUAL(errno, ETIMEDOUT);
+    return NULL;
+}
+static void lookups_of_hosts_tell_a_deadline_from_a_cancel(void) {
+    CHECK_RUNS(look_up_late);
+}
+
 int main(void) {
     check_backend();
     RUN(a_loop_of_calls_lets_others_run_after_a_cancel);
     RUN(a_loop_of_calls_takes_time_after_a_cancel);
     RUN(files_events_and_counters_are_waited_for_to_the_end);
     RUN(a_program_is_started_in_spite_of_a_cancel);
+    RUN(a_cancel_cuts_the_wait_for_a_child_that_reports_nothing);
+    RUN(lookups_of_hosts_tell_a_deadline_from_a_cancel);
     return check_end();
 }

@@ -1,130 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! A simulation with a seed does the same again, in this process and in another one: also what std and
-//! crates draw, or ask the clocks.
+//! A simulation with a seed does the same again, in this process and in another one: also what std
+//! and crates draw, or ask the clocks.
 
-use haft::Simulation;
-use rand::Rng;
-use std::collections::HashMap;
-use std::fmt::Write;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{Read, Write as _};
-use std::net::TcpListener;
-use std::process::Command;
-use std::time::{Duration, Instant, SystemTime};
-use std::{fs, thread};
-
-const SEEDS: u64 = 200;
-
-/// Answers each request by its own path, after a while.
-fn serve(listener: TcpListener) {
-    loop {
-        let Ok((mut connection, _)) = listener.accept() else {
-            haft::yield_now(); // where a cancel unwinds it
-            continue;
-        };
-        drop(haft::spawn(move || {
-            let mut head = [0; 1024];
-            let Ok(size) = connection.read(&mut head) else {
-                return;
-            };
-            thread::sleep(Duration::from_millis(rand::rng().random_range(0..20)));
-            let head = String::from_utf8_lossy(&head[..size]);
-            let path = head.split(' ').nth(1).unwrap_or("");
-            let _ = write!(
-                connection,
-                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{path}",
-                path.len()
-            );
-        }));
-    }
-}
-
-/// What a program of std and crates sees of its world.
-fn program() -> String {
-    let mut log = String::new();
-    let (started, date) = (Instant::now(), SystemTime::now());
-    let listener = TcpListener::bind("0.0.0.0:80").unwrap();
-    haft::scope(|s| {
-        s.spawn(|| serve(listener));
-        let answers = haft::all((0..8).map(|number| {
-            move || {
-                let path = format!("http://service.example/{number}");
-                let body = ureq::get(&path)
-                    .call()
-                    .and_then(|mut answer| answer.body_mut().read_to_string());
-                let answer = body.map_err(|error| error.to_string());
-                (number, answer, started.elapsed())
-            }
-        }));
-        let map: HashMap<_, _> = answers
-            .into_iter()
-            .map(|(n, answer, time)| (n, (answer, time)))
-            .collect();
-        for (number, answer) in &map {
-            writeln!(log, "{number}: {answer:?}").unwrap();
-        }
-        s.cancel();
-    });
-    fs::write("/file", log.as_bytes()).unwrap();
-    let status = fs::metadata("/file").unwrap();
-    writeln!(log, "{:?} {:?}", date, status.modified().unwrap()).unwrap();
-    writeln!(
-        log,
-        "{} {}",
-        rand::rng().random::<u64>(),
-        rand::random::<u64>()
-    )
-    .unwrap();
-    log
-}
-
-fn log_of(seed: u64) -> String {
-    let simulation = Simulation::new()
-        .seed(seed)
-        .faults_one_in(50)
-        .switches_one_in(3)
-        .short_counts(true);
-    let run = || simulation.run(program);
-    thread::scope(|s| s.spawn(run).join()).unwrap_or_else(|_| "it panics".to_owned())
-}
-
-fn hash_of(log: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    log.hash(&mut hasher);
-    hasher.finish()
-}
+mod seeds;
 
 #[test]
 #[ignore = "is run by seeds_repeat_in_this_process_and_in_another"]
 fn child_that_prints_logs() {
-    for seed in (1..=SEEDS).rev() {
-        println!("seed {seed}: {:016x}", hash_of(&log_of(seed)));
-    }
+    seeds::print(seeds::ask_a_service);
 }
 
 #[test]
 fn seeds_repeat_in_this_process_and_in_another() {
-    let first: Vec<String> = (1..=SEEDS).map(log_of).collect();
-    for (seed, log) in (1..).zip(&first) {
-        assert_eq!(*log, log_of(seed), "seed {seed}");
-    }
-    let other = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "child_that_prints_logs",
-            "--exact",
-            "--ignored",
-            "--nocapture",
-        ])
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&other.stdout);
-    for (seed, log) in (1..).zip(&first) {
-        let line = format!("seed {seed}: {:016x}", hash_of(log));
-        assert!(said.contains(&line), "seed {seed}: {log}");
-    }
-    // They are no copies of each other.
-    let mut hashes: Vec<u64> = first.iter().map(|log| hash_of(log)).collect();
-    hashes.sort_unstable();
-    hashes.dedup();
-    assert!(hashes.len() > 150);
+    seeds::repeat(seeds::ask_a_service);
 }

@@ -135,11 +135,11 @@
  *   groups, services and protocols           |
  *   mutexes, read-write locks, conditions,   | nothing: it runs to its end
  *   futexes, guards of static variables      |
- *   after a fork by the task: its first read | nothing: the task learns whether exec has failed in
- *   of a pipe, or of a pair of               | the child, as std::process of Rust and Python do
- *   SOCK_SEQPACKET, with FD_CLOEXEC; and, if |
- *   that has read something, its next wait   |
- *   for a child                              |
+ *   after a fork by the task: its reads of a | nothing: the task learns whether exec has failed in
+ *   pipe, or of a pair of SOCK_SEQPACKET,    | the child, as std::process of Rust and Python do
+ *   with FD_CLOEXEC, up to the first end or  |
+ *   error; and, if they have read something, |
+ *   its next wait for a child                |
  *
  *   The callers of what stands below the line take an error for a broken invariant, and give up
  *   what tasks share: a database after a failed write, an event loop after a failed wait. After
