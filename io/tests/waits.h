@@ -329,7 +329,7 @@ static inline void make_fifo_again(cell_t *cell) {
 }
 
 static inline void make_terminal(cell_t *cell) {
-    int ends[2];
+    int ends[2] = {-1, -1};
     CHECK(check_open_terminal(ends, O_NONBLOCK));
     cell->ours = ends[1];
     cell->other = ends[0];
