@@ -23,3 +23,4 @@ for c in -O0 -O1; do
   done
 done
 exit $failed
+# SPDX-License-Identifier: MIT

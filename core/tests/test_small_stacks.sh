@@ -109,3 +109,4 @@ for link in lazy now; do
 done
 [ $failed -eq 0 ] && echo "$runs programs worked, or said why not"
 exit $failed
+# SPDX-License-Identifier: MIT

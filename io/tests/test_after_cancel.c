@@ -187,3 +187,4 @@ int main(void) {
     RUN(a_cleanup_is_not_paused);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

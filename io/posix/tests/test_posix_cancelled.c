@@ -325,3 +325,4 @@ int main(void) {
     RUN(lookups_of_hosts_tell_a_deadline_from_a_cancel);
     return check_end();
 }
+/* SPDX-License-Identifier: MIT */

@@ -68,3 +68,4 @@ let () =
     ~give:(fun () -> Semaphore.Binary.release binary)
 
 let () = print_endline "each had its turn"
+(* SPDX-License-Identifier: MIT *)

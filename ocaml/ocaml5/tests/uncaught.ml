@@ -14,3 +14,4 @@ let () =
   thread (fun _ -> raise Thread.Exit) (fun () -> fail ());
   thread fail_too (fun () -> raise Thread.Exit);
   thread Thread.default_uncaught_exception_handler (fun () -> fail ())
+(* SPDX-License-Identifier: MIT *)

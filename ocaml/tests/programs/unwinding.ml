@@ -100,3 +100,4 @@ let () =
       ("it is discontinued later", Is_discontinued_later);
       ("its clause discontinues it, and raises", Its_clause_discontinues_and_raises);
     ]
+(* SPDX-License-Identifier: MIT *)

@@ -1,1 +1,2 @@
 let () = print_endline (Domain.join (Domain.spawn (fun () -> "for " ^ Version.name)))
+(* SPDX-License-Identifier: MIT *)
