@@ -206,7 +206,8 @@ static HAFTI_COLD __attribute__((noreturn)) void unhandled_at(haft_effect_t *eff
     haft_unhandled_t *function = __atomic_load_n(&on_unhandled, __ATOMIC_ACQUIRE);
     if (function != NULL)
         function(effect);
-    bool is_of_cpp = __builtin_strcmp(effect->where, "C++") == 0;
+    const char *where = effect->where; /* (A freestanding program has no strcmp.) */
+    bool is_of_cpp = where[0] == 'C' && where[1] == '+' && where[2] == '+' && where[3] == '\0';
     haft_fail(
         HAFT_ERROR_UNHANDLED, effect, fiber,
         "Nobody handles the effect '%s' (%s), performed on %s%s. Handle it in a call around the "
