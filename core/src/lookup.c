@@ -199,6 +199,14 @@ haft_unhandled_t *haft_set_unhandled(haft_unhandled_t *function) {
     return __atomic_exchange_n(&on_unhandled, function, __ATOMIC_ACQ_REL);
 }
 
+/* The address to which the function in which this stands returns. It takes 16 bytes of the stack of
+   each look-up, which a freestanding program has no use for. */
+#ifdef HAFT_FREESTANDING
+#    define PERFORMER NULL
+#else
+#    define PERFORMER __builtin_return_address(0)
+#endif
+
 /* `place`: the address to which the code that performs would have returned, if it is known. */
 static HAFTI_COLD __attribute__((noreturn)) void unhandled_at(haft_effect_t *effect,
                                                               const void *place) {
@@ -295,10 +303,9 @@ static void remember_request(const hafti_scope_t *current, haft_effect_t *effect
 }
 
 /* haft_look_for, inlined into its two callers. No slot remembers an unhandled effect: its next
-   performer gets here again. `performer`: where the effect is performed, if it is an error that
-   nobody handles it; or NULL. */
+   performer gets here again. `is_error`: that nobody handles the effect is an error. */
 HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t shape,
-                                    const void *performer) {
+                                    bool is_error) {
     hafti_thread_t *thread = haft_thread_ready();
     hafti_scope_t *current = thread->current;
     HAFT_CHECK_CHAIN(thread);
@@ -310,8 +317,8 @@ HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32
     if (HAFTI_UNLIKELY(!is_known))
         found = find(thread, effect, slot, shape);
     bool unhandled = is_unhandled(found, effect);
-    if (HAFTI_UNLIKELY(unhandled && performer != NULL))
-        unhandled_at(effect, performer);
+    if (HAFTI_UNLIKELY(unhandled && is_error))
+        unhandled_at(effect, PERFORMER);
     if (!unhandled && hafti_clause_in_place(found) == NULL)
         haft_check_suspends(thread, effect);
     remember_request(current, effect, found);
@@ -327,12 +334,12 @@ HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32
 }
 
 hafti_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    return look_for(effect, slot, shape, NULL);
+    return look_for(effect, slot, shape, false);
 }
 
 /* An unhandled effect is reported under the scopes of its performer. */
 hafti_found_t hafti_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    return look_for(effect, slot, shape, __builtin_return_address(0));
+    return look_for(effect, slot, shape, true);
 }
 
 haft_fiber_t *haft_locate(haft_effect_t *effect) {
@@ -413,7 +420,7 @@ hafti_found_t haft_lookup_at(hafti_scope_t *target, haft_effect_t *effect, unsig
             effect->name);
     haft_handled_t handled = haft_search(target, effect, shape);
     if (handled.scope != target)
-        unhandled_at(effect, __builtin_return_address(0));
+        unhandled_at(effect, PERFORMER);
     handled.slow |= slow;
     hafti_found_t found = haft_found_of(handled, effect);
     if (hafti_clause_in_place(found) == NULL)
