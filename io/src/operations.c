@@ -87,18 +87,20 @@ static __attribute__((noinline)) bool holds_bytes(int socket) {
     return !is_known || size > 0;
 }
 
-/* Whether there are bytes for the next part, for which this waits. A receive that finds an error
-   instead would take it from the next call, which would then find the end of the stream. */
-static bool next_bytes_come(int socket) {
+/* Whether there are bytes for the next part, for which this waits, unless the call is not to wait
+   (MSG_DONTWAIT). A receive that finds an error instead would take it from the next call, which would
+   then find the end of the stream. */
+static bool next_bytes_come(int socket, int flags) {
     if (hafti_io_is_simulated(socket) || holds_bytes(socket))
         return true;
-    if (HAFT_PERFORM(haft_io_wait_ready, socket, POLLIN) < 0)
+    int not_waiting = flags & MSG_DONTWAIT;
+    if (not_waiting == 0 && HAFT_PERFORM(haft_io_wait_ready, socket, POLLIN) < 0)
         return false;
     const hafti_io_descriptor_t *known = hafti_io_known_here(socket);
     char byte;
-    return holds_bytes(socket) ||
-           (known != NULL && known->arrivals != NULL &&
-            HAFT_PERFORM(haft_io_receive, socket, MSG_PEEK, &byte, 1, NULL, NULL) > 0);
+    return holds_bytes(socket) || (known != NULL && known->arrivals != NULL &&
+                                   HAFT_PERFORM(haft_io_receive, socket, MSG_PEEK | not_waiting,
+                                                &byte, 1, NULL, NULL) > 0);
 }
 
 /*
@@ -125,7 +127,7 @@ static HAFTI_IO_COLD ssize_t receive_rest(hafti_io_use_t first_part, struct msgh
                               .msg_iovlen = 1,
                               .msg_control = message->msg_control,
                               .msg_controllen = control_size};
-        if (hafti_io_next_part(&use) != 0 || !next_bytes_come(use.descriptor))
+        if (hafti_io_next_part(&use) != 0 || !next_bytes_come(use.descriptor, flags))
             break;
         ssize_t more = HAFT_PERFORM(haft_io_receive_message, use.descriptor, flags, &rest);
         if (more <= 0)

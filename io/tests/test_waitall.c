@@ -91,6 +91,17 @@ static void peek_only(void) {
     receive_parts();
 }
 
+/* A call that is not to wait gives what there is. */
+static void receive_without_waiting(void) {
+    char text[20];
+    struct msghdr message = {.msg_iov = &(struct iovec){text, sizeof text}, .msg_iovlen = 1};
+    CHECK_EQUAL(haft_io_write(ends[1], "hello", 5), 5);
+    CHECK_EQUAL(haft_io_receive(ends[0], text, sizeof text, MSG_WAITALL | MSG_DONTWAIT), 5);
+    CHECK_EQUAL(haft_io_write(ends[1], "hello", 5), 5);
+    CHECK_EQUAL(haft_io_receive_message(ends[0], &message, MSG_WAITALL | MSG_DONTWAIT), 5);
+    CHECK_EQUAL(haft_io_receive(ends[0], text, sizeof text, MSG_WAITALL | MSG_DONTWAIT), -EAGAIN);
+}
+
 /* So does an error, which is the next call's, as of TCP in the system. */
 static void receive_until_the_reset(void) {
     char text[20];
@@ -136,6 +147,7 @@ static void *say_and_reset(void *unused) {
 static void receive_everything(int (*beside)(void *(*function)(void *), void (*receive)(void))) {
     for (int by_tcp = 0; by_tcp <= 1; by_tcp++) {
         connect_ends(by_tcp != 0);
+        receive_without_waiting();
         beside(say_hello_world, receive_parts);
         beside(say_hello_world, receive_bytes);
         beside(say_hello_world, peek_only);

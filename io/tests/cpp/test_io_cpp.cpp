@@ -207,13 +207,19 @@ static void use_slow() {
         io::sleep_for(1us);
     });
 }
-/* (Valgrind would tell of the look.) */
+/* (Valgrind would tell of the look; an optimising compiler may make the initialiser a part of the
+   function that uses the variable.) */
 static void an_initialiser_of_a_thread_local_variable_that_waits_is_reported() {
+#ifdef __OPTIMIZE__
+    const bool may_be_missed = true;
+#else
+    const bool may_be_missed = RUNNING_ON_VALGRIND;
+#endif
     check_child_t child = check_child(use_slow);
     CHECK_EQUAL(child.status, 0);
     const char *report = "the task 'ada' waits in an initialiser of a thread-local variable";
     const char *first = strstr(child.output, report);
-    CHECK(RUNNING_ON_VALGRIND || first != nullptr);
+    CHECK(may_be_missed || first != nullptr);
     CHECK(first == nullptr || strstr(first + 1, report) == nullptr);
 }
 
