@@ -158,7 +158,7 @@ static const haft_fiber_t *fiber_at(const haft_io_task_t *task, const char *here
 }
 
 /* Some of the words have no value: they are room of the frames. */
-__attribute__((no_sanitize_address)) void
+__attribute__((no_sanitize_address, no_sanitize_thread)) void
 hafti_io_look_for_initialiser(const haft_io_task_t *task) {
     const uintptr_t *word = __builtin_frame_address(0);
     const haft_fiber_t *fiber = fiber_at(task, (const char *)word);
