@@ -88,7 +88,8 @@ texts = {path.name: path.read_text() for path in sources if path.name in places}
 for symbol in sorted(up):
     home = places.get(defined.get(symbol))
     mentions = (name for name, text in texts.items() if name.endswith((".c", ".S")) and re.search(rf"\b{symbol}\b", text))
-    if home is None or not any(places[name][1] < home[1] for name in mentions):
+    # (An architecture may lack the file that defines it.)
+    if not any(home is None or places[name][1] < home[1] for name in mentions):
         wrong.append(f"nothing uses {symbol} from below: `up {symbol}` is no exception")
 
 print("\n".join(wrong) or f"{len(sources)} files, {len(defined)} symbols: no use goes up")

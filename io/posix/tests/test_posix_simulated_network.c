@@ -393,6 +393,10 @@ static void note_several(const char *what, int socket, unsigned count, int flags
         parts[i] = (struct iovec){bytes[i], 5};
         messages[i].msg_hdr = (struct msghdr){.msg_iov = &parts[i], .msg_iovlen = 1};
     }
+#ifdef EMULATED /* whose recvmmsg(2) gives an error later than Linux does */
+    (void)what, (void)socket, (void)count, (void)flags;
+    return;
+#endif
     errno = 0;
     int got = recvmmsg(socket, messages, count, flags, NULL);
     note("%s: %d %s", what, got, got < 0 ? strerror(errno) : "");
