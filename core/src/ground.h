@@ -16,7 +16,7 @@
 /* error.c */
 /* Label for messages: 'the fiber NAME', 'the unnamed fiber 0x...', or 'the thread's own stack'. */
 const char *haft_fiber_label(const haft_fiber_t *fiber);
-/* Of the call that returns to the address: ' at FILE+0xOFFSET', or nothing. */
+/* Names the call that returns to the address: ' at FILE+0xOFFSET', or nothing. */
 const char *haft_place_label(const void *returns_to);
 /* What the library that has made the fiber says at the end of a message (haft_set_stack_advice). */
 const char *haft_advice_of(const haft_fiber_t *fiber, const char *otherwise);

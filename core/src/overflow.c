@@ -124,7 +124,7 @@ static const haft_fiber_t *overflowed_unguarded(const void *address, const haft_
     return below || is_overwritten_below(fiber) ? fiber : NULL;
 }
 
-/* What there is of small stacks without a guard. */
+/* The small stacks without a guard that are there, and those that have overflowed. */
 typedef struct small_stacks {
     bool any;
     const haft_fiber_t *overflowed;
@@ -140,7 +140,7 @@ static void look_at_small_stack(haft_fiber_t *fiber, void *argument) {
         seen->overflowed = fiber;
 }
 
-/* Of a fault that nothing else explains. */
+/* Reports small stacks, beside a fault that nothing else explains. */
 static void say_of_others(void) {
     small_stacks_t seen = {.any = false};
     haft_fibers_each(look_at_small_stack, &seen);

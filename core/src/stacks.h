@@ -65,7 +65,7 @@ HAFTI_COLD __attribute__((noreturn)) void haft_overflowed(const haft_fiber_t *fi
 #define HAFT_OVERFLOWED                                                                            \
     "%s has overflowed its stack of %zu bytes, which has no guard page, and what lies below is "   \
     "overwritten. Give it more memory."
-/* What a message of it adds. */
+/* Returns what a message about a stack of this size adds. */
 HAFTI_INLINE const char *haft_late_binding_advice(size_t stack) {
     return stack >= HAFT_UNWINDING_MINIMUM
                ? ""

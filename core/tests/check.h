@@ -60,7 +60,7 @@ static inline int check_times(int bare) {
 static int check_failures;
 static int check_tests;
 static const char *check_running = "";
-/* What this machine does not have, so that a part of the test was left out; or NULL. */
+/* The thing that this machine lacks, so that a part of the test was left out; or NULL. */
 static const char *check_lacks;
 
 static inline void check_failed(const char *file, int line, const char *what) {

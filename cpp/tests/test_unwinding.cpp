@@ -234,7 +234,7 @@ static void what_a_cleanup_performs_comes_to_its_own_handler_however_the_computa
             }
 }
 
-/* Of an answer that is a word, none, and a reference. */
+/* Computations whose answer is a word, none, and a reference. */
 template <typename Answer, typename Make>
 static void answers_are_of_any_type(Make make) {
     int done = 0;

@@ -290,7 +290,7 @@ void hafti_http_reply_begin(haft_http_reply_t *reply, hafti_http_stream_t *strea
     reply->message.answers_head = strcmp(method, "HEAD") == 0 || strcmp(method, "CONNECT") == 0;
 }
 
-/* Those of status 1xx come before the answer (RFC 9110, section 15.2). */
+/* Answers of status 1xx come before the final one (RFC 9110, section 15.2). */
 static int read_answer(haft_http_reply_t *reply, const char *method) {
     hafti_http_message_t *message = &reply->message;
     for (int informed = 0; informed < HAFTI_HTTP_INFORMED; informed++) {

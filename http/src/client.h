@@ -207,7 +207,7 @@ void hafti_http2_free_origins(haft_http_client_t *client);
 /* Closes at most so many connections that nobody uses: those that have ended, and those that have
    been idle since `until` or longer. */
 void hafti_http2_close_idle(haft_http_client_t *client, int64_t until, size_t most);
-/* As hafti_http_pool_count, of connections that nobody uses. */
+/* Like hafti_http_pool_count, for connections that nobody uses. */
 size_t hafti_http2_count_idle(haft_http_client_t *client, int64_t *oldest);
 
 #endif

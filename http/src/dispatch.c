@@ -122,10 +122,6 @@ static void tell_failure(haft_http_request_t *request, const char *what) {
     hafti_http_log(request->server, "%s %s: %s", request->method, haft_http_target(request), what);
 }
 
-static bool lacks_bytes(const hafti_http_answer_t *answer) {
-    return answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body;
-}
-
 /* The status for what the handler has returned, or not done; a failure gets its text. */
 static int judged_status(haft_http_request_t *request, int code, bool has_begun) {
     const hafti_http_message_t *message = &request->message;
@@ -148,7 +144,7 @@ static void judge(haft_http_request_t *request, int code) {
     bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
     bool is_lost =
         request->answer.failed && request->failure == NULL; /* by the client, or the network */
-    if ((code == 0 && has_begun && !lacks_bytes(&request->answer)) || is_lost)
+    if ((code == 0 && has_begun && !hafti_http_answer_lacks_bytes(&request->answer)) || is_lost)
         return;
     int status = judged_status(request, code, has_begun);
     if (request->failure != NULL)

@@ -29,9 +29,8 @@ static bool answer_by_application(haft_http_request_t *request, const haft_http_
     code = hafti_http_tasks_end(request, code);
     hafti_http_forget_thrown(request);
     const hafti_http_answer_t *answer = &request->answer;
-    bool is_whole =
-        code == 0 && answer->progress != HAFTI_HTTP_NOT_BEGUN &&
-        (answer->left == HAFT_HTTP_UNKNOWN_SIZE || answer->left == 0 || answer->without_body);
+    bool is_whole = code == 0 && answer->progress != HAFTI_HTTP_NOT_BEGUN &&
+                    !hafti_http_answer_lacks_bytes(answer);
     return is_whole || haft_http_discard_answer(request) != 0;
 }
 

@@ -109,6 +109,10 @@ int hafti_http_answer_complete(haft_http_request_t *request);
 int hafti_http_answer_status(haft_http_request_t *request, int status);
 /* Nobody is going to take what was thrown (haft_http_carry). */
 void hafti_http_forget_thrown(haft_http_request_t *request);
+/* Whether less of the body has been written than the head has announced. */
+static inline bool hafti_http_answer_lacks_bytes(const hafti_http_answer_t *answer) {
+    return answer->left != HAFT_HTTP_UNKNOWN_SIZE && answer->left != 0 && !answer->without_body;
+}
 /* Forgets the answer, of which nothing was sent, but for its lasting fields. */
 void hafti_http_answer_discard(haft_http_request_t *request);
 const char *hafti_http_reason_of(int status); /* "": it has none */
@@ -337,11 +341,11 @@ static inline void hafti_http_own(haft_http_server_t *server, hafti_http_owned_t
     owned->next = server->owned;
     server->owned = owned;
 }
-/* The server of a group. */
-static inline haft_http_server_t *hafti_http_root_of(haft_http_server_t *server) {
+/* The server of a group, as writable as its caller may have it (like strchr). */
+static inline haft_http_server_t *hafti_http_root_of(const haft_http_server_t *server) {
     while (server->parent != NULL)
         server = server->parent;
-    return server;
+    return (haft_http_server_t *)(uintptr_t)server;
 }
 void hafti_http_server_enter(haft_http_server_t *server, hafti_http_link_t *link);
 void hafti_http_server_leave(haft_http_server_t *server, hafti_http_link_t *link);

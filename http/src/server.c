@@ -123,9 +123,7 @@ __attribute__((format(printf, 2, 3))) static void note_mistake(haft_http_server_
 }
 
 const char *haft_http_mistake(const haft_http_server_t *server) {
-    while (server->parent != NULL)
-        server = server->parent;
-    return server->mistake;
+    return hafti_http_root_of(server)->mistake;
 }
 
 /* ---- Routes ---- */

@@ -68,9 +68,7 @@ int hafti_http_tasks_end(haft_http_request_t *request, int code) {
 }
 
 haft_io_scope_t *haft_http_server_scope(const haft_http_server_t *server) {
-    while (server->parent != NULL)
-        server = server->parent;
-    return server->scope;
+    return hafti_http_root_of(server)->scope;
 }
 
 haft_http_server_t *haft_http_server_of(const haft_http_request_t *request) {

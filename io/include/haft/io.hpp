@@ -470,12 +470,12 @@ namespace detail {
 template <typename Job>
 haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job> job,
                       bool joinable) {
-    if (at.scope == nullptr || haft_io_this_scope() == nullptr)
+    const haft_io_scope_t *here = haft_io_this_scope();
+    if (at.scope == nullptr || here == nullptr)
         throw_outside();
     inherited by_task(at.frame_around());
     haft_io_task_options_t given = {};
-    bool is_here = at.is_current && haft_io_this_scope() == at.scope;
-    given.scope = is_here ? nullptr : at.scope;
+    given.scope = at.is_current && here == at.scope ? nullptr : at.scope;
     given.name = options.name;
     given.moves = options.moves;
     given.spread = options.spread;

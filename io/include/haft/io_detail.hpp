@@ -4,8 +4,8 @@
  *
  * A task's function stores its result, or the exception that it throws, in an outcome. Each scope
  * that this header opens has a frame, which lists the outcomes that are exceptions, in order; tasks
- * find the frame by a task-local value, which they inherit. An outcome is listed before the scope is cancelled, and
- * before the task ends.
+ * find the frame by a task-local value, which they inherit. An outcome is listed before the scope
+ * is cancelled, and before the task ends.
  */
 #ifndef HAFT_IO_DETAIL_HPP
 #define HAFT_IO_DETAIL_HPP
