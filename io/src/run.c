@@ -259,8 +259,7 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
     if (main == NULL)
         hafti_io_misuse("A run needs a function to begin with (NULL).");
     hafti_io_watch_terminate();
-    if (simulated != NULL)
-        haft_io_look_for_initialisers();
+    hafti_io_find_initialisers();
     unsigned threads = count_threads(options, simulated != NULL);
     hafti_io_crew_t *crew = aligned_alloc(_Alignof(hafti_io_crew_t), sizeof *crew);
     hafti_io_descriptors_t *descriptors = hafti_io_descriptors_new(threads > 1);

@@ -278,6 +278,7 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->scope = task->home;
     runner->cell = NULL;
     runner->waits_for = NULL;
+    runner->looked_at = 0;
     runner->yielded = runner->listed = false;
     runner->unwinding = runner->returns_cancels = runner->counted = runner->gated = false;
     runner->unarmed = false;
@@ -725,12 +726,6 @@ static inline int goes_on(hafti_io_worker_t *worker) {
     return reply_to_yield(worker->running);
 }
 
-static HAFTI_IO_COLD void look_for_initialiser(void) {
-    const haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL)
-        hafti_io_look_for_initialiser(task);
-}
-
 static HAFTI_IO_COLD int cancelled(void) {
     bool before = haft_io_return_cancels(true);
     int code = haft_io_unwind_cancelled();
@@ -741,10 +736,11 @@ static HAFTI_IO_COLD int cancelled(void) {
 /* Where tasks yield in turn, each lets the next go on by a switch from here, which takes three
    quarters of the time of the way through the loop (bench/io, yield). */
 static inline int yield(void) {
-    if (hafti_io_tasks_are_looked_at())
-        look_for_initialiser();
     hafti_io_worker_t *worker = hafti_io_worker();
-    if (HAFTI_IO_UNLIKELY(worker == NULL || !needs_no_loop(worker)))
+    if (HAFTI_IO_UNLIKELY(worker == NULL || worker->running == NULL))
+        return HAFT_PERFORM(haft_io_yield);
+    hafti_io_look_at(worker->running);
+    if (HAFTI_IO_UNLIKELY(!needs_no_loop(worker)))
         return HAFT_PERFORM(haft_io_yield);
     if (hafti_io_ring_empty(&worker->ready))
         return goes_on(worker);
