@@ -174,8 +174,8 @@ static void dispatch(haft_http_request_t *request) {
         judge(request, call_handler(request, &request->server->connect));
         return;
     }
-    int code = hafti_http_routes_find(request->server->routes, message, path, request->method,
-                                      &request->match);
+    int code = hafti_http_routes_find(request->server->routes, message, path,
+                                      message->parser.method, &request->match);
     if (code != 0) {
         request->keeps = false;
         hafti_http_answer_error(request, code == -EINVAL ? 400 : code == -EMSGSIZE ? 414 : 500, 0);
