@@ -6,6 +6,7 @@
  */
 #include "routes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct hafti_http_node {
@@ -104,6 +105,7 @@ static const char *mistake_in_pattern(hafti_http_text_t path) {
 
 static void free_entry(hafti_http_entry_t *entry) {
     free((char *)entry->names);
+    free((char *)entry->title);
     free(entry);
 }
 
@@ -122,6 +124,14 @@ static char *names_in(hafti_http_text_t path) {
     return names;
 }
 
+static char *title_of(int method, hafti_http_text_t path) {
+    char *title = NULL;
+    return asprintf(&title, "%s /%.*s", llhttp_method_name((llhttp_method_t)method), (int)path.size,
+                    path.bytes) >= 0
+               ? title
+               : NULL;
+}
+
 static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added,
                      hafti_http_text_t path) {
     hafti_http_entry_t **last = &node->entries;
@@ -133,7 +143,8 @@ static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added,
         return -ENOMEM;
     *entry = *added;
     entry->names = names_in(path);
-    if (entry->names == NULL) {
+    entry->title = title_of(entry->method, path);
+    if (entry->names == NULL || entry->title == NULL) {
         free_entry(entry);
         return -ENOMEM;
     }

@@ -18,6 +18,7 @@ typedef struct hafti_http_entry {
     void *argument;
     const haft_http_server_t *owner; /* a server, or a group of its routes */
     const char *names; /* of what the path captures, in its order, each with a '\0' behind it */
+    const char *title; /* its method and path, as a trace has them */
 } hafti_http_entry_t;
 
 typedef struct {

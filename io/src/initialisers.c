@@ -33,8 +33,6 @@
 #    define RUNNING_ON_VALGRIND false
 #endif
 
-bool hafti_io_looks_for_initialisers;
-
 /* ---- The functions ---- */
 
 typedef struct range {
@@ -118,7 +116,8 @@ void hafti_io_find_initialisers(void) {
         return;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_functions);
-    __atomic_store_n(&hafti_io_looks_for_initialisers, known.count != 0, __ATOMIC_RELEASE);
+    if (known.count != 0)
+        __atomic_fetch_or(&hafti_io_watched, HAFTI_IO_LOOKS_FOR_INITIALISERS, __ATOMIC_RELEASE);
 }
 
 /* ---- On a task ---- */
@@ -179,7 +178,8 @@ static bool is_new_place(const haft_io_task_t *task, const char *caller, size_t 
 __attribute__((no_sanitize_address, no_sanitize_thread)) void
 hafti_io_look_for_initialiser(const haft_io_task_t *task, const char *caller, const void *frames) {
     const haft_fiber_t *fiber = fiber_at(task, frames);
-    if (fiber == NULL || !__atomic_load_n(&hafti_io_looks_for_initialisers, __ATOMIC_ACQUIRE) ||
+    unsigned watched = __atomic_load_n(&hafti_io_watched, __ATOMIC_ACQUIRE);
+    if (fiber == NULL || !(watched & HAFTI_IO_LOOKS_FOR_INITIALISERS) ||
         !is_new_place(task, caller, (size_t)(fiber->high - (const char *)frames)))
         return; /* (`known` is read after the flag) */
     uintptr_t lowest = known.ranges[0].first, after = known.ranges[known.count - 1].after;

@@ -30,6 +30,7 @@
 #define HAFTI_IO_STATE_H
 
 #include "timers.h"
+#include "trace.h"
 
 /* Suspends the task until its cell has been won. Never performed without a scheduler. Its cache
    slot differs from those of the operations that tasks alternate with it: see io_effects.h. */

@@ -19,11 +19,10 @@ uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind,
  * second says so for the function into which this is inlined.
  */
 void hafti_io_find_initialisers(void); /* before the first task */
-extern __attribute__((visibility("hidden"))) bool hafti_io_looks_for_initialisers;
 HAFTI_IO_COLD void hafti_io_look_for_initialiser(const haft_io_task_t *task, const char *caller,
                                                  const void *frames);
 static inline __attribute__((always_inline)) void hafti_io_look_at(hafti_io_runner_t *runner) {
-    if (__atomic_load_n(&hafti_io_looks_for_initialisers, __ATOMIC_RELAXED)) {
+    if (hafti_io_watches() & HAFTI_IO_LOOKS_FOR_INITIALISERS) {
         const char *caller = __builtin_return_address(0);
         const char *frames = __builtin_dwarf_cfa();
         uint16_t place = (uint16_t)((uintptr_t)caller ^ (uintptr_t)frames);
@@ -101,11 +100,15 @@ static inline bool hafti_io_cell_win(hafti_io_cell_t *cell, uint32_t outcome) {
     haft_io_task_t *task = cell->task;
     if (!hafti_io_cell_swap(cell, outcome))
         return false;
+    if (hafti_io_is_traced())
+        hafti_io_trace_wake(task, outcome);
     hafti_io_let_waiter_go_on(cell, task);
     return true;
 }
 static inline void hafti_io_cell_finish(hafti_io_cell_t *cell, uint32_t outcome) {
     haft_io_task_t *task = cell->task;
+    if (hafti_io_is_traced())
+        hafti_io_trace_wake(task, outcome);
     __atomic_store_n(&cell->word, outcome, __ATOMIC_RELEASE);
     hafti_io_let_waiter_go_on(cell, task);
 }

@@ -1056,5 +1056,6 @@ int haft_io_count(haft_io_counters_t *counters);
 
 #include "io_sync.h"
 #include "io_testing.h"
+#include "io_trace.h"
 
 #endif
