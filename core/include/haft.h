@@ -491,9 +491,9 @@ HAFTI_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);
 
 #ifndef HAFT_FREESTANDING
 /*
- * Returns another resumption of the computation that `k` names: each of the two is used once, on its
- * own, in any order, also after the other's computation has ended, and can be copied again. `k`
- * stays as it is.
+ * Returns another resumption of the computation that `k` names: each of the two is used once, on
+ * its own, in any order, also after the other's computation has ended, and can be copied again.
+ * `k` stays as it is.
  *
  * The frames of the computation are copied byte by byte, as they wait: what they own or point to
  * elsewhere is shared (memory of malloc, files, the handler's state, a resumption that a frame

@@ -595,8 +595,8 @@ static uint64_t *place_for(uintptr_t pc) {
 }
 
 /* `judged`: the table of exceptions is not read again where a walk may forget it. */
-static void remember(uintptr_t pc, object_t *object, const function_t *function,
-                     const step_t *step, bool judged) {
+static void remember(uintptr_t pc, object_t *object, const function_t *function, const step_t *step,
+                     bool judged) {
     uint64_t *place = place_for(pc);
     bytes_t fde = function->fde, cie = cie_of(fde);
     uint64_t layout = object_at(pc - 1, object);

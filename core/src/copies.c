@@ -151,24 +151,26 @@ static const char *holds(const haft_fiber_t *fiber) {
 static HAFTI_COLD __attribute__((noreturn)) void refuse(const haft_fiber_t *fiber,
                                                         const haft_fiber_t *at, const char *why) {
     haft_effect_t *effect = hafti_awaited(fiber);
-    haft_fail(HAFT_ERROR_NOT_COPYABLE, effect, fiber,
-              "A resumption of the effect '%s' cannot be copied, or make room for a copy: the frames "
-              "on %s stay where they are, because %s.",
-              effect->name, haft_fiber_label(at), why);
+    haft_fail(
+        HAFT_ERROR_NOT_COPYABLE, effect, fiber,
+        "A resumption of the effect '%s' cannot be copied, or make room for a copy: the frames "
+        "on %s stay where they are, because %s.",
+        effect->name, haft_fiber_label(at), why);
 }
 
 static HAFTI_COLD __attribute__((noreturn)) void refuse_frame(const haft_fiber_t *fiber,
                                                               uint32_t cleanups, uintptr_t pc) {
     haft_effect_t *effect = hafti_awaited(fiber);
-    haft_fail(HAFT_ERROR_NOT_COPYABLE, effect, fiber,
-              cleanups == HAFT_CLEANUPS_SOME
-                  ? "A resumption of the effect '%s' cannot be copied: the call%s waits in a frame "
-                    "with cleanups or destructors, and each copy would run them. Clean up outside of "
-                    "the handler, or promise haft_may_copy_frames of the function."
-                  : "A resumption of the effect '%s' cannot be copied: of the call%s it is not known "
-                    "whether its frame has cleanups. Promise haft_may_copy_frames of the function if "
-                    "it has none.",
-              effect->name, haft_place_label((const void *)pc));
+    haft_fail(
+        HAFT_ERROR_NOT_COPYABLE, effect, fiber,
+        cleanups == HAFT_CLEANUPS_SOME
+            ? "A resumption of the effect '%s' cannot be copied: the call%s waits in a frame "
+              "with cleanups or destructors, and each copy would run them. Clean up outside of "
+              "the handler, or promise haft_may_copy_frames of the function."
+            : "A resumption of the effect '%s' cannot be copied: of the call%s it is not known "
+              "whether its frame has cleanups. Promise haft_may_copy_frames of the function if "
+              "it has none.",
+        effect->name, haft_place_label((const void *)pc));
 }
 
 /* The worst of what the frames have to run, and where. */
@@ -186,8 +188,8 @@ static seen_t look_at(haft_fiber_t *fiber, haft_judge_t *judge) {
     const hafti_context_t *context = &fiber->context;
     for (part_t part = first_standing(fiber);; next_standing(&part)) {
         haft_frame_t frame = frame_of(context);
-        haft_cleanups_t here = part.fiber->cleanups ? haft_cleanups_from(&frame, true, judge)
-                                                    : HAFT_CLEANUPS_NONE;
+        haft_cleanups_t here =
+            part.fiber->cleanups ? haft_cleanups_from(&frame, true, judge) : HAFT_CLEANUPS_NONE;
         if (here == HAFT_CLEANUPS_AT_SWITCH && context != &fiber->context)
             here = HAFT_CLEANUPS_SOME; /* nothing can be called there */
         if (here > seen.cleanups)
@@ -278,8 +280,7 @@ static void *answer(void *argument) {
     question->seen.cleanups = haft_cleanups_from(&frame, false, question->judge);
     question->seen.pc = frame.pc;
     haft_tools_unwinding();
-    (void)haft_cross(hafti_thread(), question->fiber, HAFT_OUT_OF,
-                     (hafti_words_t){NULL, 0, false});
+    (void)haft_cross(hafti_thread(), question->fiber, HAFT_OUT_OF, (hafti_words_t){NULL, 0, false});
     __builtin_unreachable();
 }
 
@@ -330,6 +331,9 @@ static haft_image_t *image_at(hafti_thread_t *thread, haft_fiber_t *fiber, haft_
             seen = ask(thread, image, judge);
             image->cleanups = seen.cleanups & 3u;
         }
+        /* Code for the address sanitizer has cleanups of its own everywhere. */
+        if (HAFTI_UNLIKELY(haft_tools_active) && seen.cleanups == HAFT_CLEANUPS_SOME)
+            image->cleanups = seen.cleanups = HAFT_CLEANUPS_COPIED;
         if (copied && seen.cleanups > HAFT_CLEANUPS_COPIED) {
             image->references = 1;
             release(image);
@@ -366,9 +370,8 @@ haft_resumption_t haft_image_copy(haft_resumption_t k, haft_image_t *image, haft
 
 /* ---- Setting aside ---- */
 
-static HAFTI_COLD __attribute__((noreturn)) void occupied(const haft_image_t *image,
-                                                          const haft_fiber_t *fiber,
-                                                          const char *what, const char *by) {
+static HAFTI_COLD __attribute__((noreturn)) void
+occupied(const haft_image_t *image, const haft_fiber_t *fiber, const char *what, const char *by) {
     haft_effect_t *effect = hafti_effect_in(image->awaits);
     haft_fail(HAFT_ERROR_NOT_RESUMABLE, effect, fiber,
               "A copied resumption of the effect '%s' cannot be %s: %s, on which it goes on, %s.",
@@ -410,9 +413,10 @@ static void set_aside(hafti_thread_t *thread, const haft_image_t *image, haft_fi
         occupied(image, fiber, what, "is used by what has not been dropped");
     haft_fiber_t *outermost = suspended_over(fiber);
     if (outermost == NULL)
-        occupied(image, fiber, what,
-                 "is running. A computation cannot go on where another copy of it runs: let that end "
-                 "or perform first");
+        occupied(
+            image, fiber, what,
+            "is running. A computation cannot go on where another copy of it runs: let that end "
+            "or perform first");
     if (!haft_is_driven(outermost) || outermost->language != NULL)
         occupied(image, fiber, what, "is suspended, and waits for a haft_resume");
     if ((outermost->scope.shot & 1) != 0)
@@ -447,8 +451,8 @@ static void put_outermost(hafti_thread_t *thread, const haft_image_t *image) {
     fiber->scope.handles = &((const haft_handler_t *)fiber->handler)->handles;
     fiber->set = haft_number_of(fiber->scope.handles);
     __atomic_store_n(&fiber->owner, haft_scope_serial(thread, thread->current), __ATOMIC_RELAXED);
-    __atomic_store_n(&fiber->context.gate,
-                     haft_resume_slowly ? HAFTI_GATE_SLOW : HAFTI_GATE_OPEN, __ATOMIC_RELEASE);
+    __atomic_store_n(&fiber->context.gate, haft_resume_slowly ? HAFTI_GATE_SLOW : HAFTI_GATE_OPEN,
+                     __ATOMIC_RELEASE);
 }
 
 static void put_all(hafti_thread_t *thread, haft_image_t *image) {

@@ -24,8 +24,8 @@ typedef struct haft_stage {
        shot is `standing_shot`. */
     struct haft_image *standing;
     uint64_t standing_shot;
-    /* The resumptions of the fiber that name an image: the last one that was made, which is the most
-       likely to be used next, and an open hash table of the others. */
+    /* The resumptions of the fiber that name an image: the last one that was made, which is the
+       most likely to be used next, and an open hash table of the others. */
     haft_named_t last;
     haft_named_t *named;
     uint32_t room, count; /* a power of two; how many there are */

@@ -285,6 +285,7 @@ void haft_tools_reset(haft_fiber_t *fiber) {
 
 /* ---- Copies of stacks ---- */
 
+enum { RED_ZONE = 128 };
 extern void __asan_get_shadow_mapping(size_t *scale, size_t *offset) __attribute__((weak));
 
 const char *haft_tools_hold(const haft_fiber_t *fiber) {
@@ -331,7 +332,8 @@ void haft_tools_copy_in(char *to, const char *from, size_t size) {
     size_t scale, shadow = haft_tools_shadow_size(size);
     if (shadow != 0)
         __asan_unpoison_memory_region(to, size);
-    haft_tools_reserved(to, size);
+    /* To Valgrind the red zone of a stack that runs is addressable. */
+    haft_tools_reserved(to - RED_ZONE, size + RED_ZONE);
     memcpy(to, from, size);
     if (shadow != 0)
         copy_shadow(shadow_of(to, &scale), from + size, shadow);

@@ -40,8 +40,8 @@ const char *haft_tools_hold(const haft_fiber_t *fiber);
 size_t haft_tools_shadow_size(size_t size);
 void haft_tools_copy_out(char *to, char *from, size_t size);
 void haft_tools_copy_in(char *to, const char *from, size_t size);
-/* A copy has been put on the fiber: the code inside stopped on the stack of `innermost`, and that of
-   `resumer`, unless it is NULL, waits outside. False: no memory. */
+/* A copy has been put on the fiber: the code inside stopped on the stack of `innermost`, and that
+   of `resumer`, unless it is NULL, waits outside. False: no memory. */
 bool haft_tools_stand(haft_fiber_t *fiber, const haft_fiber_t *innermost,
                       const haft_fiber_t *resumer);
 void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high);

@@ -45,8 +45,8 @@ void haft_abandon_inside(haft_fiber_t *fiber);
 /* What would run if the frames of a suspended stack were unwound. */
 typedef enum haft_cleanups {
     HAFT_CLEANUPS_NONE,
-    HAFT_CLEANUPS_COPIED, /* cleanups that each copy of the frames has to run */
-    HAFT_CLEANUPS_SOME,   /* cleanups that only one copy may run */
+    HAFT_CLEANUPS_COPIED,  /* cleanups that each copy of the frames has to run */
+    HAFT_CLEANUPS_SOME,    /* cleanups that only one copy may run */
     HAFT_CLEANUPS_UNKNOWN, /* it cannot be known */
     /* The function has some, perhaps not at the switch: that is known at the call of hafti_woken,
        of which the switch has no address. */

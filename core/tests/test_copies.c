@@ -204,8 +204,8 @@ static void handlers_inside_are_copied_with_their_state(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
-/* A choice inside a choice: the inner handler's clause is a frame of the outer computation. Copies of
-   the outer one share the resumptions that its frames hold; here they always copy them. */
+/* A choice inside a choice: the inner handler's clause is a frame of the outer computation. Copies
+   of the outer one share the resumptions that its frames hold; here they always copy them. */
 HAFT_EFFECT(pick, int, { int count; });
 static haft_resumption_t shared[1000];
 static int shared_count;
@@ -265,7 +265,7 @@ static void *by_requests(void *unused) {
         seen += ((HAFT_PAYLOAD(set) *)request.payload)->value;
         request = haft_resume(inner, HAFT_REPLY(set), HAFT_HANDLES(set));
     }
-    int result = VALUE(((HAFT_PAYLOAD(return) *)request.payload)->result);
+    int result = VALUE(((HAFT_PAYLOAD(return ) *)request.payload)->result);
     haft_fiber_drop(inner);
     return NUMBER(result * 100 + seen);
 }
@@ -507,8 +507,8 @@ static void a_copy_is_used_once(void) {
     CHECK_EQUAL(go_on(copy, 1), -1);
     CHECK_REPORTS(HAFT_ERROR_USED_RESUMPTION, "has been used already", resumes, copy);
     CHECK_REPORTS(HAFT_ERROR_USED_RESUMPTION, "has been used already", drops, copy);
-    CHECK_REPORTS(HAFT_ERROR_USED_RESUMPTION, "cannot be copied: it has been used already",
-                  copies, copy);
+    CHECK_REPORTS(HAFT_ERROR_USED_RESUMPTION, "cannot be copied: it has been used already", copies,
+                  copy);
     CHECK_REPORTS(HAFT_ERROR_USED_RESUMPTION, "has been used already", copies, none);
     CHECK_EQUAL(go_on(k, 2), -1);
     CHECK_REPORTS(HAFT_ERROR_USED_RESUMPTION, "has been used already", resumes, k);
@@ -522,8 +522,8 @@ static void a_wrong_reply_leaves_a_copy_as_it_was(void) {
     haft_resumption_t k = suspended(add_two, NUMBER(100));
     haft_resumption_t copy = haft_resumption_copy(k);
     CHECK_EQUAL(go_on(k, 1), -1);
-    CHECK_REPORTS(HAFT_ERROR_WRONG_TYPE, "waits for a reply to the effect 'keep'",
-                  replies_to_get, copy);
+    CHECK_REPORTS(HAFT_ERROR_WRONG_TYPE, "waits for a reply to the effect 'keep'", replies_to_get,
+                  copy);
     CHECK_EQUAL(go_on(copy, 2), -1);
     CHECK_EQUAL(go_on(kept[2], 2), 122);
     haft_resumption_drop(kept[1]);
@@ -545,14 +545,14 @@ static __attribute__((noinline)) void *call_with_cleanup(void *start) {
 }
 
 static void frames_with_cleanups_are_not_copied(void) {
+    if (CHECK_ADDRESS_SANITIZER)
+        return; /* whose own cleanups cannot be told from others */
     size_t before = stacks();
     haft_resumption_t k = suspended(with_another_cleanup, NUMBER(100));
-    CHECK_REPORTS(HAFT_ERROR_NOT_COPYABLE, "in a frame with cleanups or destructors", copies,
-                  k);
+    CHECK_REPORTS(HAFT_ERROR_NOT_COPYABLE, "in a frame with cleanups or destructors", copies, k);
     CHECK_EQUAL(go_on(k, 2), 104);
     k = suspended(call_with_cleanup, NUMBER(100));
-    CHECK_REPORTS(HAFT_ERROR_NOT_COPYABLE, "in a frame with cleanups or destructors", copies,
-                  k);
+    CHECK_REPORTS(HAFT_ERROR_NOT_COPYABLE, "in a frame with cleanups or destructors", copies, k);
     CHECK_EQUAL(go_on(k, 2), 102);
     CHECK_EQUAL(stacks(), before);
 }
@@ -576,9 +576,10 @@ static void *with_memory_in_a_frame(void *unused) {
     return NUMBER(got);
 }
 static void a_frame_with_a_fiber_in_it_is_not_copied(void) {
+    if (RUNNING_ON_VALGRIND)
+        return; /* which takes the inner stack for a part of the outer one */
     haft_resumption_t k = suspended(with_memory_in_a_frame, NULL);
-    CHECK_REPORTS(HAFT_ERROR_NOT_COPYABLE, "hold memory in which another fiber runs", copies,
-                  k);
+    CHECK_REPORTS(HAFT_ERROR_NOT_COPYABLE, "hold memory in which another fiber runs", copies, k);
     CHECK_EQUAL(go_on(k, 4), 4);
 }
 
@@ -606,10 +607,9 @@ static haft_answer_t promise_and_resume(void *state, HAFT_PAYLOAD(keep) * payloa
     (void)state, (void)payload;
     if (kept_count++ != 0)
         return haft_tail_resume(k, HAFT_REPLY(keep, 0));
-    haft_resumption_t copy = haft_resumption_copy(k);
+    kept[0] = haft_resumption_copy(k);
     haft_answer_t promise = haft_tail_resume(k, HAFT_REPLY(keep, 1));
-    CHECK_REPORTS(HAFT_ERROR_NOT_RESUMABLE, "is promised by haft_tail_resume", resumes, copy);
-    haft_resumption_drop(copy);
+    CHECK_REPORTS(HAFT_ERROR_NOT_RESUMABLE, "is promised by haft_tail_resume", resumes, kept[0]);
     return promise;
 }
 HAFT_HANDLER(promising, NULL, HAFT_GENERAL(keep, promise_and_resume));
@@ -617,6 +617,7 @@ static void a_promised_computation_is_not_set_aside(void) {
     size_t before = stacks();
     kept_count = 0;
     CHECK_EQUAL(VALUE(haft_handle(&promising, NULL, add_two, NULL)), 10);
+    haft_resumption_drop(kept[0]);
     CHECK_EQUAL(stacks(), before);
 }
 

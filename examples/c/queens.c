@@ -57,9 +57,10 @@ static haft_answer_t try_each(void *state, HAFT_PAYLOAD(choose) * payload, haft_
     intptr_t found = 0;
     int count = payload->count; /* the payload is gone when the first copy runs */
     for (int i = 1; i < count; i++)
-        found += (intptr_t)haft_resumption_resume(haft_resumption_copy(k), HAFT_REPLY(choose, i - 1));
-    return haft_answer((void *)(found + (intptr_t)haft_resumption_resume(
-                                            k, HAFT_REPLY(choose, count - 1))));
+        found +=
+            (intptr_t)haft_resumption_resume(haft_resumption_copy(k), HAFT_REPLY(choose, i - 1));
+    return haft_answer(
+        (void *)(found + (intptr_t)haft_resumption_resume(k, HAFT_REPLY(choose, count - 1))));
 }
 static void *no_way(void *state, HAFT_PAYLOAD(fail) * payload) {
     (void)state, (void)payload;

@@ -231,7 +231,7 @@ struct haft_fiber {
     /* OCaml's nested fibers (ocaml/lib/nests.c) lie on their stacks as far apart as a header of
        this size has them. */
     uint64_t spare;
-    struct haft_stage *stage;       /* of a fiber whose computation has been copied (copies.c) */
+    struct haft_stage *stage; /* of a fiber whose computation has been copied (copies.c) */
     struct haft_fiber *next, *previous; /* lists of fibers */
     uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
     uintptr_t segments;     /* of a segmented fiber: the limit word of its first segment */
