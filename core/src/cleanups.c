@@ -653,7 +653,7 @@ static uintptr_t word_at(uintptr_t address) {
 }
 
 /* How the caller's frame is found; false: that is to be left to the unwinder. */
-static bool step_from(uintptr_t pc, bool judged, object_t *object, step_t *step) {
+HAFTI_INLINE bool step_from(uintptr_t pc, bool judged, object_t *object, step_t *step) {
     function_t function;
     if (recall(pc, object, step))
         return true;
@@ -664,7 +664,7 @@ static bool step_from(uintptr_t pc, bool judged, object_t *object, step_t *step)
 }
 
 /* Goes there. False: the frames do not lie as they should. */
-static bool take(const step_t *step, haft_frame_t *frame) {
+HAFTI_INLINE bool take(const step_t *step, haft_frame_t *frame) {
     uintptr_t address =
         (step->by_frame_pointer ? frame->fp : frame->sp) + (uintptr_t)(intptr_t)step->offset;
     if (address <= frame->sp)
