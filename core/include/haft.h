@@ -615,8 +615,8 @@ typedef enum haft_error_code {
     HAFT_ERROR_BAD_ARGUMENT,
     HAFT_ERROR_IN_SIGNAL_HANDLER, /* a signal handler suspends, makes, resumes or frees a fiber */
     HAFT_ERROR_NO_CASE,           /* a request that no case of a HAFT_MATCH takes */
-    HAFT_ERROR_NOT_COPYABLE,      /* frames that a copy of a computation cannot have */
-    HAFT_ERROR_OF_LIBRARY         /* reported by a library on top of this one: haft_misused */
+    HAFT_ERROR_OF_LIBRARY,        /* reported by a library on top of this one: haft_misused */
+    HAFT_ERROR_NOT_COPYABLE       /* frames that a copy of a computation cannot have */
 } haft_error_code_t;
 
 typedef struct haft_error {

@@ -621,6 +621,45 @@ static void a_promised_computation_is_not_set_aside(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
+/* A computation whose inner fiber is then resumed by hand. */
+static void *run_inner(void *start) {
+    return NUMBER(VALUE(start) + HAFT_PERFORM(keep, 2));
+}
+static haft_fiber_t *inner_fiber;
+static void *inner_by_hand(void *unused) {
+    int result = 0;
+    inner_fiber = haft_fiber_new(run_inner, unused);
+    haft_request_t request = haft_resume(inner_fiber, HAFT_NO_REPLY, HAFT_HANDLES(get));
+    if (haft_finished(request))
+        result = VALUE(((HAFT_PAYLOAD(return) *)request.payload)->result);
+    haft_fiber_t *inner = inner_fiber;
+    haft_fiber_reset(inner, run_inner, unused);
+    (void)haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(keep));
+    result += HAFT_PERFORM(keep, 3);
+    haft_fiber_drop(inner);
+    return NUMBER(result);
+}
+static void a_fiber_that_waits_for_a_resume_is_not_set_aside(void) {
+    size_t before = stacks();
+    haft_may_copy_frames((haft_function_t *)inner_by_hand);
+    haft_resumption_t k = suspended(inner_by_hand, NULL);
+    haft_resumption_t copy = haft_resumption_copy(k);
+    CHECK_EQUAL(go_on(k, 1), -1);
+    CHECK_REPORTS(HAFT_ERROR_NOT_RESUMABLE, "waits for a haft_resume", resumes, copy);
+    CHECK_EQUAL(go_on(kept[1], 10), 11);
+    CHECK_EQUAL(go_on(copy, 2), -1);
+    CHECK_EQUAL(go_on(kept[2], 20), 22);
+    CHECK_EQUAL(stacks(), before);
+}
+
+static void promise_many(void) {
+    for (int i = 0; i < 65; i++)
+        haft_may_copy_frames((haft_function_t *)promise_many);
+}
+static void so_many_functions_may_be_promised(void) {
+    CHECK_ABORTS(promise_many, "haft_may_copy_frames has been called for more than 64 functions.");
+}
+
 static void clean_and_keep(const int *by) {
     cleaned += *by + HAFT_PERFORM(keep, 3);
 }
@@ -662,6 +701,8 @@ int main(void) {
     RUN(a_frame_with_a_fiber_in_it_is_not_copied);
     RUN(code_of_a_computation_cannot_resume_a_copy_of_it);
     RUN(a_promised_computation_is_not_set_aside);
+    RUN(a_fiber_that_waits_for_a_resume_is_not_set_aside);
+    RUN(so_many_functions_may_be_promised);
     RUN(what_is_being_unwound_is_not_copied);
     return check_end();
 }
