@@ -210,7 +210,7 @@ static uint32_t measure(haft_fiber_t *fiber, size_t *size) {
         const char *why = part.fiber == NULL ? "they are not on fibers alone" : holds(part.fiber);
         if (HAFTI_UNLIKELY(why != NULL))
             refuse(fiber, part.fiber, why);
-        *size += size_of(&part) + haft_tools_shadow_size(size_of(&part));
+        *size += size_of(&part) + haft_shadow_size(size_of(&part));
         if (part.fiber == fiber)
             return inside;
     }
@@ -221,8 +221,8 @@ static void copy_out(haft_image_t *image, haft_fiber_t *fiber) {
     inner_t *inner = image->inner;
     for (part_t part = first_standing(fiber);; next_standing(&part), inner++) {
         size_t size = size_of(&part);
-        haft_tools_copy_out(to, part.low, size);
-        to += size + haft_tools_shadow_size(size);
+        haft_copy_out(to, part.low, size);
+        to += size + haft_shadow_size(size);
         if (part.fiber == fiber)
             return;
         *inner = (inner_t){part.fiber, part.fiber->resumer, part.fiber->scope.outer,
@@ -291,9 +291,12 @@ static seen_t ask(hafti_thread_t *thread, haft_image_t *image, haft_judge_t *jud
     haft_call_t call = {answer, &question};
     uint32_t gate = fiber->context.gate;
     fiber->context.gate = HAFTI_GATE_CLOSED;
+    haft_footing_t footing;
+    haft_leave_segments(thread, &footing);
     (void)haft_cross(thread, fiber, HAFT_INTO, (hafti_words_t){&call, HAFTI_WAKE_CALL, true});
+    haft_return_to_segments(&footing);
     part_t part = part_of(image, 0);
-    haft_tools_copy_in(part.low, bytes_of(image), size_of(&part));
+    haft_copy_in(part.low, bytes_of(image), size_of(&part));
     fiber->context = image->context;
     fiber->within = NULL;
     __atomic_store_n(&fiber->context.gate, gate, __ATOMIC_RELEASE);
@@ -378,12 +381,6 @@ occupied(const haft_image_t *image, const haft_fiber_t *fiber, const char *what,
               effect->name, what, haft_fiber_label(fiber), by);
 }
 
-/* Whether nothing is on the fiber that anyone could still use. */
-static bool is_free(const haft_fiber_t *fiber) {
-    return fiber->state == HAFT_FIBER_DROPPED ||
-           (fiber->state == HAFT_FIBER_FINISHED && fiber->stage->abandoned);
-}
-
 /* The fiber at which the chain is suspended that goes over this fiber; NULL: it runs. */
 static haft_fiber_t *suspended_over(haft_fiber_t *fiber) {
     hafti_scope_t *scope = &fiber->scope;
@@ -460,8 +457,8 @@ static void put_all(hafti_thread_t *thread, haft_image_t *image) {
     for (uint32_t i = 0; i <= image->inside; i++) {
         part_t part = part_of(image, i);
         size_t size = size_of(&part);
-        haft_tools_copy_in(part.low, from, size);
-        from += size + haft_tools_shadow_size(size);
+        haft_copy_in(part.low, from, size);
+        from += size + haft_shadow_size(size);
         part.fiber->state = HAFT_FIBER_RUNNING;
         part.fiber->stage->abandoned = false;
         haft_use_up(part.fiber);
@@ -500,9 +497,9 @@ haft_resumption_t haft_image_stand(haft_resumption_t k, haft_image_t *image, con
         return (haft_resumption_t){fiber, fiber->scope.shot};
     }
     for (uint32_t i = 0; i <= image->inside; i++)
-        if (!is_free(part_of(image, i).fiber))
+        if (!haft_stage_is_free(part_of(image, i).fiber))
             set_aside(thread, image, part_of(image, i).fiber, what, judge);
-    if (!tell_tools(image))
+    if (HAFTI_UNLIKELY(haft_tools_active) && !tell_tools(image))
         no_memory(fiber);
     put_all(thread, image);
     haft_stage_forget(fiber->stage, k.shot);

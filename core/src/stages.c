@@ -41,7 +41,7 @@ void haft_stage_unpin(haft_fiber_t *fiber) {
     haft_stage_t *stage = fiber->stage;
     if (--stage->pins != 0)
         return;
-    bool free_stack = fiber->state == HAFT_FIBER_DROPPED || stage->abandoned;
+    bool free_stack = haft_stage_is_free(fiber);
     fiber->kind = stage->kind;
     fiber->stage = NULL;
     if (stage->named != stage->inside)

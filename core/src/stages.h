@@ -42,6 +42,14 @@ void haft_stage_unpin(haft_fiber_t *fiber);
 void haft_stage_left(haft_fiber_t *fiber);
 void haft_stage_abandoned(haft_fiber_t *fiber);
 
+/* Whether nothing is on the stage that anyone could still use. A fiber that was given up is its
+   program's to drop, unless a handler has made it. */
+HAFTI_INLINE bool haft_stage_is_free(const haft_fiber_t *fiber) {
+    return fiber->state == HAFT_FIBER_DROPPED ||
+           (fiber->state == HAFT_FIBER_FINISHED && fiber->stage->abandoned &&
+            fiber->handler != NULL);
+}
+
 struct haft_image *haft_stage_find_in_table(const haft_stage_t *stage, uint64_t shot);
 HAFTI_INLINE struct haft_image *haft_stage_find(const haft_stage_t *stage, uint64_t shot) {
     if (HAFTI_LIKELY(stage->last.shot == shot && stage->last.image != NULL))

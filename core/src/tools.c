@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 bool haft_tools_active;
+bool haft_tools_told_of_copies;
 static bool on_valgrind;
 
 extern void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size)
@@ -170,6 +171,7 @@ void haft_tools_thread_exit(void) {
 void haft_tools_detect(void) {
     haft_tools_active = __sanitizer_start_switch_fiber != NULL || __tsan_create_fiber != NULL;
     on_valgrind = valgrind_request(VALGRIND_RUNNING, 0, 0) != 0;
+    haft_tools_told_of_copies = haft_tools_active || on_valgrind;
 }
 
 bool haft_tools_know_stacks(void) {
