@@ -15,7 +15,7 @@
  *   stage ends.
  */
 #include "stages.h"
-#include "stacks.h"
+#include "pool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ void haft_stage_unpin(haft_fiber_t *fiber) {
     free(stage);
     if (free_stack) {
         fiber->state = HAFT_FIBER_DROPPED;
-        haft_kind_of(fiber)->give(fiber);
+        haft_pool_give(hafti_thread(), fiber);
     }
 }
 
