@@ -7,8 +7,8 @@
  * The effects are performed directly: the functions of haft/io.h would unwind the stack of a
  * cancelled task, and frames of a C library cannot be unwound.
  */
-#ifndef HAFT_POSIX_INTERNAL_H
-#define HAFT_POSIX_INTERNAL_H
+#ifndef HAFTI_POSIX_INTERNAL_H
+#define HAFTI_POSIX_INTERNAL_H
 
 #include "waits.h"
 

@@ -4,8 +4,8 @@
  * simulation's, which has the descriptors from HAFTI_IO_FIRST_SIMULATED on and, where it simulates a
  * network or files, what is made and named. Both are called in the same way.
  */
-#ifndef HAFT_POSIX_SIMULATIONS_H
-#define HAFT_POSIX_SIMULATIONS_H
+#ifndef HAFTI_POSIX_SIMULATIONS_H
+#define HAFTI_POSIX_SIMULATIONS_H
 
 #include "system.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The system below this library: the table of its functions, errno and results (system.c). All other
    files use it. */
-#ifndef HAFT_POSIX_SYSTEM_H
-#define HAFT_POSIX_SYSTEM_H
+#ifndef HAFTI_POSIX_SYSTEM_H
+#define HAFTI_POSIX_SYSTEM_H
 
 #include "../../src/simulated_calls.h"
 #include "haft/io.h"

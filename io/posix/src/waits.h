@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Waiting: of tasks for descriptors, times and the pool (wait.c), and by addresses (waiters.c). */
-#ifndef HAFT_POSIX_WAITS_H
-#define HAFT_POSIX_WAITS_H
+#ifndef HAFTI_POSIX_WAITS_H
+#define HAFTI_POSIX_WAITS_H
 
 #include "simulations.h"
 
