@@ -631,7 +631,7 @@ static void *inner_by_hand(void *unused) {
     inner_fiber = haft_fiber_new(run_inner, unused);
     haft_request_t request = haft_resume(inner_fiber, HAFT_NO_REPLY, HAFT_HANDLES(get));
     if (haft_finished(request))
-        result = VALUE(((HAFT_PAYLOAD(return) *)request.payload)->result);
+        result = VALUE(((HAFT_PAYLOAD(return ) *)request.payload)->result);
     haft_fiber_t *inner = inner_fiber;
     haft_fiber_reset(inner, run_inner, unused);
     (void)haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(keep));
