@@ -173,27 +173,36 @@ static HAFTI_COLD __attribute__((noreturn)) void refuse_frame(const haft_fiber_t
         effect->name, haft_place_label((const void *)pc));
 }
 
-/* The worst of what the frames have to run, and where. */
+/* The worst of what the frames have to run, and where; `asks`: the innermost switch is to be asked,
+   too. */
 typedef struct seen {
     haft_cleanups_t cleanups;
     uintptr_t pc;
+    bool asks;
 } seen_t;
+
+static void see(seen_t *seen, haft_cleanups_t cleanups, uintptr_t pc) {
+    if (cleanups > seen->cleanups) {
+        seen->cleanups = cleanups;
+        seen->pc = pc;
+    }
+}
 
 static haft_frame_t frame_of(const hafti_context_t *context) {
     return (haft_frame_t){(uintptr_t)context->pc, (uintptr_t)context->sp, (uintptr_t)context->fp};
 }
 
 static seen_t look_at(haft_fiber_t *fiber, haft_judge_t *judge) {
-    seen_t seen = {HAFT_CLEANUPS_NONE, 0};
+    seen_t seen = {HAFT_CLEANUPS_NONE, 0, false};
     const hafti_context_t *context = &fiber->context;
     for (part_t part = first_standing(fiber);; next_standing(&part)) {
         haft_frame_t frame = frame_of(context);
         haft_cleanups_t here =
             part.fiber->cleanups ? haft_cleanups_from(&frame, true, judge) : HAFT_CLEANUPS_NONE;
-        if (here == HAFT_CLEANUPS_AT_SWITCH && context != &fiber->context)
-            here = HAFT_CLEANUPS_SOME; /* nothing can be called there */
-        if (here > seen.cleanups)
-            seen = (seen_t){here, frame.pc};
+        if (here == HAFT_CLEANUPS_AT_SWITCH && context == &fiber->context)
+            seen.asks = true;
+        else
+            see(&seen, here == HAFT_CLEANUPS_AT_SWITCH ? HAFT_CLEANUPS_SOME : here, frame.pc);
         if (part.fiber == fiber)
             return seen;
         context = &part.fiber->resumer;
@@ -277,17 +286,18 @@ typedef struct question {
 static void *answer(void *argument) {
     question_t *question = argument;
     haft_frame_t frame = HAFT_CALLERS_FRAME();
-    question->seen.cleanups = haft_cleanups_from(&frame, false, question->judge);
-    question->seen.pc = frame.pc;
+    haft_cleanups_t cleanups = haft_cleanups_from(&frame, false, question->judge);
+    question->seen = (seen_t){cleanups, frame.pc, false};
     haft_tools_unwinding();
     (void)haft_cross(hafti_thread(), question->fiber, HAFT_OUT_OF, (hafti_words_t){NULL, 0, false});
     __builtin_unreachable();
 }
 
-/* The frames go on, as far as hafti_woken, and are then put back. */
+/* What the stack with the innermost switch has to run. The frames go on, as far as hafti_woken, and
+   are then put back. */
 static seen_t ask(hafti_thread_t *thread, haft_image_t *image, haft_judge_t *judge) {
     haft_fiber_t *fiber = image->fiber;
-    question_t question = {fiber, judge, {HAFT_CLEANUPS_UNKNOWN, 0}};
+    question_t question = {fiber, judge, {HAFT_CLEANUPS_UNKNOWN, 0, false}};
     haft_call_t call = {answer, &question};
     uint32_t gate = fiber->context.gate;
     fiber->context.gate = HAFTI_GATE_CLOSED;
@@ -324,14 +334,15 @@ static haft_image_t *image_at(hafti_thread_t *thread, haft_fiber_t *fiber, haft_
             haft_set_owner(thread, fiber, owner, 0);
         __atomic_store_n(&fiber->context.gate, gate, __ATOMIC_RELEASE);
         (void)measure(fiber, &size);
-        seen_t seen = {HAFT_CLEANUPS_COPIED, 0};
+        seen_t seen = {HAFT_CLEANUPS_COPIED, 0, false};
         if (!unchecked)
             seen = look_at(fiber, judge);
         image = image_from(fiber, seen.cleanups);
         if (image == NULL)
             no_memory(fiber);
-        if (HAFTI_UNLIKELY(seen.cleanups == HAFT_CLEANUPS_AT_SWITCH)) {
-            seen = ask(thread, image, judge);
+        if (HAFTI_UNLIKELY(seen.asks)) {
+            seen_t asked = ask(thread, image, judge);
+            see(&seen, asked.cleanups, asked.pc);
             image->cleanups = seen.cleanups & 3u;
         }
         /* Code for the address sanitizer has cleanups of its own everywhere. */

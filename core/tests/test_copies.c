@@ -544,6 +544,46 @@ static __attribute__((noinline)) void *call_with_cleanup(void *start) {
     return result;
 }
 
+/* The cleanup is on the outer of two stacks, and the innermost function has one elsewhere. */
+static void *perform_deep_inside(void *unused) {
+    int got = 0;
+    for (int i = 0; i < 2; i++) {
+        if (i == 1) {
+            __attribute__((cleanup(clean))) int by = 5;
+            got += by;
+        }
+        got += HAFT_PERFORM(keep, i);
+    }
+    (void)unused;
+    return NUMBER(got);
+}
+static void *cleanup_outside(void *unused) {
+    __attribute__((cleanup(clean))) int by = 3;
+    int state = by;
+    return haft_handle(&state_general, &state, perform_deep_inside, unused);
+}
+static void *by_request_with_cleanup(void *unused) {
+    HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(perform_deep_inside, unused);
+    haft_request_t request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(get));
+    return haft_finished(request) ? unused : NULL;
+}
+static void cleanups_on_outer_stacks_are_found(void) {
+    size_t before = stacks();
+    if (CHECK_ADDRESS_SANITIZER)
+        return; /* whose own cleanups cannot be told from others */
+    void *(*const bodies[])(void *) = {cleanup_outside, by_request_with_cleanup};
+    for (int i = 0; i < 2; i++) {
+        haft_resumption_t k = suspended(bodies[i], NULL);
+        CHECK_REPORTS(HAFT_ERROR_NOT_COPYABLE, "in a frame with cleanups or destructors", copies,
+                      k);
+        CHECK_EQUAL(go_on(k, 1), -1);
+        CHECK_REPORTS(HAFT_ERROR_NOT_COPYABLE, "in a frame with cleanups or destructors", copies,
+                      kept[1]);
+        haft_resumption_drop(kept[1]);
+    }
+    CHECK_EQUAL(stacks(), before);
+}
+
 static void frames_with_cleanups_are_not_copied(void) {
     if (CHECK_ADDRESS_SANITIZER)
         return; /* whose own cleanups cannot be told from others */
@@ -697,6 +737,7 @@ int main(void) {
     RUN(a_copy_is_used_once);
     RUN(a_wrong_reply_leaves_a_copy_as_it_was);
     RUN(frames_with_cleanups_are_not_copied);
+    RUN(cleanups_on_outer_stacks_are_found);
     RUN(stacks_of_other_kinds_are_not_copied);
     RUN(a_frame_with_a_fiber_in_it_is_not_copied);
     RUN(code_of_a_computation_cannot_resume_a_copy_of_it);
