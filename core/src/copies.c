@@ -33,7 +33,8 @@
  *   copy, and a copy of it goes on in place.
  * - Nothing stands on a fiber whose image is put there: what is suspended on it is set aside first,
  *   which moves it, cleanups and all; anything else is an error.
- * - What is put on its fibers gets new serials and empty caches, as if its parent had changed.
+ * - What is put on its fibers has the parent that the code has which resumes it, and so gets new
+ *   serials and empty caches, unless that is the scope which had resumed it before.
  * - The red zone below the stack pointer is not copied. A function that performs or resumes calls
  *   the library where the switch was special: so it is no leaf, and has no red zone.
  */
@@ -63,8 +64,8 @@ struct haft_image {
     haft_fiber_t *fiber; /* the handler's */
     uintptr_t awaits;
     hafti_scope_t *top;
-    hafti_context_t context;
-    inner_t inner[]; /* innermost first */
+    hafti_context_t context; /* with the epoch of the stage in the place of the gate */
+    inner_t inner[];         /* innermost first */
 };
 
 /* ---- The parts of an image: a fiber each, innermost first ---- */
@@ -249,11 +250,29 @@ static bool pin_all(const haft_image_t *image) {
     return true;
 }
 
+/*
+ * The number of the scope that had resumed what is suspended at the fiber, among those of the
+ * fiber's images: it changes whenever that is another scope than at the image before. 0: of none,
+ * so many there were.
+ */
+static uint32_t epoch_of(const haft_fiber_t *fiber) {
+    haft_stage_t *stage = fiber->stage;
+    if (HAFTI_UNLIKELY(stage->owner != fiber->owner) && stage->epoch != UINT32_MAX) {
+        stage->owner = fiber->owner;
+        stage->epoch++;
+    }
+    return stage->epoch == UINT32_MAX ? 0 : stage->epoch;
+}
+/* Whether the code that runs has resumed it before, and nothing has changed around that. */
+static bool has_same_parent(const haft_image_t *image, const hafti_thread_t *thread) {
+    const haft_stage_t *stage = image->fiber->stage;
+    return image->context.gate == stage->epoch && stage->owner == thread->current->serial;
+}
+
 /* An image of what is suspended at the fiber, without a reference. NULL: no memory. The fiber's
    frames have `cleanups` to run. */
-static haft_image_t *image_from(haft_fiber_t *fiber, haft_cleanups_t cleanups) {
-    size_t size;
-    uint32_t inside = measure(fiber, &size);
+static haft_image_t *image_from(haft_fiber_t *fiber, uint32_t inside, size_t size,
+                                haft_cleanups_t cleanups) {
     haft_image_t *image = malloc(sizeof *image + inside * sizeof image->inner[0] + size);
     if (image == NULL)
         return NULL;
@@ -271,6 +290,7 @@ static haft_image_t *image_from(haft_fiber_t *fiber, haft_cleanups_t cleanups) {
     }
     fiber->stage->standing = image;
     fiber->stage->standing_shot = fiber->scope.shot;
+    image->context.gate = epoch_of(fiber);
     return image;
 }
 
@@ -333,11 +353,11 @@ static haft_image_t *image_at(hafti_thread_t *thread, haft_fiber_t *fiber, haft_
         if (owner != thread->current->serial)
             haft_set_owner(thread, fiber, owner, 0);
         __atomic_store_n(&fiber->context.gate, gate, __ATOMIC_RELEASE);
-        (void)measure(fiber, &size);
+        uint32_t inside = measure(fiber, &size);
         seen_t seen = {HAFT_CLEANUPS_COPIED, 0, false};
         if (!unchecked)
             seen = look_at(fiber, judge);
-        image = image_from(fiber, seen.cleanups);
+        image = image_from(fiber, inside, size, seen.cleanups);
         if (image == NULL)
             no_memory(fiber);
         if (HAFTI_UNLIKELY(seen.asks)) {
@@ -477,6 +497,8 @@ static void put_all(hafti_thread_t *thread, haft_image_t *image) {
             put_inner(part.fiber, &image->inner[i]);
     }
     put_outermost(thread, image);
+    if (HAFTI_LIKELY(has_same_parent(image, thread)))
+        return; /* caches and serials hold */
     for (hafti_scope_t *scope = image->top; scope != thread->current; scope = scope->outer)
         haft_scope_renew(thread, scope);
 }

@@ -29,6 +29,8 @@ typedef struct haft_stage {
     haft_named_t last;
     haft_named_t *named;
     uint32_t room, count; /* a power of two; how many there are */
+    uint64_t owner;       /* the fiber's when its last image was made */
+    uint32_t epoch;       /* how many such owners there were */
     uint8_t kind;         /* of the fiber's stack */
     bool abandoned;       /* the frames were given up, and nobody will drop the fiber */
     haft_named_t inside[HAFT_NAMED_INSIDE];
