@@ -278,6 +278,49 @@ static void fibers_that_are_resumed_inside_are_copied(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
+/* ---- Handlers around ---- */
+
+static void *get_after_keep(void *unused) {
+    int sum = 0;
+    (void)unused;
+    for (int i = 0; i < 3; i++)
+        sum = sum * 10 + HAFT_PERFORM(get) + HAFT_PERFORM(keep, i) + HAFT_PERFORM(get);
+    return NUMBER(sum);
+}
+static void *start_keeping(void *argument) {
+    return haft_handle(&keeping, NULL, get_after_keep, argument);
+}
+static void *resume_kept(void *k) {
+    return NUMBER(go_on(*(haft_resumption_t *)k, 0));
+}
+static int resume_under(const haft_handler_t *around, int value, haft_resumption_t k) {
+    return VALUE(haft_handle(around, &value, resume_kept, &k));
+}
+
+static void a_copy_performs_to_the_handlers_around_its_resume(void) {
+    size_t before = stacks();
+    static const haft_handler_t *const arounds[] = {&state_in_place, &state_general};
+    int one = 1;
+    kept_count = 0;
+    haft_handle(&state_in_place, &one, start_keeping, NULL);
+    haft_resumption_t first = kept[0];
+    for (int i = 0; i < 8; i++) { /* each of the three parts under handlers of its own */
+        const haft_handler_t *around = arounds[i / 4];
+        kept_count = 0;
+        CHECK_EQUAL(resume_under(around, 2 + i % 2, haft_resumption_copy(first)), -1);
+        haft_resumption_t second = kept[0];
+        for (int j = 0; j < 3; j++) {
+            kept_count = 0;
+            CHECK_EQUAL(resume_under(arounds[j % 2], 4, haft_resumption_copy(second)), -1);
+            CHECK_EQUAL(resume_under(around, 5, kept[0]),
+                        (1 + 2 + i % 2) * 100 + (2 + i % 2 + 4) * 10 + 4 + 5);
+        }
+        haft_resumption_drop(second);
+    }
+    haft_resumption_drop(first);
+    CHECK_EQUAL(stacks(), before);
+}
+
 /* ---- Tail resumes ---- */
 
 static haft_answer_t loop_over_copies(void *state, HAFT_PAYLOAD(keep) * payload,
@@ -728,6 +771,7 @@ int main(void) {
     RUN(handlers_inside_are_copied_with_their_state);
     RUN(choices_nest_in_choices);
     RUN(fibers_that_are_resumed_inside_are_copied);
+    RUN(a_copy_performs_to_the_handlers_around_its_resume);
     RUN(copies_are_resumed_after_the_clause_in_constant_space);
     RUN(a_copy_is_discontinued);
     RUN(a_copy_whose_frames_may_be_copied_runs_its_cleanups);
