@@ -56,8 +56,6 @@ struct multi_shot_state {
 
 template <typename Answer, typename Result>
 class multi_shot_base {
-    static_assert(!std::is_void_v<Answer>, "haft: a computation that goes on more than once has an "
-                                           "answer each time: return one, nothing is as good.");
     static_assert(in_word<Result>,
                   "haft: the result of an effect with a multi-shot clause has at most "
                   "the size of a pointer, and can be copied byte by byte.");
@@ -216,13 +214,19 @@ struct multi_shot_handling : multi_shot_state<Answer> {
 template <typename Body, typename... Clauses>
 auto handle_multi_shot(Body body, Clauses... clauses) {
     using Answer = std::invoke_result_t<Body &>;
-    using Handling = detail::multi_shot_handling<Answer, Body, Clauses...>;
-    using Table = typename Handling::template table<std::index_sequence_for<Clauses...>>;
-    auto handling = std::make_shared<Handling>(std::move(body), std::move(clauses)...);
-    handling->self = handling;
-    return handling->answer_of([&] {
-        (void)haft_handle(&Table::handler, handling.get(), &Handling::run, handling.get());
-    });
+    static_assert(
+        !std::is_void_v<Answer>,
+        "haft: a computation that goes on more than once has an answer each time: its body "
+        "returns nothing.");
+    if constexpr (!std::is_void_v<Answer>) {
+        using Handling = detail::multi_shot_handling<Answer, Body, Clauses...>;
+        using Table = typename Handling::template table<std::index_sequence_for<Clauses...>>;
+        auto handling = std::make_shared<Handling>(std::move(body), std::move(clauses)...);
+        handling->self = handling;
+        return handling->answer_of([&] {
+            (void)haft_handle(&Table::handler, handling.get(), &Handling::run, handling.get());
+        });
+    }
 }
 
 } // namespace haft
