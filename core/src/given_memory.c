@@ -263,3 +263,10 @@ static void after_fork(void) {
 void haft_fibers_watch_forks(void) {
     (void)pthread_atfork(before_fork, after_fork, after_fork);
 }
+
+/* ---- For debuggers ---- */
+
+const hafti_shown_t haft_shown_given_memory[] = {
+    HAFTI_SHOWN_FIELD("place", place_t, left), HAFTI_SHOWN_FIELD("place", place_t, right),
+    HAFTI_SHOWN_FIELD("place", place_t, fiber), HAFTI_SHOWN_ADDRESS("places", root),
+    HAFTI_SHOWN_END};

@@ -600,3 +600,23 @@ void haft_slots_before_fork(void) {
 void haft_slots_after_fork(void) {
     pthread_mutex_unlock(&table_lock);
 }
+
+/* ---- For debuggers ---- */
+
+const hafti_shown_t haft_shown_slots[] = {HAFTI_SHOWN_FIELD("chunk_table", table_t, count),
+                                          HAFTI_SHOWN_FIELD("chunk_table", table_t, chunks),
+                                          HAFTI_SHOWN_FIELD("chunk", haft_chunk_t, slots),
+                                          HAFTI_SHOWN_FIELD("chunk", haft_chunk_t, base),
+                                          HAFTI_SHOWN_FIELD("chunk", haft_chunk_t, count),
+                                          HAFTI_SHOWN_FIELD("chunk", haft_chunk_t, used),
+                                          HAFTI_SHOWN_FIELD("chunk", haft_chunk_t, state),
+                                          HAFTI_SHOWN_FIELD("slots", haft_slots_t, stride),
+                                          HAFTI_SHOWN_FIELD("slots", haft_slots_t, kind),
+                                          HAFTI_SHOWN_NUMBER("HELD", HELD),
+                                          HAFTI_SHOWN_NUMBER("COLOURS", COLOURS),
+                                          HAFTI_SHOWN_NUMBER("MORE_COLOURS", MORE_COLOURS),
+                                          HAFTI_SHOWN_NUMBER("FEW_SLOTS", FEW_SLOTS),
+                                          HAFTI_SHOWN_NUMBER("COLOUR_STEP", COLOUR_STEP),
+                                          HAFTI_SHOWN_NUMBER("CANARY_ROOM", CANARY_ROOM),
+                                          HAFTI_SHOWN_ADDRESS("chunk_table", newest_table),
+                                          HAFTI_SHOWN_END};

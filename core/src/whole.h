@@ -8,6 +8,9 @@
 /* leaks.c */
 void haft_leaks_watch(void);
 
+/* shown.c: the table for debuggers. */
+extern const hafti_shown_table_t haft_shown;
+
 /* process.c */
 void haft_process_knows(void);
 

@@ -375,3 +375,5 @@ int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {
     pthread_setcancelstate(cancels, &cancels);
     return code;
 }
+
+const hafti_shown_t hafti_io_shown_runs[] = {HAFTI_SHOWN_ADDRESS("runs", runs), HAFTI_SHOWN_END};

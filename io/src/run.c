@@ -259,6 +259,7 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
     if (main == NULL)
         hafti_io_misuse("A run needs a function to begin with (NULL).");
     hafti_io_watch_terminate();
+    hafti_io_be_shown();
     if (simulated != NULL)
         haft_io_look_for_initialisers();
     unsigned threads = count_threads(options, simulated != NULL);
@@ -276,6 +277,9 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
             crew->stacks.stack_size = options != NULL ? options->stack_size : 0;
         crew->stacks.name = "a task, see haft_io_run_options_t.stack_size";
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
+        struct timespec date;
+        clock_gettime(CLOCK_REALTIME, &date);
+        crew->date_offset = (int64_t)date.tv_sec * HAFT_IO_SECOND + date.tv_nsec - hafti_io_clock();
         crew->times_polls = options != NULL && options->times_polls;
         code = run_crew(crew, threads, main, argument, options, simulated);
         free(crew->overflow);
