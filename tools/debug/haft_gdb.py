@@ -18,9 +18,14 @@ import haft_text  # noqa: E402
 STACK_POINTERS = {"i386:x86-64": ("rip", "rsp", "rbp", "rbx"), "aarch64": ("pc", "sp", "x29", "x19")}
 
 
+# Where a function of the program is called or inlined by way of a library, its line there says nothing.
+OF_LIBRARIES = re.compile(r"/haft/|/haft[\w-]*/src/|/include/c\+\+/|/rustc/|/library/(std|core|alloc)/|_stubs\.c$|/haft\.hpp$")
+
+
 class GdbMemory(haft_memory.Memory):
     def __init__(self):
         self._symbols, self._locations = {}, {}
+        self._patience = 1.0  # seconds of looks at stacks, where a list asks for them
 
     def read(self, address, size):
         if size == 0:
@@ -62,8 +67,10 @@ class GdbMemory(haft_memory.Memory):
     def location(self, address):
         if address not in self._locations:
             line = gdb.find_pc_line(address)
-            self._locations[address] = (f"{os.path.basename(line.symtab.filename)}:{line.line}"
-                                        if line.symtab is not None and line.line != 0 else None)
+            name = line.symtab.filename if line.symtab is not None and line.line != 0 else ""
+            self._locations[address] = f"{os.path.basename(name)}:{line.line}" if name else None
+            if OF_LIBRARIES.search(name):
+                self._locations[address] = None
         return self._locations[address]
 
     def is_code(self, address):
@@ -72,6 +79,24 @@ class GdbMemory(haft_memory.Memory):
             self._code = [(int(start, 16), int(end, 16)) for start, end in
                           re.findall(r"(0x[0-9a-f]+) - (0x[0-9a-f]+) is \.text", files)]
         return any(start <= address < end for start, end in self._code)
+
+    def entry(self, process, task):
+        if task.context() is None or self._patience <= 0:
+            return None
+        begun = time.monotonic()
+        tasks_unwinder.enter(process, haft_memory.Fiber(process, task.fiber))
+        try:
+            frames = [frame for frame in without_own(frames_of_context(), task.function, True)
+                      if not is_plumbing(frame) and frame.name() is not None]
+            if not frames:
+                return None
+            location = frames[-1].find_sal()
+            if location.symtab is None:
+                return frames[-1].name(), None
+            return frames[-1].name(), f"{os.path.basename(location.symtab.filename)}:{location.line}"
+        finally:
+            tasks_unwinder.leave()
+            self._patience -= time.monotonic() - begun
 
     def now(self):
         if not is_live():
@@ -116,8 +141,11 @@ def forget(_event=None):
 
 
 def register(frame, which):
-    """0: program counter, 1: stack pointer, 2: frame pointer."""
-    return int(frame.read_register(STACK_POINTERS[architecture()][which])) & (1 << 64) - 1
+    """0: program counter, 1: stack pointer, 2: frame pointer; 0 where the frame does not tell."""
+    try:
+        return int(frame.read_register(STACK_POINTERS[architecture()][which])) & (1 << 64) - 1
+    except gdb.error:
+        return 0
 
 
 def is_first_frame(process, fiber, pc, fp):
@@ -161,8 +189,12 @@ class TasksUnwinder(gdb.unwinder.Unwinder):
             return None
         pc, sp, fp, base = STACK_POINTERS[pending.architecture().name()]
         word = gdb.selected_inferior().architecture().integer_type(64, False)
-        here, at = (gdb.Value(int(pending.read_register(name)) & (1 << 64) - 1).cast(word) for name in (sp, pc))
-        if is_first_frame(self.process, self.fiber, int(at), int(pending.read_register(fp)) & (1 << 64) - 1):
+        try:
+            here, at, frame = (gdb.Value(int(pending.read_register(name)) & (1 << 64) - 1).cast(word)
+                               for name in (sp, pc, fp))
+        except gdb.error:
+            return None  # What is not known of a frame is of none that is looked for.
+        if is_first_frame(self.process, self.fiber, int(at), int(frame)):
             unwound = pending.create_unwind_info(FrameId(here, at))
             unwound.add_saved_register(pc, gdb.Value(0).cast(word))
             return unwound
@@ -218,22 +250,28 @@ def function_start(frame):
         return 0
 
 
+def is_plumbing(frame):
+    """Between the library and a task's function of C++ or Rust."""
+    return is_own(frame) or re.match(r"<?(std|core|alloc|__rust|__gnu_cxx)\b|__rust_|_?rust_", frame.name() or "") is not None
+
+
 def without_own(frames, function, is_suspended):
     """Without the library's own frames: those that have called `function`, the task's; and of a task that is
     suspended those in which it is. The function of the library that the program has called stays."""
-    last = len(frames)
-    for number, frame in enumerate(frames):
-        if function != 0 and function_start(frame) == function:
-            last = number + 1
-    while last == len(frames) and last > 1 and is_own(frames[last - 1]):
-        frames = frames[: last - 1]
+    last = next((number + 1 for number in reversed(range(len(frames)))
+                 if function != 0 and function_start(frames[number]) == function), len(frames))
+    while last > 1 and is_plumbing(frames[last - 1]):
         last -= 1
     first = 0
     if is_suspended:
-        own = [number for number, frame in enumerate(frames[:last]) if is_own(frame)]
-        while own and first < last and (first < own[0] or first in own):
+        calls = [number for number, frame in enumerate(frames[:last])
+                 if re.match(r"haft_|haft::|<haft::", frame.name() or "")]
+        first = calls[0] if calls else 0
+        while calls and first + 1 < last and is_own(frames[first + 1]):
             first += 1
-        first = max(first - 1, 0) if first < last else 0
+        own = [number for number, frame in enumerate(frames[:last]) if not is_own(frame)]
+        if not calls and own and own[0] > 0:
+            first = own[0] - 1
     return frames[first:last]
 
 

@@ -45,6 +45,11 @@ class Memory:
     def is_code(self, address):
         raise NotImplementedError
 
+    def entry(self, process, task):
+        """The name and `file:line` of the outermost function of the program's on the stack of a suspended task, as far
+        as the front can tell; or None."""
+        return None
+
     def now(self):
         """The clock of a live process on this machine in nanoseconds, or None."""
         raise NotImplementedError

@@ -105,12 +105,25 @@ def place_of(memory, address):
     return f"{name or hex(address)}{f' at {location}' if location else ''}"
 
 
+def entry_of(memory, task):
+    """The function of a task; where that is the library's, which calls a closure, the closure."""
+    name, location = function_name(memory.symbol(task.function)), memory.location(task.function)
+    if location is None:
+        entry = memory.entry(task.process, task)
+        if entry is not None:
+            name, location = name if name and name.startswith("a ") else function_name(entry[0]), entry[1]
+    return f"{name or hex(task.function)}{f' at {location}' if location else ''}"
+
+
 def call_of(memory, address):
     """Where a call was made that returns to the address."""
     if address == 0 or not memory.is_code(address - 1):
         return None
+    symbol = memory.symbol(address - 1)
     location = memory.location(address - 1)
-    return location or function_name(memory.symbol(address - 1)) or hex(address)
+    if location is None and symbol is not None and re.match(r"<?haft", re.sub(r"^[\w ]*? (?=[\w:]*<)", "", symbol)):
+        return None  # by way of the library
+    return location or function_name(symbol) or hex(address)
 
 
 # ---- Waits ----
@@ -203,7 +216,7 @@ def task_lines(session, tasks, indent):
         yield f"{indent}{numbers:>4}  {count}{named(task.name)} {wait_text(session, alike)}"
         origin = []
         if task.function != 0:
-            origin.append(place_of(memory, task.function))
+            origin.append(entry_of(memory, task))
         spawned = call_of(memory, task.spawned_at)
         if spawned:
             origin.append(f"spawned at {spawned}")
