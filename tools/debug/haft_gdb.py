@@ -12,8 +12,11 @@ _here = os.path.dirname(os.path.abspath(__file__))
 if _here not in sys.path:
     sys.path.insert(0, _here)
 
+_writes = sys.dont_write_bytecode
+sys.dont_write_bytecode = True  # The folder may be the system's.
 import haft_memory  # noqa: E402
 import haft_text  # noqa: E402
+sys.dont_write_bytecode = _writes
 
 STACK_POINTERS = {"i386:x86-64": ("rip", "rsp", "rbp", "rbx"), "aarch64": ("pc", "sp", "x29", "x19")}
 
@@ -255,23 +258,26 @@ def is_plumbing(frame):
     return is_own(frame) or re.match(r"<?(std|core|alloc|__rust|__gnu_cxx)\b|__rust_|_?rust_", frame.name() or "") is not None
 
 
-def without_own(frames, function, is_suspended):
+def without_own(frames, function, is_suspended, is_task=True):
     """Without the library's own frames: those that have called `function`, the task's; and of a task that is
-    suspended those in which it is. The function of the library that the program has called stays."""
+    suspended those in which it is. The function of the library that the program has called stays. (What else a fiber is
+    suspended in, by an effect of the program's, is the program's.)"""
     last = next((number + 1 for number in reversed(range(len(frames)))
                  if function != 0 and function_start(frames[number]) == function), len(frames))
     while last > 1 and is_plumbing(frames[last - 1]):
         last -= 1
     first = 0
     if is_suspended:
-        calls = [number for number, frame in enumerate(frames[:last])
-                 if re.match(r"haft_|haft::|<haft::", frame.name() or "")]
+        calls = [number for number, frame in enumerate(frames[:last]) if is_task and
+                 re.match(r"haft_|haft::|<haft::", frame.name() or "")]
         first = calls[0] if calls else 0
-        while calls and first + 1 < last and is_own(frames[first + 1]):
-            first += 1
-        own = [number for number, frame in enumerate(frames[:last]) if not is_own(frame)]
-        if not calls and own and own[0] > 0:
-            first = own[0] - 1
+        end = first
+        while calls and end + 1 < last and is_plumbing(frames[end + 1]):
+            end += 1
+            first = end if is_own(frames[end]) else first
+        others = [number for number, frame in enumerate(frames[:last]) if not is_own(frame)]
+        if not calls and others:
+            first = others[0] if not is_task else max(others[0] - 1, 0)
     return frames[first:last]
 
 
@@ -305,7 +311,7 @@ def backtrace_of_fiber(process, fiber, whole, indent="", function=0):
     tasks_unwinder.enter(process, fiber)
     try:
         frames = frames_of_context()
-        print_frames(frames if whole else without_own(frames, function or fiber.function, True), indent)
+        print_frames(frames if whole else without_own(frames, function or fiber.function, True, function != 0), indent)
     finally:
         tasks_unwinder.leave()
 

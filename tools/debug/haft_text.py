@@ -85,6 +85,7 @@ def function_name(symbol):
     """A function of the program's, as its author calls it: of a task of C++ or Rust, its closure."""
     if symbol is None:
         return None
+    symbol = re.sub(r"::h[0-9a-f]{16}$", "", symbol)
     found = LAMBDA.search(symbol)
     if found and "haft::" not in found.group(1):
         return f"a lambda in {found.group(1)}"
@@ -95,7 +96,7 @@ def function_name(symbol):
 
 
 def named(name):
-    return f"'{name}'" if name else "without a name"
+    return f"'{name}'" if name else "(no name)"
 
 
 def place_of(memory, address):
@@ -135,7 +136,7 @@ def task_label(session, task):
 
 def object_label(process, kind, address):
     symbol = process.memory.symbol(address)
-    return f"{kind} {symbol}" if symbol else f"{kind} {address:#x}"
+    return f"{kind} {function_name(symbol)}" if symbol else f"{kind} {address:#x}"
 
 
 def holder_of(session, process, kind, address):
@@ -290,6 +291,9 @@ def fibers(session, memory):
         parts = [label]
         if task is not None:
             parts.append(task_label(session, task) if len(alike) == 1 else f"of tasks {named(task.name)}")
+        elif fiber.name.startswith("a task, see "):
+            yield f"fiber {label}, waits for a task to run"
+            continue
         elif fiber.name:
             parts.append(f"'{fiber.name}'")
         if fiber.language != "C":

@@ -22,7 +22,7 @@ typedef struct transfer {
 
 account_t savings = {.cents = 100000}, household = {.cents = 5000};
 haft_io_event_t closing_time;
-static int to_branch[2];
+static int to_branch[2], customers_inside;
 
 static void *transfer(void *argument) {
     const transfer_t *order = argument;
@@ -50,6 +50,7 @@ static void *print_letters(void *argument) {
 }
 
 static void *serve_customer(void *argument) {
+    customers_inside++;
     haft_io_event_wait(&closing_time);
     return argument;
 }
@@ -74,6 +75,8 @@ static void *open_bank(void *argument) {
     for (int i = 0; i < customers; i++)
         haft_io_spawn_with(&customer, serve_customer, NULL);
     if (strcmp(how, "live") != 0) {
+        while (customers_inside < customers)
+            haft_io_yield();
         haft_io_sleep(20 * HAFT_IO_MILLISECOND);
         abort();
     }
