@@ -225,8 +225,30 @@ static bool has_background_ended(haft_http_server_t *server, int64_t deadline) {
     return code != -ETIMEDOUT;
 }
 
+/* All that are served, for debuggers. */
+static haft_http_server_t *served;
+static pthread_mutex_t served_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void list_served(haft_http_server_t *server) {
+    pthread_mutex_lock(&served_lock);
+    server->next_served = served;
+    served = server;
+    pthread_mutex_unlock(&served_lock);
+}
+
+static void unlist_served(const haft_http_server_t *server) {
+    pthread_mutex_lock(&served_lock);
+    haft_http_server_t **place = &served;
+    while (*place != NULL && *place != server)
+        place = &(*place)->next_served;
+    if (*place != NULL)
+        *place = server->next_served;
+    pthread_mutex_unlock(&served_lock);
+}
+
 /* For the next time it serves; also where this is cancelled. */
 static void forget(haft_http_server_t *const *server) {
+    unlist_served(*server);
     (*server)->announced_count = 0; /* their numbers may be anybody's next time */
     atomic_store(&(*server)->port, 0);
     atomic_store(&(*server)->stopping, false);
@@ -251,6 +273,7 @@ int haft_http_serve_all(haft_http_server_t *given, const int *listeners, size_t 
         return -EINVAL;
     if (atomic_exchange(&given->is_served, true))
         return -EBUSY;
+    list_served(given);
     __attribute__((cleanup(forget))) haft_http_server_t *server = given;
     __attribute__((cleanup(cut_background))) background_t background = {{log_background}, given};
     server->scope = haft_io_scope_open(
@@ -358,3 +381,33 @@ int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *opt
     log_end(server, code);
     return code;
 }
+
+/* ---- For debuggers ---- */
+
+static const hafti_shown_t servers[] = {
+    HAFTI_SHOWN_ADDRESS("servers", served),
+    HAFTI_SHOWN_FIELD("server", haft_http_server_t, next_served),
+    HAFTI_SHOWN_FIELD("server", haft_http_server_t, port),
+    HAFTI_SHOWN_FIELD("server", haft_http_server_t, stopping),
+    HAFTI_SHOWN_FIELD("server", haft_http_server_t, connections),
+    HAFTI_SHOWN_FIELD("http_link", hafti_http_link_t, next),
+    HAFTI_SHOWN_FIELD("http_link", hafti_http_link_t, stream),
+    HAFTI_SHOWN_FIELD("http_link", hafti_http_link_t, idle),
+    HAFTI_SHOWN_FIELD("http_link", hafti_http_link_t, stop),
+    HAFTI_SHOWN_FIELD("http_link", hafti_http_link_t, argument),
+    HAFTI_SHOWN_FIELD("http_stream", hafti_http_stream_t, descriptor),
+    HAFTI_SHOWN_FIELD("http_stream", hafti_http_stream_t, tls),
+    HAFTI_SHOWN_FIELD("http_stream", hafti_http_stream_t, knows_peer),
+    HAFTI_SHOWN_FIELD("http_stream", hafti_http_stream_t, peer),
+    HAFTI_SHOWN_FIELD("served", hafti_http_served_t, request),
+    HAFTI_SHOWN_SIZE("request", haft_http_request_t),
+    HAFTI_SHOWN_FIELD("request", haft_http_request_t, method),
+    HAFTI_SHOWN_FIELD("request", haft_http_request_t, begun_at),
+    HAFTI_SHOWN_FIELD("request", haft_http_request_t, served),
+    HAFTI_SHOWN_FIELD("request", haft_http_request_t, answer.status),
+    HAFTI_SHOWN_FIELD("request", haft_http_request_t, message.block),
+    HAFTI_SHOWN_FIELD("request", haft_http_request_t, message.target),
+    HAFTI_SHOWN_FIELD("request", haft_http_request_t, message.target_size),
+    HAFTI_SHOWN_END};
+
+HAFTI_SHOWN_TABLE(hafti_http_shown, servers, hafti_http_shown_connections, hafti_http_shown_frames);

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A cancelled task is unwound on its stack. On AArch64 that takes more than the largest dense stack
    has, so that core makes an ordinary one of this size. */
@@ -92,6 +93,8 @@ static int choose_backend(hafti_io_worker_t *worker, const char *name) {
 }
 
 static void work(hafti_io_worker_t *worker) {
+    if (worker->crew->watchdog != NULL)
+        __atomic_store_n(&worker->thread_number, gettid(), __ATOMIC_RELAXED);
     hafti_io_set_worker(worker);
     hafti_io_watchdog_admit(worker->crew);
     hafti_io_loop(worker);

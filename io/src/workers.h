@@ -186,6 +186,7 @@ struct hafti_io_worker {
     uint64_t fair_at;         /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
     pthread_t thread;
+    pid_t thread_number;                         /* the system's, for the watchdog */
     hafti_io_seen_t seen[HAFTI_IO_MOST_THREADS]; /* by index in the crew */
     unsigned spread;        /* tasks that were spread to it, and have not ended; any thread */
     hafti_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */

@@ -585,7 +585,18 @@ class Locks(gdb.Command):
         show(haft_text.locks(session, memory()))
 
 
-for command in (Haft, Tasks, Bt, Task, Apply, Fibers, Handlers, Locks):
+class Connections(gdb.Command):
+    """List the connections of each server of libhaft-http: the request, what its handler waits for, since when."""
+
+    def __init__(self):
+        super().__init__("haft connections", gdb.COMMAND_STATUS)
+
+    @reports
+    def invoke(self, argument, from_tty):
+        show(haft_text.connections(session, memory()))
+
+
+for command in (Haft, Tasks, Bt, Task, Apply, Fibers, Handlers, Locks, Connections):
     command()
 for event in (gdb.events.cont, gdb.events.stop, gdb.events.exited, gdb.events.new_objfile, gdb.events.memory_changed):
     event.connect(forget)

@@ -504,7 +504,7 @@ class Task:
         self.argument = process.of(content, "task.argument")
         self.state = process.byte_of(content, "task.state")
         self.runner = process.of(content, "task.runner")
-        self.fiber = self.cell = self.scope = self.since = 0
+        self.fiber = self.cell = self.scope = self.since = self.own = 0
         self.spawned_at = process.of(content, "task.spawned_at") if self.state == process["=NEW"] else 0
         self.waits_for = ""
         self._context = None
@@ -521,6 +521,7 @@ class Task:
         self.fiber = process.of(inside, "runner.fiber")
         self.scope = process.of(inside, "runner.scope")
         self.spawned_at = process.of(inside, "runner.spawned_at")
+        self.own = process.of(inside, "runner.own")
         self.is_running = self.runner in running
         if self.state == process["=PARKED"]:
             self.cell = process.of(inside, "runner.cell")
@@ -645,3 +646,83 @@ class TaskScope:
             scopes.append(TaskScope(process, link - process["task_scope.sibling"]))
             link = process.word(link, "link.next")
         return scopes
+
+
+class Server:
+    """A server of libhaft-http that serves."""
+
+    def __init__(self, process, address):
+        self.process, self.address = process, address
+        self.port = process.number(address, "server.port")
+        self.is_stopping = process.byte(address, "server.stopping") != 0
+
+    @staticmethod
+    def all(process):
+        server = process.word(process["&servers"]) if process.has("&servers") else 0
+        while server != 0:
+            yield Server(process, server)
+            server = process.word(server, "server.next_served")
+
+    def connections(self):
+        link = self.process.word(self.address, "server.connections")
+        while link != 0:
+            yield Connection(self.process, link)
+            link = self.process.word(link, "http_link.next")
+
+
+class Connection:
+    def __init__(self, process, link):
+        self.process, self.link = process, link
+        self.address = link - process["connection.link"]
+        stream = process.word(link, "http_link.stream")
+        self.descriptor = process.number(stream, "http_stream.descriptor")
+        self.has_tls = process.word(stream, "http_stream.tls") != 0
+        self.peer = ""
+        if process.byte(stream, "http_stream.knows_peer") != 0:
+            self.peer = process.string(stream + process["http_stream.peer"])
+        self.is_idle = process.byte(link, "http_link.idle") != 0
+        self.served = self.address + process["connection.served"]
+        self.has_frames = process.word(link, "http_link.stop") != 0
+
+    def requests(self):
+        process = self.process
+        if not self.has_frames:
+            request = process.word(self.served, "served.request")
+            return [Request(process, request)] if request != 0 else []
+        requests = []
+        stream = process.word(process.word(self.link, "http_link.argument"), "http2.frames.streams")
+        while stream != 0 and len(requests) < 10000:
+            requests.append(Request(process, stream + process["http2_request.request"],
+                                    process.number(stream, "http2_stream.id")))
+            stream = process.word(stream, "http2_stream.next")
+        return requests
+
+    def task(self):
+        """The one that serves it; a task that rests has its record in the connection's."""
+        for task in self.process.tasks():
+            if task.runner == self.address or (task.own != 0 and task.own == self.served):
+                return task
+        return None
+
+
+class Request:
+    def __init__(self, process, address, stream=0):
+        self.process, self.stream = process, stream
+        content = process.read(address, process["request"])
+        self.method = process.string(process.of(content, "request.method"))
+        self.begun_at = process._signed(process.of(content, "request.begun_at"))
+        self.status = process.number_of(content, "request.answer.status")
+        self.served = process.of(content, "request.served")
+        block, at, size = (process.of(content, "request.message." + name) for name in ("block", "target", "target_size"))
+        self.target = ""
+        if block != 0 and at != 0:
+            try:
+                self.target = process.read(block + at, min(size, 200)).decode(errors="replace")
+            except Unreadable:
+                pass
+
+    def task(self):
+        for task in self.process.tasks():
+            if task.own != 0 and task.own == self.served:
+                return task
+        return None

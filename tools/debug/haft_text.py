@@ -3,7 +3,7 @@
 import datetime
 import re
 
-from haft_memory import Fiber, Process, Scope, TaskScope, Unknown, Unreadable, chain
+from haft_memory import Process, Server, TaskScope, Unknown, chain
 
 MOST_GROUPS_OF_SCOPE = 1000
 
@@ -347,6 +347,57 @@ def handlers(session, memory, innermost, frame_of, whole=False):
                 yield f"       {name}: {symbol}"
     if not found:
         yield "There is no handler here: effects go to their defaults."
+
+
+# ---- haft connections ----
+
+
+def request_text(session, request, begun, task):
+    text = f"{request.method} {request.target}".strip() or "a request whose head has not come"
+    if request.stream != 0:
+        text = f"stream {request.stream}: {text}"
+    if task is not None:
+        text += f", {task_label(session, task)} {wait_text(session, [task])}"
+        if request.begun_at != 0:
+            text += f"; the request {since(task.run, request.begun_at)}"
+    return text
+
+
+def connections(session, memory):
+    process = session.at(memory)
+    found = False
+    for server in Server.all(process):
+        found = True
+        all_connections = list(server.connections())
+        ending = ", stopping" if server.is_stopping else ""
+        yield (f"server {server.address:#x}{f' at port {server.port}' if server.port > 0 else ''}: "
+               f"{len(all_connections):,} connection{'s' if len(all_connections) != 1 else ''}{ending}")
+        idle = {}
+        for connection in all_connections:
+            task = connection.task()
+            label = (f"descriptor {connection.descriptor}{f' from {connection.peer}' if connection.peer else ''}"
+                     f"{', TLS' if connection.has_tls else ''}{', HTTP/2' if connection.has_frames else ''}")
+            requests = connection.requests()
+            if not requests:
+                state = "is idle" if connection.is_idle else "waits for a request" if not connection.has_frames else \
+                    "has no request"
+                idle.setdefault(state, []).append((label, task))
+                continue
+            for request in requests:
+                handler = request.task() or (task if not connection.has_frames else None)
+                yield f"  {label}: {request_text(session, request, 0, handler)}"
+        for state, some in idle.items():
+            tasks_known = [task for _, task in some if task is not None and task.waits()]
+            when = ""
+            if tasks_known:
+                begun = [task.since for task in tasks_known]
+                when = ", " + since(tasks_known[0].run, min(begun), max(begun))
+            if len(some) == 1:
+                yield f"  {some[0][0]}: {state}{when}"
+            else:
+                yield f"  {len(some):,} connections: each {state}{when}"
+    if not found:
+        yield "No server of libhaft-http serves in this process."
 
 
 # ---- haft locks ----
