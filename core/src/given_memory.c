@@ -266,7 +266,6 @@ void haft_fibers_watch_forks(void) {
 
 /* ---- For debuggers ---- */
 
-const hafti_shown_t haft_shown_given_memory[] = {
-    HAFTI_SHOWN_FIELD("place", place_t, left), HAFTI_SHOWN_FIELD("place", place_t, right),
-    HAFTI_SHOWN_FIELD("place", place_t, fiber), HAFTI_SHOWN_ADDRESS("places", root),
-    HAFTI_SHOWN_END};
+const haft_shown_t haft_shown_given_memory[] = {
+    HAFT_SHOWN_FIELD("place", place_t, left), HAFT_SHOWN_FIELD("place", place_t, right),
+    HAFT_SHOWN_FIELD("place", place_t, fiber), HAFT_SHOWN_ADDRESS("places", root), HAFT_SHOWN_END};

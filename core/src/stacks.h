@@ -132,7 +132,7 @@ haft_fiber_t *haft_fiber_to_unwind(void);
 void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
 void haft_fibers_watch_forks(void);
 /* shown.c has them, from slots.c and given_memory.c. */
-extern const hafti_shown_t haft_shown_slots[], haft_shown_given_memory[];
+extern const haft_shown_t haft_shown_slots[], haft_shown_given_memory[];
 enum { HAFT_UNWINDS = 1 }; /* whether there is anything that runs cleanups */
 #endif
 

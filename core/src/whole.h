@@ -9,7 +9,7 @@
 void haft_leaks_watch(void);
 
 /* shown.c: the table for debuggers. */
-extern const hafti_shown_table_t haft_shown;
+extern const haft_shown_table_t haft_shown;
 
 /* backtrace.c: prints where the signal's handler has interrupted the thread, to standard error. */
 void haft_print_backtrace(const void *context);

@@ -291,6 +291,6 @@ int hafti_http_connection_spawn(const hafti_http_accepted_t *accepted, haft_io_s
 
 /* ---- For debuggers ---- */
 
-const hafti_shown_t hafti_http_shown_connections[] = {
-    HAFTI_SHOWN_FIELD("connection", connection_t, link),
-    HAFTI_SHOWN_FIELD("connection", connection_t, served), HAFTI_SHOWN_END};
+const haft_shown_t hafti_http_shown_connections[] = {
+    HAFT_SHOWN_FIELD("connection", connection_t, link),
+    HAFT_SHOWN_FIELD("connection", connection_t, served), HAFT_SHOWN_END};

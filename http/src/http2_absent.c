@@ -30,4 +30,4 @@ size_t hafti_http2_count_idle(haft_http_client_t *client, int64_t *oldest) {
     return 0;
 }
 
-const hafti_shown_t hafti_http_shown_frames[] = {HAFTI_SHOWN_END};
+const haft_shown_t hafti_http_shown_frames[] = {HAFT_SHOWN_END};

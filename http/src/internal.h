@@ -303,7 +303,7 @@ struct haft_http_server {
     haft_http_server_t *next_served; /* in the list of serving.c */
 };
 /* For debuggers: the lists of connection.c and http2_server.c, for the table in serving.c. */
-extern const hafti_shown_t hafti_http_shown_connections[], hafti_http_shown_frames[];
+extern const haft_shown_t hafti_http_shown_connections[], hafti_http_shown_frames[];
 
 /* So long a server that stops waits for the first request of a connection. */
 enum { HAFTI_HTTP_FRESH_MILLISECONDS = 250 };

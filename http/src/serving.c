@@ -384,30 +384,30 @@ int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *opt
 
 /* ---- For debuggers ---- */
 
-static const hafti_shown_t servers[] = {
-    HAFTI_SHOWN_ADDRESS("servers", served),
-    HAFTI_SHOWN_FIELD("server", haft_http_server_t, next_served),
-    HAFTI_SHOWN_FIELD("server", haft_http_server_t, port),
-    HAFTI_SHOWN_FIELD("server", haft_http_server_t, stopping),
-    HAFTI_SHOWN_FIELD("server", haft_http_server_t, connections),
-    HAFTI_SHOWN_FIELD("http_link", hafti_http_link_t, next),
-    HAFTI_SHOWN_FIELD("http_link", hafti_http_link_t, stream),
-    HAFTI_SHOWN_FIELD("http_link", hafti_http_link_t, idle),
-    HAFTI_SHOWN_FIELD("http_link", hafti_http_link_t, stop),
-    HAFTI_SHOWN_FIELD("http_link", hafti_http_link_t, argument),
-    HAFTI_SHOWN_FIELD("http_stream", hafti_http_stream_t, descriptor),
-    HAFTI_SHOWN_FIELD("http_stream", hafti_http_stream_t, tls),
-    HAFTI_SHOWN_FIELD("http_stream", hafti_http_stream_t, knows_peer),
-    HAFTI_SHOWN_FIELD("http_stream", hafti_http_stream_t, peer),
-    HAFTI_SHOWN_FIELD("served", hafti_http_served_t, request),
-    HAFTI_SHOWN_SIZE("request", haft_http_request_t),
-    HAFTI_SHOWN_FIELD("request", haft_http_request_t, method),
-    HAFTI_SHOWN_FIELD("request", haft_http_request_t, begun_at),
-    HAFTI_SHOWN_FIELD("request", haft_http_request_t, served),
-    HAFTI_SHOWN_FIELD("request", haft_http_request_t, answer.status),
-    HAFTI_SHOWN_FIELD("request", haft_http_request_t, message.block),
-    HAFTI_SHOWN_FIELD("request", haft_http_request_t, message.target),
-    HAFTI_SHOWN_FIELD("request", haft_http_request_t, message.target_size),
-    HAFTI_SHOWN_END};
+static const haft_shown_t servers[] = {
+    HAFT_SHOWN_ADDRESS("servers", served),
+    HAFT_SHOWN_FIELD("server", haft_http_server_t, next_served),
+    HAFT_SHOWN_FIELD("server", haft_http_server_t, port),
+    HAFT_SHOWN_FIELD("server", haft_http_server_t, stopping),
+    HAFT_SHOWN_FIELD("server", haft_http_server_t, connections),
+    HAFT_SHOWN_FIELD("http_link", hafti_http_link_t, next),
+    HAFT_SHOWN_FIELD("http_link", hafti_http_link_t, stream),
+    HAFT_SHOWN_FIELD("http_link", hafti_http_link_t, idle),
+    HAFT_SHOWN_FIELD("http_link", hafti_http_link_t, stop),
+    HAFT_SHOWN_FIELD("http_link", hafti_http_link_t, argument),
+    HAFT_SHOWN_FIELD("http_stream", hafti_http_stream_t, descriptor),
+    HAFT_SHOWN_FIELD("http_stream", hafti_http_stream_t, tls),
+    HAFT_SHOWN_FIELD("http_stream", hafti_http_stream_t, knows_peer),
+    HAFT_SHOWN_FIELD("http_stream", hafti_http_stream_t, peer),
+    HAFT_SHOWN_FIELD("served", hafti_http_served_t, request),
+    HAFT_SHOWN_SIZE("request", haft_http_request_t),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, method),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, begun_at),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, served),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, answer.status),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, message.block),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, message.target),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, message.target_size),
+    HAFT_SHOWN_END};
 
-HAFTI_SHOWN_TABLE(hafti_http_shown, servers, hafti_http_shown_connections, hafti_http_shown_frames);
+HAFT_SHOWN_TABLE(hafti_http_shown, servers, hafti_http_shown_connections, hafti_http_shown_frames);

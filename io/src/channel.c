@@ -304,12 +304,12 @@ void hafti_io_channel_take_place(haft_io_channel_t *channel, bool sends, void *v
     take_place(channel, sends, value, place);
 }
 
-const hafti_shown_t hafti_io_shown_channels[] = {
-    HAFTI_SHOWN_SIZE("channel", haft_io_channel_t),
-    HAFTI_SHOWN_FIELD("channel", haft_io_channel_t, closed),
-    HAFTI_SHOWN_FIELD("channel", haft_io_channel_t, size),
-    HAFTI_SHOWN_FIELD("channel", haft_io_channel_t, capacity),
-    HAFTI_SHOWN_FIELD("channel", haft_io_channel_t, count),
-    HAFTI_SHOWN_FIELD("channel", haft_io_channel_t, senders),
-    HAFTI_SHOWN_FIELD("channel", haft_io_channel_t, receivers),
-    HAFTI_SHOWN_END};
+const haft_shown_t hafti_io_shown_channels[] = {
+    HAFT_SHOWN_SIZE("channel", haft_io_channel_t),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, closed),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, size),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, capacity),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, count),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, senders),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, receivers),
+    HAFT_SHOWN_END};

@@ -376,4 +376,4 @@ int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {
     return code;
 }
 
-const hafti_shown_t hafti_io_shown_runs[] = {HAFTI_SHOWN_ADDRESS("runs", runs), HAFTI_SHOWN_END};
+const haft_shown_t hafti_io_shown_runs[] = {HAFT_SHOWN_ADDRESS("runs", runs), HAFT_SHOWN_END};

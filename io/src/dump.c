@@ -18,8 +18,6 @@
  */
 #include "inside.h"
 
-#include <haft/language.h>
-
 #include <execinfo.h>
 #include <linux/membarrier.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 #include "objects.h"
 
 /* shown.c: the table for debuggers (haft/shown.h). */
-extern const hafti_shown_table_t hafti_io_shown;
+extern const haft_shown_table_t hafti_io_shown;
 /* From the thread pointer to where a thread has its worker; 0 before the first run. */
 extern intptr_t hafti_io_worker_offset;
 HAFTI_IO_COLD void hafti_io_be_shown(void);

@@ -59,7 +59,7 @@ void hafti_io_free_records(hafti_io_worker_t *worker) {
     }
 }
 
-const hafti_shown_t hafti_io_shown_records[] = {
-    HAFTI_SHOWN_SIZE("block", hafti_io_block_t), HAFTI_SHOWN_FIELD("block", hafti_io_block_t, next),
-    HAFTI_SHOWN_FIELD("block", hafti_io_block_t, size),
-    HAFTI_SHOWN_FIELD("block", hafti_io_block_t, kind), HAFTI_SHOWN_END};
+const haft_shown_t hafti_io_shown_records[] = {
+    HAFT_SHOWN_SIZE("block", hafti_io_block_t), HAFT_SHOWN_FIELD("block", hafti_io_block_t, next),
+    HAFT_SHOWN_FIELD("block", hafti_io_block_t, size),
+    HAFT_SHOWN_FIELD("block", hafti_io_block_t, kind), HAFT_SHOWN_END};

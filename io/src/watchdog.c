@@ -12,8 +12,6 @@
  */
 #include "inside.h"
 
-#include <haft/language.h>
-
 #include <execinfo.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -86,7 +84,8 @@ static int backtrace_of(const haft_io_task_t *task, const void *interrupted, voi
     if (inner == count)
         return count;
     memmove(addresses, addresses + inner, (size_t)(count - inner) * sizeof *addresses);
-    return haft_programs_frames(addresses, count - inner, (const void *)(uintptr_t)task->function, false);
+    return haft_programs_frames(addresses, count - inner, (const void *)(uintptr_t)task->function,
+                                false);
 }
 
 static void name_task(const stay_t *stay, const haft_io_task_t *task, const void *interrupted) {

@@ -16,7 +16,7 @@ void *hafti_io_new_record(hafti_io_worker_t *worker, hafti_io_records_t *records
 /* All, of both kinds, at the end of the run. */
 void hafti_io_free_records(hafti_io_worker_t *worker);
 /* For debuggers, as the further lists of this name (shown.c). */
-extern const hafti_shown_t hafti_io_shown_records[];
+extern const haft_shown_t hafti_io_shown_records[];
 
 struct hafti_io_descriptor; /* descriptors.h */
 

@@ -22,7 +22,8 @@ STACK_POINTERS = {"i386:x86-64": ("rip", "rsp", "rbp", "rbx"), "aarch64": ("pc",
 
 
 # Where a function of the program is called or inlined by way of a library, its line there says nothing.
-OF_LIBRARIES = re.compile(r"/haft/|/haft[\w-]*/src/|/include/c\+\+/|/rustc/|/library/(std|core|alloc)/|_stubs\.c$|/haft\.hpp$")
+OF_HAFT = re.compile(r"/haft[-\w.]*/src/[\w/]+\.rs$|/include/haft/[\w./]+$|/haft\.hpp$|_stubs\.c$")
+OF_LIBRARIES = re.compile(OF_HAFT.pattern + r"|/include/c\+\+/|/rustc/|/library/(std|core|alloc)/")
 
 
 class GdbMemory(haft_memory.Memory):
@@ -94,9 +95,27 @@ class GdbMemory(haft_memory.Memory):
             if not frames:
                 return None
             location = frames[-1].find_sal()
+            name = self.symbol(frames[-1].pc() - 1) if frames[-1].type() != gdb.INLINE_FRAME else frames[-1].name()
             if location.symtab is None:
-                return frames[-1].name(), None
-            return frames[-1].name(), f"{os.path.basename(location.symtab.filename)}:{location.line}"
+                return name, None
+            return name, f"{os.path.basename(location.symtab.filename)}:{location.line}"
+        finally:
+            tasks_unwinder.leave()
+            self._patience -= time.monotonic() - begun
+
+    def place_in(self, process, fiber):
+        if fiber.context() is None or self._patience <= 0:
+            return None
+        begun = time.monotonic()
+        tasks_unwinder.enter(process, fiber)
+        try:
+            for frame in frames_of_context():
+                if not is_plumbing(frame) and not re.match(r"caml(Haft|Stdlib|Effect|Dune__exe$|_)", frame.name() or "caml_"):
+                    location = frame.find_sal()
+                    name = os.path.basename(location.symtab.filename) if location.symtab is not None else "haft_"
+                    line = f"{name}:{location.line}" if not name.startswith("haft_") else None
+                    return frame.name(), line
+            return None
         finally:
             tasks_unwinder.leave()
             self._patience -= time.monotonic() - begun
@@ -219,7 +238,10 @@ def frames_of_context():
     frames = []
     frame = gdb.newest_frame().older()
     while frame is not None and frame.is_valid() and len(frames) < 1000:
-        if is_first_of(tasks_unwinder.process, tasks_unwinder.fiber, frame):
+        fiber = tasks_unwinder.fiber
+        if is_first_of(tasks_unwinder.process, fiber, frame):
+            break
+        if fiber.language != "C" and not fiber.low <= register(frame, 1) <= fiber.high:
             break
         frames.append(frame)
         try:
@@ -229,11 +251,16 @@ def frames_of_context():
     return frames
 
 
+def file_of(frame):
+    symtab = frame.find_sal().symtab
+    return symtab.filename if symtab is not None else ""
+
+
 def is_own(frame):
     """Whether a frame is the library's, or one of its interface to C++ or Rust."""
     name = frame.name() or ""
     return (name.startswith(("haft_", "hafti_", "haft::", "<haft::", "__morestack")) or
-            object_of(frame).startswith("libhaft"))
+            object_of(frame).startswith("libhaft") or OF_HAFT.search(file_of(frame)) is not None)
 
 
 def object_of(frame):
@@ -255,7 +282,8 @@ def function_start(frame):
 
 def is_plumbing(frame):
     """Between the library and a task's function of C++ or Rust."""
-    return is_own(frame) or re.match(r"<?(std|core|alloc|__rust|__gnu_cxx)\b|__rust_|_?rust_", frame.name() or "") is not None
+    return (is_own(frame) or OF_LIBRARIES.search(file_of(frame)) is not None or
+            re.match(r"<?(std|core|alloc|__rust|__gnu_cxx)\b|__rust_|_?rust_", frame.name() or "") is not None)
 
 
 def without_own(frames, function, is_suspended, is_task=True):
@@ -269,7 +297,8 @@ def without_own(frames, function, is_suspended, is_task=True):
     first = 0
     if is_suspended:
         calls = [number for number, frame in enumerate(frames[:last]) if is_task and
-                 re.match(r"haft_|haft::|<haft::", frame.name() or "")]
+                 (re.match(r"haft_|haft::|<haft::", frame.name() or "") or
+                  (OF_HAFT.search(file_of(frame)) and file_of(frame).endswith(".rs")))]
         first = calls[0] if calls else 0
         end = first
         while calls and end + 1 < last and is_plumbing(frames[end + 1]):

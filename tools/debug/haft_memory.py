@@ -50,6 +50,11 @@ class Memory:
         as the front can tell; or None."""
         return None
 
+    def place_in(self, process, fiber):
+        """The name and `file:line` of the innermost function of the program's on a suspended fiber, as far as the front
+        can tell; or None."""
+        return None
+
     def now(self):
         """The clock of a live process on this machine in nanoseconds, or None."""
         raise NotImplementedError
@@ -64,7 +69,7 @@ class Memory:
 NOTE_NAME = b"Haft-shown\0"
 MAGIC = b"HaftShow"
 VERSION = 1
-RECORD = 40  # bytes of a hafti_shown_t
+RECORD = 40  # bytes of a haft_shown_t
 STRING_MOST = 256
 
 
@@ -726,3 +731,81 @@ class Request:
             if task.own != 0 and task.own == self.served:
                 return task
         return None
+
+
+class OcamlTask:
+    """A task of haft-io for OCaml: a continuation that whatever ends its wait refers to."""
+
+    def __init__(self, process, address):
+        self.process, self.address = process, address
+        self.waits_for = process.string(process.word(address, "ocaml_task.waits_for"))
+        self.withdraw = process.word(address, "ocaml_task.withdraw")
+
+    def fiber(self, by_continuation):
+        """The fiber on whose stack it is suspended; or None: it runs, or its stack has been moved into OCaml's heap."""
+        MOST, DEEPEST = 200, 5
+        seen, level = set(), [self.withdraw]
+        for _ in range(DEEPEST):
+            further = []
+            for value in level:
+                if value in by_continuation:
+                    return by_continuation[value]
+                if value & 7 or value in seen or len(seen) > MOST:
+                    continue
+                seen.add(value)
+                try:
+                    header = self.process.word(value - 8)
+                    size, tag = header >> 10, header & 255
+                    if tag < 251 and 0 < size < 32:
+                        further += struct.unpack(f"<{size}Q", self.process.read(value, 8 * size))
+                except Unreadable:
+                    continue
+            level = further
+        return None
+
+
+class OcamlContext:
+    """A context of cancels, with its tasks and the contexts inside."""
+
+    def __init__(self, process, address):
+        self.process, self.address = process, address
+        self.name = process.string(process.word(address, "ocaml_context.name"))
+        self.parent = process.word(address, "ocaml_context.parent")
+        self.is_cancelled = process.word(address, "ocaml_context.state") & 1 == 0
+
+    def _list(self, first, following, kind):
+        process, seen = self.process, []
+        at = process.word(self.address, first)
+        while at not in seen[-1:] and process.word(at, following) != at and len(seen) < 1000000:
+            seen.append(at)
+            at = process.word(at, following)
+        return [kind(process, address) for address in reversed(seen)]
+
+    def tasks(self):
+        return self._list("ocaml_context.fibers", "ocaml_task.next", OcamlTask)
+
+    def inner(self):
+        return self._list("ocaml_context.children", "ocaml_context.next_child", OcamlContext)
+
+
+def ocaml_root(process):
+    """The outermost context of the run of haft-io for OCaml, or None."""
+    if not process.has("&ocaml_running"):
+        return None
+    reference = process.word(process["&ocaml_running"])
+    if reference & 1 or reference == 0:
+        return None
+    context = OcamlContext(process, process.word(process.word(reference), "ocaml_task.context"))
+    if context.parent == context.address:
+        return None  # nothing runs
+    while True:
+        outer = OcamlContext(process, context.parent)
+        if outer.parent == outer.address:
+            return context
+        context = outer
+
+
+def ocaml_continuations(process):
+    """Suspended fibers of OCaml by their continuations."""
+    return {process.of(fiber.content, "context.pc"): fiber for fiber in process.fibers()
+            if fiber.language != "C" and fiber.state == "suspended"}

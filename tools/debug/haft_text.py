@@ -3,7 +3,7 @@
 import datetime
 import re
 
-from haft_memory import Process, Server, TaskScope, Unknown, chain
+from haft_memory import Process, Server, TaskScope, Unknown, chain, ocaml_continuations, ocaml_root
 
 MOST_GROUPS_OF_SCOPE = 1000
 
@@ -78,7 +78,7 @@ def ranges(numbers, most=4):
 
 
 LAMBDA = re.compile(r"([\w:~]+)(?:\([^()]*\))?::\{lambda\([^()]*\)#(\d+)\}")
-CLOSURE = re.compile(r"([\w:<> ]+?)::\{?\{closure(?:_env)?[#0-9]*\}?\}")
+CLOSURE = re.compile(r"([\w:]+)::\{?\{closure(?:_env)?[#0-9]*\}?\}")
 
 
 def function_name(symbol):
@@ -112,7 +112,7 @@ def entry_of(memory, task):
     if location is None:
         entry = memory.entry(task.process, task)
         if entry is not None:
-            name, location = name if name and name.startswith("a ") else function_name(entry[0]), entry[1]
+            name, location = (name if name and name.startswith("a lambda") else function_name(entry[0]) or name), entry[1]
     return f"{name or hex(task.function)}{f' at {location}' if location else ''}"
 
 
@@ -257,6 +257,53 @@ def tasks(session, memory):
         yield (f"run {run.number}: {count:,} task{'s' if count != 1 else ''}, {threads} "
                f"thread{'s' if threads != 1 else ''}, {run.backend}{seed}")
         yield from scope_lines(session, process, TaskScope(process, run.root), by_home, 0, set())
+    yield from ocaml_lines(process, memory)
+
+
+# ---- Tasks of OCaml ----
+
+
+def ocaml_name(symbol):
+    """Of code of OCaml: camlStuck__transfer_123 is Stuck.transfer."""
+    found = re.match(r"caml([A-Z]\w*?)__(\w+?)(?:_\d+)?(?:_\d+_code)?$", symbol or "")
+    if not found:
+        return symbol
+    inner = found.group(2)
+    return f"{found.group(1).replace('__', '.')}.{'a function' if inner.startswith('fun') else inner}"
+
+
+def ocaml_place(memory, process, fiber):
+    place = memory.place_in(process, fiber)
+    if place is None:
+        return ocaml_name(memory.symbol(fiber.context().pc - 1))
+    return f"{ocaml_name(place[0])}{f' at {place[1]}' if place[1] else ''}"
+
+
+def ocaml_context_lines(process, memory, context, depth, by_continuation):
+    indent = "  " * min(depth, 32)
+    mark = ", cancelled" if context.is_cancelled else ""
+    yield f"{indent}{f'switch {context.name!r}' if context.name else 'context'}{mark}"
+    groups = {}
+    for task in context.tasks():
+        fiber = task.fiber(by_continuation)
+        groups.setdefault((task.waits_for, fiber.context().pc if fiber else 0), []).append(fiber)
+    for (waits_for, _), fibers_alike in groups.items():
+        count = f"{len(fibers_alike):,} tasks wait for" if len(fibers_alike) > 1 else "task waits for"
+        text = f"{count}: {waits_for}" if waits_for else "task runs, or is ready"
+        fiber = fibers_alike[0]
+        if fiber is not None:
+            place = ocaml_place(memory, process, fiber)
+            text += f" (fiber {fiber.address:#x}{f', in {place}' if place else ''})"
+        yield f"{indent}  {text}"
+    for inner in context.inner():
+        yield from ocaml_context_lines(process, memory, inner, depth + 1, by_continuation)
+
+
+def ocaml_lines(process, memory):
+    root = ocaml_root(process)
+    if root is not None:
+        yield "tasks of OCaml, which the task 'OCaml' runs"
+        yield from ocaml_context_lines(process, memory, root, 1, ocaml_continuations(process))
 
 
 # ---- haft fibers ----
@@ -267,7 +314,8 @@ def fiber_state(process, fiber):
     if fiber.state == "suspended":
         context = fiber.context()
         awaits = fiber.awaits()
-        text = f"suspended{f' by {awaits!r}' if awaits else ''} in {place_of(memory, context.pc - 1)}"
+        place = ocaml_place(memory, process, fiber) if fiber.language != "C" else None
+        text = f"suspended{f' by {awaits!r}' if awaits else ''} in {place or place_of(memory, context.pc - 1)}"
         depth = fiber.depth()
         return text + (f", stack {depth:,} of {fiber.high - fiber.low:,} bytes" if depth is not None else "")
     return fiber.state

@@ -116,19 +116,6 @@ HAFTI_INLINE void *haft_stack_pointer(void) {
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void
 haft_used_resumption(const haft_effect_t *effect, const char *what);
 
-/* ---- For libraries that print backtraces ---- */
-
-/*
- * Leaves out the frames of Haft's libraries at the outer end of a backtrace, innermost frame first,
- * as backtrace(3) and haft_fiber_backtrace write them: all that have called `entry`, the function
- * that the program has given (NULL: it is not known); and, if the code is suspended, those at the
- * inner end, but for the function that the program has called. Where a program is linked with the
- * archives and exports no symbols, only `entry` tells. Returns how many frames are left, at least
- * one of one. Signal handlers may call it.
- */
-HAFTI_API int haft_programs_frames(void **addresses, int count, const void *entry,
-                                   bool is_suspended);
-
 /* ---- For languages that own their frames ---- */
 
 enum haft_crossing { HAFT_INTO, HAFT_OUT_OF, HAFT_OUT_FOR_GOOD };

@@ -8,7 +8,7 @@
  * constants: a running program never reads them.
  *
  *   note of kind 1, named "Haft-shown":   | distance from here to the table |
- *   table (hafti_shown_table_t):          | magic | version | lists ... NULL |
+ *   table (haft_shown_table_t):          | magic | version | lists ... NULL |
  *   list:                                 | record | record | ... | record without a name |
  *
  * A record is a field ("task.name", its offset), a size ("task", in bytes), a constant ("=ENDED"),
@@ -20,17 +20,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct hafti_shown {
+typedef struct haft_shown {
     char name[32];
     uintptr_t value;
-} hafti_shown_t;
-#define HAFTI_SHOWN_FIELD(name, type, field)                                                       \
+} haft_shown_t;
+#define HAFT_SHOWN_FIELD(name, type, field)                                                        \
     { name "." #field, offsetof(type, field) }
-#define HAFTI_SHOWN_SIZE(name, type)                                                               \
+#define HAFT_SHOWN_SIZE(name, type)                                                                \
     { name, sizeof(type) }
-#define HAFTI_SHOWN_NUMBER(name, number)                                                           \
+#define HAFT_SHOWN_NUMBER(name, number)                                                            \
     { "=" name, (uintptr_t)(number) }
-#define HAFTI_SHOWN_ADDRESS(name, object)                                                          \
+#define HAFT_SHOWN_ADDRESS(name, object)                                                           \
     { "&" name, (uintptr_t) & (object) }
 /* The thread pointer of the ABI, from which debuggers find a thread-local variable whose distance
    from it the library has written down. */
@@ -44,28 +44,28 @@ static inline uintptr_t haft_thread_pointer(void) {
     return pointer;
 }
 /* The last of a list. */
-#define HAFTI_SHOWN_END                                                                            \
+#define HAFT_SHOWN_END                                                                             \
     { "", 0 }
 
-#define HAFTI_SHOWN_MAGIC "HaftShow"
+#define HAFT_SHOWN_MAGIC "HaftShow"
 /* What the records mean. A new name needs no new version. */
-#define HAFTI_SHOWN_VERSION 1
-enum { HAFTI_SHOWN_MOST = 15 };
-typedef struct hafti_shown_table {
+#define HAFT_SHOWN_VERSION 1
+enum { HAFT_SHOWN_MOST = 15 };
+typedef struct haft_shown_table {
     char magic[8];
     uint32_t version;
     uint32_t address_size;
-    const hafti_shown_t *lists[HAFTI_SHOWN_MOST + 1]; /* NULL after the last */
-} hafti_shown_table_t;
+    const haft_shown_t *lists[HAFT_SHOWN_MOST + 1]; /* NULL after the last */
+} haft_shown_table_t;
 
 /* Defines the table, of the lists that follow, and its note. `name` is a symbol of the library's
    own. Once in a library, in an object that every program with it has. */
-#define HAFTI_SHOWN_TABLE(name, ...)                                                               \
+#define HAFT_SHOWN_TABLE(name, ...)                                                                \
     __attribute__((used, visibility("hidden")))                                                    \
-    const hafti_shown_table_t name = {{'H', 'a', 'f', 't', 'S', 'h', 'o', 'w'},                    \
-                                      HAFTI_SHOWN_VERSION,                                         \
-                                      sizeof(void *),                                              \
-                                      {__VA_ARGS__}};                                              \
+    const haft_shown_table_t name = {{'H', 'a', 'f', 't', 'S', 'h', 'o', 'w'},                     \
+                                     HAFT_SHOWN_VERSION,                                           \
+                                     sizeof(void *),                                               \
+                                     {__VA_ARGS__}};                                               \
     __asm__(".pushsection .note.haft.shown, \"a\", %note\n\t"                                      \
             ".balign 4\n\t"                                                                        \
             ".long 11\n\t" /* lengths of the note's name and of its content; its kind */           \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! As stuck.c: two transfers wait for each other, a reader for bytes, customers for an event.
+//! A bank that gets stuck, for a look with gdb (docs/debugging.md): two transfers wait for each
+//! other, a reader for bytes, customers for an event.
 use haft::sync::{Event, Mutex};
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -21,8 +22,12 @@ fn transfer(from: &Account, to: &Account, cents: i64) {
 }
 
 fn open_bank(how: &str) {
-    let savings = Arc::new(Account { cents: Mutex::new(100_000) });
-    let household = Arc::new(Account { cents: Mutex::new(5_000) });
+    let savings = Arc::new(Account {
+        cents: Mutex::new(100_000),
+    });
+    let household = Arc::new(Account {
+        cents: Mutex::new(5_000),
+    });
     let (mut orders, _branch) = UnixStream::pair().unwrap();
     let (from, to) = (household.clone(), savings.clone());
     let _ = haft::spawn_named(c"clerk", move || transfer(&from, &to, 500));
