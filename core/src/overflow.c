@@ -198,16 +198,17 @@ static void say_where(int number, const siginfo_t *information, const void *cont
     if ((fiber == NULL && !overflowed) || !has_room_for_backtrace())
         return;
     /* A library that has tasks names the task where its advice ends. */
-    const char *task = overflowed ? NULL : strstr(haft_advice_of(fiber, ""), "It was the task");
+    const char *task = overflowed ? NULL : strstr(haft_advice_of(fiber, ""), " It was the task");
+    task = task != NULL ? task : "";
     if (!overflowed && (number == SIGSEGV || number == SIGBUS))
-        say("%s at address %p on %s. %s", number == SIGBUS ? "SIGBUS" : "SIGSEGV",
-            information->si_addr, haft_fiber_label(fiber), task != NULL ? task : "");
+        say("%s at address %p on %s.%s", number == SIGBUS ? "SIGBUS" : "SIGSEGV",
+            information->si_addr, haft_fiber_label(fiber), task);
     else if (!overflowed)
-        say("%s on %s. %s",
+        say("%s on %s.%s",
             number == SIGABRT  ? "SIGABRT"
             : number == SIGILL ? "SIGILL"
                                : "SIGFPE",
-            haft_fiber_label(fiber), task != NULL ? task : "");
+            haft_fiber_label(fiber), task);
     haft_print_backtrace(context);
 }
 

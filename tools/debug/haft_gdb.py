@@ -324,7 +324,7 @@ def print_frames(frames, indent=""):
         for number, frame in enumerate(frames):
             frame.select()
             text = gdb.execute("frame", to_string=True).splitlines()
-            line = re.sub(r"^#\d+\s+", "", text[0]) if text else "?"
+            line = re.sub(r"^#\d+\s+|::h[0-9a-f]{16}\b", "", text[0]) if text else "?"
             print(f"{indent}#{number:<3} {line}")
     finally:
         try:
@@ -500,7 +500,8 @@ that are alike."""
             for alike in haft_text.group(tasks):
                 numbers = haft_text.ranges([session.number(task) for task in alike])
                 count = f"{len(alike):,} tasks" if len(alike) > 1 else "task"
-                print(f"\n{count} {numbers} {haft_text.named(alike[0].name)} {haft_text.wait_text(session, alike)}")
+                each = ", each" if len(alike) > 1 else ""
+                print(f"\n{count} {numbers} {haft_text.named(alike[0].name)}{each} {haft_text.wait_text(session, alike)}")
                 backtrace_of_task(process, alike[0], command.endswith("-full"))
             return
         for task in tasks:

@@ -368,7 +368,7 @@ class Fiber:
             self.state = "dropped"
         elif self.state == "running" and self._gate() != process["=GATE_CLOSED"]:
             self.state = "suspended"
-        elif self.state == "running" and address not in process.running_fibers():
+        elif self.state == "running" and process.threads() and address not in process.running_fibers():
             self.state = "suspended inside of another"
 
     def _gate(self):

@@ -214,7 +214,8 @@ def task_lines(session, tasks, indent):
         task = alike[0]
         numbers = ranges([session.number(other) for other in alike])
         count = f"{len(alike):,} tasks " if len(alike) > 1 else ""
-        yield f"{indent}{numbers:>4}  {count}{named(task.name)} {wait_text(session, alike)}"
+        each = ", each" if len(alike) > 1 else ""
+        yield f"{indent}{numbers:>4}  {count}{named(task.name)}{each} {wait_text(session, alike)}"
         origin = []
         if task.function != 0:
             origin.append(entry_of(memory, task))
@@ -518,7 +519,8 @@ def locks(session, memory):
             numbers = ranges([session.number(other) for other in alike])
             begun = [other.since for other in alike]
             count = f"{len(alike):,} tasks " if len(alike) > 1 else "task "
-            yield f"  {count}{numbers} {named(task.name)} waits, {since(task.run, min(begun), max(begun))}"
+            waits = "wait" if len(alike) > 1 else "waits"
+            yield f"  {count}{numbers} {named(task.name)} {waits}, {since(task.run, min(begun), max(begun))}"
     if not objects:
         yield "No task waits for a lock or another object of the library."
     for circle in deadlocks(session, process):

@@ -6,9 +6,9 @@
 expect_tasks() {
   expect "$1" 'run 1: 55 tasks, 1 thread, ' "^scope 'main'" '^ +1  .* runs$' \
     "'branch' waits for: read \(descriptor [0-9]+\), since [0-9:]+ "
-  expect "$1" "50 tasks 'customer' waits for: an event \(event .*\), since "
+  expect "$1" "50 tasks 'customer', each waits for: an event \(event .*\), since "
   expect "$1" "'printer' waits for: a channel to receive from \(channel 0x[0-9a-f]+\), since "
-  expect "$1" "^ +[-0-9,]+  2 tasks 'clerk' waits for: a mutex, since "
+  expect "$1" "^ +[-0-9,]+  2 tasks 'clerk', each waits for: a mutex, since "
 }
 expect_deadlock() {
   expect "$1" "^mutex .*: held by task [0-9]+ 'clerk'" "^  task [0-9]+ 'clerk' waits, since" '^deadlock:' \
@@ -23,7 +23,7 @@ expect_origins() {
 }
 expect_backtraces() {
   expect "$1" "^task [0-9]+ 'printer' waits for: a channel" '^#0 .* haft_io_channel_receive \(' \
-    '^#1 .* print_letters \(.*stuck\.c:[0-9]+' "^2 tasks [-0-9,]+ 'clerk' waits" \
+    '^#1 .* print_letters \(.*stuck\.c:[0-9]+' "^2 tasks [-0-9,]+ 'clerk', each waits" \
     '^#0 .* haft_io_mutex_lock \(' '^#1 .* transfer \(.*stuck\.c:[0-9]+'
   expect_none "$1" '^#[0-9].*(run_tasks|haft_fiber_run|hafti_io_suspend)'
 }
@@ -63,7 +63,7 @@ run
 haft tasks
 haft apply all bt
 commands
-expect '10,000 tasks' 'run 1: 10,005 tasks' "10,000 tasks 'customer' waits for: an event \(event closing_time\)"
+expect '10,000 tasks' 'run 1: 10,005 tasks' "10,000 tasks 'customer', each waits for: an event \(event closing_time\)"
 
 # A session of its own: the commands above leave lines that expect_backtraces does not.
 session --args "$HAFT_TEST_DIR/stuck" dead <<'commands'

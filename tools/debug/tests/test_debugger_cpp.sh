@@ -4,7 +4,7 @@
 . "$HAFT_SOURCE_DIR/tools/debug/tests/session.sh"
 [ -x "$HAFT_TEST_DIR/stuck_cpp" ] || exit 77
 expect_all() {
-  expect "$1" "50 tasks 'customer' waits for: an event \(event closing_time\)" \
+  expect "$1" "50 tasks 'customer', each waits for: an event \(event closing_time\)" \
     'a lambda in open_bank at stuck.cpp:[0-9]+' "'branch' waits for: read \(descriptor [0-9]+\)" \
     'a lambda in open_bank at stuck.cpp:[0-9]+' \
     "'clerk' waits for: a mutex \(mutex household, held by task [0-9]+ 'clerk'\)" '^deadlock:'
