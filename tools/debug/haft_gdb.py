@@ -626,6 +626,81 @@ class Connections(gdb.Command):
         show(haft_text.connections(session, memory()))
 
 
+# ---- Printers ----
+
+# The public types: of C, of C++, and of what haft-sys declares in Rust.
+OBJECTS = {"haft_io_mutex": "mutex", "haft_io_rwlock": "rwlock", "haft_io_semaphore": "semaphore",
+           "haft_io_condition": "condition", "haft_io_event": "event", "haft_io_promise": "promise",
+           "haft_io_barrier": "barrier"}
+# Those that programs have by pointers.
+OPAQUE = {"haft_io_task": "task", "haft_io_scope_state": "scope", "haft_io_scope": "scope",
+          "haft_io_channel": "channel", "haft_fiber": "fiber", "haft_effect": "effect"}
+WRAPPERS = re.compile(r"(?:class |struct )?haft::(io|sync)::(mutex|shared_mutex|semaphore|event|condition_variable|barrier|latch|Mutex<|Event|"
+                      r"Semaphore|Condvar|RwLock<)|haft::(task::)?JoinHandle<|haft::io::task<")
+
+
+def plain_name(kind):
+    """The name of a type of C, in C or as haft-sys has it."""
+    return re.sub(r"^(struct )?(haft_sys::)?|_t$", "", kind.name or kind.tag or "") if kind is not None else ""
+
+
+def inside(value, depth=5):
+    """(kind, address) of the library's object in a value of C++ or Rust, or None."""
+    kind = value.type.strip_typedefs()
+    if kind.code in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_REF):
+        target = kind.target().unqualified()
+        if plain_name(target) in OPAQUE or plain_name(target.strip_typedefs()) in OPAQUE:
+            found = OPAQUE.get(plain_name(target)) or OPAQUE[plain_name(target.strip_typedefs())]
+            return (found, int(value)) if int(value) != 0 else None
+        if depth == 0 or not re.search(r"haft::", str(target)) or int(value) == 0:
+            return None
+        return inside(value.dereference(), depth - 1)
+    if plain_name(value.type.unqualified()) in OBJECTS or plain_name(kind) in OBJECTS:
+        found = OBJECTS.get(plain_name(value.type.unqualified())) or OBJECTS[plain_name(kind)]
+        return (found, int(value.address)) if value.address is not None else None
+    if kind.code not in (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION) or depth == 0:
+        return None
+    for field in kind.fields():
+        if hasattr(field, "bitpos"):
+            found = inside(value[field], depth - 1)
+            if found is not None:
+                return found
+    return None
+
+
+class Printer:
+    def __init__(self, kind, address, is_pointer):
+        self.kind, self.address, self.is_pointer = kind, address, is_pointer
+
+    def to_string(self):
+        try:
+            text = haft_text.object_text(session, session.at(memory()), self.kind, self.address)
+        except (haft_memory.Unknown, haft_memory.Unreadable) as error:
+            text = f"not to be read: {error}"
+        return f"{self.address:#x} ({text})" if self.is_pointer else f"({text})"
+
+
+def printer_for(value):
+    kind = value.type.unqualified()
+    is_pointer = kind.strip_typedefs().code == gdb.TYPE_CODE_PTR
+    name = str(kind)
+    if not ("haft_" in name or "haft::" in name) or (not is_pointer and plain_name(kind) not in OBJECTS and
+                                                      plain_name(kind.strip_typedefs()) not in OBJECTS and
+                                                      not WRAPPERS.match(name)):
+        return None
+    if is_pointer and plain_name(kind.strip_typedefs().target().unqualified()) not in OPAQUE and \
+            plain_name(kind.strip_typedefs().target().unqualified().strip_typedefs()) not in OPAQUE:
+        return None
+    try:
+        found = inside(value)
+    except gdb.error:
+        return None
+    return Printer(*found, is_pointer) if found is not None else None
+
+
+gdb.pretty_printers.append(printer_for)
+
+
 for command in (Haft, Tasks, Bt, Task, Apply, Fibers, Handlers, Locks, Connections):
     command()
 for event in (gdb.events.cont, gdb.events.stop, gdb.events.exited, gdb.events.new_objfile, gdb.events.memory_changed):

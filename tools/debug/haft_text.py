@@ -198,6 +198,63 @@ def wait_text(session, tasks):
     return text + ", " + since(task.run, min(begun), max(begun))
 
 
+# ---- Objects of the program's ----
+
+
+def waiters_text(session, process, waiting):
+    by_cell = {}
+    for task in process.tasks():
+        if task.cell > 1:
+            by_cell[task.cell] = task
+    places = process.members_of(waiting)
+    cells = [process.word(place, "waiting_place.cell") for place in places]
+    known = [by_cell[cell] for cell in cells if cell in by_cell]
+    if not places:
+        return "nobody waits"
+    if len(known) == 1 == len(places):
+        return f"{task_label(session, known[0])} waits"
+    numbers = ranges([session.number(task) for task in known])
+    return f"{len(places)} wait{f': tasks {numbers}' if known else ''}"
+
+
+def object_text(session, process, kind, address):
+    """What is to be known of an object of the library's, in a line."""
+    def waiters(field):
+        return waiters_text(session, process, address + process[field])
+
+    if kind in ("mutex", "rwlock"):
+        return f"{holder_of(session, process, kind, address)[0]}, {waiters(kind + '.waiting')}"
+    if kind == "semaphore":
+        return f"{process.word(address, 'semaphore.count')} free, {waiters('semaphore.waiting')}"
+    if kind == "event" or kind == "promise":
+        words = ("set", "not set") if kind == "event" else ("kept", "not kept")
+        return f"{words[0] if process.byte(address, 'event.set') else words[1]}, {waiters('event.waiting')}"
+    if kind == "condition":
+        return waiters("condition.waiting")
+    if kind == "barrier":
+        arrived, needed = (process.number(address, "barrier." + name) for name in ("arrived", "needed"))
+        return f"{arrived} of {needed} have arrived, {waiters('barrier.waiting')}"
+    if kind == "channel":
+        closed = "closed, " if process.byte(address, "channel.closed") else ""
+        count, capacity = (process.word(address, "channel." + name) for name in ("count", "capacity"))
+        return (f"{closed}{count} of {capacity} values, to send: {waiters('channel.senders')}, to receive: "
+                f"{waiters('channel.receivers')}")
+    if kind == "task":
+        task = process.task_at(address)
+        return f"{task_label(session, task)} {wait_text(session, [task])}" if task is not None else "a task that is over"
+    if kind == "scope":
+        scope = TaskScope(process, address)
+        count = sum(1 for task in process.tasks() if task.home == address)
+        return f"scope {named(scope.name)}, {count} task{'s' if count != 1 else ''}" + "".join(", " + m for m in scope.marks)
+    if kind == "fiber":
+        fiber = next((fiber for fiber in process.fibers() if fiber.address == address), None)
+        return (f"fiber{f' {fiber.name!r}' if fiber.name else ''}, {fiber_state(process, fiber)}" if fiber is not None
+                else "a fiber that is over")
+    if kind == "effect":
+        return f"effect '{process.string(process.word(address, 'effect.name'))}'"
+    return hex(address)
+
+
 # ---- haft tasks ----
 
 

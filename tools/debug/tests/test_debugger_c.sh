@@ -18,7 +18,7 @@ expect_deadlock() {
 expect_origins() {
   expect "$1" 'listen_to_branch at stuck.c:[0-9]+, spawned at stuck.c:[0-9]+'
   expect "$1" 'transfer at stuck.c:[0-9]+, spawned at stuck.c:[0-9]+'
-  expect "$1" "tasks 'customer' waits for: an event \(event closing_time\)"
+  expect "$1" "tasks 'customer', each waits for: an event \(event closing_time\)"
   expect "$1" '^mutex household: held by'
 }
 expect_backtraces() {
@@ -71,6 +71,25 @@ run
 haft apply all bt
 commands
 expect_backtraces 'all backtraces'
+
+# Values of the public types say what there is to know.
+session --args "$HAFT_TEST_DIR/stuck" dead <<'commands'
+run
+print household
+print &savings
+print closing_time
+print savings.mutex
+haft task printer
+print (haft_io_channel_t *)argument
+haft task
+python print("task:", gdb.parse_and_eval(f"(haft_io_task_t *){session.at(memory()).tasks()[1].address}").format_string())
+python print("fiber:", gdb.parse_and_eval(f"(haft_fiber_t *){session.at(memory()).fibers()[0].address}").format_string())
+commands
+expect 'printers' '^.1 = \{mutex = \(held by task [0-9]+ .clerk., task [0-9]+ .clerk. waits\), cents = 5000\}'
+expect 'printers' '^\$3 = \(not set, 50 wait: tasks '
+expect 'printers' '0x[0-9a-f]+ \(0 of 4 values, to send: nobody waits, to receive: task [0-9]+ .printer. waits\)'
+expect 'printers' "^task: 0x[0-9a-f]+ \(task [0-9]+ '.*' waits for: "
+expect 'printers' '^fiber: 0x[0-9a-f]+ \(fiber '
 
 # Mistakes are told in words.
 session "$HAFT_TEST_DIR/stuck" <<'commands'

@@ -15,8 +15,12 @@ run
 haft tasks
 haft locks
 haft bt clerk
+print household
+print closing_time
 commands
 expect_all live
+expect 'printers' '^.1 = \{mutex = \(held by task [0-9]+ .clerk., task [0-9]+ .clerk. waits\), cents = 5000\}' \
+  '^.2 = \(not set, 50 wait: tasks '
 if core_of "$HAFT_TEST_DIR/stuck_cpp" dead; then
   session "$HAFT_TEST_DIR/stuck_cpp" "$core" <<'commands'
 haft tasks
