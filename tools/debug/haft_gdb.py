@@ -554,7 +554,8 @@ For each: the effects that it handles, and where it was installed; with -full al
             return
         thread = process.threads().get(gdb.selected_thread().num)
         if thread is None:
-            raise haft_memory.Unknown("The selected thread has not used Haft.")
+            raise haft_memory.Unknown("The selected thread has not used Haft, or the core file lacks its thread pointer: "
+                                      "`haft handlers TASK` shows those of a task.")
         frames = []
         frame = gdb.newest_frame()
         while frame is not None and len(frames) < 1000:

@@ -210,7 +210,8 @@ def handlers(debugger, result, words):
     else:
         thread = process.threads().get(memory.process.GetSelectedThread().GetIndexID())
         if thread is None:
-            raise haft_memory.Unknown("The selected thread has not used Haft.")
+            raise haft_memory.Unknown("The selected thread has not used Haft, or the core file lacks its thread pointer: "
+                                      "`haft handlers TASK` shows those of a task.")
         innermost = process.word(thread, "thread.current")
     show(result, haft_text.handlers(session, memory, innermost, lambda address, fiber: None, whole))
 
