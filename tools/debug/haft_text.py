@@ -92,7 +92,8 @@ def function_name(symbol):
     for closure in CLOSURE.finditer(symbol):
         if not closure.group(1).strip().startswith(("haft::", "core::", "std::")):
             return f"a closure in {closure.group(1).strip()}"
-    return re.sub(r"\(.*", "", symbol) if "(" in symbol and "<" not in symbol else symbol
+    name = symbol.split("(")[0]
+    return name if name and name.count("<") == name.count(">") else symbol
 
 
 def named(name):

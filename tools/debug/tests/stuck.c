@@ -22,12 +22,14 @@ typedef struct transfer {
 
 account_t savings = {.cents = 100000}, household = {.cents = 5000};
 haft_io_event_t closing_time;
+static haft_io_barrier_t manager = {.needed = 2};
 static int to_branch[2], customers_inside;
 
 static void *transfer(void *argument) {
     const transfer_t *order = argument;
     haft_io_mutex_lock(&order->from->mutex);
-    haft_io_sleep(HAFT_IO_MILLISECOND); /* asks whether the order is signed */
+    haft_io_sleep(HAFT_IO_MILLISECOND); /* asks the manager, who signs two orders at a time */
+    haft_io_barrier_wait(&manager);
     haft_io_mutex_lock(&order->to->mutex);
     order->from->cents -= order->cents;
     order->to->cents += order->cents;

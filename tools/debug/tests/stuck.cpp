@@ -18,10 +18,13 @@ struct account {
 
 static account savings{{}, 100000}, household{{}, 5000};
 static io::event closing_time;
+static int orders = 0;
 
 static void transfer(account &from, account &to, long cents) {
     std::lock_guard out(from.mutex);
-    io::sleep_for(1ms); /* asks whether the order is signed */
+    io::sleep_for(1ms); /* asks the manager, who signs two orders at a time */
+    for (orders++; orders < 2;)
+        io::yield();
     std::lock_guard in(to.mutex);
     from.cents -= cents;
     to.cents += cents;
@@ -31,12 +34,12 @@ static void open_bank(std::string_view how) {
     int to_branch[2];
     if (::pipe(to_branch) != 0)
         return;
-    io::descriptor orders(to_branch[0]);
+    io::descriptor branch(to_branch[0]);
     io::spawn({.name = "clerk"}, [] { transfer(household, savings, 500); });
     auto spend = io::async({.name = "clerk"}, [] { transfer(savings, household, 700); });
-    io::spawn({.name = "branch"}, [&orders] {
+    io::spawn({.name = "branch"}, [&branch] {
         char order[64];
-        orders.read(std::as_writable_bytes(std::span(order)));
+        branch.read(std::as_writable_bytes(std::span(order)));
     });
     for (int i = 0; i < 50; i++)
         io::spawn({.name = "customer"}, [] { closing_time.wait(); });

@@ -10,7 +10,7 @@ let household = { mutex = Mutex.create (); cents = 5_000 }
 let transfer out into cents =
   Mutex.lock out.mutex;
   Fiber.yield ();
-  (* asks whether the order is signed *)
+  (* while the manager signs it *)
   Mutex.lock into.mutex;
   out.cents <- out.cents - cents;
   into.cents <- into.cents + cents;
