@@ -305,6 +305,8 @@ def without_own(frames, function, is_suspended, is_task=True):
             end += 1
             first = end if is_own(frames[end]) else first
         others = [number for number, frame in enumerate(frames[:last]) if not is_own(frame)]
+        # Functions of the archives that are not of the interface have no names by which to know them, nor lines.
+        others = [number for number in others if file_of(frames[number])] or others
         if not calls and others:
             first = others[0] if not is_task else max(others[0] - 1, 0)
     return frames[first:last]
@@ -313,7 +315,8 @@ def without_own(frames, function, is_suspended, is_task=True):
 def select_programs_frame(function):
     """The innermost one of the entered context that is not the library's."""
     frames = without_own(frames_of_context(), function, True)
-    chosen = [frame for frame in frames if not is_own(frame)] or frames
+    others = [frame for frame in frames if not is_own(frame)]
+    chosen = [frame for frame in others if file_of(frame)] or others or frames
     if chosen:
         chosen[0].select()
 

@@ -119,7 +119,8 @@ def programs_frames(frames, memory, function):
         last -= 1
     calls = [number for number, frame in enumerate(frames[:last])
              if (frame.GetFunctionName() or "").startswith(("haft_", "haft::"))]
-    first = calls[0] if calls else 0
+    with_lines = [number for number, frame in enumerate(frames[:last]) if frame.GetLineEntry().IsValid()]
+    first = calls[0] if calls else max(with_lines[0] - 1, 0) if with_lines else 0
     while calls and first + 1 < last and is_own(frames[first + 1].GetFunctionName()):
         first += 1
     return frames[first:last]

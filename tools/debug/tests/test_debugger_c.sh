@@ -22,7 +22,7 @@ expect_origins() {
   expect "$1" '^mutex household: held by'
 }
 expect_backtraces() {
-  expect "$1" "^task [0-9]+ 'printer' waits for: a channel" '^#0 .* haft_io_channel_receive \(' \
+  expect "$1" "^task [0-9]+ 'printer' waits for: a channel" '^#0 .* (haft_io_channel_receive|wait_to_receive) \(' \
     '^#1 .* print_letters \(.*stuck\.c:[0-9]+' "^2 tasks [-0-9,]+ 'clerk', each waits" \
     '^#0 .* haft_io_mutex_lock \(' '^#1 .* transfer \(.*stuck\.c:[0-9]+'
   expect_none "$1" '^#[0-9].*(run_tasks|haft_fiber_run|hafti_io_suspend)'

@@ -15,7 +15,7 @@ expect_all() {
     'serve_customer at stuck.c:[0-9]+, spawned at stuck.c:[0-9]+'
   expect "$1" "'branch' waits for: read \(descriptor [0-9]+\), since"
   expect "$1" '^deadlock:' "task [0-9]+ 'clerk' waits for mutex .*, which task [0-9]+ 'clerk' holds"
-  expect "$1" "^task [0-9]+ 'printer' waits" '^#0 .* haft_io_channel_receive' '^#1 .* print_letters at stuck.c:[0-9]+'
+  expect "$1" "^task [0-9]+ 'printer' waits" '^#0 .* (haft_io_channel_receive|wait_to_receive)' '^#1 .* print_letters at stuck.c:[0-9]+'
   expect "$1" '^55 fibers'
 }
 import="command script import $HAFT_SOURCE_DIR/tools/debug/haft_lldb.py"
