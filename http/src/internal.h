@@ -12,8 +12,8 @@
  * by haft_io_read_lent; what it answers is gathered in a block of haft_io_lend, which is given back
  * when it has been sent. Blocks are recycled by libhaft-io, so no request of usual size allocates.
  */
-#ifndef HAFT_HTTP_INTERNAL_H
-#define HAFT_HTTP_INTERNAL_H
+#ifndef HAFTI_HTTP_INTERNAL_H
+#define HAFTI_HTTP_INTERNAL_H
 
 #include "codings.h"
 #include "listen.h"
@@ -91,7 +91,7 @@ struct haft_http_request {
     hafti_http_served_t *served; /* how its handler's task is known */
     hafti_http_tasks_t *tasks;   /* that its handler has spawned; NULL: none */
     haft_http_thrown_t *thrown;  /* by a handler, on its way through the middleware; or NULL */
-    int refused;                 /* the status of haft_http_refuse; 0: none */
+    int refused;                 /* the status of haft_http_request_refuse; 0: none */
     const char *refusal;         /* its text; NULL: what the status is called */
     bool is_traced;              /* its task has its trace */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
@@ -109,7 +109,7 @@ void hafti_http_answer_end(haft_http_request_t *request);
 int hafti_http_answer_complete(haft_http_request_t *request);
 /* Answers without a handler: a line that says what it is. */
 int hafti_http_answer_status(haft_http_request_t *request, int status);
-/* Nobody is going to take what was thrown (haft_http_carry). */
+/* Nobody is going to take what was thrown (haft_http_request_carry). */
 void hafti_http_forget_thrown(haft_http_request_t *request);
 /* Whether less of the body has been written than the head has announced. */
 static inline bool hafti_http_answer_lacks_bytes(const hafti_http_answer_t *answer) {
@@ -125,8 +125,8 @@ int hafti_http_answer_stream(haft_http_request_t *request, int status, const cha
 int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, size_t size);
 /* Sends what is gathered, and a head that has not been sent yet. */
 int hafti_http_answer_send_gathered(haft_http_request_t *request);
-/* Where the block has room for `size` bytes, of HAFT_IO_LENT_SIZE at most, or else NULL, and `*code`
-   says why; what the block has may be sent for that. */
+/* Where the block has room for `size` bytes, of HAFT_IO_LENT_SIZE at most, or else NULL, and
+   `*code` says why; what the block has may be sent for that. */
 char *hafti_http_answer_room(haft_http_request_t *request, size_t size, int *code);
 /* The client gets no more of it. Returns the code. */
 int hafti_http_answer_fail(haft_http_request_t *request, int code);
@@ -191,7 +191,7 @@ enum { HAFTI_HTTP_RANGES = 16 };
 int hafti_http_ranges(haft_http_request_t *request, const hafti_http_version_t *version,
                       uint64_t size, hafti_http_range_t ranges[HAFTI_HTTP_RANGES], size_t *count);
 
-/* ---- peer.c, clients.c, access.c, counters.c ------------------------------------------------ */
+/* ---- peer.c, per_address.c, access.c, counters.c -------------------------------------------- */
 
 /* As one of IPv6, which it may not be; false: the peer has no address. */
 bool hafti_http_peer_of(int descriptor, struct in6_addr *address);
@@ -205,13 +205,13 @@ bool hafti_http_is_from_proxy(const hafti_http_proxies_t *proxies, int descripto
    An error: the connection is to be closed. */
 int hafti_http_read_proxy_header(hafti_http_stream_t *stream, int64_t deadline);
 
-typedef struct hafti_http_clients hafti_http_clients_t;
-typedef struct hafti_http_client hafti_http_client_t;
-/* Counts a connection: `*client` is for hafti_http_clients_leave; NULL: not counted. False: its
-   client has enough. */
-bool hafti_http_clients_enter(haft_http_server_t *server, int descriptor,
-                              hafti_http_client_t **client);
-void hafti_http_clients_leave(haft_http_server_t *server, hafti_http_client_t *client);
+typedef struct hafti_http_addresses hafti_http_addresses_t;
+typedef struct hafti_http_address hafti_http_address_t;
+/* Counts a connection: `*entry` is for hafti_http_addresses_leave; NULL: not counted. False: its
+   address has enough. */
+bool hafti_http_addresses_enter(haft_http_server_t *server, int descriptor,
+                                hafti_http_address_t **entry);
+void hafti_http_addresses_leave(haft_http_server_t *server, hafti_http_address_t *entry);
 
 typedef struct {
     haft_http_log_format_t format;
@@ -254,7 +254,7 @@ typedef struct hafti_http_owned {
 typedef struct hafti_http_around {
     struct hafti_http_around *inner;
     haft_http_around_t *function;
-    const haft_handler_t *handler; /* of haft_http_handle, instead of a function; or NULL */
+    const haft_handler_t *handler; /* of haft_http_server_handle, instead of a function; or NULL */
     void *argument;
 } hafti_http_around_t;
 
@@ -288,7 +288,7 @@ struct haft_http_server {
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
     hafti_http_counts_t counters;
     haft_tls_context_t *tls;           /* NULL: without */
-    hafti_http_listeners_t *listening; /* of haft_http_run */
+    hafti_http_listeners_t *listening; /* of haft_http_server_run */
     atomic_bool is_served;
     atomic_bool restarting;
     atomic_bool stopping; /* connections end after their request */
@@ -298,7 +298,7 @@ struct haft_http_server {
     haft_io_semaphore_t places;  /* for further connections */
     atomic_size_t open;
     pthread_mutex_t mutex; /* of what follows; never held over a wait */
-    hafti_http_clients_t *clients;
+    hafti_http_addresses_t *addresses;
     hafti_http_link_t *connections;
     haft_http_server_t *next_served; /* in the list of serving.c */
 };
@@ -314,7 +314,7 @@ static inline int64_t hafti_http_fresh_until(void) {
 /* A connection that has been accepted, and its place. */
 typedef struct {
     haft_http_server_t *server;
-    hafti_http_client_t *client;
+    hafti_http_address_t *address;
     int descriptor;
     bool is_announced; /* it begins with a proxy's header */
 } hafti_http_accepted_t;
@@ -338,7 +338,8 @@ bool hafti_http_scope_of_spawns(haft_io_scope_t **scope);
    error. The code that counts. */
 int hafti_http_tasks_end(haft_http_request_t *request, int code);
 /* ---- errors.c ---- */
-/* Answers an error in the form of the application (haft_http_on_error), or else by a line. */
+/* Answers an error in the form of the application (haft_http_server_on_error), or else by a
+   line. */
 int hafti_http_answer_error(haft_http_request_t *request, int status, int code);
 /* ---- server.c ---- */
 /* From now on the server frees it. */

@@ -12,6 +12,7 @@ python
 for fiber in session.at(memory()).fibers():
     if fiber.name == "customer":
         gdb.execute(f"haft bt {fiber.address:#x}")
+        print("fiber:", gdb.parse_and_eval(f"(haft_fiber_t *){fiber.address}").format_string())
 end
 commands
 expect 'tasks' 'run 1: 4 tasks, 2 threads'
@@ -24,4 +25,5 @@ expect 'a task that runs' "^task [0-9]+ 'counter' runs" '\(on thread [0-9]+, whi
   '^#1 .*count \('
 expect 'fibers' "^fiber 0x[0-9a-f]+, 'customer', runs inner at threads.c:[0-9]+, suspended by 'ask_price' in ask"
 expect 'the backtrace of a fiber' '^[0-9]+ fibers' '^#[0-9]+ .*ask \(' '^#[0-9]+ .*inner \('
+expect 'the printer of a fiber' "^fiber: 0x[0-9a-f]+ \(fiber 'customer', suspended by 'ask_price' in "
 finish
