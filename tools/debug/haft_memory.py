@@ -96,6 +96,7 @@ class Process:
         self._fibers = self._running = None
         self._threads = None
         self._members = {}
+        self._indexes = {}
         self._descriptors = {}
         for start, end in memory.notes():
             for table in notes_in(memory.read(start, end - start), start):
@@ -282,11 +283,19 @@ class Process:
                                                                      task.address))
         return self._tasks
 
+    def tasks_by(self, attribute):
+        """The tasks by the value of an attribute that is not 0, each in a list."""
+        if attribute not in self._indexes:
+            index = {}
+            for task in self.tasks():
+                value = getattr(task, attribute)
+                if value != 0:
+                    index.setdefault(value, []).append(task)
+            self._indexes[attribute] = index
+        return self._indexes[attribute]
+
     def task_at(self, address):
-        for task in self.tasks():
-            if task.address == address:
-                return task
-        return None
+        return self.tasks_by("address").get(address, [None])[0]
 
     def members_of(self, waiting):
         """The places in a list of waiters."""
@@ -624,8 +633,8 @@ class Task:
 
     def joins(self):
         """The tasks for whose end it waits."""
-        cells = set(self.cells()) if self.waits_for == "a task to end" else ()
-        return [task for task in self.process.tasks() if task.joiner > 3 and task.joiner in cells]
+        cells = self.cells() if self.waits_for == "a task to end" else ()
+        return [task for cell in cells for task in self.process.tasks_by("joiner").get(cell, ())]
 
     def closes(self):
         """The scope for whose tasks it waits, or None."""
@@ -704,10 +713,8 @@ class Connection:
 
     def task(self):
         """The one that serves it; a task that rests has its record in the connection's."""
-        for task in self.process.tasks():
-            if task.runner == self.address or (task.own != 0 and task.own == self.served):
-                return task
-        return None
+        by_runner, by_own = self.process.tasks_by("runner"), self.process.tasks_by("own")
+        return (by_runner.get(self.address) or by_own.get(self.served) or [None])[0]
 
 
 class Request:
@@ -727,10 +734,7 @@ class Request:
                 pass
 
     def task(self):
-        for task in self.process.tasks():
-            if task.own != 0 and task.own == self.served:
-                return task
-        return None
+        return self.process.tasks_by("own").get(self.served, [None])[0]
 
 
 class OcamlTask:

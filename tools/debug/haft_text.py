@@ -203,10 +203,7 @@ def wait_text(session, tasks):
 
 
 def waiters_text(session, process, waiting):
-    by_cell = {}
-    for task in process.tasks():
-        if task.cell > 1:
-            by_cell[task.cell] = task
+    by_cell = {cell: tasks[0] for cell, tasks in process.tasks_by("cell").items()}
     places = process.members_of(waiting)
     cells = [process.word(place, "waiting_place.cell") for place in places]
     known = [by_cell[cell] for cell in cells if cell in by_cell]
@@ -245,7 +242,7 @@ def object_text(session, process, kind, address):
         return f"{task_label(session, task)} {wait_text(session, [task])}" if task is not None else "a task that is over"
     if kind == "scope":
         scope = TaskScope(process, address)
-        count = sum(1 for task in process.tasks() if task.home == address)
+        count = len(process.tasks_by("home").get(address, ()))
         return f"scope {named(scope.name)}, {count} task{'s' if count != 1 else ''}" + "".join(", " + m for m in scope.marks)
     if kind == "fiber":
         fiber = next((fiber for fiber in process.fibers() if fiber.address == address), None)
@@ -521,8 +518,8 @@ def edges(session, process, task):
     closes = task.closes()
     if closes:
         name = TaskScope(process, closes).name
-        for other in process.tasks():
-            if other.home == closes and other.function != 0:
+        for other in process.tasks_by("home").get(closes, ()):
+            if other.function != 0:
                 yield other, f"waits for {task_label(session, other)}, a task of its scope '{name}'"
 
 
@@ -535,25 +532,22 @@ def deadlocks(session, process):
             graph[task.address] = list(edges(session, process, task))
     done, circles = set(), []
     for start in graph:
-        path, on_path, stack = [], {}, [(start, None)]
-        steps = [(start, iter(graph[start]))] if start not in done else []
-        if steps:
-            on_path[start] = 0
-        path = []
+        if start in done:
+            continue
+        path, on_path, steps = [], {start: 0}, [(start, iter(graph[start]))]
         while steps:
             address, further = steps[-1]
             step = next(further, None)
             if step is None:
                 steps.pop()
                 done.add(address)
-                on_path.pop(address, None)
+                del on_path[address]
                 if path:
                     path.pop()
                 continue
             other, why = step
             if other.address in on_path:
-                circle = path[on_path[other.address] :] + [(process.task_at(address), why)]
-                circles.append(circle)
+                circles.append(path[on_path[other.address] :] + [(process.task_at(address), why)])
             elif other.address in graph and other.address not in done:
                 on_path[other.address] = len(steps)
                 path.append((process.task_at(address), why))
