@@ -19,6 +19,8 @@
 #include "listen.h"
 #include "routes.h"
 
+#include <haft/shown.h>
+
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -298,7 +300,10 @@ struct haft_http_server {
     pthread_mutex_t mutex; /* of what follows; never held over a wait */
     hafti_http_addresses_t *addresses;
     hafti_http_link_t *connections;
+    haft_http_server_t *next_served; /* in the list of serving.c */
 };
+/* For debuggers: the lists of connection.c and http2_server.c, for the table in serving.c. */
+extern const haft_shown_t hafti_http_shown_connections[], hafti_http_shown_frames[];
 
 /* So long a server that stops waits for the first request of a connection. */
 enum { HAFTI_HTTP_FRESH_MILLISECONDS = 250 };

@@ -44,6 +44,7 @@ static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_w
         mutex->called = false;
         if (!mutex->held) {
             mutex->held = true;
+            mutex->holder = cell.task;
             hafti_io_unguard(&mutex->lock);
             return 0;
         }
@@ -58,8 +59,10 @@ static void pass_on(haft_io_mutex_t *mutex) {
     while (mutex->waiting.first != NULL && !mutex->called && !mutex->held) {
         hafti_io_place_t *place = hafti_io_first_leaves(&mutex->waiting);
         bool has_it = place->outcome == HAS_IT;
+        haft_io_task_t *task = place->cell->task;
         if (hafti_io_cell_win(place->cell, place->outcome)) {
             mutex->held = has_it;
+            mutex->holder = task;
             mutex->called = !has_it;
         }
     }
@@ -70,6 +73,7 @@ static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_wa
     if (HAFTI_IO_UNLIKELY(mutex->held))
         return await_mutex(mutex, deadline, kind);
     mutex->held = true;
+    mutex->holder = hafti_io_this_task();
     hafti_io_unguard(&mutex->lock);
     return 0;
 }
@@ -88,6 +92,8 @@ bool haft_io_mutex_try_lock(haft_io_mutex_t *mutex) {
     hafti_io_guard(&mutex->lock);
     bool was_free = !mutex->held;
     mutex->held = true;
+    if (was_free)
+        mutex->holder = hafti_io_this_task();
     hafti_io_unguard(&mutex->lock);
     return was_free;
 }
