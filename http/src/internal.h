@@ -42,6 +42,7 @@ typedef struct {
     uint64_t written;              /* bytes of the body, as they are sent */
     int status;
     hafti_http_progress_t progress;
+    bool has_date;     /* of the fields one is, which a proxy has passed on */
     bool is_plain;     /* it is not to be compressed */
     bool chunked;      /* its size is unknown, and it has an end of its own */
     bool without_body; /* what is written is not sent */
@@ -136,6 +137,10 @@ void hafti_http_put_now(char *into);
 /* Sends bytes at once, within the time of a write. */
 int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
 
+/* As haft_http_answer_set_header, for a field of another server's answer: Date, too, which then
+   takes the place of the library's. */
+int hafti_http_answer_pass_header(haft_http_request_t *request, const char *name,
+                                  const char *value);
 /* The next field that the handler has set, from `*at` on, whose name is `name`. */
 bool hafti_http_answer_field(const hafti_http_answer_t *answer, size_t *at, const char *name,
                              hafti_http_text_t *value);
@@ -197,6 +202,8 @@ bool hafti_http_peer_of(int descriptor, struct in6_addr *address);
 typedef struct hafti_http_proxies hafti_http_proxies_t;
 void hafti_http_proxies_free(hafti_http_proxies_t *proxies);
 bool hafti_http_is_proxy(const hafti_http_proxies_t *proxies, const struct in6_addr *address);
+/* Whether what the peer of the request says of others is believed. */
+bool hafti_http_is_peer_trusted(haft_http_request_t *request);
 /* Whether the peer of the connection is one. */
 bool hafti_http_is_from_proxy(const hafti_http_proxies_t *proxies, int descriptor);
 /* Reads what a proxy says before anything else, until the deadline; then the stream knows its peer.

@@ -208,6 +208,27 @@ bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, 
     return *name != NULL && *value != NULL;
 }
 
+bool hafti_http_message_trailer_at(const hafti_http_message_t *message, size_t number,
+                                   const char **name, const char **value) {
+    for (size_t at = 0; message->is_complete && at < message->trailers_size;) {
+        *name = message->trailers + at;
+        *value = *name + strlen(*name) + 1;
+        if (number-- == 0)
+            return true;
+        at = (size_t)(*value - message->trailers) + strlen(*value) + 1;
+    }
+    return false;
+}
+
+const char *hafti_http_message_trailer(const hafti_http_message_t *message, const char *name) {
+    const char *found, *value;
+    for (size_t i = 0; name != NULL && hafti_http_message_trailer_at(message, i, &found, &value);
+         i++)
+        if (hafti_http_same_text(found, name))
+            return value;
+    return NULL;
+}
+
 /* The fields that say how a message is to be read. */
 enum { HOST, CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT, KNOWN };
 

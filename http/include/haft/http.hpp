@@ -131,6 +131,11 @@ class request {
         return maybe(haft_http_request_trailer(state, name));
     }
 
+    /* All of these, in their order; none before the body was read to its end. */
+    fields trailers() const { return detail::all_fields(&haft_http_request_trailer_at, state); }
+
+    /* One of HTTP/2 may be without Content-Length, and turn out to be empty. */
+    bool has_body() const { return haft_http_request_has_body(state); }
     void limit_body(std::uint64_t size) { haft_http_request_limit_body(state, size); }
     /* How many bytes of the body were read; 0 at its end. */
     std::size_t read(std::span<std::byte> into) {
@@ -562,11 +567,20 @@ class routes {
         static_assert(handler<F>, "a handler takes haft::http::request &, and returns a text, a "
                                   "haft::http::response, or nothing");
         if constexpr (handler<F>) {
-            auto kept = std::make_shared<F>(std::move(function));
-            int code =
-                haft_http_server_route(own, method, path.c_str(), &call_handler<F>, kept.get());
-            io::detail::checked(code, [&] { return std::string(haft_http_server_mistake(own)); });
-            kept_functions.push_back(std::move(kept));
+            add(std::move(function), [&](haft_http_handler_t *called, void *argument) {
+                return haft_http_server_route(own, method, path.c_str(), called, argument);
+            });
+        }
+    }
+    /* For every method but CONNECT; see haft_http_server_any. */
+    template <typename F>
+    void any(const std::string &path, F function) {
+        static_assert(handler<F>, "a handler takes haft::http::request &, and returns a text, a "
+                                  "haft::http::response, or nothing");
+        if constexpr (handler<F>) {
+            add(std::move(function), [&](haft_http_handler_t *called, void *argument) {
+                return haft_http_server_any(own, path.c_str(), called, argument);
+            });
         }
     }
     template <typename F>
@@ -683,6 +697,19 @@ class routes {
     }
 
   private:
+    /* Has the function kept by the server, for which `into` is to say what is called. */
+    template <handler F, typename Into>
+    void add(F function, Into &&into) {
+        auto kept = std::make_shared<F>(std::move(function));
+        int code;
+        if constexpr (requires { F::c_handler; })
+            code = into(F::c_handler, kept->get());
+        else
+            code = into(&call_handler<F>, kept.get());
+        kept_functions.push_back(std::move(kept)); /* of several routes some may be there */
+        io::detail::checked(code, [&] { return std::string(haft_http_server_mistake(own)); });
+    }
+
     template <typename F>
     static int call_around(haft_http_request_t *wrapped, haft_http_next_t *inner, void *function) {
         int code = 0;
@@ -1027,6 +1054,7 @@ class client {
 } // namespace haft::http
 
 #include <haft/http_multipart.hpp>
+#include <haft/http_proxy.hpp>
 #include <haft/http_websocket.hpp>
 
 #endif
