@@ -108,8 +108,17 @@ bool hafti_http_is_askable(const haft_http_header_t *field) {
            hafti_http_is_given_value(field->value);
 }
 
+/* RFC 9110, section 15.4: fields that say something of the body. */
+static bool is_of_content(const char *name) {
+    static const char *const names[] = {"Content-Type",     "Content-Encoding", "Content-Language",
+                                        "Content-Location", "Content-Digest",   "Repr-Digest",
+                                        "Digest",           "Last-Modified",    NULL};
+    return hafti_http_is_one_of(name, names);
+}
+
 bool hafti_http_is_kept_back(const asking_t *asking, const char *name) {
-    return asking->is_elsewhere && is_private(name);
+    return (asking->is_elsewhere && is_private(name)) ||
+           (asking->has_lost_body && is_of_content(name));
 }
 
 static int put_fields(head_t *head, const asking_t *asking) {
@@ -527,15 +536,28 @@ static int ask_once(asking_t *asking, haft_http_reply_t *reply) {
 
 /* ---- Redirects ---- */
 
-/* Where the answer sends the client; NULL: nowhere. */
-static const char *redirection_of(const asking_t *asking, haft_http_reply_t *reply) {
+/* Where the answer sends the client, in `*location`, or NULL: nowhere. 0; or -EBADMSG: to several
+   places, of which a proxy might have seen another. */
+static int find_redirection(const asking_t *asking, haft_http_reply_t *reply,
+                            const char **location) {
     unsigned status = reply->message.parser.status_code;
     bool repeats = status == 307 || status == 308;
+    hafti_http_text_t first, other;
+    size_t from = 0;
+    *location = NULL;
     if (status != 301 && status != 302 && status != 303 && !repeats)
-        return NULL;
+        return 0;
     if (repeats && asking->question->produce != NULL && !asking->without_body)
-        return NULL;
-    return haft_http_reply_header(reply, "Location");
+        return 0;
+    if (!hafti_http_message_field(&reply->message, "Location", &from, &first))
+        return 0;
+    if (hafti_http_message_field(&reply->message, "Location", &from, &other)) {
+        snprintf(reply->failure, sizeof reply->failure,
+                 "the redirect has more than one field Location");
+        return -EBADMSG;
+    }
+    *location = hafti_http_copy(&reply->message, first.bytes, first.size);
+    return *location != NULL ? 0 : -ENOMEM;
 }
 
 /* RFC 9110, section 15.4: browsers ask by GET after 303, and where POST got 301 or 302. */
@@ -545,7 +567,7 @@ static void change_method(asking_t *asking, unsigned status) {
                           : (status == 301 || status == 302) && strcmp(asking->method, "POST") == 0;
     if (is_changed) {
         asking->method = "GET";
-        asking->without_body = true;
+        asking->without_body = asking->has_lost_body = true;
     }
 }
 
@@ -568,9 +590,11 @@ static int go_to(asking_t *asking, haft_http_reply_t *reply, const char *locatio
 static int follow(asking_t *asking, haft_http_reply_t *reply) {
     int left = reply->client->redirects;
     for (;;) {
+        const char *location = NULL;
         int code = ask_once(asking, reply);
-        const char *location = code == 0 ? redirection_of(asking, reply) : NULL;
-        if (location == NULL || left < 0)
+        if (code == 0 && left >= 0)
+            code = find_redirection(asking, reply, &location);
+        if (location == NULL)
             return code;
         if (left-- == 0)
             return -ELOOP;

@@ -153,6 +153,7 @@ typedef struct {
     char *text;        /* the URL */
     bool is_elsewhere; /* another origin than the one that was asked first */
     bool without_body;
+    bool has_lost_body; /* by a redirect */
     const hafti_http_way_t *way;
     bool decodes; /* what comes in one of the codings that the library knows */
     haft_http_header_t added[HAFTI_HTTP_ADDED];
@@ -198,7 +199,7 @@ typedef enum {
 int hafti_http_connect(haft_http_reply_t *reply, hafti_http_need_t need);
 /* Whether the question itself has the field. */
 bool hafti_http_asks_with(const haft_http_question_t *question, const char *name);
-/* Whether a field may be asked with; and whether this origin does not get it. */
+/* Whether a field may be asked with; and whether what is asked after a redirect lacks it. */
 bool hafti_http_is_askable(const haft_http_header_t *field);
 bool hafti_http_is_kept_back(const hafti_http_asking_t *asking, const char *name);
 /* Writes each piece that the question's function produces: 0 at the end, or an error of the two; or
