@@ -130,6 +130,9 @@ static int judged_status(haft_http_request_t *request, int code, bool has_begun)
         return request->refused;
     if (code != 0 && code == haft_http_request_body_error(request))
         return message->status;
+    if (code == -EALREADY && has_begun && request->failure == NULL)
+        request->failure = "the handler has answered twice, or has set a field of an answer that "
+                           "has begun";
     if (code == 0)
         request->failure =
             has_begun ? "the answer lacks bytes of its body" : "the handler has not answered";

@@ -307,6 +307,10 @@ struct haft_http_server {
     hafti_http_link_t *connections;
 };
 
+/* Notes, and logs, what is wrong with what the program has asked for, and what to write instead. */
+__attribute__((format(printf, 2, 3))) void hafti_http_note_mistake(haft_http_server_t *server,
+                                                                   const char *format, ...);
+
 /* So long a server that stops waits for the first request of a connection. */
 enum { HAFTI_HTTP_FRESH_MILLISECONDS = 250 };
 static inline int64_t hafti_http_fresh_until(void) {

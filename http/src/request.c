@@ -17,24 +17,6 @@ const char *haft_http_request_version(const haft_http_request_t *request) {
     return hafti_http_is_1_0(message) ? "HTTP/1.0" : "HTTP/1.1";
 }
 
-const char *haft_http_request_path(haft_http_request_t *request, const char *name) {
-    const hafti_http_match_t *match = &request->match;
-    const char *own = match->names;
-    for (size_t i = 0; i < match->count && name != NULL; i++, own += strlen(own) + 1) {
-        hafti_http_text_t text = match->captures[i];
-        if (strcmp(own, name) != 0)
-            continue;
-        char *copy = hafti_http_copy(&request->message, text.bytes, text.size);
-        ssize_t size =
-            copy != NULL ? hafti_http_decode(text.bytes, text.size, false, copy) : -ENOMEM;
-        if (size < 0)
-            return NULL;
-        copy[size] = '\0';
-        return copy;
-    }
-    return NULL;
-}
-
 /* NULL also where it cannot be decoded. */
 static const char *decoded(hafti_http_message_t *message, hafti_http_text_t text) {
     char *copy = hafti_http_copy(message, text.bytes, text.size);

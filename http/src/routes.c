@@ -102,6 +102,7 @@ static const char *mistake_in_pattern(hafti_http_text_t path) {
 static void free_entry(hafti_http_entry_t *entry) {
     free((char *)entry->method);
     free((char *)entry->names);
+    free((char *)entry->pattern);
     free(entry);
 }
 
@@ -132,7 +133,8 @@ static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added,
     *entry = *added;
     entry->method = strdup(added->method);
     entry->names = names_in(path);
-    if (entry->method == NULL || entry->names == NULL) {
+    entry->pattern = strdup(path.bytes - 1); /* with the slash */
+    if (entry->method == NULL || entry->names == NULL || entry->pattern == NULL) {
         free_entry(entry);
         return -ENOMEM;
     }

@@ -347,9 +347,14 @@ const char *
 haft_http_request_target(const haft_http_request_t *request); /* as it came: "/a%20b?c=d" */
 /* "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0". */
 const char *haft_http_request_version(const haft_http_request_t *request);
-/* What the part {name} of the route has matched, %-decoded; NULL: it has no such part, or there
-   is no memory. */
+/* The path of the route, as it was given, with the prefixes of its groups: "/todo/{id}"; NULL: no
+   route is for this request. */
+const char *haft_http_request_route(const haft_http_request_t *request);
+/* What the part {name} of the route has matched, %-decoded; NULL: it has no such part, which is a
+   mistake and a line in the log, or no route is for this request, or there is no memory. */
 const char *haft_http_request_path(haft_http_request_t *request, const char *name);
+/* Whether the route has such a part, for middleware that is around several. */
+bool haft_http_request_has_path(const haft_http_request_t *request, const char *name);
 /* The first parameter of this name in the query, decoded; NULL: there is none, or no memory. */
 const char *haft_http_request_query(haft_http_request_t *request, const char *name);
 /* A field of the head; the case of `name` does not matter. Several fields of one name are joined
@@ -540,7 +545,8 @@ void haft_http_request_note_failure(haft_http_request_t *request, const char *te
  * For a task of haft_io_run or haft_io_simulate: accepts connections from the listener, and serves
  * them until haft_http_server_stop. The listener is closed before this returns. Returns 0;
  * -ETIMEDOUT if requests were cut off after `grace`; -EBUSY: another call serves the server, which
- * only one may at a time; or an error of haft_io_accept. Later calls may serve it again.
+ * only one may at a time; -EINVAL: its TLS context has no certificate, or is one of clients
+ * (haft_http_server_mistake); or an error of haft_io_accept. Later calls may serve it again.
  */
 int haft_http_server_serve(haft_http_server_t *server, int listener);
 /* The same, from several listeners, all of which are closed; -EINVAL: there is none. */

@@ -109,10 +109,21 @@ class request {
     std::string_view client_address() { return haft_http_request_client_address(state); }
     std::string_view target() const { return haft_http_request_target(state); }
     std::string_view version() const { return haft_http_request_version(state); }
-    /* What {name} of the route has taken; "" where the route has no such part. */
+    /* "/todo/{id}"; std::nullopt: no route is for this request. */
+    std::optional<std::string_view> route() const { return maybe(haft_http_request_route(state)); }
+    /* What {name} of the route has taken. A route without such a part is a mistake, which is thrown
+       (std::logic_error); "" where no route is for this request. */
     std::string path(const char *name) const {
+        if (route().has_value() && !has_path(name))
+            throw std::logic_error(std::string("the route ")
+                                       .append(*route())
+                                       .append(" has no part {")
+                                       .append(name)
+                                       .append("}"));
         return text_of(haft_http_request_path(state, name));
     }
+    /* For middleware that is around several routes. */
+    bool has_path(const char *name) const { return haft_http_request_has_path(state, name); }
     std::optional<std::string_view> query(const char *name) const {
         return maybe(haft_http_request_query(state, name));
     }
@@ -150,7 +161,7 @@ class request {
 
     void set_header(const char *name, const std::string &value) {
         check_text(value);
-        io::detail::checked(haft_http_answer_set_header(state, name, value.c_str()), "set_header");
+        answered(haft_http_answer_set_header(state, name, value.c_str()), "set_header");
     }
     void set_cookie(const char *name, const std::string &value, const cookie_options &how = {}) {
         haft_http_cookie_options_t options = {};
@@ -165,8 +176,7 @@ class request {
                             "set_cookie");
     }
     void answer(int status, std::string_view body, const char *type = "text/plain; charset=utf-8") {
-        io::detail::checked(haft_http_answer(state, status, type, body.data(), body.size()),
-                            "answer");
+        answered(haft_http_answer(state, status, type, body.data(), body.size()), "answer");
     }
     void answer(const response &whole) {
         for (const auto &[name, value] : whole.headers)
@@ -176,7 +186,7 @@ class request {
     /* Piece by piece: begin, then write; see haft_http_answer_begin. */
     void begin(int status = 200, const char *type = "text/plain; charset=utf-8",
                std::uint64_t size = HAFT_HTTP_UNKNOWN_SIZE) {
-        io::detail::checked(haft_http_answer_begin(state, status, type, size), "begin");
+        answered(haft_http_answer_begin(state, status, type, size), "begin");
     }
     void write(std::string_view piece) {
         io::detail::checked(haft_http_answer_write(state, piece.data(), piece.size()), "write");
@@ -304,6 +314,16 @@ class request {
     }
     static bool is_supported(int code) {
         return code != -ENOTSUP && io::detail::checked(code, "begin a stream") == 0;
+    }
+    /* What is done to the head of an answer fails where that has begun: then it says so. */
+    void answered(int code, const char *what) const {
+        io::detail::checked(code, [&] {
+            return code == -EALREADY ? std::string(what)
+                                           .append(": the request has its answer, of ")
+                                           .append("status ")
+                                           .append(std::to_string(status()))
+                                     : std::string(what);
+        });
     }
     static std::string text_of(const char *text) { return text != nullptr ? text : ""; }
     /* A '\0' would end it for haft/http.h. */
@@ -611,11 +631,16 @@ class routes {
      *         haft::handle(next).with([](now) { return clock(); });
      *     });
      */
-    template <std::invocable<request &, const next &> F>
+    template <typename F>
     void use(F function) {
-        auto kept = std::make_shared<F>(std::move(function));
-        io::detail::checked(haft_http_server_use(own, &call_around<F>, kept.get()), "use");
-        kept_functions.push_back(std::move(kept));
+        constexpr bool is_middleware = std::invocable<F &, request &, const next &>;
+        static_assert(is_middleware, "middleware takes haft::http::request &, and const "
+                                     "haft::http::next &, which it calls");
+        if constexpr (is_middleware) {
+            auto kept = std::make_shared<F>(std::move(function));
+            io::detail::checked(haft_http_server_use(own, &call_around<F>, kept.get()), "use");
+            kept_functions.push_back(std::move(kept));
+        }
     }
 
     /*
@@ -626,12 +651,18 @@ class routes {
      *     server.handle([](now) { return clock(); },
      *                   [](haft::http::request &in, user) { return in.header("X-User"); });
      */
-    template <clause... F>
+    template <typename... F>
     void handle(F... functions) {
-        using all = detail::clauses<F...>;
-        auto kept = std::make_shared<all>(all{std::tuple<F...>(std::move(functions)...)});
-        io::detail::checked(haft_http_server_handle(own, &all::handler(), kept.get()), "handle");
-        kept_functions.push_back(std::move(kept));
+        constexpr bool are_clauses = (clause<F> && ...);
+        static_assert(are_clauses, "what handles an effect takes the effect, or "
+                                   "haft::http::request & and the effect, and no auto");
+        if constexpr (are_clauses) {
+            using all = detail::clauses<F...>;
+            auto kept = std::make_shared<all>(all{std::tuple<F...>(std::move(functions)...)});
+            io::detail::checked(haft_http_server_handle(own, &all::handler(), kept.get()),
+                                "handle");
+            kept_functions.push_back(std::move(kept));
+        }
     }
 
     /* Middleware: a client that goes away cancels its handler; see
@@ -752,13 +783,17 @@ class server : private detail::server_state, public routes {
                             [&] { return "trust proxies at " + networks; });
     }
     /* For CONNECT; see haft_http_server_on_connect. */
-    template <handler F>
+    template <typename F>
     void on_connect(F function) {
-        auto kept = std::make_shared<F>(std::move(function));
-        io::detail::checked(
-            haft_http_server_on_connect(state.get(), &routes::call_handler<F>, kept.get()),
-            "on_connect");
-        functions.push_back(std::move(kept));
+        static_assert(handler<F>, "a handler takes haft::http::request &, and returns a text, a "
+                                  "haft::http::response, or nothing");
+        if constexpr (handler<F>) {
+            auto kept = std::make_shared<F>(std::move(function));
+            io::detail::checked(
+                haft_http_server_on_connect(state.get(), &routes::call_handler<F>, kept.get()),
+                "on_connect");
+            functions.push_back(std::move(kept));
+        }
     }
     void set_limits(const limits &given) {
         haft_http_limits_t set = {};
@@ -792,11 +827,15 @@ class server : private detail::server_state, public routes {
      *     });
      */
     template <typename F>
-    requires std::invocable<F &, request &, const haft_http_error_t &>
     void on_error(F function) {
-        auto kept = std::make_shared<F>(std::move(function));
-        haft_http_server_on_error(state.get(), &call_on_error<F>, kept.get());
-        functions.push_back(std::move(kept));
+        constexpr bool is_for_errors = std::invocable<F &, request &, const haft_http_error_t &>;
+        static_assert(is_for_errors, "what answers errors takes haft::http::request &, and const "
+                                     "haft_http_error_t &");
+        if constexpr (is_for_errors) {
+            auto kept = std::make_shared<F>(std::move(function));
+            haft_http_server_on_error(state.get(), &call_on_error<F>, kept.get());
+            functions.push_back(std::move(kept));
+        }
     }
     /* Where tasks go that outlive requests, while it serves; see request::server_scope. */
     io::scope_ref scope() {
@@ -857,9 +896,13 @@ class server : private detail::server_state, public routes {
     /* In a task of a run, or of a simulation, of your own. False: requests were cut off at its
        end. */
     bool serve(io::listener listener) {
-        return io::detail::in_time(haft_http_server_serve(state.get(), listener.release()),
-                                   "serve");
+        int code = haft_http_server_serve(state.get(), listener.release());
+        if (code == -EINVAL)
+            io::detail::checked(code, [&] { return std::string(mistake()); });
+        return io::detail::in_time(code, "serve");
     }
+    /* What the last mistake was in the use of the server; see haft_http_server_mistake. */
+    std::string_view mistake() const { return haft_http_server_mistake(state.get()); }
     void stop() { haft_http_server_stop(state.get()); }
     /* Hands over to a new process; see haft_http_server_restart. */
     void restart() { io::detail::checked(haft_http_server_restart(state.get()), "restart"); }

@@ -121,9 +121,9 @@ int haft_http_client_ask(haft_http_client_t *client, const haft_http_question_t 
 /* 200 to 999. HTTP knows those up to 599; a further one means as much as 500 does (RFC 9110,
    section 15). */
 int haft_http_reply_status(const haft_http_reply_t *reply);
-/* As haft_http_request_header; lives as long as the reply. Of several fields Set-Cookie, which are no
-   list, it is the first: haft_http_reply_header_at has all. Of a body that the client decodes, the
-   fields Content-Encoding and Content-Length are hidden. */
+/* As haft_http_request_header; lives as long as the reply. Of several fields Set-Cookie, which are
+   no list, it is the first: haft_http_reply_header_at has all. Of a body that the client decodes,
+   the fields Content-Encoding and Content-Length are hidden. */
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name);
 /* As haft_http_request_header_at: all fields, in their order. */
 bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const char **name,

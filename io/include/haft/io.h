@@ -701,6 +701,8 @@ ssize_t haft_io_splice(int from, int to, size_t size);
 
 /* Waits for any of `events`, which are those of poll(2); returns the ones that have come. */
 int haft_io_wait_ready(int descriptor, short events);
+/* The same until a deadline of haft_io_now(), and then -ETIMEDOUT. */
+int haft_io_wait_ready_until(int descriptor, short events, int64_t deadline);
 
 struct pollfd;
 /*
