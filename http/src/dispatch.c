@@ -109,7 +109,10 @@ static int conclude(haft_http_request_t *request, int code) {
 }
 
 static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
+    const char *name = haft_io_task_name(haft_io_self());
+    haft_io_task_set_name(entry->title != NULL ? entry->title : name);
     int code = go_on(request->server->around, request->server, entry, request);
+    haft_io_task_set_name(name); /* a task that fails keeps the other */
     hafti_http_protocol_t *protocol = request->protocol;
     if (protocol != NULL)
         code = protocol->finish(protocol, code);

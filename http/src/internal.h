@@ -224,11 +224,6 @@ typedef struct {
     void *argument;
 } hafti_http_access_log_t;
 
-typedef struct {
-    _Atomic uint64_t accepted, requests[6], http2_requests, bytes, duration,
-        durations[HAFT_HTTP_DURATIONS];
-} hafti_http_counts_t;
-
 void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_request_t *request,
                               const haft_http_access_t *access);
 /* Of a server with notes_requests: when the head has come, and when the answer is written or
@@ -292,6 +287,7 @@ struct haft_http_server {
     void *access_argument;
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
     hafti_http_counts_t counters;
+    haft_http_metric_t *metrics; /* of the application */
     haft_tls_context_t *tls;           /* NULL: without */
     hafti_http_listeners_t *listening; /* of haft_http_server_run */
     atomic_bool is_served;

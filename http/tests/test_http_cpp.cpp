@@ -422,6 +422,46 @@ static void test_proxy() {
     }
 }
 
+static void test_metrics() {
+    http::server server;
+    http::counter sold(server, "shop_sold", "Things that were sold.", {"route"});
+    http::gauge carts(server, "shop_carts");
+    http::histogram packing(server, "shop_packing_seconds", "", {"who"}, {0.5, 2});
+    server.serve_counters("/counters");
+    server.get("/sell/{id}", [&](http::request &in) {
+        sold.with(in.route().value_or("")).add(3);
+        carts.add(-0.5);
+        packing.with("Ada").observe(std::chrono::milliseconds(750));
+        packing.with(std::string("Ada")).observe(7);
+        return "sold";
+    });
+    for (const char *name : {"shop_sold", "a b"})
+        try {
+            http::counter again(server, name);
+            CHECK(false);
+        } catch (const std::invalid_argument &wrong) {
+            CHECK(has(wrong.what(), "no metric "));
+        }
+    try {
+        sold.add();
+        CHECK(false);
+    } catch (const std::logic_error &) {
+    }
+    carts.set(2);
+    io::simulate({.seed = 1, .network = true}, [&] {
+        io::spawn([&] { CHECK(server.serve(io::listener("127.0.0.1", 0))); });
+        while (server.port() == 0)
+            io::sleep_for(std::chrono::milliseconds(1));
+        CHECK(has(get(server.port(), "/sell/7"), "sold"));
+        std::string page = ask(server.port(), "GET /counters HTTP/1.0\r\n\r\n");
+        CHECK(has(page, "\nshop_sold_total{route=\"/sell/{id}\"} 3\n"));
+        CHECK(has(page, "\nshop_carts 1.5\n"));
+        CHECK(has(page, "\nshop_packing_seconds_bucket{who=\"Ada\",le=\"2\"} 1\n"));
+        CHECK(has(page, "\nshop_packing_seconds_sum{who=\"Ada\"} 7.75\n"));
+        server.stop();
+    });
+}
+
 /* The handler uses more than a stack has by default. */
 static void test_stack_size(std::size_t size) {
     http::server server;
@@ -447,6 +487,7 @@ int main() {
 
     test_leaving();
     test_proxy();
+    test_metrics();
     test_stack_size(4 << 20);
     http::server server;
     std::string log;

@@ -26,7 +26,7 @@
  * accept; haft/http_multipart.h, forms with files; haft/http_events.h, server-sent events and
  * handlers that wait for long; haft/http_proxy.h, a reverse proxy; haft/http_stream.h, upgrades and
  * CONNECT; haft/http_websocket.h, WebSocket; haft/http_inside.h, the access log, counters and pages
- * for the operator.
+ * for the operator; haft/http_metrics.h, metrics of your own.
  *
  * Results: 0, or a count, or a negative error number, as in haft/io.h. A text that a function
  * returns is a string that lives as long as the request. The library checks each message before a
@@ -564,6 +564,7 @@ int haft_http_server_serve_all(haft_http_server_t *server, const int *listeners,
 #include "http_events.h"
 #include "http_files.h"
 #include "http_inside.h"
+#include "http_metrics.h"
 #include "http_multipart.h"
 #include "http_proxy.h"
 #include "http_stream.h"

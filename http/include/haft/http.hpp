@@ -1096,6 +1096,7 @@ class client {
 
 } // namespace haft::http
 
+#include <haft/http_metrics.hpp>
 #include <haft/http_multipart.hpp>
 #include <haft/http_proxy.hpp>
 #include <haft/http_websocket.hpp>

@@ -1005,7 +1005,9 @@ int haft_io_dump(int descriptor);
 
 typedef struct haft_io_dump_options {
     bool backtraces; /* of the tasks that wait: a line for each frame, with its function if known
-                        (-rdynamic). In a run of several threads this needs membarrier(2) */
+                        (-rdynamic); and of a mutex that is waited for its address, and the name
+                        of the task that holds it. In a run of several threads this needs
+                        membarrier(2) */
 } haft_io_dump_options_t;
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 
@@ -1053,6 +1055,9 @@ typedef struct haft_io_counters {
 
 /* Counts since the run of the calling task began. Returns 0; -ESRCH outside of a task. */
 int haft_io_count(haft_io_counters_t *counters);
+/* How many tasks of the calling task's run have not ended; it looks at every scope. 0 outside of a
+   task. On several threads the number may be a little out of date. */
+size_t haft_io_living(void);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -35,6 +35,7 @@ typedef struct haft_io_mutex {
     bool held;
     bool called;
     haft_io_waiting_t waiting;
+    haft_io_task_t *holder; /* for debuggers: the task that has locked it last; NULL: a thread */
 } haft_io_mutex_t;
 
 /*
