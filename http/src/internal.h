@@ -289,7 +289,7 @@ struct haft_http_server {
     void *access_argument;
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
     hafti_http_counts_t counters;
-    haft_http_metric_t *metrics; /* of the application */
+    haft_http_metric_t *metrics;       /* of the application */
     haft_tls_context_t *tls;           /* NULL: without */
     hafti_http_listeners_t *listening; /* of haft_http_server_run */
     atomic_bool is_served;
