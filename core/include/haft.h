@@ -543,6 +543,17 @@ HAFTI_API haft_function_t *haft_default(const haft_effect_t *effect);
 HAFTI_API int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size);
 
 /*
+ * Leaves out the frames of Haft's libraries at the outer end of such a backtrace, or of one of
+ * backtrace(3): all that have called `entry`, the function that the program has given (NULL: it is
+ * not known); and, if the code is suspended, those at the inner end, but for the function that the
+ * program has called. Where a program is linked with the archives and exports no symbols, only
+ * `entry` tells. Returns how many frames are left; at least one is, if there was one. Signal
+ * handlers may call it.
+ */
+HAFTI_API int haft_programs_frames(void **addresses, int count, const void *entry,
+                                   bool is_suspended);
+
+/*
  * Writes a line for every live fiber of the process to a file descriptor: its name, state, the
  * effect it waits on, its stack use. Other threads may run fibers meanwhile: each is shown as it
  * was at some moment of the call. Returns 0, or -1 with the errno of write(2).

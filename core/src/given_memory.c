@@ -273,3 +273,9 @@ static void after_fork(void) {
 void haft_fibers_watch_forks(void) {
     (void)pthread_atfork(before_fork, after_fork, after_fork);
 }
+
+/* ---- For debuggers ---- */
+
+const haft_shown_t haft_shown_given_memory[] = {
+    HAFT_SHOWN_FIELD("place", place_t, left), HAFT_SHOWN_FIELD("place", place_t, right),
+    HAFT_SHOWN_FIELD("place", place_t, fiber), HAFT_SHOWN_ADDRESS("places", root), HAFT_SHOWN_END};

@@ -117,6 +117,8 @@ extern hafti_exceptions_t haft_no_exceptions;
 /* Keeps every resume off the hot path: a tool has to be told of switches, or there is no barrier
    that could tell two threads apart. */
 extern bool haft_resume_slowly;
+/* From the thread pointer to the state of the thread; 0 before the first use. For debuggers. */
+extern intptr_t haft_thread_offset;
 /* What `thread->exceptions` is where no inlined path may switch: every field counts as an
    exception. */
 extern hafti_exceptions_t haft_always_pending;

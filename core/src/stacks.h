@@ -10,6 +10,8 @@
 #include "tools.h"
 #include "valid.h"
 
+#include <haft/shown.h>
+
 /*
  * What the kinds of stacks do differently. Everything else about a fiber is the same for all kinds;
  * the usual kind, HAFT_KIND_POOL, also has short paths of its own (haft_pool_take, haft_pool_give).
@@ -132,6 +134,8 @@ haft_fiber_t *haft_fiber_to_unwind(void);
 #ifndef HAFT_FREESTANDING
 void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
 void haft_fibers_watch_forks(void);
+/* shown.c has them, from slots.c and given_memory.c. */
+extern const haft_shown_t haft_shown_slots[], haft_shown_given_memory[];
 enum { HAFT_UNWINDS = 1 }; /* whether there is anything that runs cleanups */
 #endif
 
