@@ -219,6 +219,16 @@ void haft_fibers_lost(const haft_fiber_t *fiber) {
 
 /* ---- Looking ---- */
 
+bool haft_fibers_on(const haft_fiber_t *fiber) {
+    if (GET(root) == NULL)
+        return false;
+    pthread_mutex_lock(&lock);
+    const place_t *place = after(fiber->low - 1);
+    bool some = place != NULL && place->low < fiber->high;
+    pthread_mutex_unlock(&lock);
+    return some;
+}
+
 /* Called from signal handlers too: a list that is being changed is left out. */
 void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument) {
     haft_pool_each(visit, argument);

@@ -52,6 +52,16 @@ HAFTI_INLINE uintptr_t haft_awaiting(const haft_effect_t *effect) {
         __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))
 #endif
 
+/* For functions whose frames are known by the function's address. */
+#if defined(__has_attribute)
+#    if __has_attribute(noclone)
+#        define HAFT_ONE_FUNCTION __attribute__((noinline, noclone))
+#    endif
+#endif
+#ifndef HAFT_ONE_FUNCTION
+#    define HAFT_ONE_FUNCTION __attribute__((noinline))
+#endif
+
 /* thread.c: the calling thread's state, made ready on its first use. */
 HAFTI_COLD void haft_thread_start(hafti_thread_t *thread);
 /*
@@ -126,7 +136,8 @@ enum haft_fiber_kind {
     HAFT_KIND_POOL,
     HAFT_KIND_FIXED,
     HAFT_KIND_SEGMENTED,
-    HAFT_KIND_UNGUARDED /* in the pool, but with a canary below its stack */
+    HAFT_KIND_UNGUARDED, /* in the pool, but with a canary below its stack */
+    HAFT_KIND_COPIED     /* a stage in the pool (copies.h), until its copies are gone */
 };
 
 /* state.c */

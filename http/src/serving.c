@@ -266,10 +266,18 @@ static int port_of(const serving_t *serving) {
     return port > 0 ? port : 0;
 }
 
+/* Without a certificate every handshake would fail, and nobody would know why. */
+static bool is_tls_ready(haft_http_server_t *server) {
+    const char *mistake = server->tls != NULL ? hafti_http_secure_mistake(server->tls) : NULL;
+    if (mistake != NULL)
+        hafti_http_note_mistake(server, "%s", mistake);
+    return mistake == NULL;
+}
+
 int haft_http_server_serve_all(haft_http_server_t *given, const int *listeners, size_t count) {
     __attribute__((cleanup(close_listeners))) serving_t serving = {
         .on_failure = {log_failure}, .server = given, .listeners = listeners, .count = count};
-    if (given->parent != NULL || count == 0)
+    if (given->parent != NULL || count == 0 || !is_tls_ready(given))
         return -EINVAL;
     if (atomic_exchange(&given->is_served, true))
         return -EBUSY;

@@ -5,6 +5,14 @@
 
 #include "backends.h"
 
+/* How a task waits for a mutex, for the dump: its cell is the first of this, and what it waits for
+   is this very text. */
+typedef struct {
+    hafti_io_cell_t cell;
+    const haft_io_mutex_t *mutex;
+} hafti_io_mutex_wait_t;
+extern const char hafti_io_a_mutex[];
+
 /* A channel as one of several that are waited for (channel.c): its lock; under that, what can be
    done at once (-EAGAIN: nothing), after which `*other` is to be let go; a place to wait in.
    `value` is sent, or is where what comes goes. */

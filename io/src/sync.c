@@ -26,13 +26,15 @@ static bool has_its_turn(void) {
  */
 enum { HAS_IT = HAFTI_IO_ARMS }; /* the outcome of a waiter to which it was handed */
 
+const char hafti_io_a_mutex[] = "a mutex";
+
 static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_wait_kind kind) {
-    hafti_io_cell_t cell = hafti_io_cell_to_wait(&mutex->lock);
-    hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
+    hafti_io_mutex_wait_t wait = {hafti_io_cell_to_wait(&mutex->lock), mutex};
+    hafti_io_place_t place = {.cell = &wait.cell, .outcome = HAFTI_IO_WOKEN};
     hafti_io_take_place(&mutex->waiting, &place);
     for (;;) {
         hafti_io_unguard(&mutex->lock);
-        uint32_t outcome = hafti_io_wait_here(&cell, kind, deadline, "a mutex");
+        uint32_t outcome = hafti_io_wait_here(&wait.cell, kind, deadline, hafti_io_a_mutex);
         if (outcome == HAS_IT)
             return 0;
         hafti_io_guard(&mutex->lock);
@@ -44,11 +46,11 @@ static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_w
         mutex->called = false;
         if (!mutex->held) {
             mutex->held = true;
-            mutex->holder = cell.task;
+            mutex->holder = wait.cell.task;
             hafti_io_unguard(&mutex->lock);
             return 0;
         }
-        cell.word = HAFTI_IO_WAITING;
+        wait.cell.word = HAFTI_IO_WAITING;
         place.outcome = HAS_IT;
         hafti_io_take_first_place(&mutex->waiting, &place);
     }

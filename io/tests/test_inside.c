@@ -272,6 +272,46 @@ static void a_dump_shows_where_tasks_wait(void) {
                 -ECANCELED);
 }
 
+static haft_io_mutex_t contended;
+static void *hold_the_mutex(void *unused) {
+    haft_io_mutex_lock(&contended);
+    haft_io_sleep(1000 * HAFT_IO_SECOND);
+    return unused;
+}
+static void *wait_for_the_mutex(void *unused) {
+    haft_io_mutex_lock(&contended);
+    return unused;
+}
+BODY(dump_a_mutex) {
+    char expected[200];
+    contended = (haft_io_mutex_t){0};
+    haft_io_spawn_with(&(haft_io_task_options_t){.name = "the owner"}, hold_the_mutex, NULL);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_spawn(wait_for_the_mutex, NULL);
+    snprintf(expected, sizeof expected, "waits for: a mutex at %p, held by 'the owner', ",
+             (void *)&contended);
+    do {
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        FILE *file = tmpfile();
+        haft_io_dump_options_t options = {.backtraces = true};
+        CHECK_EQUAL(haft_io_dump_with(&options, fileno(file)), 0);
+        rewind(file);
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+    } while (strstr(text, "waits for: a mutex") == NULL);
+    if (walks_stacks)
+        CHECK_CONTAINS(text, expected);
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void a_dump_shows_who_holds_a_mutex(void) {
+    walks_stacks = true;
+    CHECK_EQUAL(haft_io_run(dump_a_mutex, NULL), -ECANCELED);
+    walks_stacks = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, dump_a_mutex, NULL),
+                -ECANCELED);
+}
+
 BODY(dump_backtraces_often) {
     HAFT_IO_SCOPED_DESCRIPTOR int null = open("/dev/null", O_WRONLY);
     haft_io_dump_options_t options = {.backtraces = true};
@@ -494,6 +534,7 @@ int main(void) {
     RUN(counters_count_tasks_operations_and_polls);
     RUN(a_thread_wakes_up_once_for_a_timer_that_is_alone);
     RUN(a_dump_shows_where_tasks_wait);
+    RUN(a_dump_shows_who_holds_a_mutex);
     RUN(backtraces_are_safe_while_others_go_on);
     RUN(a_signal_writes_the_dump);
     RUN(a_child_forked_while_a_dump_is_asked_for_has_runs_of_its_own);

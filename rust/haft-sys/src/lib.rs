@@ -278,6 +278,8 @@ unsafe extern "C" {
     pub fn haft_io_channel_free(channel: *mut haft_io_channel_t);
     pub fn haft_io_channel_send(channel: *mut haft_io_channel_t, value: *const c_void) -> c_int;
     pub fn haft_io_channel_receive(channel: *mut haft_io_channel_t, value: *mut c_void) -> c_int;
+    pub fn haft_io_channel_try_send(channel: *mut haft_io_channel_t, value: *const c_void)
+    -> c_int;
     pub fn haft_io_channel_try_receive(
         channel: *mut haft_io_channel_t,
         value: *mut c_void,
