@@ -197,18 +197,19 @@ static void say_where(int number, const siginfo_t *information, const void *cont
         fiber = haft_pool_fiber_at(sp);
     if ((fiber == NULL && !overflowed) || !has_room_for_backtrace())
         return;
-    /* A library that has tasks names the task where its advice ends. */
-    const char *task = overflowed ? NULL : strstr(haft_advice_of(fiber, ""), " It was the task");
+    /* A library that has tasks names the task in its advice. */
+    const char *task = overflowed ? NULL : strstr(haft_advice_of(fiber, ""), "It was the task");
+    const char *space = task != NULL ? " " : "";
     task = task != NULL ? task : "";
     if (!overflowed && (number == SIGSEGV || number == SIGBUS))
-        say("%s at address %p on %s.%s", number == SIGBUS ? "SIGBUS" : "SIGSEGV",
-            information->si_addr, haft_fiber_label(fiber), task);
+        say("%s at address %p on %s.%s%s", number == SIGBUS ? "SIGBUS" : "SIGSEGV",
+            information->si_addr, haft_fiber_label(fiber), space, task);
     else if (!overflowed)
-        say("%s on %s.%s",
+        say("%s on %s.%s%s",
             number == SIGABRT  ? "SIGABRT"
             : number == SIGILL ? "SIGILL"
                                : "SIGFPE",
-            haft_fiber_label(fiber), task);
+            haft_fiber_label(fiber), space, task);
     haft_print_backtrace(context);
 }
 
