@@ -12,12 +12,14 @@
  * by haft_io_read_lent; what it answers is gathered in a block of haft_io_lend, which is given back
  * when it has been sent. Blocks are recycled by libhaft-io, so no request of usual size allocates.
  */
-#ifndef HAFT_HTTP_INTERNAL_H
-#define HAFT_HTTP_INTERNAL_H
+#ifndef HAFTI_HTTP_INTERNAL_H
+#define HAFTI_HTTP_INTERNAL_H
 
 #include "codings.h"
 #include "listen.h"
 #include "routes.h"
+
+#include <haft/shown.h>
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -42,6 +44,7 @@ typedef struct {
     uint64_t written;              /* bytes of the body, as they are sent */
     int status;
     hafti_http_progress_t progress;
+    bool has_date;     /* of the fields one is, which a proxy has passed on */
     bool is_plain;     /* it is not to be compressed */
     bool chunked;      /* its size is unknown, and it has an end of its own */
     bool without_body; /* what is written is not sent */
@@ -136,6 +139,10 @@ void hafti_http_put_now(char *into);
 /* Sends bytes at once, within the time of a write. */
 int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
 
+/* As haft_http_answer_set_header, for a field of another server's answer: Date, too, which then
+   takes the place of the library's. */
+int hafti_http_answer_pass_header(haft_http_request_t *request, const char *name,
+                                  const char *value);
 /* The next field that the handler has set, from `*at` on, whose name is `name`. */
 bool hafti_http_answer_field(const hafti_http_answer_t *answer, size_t *at, const char *name,
                              hafti_http_text_t *value);
@@ -189,7 +196,7 @@ enum { HAFTI_HTTP_RANGES = 16 };
 int hafti_http_ranges(haft_http_request_t *request, const hafti_http_version_t *version,
                       uint64_t size, hafti_http_range_t ranges[HAFTI_HTTP_RANGES], size_t *count);
 
-/* ---- peer.c, clients.c, access.c, counters.c ------------------------------------------------ */
+/* ---- peer.c, per_address.c, access.c, counters.c -------------------------------------------- */
 
 /* As one of IPv6, which it may not be; false: the peer has no address. */
 bool hafti_http_peer_of(int descriptor, struct in6_addr *address);
@@ -197,30 +204,27 @@ bool hafti_http_peer_of(int descriptor, struct in6_addr *address);
 typedef struct hafti_http_proxies hafti_http_proxies_t;
 void hafti_http_proxies_free(hafti_http_proxies_t *proxies);
 bool hafti_http_is_proxy(const hafti_http_proxies_t *proxies, const struct in6_addr *address);
+/* Whether what the peer of the request says of others is believed. */
+bool hafti_http_is_peer_trusted(haft_http_request_t *request);
 /* Whether the peer of the connection is one. */
 bool hafti_http_is_from_proxy(const hafti_http_proxies_t *proxies, int descriptor);
 /* Reads what a proxy says before anything else, until the deadline; then the stream knows its peer.
    An error: the connection is to be closed. */
 int hafti_http_read_proxy_header(hafti_http_stream_t *stream, int64_t deadline);
 
-typedef struct hafti_http_clients hafti_http_clients_t;
-typedef struct hafti_http_client hafti_http_client_t;
-/* Counts a connection: `*client` is for hafti_http_clients_leave; NULL: not counted. False: its
-   client has enough. */
-bool hafti_http_clients_enter(haft_http_server_t *server, int descriptor,
-                              hafti_http_client_t **client);
-void hafti_http_clients_leave(haft_http_server_t *server, hafti_http_client_t *client);
+typedef struct hafti_http_addresses hafti_http_addresses_t;
+typedef struct hafti_http_address hafti_http_address_t;
+/* Counts a connection: `*entry` is for hafti_http_addresses_leave; NULL: not counted. False: its
+   address has enough. */
+bool hafti_http_addresses_enter(haft_http_server_t *server, int descriptor,
+                                hafti_http_address_t **entry);
+void hafti_http_addresses_leave(haft_http_server_t *server, hafti_http_address_t *entry);
 
 typedef struct {
     haft_http_log_format_t format;
     haft_http_log_t *function;
     void *argument;
 } hafti_http_access_log_t;
-
-typedef struct {
-    _Atomic uint64_t accepted, requests[6], http2_requests, bytes, duration,
-        durations[HAFT_HTTP_DURATIONS];
-} hafti_http_counts_t;
 
 void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_request_t *request,
                               const haft_http_access_t *access);
@@ -285,6 +289,7 @@ struct haft_http_server {
     void *access_argument;
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
     hafti_http_counts_t counters;
+    haft_http_metric_t *metrics;       /* of the application */
     haft_tls_context_t *tls;           /* NULL: without */
     hafti_http_listeners_t *listening; /* of haft_http_server_run */
     atomic_bool is_served;
@@ -296,9 +301,16 @@ struct haft_http_server {
     haft_io_semaphore_t places;  /* for further connections */
     atomic_size_t open;
     pthread_mutex_t mutex; /* of what follows; never held over a wait */
-    hafti_http_clients_t *clients;
+    hafti_http_addresses_t *addresses;
     hafti_http_link_t *connections;
+    haft_http_server_t *next_served; /* in the list of serving.c */
 };
+/* For debuggers: the lists of connection.c and http2_server.c, for the table in serving.c. */
+extern const haft_shown_t hafti_http_shown_connections[], hafti_http_shown_frames[];
+
+/* Notes, and logs, what is wrong with what the program has asked for, and what to write instead. */
+__attribute__((format(printf, 2, 3))) void hafti_http_note_mistake(haft_http_server_t *server,
+                                                                   const char *format, ...);
 
 /* So long a server that stops waits for the first request of a connection. */
 enum { HAFTI_HTTP_FRESH_MILLISECONDS = 250 };
@@ -309,7 +321,7 @@ static inline int64_t hafti_http_fresh_until(void) {
 /* A connection that has been accepted, and its place. */
 typedef struct {
     haft_http_server_t *server;
-    hafti_http_client_t *client;
+    hafti_http_address_t *address;
     int descriptor;
     bool is_announced; /* it begins with a proxy's header */
 } hafti_http_accepted_t;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A message, which is a request or the answer to one: its head, its body, and memory that lives
    as long. */
-#ifndef HAFT_HTTP_MESSAGE_H
-#define HAFT_HTTP_MESSAGE_H
+#ifndef HAFTI_HTTP_MESSAGE_H
+#define HAFTI_HTTP_MESSAGE_H
 
 #include "stream.h"
 #include "text.h"
@@ -100,6 +100,10 @@ int hafti_http_method_of(hafti_http_text_t name);
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
 bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, const char **name,
                                   const char **value);
+/* Of trailers, once the body has been read to its end. */
+const char *hafti_http_message_trailer(const hafti_http_message_t *message, const char *name);
+bool hafti_http_message_trailer_at(const hafti_http_message_t *message, size_t number,
+                                   const char **name, const char **value);
 /* The body cannot be read any more; this is the error, which also says with which status. */
 int hafti_http_message_fail(hafti_http_message_t *message, int code);
 /* Gives a chunked body's bytes, or trailers, to the parser. */

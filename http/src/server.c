@@ -54,7 +54,7 @@ void haft_http_server_free(haft_http_server_t *server) {
     hafti_http_routes_free(server->routes);
     free_routes(server);
     hafti_http_proxies_free(server->proxies);
-    free(server->clients);
+    free(server->addresses);
     pthread_mutex_destroy(&server->mutex);
     free(server);
 }
@@ -112,9 +112,7 @@ void haft_http_server_set_log(haft_http_server_t *server, haft_http_log_t *log, 
     server->log_argument = argument;
 }
 
-/* What is wrong with what the program has asked for, and what to write instead. */
-__attribute__((format(printf, 2, 3))) static void note_mistake(haft_http_server_t *server,
-                                                               const char *format, ...) {
+void hafti_http_note_mistake(haft_http_server_t *server, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(server->mistake, sizeof server->mistake, format, arguments);
@@ -150,11 +148,24 @@ int haft_http_server_route(haft_http_server_t *server, const char *method, const
         code =
             whole != NULL ? hafti_http_routes_add(&root->routes, whole, &entry, &mistake) : -ENOMEM;
     if (mistake != NULL)
-        note_mistake(root, "no route %s %s%s: %s", method != NULL ? method : "NULL",
-                     server->prefix != NULL ? server->prefix : "", path != NULL ? path : "",
-                     mistake);
+        hafti_http_note_mistake(root, "no route %s %s%s: %s", method != NULL ? method : "NULL",
+                                server->prefix != NULL ? server->prefix : "",
+                                path != NULL ? path : "", mistake);
     free(whole);
     return code;
+}
+
+int haft_http_server_any(haft_http_server_t *server, const char *path, haft_http_handler_t *handler,
+                         void *argument) {
+    for (int method = HTTP_DELETE; method < HTTP_SOURCE; method++) {
+        const char *name = llhttp_method_name((llhttp_method_t)method);
+        bool is_asked = hafti_http_method_of((hafti_http_text_t){name, strlen(name)}) == method &&
+                        method != HTTP_CONNECT;
+        int code = is_asked ? haft_http_server_route(server, name, path, handler, argument) : 0;
+        if (code != 0)
+            return code;
+    }
+    return 0;
 }
 
 int haft_http_server_on_connect(haft_http_server_t *server, haft_http_handler_t *handler,
@@ -241,7 +252,7 @@ void hafti_http_server_on_stop(haft_http_server_t *server, hafti_http_link_t *li
 
 void hafti_http_leave_place(const hafti_http_accepted_t *accepted) {
     haft_http_server_t *server = accepted->server;
-    hafti_http_clients_leave(server, accepted->client);
+    hafti_http_addresses_leave(server, accepted->address);
     if (atomic_fetch_sub(&server->open, 1) == 1)
         haft_io_event_set(&server->ended);
     haft_io_semaphore_release(&server->places);

@@ -58,22 +58,20 @@ HAFTI_IO_HOT ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read_lent, descriptor, bytes));
 }
 
-HAFTI_IO_HOT ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size,
-                                      const void **bytes) {
-    ssize_t done = HAFT_PERFORM(haft_io_exchange, descriptor, buffer, size, bytes);
-    if (HAFTI_IO_LIKELY(done > 0))
-        return done;
-    haft_io_give_back(*bytes);
-    *bytes = NULL;
-    return done != -ECANCELED ? done : haft_io_unwind_cancelled();
-}
-
 int haft_io_wait_ready(int descriptor, short events) {
     OR_CANCELLED(int, HAFT_PERFORM(haft_io_wait_ready, descriptor, events));
 }
 
 int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline) {
     OR_CANCELLED(int, HAFT_PERFORM(haft_io_poll, entries, count, deadline, 0));
+}
+
+int haft_io_wait_ready_until(int descriptor, short events, int64_t deadline) {
+    struct pollfd entry = {.fd = descriptor, .events = events};
+    int count = descriptor >= 0 ? haft_io_poll(&entry, 1, deadline) : -EBADF;
+    if (count <= 0)
+        return count == 0 ? -ETIMEDOUT : count;
+    return (entry.revents & POLLNVAL) != 0 ? -EBADF : entry.revents;
 }
 
 int haft_io_close(int descriptor) {

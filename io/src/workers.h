@@ -8,12 +8,15 @@
 #include "queue.h"
 #include "simulated_calls.h"
 
+#include <haft/shown.h>
 #include <haft/turns.h>
 
 /* One that was never used; NULL: no memory. It stays a record of this kind, of whichever worker. */
 void *hafti_io_new_record(hafti_io_worker_t *worker, hafti_io_records_t *records, size_t size);
 /* All, of both kinds, at the end of the run. */
 void hafti_io_free_records(hafti_io_worker_t *worker);
+/* For debuggers, as the further lists of this name (shown.c). */
+extern const haft_shown_t hafti_io_shown_records[];
 
 struct hafti_io_descriptor; /* descriptors.h */
 
@@ -39,15 +42,12 @@ typedef struct hafti_io_backend {
     ssize_t (*operate)(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
     /* The same for the most frequent operations in a run that is alone: fewer frames on the stack
        of a waiting task, and so fewer mispredicted returns when it goes on. NULL: use `operate`.
-       On io_uring the first two save 0.3 us of a message of 8 us, and `exchange` 0.3 us more; on
-       epoll `exchange` saves as much, and the first two a third of the instructions (bench/io,
-       echo). */
+       On io_uring they save 0.3 us of a message of 8 us, on epoll a third of the instructions
+       (bench/io, echo). */
     ssize_t (*read_lent)(hafti_io_runner_t *runner, int descriptor, const void **bytes);
     ssize_t (*write)(hafti_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
     /* Also a receive without flags. -EAGAIN: by `operate`. */
     ssize_t (*read)(hafti_io_runner_t *runner, int descriptor, void *buffer, size_t size);
-    /* Or by the two, one after the other: hafti_io_exchange_rest. */
-    ssize_t (*exchange)(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload);
     /* From now on what can be read there wakes the waiters, also what has come already and no task
        has seen; the caller becomes one before the next poll. False: it does not, or there is
        something to read. NULL: it never does. */
@@ -184,6 +184,7 @@ struct hafti_io_worker {
     uint64_t fair_at;         /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
     pthread_t thread;
+    pid_t thread_number;                         /* the system's, for the watchdog */
     hafti_io_seen_t seen[HAFTI_IO_MOST_THREADS]; /* by index in the crew */
     uint64_t looked_at[HAFTI_IO_PLACES]; /* places where its tasks have waited (initialisers.c) */
     unsigned spread;        /* tasks that were spread to it, and have not ended; any thread */
@@ -197,8 +198,9 @@ _Static_assert(offsetof(hafti_io_worker_t, crew) == HAFTI_IO_LINE &&
 /* What the workers of a run share; the first worker is the thread that has called haft_io_run. */
 struct hafti_io_crew {
     hafti_io_worker_t *workers[HAFTI_IO_MOST_THREADS];
-    unsigned count; /* any thread reads */
-    bool ended;     /* the last task has; any thread */
+    int64_t date_offset; /* the date minus the clock, when the run began; for debuggers */
+    unsigned count;      /* any thread reads */
+    bool ended;          /* the last task has; any thread */
     hafti_io_parking_t parking;
     haft_io_scope_t root;
     haft_io_task_t *main; /* until it has ended; if `root` is split, by the first worker's thread */

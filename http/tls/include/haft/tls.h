@@ -91,6 +91,11 @@ void haft_tls_context_free(haft_tls_context_t *context);
  */
 int haft_tls_add_certificate(haft_tls_context_t *context, const char *chain, const char *key);
 
+/* How many certificates it has. */
+size_t haft_tls_certificate_count(const haft_tls_context_t *context);
+/* Whether it is one of haft_tls_server_context. */
+bool haft_tls_is_for_servers(const haft_tls_context_t *context);
+
 /* Reads the files of all certificates again. Handshakes that begin afterwards use what they have
    now; streams go on as they are. After an error, which is one of haft_tls_add_certificate, the
    certificates stay what they were. */
@@ -180,9 +185,6 @@ ssize_t haft_tls_write(haft_tls_t *stream, const void *buffer, size_t size);
    sent, and the next haft_tls_write does not wait either; -EAGAIN: some is left; or an error of
    haft_io_send. */
 int haft_tls_flush_now(haft_tls_t *stream);
-/* Writes everything, and then reads, as haft_io_exchange. A task that writes meanwhile waits until
-   this has read. An error or a cancel during the wait ends the stream. */
-ssize_t haft_tls_exchange(haft_tls_t *stream, const void *buffer, size_t size, const void **bytes);
 /* For a client's stream before its handshake: offers this protocol alone (ALPN), whatever its
    context offers. Returns 0, -EINVAL as for haft_tls_set_protocols, or -ENOMEM. */
 int haft_tls_offer(haft_tls_t *stream, const char *protocol);
