@@ -218,7 +218,8 @@ struct haft_fiber {
     uint32_t state;
     uint8_t kind;
     uint8_t cleanups;
-    uint8_t checked; /* the stack has a canary instead of a guard */
+    uint8_t checked;  /* the stack has a canary instead of a guard */
+    uint8_t unlocked; /* another language's: it was resumed without that language's lock */
     uint32_t uses;
     uint32_t set;          /* the number of scope.handles, or HAFTI_SET_NONE */
     uintptr_t of_language; /* for the language that owns the frames; or see kept.h */
