@@ -42,7 +42,10 @@ val simulate :
     @raise Failure ["... Resource deadlock avoided"] if no task can ever go on. *)
 
 val dump : unit -> string
-(** What each task of the run waits for, by the contexts of their cancels: a line for each. *)
+(** What each task of the run waits for, by the contexts of their cancels. If [Printexc.record_backtrace] was on when
+    the run began, the calls that have led there, the innermost first; those of a task that has called a function of C
+    which waits are not shown. A handler of [haft-http] is a task, so requests are there, too. Signal handlers may call
+    it. *)
 
 val run_in_systhread : ?label:string -> (unit -> 'a) -> 'a
 (** [run_in_systhread f] calls [f] on a thread of the system, and waits for it; meanwhile other tasks run. For functions
@@ -931,6 +934,108 @@ end
 
 val traceln : ('a, Format.formatter, unit, unit) format4 -> 'a
 
+(** {1 Mocks} *)
+
+(** Clocks, flows and networks that a test scripts, by Eio_mock's names. What is done with them is written by
+    {!traceln}, so a test may compare its output. {!simulate} needs no script, and has both ends. *)
+module Mock : sig
+  module Action : sig
+    (** What a call of the mock does: returns, raises, waits for a promise, lets other tasks go first, or calls. *)
+    type 'a t =
+      [ `Return of 'a | `Raise of exn | `Await of 'a Promise.or_exn | `Yield_then of 'a t | `Run of unit -> 'a ]
+
+    val run : 'a t -> 'a
+    val map : ('a -> 'b) -> 'a t -> 'b t
+  end
+
+  (** What the calls of one kind do, one after the other. *)
+  module Handler : sig
+    type 'a t
+    type 'a actions = 'a Action.t list
+
+    val make : 'a Action.t -> 'a t
+    (** The action is the default: what calls do that nothing else is set for. *)
+
+    val seq : 'a t -> 'a actions -> unit
+    (** The next calls do these, in their order, and further ones the default. *)
+
+    val set_handler : 'a t -> (unit -> 'a) -> unit
+    val run : 'a t -> 'a
+    val run_default_action : 'a t -> 'a
+  end
+
+  module Flow : sig
+    type ty = [ Flow.two_way_ty | Net.socket_ty | `Stream | `Mock ]
+    type t = ty Resource.t
+
+    val make : ?pp:(Format.formatter -> string -> unit) -> string -> t
+    (** A flow of that name, which is at its end until {!on_read} says what comes, and takes what is written. [pp]
+        prints the bytes in traces. *)
+
+    val on_read : t -> string Handler.actions -> unit
+    (** What reads return. A text for which the reader has no room is a [Failure]. *)
+
+    val on_copy_bytes : t -> int Handler.actions -> unit
+    (** How many bytes, at most, a write takes; 4096 by default. *)
+
+    val attach_to_switch : t -> Switch.t -> unit
+    (** The switch closes it. *)
+  end
+
+  module Net : sig
+    type t = [ `Network | `Mock ] Resource.t
+    type listening_socket = [ Net.listening_socket_ty | `Mock ] Resource.t
+
+    val make : string -> t
+    (** A network of that name, each call of which is a [Failure] until these say what it does. What they return the
+        caller's switch closes. *)
+
+    val on_connect : t -> _ Net.stream_socket Handler.actions -> unit
+    val on_listen : t -> _ Net.listening_socket Handler.actions -> unit
+    val on_datagram_socket : t -> _ Net.datagram_socket Handler.actions -> unit
+    val on_getaddrinfo : t -> Net.Sockaddr.t list Handler.actions -> unit
+
+    val listening_socket : ?listening_addr:Net.Sockaddr.stream -> string -> listening_socket
+    (** One for {!on_listen}. [listening_addr] is what [Net.listening_addr] returns: [0.0.0.0:0] by default. *)
+
+    val on_accept : listening_socket -> (Flow.t * Net.Sockaddr.stream) Handler.actions -> unit
+  end
+
+  (** A clock that stands still until the test moves it. *)
+  module Clock : sig
+    type t = float Time.clock_ty Resource.t
+
+    val make : unit -> t
+    (** It shows 0. *)
+
+    val advance : t -> unit
+    (** Goes on to the next time for which somebody waits. @raise Invalid_argument if nobody does. *)
+
+    val try_advance : t -> bool
+    (** The same; false: nobody waits. *)
+
+    val set_time : t -> float -> unit
+    (** Goes on to this time, and ends the waits until then. @raise Invalid_argument if that is earlier. *)
+
+    module Mono : sig
+      type t = Time.Mono.ty Resource.t
+
+      val make : unit -> t
+      val advance : t -> unit
+      val try_advance : t -> bool
+      val set_time : t -> Mtime.t -> unit
+    end
+  end
+
+  module Backend : sig
+    exception Deadlock_detected
+
+    val run : (unit -> 'a) -> 'a
+    (** As {!simulate}, with the tasks in the order in which they became ready.
+        @raise Deadlock_detected if no task can ever go on. *)
+  end
+end
+
 (** [open Haft_io.As_eio] in front of a program of Eio: its modules, by Eio's names. *)
 module As_eio : sig
   module Eio : sig
@@ -977,6 +1082,7 @@ module As_eio : sig
     val await_writable : Unix.file_descr -> unit
   end
 
+  module Eio_mock = Mock
   module Cstruct = Cstruct
   module Mtime = Mtime
 end

@@ -178,7 +178,12 @@ module Cancel = struct
     Format.fprintf formatter "@[<v2>%s%s%s" (if context.name = "" then "context" else context.name)
       (if context.protected then " (protected)" else "")
       (match context.state with On -> "" | Cancelling _ -> " (cancelled)" | Finished -> " (finished)");
-    List.iter (fun fiber -> Format.fprintf formatter "@,task waits for: %s" fiber.waits_for) (fibers_of context);
+    List.iter
+      (fun fiber ->
+        Format.fprintf formatter "@,@[<v2>task waits for: %s" fiber.waits_for;
+        List.iter (Format.fprintf formatter "@,%s") (calls_of fiber);
+        Format.fprintf formatter "@]")
+      (fibers_of context);
     List.iter (fun child -> Format.fprintf formatter "@,%a" dump child) (children_of context);
     Format.fprintf formatter "@]"
 end

@@ -58,6 +58,7 @@ type fiber = {
   mutable previous : fiber;
   mutable withdraw : exn -> unit;  (* ends the wait by raising this; [no_wait]: none that can be cancelled *)
   mutable waits_for : string;
+  mutable suspended : Obj.t;  (* its last continuation, for backtraces; an integer: none *)
   mutable bindings : (int * exn) list;
 }
 
@@ -75,7 +76,15 @@ and context = {
 let no_wait (_ : exn) = ()
 
 let rec nobody =
-  { context = nowhere; next = nobody; previous = nobody; withdraw = no_wait; waits_for = ""; bindings = [] }
+  {
+    context = nowhere;
+    next = nobody;
+    previous = nobody;
+    withdraw = no_wait;
+    waits_for = "";
+    suspended = Obj.repr 0;
+    bindings = [];
+  }
 
 and nowhere =
   {
@@ -103,7 +112,17 @@ let leave fiber =
   fiber.previous <- nobody
 
 let new_fiber context bindings =
-  let fiber = { context; next = nobody; previous = nobody; withdraw = no_wait; waits_for = ""; bindings } in
+  let fiber =
+    {
+      context;
+      next = nobody;
+      previous = nobody;
+      withdraw = no_wait;
+      waits_for = "";
+      suspended = Obj.repr 0;
+      bindings;
+    }
+  in
   enter fiber context;
   fiber
 
@@ -261,6 +280,9 @@ type lane = { mutable running : fiber; mutable left : int  (* how many are resum
 external enter_lane : carrier -> lane -> unit = "haft_ocaml_io_enter_lane"
 external keep_lane : lane ref -> unit = "haft_ocaml_io_keep"
 
+(* Whether tasks that wait can tell where, as exceptions can (Printexc.record_backtrace). *)
+let keeps_backtraces = ref false
+
 let turn = 256
 let here = ref { running = nobody; left = 0 }
 let () = keep_lane here
@@ -312,6 +334,7 @@ and handler =
             Some
               (fun (k : (a, unit) continuation) ->
                 let fiber = !here.running in
+                if !keeps_backtraces then fiber.suspended <- Obj.repr k;
                 (try begin_ fiber (resume_by fiber k) with exn -> push (Discontinue (fiber, k, exn)));
                 schedule ())
         | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k !here.running)
@@ -331,6 +354,38 @@ and handler =
                 discontinue k (Invalid_argument "only the task that serves a request may use it"))
         | _ -> None);
   }
+
+(* ---- Backtraces ---- *)
+
+(* The calls of a task that is suspended, the innermost first; empty for one that is not. Without those of this
+   package. *)
+let calls_of fiber =
+  let is_of_package file = String.length file > 7 && String.sub file 0 7 = "haft_io" in
+  let of_continuation (k : (unit, unit) continuation) = get_callstack k 100 in
+  let rec of_queue i =
+    if i = ready.count then None
+    else
+      match ready.items.((ready.first + i) land (Array.length ready.items - 1)) with
+      | Continue_yielded (other, k) | Continue (other, k) when other == fiber -> Some (of_continuation k)
+      | _ -> of_queue (i + 1)
+  in
+  let backtrace =
+    match of_queue 0 with
+    | Some backtrace -> Some backtrace
+    | None when Obj.is_block fiber.suspended -> Some (of_continuation (Obj.obj fiber.suspended))
+    | None -> None
+  in
+  match Option.map Printexc.backtrace_slots backtrace with
+  | None | Some None -> []
+  | Some (Some slots) ->
+      let call slot =
+        match Printexc.Slot.location slot with
+        | Some { filename; line_number; _ } when not (is_of_package filename) ->
+            let name = Option.value (Printexc.Slot.name slot) ~default:"" in
+            Some (Printf.sprintf "%s, %s, line %d" name filename line_number)
+        | _ -> None
+      in
+      List.filter_map call (Array.to_list slots)
 
 (* ---- Timers: a heap ---- *)
 
@@ -599,6 +654,7 @@ let run_by run_c main =
   if !is_running then invalid_arg "Haft_io.run: this process has a run already";
   is_running := true;
   is_interrupted := false;
+  keeps_backtraces := Printexc.backtrace_status ();
   let result = ref None and finished = ref false in
   let root = new_context ~name:"run" nowhere in
   root_of_run := root;
@@ -666,6 +722,7 @@ let run_in_c context body =
         Some
           (fun k ->
             let slot = ref None in
+            if !keeps_backtraces then fiber.suspended <- Obj.repr k;
             let resume result =
               slot := Some result;
               event_set (Lazy.force event)
