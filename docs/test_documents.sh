@@ -126,7 +126,7 @@ for document in "$@"; do
     *) [ ! -f "$part.ml" ] && { [ -f "$part.c" ] || [ -f "$part.cpp" ]; } || continue ;;
     esac
     title="$document, \"$(cat "$title")\""
-    if [ "$language" = ocaml ] && grep -q 'Lwt' "$part.ml" && ! ocamlfind query lwt.unix >/dev/null 2>&1; then
+    if [ "$language" = ocaml ] && grep -qi 'lwt' "$part.ml" && ! ocamlfind query lwt.unix >/dev/null 2>&1; then
       echo "$title needs the package lwt"
       continue
     fi

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `haft PORT`: the answer of load.c by libhaft-http, with its default limits but that of connections.
-   HAFT_IO_BACKEND chooses the back end, THREADS says how many threads there are. */
+/* `haft PORT`: the answer of load.c by libhaft-http, with its default limits but that of
+   connections. HAFT_IO_BACKEND chooses the back end, THREADS says how many threads there are. */
 #include <haft/http.h>
 
 #include <stdlib.h>
@@ -14,11 +14,11 @@ int main(int count, char **arguments) {
     static char body[1024];
     memset(body, 'x', sizeof body);
     haft_http_server_t *server = haft_http_server_new();
-    haft_http_set_limits(server, &(haft_http_limits_t){.connections = 20000});
-    haft_http_get(server, "/bench", answer, body);
+    haft_http_server_set_limits(server, &(haft_http_limits_t){.connections = 20000});
+    haft_http_server_get(server, "/bench", answer, body);
     const char *threads = getenv("THREADS");
     haft_http_run_options_t options = {.host = "127.0.0.1",
                                        .threads = threads != NULL ? atoi(threads) : 1,
                                        .port = (uint16_t)atoi(arguments[count - 1])};
-    return haft_http_run(server, &options) != 0;
+    return haft_http_server_run_with(&options, server) != 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `https FOLDER PORT`: over TLS with FOLDER's chain.pem and key.pem, "x" for /small, and a mebibyte for
-   /large. HAFT_IO_BACKEND chooses the back end. */
+/* `https FOLDER PORT`: over TLS with FOLDER's chain.pem and key.pem, "x" for /small, and a mebibyte
+   for /large. HAFT_IO_BACKEND chooses the back end. */
 #include <haft/http.h>
 #include <haft/tls.h>
 
@@ -28,9 +28,9 @@ int main(int count, char **arguments) {
     if (tls == NULL || haft_tls_add_certificate(tls, chain, key) != 0)
         return 1;
     haft_http_server_t *server = haft_http_server_new();
-    haft_http_set_tls(server, tls);
-    haft_http_get(server, "/small", answer, (void *)&small);
-    haft_http_get(server, "/large", answer, (void *)&large);
+    haft_http_server_set_tls(server, tls);
+    haft_http_server_get(server, "/small", answer, (void *)&small);
+    haft_http_server_get(server, "/large", answer, (void *)&large);
     haft_http_run_options_t options = {.host = "127.0.0.1", .port = (uint16_t)atoi(arguments[2])};
-    return haft_http_run(server, &options) != 0;
+    return haft_http_server_run_with(&options, server) != 0;
 }

@@ -50,19 +50,20 @@ static void *tell(void *argument) {
     guest_t *guest = argument;
     text_t text;
     while (haft_io_channel_receive(guest->heard, &text) == 0 &&
-           haft_http_websocket_send(guest->socket, HAFT_HTTP_TEXT, text.bytes, text.size) == 0)
+           haft_http_websocket_send(guest->socket, HAFT_HTTP_WEBSOCKET_TEXT, text.bytes,
+                                    text.size) == 0)
         continue;
     return NULL;
 }
 
 static void *listen_to(void *argument) {
     guest_t *guest = argument;
-    haft_http_message_t message;
+    haft_http_websocket_message_t message;
     if (haft_io_spawn(tell, guest) != 0)
         return NULL;
     while (haft_http_websocket_receive(guest->socket, &message) == 0) {
         text_t text = {.size = message.size};
-        if (message.kind != HAFT_HTTP_TEXT || message.size > sizeof text.bytes)
+        if (message.kind != HAFT_HTTP_WEBSOCKET_TEXT || message.size > sizeof text.bytes)
             continue;
         memcpy(text.bytes, message.bytes, message.size);
         for (guest_t *other = guests; other != NULL; other = other->next)
@@ -74,7 +75,7 @@ static void *listen_to(void *argument) {
 
 static int chat(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request);
     if (socket == NULL)
         return 0;
     haft_io_channel_t *heard = haft_io_channel_new(sizeof(text_t), 16);
@@ -89,10 +90,10 @@ static int chat(haft_http_request_t *request, void *unused) {
 
 int main(int count, char **arguments) {
     haft_http_server_t *server = haft_http_server_new();
-    haft_http_get(server, "/", show_page, NULL);
-    haft_http_get(server, "/chat", chat, NULL);
+    haft_http_server_get(server, "/", show_page, NULL);
+    haft_http_server_get(server, "/chat", chat, NULL);
     haft_http_run_options_t how = {.port = count > 1 ? (uint16_t)atoi(arguments[1]) : 8080};
-    int code = haft_http_run(server, &how);
+    int code = haft_http_server_run_with(&how, server);
     haft_http_server_free(server);
     return code != 0;
 }

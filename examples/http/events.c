@@ -63,7 +63,7 @@ static int send_events(haft_http_request_t *request, void *unused) {
 /* A listener that is 16 texts behind misses this one. */
 static int say(haft_http_request_t *request, void *unused) {
     (void)unused;
-    const char *said = haft_http_form(request, "text");
+    const char *said = haft_http_request_form(request, "text");
     text_t text;
     if (said == NULL || strlen(said) >= sizeof text.bytes)
         return haft_http_answer_text(request, 400, "text=..., of up to 199 bytes, please\n");
@@ -75,11 +75,11 @@ static int say(haft_http_request_t *request, void *unused) {
 
 int main(int count, char **arguments) {
     haft_http_server_t *server = haft_http_server_new();
-    haft_http_get(server, "/", show_page, NULL);
-    haft_http_get(server, "/events", send_events, NULL);
-    haft_http_post(server, "/say", say, NULL);
+    haft_http_server_get(server, "/", show_page, NULL);
+    haft_http_server_get(server, "/events", send_events, NULL);
+    haft_http_server_post(server, "/say", say, NULL);
     haft_http_run_options_t how = {.port = count > 1 ? (uint16_t)atoi(arguments[1]) : 8080};
-    int code = haft_http_run(server, &how);
+    int code = haft_http_server_run_with(&how, server);
     haft_http_server_free(server);
     return code != 0;
 }

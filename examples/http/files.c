@@ -12,11 +12,11 @@ int main(int count, char **arguments) {
                                    .threads = HAFT_HTTP_EACH_PROCESSOR};
     haft_http_files_options_t files = {.precompressed = true, .cache_control = "max-age=60"};
     haft_http_server_t *server = haft_http_server_new();
-    int code = haft_http_serve_files(server, "/", folder, &files);
+    int code = haft_http_server_serve_files_with(&files, server, "/", folder);
     if (code != 0)
         fprintf(stderr, "%s: %s\n", folder, haft_io_error_text(code));
     else
-        code = haft_http_run(server, &how);
+        code = haft_http_server_run_with(&how, server);
     haft_http_server_free(server);
     return code != 0;
 }

@@ -19,7 +19,7 @@ static uint16_t port = 8443;
 static int hello(haft_http_request_t *request, void *unused) {
     (void)unused;
     return haft_http_answer_format(request, 200, "Hello over %s\n",
-                                   haft_tls_version(haft_http_tls(request)));
+                                   haft_tls_version(haft_http_request_tls(request)));
 }
 
 static void *reload_on_hangup(void *unused) {
@@ -27,7 +27,7 @@ static void *reload_on_hangup(void *unused) {
         int code = haft_tls_reload(tls);
         fprintf(stderr, "%s\n", code == 0 ? "reloaded" : haft_tls_context_failure(tls));
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -36,7 +36,7 @@ static void *serve(void *unused) {
     if (listener < 0)
         haft_io_fail(listener, "cannot listen");
     haft_io_spawn(reload_on_hangup, NULL);
-    int code = haft_http_serve(server, listener);
+    int code = haft_http_server_serve(server, listener);
     if (code != 0)
         haft_io_fail(code, "cannot serve");
     haft_io_scope_cancel(haft_io_this_scope());
@@ -56,8 +56,8 @@ int main(int count, char **arguments) {
         return 1;
     }
     server = haft_http_server_new();
-    haft_http_get(server, "/", hello, NULL);
-    haft_http_set_tls(server, tls);
+    haft_http_server_get(server, "/", hello, NULL);
+    haft_http_server_set_tls(server, tls);
 
     sigemptyset(&signals);
     sigaddset(&signals, SIGHUP);

@@ -23,8 +23,8 @@ int main(int count, char **arguments) {
         haft::http::server server;
         server.set_tls(context.get());
         server.get("/", [](haft::http::request &request) {
-            return std::string("Hello over ") + haft_tls_version(haft_http_tls(request.get())) +
-                   "\n";
+            return std::string("Hello over ") +
+                   haft_tls_version(haft_http_request_tls(request.get())) + "\n";
         });
         io::signals signals{SIGHUP, SIGTERM};
         io::run([&] {

@@ -49,7 +49,7 @@ static int answer(haft_http_request_t *request, int status, const char *query,
         const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
         if (state != NULL && (strncmp(state, "22", 2) == 0 || strncmp(state, "23", 2) == 0))
             return haft_http_answer_text(request, 400, PQresultErrorMessage(result));
-        haft_http_note_failure(request, PQresultErrorMessage(result));
+        haft_http_request_note_failure(request, PQresultErrorMessage(result));
         return -EIO;
     }
     if (PQntuples(result) == 0)
@@ -66,7 +66,7 @@ static int list(haft_http_request_t *request, void *unused) {
 static int add(haft_http_request_t *request, void *unused) {
     (void)unused;
     char *body;
-    ssize_t size = haft_http_body(request, &body);
+    ssize_t size = haft_http_request_body(request, &body);
     if (size < 0)
         return (int)size;
     return answer(request, 201,
@@ -77,7 +77,7 @@ static int add(haft_http_request_t *request, void *unused) {
 static int drop(haft_http_request_t *request, void *unused) {
     (void)unused;
     return answer(request, 200, "delete from todo where id = $1::int returning row_to_json(todo)",
-                  haft_http_path(request, "id"));
+                  haft_http_request_path(request, "id"));
 }
 
 int main(int count, char **arguments) {
@@ -87,11 +87,11 @@ int main(int count, char **arguments) {
     if (PQstatus(first) != CONNECTION_OK)
         return fputs(PQerrorMessage(first), stderr), 1;
     haft_http_server_t *server = haft_http_server_new();
-    haft_http_get(server, "/todo", list, NULL);
-    haft_http_post(server, "/todo", add, NULL);
-    haft_http_delete(server, "/todo/{id}", drop, NULL);
+    haft_http_server_get(server, "/todo", list, NULL);
+    haft_http_server_post(server, "/todo", add, NULL);
+    haft_http_server_delete(server, "/todo/{id}", drop, NULL);
     haft_http_run_options_t how = {.port = count > 2 ? (uint16_t)atoi(arguments[2]) : 8080};
-    int code = haft_http_run(server, &how);
+    int code = haft_http_server_run_with(&how, server);
     haft_http_server_free(server);
     while (idle_ones > 0)
         PQfinish(idle[--idle_ones]);

@@ -46,7 +46,7 @@ static int answer(haft_http_request_t *request, int status, query_t query) {
     if (code != 0)
         return code;
     if (query.code != SQLITE_OK)
-        return haft_http_note_failure(request, sqlite3_errstr(query.code)), -EIO;
+        return haft_http_request_note_failure(request, sqlite3_errstr(query.code)), -EIO;
     const json_t *value = query.one ? json_array_get(rows, 0) : rows;
     if (value == NULL)
         return haft_http_answer_text(request, 404, "no such entry\n");
@@ -64,7 +64,7 @@ static int list(haft_http_request_t *request, void *unused) {
 static int add(haft_http_request_t *request, void *unused) {
     (void)unused;
     char *body;
-    ssize_t size = haft_http_body(request, &body);
+    ssize_t size = haft_http_request_body(request, &body);
     if (size < 0)
         return (int)size;
     query_t query = {.text = "insert into todo (what) values (?) returning id, what", .one = true};
@@ -78,7 +78,7 @@ static int add(haft_http_request_t *request, void *unused) {
 static int drop(haft_http_request_t *request, void *unused) {
     (void)unused;
     query_t query = {.text = "delete from todo where id = ? returning id, what", .one = true};
-    query.what = haft_http_path(request, "id");
+    query.what = haft_http_request_path(request, "id");
     return answer(request, 200, query);
 }
 
@@ -88,11 +88,11 @@ int main(int count, char **arguments) {
                      NULL, NULL, NULL) != SQLITE_OK)
         return fprintf(stderr, "%s\n", sqlite3_errmsg(database)), 1;
     haft_http_server_t *server = haft_http_server_new();
-    haft_http_get(server, "/todo", list, NULL);
-    haft_http_post(server, "/todo", add, NULL);
-    haft_http_delete(server, "/todo/{id}", drop, NULL);
+    haft_http_server_get(server, "/todo", list, NULL);
+    haft_http_server_post(server, "/todo", add, NULL);
+    haft_http_server_delete(server, "/todo/{id}", drop, NULL);
     haft_http_run_options_t how = {.port = count > 2 ? (uint16_t)atoi(arguments[2]) : 8080};
-    int code = haft_http_run(server, &how);
+    int code = haft_http_server_run_with(&how, server);
     haft_http_server_free(server);
     sqlite3_close(database);
     return code != 0;

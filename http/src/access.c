@@ -46,7 +46,7 @@ static void put_escaped(line_t *line, const char *text, size_t most) {
 /* A field of the request between quotes. */
 static void put_field(line_t *line, haft_http_request_t *request, const char *name,
                       const char *none) {
-    const char *value = haft_http_header(request, name);
+    const char *value = haft_http_request_header(request, name);
     put(line, "\"", 1);
     put_escaped(line, value != NULL ? value : none, 500);
     put(line, "\"", 1);
@@ -54,7 +54,7 @@ static void put_field(line_t *line, haft_http_request_t *request, const char *na
 
 static void put_common(line_t *line, haft_http_request_t *request,
                        const haft_http_access_t *access) {
-    const char *peer = haft_http_client_address(request);
+    const char *peer = haft_http_request_client_address(request);
     char date[HAFTI_HTTP_DATE + 1]; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
     hafti_http_put_date((time_t)(access->begun / HAFT_IO_SECOND), date);
     print(line, "%s - - [%.2s/%.3s/%.4s:%.8s +0000] \"", *peer != '\0' ? peer : "-", date + 5,
@@ -63,8 +63,8 @@ static void put_common(line_t *line, haft_http_request_t *request,
         put(line, "-", 1);
     } else {
         print(line, "%s ", request->method);
-        put_escaped(line, haft_http_target(request), 2000);
-        print(line, " %s", haft_http_version(request));
+        put_escaped(line, haft_http_request_target(request), 2000);
+        print(line, " %s", haft_http_request_version(request));
     }
     print(line, "\" %03d %llu", access->status, (unsigned long long)access->size);
 }
@@ -86,11 +86,11 @@ static void put_json(line_t *line, haft_http_request_t *request, const haft_http
     print(line, "{\"time\":\"%04d-%02d-%02dT%02d:%02d:%02d.%06dZ\",\"client\":\"%s\"",
           parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min,
           parts.tm_sec, (int)(access->begun % HAFT_IO_SECOND / HAFT_IO_MICROSECOND),
-          haft_http_client_address(request));
+          haft_http_request_client_address(request));
     if (!access->is_refused) {
         print(line, ",\"method\":\"%s\",\"target\":\"", request->method);
-        put_escaped(line, haft_http_target(request), 300);
-        print(line, "\",\"version\":\"%s\"", haft_http_version(request));
+        put_escaped(line, haft_http_request_target(request), 300);
+        print(line, "\",\"version\":\"%s\"", haft_http_request_version(request));
     }
     print(line, ",\"status\":%d,\"size\":%llu,\"seconds\":%lld.%06lld,\"referer\":", access->status,
           (unsigned long long)access->size, (long long)(access->duration / HAFT_IO_SECOND),
@@ -130,17 +130,17 @@ static void log_line(void *argument, haft_http_request_t *request,
         write_out(&line);
 }
 
-void haft_http_set_access_hook(haft_http_server_t *server, haft_http_access_hook_t *hook,
-                               void *argument) {
+void haft_http_server_set_access_hook(haft_http_server_t *server, haft_http_access_hook_t *hook,
+                                      void *argument) {
     server->access_hook = hook;
     server->access_argument = argument;
     server->notes_requests = hook != NULL || server->counts;
 }
 
-void haft_http_set_access_log(haft_http_server_t *server, haft_http_log_format_t format,
-                              haft_http_log_t *log, void *argument) {
+void haft_http_server_set_access_log(haft_http_server_t *server, haft_http_log_format_t format,
+                                     haft_http_log_t *log, void *argument) {
     server->access_log = (hafti_http_access_log_t){format, log, argument};
-    haft_http_set_access_hook(server, log_line, &server->access_log);
+    haft_http_server_set_access_hook(server, log_line, &server->access_log);
 }
 
 void hafti_http_begin_to_note(haft_http_request_t *request) {

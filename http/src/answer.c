@@ -19,7 +19,7 @@ void hafti_http_answer_discard(haft_http_request_t *request) {
                                     .lasting_size = answer->lasting_size};
 }
 
-int haft_http_discard_answer(haft_http_request_t *request) {
+int haft_http_answer_discard(haft_http_request_t *request) {
     const hafti_http_answer_t *answer = &request->answer;
     if (answer->is_sent || answer->failed || answer->is_stream)
         return -EALREADY;
@@ -44,7 +44,8 @@ static const char *type_in_fields(haft_http_request_t *request, const char **typ
     return hafti_http_copy(&request->message, value.bytes, value.size);
 }
 
-int haft_http_begin(haft_http_request_t *request, int status, const char *type, uint64_t size) {
+int haft_http_answer_begin(haft_http_request_t *request, int status, const char *type,
+                           uint64_t size) {
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
         return -EALREADY;
@@ -68,7 +69,7 @@ int haft_http_begin(haft_http_request_t *request, int status, const char *type, 
     return request->framing->head(request, type, sent);
 }
 
-int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size) {
+int haft_http_answer_write(haft_http_request_t *request, const void *bytes, size_t size) {
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_BEGUN)
         return -EINVAL;
@@ -96,8 +97,8 @@ __attribute__((noinline)) static ssize_t read_cached(int file, void *into, size_
 
 /* The file's fault, and not the client's. */
 static int fail_to_read(haft_http_request_t *request, int code) {
-    haft_http_note_failure(request,
-                           code == 0 ? "the file has become shorter" : haft_io_error_text(code));
+    haft_http_request_note_failure(request, code == 0 ? "the file has become shorter"
+                                                      : haft_io_error_text(code));
     return hafti_http_answer_fail(request, code == 0 ? -EIO : code);
 }
 
@@ -147,13 +148,13 @@ int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset
                : code;
 }
 
-int haft_http_flush(haft_http_request_t *request) {
+int haft_http_answer_flush(haft_http_request_t *request) {
     int code =
         request->answer.encoder != NULL ? hafti_http_encode(request, "", 0, HAFTI_HTTP_FLUSH) : 0;
     return code == 0 ? hafti_http_answer_send_gathered(request) : code;
 }
 
-int haft_http_status(const haft_http_request_t *request) {
+int haft_http_answer_status(const haft_http_request_t *request) {
     return request->answer.status;
 }
 
@@ -169,8 +170,9 @@ int haft_http_answer(haft_http_request_t *request, int status, const char *type,
                      size_t size) {
     if (request->answer.progress == HAFTI_HTTP_NOT_BEGUN && is_too_long_to_skip(&request->message))
         request->keeps = false;
-    int code = body != NULL || size == 0 ? haft_http_begin(request, status, type, size) : -EFAULT;
-    return code == 0 ? haft_http_write(request, body, size) : code;
+    int code =
+        body != NULL || size == 0 ? haft_http_answer_begin(request, status, type, size) : -EFAULT;
+    return code == 0 ? haft_http_answer_write(request, body, size) : code;
 }
 
 static const char plain_text[] = "text/plain; charset=utf-8";
@@ -213,25 +215,25 @@ int hafti_http_answer_status(haft_http_request_t *request, int status) {
                                    hafti_http_reason_of(status));
 }
 
-int haft_http_body_error(const haft_http_request_t *request) {
+int haft_http_request_body_error(const haft_http_request_t *request) {
     return request->message.status != 0 ? request->message.error : 0;
 }
 
-int haft_http_carry(haft_http_request_t *request, haft_http_thrown_t *thrown) {
+int haft_http_request_carry(haft_http_request_t *request, haft_http_thrown_t *thrown) {
     if (request->thrown != NULL)
         request->thrown->free(request->thrown);
     request->thrown = thrown;
     return HAFT_IO_BY_EXCEPTION;
 }
 
-haft_http_thrown_t *haft_http_take_thrown(haft_http_request_t *request) {
+haft_http_thrown_t *haft_http_request_take_thrown(haft_http_request_t *request) {
     haft_http_thrown_t *thrown = request->thrown;
     request->thrown = NULL;
     return thrown;
 }
 
 void hafti_http_forget_thrown(haft_http_request_t *request) {
-    haft_http_thrown_t *thrown = haft_http_take_thrown(request);
+    haft_http_thrown_t *thrown = haft_http_request_take_thrown(request);
     if (thrown != NULL)
         thrown->free(thrown);
 }
@@ -257,7 +259,7 @@ int hafti_http_answer_complete(haft_http_request_t *request) {
     return code;
 }
 
-void haft_http_note_failure(haft_http_request_t *request, const char *text) {
+void haft_http_request_note_failure(haft_http_request_t *request, const char *text) {
     if (!request->answer.failed && text != NULL)
         request->failure = hafti_http_copy(&request->message, text, strlen(text));
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *options) {
+haft_http_client_t *haft_http_client_new_with(const haft_http_client_options_t *options) {
     static const haft_http_client_options_t defaults = {0};
     if (options == NULL)
         options = &defaults;
@@ -598,8 +598,8 @@ int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *
     return 0;
 }
 
-int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
-                  haft_http_reply_t **reply) {
+int haft_http_client_ask(haft_http_client_t *client, const haft_http_question_t *question,
+                         haft_http_reply_t **reply) {
     return hafti_http_ask_with(client, question, NULL, reply);
 }
 

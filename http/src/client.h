@@ -29,8 +29,8 @@ char *hafti_http_url_resolve(const char *base, const char *reference);
 
 /* ---- client.c -------------------------------------------------------------------------------- */
 
-/* As haft_http_ask; or, unless `lines` is NULL, with these in the head, too, over a connection
-   of its own: the answer, whatever it is. */
+/* As haft_http_client_ask; or, unless `lines` is NULL, with these in the head, too, over a
+   connection of its own: the answer, whatever it is. */
 int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *question,
                         const char *lines, haft_http_reply_t **reply);
 void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **stream,

@@ -16,11 +16,12 @@ struct hafti_http_encoder {
     char out[PIECE];
 };
 
-void haft_http_set_compression(haft_http_server_t *server, const haft_http_compression_t *options) {
+void haft_http_server_set_compression(haft_http_server_t *server,
+                                      const haft_http_compression_t *options) {
     server->compression = options != NULL ? *options : (haft_http_compression_t){0};
 }
 
-void haft_http_do_not_compress(haft_http_request_t *request) {
+void haft_http_answer_do_not_compress(haft_http_request_t *request) {
     request->answer.is_plain = true;
 }
 
@@ -118,7 +119,7 @@ static int weaken_tag(haft_http_request_t *request) {
     begin = (size_t)(value.bytes - answer->fields) - strlen("ETag: ");
     memmove(answer->fields + begin, answer->fields + end, answer->fields_size - end);
     answer->fields_size -= end - begin;
-    return haft_http_set_header(request, "ETag", weak);
+    return haft_http_answer_set_header(request, "ETag", weak);
 }
 
 static hafti_http_encoder_t *encoder_of(const hafti_http_coding_t *coding, uint64_t size,
@@ -141,10 +142,10 @@ int hafti_http_choose_encoding(haft_http_request_t *request, int status, const c
         return 0;
     bool is_small = hafti_http_begins(type, "text/event-stream");
     const hafti_http_coding_t *coding = choose(request, is_small);
-    int code = haft_http_set_header(request, "Vary", "Accept-Encoding");
+    int code = haft_http_answer_set_header(request, "Vary", "Accept-Encoding");
     if (code != 0 || coding == NULL)
         return code;
-    code = haft_http_set_header(request, "Content-Encoding", coding->name);
+    code = haft_http_answer_set_header(request, "Content-Encoding", coding->name);
     code = code == 0 ? weaken_tag(request) : code;
     if (code == 0 && !request->is_head) {
         request->answer.encoder = encoder_of(coding, *size, is_small);

@@ -27,7 +27,7 @@ static bool lists_tag(const char *list, const hafti_http_version_t *ours, bool s
 }
 
 static bool has_date(haft_http_request_t *request, const char *name, time_t *date) {
-    const char *text = haft_http_header(request, name);
+    const char *text = haft_http_request_header(request, name);
     return text != NULL && hafti_http_parse_date(text, date);
 }
 
@@ -38,11 +38,11 @@ static bool is_for_reading(const haft_http_request_t *request) {
 /* In the order of 13.2.2. */
 int hafti_http_precondition(haft_http_request_t *request, const hafti_http_version_t *version) {
     time_t date;
-    const char *match = haft_http_header(request, "If-Match");
+    const char *match = haft_http_request_header(request, "If-Match");
     if (match != NULL ? !lists_tag(match, version, true)
                       : has_date(request, "If-Unmodified-Since", &date) && version->modified > date)
         return 412;
-    const char *none = haft_http_header(request, "If-None-Match");
+    const char *none = haft_http_request_header(request, "If-None-Match");
     if (none != NULL)
         return !lists_tag(none, version, false) ? 0 : is_for_reading(request) ? 304 : 412;
     bool is_old = is_for_reading(request) && has_date(request, "If-Modified-Since", &date) &&
@@ -53,7 +53,7 @@ int hafti_http_precondition(haft_http_request_t *request, const hafti_http_versi
 /* 13.1.5: a date has to be the very same. */
 static bool holds_if_range(haft_http_request_t *request, const hafti_http_version_t *version) {
     time_t date;
-    const char *text = haft_http_header(request, "If-Range");
+    const char *text = haft_http_request_header(request, "If-Range");
     if (text == NULL)
         return true;
     if (*text == '"' || strncmp(text, "W/", 2) == 0)
@@ -130,8 +130,9 @@ static int read_ranges(hafti_http_text_t list, uint64_t size, hafti_http_range_t
 int hafti_http_ranges(haft_http_request_t *request, const hafti_http_version_t *version,
                       uint64_t size, hafti_http_range_t ranges[HAFTI_HTTP_RANGES], size_t *count) {
     static const char unit[] = "bytes=";
-    const char *text =
-        request->message.parser.method == HTTP_GET ? haft_http_header(request, "Range") : NULL;
+    const char *text = request->message.parser.method == HTTP_GET
+                           ? haft_http_request_header(request, "Range")
+                           : NULL;
     int status = 0;
     if (text != NULL && hafti_http_begins(text, unit) && holds_if_range(request, version)) {
         const char *list = text + sizeof unit - 1;

@@ -34,7 +34,7 @@ typedef struct {
 _Static_assert(sizeof(haft_http_request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
 
 static bool flush_last(haft_http_request_t *request, connection_t *connection) {
-    connection->is_over = haft_http_flush(request) == 0;
+    connection->is_over = haft_http_answer_flush(request) == 0;
     return connection->is_over;
 }
 
@@ -55,7 +55,7 @@ static bool finish(haft_http_request_t *request, connection_t *connection) {
         hafti_http_note_request(request);
     if (code != 0)
         return false;
-    if (!request->message.is_complete && haft_http_flush(request) != 0)
+    if (!request->message.is_complete && haft_http_answer_flush(request) != 0)
         return false; /* the client may wait for the answer before it sends the rest of its body */
     connection->lingers = !hafti_http_message_skip(&request->message, HAFTI_HTTP_SKIPPED);
     if (!request->keeps || connection->lingers || stream->at != stream->end)

@@ -77,7 +77,8 @@ static bool is_listed(const haft_http_cors_options_t *options, const char *origi
 
 /* Sets a lasting field, unless its value is NULL; after `code` of what comes before. */
 static int set(int code, haft_http_request_t *request, const char *name, const char *value) {
-    return code == 0 && value != NULL ? haft_http_set_lasting_header(request, name, value) : code;
+    return code == 0 && value != NULL ? haft_http_answer_set_lasting_header(request, name, value)
+                                      : code;
 }
 
 static int set_origin(const haft_http_cors_options_t *options, haft_http_request_t *request,
@@ -90,7 +91,7 @@ static int set_origin(const haft_http_cors_options_t *options, haft_http_request
 
 static int answer_question(const haft_http_cors_options_t *options, haft_http_request_t *request,
                            const char *method, bool may_ask) {
-    const char *asked = haft_http_header(request, "Access-Control-Request-Headers");
+    const char *asked = haft_http_request_header(request, "Access-Control-Request-Headers");
     char age[24];
     snprintf(age, sizeof age, "%lld", (long long)options->max_age);
     int code =
@@ -116,28 +117,28 @@ static bool has_origin(const haft_http_request_t *request) {
 /* The answer depends on the origin where only some may: caches learn that from every answer. */
 static int around(haft_http_request_t *request, haft_http_next_t *next, void *argument) {
     const haft_http_cors_options_t *options = &((const cors_t *)argument)->options;
-    const char *origin = haft_http_header(request, "Origin");
-    const char *method = haft_http_header(request, "Access-Control-Request-Method");
+    const char *origin = haft_http_request_header(request, "Origin");
+    const char *method = haft_http_request_header(request, "Access-Control-Request-Method");
     bool is_allowed = origin != NULL && is_listed(options, origin) && !has_origin(request);
     int code = set(0, request, "Vary", options->origin_count != 0 ? "Origin" : NULL);
     if (code == 0 && is_allowed)
         code = set_origin(options, request, origin);
     if (code == 0 && origin != NULL && method != NULL &&
-        strcmp(haft_http_method(request), "OPTIONS") == 0)
+        strcmp(haft_http_request_method(request), "OPTIONS") == 0)
         return answer_question(options, request, method, is_allowed);
     if (code == 0 && is_allowed)
         code = set(code, request, "Access-Control-Expose-Headers", options->exposed);
     return code == 0 ? next->call(next, request) : code;
 }
 
-int haft_http_cors(haft_http_server_t *server, const haft_http_cors_options_t *options) {
+int haft_http_server_set_cors(haft_http_server_t *server, const haft_http_cors_options_t *options) {
     static const haft_http_cors_options_t defaults = {0};
     if (options == NULL)
         options = &defaults;
     if (!are_valid(options))
         return -EINVAL;
     cors_t *cors = copy_of(options);
-    int code = cors != NULL ? haft_http_use(server, around, cors) : -ENOMEM;
+    int code = cors != NULL ? haft_http_server_use(server, around, cors) : -ENOMEM;
     if (code != 0) {
         free(cors);
         return code;

@@ -26,7 +26,7 @@ void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_reque
     count(&counts->durations[bucket_of(access->duration)], 1);
 }
 
-void haft_http_count(haft_http_server_t *server) {
+void haft_http_server_count(haft_http_server_t *server) {
     server = hafti_http_root_of(server);
     server->counts = server->notes_requests = true;
 }
@@ -35,7 +35,8 @@ static uint64_t read_one(const _Atomic uint64_t *counter) {
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-void haft_http_read_counters(const haft_http_server_t *server, haft_http_counters_t *counters) {
+void haft_http_server_read_counters(const haft_http_server_t *server,
+                                    haft_http_counters_t *counters) {
     const hafti_http_counts_t *counts = &server->counters;
     counters->connections_accepted = read_one(&counts->accepted);
     counters->connections = atomic_load(&server->open);

@@ -74,7 +74,7 @@ static int go_on(const hafti_http_around_t *around, const haft_http_server_t *le
 /* For requests without a handler of the program's: they go through the middleware, too. */
 static int answer_not_found(haft_http_request_t *request, void *unused) {
     (void)unused;
-    return haft_http_refuse(request, 404, NULL);
+    return haft_http_request_refuse(request, 404, NULL);
 }
 
 static int answer_with_methods(haft_http_request_t *request, void *unused) {
@@ -89,18 +89,18 @@ static int answer_with_methods(haft_http_request_t *request, void *unused) {
         if (methods >> method & 1)
             size += (size_t)snprintf(allowed + size, sizeof allowed - size, ", %s",
                                      llhttp_method_name((llhttp_method_t)method));
-    int code = haft_http_set_header(request, "Allow", allowed);
+    int code = haft_http_answer_set_header(request, "Allow", allowed);
     if (code != 0)
         return code;
     return request->message.parser.method == HTTP_OPTIONS
                ? haft_http_answer(request, 204, NULL, "", 0)
-               : haft_http_refuse(request, 405, NULL);
+               : haft_http_request_refuse(request, 405, NULL);
 }
 
 /* What was thrown, and nobody has caught, as an error. */
 static int conclude(haft_http_request_t *request, int code) {
     haft_http_thrown_t *thrown =
-        code == HAFT_IO_BY_EXCEPTION ? haft_http_take_thrown(request) : NULL;
+        code == HAFT_IO_BY_EXCEPTION ? haft_http_request_take_thrown(request) : NULL;
     if (thrown == NULL)
         return code;
     code = thrown->conclude(thrown, request);
@@ -119,7 +119,8 @@ static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *
 }
 
 static void tell_failure(haft_http_request_t *request, const char *what) {
-    hafti_http_log(request->server, "%s %s: %s", request->method, haft_http_target(request), what);
+    hafti_http_log(request->server, "%s %s: %s", request->method, haft_http_request_target(request),
+                   what);
 }
 
 /* The status for what the handler has returned, or not done; a failure gets its text. */
@@ -127,7 +128,7 @@ static int judged_status(haft_http_request_t *request, int code, bool has_begun)
     const hafti_http_message_t *message = &request->message;
     if (code == HAFT_HTTP_REFUSED && request->refused != 0)
         return request->refused;
-    if (code != 0 && code == haft_http_body_error(request))
+    if (code != 0 && code == haft_http_request_body_error(request))
         return message->status;
     if (code == 0)
         request->failure =
@@ -149,7 +150,7 @@ static void judge(haft_http_request_t *request, int code) {
     int status = judged_status(request, code, has_begun);
     if (request->failure != NULL)
         tell_failure(request, request->failure);
-    if (has_begun && haft_http_discard_answer(request) != 0) {
+    if (has_begun && haft_http_answer_discard(request) != 0) {
         request->answer.failed = true;
         request->keeps = false;
         return;
@@ -161,7 +162,7 @@ static void judge(haft_http_request_t *request, int code) {
 
 static void dispatch(haft_http_request_t *request) {
     hafti_http_message_t *message = &request->message;
-    hafti_http_text_t path = {haft_http_target(request), message->target_size};
+    hafti_http_text_t path = {haft_http_request_target(request), message->target_size};
     const char *mark = memchr(path.bytes, '?', path.size);
     if (mark != NULL)
         path.size = (size_t)(mark - path.bytes);
@@ -195,7 +196,7 @@ static void *send_last_words(void *argument) {
     haft_http_request_t *request = argument;
     hafti_http_answer_discard(request);
     if (hafti_http_answer_error(request, 500, 0) == 0 && hafti_http_answer_complete(request) == 0)
-        haft_http_flush(request);
+        haft_http_answer_flush(request);
     return NULL;
 }
 

@@ -9,7 +9,7 @@ static const char *text_of(const haft_http_request_t *request, int status, int c
                                                                  : hafti_http_reason_of(status);
 }
 
-int haft_http_refuse(haft_http_request_t *request, int status, const char *text) {
+int haft_http_request_refuse(haft_http_request_t *request, int status, const char *text) {
     if (status < 400 || status > 599)
         return -EINVAL;
     request->refused = status;
@@ -31,7 +31,7 @@ static bool answer_by_application(haft_http_request_t *request, const haft_http_
     const hafti_http_answer_t *answer = &request->answer;
     bool is_whole = code == 0 && answer->progress != HAFTI_HTTP_NOT_BEGUN &&
                     !hafti_http_answer_lacks_bytes(answer);
-    return is_whole || haft_http_discard_answer(request) != 0;
+    return is_whole || haft_http_answer_discard(request) != 0;
 }
 
 int hafti_http_answer_error(haft_http_request_t *request, int status, int code) {

@@ -10,18 +10,18 @@
 /* ---- Events ---- */
 
 int haft_http_events_begin(haft_http_request_t *request) {
-    int code = haft_http_set_header(request, "Cache-Control", "no-store");
+    int code = haft_http_answer_set_header(request, "Cache-Control", "no-store");
     if (code == 0)
-        code = haft_http_begin(request, 200, "text/event-stream", HAFT_HTTP_UNKNOWN_SIZE);
+        code = haft_http_answer_begin(request, 200, "text/event-stream", HAFT_HTTP_UNKNOWN_SIZE);
     if (code != 0)
         return code;
     request->answer.has_events = true;
     request->answer.last_event = haft_io_now();
-    return haft_http_flush(request);
+    return haft_http_answer_flush(request);
 }
 
 const char *haft_http_events_last_id(haft_http_request_t *request) {
-    return haft_http_header(request, "Last-Event-ID");
+    return haft_http_request_header(request, "Last-Event-ID");
 }
 
 /* Up to the end of a line, which is CR, LF, or both; and the begin of the next, NULL where there
@@ -76,9 +76,9 @@ static void free_text(event_text_t *text) {
 }
 
 static int send_now(haft_http_request_t *request, const char *text, size_t size) {
-    int code = haft_http_write(request, text, size);
+    int code = haft_http_answer_write(request, text, size);
     request->answer.last_event = haft_io_now();
-    return code == 0 ? haft_http_flush(request) : code;
+    return code == 0 ? haft_http_answer_flush(request) : code;
 }
 
 int haft_http_events_send(haft_http_request_t *request, const haft_http_event_t *event) {
@@ -108,12 +108,12 @@ static haft_io_select_case_t until_gone(const haft_http_request_t *request) {
     haft_io_event_t *gone = request->message.stream->gone;
     if (gone != NULL)
         return (haft_io_select_case_t){.event = gone};
-    return (haft_io_select_case_t){.descriptor = haft_http_descriptor(request),
+    return (haft_io_select_case_t){.descriptor = haft_http_request_descriptor(request),
                                    .events = POLLRDHUP};
 }
 
-int haft_http_select_until(haft_http_request_t *request, haft_io_select_case_t *choices,
-                           size_t count, int64_t deadline) {
+int haft_http_request_select_until(haft_http_request_t *request, haft_io_select_case_t *choices,
+                                   size_t count, int64_t deadline) {
     const hafti_http_answer_t *answer = &request->answer;
     int64_t pause = request->message.limits->events_time;
     haft_io_select_case_t all[count + 2];
@@ -147,7 +147,7 @@ int haft_http_select_until(haft_http_request_t *request, haft_io_select_case_t *
 int haft_http_events_receive(haft_http_request_t *request, haft_io_channel_t *channel,
                              void *value) {
     haft_io_select_case_t choice = {.channel = channel, .receive = value};
-    int code = haft_http_select_until(request, &choice, 1, HAFT_IO_FOREVER);
+    int code = haft_http_request_select_until(request, &choice, 1, HAFT_IO_FOREVER);
     return code < 0 ? code : choice.code;
 }
 
@@ -182,8 +182,8 @@ static void *call_watched(void *argument) {
     return NULL;
 }
 
-int haft_http_cancel_with_client(haft_http_request_t *request, haft_http_next_t *next,
-                                 void *unused) {
+int haft_http_request_cancel_with_client(haft_http_request_t *request, haft_http_next_t *next,
+                                         void *unused) {
     (void)unused;
     haft_io_failures_t failures = {0};
     watched_t watched = {.request = request, .next = next};
@@ -197,6 +197,6 @@ int haft_http_cancel_with_client(haft_http_request_t *request, haft_http_next_t 
     if (watched.has_returned && (code == 0 || code == -ECANCELED))
         return watched.code;
     if (failures.count != 0 && failures.failures[0].message != NULL)
-        haft_http_note_failure(request, failures.failures[0].message);
+        haft_http_request_note_failure(request, failures.failures[0].message);
     return code;
 }

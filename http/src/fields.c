@@ -43,7 +43,7 @@ static int add_line(haft_http_request_t *request, char **lines, size_t *used, si
     return 0;
 }
 
-int haft_http_set_header(haft_http_request_t *request, const char *name, const char *value) {
+int haft_http_answer_set_header(haft_http_request_t *request, const char *name, const char *value) {
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
         return -EALREADY;
@@ -52,8 +52,8 @@ int haft_http_set_header(haft_http_request_t *request, const char *name, const c
 }
 
 /* The lasting fields stand before the others. */
-int haft_http_set_lasting_header(haft_http_request_t *request, const char *name,
-                                 const char *value) {
+int haft_http_answer_set_lasting_header(haft_http_request_t *request, const char *name,
+                                        const char *value) {
     hafti_http_answer_t *answer = &request->answer;
     size_t others = answer->fields_size - answer->lasting_size, before = answer->fields_size;
     char *kept = others != 0 ? hafti_http_copy(&request->message,
@@ -61,7 +61,7 @@ int haft_http_set_lasting_header(haft_http_request_t *request, const char *name,
                              : NULL;
     if (others != 0 && kept == NULL)
         return -ENOMEM;
-    int code = haft_http_set_header(request, name, value);
+    int code = haft_http_answer_set_header(request, name, value);
     if (code != 0)
         return code;
     size_t added = answer->fields_size - before;
@@ -73,7 +73,8 @@ int haft_http_set_lasting_header(haft_http_request_t *request, const char *name,
     return 0;
 }
 
-int haft_http_set_trailer(haft_http_request_t *request, const char *name, const char *value) {
+int haft_http_answer_set_trailer(haft_http_request_t *request, const char *name,
+                                 const char *value) {
     hafti_http_answer_t *answer = &request->answer;
     if (!answer->chunked || answer->progress != HAFTI_HTTP_BEGUN)
         return -ENOTSUP;
@@ -93,8 +94,9 @@ static bool is_attribute(const char *value) {
     return value == NULL || strchr(value, ';') == NULL;
 }
 
-int haft_http_set_cookie(haft_http_request_t *request, const char *name, const char *value,
-                         const haft_http_cookie_options_t *options) {
+int haft_http_answer_set_cookie_with(const haft_http_cookie_options_t *options,
+                                     haft_http_request_t *request, const char *name,
+                                     const char *value) {
     static const haft_http_cookie_options_t defaults = {0};
     if (options == NULL)
         options = &defaults;
@@ -121,7 +123,7 @@ int haft_http_set_cookie(haft_http_request_t *request, const char *name, const c
         if (pass == 0 && (line = hafti_http_allocate(&request->message, (size_t)size)) == NULL)
             return -ENOMEM;
     }
-    return haft_http_set_header(request, "Set-Cookie", line);
+    return haft_http_answer_set_header(request, "Set-Cookie", line);
 }
 
 bool hafti_http_answer_field(const hafti_http_answer_t *answer, size_t *at, const char *name,

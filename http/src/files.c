@@ -163,7 +163,7 @@ static ssize_t name_of(const files_t *files, hafti_http_text_t path, char *into)
 
 /* RFC 9110, section 12.5.3. */
 static void read_accepted(haft_http_request_t *request, bool accepts[ENCODINGS]) {
-    const char *accepted = haft_http_header(request, "Accept-Encoding");
+    const char *accepted = haft_http_request_header(request, "Accept-Encoding");
     for (int i = 0; i < ENCODINGS && accepted != NULL; i++)
         accepts[i] = hafti_http_weight_in(accepted, encodings[i].name) > 0;
 }
@@ -188,8 +188,9 @@ static int set_version(haft_http_request_t *request, const hafti_http_version_t 
     char tag[sizeof version->tag + 2], date[HAFTI_HTTP_DATE + 1];
     snprintf(tag, sizeof tag, "%s%s", version->is_weak ? "W/" : "", version->tag);
     hafti_http_put_date(version->modified, date);
-    int code = haft_http_set_header(request, "ETag", tag);
-    return code == 0 && with_date ? haft_http_set_header(request, "Last-Modified", date) : code;
+    int code = haft_http_answer_set_header(request, "ETag", tag);
+    return code == 0 && with_date ? haft_http_answer_set_header(request, "Last-Modified", date)
+                                  : code;
 }
 
 static int set_range(haft_http_request_t *request, const hafti_http_range_t *range, uint64_t size) {
@@ -199,7 +200,7 @@ static int set_range(haft_http_request_t *request, const hafti_http_range_t *ran
                  (unsigned long long)(range->first + range->count - 1), (unsigned long long)size);
     else
         snprintf(text, sizeof text, "bytes */%llu", (unsigned long long)size);
-    return haft_http_set_header(request, "Content-Range", text);
+    return haft_http_answer_set_header(request, "Content-Range", text);
 }
 
 /* ---- Several ranges: each is a part of its own (14.6) ---- */
@@ -223,11 +224,11 @@ static size_t put_part_head(char *into, size_t room, const part_t *part) {
 
 static int write_part(haft_http_request_t *request, int file, const part_t *part) {
     size_t size = put_part_head(NULL, 0, part);
-    char *head = haft_http_allocate(request, size + 1);
+    char *head = haft_http_request_allocate(request, size + 1);
     if (head == NULL)
         return -ENOMEM;
     put_part_head(head, size + 1, part);
-    int code = haft_http_write(request, head, size);
+    int code = haft_http_answer_write(request, head, size);
     return code == 0 ? hafti_http_write_file(request, file, (int64_t)part->at.first, part->at.count)
                      : code;
 }
@@ -248,12 +249,12 @@ static int answer_parts(haft_http_request_t *request, int file, const part_t *gi
         part.at = ranges[i];
         size += put_part_head(NULL, 0, &part) + part.at.count;
     }
-    int code = haft_http_begin(request, 206, type, size + (uint64_t)end_size);
+    int code = haft_http_answer_begin(request, 206, type, size + (uint64_t)end_size);
     for (size_t i = 0; i < count && code == 0; i++) {
         part.at = ranges[i];
         code = write_part(request, file, &part);
     }
-    return code == 0 ? haft_http_write(request, end, (size_t)end_size) : code;
+    return code == 0 ? haft_http_answer_write(request, end, (size_t)end_size) : code;
 }
 
 /* ---- One file ---- */
@@ -291,12 +292,12 @@ static int answer_file(haft_http_request_t *request, int file, const struct stat
         code = set_range(request, answered == 206 ? ranges : NULL, size);
     if (code == 0 && answered == 416)
         return hafti_http_answer_status(request, 416);
-    code = code == 0 ? haft_http_set_header(request, "Accept-Ranges", "bytes") : code;
+    code = code == 0 ? haft_http_answer_set_header(request, "Accept-Ranges", "bytes") : code;
     if (code == 0 && *encoding != '\0')
-        code = haft_http_set_header(request, "Content-Encoding", encoding);
+        code = haft_http_answer_set_header(request, "Content-Encoding", encoding);
     if (code == 0 && count > 1)
         return answer_parts(request, file, &(part_t){.type = type, .size = size}, ranges, count);
-    code = code == 0 ? haft_http_begin(request, answered, type, ranges->count) : code;
+    code = code == 0 ? haft_http_answer_begin(request, answered, type, ranges->count) : code;
     return code == 0 ? hafti_http_write_file(request, file, (int64_t)ranges->first, ranges->count)
                      : code;
 }
@@ -311,16 +312,16 @@ int haft_http_answer_file(haft_http_request_t *request, int file, const char *ty
 
 /* The path with a slash; "//host" at its begin would be another server's. */
 static int redirect_to_folder(haft_http_request_t *request) {
-    const char *target = haft_http_target(request), *query = strchr(target, '?');
+    const char *target = haft_http_request_target(request), *query = strchr(target, '?');
     size_t size = query != NULL ? (size_t)(query - target) : strlen(target);
     size_t room = strlen(target) + 2;
-    char *place = haft_http_allocate(request, room);
+    char *place = haft_http_request_allocate(request, room);
     if (place == NULL)
         return -ENOMEM;
     while (size > 1 && target[0] == '/' && target[1] == '/')
         target++, size--;
     snprintf(place, room, "%.*s/%s", (int)size, target, query != NULL ? query : "");
-    int code = haft_http_set_header(request, "Location", place);
+    int code = haft_http_answer_set_header(request, "Location", place);
     return code == 0 ? hafti_http_answer_status(request, 301) : code;
 }
 
@@ -335,10 +336,11 @@ static int answer_error(haft_http_request_t *request, int code) {
 static int answer_found(haft_http_request_t *request, const files_t *files, lookup_t *lookup) {
     const char *encoding = lookup->encoding >= 0 ? encodings[lookup->encoding].name : "";
     const char *type = files->options.type_of != NULL ? files->options.type_of(lookup->name) : NULL;
-    int code =
-        files->options.precompressed ? haft_http_set_header(request, "Vary", "Accept-Encoding") : 0;
+    int code = files->options.precompressed
+                   ? haft_http_answer_set_header(request, "Vary", "Accept-Encoding")
+                   : 0;
     if (code == 0 && files->cache_control != NULL)
-        code = haft_http_set_header(request, "Cache-Control", files->cache_control);
+        code = haft_http_answer_set_header(request, "Cache-Control", files->cache_control);
     return code == 0 ? answer_file(request, lookup->file, &lookup->status,
                                    type != NULL ? type : hafti_http_type_of(lookup->name), encoding)
                      : code;
@@ -354,7 +356,8 @@ static int serve_file(haft_http_request_t *request, void *argument) {
     hafti_http_text_t path = request->match.captures[request->match.count - 1];
     __attribute__((cleanup(close_found))) lookup_t lookup = {
         .folder = files->folder, .index = files->index, .only_cached = true, .file = -1};
-    lookup.name = haft_http_allocate(request, path.size + strlen(files->index) + ENDING + 1);
+    lookup.name =
+        haft_http_request_allocate(request, path.size + strlen(files->index) + ENDING + 1);
     if (lookup.name == NULL)
         return -ENOMEM;
     ssize_t size = name_of(files, path, lookup.name);
@@ -413,8 +416,9 @@ static int make_files(const char *folder, const haft_http_files_options_t *optio
     return code;
 }
 
-int haft_http_serve_files(haft_http_server_t *server, const char *prefix, const char *folder,
-                          const haft_http_files_options_t *options) {
+int haft_http_server_serve_files_with(const haft_http_files_options_t *options,
+                                      haft_http_server_t *server, const char *prefix,
+                                      const char *folder) {
     static const haft_http_files_options_t defaults = {0};
     files_t *files;
     if (prefix == NULL || folder == NULL)
@@ -429,6 +433,6 @@ int haft_http_serve_files(haft_http_server_t *server, const char *prefix, const 
     if (code != 0)
         return code;
     hafti_http_own(server, &files->owned);
-    code = haft_http_get(server, below, serve_file, files);
-    return code == 0 && size != 0 ? haft_http_get(server, itself, redirect, NULL) : code;
+    code = haft_http_server_get(server, below, serve_file, files);
+    return code == 0 && size != 0 ? haft_http_server_get(server, itself, redirect, NULL) : code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is written of an answer is gathered in a block, and sent when that is full, by
-   haft_http_flush, or by the connection, together with the wait for its next request. */
+   haft_http_answer_flush, or by the connection, together with the wait for its next request. */
 #include "internal.h"
 
 int hafti_http_answer_fail(haft_http_request_t *request, int code) {

@@ -186,8 +186,8 @@ int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64
     hafti_http_text_t value = hafti_http_trim(given);
     if (is_too_long(answer->fields_size + value.size, most))
         return -EMSGSIZE;
-    char *date = haft_http_allocate(request, HAFTI_HTTP_DATE + STATUS + LENGTH);
-    nghttp2_nv *fields = haft_http_allocate(request, most * sizeof *fields);
+    char *date = haft_http_request_allocate(request, HAFTI_HTTP_DATE + STATUS + LENGTH);
+    nghttp2_nv *fields = haft_http_request_allocate(request, most * sizeof *fields);
     /* The handler's may be gone when the head is sent. */
     char *kept = type != NULL ? hafti_http_copy(&request->message, value.bytes, value.size) : NULL;
     if (date == NULL || fields == NULL || (type != NULL && kept == NULL))
@@ -218,7 +218,8 @@ int hafti_http2_make_end(haft_http_request_t *request) {
     size_t count = count_lines(answer->trailers, answer->trailers_size);
     if (is_too_long(answer->trailers_size, count))
         return -EMSGSIZE;
-    nghttp2_nv *fields = count != 0 ? haft_http_allocate(request, count * sizeof *fields) : NULL;
+    nghttp2_nv *fields =
+        count != 0 ? haft_http_request_allocate(request, count * sizeof *fields) : NULL;
     if (count != 0 && fields == NULL)
         return -ENOMEM;
     stream->is_last = true;

@@ -278,7 +278,7 @@ static void serve_request(request_t *argument) {
     if (request->server->notes_requests)
         hafti_http_note_request(request);
     if (code == 0)
-        code = haft_http_flush(request);
+        code = haft_http_answer_flush(request);
     if (code == 0 && !serving->stream.ends)
         code = hafti_http_answer_send(request, NULL, 0);
     if (code == 0 && !request->message.is_complete && !serving->stream.is_closed)

@@ -89,7 +89,7 @@ struct haft_http_request {
     hafti_http_served_t *served; /* how its handler's task is known */
     hafti_http_tasks_t *tasks;   /* that its handler has spawned; NULL: none */
     haft_http_thrown_t *thrown;  /* by a handler, on its way through the middleware; or NULL */
-    int refused;                 /* the status of haft_http_refuse; 0: none */
+    int refused;                 /* the status of haft_http_request_refuse; 0: none */
     const char *refusal;         /* its text; NULL: what the status is called */
     bool is_traced;              /* its task has its trace */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
@@ -107,7 +107,7 @@ void hafti_http_answer_end(haft_http_request_t *request);
 int hafti_http_answer_complete(haft_http_request_t *request);
 /* Answers without a handler: a line that says what it is. */
 int hafti_http_answer_status(haft_http_request_t *request, int status);
-/* Nobody is going to take what was thrown (haft_http_carry). */
+/* Nobody is going to take what was thrown (haft_http_request_carry). */
 void hafti_http_forget_thrown(haft_http_request_t *request);
 /* Whether less of the body has been written than the head has announced. */
 static inline bool hafti_http_answer_lacks_bytes(const hafti_http_answer_t *answer) {
@@ -123,8 +123,8 @@ int hafti_http_answer_stream(haft_http_request_t *request, int status, const cha
 int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, size_t size);
 /* Sends what is gathered, and a head that has not been sent yet. */
 int hafti_http_answer_send_gathered(haft_http_request_t *request);
-/* Where the block has room for `size` bytes, of HAFT_IO_LENT_SIZE at most, or else NULL, and `*code`
-   says why; what the block has may be sent for that. */
+/* Where the block has room for `size` bytes, of HAFT_IO_LENT_SIZE at most, or else NULL, and
+   `*code` says why; what the block has may be sent for that. */
 char *hafti_http_answer_room(haft_http_request_t *request, size_t size, int *code);
 /* The client gets no more of it. Returns the code. */
 int hafti_http_answer_fail(haft_http_request_t *request, int code);
@@ -252,7 +252,7 @@ typedef struct hafti_http_owned {
 typedef struct hafti_http_around {
     struct hafti_http_around *inner;
     haft_http_around_t *function;
-    const haft_handler_t *handler; /* of haft_http_handle, instead of a function; or NULL */
+    const haft_handler_t *handler; /* of haft_http_server_handle, instead of a function; or NULL */
     void *argument;
 } hafti_http_around_t;
 
@@ -286,7 +286,7 @@ struct haft_http_server {
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
     hafti_http_counts_t counters;
     haft_tls_context_t *tls;           /* NULL: without */
-    hafti_http_listeners_t *listening; /* of haft_http_run */
+    hafti_http_listeners_t *listening; /* of haft_http_server_run */
     atomic_bool is_served;
     atomic_bool restarting;
     atomic_bool stopping; /* connections end after their request */
@@ -333,7 +333,8 @@ bool hafti_http_scope_of_spawns(haft_io_scope_t **scope);
    error. The code that counts. */
 int hafti_http_tasks_end(haft_http_request_t *request, int code);
 /* ---- errors.c ---- */
-/* Answers an error in the form of the application (haft_http_on_error), or else by a line. */
+/* Answers an error in the form of the application (haft_http_server_on_error), or else by a
+   line. */
 int hafti_http_answer_error(haft_http_request_t *request, int status, int code);
 /* ---- server.c ---- */
 /* From now on the server frees it. */

@@ -162,7 +162,7 @@ static int listen_where(haft_http_server_t *server, const haft_http_run_options_
     size_t first = listeners->count;
     int code = listen_at_one(options, is_announced ? where + sizeof proxies - 1 : where, listeners);
     for (size_t i = first; i < listeners->count && code == 0 && is_announced; i++)
-        code = haft_http_expect_proxy_header(server, listeners->descriptors[i]);
+        code = haft_http_server_expect_proxy_header(server, listeners->descriptors[i]);
     return code;
 }
 

@@ -41,7 +41,7 @@ void hafti_http_log_failure(const haft_http_server_t *server, const char *what,
     const haft_http_request_t *request = served != NULL ? served->request : NULL;
     hafti_http_log(server, "%s%s%s%s has failed: %s (%s), in the task '%s'",
                    request != NULL ? request->method : "", request != NULL ? " " : "",
-                   request != NULL ? haft_http_target(request) : "",
+                   request != NULL ? haft_http_request_target(request) : "",
                    request != NULL ? ": a handler" : what,
                    failure->message != NULL ? failure->message : "",
                    haft_io_error_text(failure->code), failure->task);

@@ -79,7 +79,7 @@ ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, siz
 ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffer, size_t size);
 ssize_t hafti_http_message_decode(hafti_http_message_t *message, void *buffer, size_t size);
 void hafti_http_decoder_free(hafti_http_decoder_t *decoder);
-/* As haft_http_body. */
+/* As haft_http_request_body. */
 ssize_t hafti_http_message_read_all(hafti_http_message_t *message, char **body);
 /* Whether all that is left of its body has come: then no read of it waits. */
 bool hafti_http_message_has_come(const hafti_http_message_t *message);
@@ -96,7 +96,7 @@ bool hafti_http_message_is_kept(const hafti_http_message_t *message);
 int hafti_http_message_check(hafti_http_message_t *message);
 /* HTTP_GET and the like; -1: it is none that a request can have here. */
 int hafti_http_method_of(hafti_http_text_t name);
-/* All fields of a name, as haft_http_header. */
+/* All fields of a name, as haft_http_request_header. */
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
 bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, const char **name,
                                   const char **value);

@@ -53,8 +53,8 @@ static ssize_t fill(haft_http_multipart_t *multipart) {
     memmove(multipart->bytes, multipart->bytes + multipart->at, unread_size(multipart));
     multipart->end -= multipart->at;
     multipart->at = 0;
-    ssize_t got = haft_http_read(multipart->request, multipart->bytes + multipart->end,
-                                 WINDOW - multipart->end);
+    ssize_t got = haft_http_request_read(multipart->request, multipart->bytes + multipart->end,
+                                         WINDOW - multipart->end);
     multipart->end += got > 0 ? (size_t)got : 0;
     return got > 0 ? 1 : got;
 }
@@ -448,9 +448,8 @@ static void set_limits(haft_http_multipart_t *multipart,
         set->part = UINT64_MAX;
 }
 
-int haft_http_multipart_begin(haft_http_request_t *request,
-                              const haft_http_multipart_limits_t *limits,
-                              haft_http_multipart_t **result) {
+int haft_http_multipart_begin_with(const haft_http_multipart_limits_t *limits,
+                                   haft_http_request_t *request, haft_http_multipart_t **result) {
     hafti_http_text_t type, word, rest;
     size_t from = 0;
     *result = NULL;

@@ -16,7 +16,7 @@ __attribute__((format(printf, 2, 3))) static void print(haft_http_request_t *req
     va_start(arguments, format);
     int size = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    haft_http_write(request, text, (size_t)size);
+    haft_http_answer_write(request, text, (size_t)size);
 }
 
 static void print_one(haft_http_request_t *request, const char *name, const char *type,
@@ -80,9 +80,9 @@ static void print_io(haft_http_request_t *request) {
 static int show_counters(haft_http_request_t *request, void *unused) {
     (void)unused;
     haft_http_counters_t counters;
-    haft_http_read_counters(request->server, &counters);
-    int code = haft_http_begin(request, 200, "text/plain; version=0.0.4; charset=utf-8",
-                               HAFT_HTTP_UNKNOWN_SIZE);
+    haft_http_server_read_counters(request->server, &counters);
+    int code = haft_http_answer_begin(request, 200, "text/plain; version=0.0.4; charset=utf-8",
+                                      HAFT_HTTP_UNKNOWN_SIZE);
     if (code != 0)
         return code;
     print_one(request, "haft_http_connections", "gauge", "Open connections.", counters.connections);
@@ -98,9 +98,9 @@ static int show_counters(haft_http_request_t *request, void *unused) {
     return 0;
 }
 
-int haft_http_serve_counters(haft_http_server_t *server, const char *path) {
-    haft_http_count(server);
-    return haft_http_get(server, path, show_counters, NULL);
+int haft_http_server_serve_counters(haft_http_server_t *server, const char *path) {
+    haft_http_server_count(server);
+    return haft_http_server_get(server, path, show_counters, NULL);
 }
 
 /* ---- Pages ---- */
@@ -114,10 +114,11 @@ static int show_tasks(haft_http_request_t *request, void *unused) {
     if (code != 0)
         return code;
     off_t size = lseek(text, 0, SEEK_END);
-    haft_http_do_not_compress(request); /* its bytes are a file's */
-    code = haft_http_set_header(request, "Cache-Control", "no-store");
-    code = code == 0 ? haft_http_begin(request, 200, "text/plain; charset=utf-8", (uint64_t)size)
-                     : code;
+    haft_http_answer_do_not_compress(request); /* its bytes are a file's */
+    code = haft_http_answer_set_header(request, "Cache-Control", "no-store");
+    code = code == 0
+               ? haft_http_answer_begin(request, 200, "text/plain; charset=utf-8", (uint64_t)size)
+               : code;
     return code == 0 ? hafti_http_write_file(request, text, 0, (uint64_t)size) : code;
 }
 
@@ -129,11 +130,11 @@ static int show_list(haft_http_request_t *request, void *unused) {
     return haft_http_answer(request, 200, "text/html; charset=utf-8", page, sizeof page - 1);
 }
 
-int haft_http_debug_pages(haft_http_server_t *server, const char *prefix) {
-    haft_http_server_t *group = haft_http_group(server, prefix);
+int haft_http_server_serve_debug_pages(haft_http_server_t *server, const char *prefix) {
+    haft_http_server_t *group = haft_http_server_group(server, prefix);
     if (group == NULL)
         return -ENOMEM;
-    int code = haft_http_get(group, "/", show_list, NULL);
-    code = code == 0 ? haft_http_get(group, "/tasks", show_tasks, NULL) : code;
-    return code == 0 ? haft_http_serve_counters(group, "/counters") : code;
+    int code = haft_http_server_get(group, "/", show_list, NULL);
+    code = code == 0 ? haft_http_server_get(group, "/tasks", show_tasks, NULL) : code;
+    return code == 0 ? haft_http_server_serve_counters(group, "/counters") : code;
 }

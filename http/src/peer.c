@@ -56,7 +56,7 @@ bool hafti_http_peer_of(int descriptor, struct in6_addr *address) {
 }
 
 /* The kernel is asked once a connection. */
-const char *haft_http_peer(haft_http_request_t *request) {
+const char *haft_http_request_peer(haft_http_request_t *request) {
     hafti_http_stream_t *stream = request->message.stream;
     struct in6_addr address;
     if (!stream->knows_peer && hafti_http_peer_of(stream->descriptor, &address))
@@ -132,7 +132,8 @@ void hafti_http_proxies_free(hafti_http_proxies_t *proxies) {
     free(proxies);
 }
 
-int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, const char *field) {
+int haft_http_server_trust_proxies(haft_http_server_t *server, const char *networks,
+                                   const char *field) {
     if (networks == NULL)
         return -EINVAL;
     size_t most = strlen(networks) / 2 + 1;
@@ -197,15 +198,15 @@ static hafti_http_text_t take_last(hafti_http_text_t *list) {
 
 /* Each proxy adds, at the end, the address from which it was asked. So from the end on, as long
    as the one before is trusted, the addresses are true. */
-const char *haft_http_client_address(haft_http_request_t *request) {
+const char *haft_http_request_client_address(haft_http_request_t *request) {
     const hafti_http_proxies_t *proxies = request->server->proxies;
-    const char *known = haft_http_peer(request), *text;
+    const char *known = haft_http_request_peer(request), *text;
     if (proxies == NULL || proxies->field == NULL || !is_trusted(proxies, known) ||
-        (text = haft_http_header(request, proxies->field)) == NULL)
+        (text = haft_http_request_header(request, proxies->field)) == NULL)
         return known;
     hafti_http_text_t list = {text, strlen(text)};
     bool has_parameters = hafti_http_same_text(proxies->field, "Forwarded");
-    char *address = haft_http_allocate(request, HAFTI_HTTP_ADDRESS);
+    char *address = haft_http_request_allocate(request, HAFTI_HTTP_ADDRESS);
     char next[HAFTI_HTTP_ADDRESS];
     while (address != NULL && list.size != 0 && is_trusted(proxies, known) &&
            read_element(take_last(&list), has_parameters, next))

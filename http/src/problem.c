@@ -23,10 +23,12 @@ static size_t put_string(char *into, const char *text) {
     return size;
 }
 
-int haft_http_problem(haft_http_request_t *request, const haft_http_error_t *error, void *unused) {
+int haft_http_answer_problem(haft_http_request_t *request, const haft_http_error_t *error,
+                             void *unused) {
     (void)unused;
     const char *title = hafti_http_reason_of(error->status);
-    char *detail = haft_http_allocate(request, put_string(NULL, error->text) + 1), *body = NULL;
+    char *detail = haft_http_request_allocate(request, put_string(NULL, error->text) + 1),
+         *body = NULL;
     if (detail == NULL)
         return -ENOMEM;
     detail[put_string(detail, error->text)] = '\0';

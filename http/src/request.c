@@ -2,22 +2,22 @@
 /* What a handler asks its request. */
 #include "internal.h"
 
-const char *haft_http_method(const haft_http_request_t *request) {
+const char *haft_http_request_method(const haft_http_request_t *request) {
     return request->method;
 }
 
-const char *haft_http_target(const haft_http_request_t *request) {
+const char *haft_http_request_target(const haft_http_request_t *request) {
     return request->message.block + request->message.target;
 }
 
-const char *haft_http_version(const haft_http_request_t *request) {
+const char *haft_http_request_version(const haft_http_request_t *request) {
     const hafti_http_message_t *message = &request->message;
     if (message->parser.http_major == 2)
         return "HTTP/2.0";
     return hafti_http_is_1_0(message) ? "HTTP/1.0" : "HTTP/1.1";
 }
 
-const char *haft_http_path(haft_http_request_t *request, const char *name) {
+const char *haft_http_request_path(haft_http_request_t *request, const char *name) {
     const hafti_http_match_t *match = &request->match;
     const char *own = match->names;
     for (size_t i = 0; i < match->count && name != NULL; i++, own += strlen(own) + 1) {
@@ -67,8 +67,8 @@ static const char *parameter(hafti_http_message_t *message, const char *bytes, s
     return NULL;
 }
 
-const char *haft_http_query(haft_http_request_t *request, const char *name) {
-    const char *target = haft_http_target(request);
+const char *haft_http_request_query(haft_http_request_t *request, const char *name) {
+    const char *target = haft_http_request_target(request);
     const char *mark = memchr(target, '?', request->message.target_size);
     if (mark == NULL)
         return NULL;
@@ -76,18 +76,18 @@ const char *haft_http_query(haft_http_request_t *request, const char *name) {
     return parameter(&request->message, mark + 1, request->message.target_size - skipped, name);
 }
 
-const char *haft_http_header(haft_http_request_t *request, const char *name) {
+const char *haft_http_request_header(haft_http_request_t *request, const char *name) {
     return hafti_http_message_header(&request->message, name);
 }
 
-bool haft_http_header_at(haft_http_request_t *request, size_t number, const char **name,
-                         const char **value) {
+bool haft_http_request_header_at(haft_http_request_t *request, size_t number, const char **name,
+                                 const char **value) {
     return hafti_http_message_header_at(&request->message, number, name, value);
 }
 
 /* RFC 6265, section 4.2.1; a browser that has several of a name sends the most specific one
    first. */
-const char *haft_http_cookie(haft_http_request_t *request, const char *name) {
+const char *haft_http_request_cookie(haft_http_request_t *request, const char *name) {
     hafti_http_text_t list, pair;
     size_t from = 0, size = name != NULL ? strlen(name) : 0;
     while (size != 0 && hafti_http_message_field(&request->message, "Cookie", &from, &list))
@@ -98,24 +98,24 @@ const char *haft_http_cookie(haft_http_request_t *request, const char *name) {
     return NULL;
 }
 
-void *haft_http_allocate(haft_http_request_t *request, size_t size) {
+void *haft_http_request_allocate(haft_http_request_t *request, size_t size) {
     return hafti_http_allocate(&request->message, size);
 }
 
-int haft_http_descriptor(const haft_http_request_t *request) {
+int haft_http_request_descriptor(const haft_http_request_t *request) {
     return request->message.stream->descriptor;
 }
 
-void haft_http_limit_body(haft_http_request_t *request, uint64_t size) {
+void haft_http_request_limit_body(haft_http_request_t *request, uint64_t size) {
     request->message.limit = size;
 }
 
-ssize_t haft_http_read(haft_http_request_t *request, void *buffer, size_t size) {
+ssize_t haft_http_request_read(haft_http_request_t *request, void *buffer, size_t size) {
     int code = hafti_http_send_continue(request);
     return code == 0 ? hafti_http_message_read(&request->message, buffer, size) : code;
 }
 
-ssize_t haft_http_body(haft_http_request_t *request, char **body) {
+ssize_t haft_http_request_body(haft_http_request_t *request, char **body) {
     int code = hafti_http_send_continue(request);
     return code == 0 ? hafti_http_message_read_all(&request->message, body) : code;
 }
@@ -128,9 +128,9 @@ static bool is_form(haft_http_request_t *request) {
            hafti_http_same(word.bytes, word.size, "application/x-www-form-urlencoded");
 }
 
-const char *haft_http_form(haft_http_request_t *request, const char *name) {
+const char *haft_http_request_form(haft_http_request_t *request, const char *name) {
     if (request->form == NULL && is_form(request)) {
-        ssize_t size = haft_http_body(request, &request->form);
+        ssize_t size = haft_http_request_body(request, &request->form);
         request->form_size = size > 0 ? (size_t)size : 0;
     }
     if (request->form == NULL)
@@ -138,7 +138,7 @@ const char *haft_http_form(haft_http_request_t *request, const char *name) {
     return parameter(&request->message, request->form, request->form_size, name);
 }
 
-const char *haft_http_trailer(haft_http_request_t *request, const char *name) {
+const char *haft_http_request_trailer(haft_http_request_t *request, const char *name) {
     const hafti_http_message_t *message = &request->message;
     if (!message->is_complete || name == NULL)
         return NULL;
@@ -151,8 +151,9 @@ const char *haft_http_trailer(haft_http_request_t *request, const char *name) {
     return NULL;
 }
 
-int haft_http_accepts(haft_http_request_t *request, const char *const *types, size_t count) {
-    const char *accepted = haft_http_header(request, "Accept");
+int haft_http_request_accepts(haft_http_request_t *request, const char *const *types,
+                              size_t count) {
+    const char *accepted = haft_http_request_header(request, "Accept");
     int best = -1, most = 0;
     for (size_t i = 0; i < count; i++) {
         int weight = accepted != NULL ? hafti_http_weight_in(accepted, types[i]) : HAFTI_HTTP_WHOLE;

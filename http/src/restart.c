@@ -223,7 +223,7 @@ static int start_anew(const hafti_http_listeners_t *listeners) {
     return code;
 }
 
-int haft_http_restart(haft_http_server_t *server) {
+int haft_http_server_restart(haft_http_server_t *server) {
     hafti_http_listeners_t *listeners = server->listening;
     if (listeners == NULL)
         return -ENOTSUP;
@@ -233,7 +233,7 @@ int haft_http_restart(haft_http_server_t *server) {
     if (code == 0) {
         listeners->paths_size = 0; /* the sockets are the new process's */
         hafti_http_log(server, "a new process has taken over");
-        haft_http_stop(server);
+        haft_http_server_stop(server);
         return 0;
     }
     atomic_store(&server->restarting, false);

@@ -31,8 +31,8 @@ static hafti_http_node_t *child_with_text(hafti_http_node_t *first, const char *
     return NULL;
 }
 
-/* What stands between the braces of a part of a pattern, which is {name} or {name...}; of size 0: it
-   is neither. */
+/* What stands between the braces of a part of a pattern, which is {name} or {name...}; of size 0:
+   it is neither. */
 static hafti_http_text_t name_in(hafti_http_text_t part, bool *is_rest) {
     *is_rest = false;
     if (part.size < 3 || *part.bytes != '{' || part.bytes[part.size - 1] != '}')
@@ -155,7 +155,7 @@ static const char *mistake_of(const char *path, hafti_http_text_t pattern,
     if (entry->handler == NULL)
         return "the handler is NULL";
     if (!is_method(entry->method))
-        return "that is no method that requests can have (CONNECT: haft_http_on_connect)";
+        return "that is no method that requests can have (CONNECT: haft_http_server_on_connect)";
     return mistake_in_pattern(pattern);
 }
 

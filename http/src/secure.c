@@ -101,7 +101,7 @@ bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {
     return chosen != NULL && strcmp(chosen, protocols[0]) == 0;
 }
 
-int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
+int haft_http_server_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
     int code = context != NULL ? hafti_http_secure_set_protocols(context) : 0;
     if (code == 0)
         server->tls = context;
@@ -165,7 +165,7 @@ bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {
     return false;
 }
 
-int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
+int haft_http_server_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
     (void)server;
     return context != NULL ? -EPROTONOSUPPORT : 0;
 }
@@ -182,6 +182,6 @@ void hafti_http_secure_end(hafti_http_secure_t *secure) {
 
 #endif
 
-haft_tls_t *haft_http_tls(const haft_http_request_t *request) {
+haft_tls_t *haft_http_request_tls(const haft_http_request_t *request) {
     return request->message.stream->tls;
 }

@@ -20,7 +20,7 @@ haft_http_server_t *haft_http_server_new(void) {
         return NULL;
     server->log = print_line;
     pthread_mutex_init(&server->mutex, NULL);
-    haft_http_set_limits(server, &(haft_http_limits_t){0});
+    haft_http_server_set_limits(server, &(haft_http_limits_t){0});
     return server;
 }
 
@@ -50,7 +50,7 @@ void haft_http_server_free(haft_http_server_t *server) {
     if (atomic_load(&server->is_served))
         haft_misused(&(haft_error_t){.code = HAFT_ERROR_OF_LIBRARY,
                                      .message = "An HTTP server was freed while it is served: "
-                                                "haft_http_serve has not returned."});
+                                                "haft_http_server_serve has not returned."});
     hafti_http_routes_free(server->routes);
     free_routes(server);
     hafti_http_proxies_free(server->proxies);
@@ -69,7 +69,7 @@ static void set_default_time(int64_t *limit, int64_t seconds) {
         *limit = seconds * HAFT_IO_SECOND;
 }
 
-int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits) {
+int haft_http_server_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits) {
     static const haft_http_limits_t defaults = {0};
     if (limits == NULL)
         limits = &defaults;
@@ -101,13 +101,13 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
     return 0;
 }
 
-void haft_http_on_error(haft_http_server_t *server, haft_http_error_handler_t *handler,
-                        void *argument) {
+void haft_http_server_on_error(haft_http_server_t *server, haft_http_error_handler_t *handler,
+                               void *argument) {
     server->on_error = handler;
     server->on_error_argument = argument;
 }
 
-void haft_http_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument) {
+void haft_http_server_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument) {
     server->log = log;
     server->log_argument = argument;
 }
@@ -122,7 +122,7 @@ __attribute__((format(printf, 2, 3))) static void note_mistake(haft_http_server_
     hafti_http_log(server, "%s", server->mistake);
 }
 
-const char *haft_http_mistake(const haft_http_server_t *server) {
+const char *haft_http_server_mistake(const haft_http_server_t *server) {
     return hafti_http_root_of(server)->mistake;
 }
 
@@ -133,8 +133,8 @@ static char *joined(const char *prefix, const char *path) {
     return asprintf(&text, "%s%s", prefix != NULL ? prefix : "", path) >= 0 ? text : NULL;
 }
 
-int haft_http_route(haft_http_server_t *server, const char *method, const char *path,
-                    haft_http_handler_t *handler, void *argument) {
+int haft_http_server_route(haft_http_server_t *server, const char *method, const char *path,
+                           haft_http_handler_t *handler, void *argument) {
     hafti_http_entry_t entry = {
         .method = method, .handler = handler, .argument = argument, .owner = server};
     haft_http_server_t *root = hafti_http_root_of(server);
@@ -154,7 +154,8 @@ int haft_http_route(haft_http_server_t *server, const char *method, const char *
     return code;
 }
 
-int haft_http_on_connect(haft_http_server_t *server, haft_http_handler_t *handler, void *argument) {
+int haft_http_server_on_connect(haft_http_server_t *server, haft_http_handler_t *handler,
+                                void *argument) {
     if (handler == NULL)
         return -EINVAL;
     if (server->connect.handler != NULL)
@@ -174,13 +175,14 @@ static int add_around(haft_http_server_t *server, const hafti_http_around_t *add
     return 0;
 }
 
-int haft_http_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
+int haft_http_server_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
     if (function == NULL)
         return -EINVAL;
     return add_around(server, &(hafti_http_around_t){.function = function, .argument = argument});
 }
 
-int haft_http_handle(haft_http_server_t *server, const haft_handler_t *handler, void *argument) {
+int haft_http_server_handle(haft_http_server_t *server, const haft_handler_t *handler,
+                            void *argument) {
     if (handler == NULL)
         return -EINVAL;
     for (uint32_t i = 0; i < handler->handles.count; i++)
@@ -191,7 +193,7 @@ int haft_http_handle(haft_http_server_t *server, const haft_handler_t *handler, 
     return add_around(server, &(hafti_http_around_t){.handler = handler, .argument = argument});
 }
 
-haft_http_server_t *haft_http_group(haft_http_server_t *server, const char *prefix) {
+haft_http_server_t *haft_http_server_group(haft_http_server_t *server, const char *prefix) {
     haft_http_server_t *group = calloc(1, sizeof *group);
     char *whole = prefix != NULL ? joined(server->prefix, prefix) : NULL;
     if (group == NULL || whole == NULL) {
@@ -242,7 +244,7 @@ void hafti_http_leave_place(const hafti_http_accepted_t *accepted) {
     haft_io_semaphore_release(&server->places);
 }
 
-int haft_http_expect_proxy_header(haft_http_server_t *server, int listener) {
+int haft_http_server_expect_proxy_header(haft_http_server_t *server, int listener) {
     if (server->announced_count == HAFTI_HTTP_LISTENERS)
         return -E2BIG;
     server->announced[server->announced_count++] = listener;
@@ -251,10 +253,10 @@ int haft_http_expect_proxy_header(haft_http_server_t *server, int listener) {
 
 /* ---- Its end, and where it is ---- */
 
-void haft_http_stop(haft_http_server_t *server) {
+void haft_http_server_stop(haft_http_server_t *server) {
     haft_io_event_set(&server->stop);
 }
 
-uint16_t haft_http_port(const haft_http_server_t *server) {
+uint16_t haft_http_server_port(const haft_http_server_t *server) {
     return (uint16_t)atomic_load(&server->port);
 }

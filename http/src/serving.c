@@ -244,7 +244,7 @@ static int port_of(const serving_t *serving) {
     return port > 0 ? port : 0;
 }
 
-int haft_http_serve_all(haft_http_server_t *given, const int *listeners, size_t count) {
+int haft_http_server_serve_all(haft_http_server_t *given, const int *listeners, size_t count) {
     __attribute__((cleanup(close_listeners))) serving_t serving = {
         .on_failure = {log_failure}, .server = given, .listeners = listeners, .count = count};
     if (given->parent != NULL || count == 0)
@@ -269,8 +269,8 @@ int haft_http_serve_all(haft_http_server_t *given, const int *listeners, size_t 
     return serving.code != 0 ? serving.code : code;
 }
 
-int haft_http_serve(haft_http_server_t *server, int listener) {
-    return haft_http_serve_all(server, &listener, 1);
+int haft_http_server_serve(haft_http_server_t *server, int listener) {
+    return haft_http_server_serve_all(server, &listener, 1);
 }
 
 /* ---- In a run of its own ---- */
@@ -287,12 +287,12 @@ static void *stop_on_signal(void *argument) {
     int restarts = running->options->restart_signal, signal;
     do
         signal = haft_io_signal_wait(&running->signals);
-    while (signal > 0 && signal == restarts && haft_http_restart(running->server) != 0);
+    while (signal > 0 && signal == restarts && haft_http_server_restart(running->server) != 0);
     if (signal < 0)
         return NULL;
     if (signal != restarts) {
         hafti_http_log(running->server, "told to stop");
-        haft_http_stop(running->server);
+        haft_http_server_stop(running->server);
     }
     do
         signal = haft_io_signal_wait(&running->signals);
@@ -324,14 +324,14 @@ static void *listen_and_serve(void *argument) {
     running->server->listening = &listeners;
     hafti_http_tell_ready();
     haft_io_spawn(stop_on_signal, running);
-    running->code = haft_http_serve_all(running->server, listeners.descriptors, count);
+    running->code = haft_http_server_serve_all(running->server, listeners.descriptors, count);
     log_end(running->server, running->code);
     running->server->listening = NULL;
     haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
 
-int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *options) {
+int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_server_t *server) {
     static const haft_http_run_options_t defaults = {0};
     running_t running = {.server = server, .options = options != NULL ? options : &defaults};
     int threads = running.options->threads;

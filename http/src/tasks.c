@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks of handlers. Those of a request are in a scope of its own, which is opened when the first is
- * spawned and closed when the handler has returned; a request without tasks has none. Those that
+ * Tasks of handlers. Those of a request are in a scope of its own, which is opened when the first
+ * is spawned and closed when the handler has returned; a request without tasks has none. Those that
  * outlive it are in the scope of the server (serving.c).
  */
 #include "internal.h"
@@ -63,7 +63,7 @@ int hafti_http_tasks_end(haft_http_request_t *request, int code) {
     free(tasks);
     if (!have_failed || code != 0)
         return code;
-    haft_http_note_failure(request, "a task of the request has failed");
+    haft_http_request_note_failure(request, "a task of the request has failed");
     return HAFT_IO_BY_EXCEPTION;
 }
 
@@ -71,6 +71,6 @@ haft_io_scope_t *haft_http_server_scope(const haft_http_server_t *server) {
     return hafti_http_root_of(server)->scope;
 }
 
-haft_http_server_t *haft_http_server_of(const haft_http_request_t *request) {
+haft_http_server_t *haft_http_request_server(const haft_http_request_t *request) {
     return request->server;
 }

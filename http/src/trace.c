@@ -122,8 +122,9 @@ void haft_http_trace_end(void) {
 
 /* Two fields name no trace: they are joined by a comma, which no version has. */
 void hafti_http_trace_request(haft_http_request_t *request) {
-    request->is_traced = haft_http_trace_begin(haft_http_header(request, "traceparent"),
-                                               haft_http_header(request, "tracestate")) == 0;
+    request->is_traced =
+        haft_http_trace_begin(haft_http_request_header(request, "traceparent"),
+                              haft_http_request_header(request, "tracestate")) == 0;
 }
 
 void hafti_http_put_trace_parent(const haft_http_trace_t *trace,
@@ -134,6 +135,6 @@ void hafti_http_put_trace_parent(const haft_http_trace_t *trace,
              trace->is_sampled ? SAMPLED : 0);
 }
 
-void haft_http_trace_requests(haft_http_server_t *server) {
+void haft_http_server_trace_requests(haft_http_server_t *server) {
     server->traces = true;
 }

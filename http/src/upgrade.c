@@ -29,7 +29,7 @@ bool hafti_http_asks_to_upgrade(const haft_http_request_t *request, const char *
            lists(request, "Connection", "upgrade") && lists(request, "Upgrade", protocol);
 }
 
-int haft_http_upgrade(haft_http_request_t *request, const char *protocol) {
+int haft_http_request_upgrade(haft_http_request_t *request, const char *protocol) {
     if (!hafti_http_is_given_value(protocol) || !hafti_http_asks_to_upgrade(request, protocol))
         return -ENOTSUP;
     return begin_stream(
@@ -37,7 +37,7 @@ int haft_http_upgrade(haft_http_request_t *request, const char *protocol) {
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ", protocol);
 }
 
-int haft_http_tunnel(haft_http_request_t *request) {
+int haft_http_request_tunnel(haft_http_request_t *request) {
     if (request->message.parser.method != HTTP_CONNECT)
         return -ENOTSUP;
     return begin_stream(request, 200, "HTTP/1.1 200 Connected", "");

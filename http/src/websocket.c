@@ -193,12 +193,12 @@ static int send_frame(haft_http_websocket_t *given, int opcode, const char *byte
     return write_message(socket, opcode, bytes, size);
 }
 
-int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_message_kind_t kind,
+int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_websocket_kind_t kind,
                              const void *bytes, size_t size) {
-    bool is_text = kind == HAFT_HTTP_TEXT;
+    bool is_text = kind == HAFT_HTTP_WEBSOCKET_TEXT;
     if (bytes == NULL && size != 0)
         return -EFAULT;
-    if ((!is_text && kind != HAFT_HTTP_BINARY) || (is_text && !is_utf8(bytes, size)))
+    if ((!is_text && kind != HAFT_HTTP_WEBSOCKET_BINARY) || (is_text && !is_utf8(bytes, size)))
         return -EINVAL;
     return send_frame(socket, (int)kind, bytes, size);
 }
@@ -442,7 +442,7 @@ static int end_message(haft_http_websocket_t *socket) {
     if (socket->closing != 0)
         return 0; /* it is dropped */
     int code = socket->is_compressed ? inflate_message(socket) : 0;
-    bool is_text = socket->kind == HAFT_HTTP_TEXT;
+    bool is_text = socket->kind == HAFT_HTTP_WEBSOCKET_TEXT;
     return code == 0 && is_text && !is_utf8(socket->message, socket->size) ? 1007 : code;
 }
 
@@ -538,7 +538,8 @@ static void begin_message(haft_http_websocket_t *socket) {
     }
 }
 
-int haft_http_websocket_receive(haft_http_websocket_t *given, haft_http_message_t *message) {
+int haft_http_websocket_receive(haft_http_websocket_t *given,
+                                haft_http_websocket_message_t *message) {
     int code = haft_io_mutex_lock(&given->reading);
     if (code != 0)
         return code;
@@ -549,8 +550,8 @@ int haft_http_websocket_receive(haft_http_websocket_t *given, haft_http_message_
     if (code > 0)
         return code == 1001 ? close_with(socket, code, "") : fail_with(socket, code);
     if (code == 0)
-        *message = (haft_http_message_t){(haft_http_message_kind_t)socket->kind, socket->message,
-                                         socket->size};
+        *message = (haft_http_websocket_message_t){(haft_http_websocket_kind_t)socket->kind,
+                                                   socket->message, socket->size};
     return code;
 }
 

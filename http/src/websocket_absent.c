@@ -19,12 +19,13 @@ const char *haft_http_websocket_protocol(const haft_http_websocket_t *socket) {
     return NULL;
 }
 
-int haft_http_websocket_receive(haft_http_websocket_t *socket, haft_http_message_t *message) {
+int haft_http_websocket_receive(haft_http_websocket_t *socket,
+                                haft_http_websocket_message_t *message) {
     (void)socket, (void)message;
     return -EOPNOTSUPP;
 }
 
-int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_message_kind_t kind,
+int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_websocket_kind_t kind,
                              const void *bytes, size_t size) {
     (void)socket, (void)kind, (void)bytes, (void)size;
     return -EOPNOTSUPP;

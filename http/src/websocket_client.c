@@ -106,9 +106,10 @@ static int begin_socket(haft_http_reply_t **reply, const haft_http_question_t *q
     return 0;
 }
 
-int haft_http_websocket_connect(haft_http_client_t *client, const haft_http_question_t *question,
-                                const haft_http_websocket_options_t *given,
-                                haft_http_websocket_t **socket) {
+int haft_http_websocket_connect_with(const haft_http_websocket_options_t *given,
+                                     haft_http_client_t *client,
+                                     const haft_http_question_t *question,
+                                     haft_http_websocket_t **socket) {
     static const haft_http_websocket_options_t defaults = {0};
     const haft_http_websocket_options_t *options = given != NULL ? given : &defaults;
     *socket = NULL;

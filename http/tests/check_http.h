@@ -38,16 +38,16 @@ static inline size_t say_and_hear(uint16_t port, const char *bytes, size_t size,
 
 static inline void *serve_until_stopped(void *argument) {
     haft_http_server_t *server = (haft_http_server_t *)argument;
-    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
+    CHECK(haft_http_server_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == 0);
     return NULL;
 }
 
 /* Serves, on a task of this scope, until the server is told to stop. The port. */
 static inline uint16_t start_server(haft_http_server_t *server) {
     haft_io_spawn(serve_until_stopped, server);
-    while (haft_http_port(server) == 0)
+    while (haft_http_server_port(server) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    return haft_http_port(server);
+    return haft_http_server_port(server);
 }
 
 /* A handler that sends back the bytes that come, and begins its answer before it reads. */
@@ -55,10 +55,10 @@ static inline int stream_back(haft_http_request_t *request, void *unused) {
     (void)unused;
     char piece[7];
     ssize_t size;
-    int code = haft_http_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
-    while (code == 0 && (size = haft_http_read(request, piece, sizeof piece)) != 0)
-        code = size < 0 ? (int)size : haft_http_write(request, piece, (size_t)size);
-    return code == 0 ? haft_http_set_trailer(request, "X-End", "yes") : code;
+    int code = haft_http_answer_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    while (code == 0 && (size = haft_http_request_read(request, piece, sizeof piece)) != 0)
+        code = size < 0 ? (int)size : haft_http_answer_write(request, piece, (size_t)size);
+    return code == 0 ? haft_http_answer_set_trailer(request, "X-End", "yes") : code;
 }
 
 static inline int say_nothing(haft_http_request_t *request, void *unused) {
@@ -69,9 +69,9 @@ static inline int say_nothing(haft_http_request_t *request, void *unused) {
 
 static inline int fail_in_the_middle(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
-    haft_http_write(request, "half", 4);
-    haft_http_flush(request);
+    haft_http_answer_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+    haft_http_answer_write(request, "half", 4);
+    haft_http_answer_flush(request);
     return -EIO;
 }
 

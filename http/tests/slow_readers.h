@@ -59,9 +59,9 @@ static inline int answer_huge(haft_http_request_t *request, void *unused) {
 static inline int answer_huge_pieces(haft_http_request_t *request, void *unused) {
     enum { PIECE = 1 << 16 };
     (void)unused;
-    int code = haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+    int code = haft_http_answer_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
     for (size_t at = 0; at < HUGE && code == 0; at += PIECE)
-        code = haft_http_write(request, huge + at, PIECE);
+        code = haft_http_answer_write(request, huge + at, PIECE);
     return note_huge_end(code);
 }
 static inline void no_huge_line(void *unused, const char *line) {

@@ -14,7 +14,7 @@ static char much[MUCH + 1];
 
 static int say(haft_http_request_t *request, void *unused) {
     (void)unused;
-    const char *how = haft_http_path(request, "how");
+    const char *how = haft_http_request_path(request, "how");
     const char *type = "text/plain; charset=utf-8";
     size_t size = 5000;
     if (strcmp(how, "small") == 0)
@@ -26,46 +26,46 @@ static int say(haft_http_request_t *request, void *unused) {
     else if (strcmp(how, "untyped") == 0)
         type = NULL;
     else if (strcmp(how, "encoded") == 0)
-        haft_http_set_header(request, "Content-Encoding", "x-mine");
+        haft_http_answer_set_header(request, "Content-Encoding", "x-mine");
     else if (strcmp(how, "kept") == 0)
-        haft_http_set_header(request, "Cache-Control", "max-age=1, No-Transform");
+        haft_http_answer_set_header(request, "Cache-Control", "max-age=1, No-Transform");
     else if (strcmp(how, "secret") == 0)
-        haft_http_do_not_compress(request);
-    haft_http_set_header(request, "ETag", strcmp(how, "weak") == 0 ? "W/\"v1\"" : "\"v1\"");
-    haft_http_set_header(request, "X-After", "1");
+        haft_http_answer_do_not_compress(request);
+    haft_http_answer_set_header(request, "ETag", strcmp(how, "weak") == 0 ? "W/\"v1\"" : "\"v1\"");
+    haft_http_answer_set_header(request, "X-After", "1");
     return haft_http_answer(request, strcmp(how, "error") == 0 ? 404 : 200, type, much, size);
 }
 
 /* Piece by piece. */
 static int stream(haft_http_request_t *request, void *unused) {
     (void)unused;
-    bool flushes = haft_http_query(request, "flush") != NULL;
-    int code = haft_http_begin(request, 200, "text/css", HAFT_HTTP_UNKNOWN_SIZE);
+    bool flushes = haft_http_request_query(request, "flush") != NULL;
+    int code = haft_http_answer_begin(request, 200, "text/css", HAFT_HTTP_UNKNOWN_SIZE);
     for (size_t at = 0; at < MUCH && code == 0; at += 7000) {
-        code = haft_http_write(request, much + at, at + 7000 < MUCH ? 7000 : MUCH - at);
+        code = haft_http_answer_write(request, much + at, at + 7000 < MUCH ? 7000 : MUCH - at);
         if (code == 0 && flushes)
-            code = haft_http_flush(request);
+            code = haft_http_answer_flush(request);
     }
     return code;
 }
 
 static int say_too_little(haft_http_request_t *request, void *unused) {
     (void)unused;
-    int code = haft_http_begin(request, 200, "text/css", 5000);
-    return code == 0 ? haft_http_write(request, much, 4999) : code;
+    int code = haft_http_answer_begin(request, 200, "text/css", 5000);
+    return code == 0 ? haft_http_answer_write(request, much, 4999) : code;
 }
 
 static int say_too_much(haft_http_request_t *request, void *unused) {
     (void)unused;
-    int code = haft_http_begin(request, 200, "text/css", 5000);
-    CHECK(code == 0 && haft_http_write(request, much, 5001) == -EMSGSIZE);
-    return haft_http_write(request, much, 5000);
+    int code = haft_http_answer_begin(request, 200, "text/css", 5000);
+    CHECK(code == 0 && haft_http_answer_write(request, much, 5001) == -EMSGSIZE);
+    return haft_http_answer_write(request, much, 5000);
 }
 
 static int choose_type(haft_http_request_t *request, void *unused) {
     (void)unused;
     static const char *const types[] = {"text/html", "application/json", "image/png"};
-    int chosen = haft_http_accepts(request, types, 3);
+    int chosen = haft_http_request_accepts(request, types, 3);
     return haft_http_answer_text(request, 200, chosen >= 0 ? types[chosen] : "none");
 }
 
@@ -173,17 +173,17 @@ static const coded_t coded[] = {
 
 static int say_coded(haft_http_request_t *request, void *unused) {
     (void)unused;
-    const coded_t *what = &coded[atoi(haft_http_path(request, "number"))];
-    haft_http_set_header(request, "Content-Encoding", what->coding);
+    const coded_t *what = &coded[atoi(haft_http_request_path(request, "number"))];
+    haft_http_answer_set_header(request, "Content-Encoding", what->coding);
     return haft_http_answer(request, 200, "text/plain", what->bytes, what->size);
 }
 
 static int zeros(haft_http_request_t *request, void *unused) {
     (void)unused;
     static const char piece[8000];
-    int code = haft_http_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    int code = haft_http_answer_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
     for (int i = 0; i < 500 && code == 0; i++)
-        code = haft_http_write(request, piece, sizeof piece);
+        code = haft_http_answer_write(request, piece, sizeof piece);
     return code == -EPIPE || code == -ECONNRESET ? 0 : code; /* the client has had enough */
 }
 
@@ -194,7 +194,7 @@ static haft_http_reply_t *ask(haft_http_client_t *by, const char *path, const ch
     haft_http_header_t fields[] = {{"Accept-Encoding", accepted}};
     haft_http_question_t question = {
         .url = url, .headers = fields, .header_count = accepted != NULL};
-    int code = haft_http_ask(by, &question, &reply);
+    int code = haft_http_client_ask(by, &question, &reply);
     if (code != 0) {
         fprintf(stderr, "%s: %d\n", path, code);
         abort();
@@ -205,14 +205,14 @@ static haft_http_reply_t *ask(haft_http_client_t *by, const char *path, const ch
 /* Asks for the body in one coding, and passes it on as it is. */
 static int relay(haft_http_request_t *request, void *unused) {
     (void)unused;
-    const char *coding = haft_http_path(request, "coding");
+    const char *coding = haft_http_request_path(request, "coding");
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply =
-        ask(client, haft_http_query(request, "of"), coding);
+        ask(client, haft_http_request_query(request, "of"), coding);
     CHECK(strcmp(haft_http_reply_header(reply, "Content-Encoding"), coding) == 0);
     char *body;
     ssize_t size = haft_http_reply_body(reply, &body);
     CHECK(size > 0 && size < 30000);
-    haft_http_set_header(request, "Content-Encoding", coding);
+    haft_http_answer_set_header(request, "Content-Encoding", coding);
     return haft_http_answer(request, 200, "text/plain", body, (size_t)size);
 }
 
@@ -261,7 +261,7 @@ static void limit_what_is_decoded(void) {
     haft_http_client_options_t options[] = {
         {.decompressed = 100000}, {.body = 100000}, {.body = 100000, .decompressed = 4000000}};
     for (int i = 0; i < 3; i++) {
-        haft_http_client_t *limited = haft_http_client_new(&options[i]);
+        haft_http_client_t *limited = haft_http_client_new_with(&options[i]);
         haft_http_reply_t *reply = ask(limited, "/zeros", NULL);
         char *body;
         CHECK(haft_http_reply_body(reply, &body) == -EFBIG);
@@ -269,7 +269,7 @@ static void limit_what_is_decoded(void) {
         haft_http_reply_free(reply);
         haft_http_client_free(limited);
     }
-    haft_http_client_t *plain = haft_http_client_new(
+    haft_http_client_t *plain = haft_http_client_new_with(
         &(haft_http_client_options_t){.uncompressed = true, .decompressed = 1});
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = ask(plain, "/say/text", NULL);
     CHECK(strcmp(haft_http_reply_header(reply, "Content-Length"), "5000") == 0);
@@ -326,16 +326,17 @@ static int take_form(haft_http_request_t *request, void *unused) {
     haft_http_multipart_limits_t limits = {.parts = 3, .head = 200, .part = 100};
     haft_http_multipart_t *form;
     haft_http_part_t part;
-    bool is_limited = haft_http_query(request, "limits") != NULL;
+    bool is_limited = haft_http_request_query(request, "limits") != NULL;
     char *text, all[2000] = "";
-    int code = haft_http_multipart_begin(request, is_limited ? &limits : NULL, &form);
+    int code = haft_http_multipart_begin_with(is_limited ? &limits : NULL, request, &form);
     if (code == -ENOTSUP)
         return haft_http_answer_text(request, 415, "no form");
     while (code == 0 && (code = haft_http_multipart_next(form, &part)) == 1) {
         list(all, "%s,%s,%s,%s=", part.name, or_none(part.file_name), or_none(part.type),
              or_none(haft_http_multipart_header(form, "x-more")));
-        ssize_t size =
-            haft_http_query(request, "skip") != NULL ? 0 : haft_http_multipart_text(form, &text);
+        ssize_t size = haft_http_request_query(request, "skip") != NULL
+                           ? 0
+                           : haft_http_multipart_text(form, &text);
         if (size > 0)
             list(all, "%s", text);
         list(all, ";");
@@ -350,7 +351,7 @@ static int store_form(haft_http_request_t *request, void *unused) {
     haft_http_multipart_t *form;
     haft_http_part_t part;
     static char back[MUCH];
-    int code = haft_http_multipart_begin(request, NULL, &form);
+    int code = haft_http_multipart_begin(request, &form);
     CHECK(code == 0 && haft_http_multipart_next(form, &part) == 1);
     CHECK(strcmp(part.file_name, "../../etc/passwd") == 0);
     CHECK(haft_http_multipart_store(form, "/nowhere/at/all") == -ENOENT);
@@ -466,7 +467,7 @@ static void post(const char *path, const char *type, const char *body, size_t si
     haft_http_reply_t *reply;
     snprintf(url, sizeof url, "http://127.0.0.1:%d%s", port, path);
     haft_http_question_t question = {.url = url, .type = type, .body = body, .size = size};
-    CHECK(haft_http_ask(client, &question, &reply) == 0);
+    CHECK(haft_http_client_ask(client, &question, &reply) == 0);
     CHECK(haft_http_reply_body(reply, &text) >= 0);
     if (haft_http_reply_status(reply) != status || (says != NULL && strcmp(text, says) != 0)) {
         fprintf(stderr, "%s\n%.300s\n%d: %s\n", type, body, haft_http_reply_status(reply), text);
@@ -508,7 +509,7 @@ static bool is_left_out;
 
 static void *use_codings(void *unused) {
     port = start_server(server);
-    client = haft_http_client_new(NULL);
+    client = haft_http_client_new();
     is_left_out = !knows_all_codings();
     if (!is_left_out) {
         talk_all();
@@ -518,7 +519,7 @@ static void *use_codings(void *unused) {
     }
     post_forms();
     haft_http_client_free(client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -534,18 +535,18 @@ static void make_server(void) {
         much[i] = i % 50 < 45 && i > 50 ? much[i - 50] : "abcdefghijklmnop"[random >> 16 & 15];
     }
     server = haft_http_server_new();
-    haft_http_set_log(server, drop_line, NULL);
-    haft_http_get(server, "/say/{how}", say, NULL);
-    haft_http_get(server, "/stream", stream, NULL);
-    haft_http_get(server, "/short", say_too_little, NULL);
-    haft_http_get(server, "/exactly", say_too_much, NULL);
-    haft_http_get(server, "/type", choose_type, NULL);
-    haft_http_get(server, "/coded/{number}", say_coded, NULL);
-    haft_http_get(server, "/relay/{coding}", relay, NULL);
-    haft_http_get(server, "/zeros", zeros, NULL);
-    haft_http_get(server, "/events", send_events, NULL);
-    haft_http_post(server, "/form", take_form, NULL);
-    haft_http_post(server, "/store", store_form, NULL);
+    haft_http_server_set_log(server, drop_line, NULL);
+    haft_http_server_get(server, "/say/{how}", say, NULL);
+    haft_http_server_get(server, "/stream", stream, NULL);
+    haft_http_server_get(server, "/short", say_too_little, NULL);
+    haft_http_server_get(server, "/exactly", say_too_much, NULL);
+    haft_http_server_get(server, "/type", choose_type, NULL);
+    haft_http_server_get(server, "/coded/{number}", say_coded, NULL);
+    haft_http_server_get(server, "/relay/{coding}", relay, NULL);
+    haft_http_server_get(server, "/zeros", zeros, NULL);
+    haft_http_server_get(server, "/events", send_events, NULL);
+    haft_http_server_post(server, "/form", take_form, NULL);
+    haft_http_server_post(server, "/store", store_form, NULL);
 }
 
 int main(void) {
@@ -553,7 +554,7 @@ int main(void) {
     simulate_seeds(use_codings);
     CHECK(haft_io_run(use_codings, NULL) == 0);
     bool has_codings = !is_left_out;
-    haft_http_set_compression(server, &(haft_http_compression_t){.off = true});
+    haft_http_server_set_compression(server, &(haft_http_compression_t){.off = true});
     CHECK(haft_io_run(use_codings, NULL) == 0 && is_left_out);
     haft_http_server_free(server);
     return has_codings ? 0 : 77;

@@ -18,14 +18,15 @@ static uint16_t port; /* of the server, or of whoever says bytes */
 static int say_request(haft_http_request_t *request, void *unused) {
     (void)unused;
     char *body;
-    ssize_t size = haft_http_body(request, &body);
-    const char *type = haft_http_header(request, "Content-Type");
-    const char *secret = haft_http_header(request, "Authorization");
+    ssize_t size = haft_http_request_body(request, &body);
+    const char *type = haft_http_request_header(request, "Content-Type");
+    const char *secret = haft_http_request_header(request, "Authorization");
     if (size < 0)
         return (int)size;
-    return haft_http_answer_format(request, 200, "%s %s [%s] [%s] [%s]", haft_http_method(request),
-                                   haft_http_target(request), body, type != NULL ? type : "",
-                                   secret != NULL ? secret : "");
+    return haft_http_answer_format(request, 200, "%s %s [%s] [%s] [%s]",
+                                   haft_http_request_method(request),
+                                   haft_http_request_target(request), body,
+                                   type != NULL ? type : "", secret != NULL ? secret : "");
 }
 
 /* /to/302/x: to the URL /x, after having been asked by that name; /to/302/dots, too;
@@ -33,7 +34,7 @@ static int say_request(haft_http_request_t *request, void *unused) {
 static int redirect(haft_http_request_t *request, void *unused) {
     (void)unused;
     char to[100];
-    const char *where = haft_http_path(request, "where");
+    const char *where = haft_http_request_path(request, "where");
     if (strcmp(where, "elsewhere") == 0)
         snprintf(to, sizeof to, "http://localhost:%d/x", port);
     else if (strcmp(where, "loop") == 0)
@@ -46,21 +47,22 @@ static int redirect(haft_http_request_t *request, void *unused) {
         snprintf(to, sizeof to, "#a");
     else
         snprintf(to, sizeof to, "/%s", where);
-    haft_http_set_header(request, "Location", to);
-    return haft_http_answer_text(request, atoi(haft_http_path(request, "status")), "go there");
+    haft_http_answer_set_header(request, "Location", to);
+    return haft_http_answer_text(request, atoi(haft_http_request_path(request, "status")),
+                                 "go there");
 }
 
 static int say_descriptor(haft_http_request_t *request, void *unused) {
     (void)unused;
-    return haft_http_answer_format(request, 200, "%d", haft_http_descriptor(request));
+    return haft_http_answer_format(request, 200, "%d", haft_http_request_descriptor(request));
 }
 
 static int say_much(haft_http_request_t *request, void *unused) {
     (void)unused;
     static const char piece[100] = "";
-    int code = haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+    int code = haft_http_answer_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
     for (int i = 0; i < 1000 && code == 0; i++)
-        code = haft_http_write(request, piece, sizeof piece);
+        code = haft_http_answer_write(request, piece, sizeof piece);
     return code;
 }
 
@@ -74,11 +76,11 @@ static int sleep_long(haft_http_request_t *request, void *unused) {
 
 /* Says which cookies it has got, and sets one; "/cookies/to" sends the client to "/cookies". */
 static int say_cookies(haft_http_request_t *request, void *to) {
-    const char *cookies = haft_http_header(request, "Cookie");
+    const char *cookies = haft_http_request_header(request, "Cookie");
     const haft_http_cookie_options_t options = {.path = "/", .for_http = true};
-    haft_http_set_cookie(request, to != NULL ? "way" : "here", "1", &options);
+    haft_http_answer_set_cookie_with(&options, request, to != NULL ? "way" : "here", "1");
     if (to != NULL)
-        haft_http_set_header(request, "Location", to);
+        haft_http_answer_set_header(request, "Location", to);
     return haft_http_answer_text(request, to != NULL ? 302 : 200, cookies != NULL ? cookies : "");
 }
 
@@ -123,7 +125,8 @@ static const char *url_of(const char *path);
 static void *ask_for_trace(void *said) {
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
     char *body;
-    CHECK(haft_http_ask(client, &(haft_http_question_t){.url = url_of("/trace")}, &reply) == 0);
+    CHECK(haft_http_client_ask(client, &(haft_http_question_t){.url = url_of("/trace")}, &reply) ==
+          0);
     CHECK(haft_http_reply_body(reply, &body) > 0);
     *(said_trace_t *)said = read_trace(body);
     return NULL;
@@ -155,22 +158,22 @@ static void note_line(void *unused, const char *line) {
 
 static void make_server(void) {
     server = haft_http_server_new();
-    haft_http_trace_requests(server);
-    haft_http_set_access_log(server, HAFT_HTTP_LOG_JSON, note_line, NULL);
-    haft_http_count(server);
-    haft_http_get(server, "/cookies", say_cookies, NULL);
-    haft_http_get(server, "/cookies/to", say_cookies, (void *)(uintptr_t) "/cookies");
-    haft_http_get(server, "/together", count_together, NULL);
-    haft_http_get(server, "/trace", say_trace, NULL);
-    haft_http_get(server, "/trace/on", pass_trace_on, NULL);
+    haft_http_server_trace_requests(server);
+    haft_http_server_set_access_log(server, HAFT_HTTP_LOG_JSON, note_line, NULL);
+    haft_http_server_count(server);
+    haft_http_server_get(server, "/cookies", say_cookies, NULL);
+    haft_http_server_get(server, "/cookies/to", say_cookies, (void *)(uintptr_t) "/cookies");
+    haft_http_server_get(server, "/together", count_together, NULL);
+    haft_http_server_get(server, "/trace", say_trace, NULL);
+    haft_http_server_get(server, "/trace/on", pass_trace_on, NULL);
     static const char *const methods[] = {"GET", "POST", "PUT", "PATCH"};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        haft_http_route(server, methods[i], "/x", say_request, NULL);
-        haft_http_route(server, methods[i], "/to/{status}/{where}", redirect, NULL);
+        haft_http_server_route(server, methods[i], "/x", say_request, NULL);
+        haft_http_server_route(server, methods[i], "/to/{status}/{where}", redirect, NULL);
     }
-    haft_http_get(server, "/descriptor", say_descriptor, NULL);
-    haft_http_get(server, "/much", say_much, NULL);
-    haft_http_get(server, "/sleep", sleep_long, NULL);
+    haft_http_server_get(server, "/descriptor", say_descriptor, NULL);
+    haft_http_server_get(server, "/much", say_much, NULL);
+    haft_http_server_get(server, "/sleep", sleep_long, NULL);
 }
 
 static const char *url_of(const char *path) {
@@ -183,7 +186,7 @@ static const char *url_of(const char *path) {
 static int ask(haft_http_question_t question, const char *path, const char *expected) {
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
     question.url = url_of(path);
-    int code = haft_http_ask(client, &question, &reply);
+    int code = haft_http_client_ask(client, &question, &reply);
     if (code != 0)
         return code;
     char *body;
@@ -272,7 +275,7 @@ static void ask_for_urls(void) {
                 {"ftp://a/", -EPROTONOSUPPORT}};
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         haft_http_reply_t *reply;
-        CHECK(haft_http_ask(client, &(haft_http_question_t){.url = urls[i].url}, &reply) ==
+        CHECK(haft_http_client_ask(client, &(haft_http_question_t){.url = urls[i].url}, &reply) ==
               urls[i].code);
         CHECK(reply == NULL);
     }
@@ -284,7 +287,7 @@ static void keep_connections(void) {
     for (int i = 0; i < 3; i++) {
         HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
         haft_http_question_t question = {.url = url_of("/descriptor")};
-        CHECK(haft_http_ask(client, &question, &reply) == 0);
+        CHECK(haft_http_client_ask(client, &question, &reply) == 0);
         char *body;
         CHECK(haft_http_reply_body(reply, &body) > 0);
         if (i == 0)
@@ -293,7 +296,7 @@ static void keep_connections(void) {
     }
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *much = NULL;
     haft_http_question_t question = {.url = url_of("/much")};
-    CHECK(haft_http_ask(client, &question, &much) == 0);
+    CHECK(haft_http_client_ask(client, &question, &much) == 0);
     char byte;
     CHECK(haft_http_reply_read(much, &byte, 1) == 1);
 }
@@ -519,7 +522,7 @@ static void keep_cookies(void) {
     static const haft_http_header_t own[] = {{"Cookie", "own=1"}};
     haft_http_client_t *before = client;
     haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
-    client = haft_http_client_new(&(haft_http_client_options_t){.cookies = jar});
+    client = haft_http_client_new_with(&(haft_http_client_options_t){.cookies = jar});
     CHECK(ask((haft_http_question_t){0}, "/cookies", "") == 200);
     CHECK(ask((haft_http_question_t){0}, "/cookies", "here=1") == 200);
     CHECK(ask((haft_http_question_t){0}, "/cookies/to", "here=1; way=1") == 200);
@@ -564,18 +567,18 @@ static void *cancel_a_question(void *unused) {
 static void wait_for_places(void) {
     haft_http_client_t *before = client;
     haft_http_counters_t first, last;
-    client = haft_http_client_new(&(haft_http_client_options_t){.connections = 2});
-    haft_http_read_counters(server, &first);
+    client = haft_http_client_new_with(&(haft_http_client_options_t){.connections = 2});
+    haft_http_server_read_counters(server, &first);
     most_together = 0;
     CHECK(haft_io_scope(ask_all_together, NULL, NULL) == 0);
     CHECK(most_together == 2);
-    haft_http_read_counters(server, &last);
+    haft_http_server_read_counters(server, &last);
     CHECK(last.connections_accepted == first.connections_accepted + 2);
     {
         HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *one = NULL, *other = NULL;
         haft_http_question_t question = {.url = url_of("/much")};
-        CHECK(haft_http_ask(client, &question, &one) == 0);
-        CHECK(haft_http_ask(client, &question, &other) == 0);
+        CHECK(haft_http_client_ask(client, &question, &one) == 0);
+        CHECK(haft_http_client_ask(client, &question, &other) == 0);
         CHECK(haft_io_scope(cancel_a_question, NULL, NULL) == -ECANCELED);
         CHECK(most_together == 2);
     }
@@ -630,7 +633,7 @@ static void follow_traces(void) {
                                          .headers = fields + first,
                                          .header_count = 2 - first - (traces[i].parent == NULL)};
         char *body, expected[60];
-        CHECK(haft_http_ask(client, &question, &reply) == 0);
+        CHECK(haft_http_client_ask(client, &question, &reply) == 0);
         CHECK(haft_http_reply_body(reply, &body) > 0);
         said_trace_t said = read_trace(body);
         bool is_good = strcmp(said.id, ID) == 0 && strcmp(said.parent, SPAN) == 0;
@@ -656,7 +659,7 @@ static void follow_traces(void) {
     ask_for_trace(&said);
     CHECK(strcmp(said.id, ID) == 0 && strcmp(said.parent, SPAN) != 0);
     haft_http_client_t *before = client;
-    client = haft_http_client_new(&(haft_http_client_options_t){.untraced = true});
+    client = haft_http_client_new_with(&(haft_http_client_options_t){.untraced = true});
     ask_for_trace(&said);
     CHECK(strcmp(said.id, ID) != 0);
     haft_http_client_free(client);
@@ -667,7 +670,7 @@ static void follow_traces(void) {
 
 static void *ask_server(void *unused) {
     port = start_server(server);
-    client = haft_http_client_new(NULL);
+    client = haft_http_client_new();
     keep_cookies();
     wait_for_places();
     follow_traces();
@@ -677,7 +680,7 @@ static void *ask_server(void *unused) {
     if (haft_io_seed() != 0) /* in virtual time */
         ask_in_time();
     haft_http_client_free(client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -758,7 +761,7 @@ static void *hear_answers(void *unused) {
     listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
     port = (uint16_t)haft_io_port(listener);
     for (size_t i = 0; i < sizeof sayings / sizeof *sayings; i++) {
-        client = haft_http_client_new(NULL);
+        client = haft_http_client_new();
         haft_io_task_t *speaker = haft_io_async(say_bytes, (void *)(uintptr_t)&sayings[i]);
         int code = ask((haft_http_question_t){0}, "/", sayings[i].body);
         if (code != sayings[i].code) {
@@ -769,7 +772,7 @@ static void *hear_answers(void *unused) {
         haft_http_client_free(client);
         haft_io_join(speaker, NULL);
     }
-    client = haft_http_client_new(NULL);
+    client = haft_http_client_new();
     haft_io_task_t *speaker = haft_io_async(answer_twice, NULL);
     CHECK(ask((haft_http_question_t){0}, "/", "hi") == 200);
     CHECK(ask((haft_http_question_t){0}, "/", "hi") == 200);
@@ -829,7 +832,7 @@ static void *keep_few_connections(void *unused) {
     int listeners[ORIGINS];
     open_now = 0;
     open_origins(listeners);
-    client = haft_http_client_new(
+    client = haft_http_client_new_with(
         &(haft_http_client_options_t){.kept_in_all = 5, .kept_time = 500 * HAFT_IO_MILLISECOND});
     ask_origins(0, ORIGINS);
     await_open(5);
@@ -859,7 +862,7 @@ static void *serve_origins(void *unused) {
 static void *ask_without_descriptors(void *unused) {
     struct rlimit before, limit;
     CHECK(haft_io_read_all(told[0], ports, sizeof ports) == sizeof ports);
-    client = haft_http_client_new(NULL);
+    client = haft_http_client_new();
     ask_origins(0, 1);
     int next = dup(0);
     close(next);
@@ -914,14 +917,14 @@ static int ask_late(int way, const char *url) {
     char place[60];
     snprintf(place, sizeof place, "http://127.0.0.1:%d", port);
     haft_http_client_t *asking =
-        haft_http_client_new(&(haft_http_client_options_t){.proxy = way == 1 ? place : ""});
+        haft_http_client_new_with(&(haft_http_client_options_t){.proxy = way == 1 ? place : ""});
     haft_http_reply_t *reply;
     haft_http_websocket_t *socket;
     haft_http_question_t question = {.url = url};
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, haft_io_now() + 20 * HAFT_IO_MILLISECOND);
-    int code = way == 0 ? haft_http_ask(asking, &question, &reply)
-                        : haft_http_websocket_connect(asking, &question, NULL, &socket);
+    int code = way == 0 ? haft_http_client_ask(asking, &question, &reply)
+                        : haft_http_websocket_connect(asking, &question, &socket);
     haft_http_client_free(asking);
     return code;
 }
@@ -988,11 +991,11 @@ static void *accept_for_proxy(void *unused) {
 
 /* The status, or an error; the failure is told. */
 static int ask_with(const haft_http_client_options_t *options, const char *url, char failure[100]) {
-    haft_http_client_t *asking = haft_http_client_new(options);
+    haft_http_client_t *asking = haft_http_client_new_with(options);
     haft_http_reply_t *reply;
     haft_http_question_t question = {.url = url, .failure = failure, .failure_size = 100};
     proxied[0] = failure[0] = '\0';
-    int code = haft_http_ask(asking, &question, &reply);
+    int code = haft_http_client_ask(asking, &question, &reply);
     code = code == 0 ? haft_http_reply_status(reply) : code;
     haft_http_reply_free(reply);
     haft_http_client_free(asking);
@@ -1006,11 +1009,11 @@ static void ask_with_spaces(void) {
     static const haft_http_header_t fields[] = {{"Proxy-X", " \ta b\t "}, {"Proxy-Y", "\t"}};
     snprintf(proxy, sizeof proxy, "127.0.0.1:%d", proxy_port);
     haft_http_client_t *asking =
-        haft_http_client_new(&(haft_http_client_options_t){.proxy = proxy});
+        haft_http_client_new_with(&(haft_http_client_options_t){.proxy = proxy});
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
     haft_http_question_t question = {
         .url = "http://here.example/", .headers = fields, .header_count = 2};
-    CHECK(haft_http_ask(asking, &question, &reply) == 0);
+    CHECK(haft_http_client_ask(asking, &question, &reply) == 0);
     CHECK(strstr(proxied, "|Proxy-X: a b|Proxy-Y: ") != NULL);
     CHECK(strchr(proxied, '\t') == NULL);
     haft_http_reply_free(reply);
@@ -1045,17 +1048,17 @@ static void ask_by_given_proxy(void) {
     /* A connection to it is kept, for all that it passes on. */
     snprintf(expected, sizeof expected, "127.0.0.1:%d", proxy_port);
     options = (haft_http_client_options_t){.proxy = expected, .connections = 1};
-    haft_http_client_t *asking = haft_http_client_new(&options);
+    haft_http_client_t *asking = haft_http_client_new_with(&options);
     for (int i = 0; i < 3; i++) {
         HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
         char url[40], *body;
         snprintf(url, sizeof url, "http://h%d.example/", i);
-        CHECK(haft_http_ask(asking, &(haft_http_question_t){.url = url}, &reply) == 0);
+        CHECK(haft_http_client_ask(asking, &(haft_http_question_t){.url = url}, &reply) == 0);
         CHECK(haft_http_reply_body(reply, &body) == 2);
     }
     haft_http_websocket_t *socket;
     haft_http_question_t question = {.url = "ws://here.example/"};
-    int code = haft_http_websocket_connect(asking, &question, NULL, &socket);
+    int code = haft_http_websocket_connect(asking, &question, &socket);
     CHECK(code == -EOPNOTSUPP || (code == -ECONNREFUSED &&
                                   strstr(proxied, "CONNECT here.example:80 HTTP/1.1") == proxied));
     haft_http_client_free(asking);
@@ -1125,7 +1128,7 @@ static void *ask_by_proxies(void *unused) {
     if (haft_io_seed() != 0)
         ask_by_environment();
     haft_io_close(listener);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -1144,13 +1147,13 @@ static size_t put_body(char *into, int number) {
 static int repeat(haft_http_request_t *request, void *unused) {
     (void)unused;
     char *body;
-    ssize_t size = haft_http_body(request, &body);
-    bool is_sized = atoi(haft_http_path(request, "number")) % 2 == 0;
+    ssize_t size = haft_http_request_body(request, &body);
+    bool is_sized = atoi(haft_http_request_path(request, "number")) % 2 == 0;
     int code = size < 0 ? (int)size : 0;
     if (code == 0)
-        code =
-            haft_http_begin(request, 200, NULL, is_sized ? (uint64_t)size : HAFT_HTTP_UNKNOWN_SIZE);
-    return code == 0 ? haft_http_write(request, body, (size_t)size) : code;
+        code = haft_http_answer_begin(request, 200, NULL,
+                                      is_sized ? (uint64_t)size : HAFT_HTTP_UNKNOWN_SIZE);
+    return code == 0 ? haft_http_answer_write(request, body, (size_t)size) : code;
 }
 
 /* Whether it got an answer, which is whole and its own then. */
@@ -1161,7 +1164,7 @@ static bool ask_for_repeat(int number) {
     snprintf(url, sizeof url, "http://127.0.0.1:%d/repeat/%d", port, number);
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
     haft_http_question_t question = {.url = url, .method = "PUT", .body = said, .size = size};
-    int code = haft_http_ask(client, &question, &reply);
+    int code = haft_http_client_ask(client, &question, &reply);
     ssize_t got = code == 0 ? haft_http_reply_body(reply, &body) : code;
     if (got < 0 || haft_http_reply_status(reply) != 200)
         return false;
@@ -1170,7 +1173,7 @@ static bool ask_for_repeat(int number) {
 }
 
 static void *serve_at(void *descriptor) {
-    int code = haft_http_serve(server, (int)(intptr_t)descriptor);
+    int code = haft_http_server_serve(server, (int)(intptr_t)descriptor);
     CHECK(code == 0 || code == -ETIMEDOUT);
     return NULL;
 }
@@ -1180,22 +1183,22 @@ static void *ask_under_faults(void *unused) {
     while ((given = haft_io_listen_tcp("127.0.0.1", 0, 0)) < 0)
         continue;
     haft_io_task_t *serving = haft_io_async(serve_at, (void *)(intptr_t)given);
-    while ((port = haft_http_port(server)) == 0)
+    while ((port = haft_http_server_port(server)) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    client = haft_http_client_new(NULL);
+    client = haft_http_client_new();
     for (int number = 0; number < NUMBERED; number++)
         while (!ask_for_repeat(number))
             haft_io_sleep(HAFT_IO_SECOND);
     haft_http_client_free(client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     CHECK(haft_io_join(serving, NULL) == 0);
     CHECK(haft_io_simulated_count() == 0);
     return unused;
 }
 
 static void meet_faults(void) {
-    CHECK(haft_http_put(server, "/repeat/{number}", repeat, NULL) == 0);
-    haft_http_set_log(server, NULL, NULL);
+    CHECK(haft_http_server_put(server, "/repeat/{number}", repeat, NULL) == 0);
+    haft_http_server_set_log(server, NULL, NULL);
     simulate_faults(ask_under_faults);
 }
 

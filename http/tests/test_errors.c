@@ -17,13 +17,13 @@ static void note(void *unused, const char *line) {
 }
 
 static int refuse(haft_http_request_t *request, void *text) {
-    haft_http_set_header(request, "WWW-Authenticate", "Basic");
-    return haft_http_refuse(request, 401, text);
+    haft_http_answer_set_header(request, "WWW-Authenticate", "Basic");
+    return haft_http_request_refuse(request, 401, text);
 }
 static int refuse_after_answer(haft_http_request_t *request, void *unused) {
     (void)unused;
     haft_http_answer_text(request, 200, "committed");
-    return haft_http_refuse(request, 409, "the commit has failed");
+    return haft_http_request_refuse(request, 409, "the commit has failed");
 }
 static int fail_after_answer(haft_http_request_t *request, void *unused) {
     (void)unused;
@@ -32,24 +32,24 @@ static int fail_after_answer(haft_http_request_t *request, void *unused) {
 }
 static int answer_anew(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_set_header(request, "X-First", "yes");
+    haft_http_answer_set_header(request, "X-First", "yes");
     haft_http_answer_text(request, 200, "first");
-    CHECK(haft_http_discard_answer(request) == 0);
+    CHECK(haft_http_answer_discard(request) == 0);
     int code = haft_http_answer_text(request, 201, "second");
-    CHECK(code != 0 || haft_http_flush(request) != 0 ||
-          haft_http_discard_answer(request) == -EALREADY);
+    CHECK(code != 0 || haft_http_answer_flush(request) != 0 ||
+          haft_http_answer_discard(request) == -EALREADY);
     return code;
 }
 static int name_no_status(haft_http_request_t *request, void *unused) {
     (void)unused;
-    CHECK(haft_http_refuse(request, 200, NULL) == -EINVAL);
-    CHECK(haft_http_refuse(request, 600, NULL) == -EINVAL);
+    CHECK(haft_http_request_refuse(request, 200, NULL) == -EINVAL);
+    CHECK(haft_http_request_refuse(request, 600, NULL) == -EINVAL);
     return HAFT_HTTP_REFUSED;
 }
 static int fail_with_fields(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_set_header(request, "X-Gone", "yes");
-    haft_http_set_lasting_header(request, "X-Lasts", "yes");
+    haft_http_answer_set_header(request, "X-Gone", "yes");
+    haft_http_answer_set_lasting_header(request, "X-Lasts", "yes");
     return -EIO;
 }
 
@@ -72,7 +72,7 @@ static int forgive(haft_http_request_t *request, haft_http_next_t *next, void *u
 static int count(haft_http_request_t *request, haft_http_next_t *next, void *unused) {
     (void)unused;
     atomic_fetch_add(&seen_by_middleware, 1);
-    haft_http_set_lasting_header(request, "X-Seen", "yes");
+    haft_http_answer_set_lasting_header(request, "X-Seen", "yes");
     return next->call(next, request);
 }
 
@@ -124,8 +124,8 @@ static void *outlive(void *unused) {
     return unused;
 }
 static int spawn_in_background(haft_http_request_t *request, void *function) {
-    haft_io_task_options_t options = {.scope = haft_http_server_scope(haft_http_server_of(request)),
-                                      .name = "mail"};
+    haft_io_task_options_t options = {
+        .scope = haft_http_server_scope(haft_http_request_server(request)), .name = "mail"};
     CHECK(haft_io_spawn_with(&options, *(void *(**)(void *))function, NULL) == 0);
     return haft_http_answer_text(request, 200, "later");
 }
@@ -144,7 +144,8 @@ static int say_error(haft_http_request_t *request, const haft_http_error_t *erro
 
 static int say_all(haft_http_request_t *request, void *unused) {
     (void)unused;
-    return haft_http_answer_format(request, 200, "options of %s", haft_http_path(request, "all"));
+    return haft_http_answer_format(request, 200, "options of %s",
+                                   haft_http_request_path(request, "all"));
 }
 
 static void make_server(void) {
@@ -153,52 +154,54 @@ static void make_server(void) {
                               *(*outliving)(void *) = outlive;
     static const char *const origins[] = {"https://app.example", "https://b.example:8080"};
     server = haft_http_server_new();
-    haft_http_set_log(server, note, NULL);
-    haft_http_use(server, count, NULL);
-    haft_http_get(server, "/refuse", refuse, "not you");
-    haft_http_get(server, "/refuse/plainly", refuse, NULL);
-    haft_http_get(server, "/refuse/break", refuse, "break");
-    haft_http_get(server, "/refuse/silence", refuse, "silence");
-    haft_http_get(server, "/refuse/quote", refuse, "\"a\\b\"\x01");
-    haft_http_get(server, "/refuse/late", refuse_after_answer, NULL);
-    haft_http_get(server, "/fail/late", fail_after_answer, NULL);
-    haft_http_get(server, "/anew", answer_anew, NULL);
-    haft_http_get(server, "/no/status", name_no_status, NULL);
-    haft_http_get(server, "/fields", fail_with_fields, NULL);
-    haft_http_get(server, "/spawn", spawn_some, &late);
-    haft_http_get(server, "/spawn/failing", spawn_some, &failing);
-    haft_http_get(server, "/spawn/fail", spawn_and_fail, NULL);
-    haft_http_get(server, "/scopes", open_scopes, NULL);
-    haft_http_get(server, "/forgotten", perform_without_handler, NULL);
-    haft_http_get(server, "/spawn/forgotten", spawn_some, &forgetful);
-    haft_http_get(server, "/background/forgotten", spawn_in_background, &forgetful);
-    haft_http_get(server, "/background", spawn_in_background, &outliving);
-    haft_http_get(server, "/background/failing", spawn_in_background, &failing);
-    haft_http_server_t *kind = haft_http_group(server, "/kind");
-    haft_http_use(kind, forgive, NULL);
-    haft_http_get(kind, "/refuse", refuse, NULL);
-    haft_http_get(kind, "/fail/late", fail_after_answer, NULL);
-    haft_http_get(kind, "/spawn/failing", spawn_some, &failing);
-    haft_http_server_t *shared = haft_http_group(server, "/shared");
-    CHECK(haft_http_cors(shared, &(haft_http_cors_options_t){.origins = origins,
-                                                             .origin_count = 2,
-                                                             .exposed = "X-Count",
-                                                             .credentials = true,
-                                                             .max_age = 600}) == 0);
-    haft_http_get(shared, "/item", refuse_after_answer, NULL);
-    haft_http_put(shared, "/item", fail_with_fields, NULL);
-    haft_http_server_t *open = haft_http_group(server, "/open");
-    CHECK(haft_http_cors(open, NULL) == 0);
-    haft_http_get(open, "/item", answer_anew, NULL);
-    haft_http_server_t *group = haft_http_group(server, "/rest");
-    haft_http_get(group, "/a/b", answer_anew, NULL);
-    haft_http_route(group, "OPTIONS", "/{all...}", say_all, NULL);
-    haft_http_route(group, "DELETE", "/{all...}", say_all, NULL);
-    CHECK(haft_http_cors(group, &(haft_http_cors_options_t){.credentials = true}) == -EINVAL);
-    static const char *const none[] = {"app.example"};
-    CHECK(haft_http_cors(group, &(haft_http_cors_options_t){.origins = none, .origin_count = 1}) ==
+    haft_http_server_set_log(server, note, NULL);
+    haft_http_server_use(server, count, NULL);
+    haft_http_server_get(server, "/refuse", refuse, "not you");
+    haft_http_server_get(server, "/refuse/plainly", refuse, NULL);
+    haft_http_server_get(server, "/refuse/break", refuse, "break");
+    haft_http_server_get(server, "/refuse/silence", refuse, "silence");
+    haft_http_server_get(server, "/refuse/quote", refuse, "\"a\\b\"\x01");
+    haft_http_server_get(server, "/refuse/late", refuse_after_answer, NULL);
+    haft_http_server_get(server, "/fail/late", fail_after_answer, NULL);
+    haft_http_server_get(server, "/anew", answer_anew, NULL);
+    haft_http_server_get(server, "/no/status", name_no_status, NULL);
+    haft_http_server_get(server, "/fields", fail_with_fields, NULL);
+    haft_http_server_get(server, "/spawn", spawn_some, &late);
+    haft_http_server_get(server, "/spawn/failing", spawn_some, &failing);
+    haft_http_server_get(server, "/spawn/fail", spawn_and_fail, NULL);
+    haft_http_server_get(server, "/scopes", open_scopes, NULL);
+    haft_http_server_get(server, "/forgotten", perform_without_handler, NULL);
+    haft_http_server_get(server, "/spawn/forgotten", spawn_some, &forgetful);
+    haft_http_server_get(server, "/background/forgotten", spawn_in_background, &forgetful);
+    haft_http_server_get(server, "/background", spawn_in_background, &outliving);
+    haft_http_server_get(server, "/background/failing", spawn_in_background, &failing);
+    haft_http_server_t *kind = haft_http_server_group(server, "/kind");
+    haft_http_server_use(kind, forgive, NULL);
+    haft_http_server_get(kind, "/refuse", refuse, NULL);
+    haft_http_server_get(kind, "/fail/late", fail_after_answer, NULL);
+    haft_http_server_get(kind, "/spawn/failing", spawn_some, &failing);
+    haft_http_server_t *shared = haft_http_server_group(server, "/shared");
+    CHECK(haft_http_server_set_cors(shared, &(haft_http_cors_options_t){.origins = origins,
+                                                                        .origin_count = 2,
+                                                                        .exposed = "X-Count",
+                                                                        .credentials = true,
+                                                                        .max_age = 600}) == 0);
+    haft_http_server_get(shared, "/item", refuse_after_answer, NULL);
+    haft_http_server_put(shared, "/item", fail_with_fields, NULL);
+    haft_http_server_t *open = haft_http_server_group(server, "/open");
+    CHECK(haft_http_server_set_cors(open, NULL) == 0);
+    haft_http_server_get(open, "/item", answer_anew, NULL);
+    haft_http_server_t *group = haft_http_server_group(server, "/rest");
+    haft_http_server_get(group, "/a/b", answer_anew, NULL);
+    haft_http_server_route(group, "OPTIONS", "/{all...}", say_all, NULL);
+    haft_http_server_route(group, "DELETE", "/{all...}", say_all, NULL);
+    CHECK(haft_http_server_set_cors(group, &(haft_http_cors_options_t){.credentials = true}) ==
           -EINVAL);
-    CHECK(haft_http_cors(group, &(haft_http_cors_options_t){.methods = "a\r\nb"}) == -EINVAL);
+    static const char *const none[] = {"app.example"};
+    CHECK(haft_http_server_set_cors(
+              group, &(haft_http_cors_options_t){.origins = none, .origin_count = 1}) == -EINVAL);
+    CHECK(haft_http_server_set_cors(group, &(haft_http_cors_options_t){.methods = "a\r\nb"}) ==
+          -EINVAL);
 }
 
 #define ORIGIN "Origin: https://app.example"
@@ -267,10 +270,10 @@ static const talk_t strange_origins[] = {
 
 #define TALK_ALL(talks, never)                                                                     \
     for (size_t i = 0; i < sizeof(talks) / sizeof *(talks); i++)                                   \
-    run_talk(haft_http_port(server), &(talks)[i], never)
+    run_talk(haft_http_server_port(server), &(talks)[i], never)
 
 static void *answer_in_the_library_s_form(void *unused) {
-    haft_http_on_error(server, NULL, NULL);
+    haft_http_server_on_error(server, NULL, NULL);
     start_server(server);
     *log_lines = '\0';
     TALK_ALL(talks, "X-Gone");
@@ -287,7 +290,7 @@ static void *answer_in_the_library_s_form(void *unused) {
     CHECK(strstr(log_lines, "a task of a request has failed: Nobody handles") != NULL);
     CHECK(strstr(log_lines, "a task of the server has failed: Nobody handles") != NULL);
     CHECK(atomic_load(&ended_tasks) < 1000);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -314,17 +317,17 @@ static const talk_t problems[] = {
 };
 
 static void *answer_in_the_application_s_form(void *unused) {
-    haft_http_on_error(server, say_error, NULL);
+    haft_http_server_on_error(server, say_error, NULL);
     start_server(server);
     TALK_ALL(formed, "X-Gone");
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 static void *answer_with_problems(void *unused) {
-    haft_http_on_error(server, haft_http_problem, NULL);
+    haft_http_server_on_error(server, haft_http_answer_problem, NULL);
     start_server(server);
     TALK_ALL(problems, NULL);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -333,9 +336,9 @@ static void *wait_for_background(void *unused) {
     static const talk_t later = {"GET /background" END, {"later"}, 1};
     int before = atomic_load(&background);
     start_server(server);
-    run_talk(haft_http_port(server), &later, NULL);
-    haft_http_stop(server);
-    while (haft_http_port(server) != 0)
+    run_talk(haft_http_server_port(server), &later, NULL);
+    haft_http_server_stop(server);
+    while (haft_http_server_port(server) != 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
     CHECK(atomic_load(&background) == before + 1);
     CHECK(haft_http_server_scope(server) == NULL);

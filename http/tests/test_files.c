@@ -220,7 +220,7 @@ static void *talk_all(void *unused) {
     const char *says = "GET /static/much.bin" END;
     size_t size = say_and_hear(port, says, strlen(says), false, heard, sizeof heard);
     CHECK(size > MUCH && strcmp(heard + size - MUCH, much) == 0);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -229,7 +229,7 @@ static void *go_away(void *unused) {
     start_server(server);
     for (int i = 0; i < 3; i++) {
         HAFT_IO_SCOPED_DESCRIPTOR int connection =
-            haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+            haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
         for (int request = 0; request < 50; request++)
             haft_io_write_all(connection, "GET /static/much.bin" END,
                               strlen("GET /static/much.bin" END));
@@ -238,7 +238,7 @@ static void *go_away(void *unused) {
         char some[100];
         CHECK(haft_io_read(connection, some, sizeof some) > 0);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -258,16 +258,16 @@ static void make_server(void) {
     char public[200];
     snprintf(public, sizeof public, "%s/public", folder);
     server = haft_http_server_new();
-    CHECK(haft_http_serve_files(server, "/static", public, NULL) == 0);
-    CHECK(haft_http_serve_files(server, "/packed/", public,
-                                &(haft_http_files_options_t){.precompressed = true,
-                                                             .cache_control = "max-age=60",
-                                                             .dot_files = true}) == 0);
-    CHECK(haft_http_serve_files(server, "/", public, NULL) == 0);
-    CHECK(haft_http_serve_files(server, "/none", "/no/such/folder", NULL) == -ENOENT);
-    CHECK(haft_http_serve_files(server, "/static", public, NULL) == -EEXIST);
-    haft_http_get(server, "/handler", answer_by_handler, NULL);
-    haft_http_post(server, "/handler", answer_by_handler, NULL);
+    CHECK(haft_http_server_serve_files(server, "/static", public) == 0);
+    CHECK(haft_http_server_serve_files_with(
+              &(haft_http_files_options_t){
+                  .precompressed = true, .cache_control = "max-age=60", .dot_files = true},
+              server, "/packed/", public) == 0);
+    CHECK(haft_http_server_serve_files(server, "/", public) == 0);
+    CHECK(haft_http_server_serve_files(server, "/none", "/no/such/folder") == -ENOENT);
+    CHECK(haft_http_server_serve_files(server, "/static", public) == -EEXIST);
+    haft_http_server_get(server, "/handler", answer_by_handler, NULL);
+    haft_http_server_post(server, "/handler", answer_by_handler, NULL);
 }
 
 /* False: the system takes no filter, or Valgrind does not. */

@@ -21,7 +21,7 @@ static void write_file(const char *path, const char *text, size_t times) {
 static int listener;
 
 BODY(serve) {
-    CHECK_EQUAL(haft_http_serve(argument, listener), 0);
+    CHECK_EQUAL(haft_http_server_serve(argument, listener), 0);
     return NULL;
 }
 
@@ -29,7 +29,7 @@ static void check_answer(haft_http_client_t *client, const char *url, int status
                          const char *begin) {
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
     char *body;
-    CHECK_EQUAL(haft_http_ask(client, &(haft_http_question_t){.url = url}, &reply), 0);
+    CHECK_EQUAL(haft_http_client_ask(client, &(haft_http_question_t){.url = url}, &reply), 0);
     CHECK_EQUAL(haft_http_reply_status(reply), status);
     ssize_t got = haft_http_reply_body(reply, &body);
     if (status != 200)
@@ -44,17 +44,17 @@ BODY(serve_and_ask) {
     write_file("/site/index.html", "hello", 1);
     write_file("/site/inner/large", "0123456789", LARGE / 10);
     haft_http_server_t *server = haft_http_server_new();
-    CHECK_EQUAL(haft_http_serve_files(server, "/", "/none", NULL), -ENOENT);
-    CHECK_EQUAL(haft_http_serve_files(server, "/", "/site", NULL), 0);
+    CHECK_EQUAL(haft_http_server_serve_files(server, "/", "/none"), -ENOENT);
+    CHECK_EQUAL(haft_http_server_serve_files(server, "/", "/site"), 0);
     CHECK((listener = haft_io_listen_tcp("127.0.0.1", PORT, 8)) >= 0);
     haft_io_task_t *task = haft_io_async(serve, server);
     haft_http_client_t *client =
-        haft_http_client_new(&(haft_http_client_options_t){.proxy = "", .uncompressed = true});
+        haft_http_client_new_with(&(haft_http_client_options_t){.proxy = "", .uncompressed = true});
     check_answer(client, "http://localhost:80/", 200, 5, "hello");
     check_answer(client, "http://localhost:80/inner/large", 200, LARGE, "0123456789");
     check_answer(client, "http://localhost:80/inner/none", 404, 0, "");
     haft_http_client_free(client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     CHECK_EQUAL(haft_io_join(task, NULL), 0);
     haft_http_server_free(server);
     CHECK_EQUAL(haft_io_simulated_count(), 0);

@@ -37,23 +37,25 @@ static void note_access(void *unused, const char *line) {
 
 static int say_fields(haft_http_request_t *request, void *unused) {
     (void)unused;
-    const char *host = haft_http_header(request, "Host"), *a = haft_http_header(request, "X-A");
-    const char *cookies = haft_http_header(request, "Cookie");
-    return haft_http_answer_format(request, 200, "%s %s [%s] [%s] [%s]", haft_http_version(request),
-                                   haft_http_method(request), host, a != NULL ? a : "none",
+    const char *host = haft_http_request_header(request, "Host"),
+               *a = haft_http_request_header(request, "X-A");
+    const char *cookies = haft_http_request_header(request, "Cookie");
+    return haft_http_answer_format(request, 200, "%s %s [%s] [%s] [%s]",
+                                   haft_http_request_version(request),
+                                   haft_http_request_method(request), host, a != NULL ? a : "none",
                                    cookies != NULL ? cookies : "none");
 }
 
 static int echo(haft_http_request_t *request, void *unused) {
     char *body;
     (void)unused;
-    ssize_t size = haft_http_body(request, &body);
+    ssize_t size = haft_http_request_body(request, &body);
     if (size < 0)
         return (int)size;
-    const char *trailer = haft_http_trailer(request, "X-Sum");
+    const char *trailer = haft_http_request_trailer(request, "X-Sum");
     if (trailer != NULL)
-        CHECK(haft_http_set_header(request, "X-Sum", trailer) == 0);
-    CHECK(haft_http_set_header(request, "Upgrade", "of HTTP/1") == 0);
+        CHECK(haft_http_answer_set_header(request, "X-Sum", trailer) == 0);
+    CHECK(haft_http_answer_set_header(request, "Upgrade", "of HTTP/1") == 0);
     return haft_http_answer(request, 200, "text/plain", body, (size_t)size);
 }
 
@@ -63,10 +65,10 @@ static int drain(haft_http_request_t *request, void *unused) {
     ssize_t size;
     int all = 0;
     (void)unused;
-    CHECK(haft_http_trailer(request, "X-Sum") == NULL);
-    while ((size = haft_http_read(request, piece, sizeof piece)) > 0)
+    CHECK(haft_http_request_trailer(request, "X-Sum") == NULL);
+    while ((size = haft_http_request_read(request, piece, sizeof piece)) > 0)
         all += (int)size;
-    const char *sum = haft_http_trailer(request, "X-Sum");
+    const char *sum = haft_http_request_trailer(request, "X-Sum");
     return size < 0 ? (int)size : haft_http_answer_format(request, 200, "%d %s", all, sum);
 }
 
@@ -78,11 +80,11 @@ static char byte_of(int i) {
 
 static int say_much(haft_http_request_t *request, void *size) {
     char bytes[10000];
-    int code = haft_http_begin(request, 200, NULL, *(const uint64_t *)size);
+    int code = haft_http_answer_begin(request, 200, NULL, *(const uint64_t *)size);
     for (int i = 0; i < MUCH && code == 0; i += (int)sizeof bytes) {
         for (int j = 0; j < (int)sizeof bytes; j++)
             bytes[j] = byte_of(i + j);
-        code = haft_http_write(request, bytes, sizeof bytes);
+        code = haft_http_answer_write(request, bytes, sizeof bytes);
     }
     return code;
 }
@@ -123,7 +125,7 @@ static int say_events(haft_http_request_t *request, void *unused) {
     int code = haft_http_events_begin(request);
     for (int i = 0; i < 3 && code == 0; i++)
         code = haft_http_events_send(request, &(haft_http_event_t){.data = "new"});
-    while (code == 0 && haft_http_select_until(request, NULL, 0, HAFT_IO_FOREVER) == 0)
+    while (code == 0 && haft_http_request_select_until(request, NULL, 0, HAFT_IO_FOREVER) == 0)
         continue;
     return 0;
 }
@@ -132,7 +134,7 @@ static int tunnel(haft_http_request_t *request, void *unused) {
     char bytes[10];
     ssize_t size;
     (void)unused;
-    int code = haft_http_tunnel(request);
+    int code = haft_http_request_tunnel(request);
     while (code == 0 && (size = haft_http_stream_read(request, bytes, sizeof bytes)) > 0)
         code = haft_http_stream_write(request, bytes, (size_t)size);
     return code;
@@ -148,17 +150,17 @@ static int say_too_much(haft_http_request_t *request, void *in_trailers) {
     int code = 0;
     memset(value, 'v', sizeof value - 1);
     if (in_trailers != NULL)
-        code = haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+        code = haft_http_answer_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
     for (int i = 0; i < 10 && code == 0; i++)
-        code = in_trailers != NULL ? haft_http_set_trailer(request, "X-Long", value)
-                                   : haft_http_set_header(request, "X-Long", value);
+        code = in_trailers != NULL ? haft_http_answer_set_trailer(request, "X-Long", value)
+                                   : haft_http_answer_set_header(request, "X-Long", value);
     return code == 0 && in_trailers == NULL ? haft_http_answer_text(request, 200, "whole") : code;
 }
 
 static int refuse_politely(haft_http_request_t *request, void *unused) {
     (void)unused;
     haft_http_answer_text(request, 200, "it will work");
-    return haft_http_refuse(request, 409, "it has not worked");
+    return haft_http_request_refuse(request, 409, "it has not worked");
 }
 
 static void *work_or_fail(void *works) {
@@ -176,7 +178,7 @@ static int spawn_one(haft_http_request_t *request, void *works) {
 static int read_first(haft_http_request_t *request, void *unused) {
     char *body;
     (void)unused;
-    ssize_t size = haft_http_body(request, &body);
+    ssize_t size = haft_http_request_body(request, &body);
     return size < 0 ? (int)size : haft_http_answer_text(request, 200, "here you are");
 }
 
@@ -193,39 +195,39 @@ static void make_server(void) {
     static uint64_t unknown = HAFT_HTTP_UNKNOWN_SIZE, exactly = MUCH, more = MUCH + 1;
     static int three = 3, small, large, none;
     server = haft_http_server_new();
-    haft_http_set_log(server, note, NULL);
-    haft_http_set_access_log(server, HAFT_HTTP_LOG_COMMON, note_access, NULL);
-    haft_http_get(server, "/", read_first, NULL);
-    haft_http_post(server, "/", read_first, NULL);
-    haft_http_get(server, "/fields", say_fields, NULL);
-    haft_http_post(server, "/echo", echo, NULL);
-    haft_http_post(server, "/drain", drain, NULL);
-    haft_http_post(server, "/stream", stream_back, NULL);
-    haft_http_get(server, "/much", say_much, &exactly);
-    haft_http_get(server, "/chunks", say_much, &unknown);
-    haft_http_get(server, "/short", say_much, &more);
-    haft_http_get(server, "/nothing", say_nothing, NULL);
-    haft_http_get(server, "/empty", say_no_content, NULL);
-    haft_http_get(server, "/typed", say_local_type, NULL);
-    haft_http_get(server, "/fail", fail_hard, NULL);
-    haft_http_get(server, "/half", fail_in_the_middle, NULL);
-    haft_http_get(server, "/refuse", refuse_politely, NULL);
-    haft_http_post(server, "/refuse", refuse_politely, NULL);
-    haft_http_get(server, "/spawn", spawn_one, "works");
-    haft_http_get(server, "/spawn/failing", spawn_one, NULL);
-    haft_http_get(server, "/sleep", sleep_for_a_while, &three);
-    haft_http_get(server, "/events", say_events, NULL);
+    haft_http_server_set_log(server, note, NULL);
+    haft_http_server_set_access_log(server, HAFT_HTTP_LOG_COMMON, note_access, NULL);
+    haft_http_server_get(server, "/", read_first, NULL);
+    haft_http_server_post(server, "/", read_first, NULL);
+    haft_http_server_get(server, "/fields", say_fields, NULL);
+    haft_http_server_post(server, "/echo", echo, NULL);
+    haft_http_server_post(server, "/drain", drain, NULL);
+    haft_http_server_post(server, "/stream", stream_back, NULL);
+    haft_http_server_get(server, "/much", say_much, &exactly);
+    haft_http_server_get(server, "/chunks", say_much, &unknown);
+    haft_http_server_get(server, "/short", say_much, &more);
+    haft_http_server_get(server, "/nothing", say_nothing, NULL);
+    haft_http_server_get(server, "/empty", say_no_content, NULL);
+    haft_http_server_get(server, "/typed", say_local_type, NULL);
+    haft_http_server_get(server, "/fail", fail_hard, NULL);
+    haft_http_server_get(server, "/half", fail_in_the_middle, NULL);
+    haft_http_server_get(server, "/refuse", refuse_politely, NULL);
+    haft_http_server_post(server, "/refuse", refuse_politely, NULL);
+    haft_http_server_get(server, "/spawn", spawn_one, "works");
+    haft_http_server_get(server, "/spawn/failing", spawn_one, NULL);
+    haft_http_server_get(server, "/sleep", sleep_for_a_while, &three);
+    haft_http_server_get(server, "/events", say_events, NULL);
     small = make_file(5000), large = make_file(MUCH), none = make_file(0);
-    haft_http_get(server, "/file/small", say_file, &small);
-    haft_http_get(server, "/file/large", say_file, &large);
-    haft_http_get(server, "/file/none", say_file, &none);
-    haft_http_get(server, "/long/head", say_too_much, NULL);
-    haft_http_get(server, "/long/trailers", say_too_much, "trailers");
-    haft_http_debug_pages(server, "/debug");
-    haft_http_on_connect(server, tunnel, NULL);
-    haft_http_server_t *watched = haft_http_group(server, "/watched");
-    haft_http_use(watched, haft_http_cancel_with_client, NULL);
-    haft_http_get(watched, "", sleep_until_cancelled, NULL);
+    haft_http_server_get(server, "/file/small", say_file, &small);
+    haft_http_server_get(server, "/file/large", say_file, &large);
+    haft_http_server_get(server, "/file/none", say_file, &none);
+    haft_http_server_get(server, "/long/head", say_too_much, NULL);
+    haft_http_server_get(server, "/long/trailers", say_too_much, "trailers");
+    haft_http_server_serve_debug_pages(server, "/debug");
+    haft_http_server_on_connect(server, tunnel, NULL);
+    haft_http_server_t *watched = haft_http_server_group(server, "/watched");
+    haft_http_server_use(watched, haft_http_request_cancel_with_client, NULL);
+    haft_http_server_get(watched, "", sleep_until_cancelled, NULL);
 }
 
 static void check_answer(client_t *client, int32_t id, const char *status, const char *body) {
@@ -260,7 +262,7 @@ static bool is_much(const answer_t *answer) {
 static void *answer_many_at_once(void *unused) {
     client_t client;
     start_server(server);
-    open_client(&client, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
     log_lines[0] = access_lines[0] = '\0';
     int32_t much = ask(&client, "GET", "/much"), chunks = ask(&client, "GET", "/chunks");
     int32_t fields =
@@ -309,7 +311,7 @@ static void *answer_many_at_once(void *unused) {
     CHECK(strstr(log_lines, "the disk is gone") != NULL);
     CHECK(strstr(access_lines, "\"GET /fields HTTP/2.0\" 200 ") != NULL);
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -317,7 +319,7 @@ static void *answer_many_at_once(void *unused) {
 static void *answer_files(void *unused) {
     client_t client;
     start_server(server);
-    open_client(&client, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
     int32_t small = ask(&client, "GET", "/file/small"), large = ask(&client, "GET", "/file/large");
     int32_t head = ask(&client, "HEAD", "/file/small"), none = ask(&client, "GET", "/file/none");
     int32_t part = ask_with(&client, "GET", "/file/large", "range: bytes=10-19\n", NULL, 0, NULL);
@@ -333,7 +335,7 @@ static void *answer_files(void *unused) {
     CHECK(is_much(answer_of(&client, large)));
     check_answer(&client, ask(&client, "GET", "/debug/tasks"), "200", NULL);
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -341,7 +343,7 @@ static void *answer_files(void *unused) {
 static void *refuse_long_heads_of_answers(void *unused) {
     client_t client;
     start_server(server);
-    open_client(&client, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
     log_lines[0] = '\0';
     int64_t begun = haft_io_now();
     check_answer(&client, ask(&client, "GET", "/long/head"), "500", NULL);
@@ -350,7 +352,7 @@ static void *refuse_long_heads_of_answers(void *unused) {
     CHECK(strstr(log_lines, "/long/head: Message too long") != NULL);
     check_answer(&client, ask(&client, "GET", "/fields"), "200", NULL);
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -358,7 +360,7 @@ static void *refuse_long_heads_of_answers(void *unused) {
 static void *wait_for_word(void *unused) {
     client_t client;
     start_server(server);
-    open_client(&client, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
     const char *expects = "expect: 100-continue\ncontent-length: 5\n";
     int32_t posted = ask_with(&client, "POST", "/echo", expects, "hello", 5, NULL);
     int32_t streamed = ask_with(&client, "POST", "/stream", expects, "hello", 5, NULL);
@@ -371,7 +373,7 @@ static void *wait_for_word(void *unused) {
     check_answer(&client, strange, "417", NULL);
     CHECK(!answer_of(&client, refused)->was_told);
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -381,7 +383,7 @@ static void *take_large_bodies(void *unused) {
     start_server(server);
     for (int i = 0; i < MUCH; i++)
         large[i] = byte_of(i);
-    open_client(&client, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
     int32_t posted[8];
     for (int i = 0; i < 8; i++)
         posted[i] = ask_with(&client, "POST", "/echo", "", large, MUCH, NULL);
@@ -393,21 +395,21 @@ static void *take_large_bodies(void *unused) {
         ask_with(&client, "POST", "/echo", "content-length: 9999999\n", NULL, 0, NULL);
     check_reset(&client, announced, NGHTTP2_PROTOCOL_ERROR); /* it ends with the head */
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
 static void *tunnel_bytes(void *unused) {
     client_t client;
     start_server(server);
-    open_client(&client, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
     int32_t id = ask_with(&client, "CONNECT", NULL, ":authority: there:80\n", "through the tunnel",
                           18, NULL);
     int32_t nowhere = ask_with(&client, "CONNECT", NULL, ":authority: there\n", NULL, 0, NULL);
     check_answer(&client, id, "200", "through the tunnel");
     check_answer(&client, nowhere, "400", NULL);
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -416,14 +418,14 @@ static void *tunnel_bytes(void *unused) {
 static void *stop_gracefully(void *unused) {
     client_t client, idle;
     start_server(server);
-    open_client(&client, haft_http_port(server), NULL, 0);
-    open_client(&idle, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
+    open_client(&idle, haft_http_server_port(server), NULL, 0);
     check_answer(&idle, ask(&idle, "GET", "/empty"), "204", NULL);
     int32_t slow = ask(&client, "GET", "/sleep"), events = ask(&client, "GET", "/events");
     say(&client);
     while (answer_of(&client, events)->size < 3 * 11)
         CHECK(hear(&client, 10));
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     check_answer(&client, events, "200", "data: new\n\ndata: new\n\ndata: new\n\n");
     check_answer(&client, slow, "200", "slept");
     CHECK(client.is_told_to_go && client.reason == NGHTTP2_NO_ERROR);
@@ -439,7 +441,7 @@ static void *stop_gracefully(void *unused) {
 static void *cancel_with_a_reset(void *unused) {
     client_t client;
     start_server(server);
-    open_client(&client, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
     cancelled = 0;
     int32_t watched = ask(&client, "GET", "/watched");
     check_answer(&client, ask(&client, "GET", "/empty"), "204", NULL);
@@ -452,7 +454,7 @@ static void *cancel_with_a_reset(void *unused) {
     close_client(&client);
     while (cancelled == 1)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -463,7 +465,7 @@ static void *deliver_to_slow_readers(void *unused) {
     const nghttp2_settings_entry window = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 2 * MUCH};
     int small = 30000;
     start_server(server);
-    open_client(&client, haft_http_port(server), &window, 1);
+    open_client(&client, haft_http_server_port(server), &window, 1);
     setsockopt(client.descriptor, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     nghttp2_submit_window_update(client.session, NGHTTP2_FLAG_NONE, 0, 2 * MUCH);
     access_lines[0] = '\0';
@@ -471,7 +473,7 @@ static void *deliver_to_slow_readers(void *unused) {
     say(&client);
     while (strstr(access_lines, "GET /much") == NULL)
         hear(&client, 1);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     for (int i = 0; i < 20; i++) {
         nghttp2_submit_ping(client.session, NGHTTP2_FLAG_NONE, NULL);
         say(&client);
@@ -488,7 +490,7 @@ static void *deliver_to_slow_readers(void *unused) {
 static void *close_idle_connections(void *unused) {
     client_t client;
     start_server(server);
-    open_client(&client, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
     check_answer(&client, ask(&client, "GET", "/empty"), "204", NULL);
     int64_t begun = haft_io_now();
     while (hear(&client, 1000)) {
@@ -499,7 +501,7 @@ static void *close_idle_connections(void *unused) {
     CHECK(client.has_ended && client.is_told_to_go && client.reason == NGHTTP2_NO_ERROR);
     CHECK(lasted >= 75 * HAFT_IO_SECOND && lasted < 77 * HAFT_IO_SECOND);
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -513,7 +515,7 @@ static void *wait_for_windows(void *unused) {
     client_t client;
     const nghttp2_settings_entry closed = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
     start_server(server);
-    open_client(&client, haft_http_port(server), &closed, 1);
+    open_client(&client, haft_http_server_port(server), &closed, 1);
     int32_t late = ask(&client, "GET", "/much"), never = ask(&client, "GET", "/much");
     say(&client);
     while (hear(&client, 10))
@@ -525,7 +527,7 @@ static void *wait_for_windows(void *unused) {
     CHECK(is_much(answer_of(&client, late)));
     check_reset(&client, never, NGHTTP2_INTERNAL_ERROR);
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -543,7 +545,7 @@ static ssize_t read_and_stall(nghttp2_session *session, int32_t id, uint8_t *int
 static void *refuse_slow_bodies(void *unused) {
     client_t client;
     start_server(server);
-    open_client(&client, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
     nghttp2_nv fields[] = {{(uint8_t *)":method", (uint8_t *)"POST", 7, 4, 0},
                            {(uint8_t *)":scheme", (uint8_t *)"http", 7, 4, 0},
                            {(uint8_t *)":path", (uint8_t *)"/echo", 5, 5, 0},
@@ -557,7 +559,7 @@ static void *refuse_slow_bodies(void *unused) {
         CHECK(haft_io_now() - begun < 12 * HAFT_IO_SECOND);
     }
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -571,7 +573,7 @@ static void *reset_unread_bodies_late(void *unused) {
     } bodies[] = {{1, false}, {1000, false}, {65535, false}, {70000, false}, {sizeof body, true}};
     client_t client;
     start_server(server);
-    open_client(&client, haft_http_port(server), NULL, 0);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         int64_t begun = haft_io_now();
         int32_t id = ask_with(&client, "POST", "/refuse", "", body, bodies[i].size, NULL);
@@ -585,7 +587,7 @@ static void *reset_unread_bodies_late(void *unused) {
         CHECK(!bodies[i].is_reset || haft_io_now() - begun >= 100 * HAFT_IO_MILLISECOND);
     }
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -730,7 +732,7 @@ static bool send_frame(client_t *client, int type, int flags, int32_t stream, co
 /* A client whose frames this test makes; nghttp2's session reads the server's. */
 static void open_raw(client_t *client) {
     const uint8_t *ignored;
-    open_client(client, haft_http_port(server), NULL, 0);
+    open_client(client, haft_http_server_port(server), NULL, 0);
     while (nghttp2_session_mem_send(client->session, &ignored) > 0)
         continue;
     CHECK(haft_io_write_all(client->descriptor, preface, sizeof preface) == 0);
@@ -769,7 +771,7 @@ static void *refuse_malformed(void *unused) {
         }
         close_client(&client);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -838,7 +840,7 @@ static void *judge_late_frames(void *unused) {
         }
         close_client(&client);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -925,7 +927,7 @@ static void *bound_floods(void *unused) {
         }
         close_client(&client);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -946,7 +948,7 @@ static void *bound_streams(void *unused) {
     }
     CHECK(refused == 20);
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -978,7 +980,7 @@ static void *bound_heads(void *unused) {
     check_answer(&client, ask_raw(&client, block, 13 + 9127), "414", NULL);
     check_answer(&client, ask(&client, "GET", "/fields"), "200", NULL);
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -993,7 +995,7 @@ static void *bound_time_of_heads(void *unused) {
         continue;
     CHECK(client.has_ended && haft_io_now() - begun < 12 * HAFT_IO_SECOND);
     close_client(&client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -1004,8 +1006,8 @@ static void *refuse_preface_in_between(void *unused) {
         {"200 OK", "505 HTTP Version"},
         2};
     start_server(server);
-    run_talk(haft_http_port(server), &talk, NULL);
-    haft_http_stop(server);
+    run_talk(haft_http_server_port(server), &talk, NULL);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -1024,7 +1026,7 @@ static void fill(char *body, int number) {
 }
 
 static void *serve_listener(void *listener) {
-    int code = haft_http_serve(server, (int)(intptr_t)listener);
+    int code = haft_http_server_serve(server, (int)(intptr_t)listener);
     CHECK(code == 0 || code == -ETIMEDOUT);
     return NULL;
 }
@@ -1058,8 +1060,8 @@ static void *ask_under_faults(void *unused) {
         continue;
     haft_io_task_t *serving = haft_io_async(serve_listener, (void *)(intptr_t)listener);
     for (size_t left = NUMBERED; left != 0;) {
-        while (haft_http_port(server) == 0 ||
-               (descriptor = haft_io_connect_tcp("127.0.0.1", haft_http_port(server))) < 0)
+        while (haft_http_server_port(server) == 0 ||
+               (descriptor = haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server))) < 0)
             haft_io_sleep(HAFT_IO_MILLISECOND);
         begin_client(&client, descriptor, NULL, 0);
         ask_the_rest(&client, has_answer);
@@ -1068,7 +1070,7 @@ static void *ask_under_faults(void *unused) {
         for (int i = 0; i < NUMBERED; i++)
             left += !has_answer[i];
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     CHECK(haft_io_join(serving, NULL) == 0);
     CHECK(haft_io_simulated_count() == 0);
     return unused;

@@ -14,7 +14,7 @@ static int sleep_long(haft_http_request_t *request, void *unused) {
 
 static int open_connection(void) {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0";
-    int descriptor = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    int descriptor = haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     CHECK(descriptor >= 0);
     CHECK(haft_io_write_all(descriptor, preface, sizeof preface) == 0);
     return descriptor;
@@ -32,14 +32,14 @@ static void *attack_server(void *unused) {
         holds &= http2_judge(&http2_attacks[i], HTTP2_SERVER, &heard);
     }
     CHECK(holds);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
 int main(void) {
     server = haft_http_server_new();
-    haft_http_use(server, haft_http_cancel_with_client, NULL);
-    haft_http_get(server, "/", sleep_long, NULL);
+    haft_http_server_use(server, haft_http_request_cancel_with_client, NULL);
+    haft_http_server_get(server, "/", sleep_long, NULL);
     simulate_seeds(attack_server);
     CHECK(haft_io_run(attack_server, NULL) == 0);
     haft_http_server_free(server);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The client of HTTP/2: its side of http2_attacks.h; answers that are none; and servers that read
    nothing. Over the simulated network and over sockets. */
+#include <haft/http.h>
+
 #include "../tls/tests/check_tls.h"
 
 #include "http2_attacks.h"
@@ -109,20 +111,20 @@ static int say_hello(haft_http_request_t *request, void *unused) {
 static int count_body(haft_http_request_t *request, void *unused) {
     (void)unused;
     char *body;
-    haft_http_limit_body(request, 10000000);
-    ssize_t size = haft_http_body(request, &body);
+    haft_http_request_limit_body(request, 10000000);
+    ssize_t size = haft_http_request_body(request, &body);
     return size < 0 ? (int)size : haft_http_answer_format(request, 200, "%zd", size);
 }
 
 static void make_server(void) {
     server = haft_http_server_new();
-    haft_http_set_log(server, NULL, NULL);
-    haft_http_get(server, "/hello", say_hello, NULL);
-    haft_http_post(server, "/count", count_body, NULL);
+    haft_http_server_set_log(server, NULL, NULL);
+    haft_http_server_get(server, "/hello", say_hello, NULL);
+    haft_http_server_post(server, "/count", count_body, NULL);
 }
 
 static void *serve(void *descriptor) {
-    CHECK_EQUAL(haft_http_serve(server, (int)(intptr_t)descriptor), 0);
+    CHECK_EQUAL(haft_http_server_serve(server, (int)(intptr_t)descriptor), 0);
     return NULL;
 }
 
@@ -144,7 +146,7 @@ static int ask_with(const haft_http_question_t *question, const char *path, char
     haft_http_question_t asked = *question;
     asked.url = url;
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
-    int code = haft_http_ask(client, &asked, &reply);
+    int code = haft_http_client_ask(client, &asked, &reply);
     ssize_t size = code == 0 ? haft_http_reply_body(reply, &bytes) : code;
     if (size >= 0 && body != NULL)
         snprintf(body, 100, "%s", bytes);
@@ -159,7 +161,7 @@ static void *ask_under_attack(void *unused) {
     haft_io_deadline_set(&limit, haft_io_now() + 60 * HAFT_IO_SECOND);
     snprintf(url, sizeof url, "https://localhost:%d/", port);
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
-    int code = haft_http_ask(client, &(haft_http_question_t){.url = url}, &reply);
+    int code = haft_http_client_ask(client, &(haft_http_question_t){.url = url}, &reply);
     if (code == 0)
         code = haft_io_event_wait(&is_over);
     ssize_t size = code == 0 ? haft_http_reply_body(reply, &body) : code;
@@ -174,7 +176,7 @@ static void *ask(void *unused) {
 }
 
 static void begin_client(void) {
-    client = haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
+    client = haft_http_client_new_with(&(haft_http_client_options_t){.tls = trusting});
 }
 
 /* When all tasks have asked; another connection is refused then. */
@@ -487,7 +489,7 @@ BODY(go_on_with_what_is_left) {
     CHECK_EQUAL(atoi(body), LARGE);
     haft_http_client_free(client);
     haft_io_join(passing, NULL);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     haft_io_join(serving, NULL);
     haft_io_close(listener);
     return NULL;
@@ -511,7 +513,7 @@ static const case_t cases[] = {
 
 static void run(const case_t *now) {
     check_running = now->name;
-    CHECK_EQUAL(haft_http_set_tls(server, now->is_secure ? offering : NULL), 0);
+    CHECK_EQUAL(haft_http_server_set_tls(server, now->is_secure ? offering : NULL), 0);
     for (int switches = 0; switches < 4; switches += 3)
         check_seeds(
             now->body, 2,

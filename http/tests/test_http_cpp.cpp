@@ -94,7 +94,7 @@ static void add_routes(http::server &server) {
         return "";
     });
     server.post("/echo", [](http::request &in) { return std::string(in.body()); });
-    haft_http_get(
+    haft_http_server_get(
         server.get(), "/by/c",
         [](haft_http_request_t *in, void *) { return haft_http_answer_text(in, 200, "by C"); },
         nullptr);

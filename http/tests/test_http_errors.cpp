@@ -226,7 +226,7 @@ static void check_tasks_of_forms() {
         return http::response{.status = error.status, .body = "mine"};
     });
     server.get("/throws", [](http::request &) -> std::string { throw 7; });
-    haft_http_get(server.get(), "/fails", fail_in_c, nullptr);
+    haft_http_server_get(server.get(), "/fails", fail_in_c, nullptr);
     server.set_log([](std::string_view) {});
     auto serving = io::async([&] { CHECK(server.serve(io::listener("127.0.0.1", 0))); });
     while (server.port() == 0)
@@ -281,7 +281,7 @@ static int keep_to_itself(haft_http_request_t *request, haft_http_next_t *next, 
 
 static void check_corners() {
     http::server server;
-    haft_http_use(server.get(), keep_to_itself, nullptr);
+    haft_http_server_use(server.get(), keep_to_itself, nullptr);
     server.get("/kept", [](http::request &) -> std::string { throw http::error(404); });
     server.get("/kept/task", [](http::request &) -> std::string {
         io::spawn([] { throw 7; });

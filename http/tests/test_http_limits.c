@@ -13,7 +13,7 @@ static haft_http_server_t *server;
 static void expect(const char *says, int status) {
     static char heard[200000];
     char line[40];
-    say_and_hear(haft_http_port(server), says, strlen(says), false, heard, sizeof heard);
+    say_and_hear(haft_http_server_port(server), says, strlen(says), false, heard, sizeof heard);
     snprintf(line, sizeof line, "HTTP/1.1 %d ", status);
     if (strncmp(heard, line, strlen(line)) != 0) {
         fprintf(stderr, "%.300s\n%d expected, but got\n%.300s\n", says, status, heard);
@@ -24,7 +24,7 @@ static void expect(const char *says, int status) {
 static int say_size(haft_http_request_t *request, void *unused) {
     char *body;
     (void)unused;
-    ssize_t size = haft_http_body(request, &body);
+    ssize_t size = haft_http_request_body(request, &body);
     return size < 0 ? (int)size : haft_http_answer_format(request, 200, "%zd", size);
 }
 
@@ -84,7 +84,7 @@ static void *meet_limits(void *unused) {
         put_request(&sized_ones[i], text);
         expect(text, sized_ones[i].status);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -99,7 +99,7 @@ static void *count_parts(void *unused) {
     expect(text, 404);
     strcpy(text + size, "/a" END);
     expect(text, 414);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -117,7 +117,7 @@ static void *wait_for_a_place(void *unused) {
     CHECK(haft_io_receive(third, &byte, 1, MSG_DONTWAIT) == -EAGAIN);
     haft_io_close(first);
     CHECK(haft_io_read(third, &byte, 1) == 1);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -147,7 +147,7 @@ static void *be_slow(void *unused) {
     haft_io_sleep(1000 * HAFT_IO_SECOND);
     haft_io_write_all(connection, "GET /sleep" END, strlen("GET /sleep" END));
     haft_io_sleep(HAFT_IO_SECOND);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     hear_until(connection, "slept");
     return unused;
 }
@@ -168,7 +168,7 @@ static void wait_without_end(void) {
                                       .write_time = time,
                                       .grace = time,
                                       .events_time = time};
-        CHECK(haft_http_set_limits(server, &endless) == 0);
+        CHECK(haft_http_server_set_limits(server, &endless) == 0);
         simulate_seeds(be_slow);
     }
 }
@@ -176,7 +176,7 @@ static void wait_without_end(void) {
 /* ---- A length beyond all memory ---- */
 
 static int say_any_size(haft_http_request_t *request, void *unused) {
-    haft_http_limit_body(request, UINT64_MAX);
+    haft_http_request_limit_body(request, UINT64_MAX);
     return say_size(request, unused);
 }
 
@@ -185,7 +185,7 @@ static void *announce_too_much(void *unused) {
     expect("POST /any" WITH("Content-Length: 18446744073709551615") "abc", 500);
     expect("POST /any" WITH("Content-Length: 18446744073709551614") "abc", 500);
     expect("POST /any" WITH("Content-Length: 18446744073709551616") "abc", 400);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -211,38 +211,38 @@ static void *refuse_to_build(void *unused) {
                                                {.head = 100, .streams = (size_t)INT32_MAX + 1}};
     char text[700] = "GET /?";
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK(haft_http_set_limits(server, &wrong[i]) == -EINVAL);
-    CHECK(haft_http_set_limits(server, NULL) == 0);
-    CHECK(haft_http_route(server, NULL, "/x", say_size, NULL) == -EINVAL);
-    CHECK(haft_http_route(server, "", "/x", say_size, NULL) == -EINVAL);
-    CHECK(haft_http_route(server, "G T", "/x", say_size, NULL) == -EINVAL);
-    CHECK(haft_http_get(server, NULL, say_size, NULL) == -EINVAL);
-    CHECK(haft_http_get(server, "", say_size, NULL) == -EINVAL);
-    CHECK(haft_http_get(server, "x", say_size, NULL) == -EINVAL);
-    CHECK(haft_http_get(server, "/{x", say_size, NULL) == -EINVAL);
-    CHECK(haft_http_get(server, "/{x...}/y", say_size, NULL) == -EINVAL);
-    CHECK(haft_http_get(server, "/x", NULL, NULL) == -EINVAL);
-    CHECK(haft_http_use(server, NULL, NULL) == -EINVAL);
-    CHECK(haft_http_on_connect(server, NULL, NULL) == -EINVAL);
-    CHECK(haft_http_group(server, NULL) == NULL);
-    CHECK(haft_http_trust_proxies(server, NULL, NULL) == -EINVAL);
-    CHECK(haft_http_trust_proxies(server, "10.0.0.0/33", NULL) == -EINVAL);
-    CHECK(haft_http_trust_proxies(server, "nonsense", "Forwarded") == -EINVAL);
-    CHECK(haft_http_serve_files(server, NULL, "/", NULL) == -EINVAL);
-    CHECK(haft_http_serve_files(server, "/x", NULL, NULL) == -EINVAL);
-    CHECK(haft_http_serve_files(server, "/x", "/no/such/folder", NULL) == -ENOENT);
-    CHECK(haft_http_serve_counters(server, NULL) == -EINVAL);
-    CHECK(haft_http_debug_pages(server, NULL) < 0);
-    CHECK(haft_http_restart(server) == -ENOTSUP);
-    CHECK(haft_http_serve(server, -1) == -EBADF);
-    CHECK(haft_http_serve_all(server, NULL, 0) == -EINVAL);
-    haft_http_set_compression(server, NULL);
+        CHECK(haft_http_server_set_limits(server, &wrong[i]) == -EINVAL);
+    CHECK(haft_http_server_set_limits(server, NULL) == 0);
+    CHECK(haft_http_server_route(server, NULL, "/x", say_size, NULL) == -EINVAL);
+    CHECK(haft_http_server_route(server, "", "/x", say_size, NULL) == -EINVAL);
+    CHECK(haft_http_server_route(server, "G T", "/x", say_size, NULL) == -EINVAL);
+    CHECK(haft_http_server_get(server, NULL, say_size, NULL) == -EINVAL);
+    CHECK(haft_http_server_get(server, "", say_size, NULL) == -EINVAL);
+    CHECK(haft_http_server_get(server, "x", say_size, NULL) == -EINVAL);
+    CHECK(haft_http_server_get(server, "/{x", say_size, NULL) == -EINVAL);
+    CHECK(haft_http_server_get(server, "/{x...}/y", say_size, NULL) == -EINVAL);
+    CHECK(haft_http_server_get(server, "/x", NULL, NULL) == -EINVAL);
+    CHECK(haft_http_server_use(server, NULL, NULL) == -EINVAL);
+    CHECK(haft_http_server_on_connect(server, NULL, NULL) == -EINVAL);
+    CHECK(haft_http_server_group(server, NULL) == NULL);
+    CHECK(haft_http_server_trust_proxies(server, NULL, NULL) == -EINVAL);
+    CHECK(haft_http_server_trust_proxies(server, "10.0.0.0/33", NULL) == -EINVAL);
+    CHECK(haft_http_server_trust_proxies(server, "nonsense", "Forwarded") == -EINVAL);
+    CHECK(haft_http_server_serve_files(server, NULL, "/") == -EINVAL);
+    CHECK(haft_http_server_serve_files(server, "/x", NULL) == -EINVAL);
+    CHECK(haft_http_server_serve_files(server, "/x", "/no/such/folder") == -ENOENT);
+    CHECK(haft_http_server_serve_counters(server, NULL) == -EINVAL);
+    CHECK(haft_http_server_serve_debug_pages(server, NULL) < 0);
+    CHECK(haft_http_server_restart(server) == -ENOTSUP);
+    CHECK(haft_http_server_serve(server, -1) == -EBADF);
+    CHECK(haft_http_server_serve_all(server, NULL, 0) == -EINVAL);
+    haft_http_server_set_compression(server, NULL);
     haft_http_server_free(NULL);
     start_server(server);
     pad(text, 600);
     strcat(text, END);
     expect(text, 200);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -250,27 +250,33 @@ static int refuse_to_answer(haft_http_request_t *request, void *unused) {
     static const int no_status[] = {INT_MIN, -1, 0, 99, 100, 199, 600, 1000, INT_MAX};
     const char *name, *value;
     (void)unused;
-    CHECK(haft_http_path(request, NULL) == NULL && haft_http_query(request, NULL) == NULL);
-    CHECK(haft_http_header(request, NULL) == NULL && haft_http_cookie(request, NULL) == NULL);
-    CHECK(haft_http_cookie(request, "") == NULL && haft_http_header(request, "") == NULL);
-    CHECK(haft_http_form(request, NULL) == NULL && haft_http_trailer(request, NULL) == NULL);
-    CHECK(!haft_http_header_at(request, SIZE_MAX, &name, &value));
-    CHECK(haft_http_allocate(request, SIZE_MAX) == NULL);
-    CHECK(haft_http_allocate(request, SIZE_MAX - 20) == NULL);
-    CHECK(haft_http_read(request, NULL, 3) == -EFAULT && haft_http_read(request, NULL, 0) == 0);
-    CHECK(haft_http_accepts(request, NULL, 0) == -1);
-    CHECK(haft_http_set_header(request, NULL, "a") == -EINVAL);
-    CHECK(haft_http_set_header(request, "", "a") == -EINVAL);
-    CHECK(haft_http_set_header(request, "A", NULL) == -EINVAL);
-    CHECK(haft_http_set_header(request, "A", "b\r\nC: d") == -EINVAL);
-    CHECK(haft_http_set_cookie(request, NULL, "a", NULL) == -EINVAL);
-    CHECK(haft_http_set_cookie(request, "a", NULL, NULL) == -EINVAL);
-    CHECK(haft_http_set_trailer(request, "A", "b") == -ENOTSUP);
-    CHECK(haft_http_upgrade(request, NULL) == -ENOTSUP && haft_http_tunnel(request) == -ENOTSUP);
+    CHECK(haft_http_request_path(request, NULL) == NULL &&
+          haft_http_request_query(request, NULL) == NULL);
+    CHECK(haft_http_request_header(request, NULL) == NULL &&
+          haft_http_request_cookie(request, NULL) == NULL);
+    CHECK(haft_http_request_cookie(request, "") == NULL &&
+          haft_http_request_header(request, "") == NULL);
+    CHECK(haft_http_request_form(request, NULL) == NULL &&
+          haft_http_request_trailer(request, NULL) == NULL);
+    CHECK(!haft_http_request_header_at(request, SIZE_MAX, &name, &value));
+    CHECK(haft_http_request_allocate(request, SIZE_MAX) == NULL);
+    CHECK(haft_http_request_allocate(request, SIZE_MAX - 20) == NULL);
+    CHECK(haft_http_request_read(request, NULL, 3) == -EFAULT &&
+          haft_http_request_read(request, NULL, 0) == 0);
+    CHECK(haft_http_request_accepts(request, NULL, 0) == -1);
+    CHECK(haft_http_answer_set_header(request, NULL, "a") == -EINVAL);
+    CHECK(haft_http_answer_set_header(request, "", "a") == -EINVAL);
+    CHECK(haft_http_answer_set_header(request, "A", NULL) == -EINVAL);
+    CHECK(haft_http_answer_set_header(request, "A", "b\r\nC: d") == -EINVAL);
+    CHECK(haft_http_answer_set_cookie(request, NULL, "a") == -EINVAL);
+    CHECK(haft_http_answer_set_cookie(request, "a", NULL) == -EINVAL);
+    CHECK(haft_http_answer_set_trailer(request, "A", "b") == -ENOTSUP);
+    CHECK(haft_http_request_upgrade(request, NULL) == -ENOTSUP &&
+          haft_http_request_tunnel(request) == -ENOTSUP);
     CHECK(haft_http_stream_read(request, NULL, 1) == -EINVAL);
     CHECK(haft_http_stream_write(request, NULL, 1) == -EINVAL);
     CHECK(haft_http_stream_shutdown(request) == -EINVAL);
-    CHECK(haft_http_write(request, "a", 1) == -EINVAL);
+    CHECK(haft_http_answer_write(request, "a", 1) == -EINVAL);
     CHECK(haft_http_events_send(request, NULL) == -EINVAL);
     CHECK(haft_http_events_send(request, &(haft_http_event_t){.id = "a\nb"}) == -EINVAL);
     CHECK(haft_http_answer_file(request, -1, NULL) == -EBADF);
@@ -279,22 +285,23 @@ static int refuse_to_answer(haft_http_request_t *request, void *unused) {
     CHECK(haft_http_answer(request, 200, "a\r\nb", "", 0) == -EINVAL);
     CHECK(haft_http_answer(request, 200, NULL, NULL, 5) == -EFAULT);
     CHECK(haft_http_answer_text(request, 200, NULL) == -EFAULT);
-    haft_http_note_failure(request, NULL);
-    CHECK(haft_http_status(request) == 0);
-    CHECK(haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE) == 0);
-    CHECK(haft_http_begin(request, 200, NULL, 0) == -EALREADY);
+    haft_http_request_note_failure(request, NULL);
+    CHECK(haft_http_answer_status(request) == 0);
+    CHECK(haft_http_answer_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE) == 0);
+    CHECK(haft_http_answer_begin(request, 200, NULL, 0) == -EALREADY);
     CHECK(haft_http_events_begin(request) == -EALREADY);
-    CHECK(haft_http_write(request, NULL, 5) == -EFAULT && haft_http_write(request, NULL, 0) == 0);
-    CHECK(haft_http_set_trailer(request, NULL, "a") == -EINVAL);
-    CHECK(haft_http_set_trailer(request, "A", NULL) == -EINVAL);
-    return haft_http_write(request, "good", 4);
+    CHECK(haft_http_answer_write(request, NULL, 5) == -EFAULT &&
+          haft_http_answer_write(request, NULL, 0) == 0);
+    CHECK(haft_http_answer_set_trailer(request, NULL, "a") == -EINVAL);
+    CHECK(haft_http_answer_set_trailer(request, "A", NULL) == -EINVAL);
+    return haft_http_answer_write(request, "good", 4);
 }
 
 static int refuse_parts(haft_http_request_t *request, void *unused) {
     haft_http_multipart_t *form;
     haft_http_part_t part;
     (void)unused;
-    CHECK(haft_http_multipart_begin(request, NULL, &form) == 0);
+    CHECK(haft_http_multipart_begin(request, &form) == 0);
     CHECK(haft_http_multipart_header(form, "A") == NULL);
     CHECK(haft_http_multipart_read(form, NULL, 1) == 0); /* there is no part yet */
     CHECK(haft_http_multipart_next(form, &part) == 1);
@@ -307,7 +314,7 @@ static int refuse_parts(haft_http_request_t *request, void *unused) {
 
 static int refuse_bytes(haft_http_request_t *request, void *unused) {
     (void)unused;
-    CHECK(haft_http_tunnel(request) == 0 && haft_http_tunnel(request) == -EALREADY);
+    CHECK(haft_http_request_tunnel(request) == 0 && haft_http_request_tunnel(request) == -EALREADY);
     CHECK(haft_http_stream_write(request, NULL, 1) == -EFAULT);
     CHECK(haft_http_stream_write(request, NULL, 0) == 0);
     CHECK(haft_http_stream_read(request, NULL, 1) == -EFAULT);
@@ -328,7 +335,7 @@ static void *refuse_of_handlers(void *unused) {
                                                                                    "\r\n\r\n",
         200);
     expect("CONNECT there:80" WITH("") "abc", 200);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -339,7 +346,7 @@ static ssize_t produce_too_much(void *unused, void *buffer, size_t size) {
 
 static void check_question(haft_http_client_t *client, haft_http_question_t question, int code) {
     haft_http_reply_t *reply = NULL;
-    int got = haft_http_ask(client, &question, &reply);
+    int got = haft_http_client_ask(client, &question, &reply);
     if (got != code || reply != NULL) {
         fprintf(stderr, "%s: %d, not %d\n", question.url, got, code);
         abort();
@@ -365,7 +372,7 @@ static void *refuse_to_ask(void *unused) {
                                                {"", ""},           {"a b", "c"},
                                                {"a", "b\r\nc: d"}, {"Content-Length", "5"}};
     char url[60];
-    haft_http_client_t *client = haft_http_client_new(NULL);
+    haft_http_client_t *client = haft_http_client_new();
     snprintf(url, sizeof url, "http://127.0.0.1:%d/any", start_server(server));
     for (size_t i = 0; i < sizeof no_urls / sizeof *no_urls; i++)
         check_question(client, (haft_http_question_t){.url = no_urls[i]}, -EINVAL);
@@ -384,8 +391,8 @@ static void *refuse_to_ask(void *unused) {
     check_question(client, (haft_http_question_t){.url = url, .produce = produce_too_much},
                    -EINVAL);
     haft_http_reply_t *reply;
-    CHECK(haft_http_ask(client, &(haft_http_question_t){.url = url, .body = "abc", .size = 3},
-                        &reply) == 0);
+    CHECK(haft_http_client_ask(
+              client, &(haft_http_question_t){.url = url, .body = "abc", .size = 3}, &reply) == 0);
     CHECK(haft_http_reply_header(reply, NULL) == NULL);
     CHECK(haft_http_reply_read(reply, NULL, 1) == -EFAULT);
     haft_http_reply_free(reply);
@@ -393,7 +400,7 @@ static void *refuse_to_ask(void *unused) {
     haft_http_client_free(client);
     haft_http_client_free(NULL);
     haft_http_websocket_free(NULL);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -401,21 +408,21 @@ int main(void) {
     const haft_http_limits_t limits = {
         .request_line = LINE, .head = HEAD, .fields = FIELDS, .body = BODY, .connections = 2};
     server = haft_http_server_new();
-    haft_http_set_log(server, NULL, NULL);
-    CHECK(haft_http_use(server, around, NULL) == 0);
-    CHECK(haft_http_get(server, "/", say_size, NULL) == 0);
-    CHECK(haft_http_post(server, "/", say_size, NULL) == 0);
-    CHECK(haft_http_get(server, "/sleep", sleep_long, NULL) == 0);
-    CHECK(haft_http_post(server, "/any", say_any_size, NULL) == 0);
-    CHECK(haft_http_post(server, "/nonsense", refuse_to_answer, NULL) == 0);
-    CHECK(haft_http_post(server, "/parts", refuse_parts, NULL) == 0);
+    haft_http_server_set_log(server, NULL, NULL);
+    CHECK(haft_http_server_use(server, around, NULL) == 0);
+    CHECK(haft_http_server_get(server, "/", say_size, NULL) == 0);
+    CHECK(haft_http_server_post(server, "/", say_size, NULL) == 0);
+    CHECK(haft_http_server_get(server, "/sleep", sleep_long, NULL) == 0);
+    CHECK(haft_http_server_post(server, "/any", say_any_size, NULL) == 0);
+    CHECK(haft_http_server_post(server, "/nonsense", refuse_to_answer, NULL) == 0);
+    CHECK(haft_http_server_post(server, "/parts", refuse_parts, NULL) == 0);
     simulate_seeds(refuse_to_build);
-    CHECK(haft_http_on_connect(server, refuse_bytes, NULL) == 0);
+    CHECK(haft_http_server_on_connect(server, refuse_bytes, NULL) == 0);
     simulate_seeds(refuse_of_handlers);
     simulate_seeds(announce_too_much);
     simulate_seeds(refuse_to_ask);
     simulate_seeds(count_parts);
-    CHECK(haft_http_set_limits(server, &limits) == 0);
+    CHECK(haft_http_server_set_limits(server, &limits) == 0);
     simulate_seeds(meet_limits);
     simulate_seeds(wait_for_a_place);
     wait_without_end();

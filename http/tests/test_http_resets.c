@@ -29,9 +29,9 @@ static int answer_much(haft_http_request_t *request, void *unused) {
 
 static int answer_pieces(haft_http_request_t *request, void *unused) {
     (void)unused;
-    int code = haft_http_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
+    int code = haft_http_answer_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE);
     for (size_t at = 0; at < MUCH && code == 0; at += 10000)
-        code = haft_http_write(request, much + at, 10000);
+        code = haft_http_answer_write(request, much + at, 10000);
     return code;
 }
 
@@ -41,10 +41,10 @@ static void no_line(void *unused, const char *line) {
 
 static void make_server(const char *folder) {
     server = haft_http_server_new();
-    haft_http_set_log(server, no_line, NULL);
-    haft_http_get(server, "/body", answer_much, NULL);
-    haft_http_get(server, "/pieces", answer_pieces, NULL);
-    CHECK(haft_http_serve_files(server, "/files", folder, NULL) == 0);
+    haft_http_server_set_log(server, no_line, NULL);
+    haft_http_server_get(server, "/body", answer_much, NULL);
+    haft_http_server_get(server, "/pieces", answer_pieces, NULL);
+    CHECK(haft_http_server_serve_files(server, "/files", folder) == 0);
 }
 
 /* ---- The clients ---- */
@@ -71,7 +71,7 @@ static void *ask_and_reset(void *argument) {
                    sizeof(struct linger));
         close(connection);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return argument;
 }
 

@@ -78,25 +78,25 @@ static void take_answer(unsigned number, const char *body, size_t size) {
 
 static int echo(haft_http_request_t *request, void *unused) {
     (void)unused;
-    unsigned number = (unsigned)atoi(haft_http_path(request, "number"));
+    unsigned number = (unsigned)atoi(haft_http_request_path(request, "number"));
     atomic_fetch_add(&called[number], 1);
     uint64_t random = number * UINT64_C(2654435761) + 1;
     if (draw(&random, 4) == 0)
         haft_io_sleep(draw(&random, 300) * HAFT_IO_MICROSECOND);
     char *body;
-    ssize_t size = haft_http_body(request, &body);
+    ssize_t size = haft_http_request_body(request, &body);
     if (size < 0)
         return (int)size;
     bool whole = draw(&random, 2) == 0;
     char begin[16];
     size_t head = (size_t)snprintf(begin, sizeof begin, "%u:", number);
-    int code =
-        haft_http_begin(request, 200, NULL, whole ? head + (size_t)size : HAFT_HTTP_UNKNOWN_SIZE);
+    int code = haft_http_answer_begin(request, 200, NULL,
+                                      whole ? head + (size_t)size : HAFT_HTTP_UNKNOWN_SIZE);
     if (code == 0)
-        code = haft_http_write(request, begin, head);
+        code = haft_http_answer_write(request, begin, head);
     if (code == 0 && !whole)
-        code = haft_http_flush(request);
-    return code == 0 ? haft_http_write(request, body, (size_t)size) : code;
+        code = haft_http_answer_flush(request);
+    return code == 0 ? haft_http_answer_write(request, body, (size_t)size) : code;
 }
 
 /* ---- Clients ---- */
@@ -114,7 +114,7 @@ static unsigned take_number(void) {
     unsigned number = atomic_fetch_add(&next_number, 1);
     if (number == atomic_load(&stop_at)) {
         atomic_store(&stopping, true);
-        haft_http_stop(server);
+        haft_http_server_stop(server);
     }
     return number;
 }
@@ -136,7 +136,7 @@ static void ask_one(asker_t *asker) {
     haft_io_deadline_set(&limit, haft_io_now() + time_of(asker, gives_up));
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
     char *body = NULL;
-    int code = haft_http_ask(client, &question, &reply);
+    int code = haft_http_client_ask(client, &question, &reply);
     ssize_t size = code == 0 ? haft_http_reply_body(reply, &body) : code;
     CHECK(gives_up || size != -ETIMEDOUT);
     if (size >= 0)
@@ -304,14 +304,14 @@ static unsigned check_round(unsigned first) {
 }
 
 static void *run_rounds(void *random) {
-    client = haft_http_client_new(NULL);
+    client = haft_http_client_new();
     unsigned end = atomic_load(&next_number) + requests, rounds = 0, lost = 0, first;
     while ((first = atomic_load(&next_number)) < end) {
         atomic_store(&stop_at, first + 50 + draw(random, 1500));
         atomic_store(&stopping, false);
         server = haft_http_server_new();
-        haft_http_set_log(server, NULL, NULL);
-        CHECK(haft_http_route(server, "PUT", "/{number}", echo, NULL) == 0);
+        haft_http_server_set_log(server, NULL, NULL);
+        CHECK(haft_http_server_route(server, "PUT", "/{number}", echo, NULL) == 0);
         CHECK(haft_io_scope(run_round, random, NULL) == 0);
         haft_http_server_free(server);
         lost += check_round(first);

@@ -2,6 +2,8 @@
 /* Server and client over TLS: in simulations, and over sockets. With an argument, this serves, and
    says where: for h2spec.sh. */
 #define _GNU_SOURCE
+#include <haft/http.h>
+
 #include "../tls/tests/check_tls.h"
 
 #include "slow_readers.h"
@@ -22,39 +24,39 @@ static uint16_t port;
 
 static int say_peer(haft_http_request_t *request, void *unused) {
     (void)unused;
-    const char *peer = haft_tls_peer(haft_http_tls(request));
-    return haft_http_answer_format(request, 200, "%s %s %s", haft_http_version(request),
-                                   haft_tls_version(haft_http_tls(request)),
+    const char *peer = haft_tls_peer(haft_http_request_tls(request));
+    return haft_http_answer_format(request, 200, "%s %s %s", haft_http_request_version(request),
+                                   haft_tls_version(haft_http_request_tls(request)),
                                    peer != NULL ? peer : "nobody");
 }
 
 static int echo(haft_http_request_t *request, void *unused) {
     (void)unused;
     char *body;
-    haft_http_limit_body(request, 10000000);
-    ssize_t size = haft_http_body(request, &body);
+    haft_http_request_limit_body(request, 10000000);
+    ssize_t size = haft_http_request_body(request, &body);
     return size < 0 ? (int)size : haft_http_answer(request, 200, NULL, body, (size_t)size);
 }
 
 static int say_pieces(haft_http_request_t *request, void *unused) {
     (void)unused;
-    int code = haft_http_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    int code = haft_http_answer_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
     for (int i = 0; i < 3 && code == 0; i++)
-        if ((code = haft_http_write(request, "piece ", 6)) == 0)
-            code = haft_http_flush(request);
-    return haft_http_query(request, "fails") != NULL ? -EIO : code;
+        if ((code = haft_http_answer_write(request, "piece ", 6)) == 0)
+            code = haft_http_answer_flush(request);
+    return haft_http_request_query(request, "fails") != NULL ? -EIO : code;
 }
 
 /* The server's descriptor, after a while. */
 static int say_descriptor(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_io_sleep(atoi(haft_http_path(request, "milliseconds")) * HAFT_IO_MILLISECOND);
-    return haft_http_answer_format(request, 200, "%d", haft_http_descriptor(request));
+    haft_io_sleep(atoi(haft_http_request_path(request, "milliseconds")) * HAFT_IO_MILLISECOND);
+    return haft_http_answer_format(request, 200, "%d", haft_http_request_descriptor(request));
 }
 
 static int go_to_peer(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_set_header(request, "Location", "/peer");
+    haft_http_answer_set_header(request, "Location", "/peer");
     return haft_http_answer_text(request, 302, "go there");
 }
 
@@ -64,17 +66,17 @@ static void no_line(void *unused, const char *line) {
 
 static void make_server(void) {
     server = haft_http_server_new();
-    haft_http_set_log(server, no_line, NULL);
-    haft_http_get(server, "/peer", say_peer, NULL);
-    haft_http_post(server, "/echo", echo, NULL);
-    haft_http_get(server, "/pieces", say_pieces, NULL);
-    haft_http_get(server, "/whole", answer_huge, NULL);
-    haft_http_get(server, "/pieces/huge", answer_huge_pieces, NULL);
-    haft_http_server_t *watched = haft_http_group(server, "/descriptor");
-    haft_http_use(watched, haft_http_cancel_with_client, NULL);
-    haft_http_get(watched, "/{milliseconds}", say_descriptor, NULL);
-    haft_http_get(server, "/to/peer", go_to_peer, NULL);
-    CHECK_EQUAL(haft_http_set_tls(server, tls), 0);
+    haft_http_server_set_log(server, no_line, NULL);
+    haft_http_server_get(server, "/peer", say_peer, NULL);
+    haft_http_server_post(server, "/echo", echo, NULL);
+    haft_http_server_get(server, "/pieces", say_pieces, NULL);
+    haft_http_server_get(server, "/whole", answer_huge, NULL);
+    haft_http_server_get(server, "/pieces/huge", answer_huge_pieces, NULL);
+    haft_http_server_t *watched = haft_http_server_group(server, "/descriptor");
+    haft_http_server_use(watched, haft_http_request_cancel_with_client, NULL);
+    haft_http_server_get(watched, "/{milliseconds}", say_descriptor, NULL);
+    haft_http_server_get(server, "/to/peer", go_to_peer, NULL);
+    CHECK_EQUAL(haft_http_server_set_tls(server, tls), 0);
 }
 
 static haft_tls_context_t *client_context(void) {
@@ -94,7 +96,7 @@ static int ask(haft_http_client_t *asking, const char *host, const char *path, c
     haft_http_question_t question = {
         .url = url, .body = post, .size = size, .failure = failure, .failure_size = 300};
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
-    int code = haft_http_ask(asking, &question, &reply);
+    int code = haft_http_client_ask(asking, &question, &reply);
     if (code != 0)
         return code;
     CHECK_EQUAL(haft_http_reply_status(reply), 200);
@@ -161,7 +163,7 @@ static void *ask_piece_by_piece(void *whole) {
     snprintf(url, sizeof url, "https://localhost:%d/echo", port);
     haft_http_question_t question = {.url = url, .produce = produce, .argument = &left};
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
-    CHECK_EQUAL(haft_http_ask(client, &question, &reply), 0);
+    CHECK_EQUAL(haft_http_client_ask(client, &question, &reply), 0);
     for (ssize_t size; (size = haft_http_reply_read(reply, piece, sizeof piece)) > 0;) {
         got += (size_t)size;
         haft_io_yield();
@@ -200,7 +202,7 @@ static void check_refusals(void) {
                 HAFT_TLS_ERROR_OF_CERTIFICATE - X509_V_ERR_IP_ADDRESS_MISMATCH);
     CHECK(strcmp(failure, "the certificate 'CN=server' is for localhost, not for the host "
                           "127.0.0.1") == 0);
-    haft_http_client_t *distrusting = haft_http_client_new(NULL);
+    haft_http_client_t *distrusting = haft_http_client_new();
     int code = ask(distrusting, "localhost", "/peer", NULL, 0, body, failure);
     CHECK(code < HAFT_TLS_ERROR_OF_CERTIFICATE && code > HAFT_TLS_ERROR_OF_ALERT);
     CHECK(strstr(failure, "not trusted") != NULL);
@@ -218,23 +220,24 @@ static void check_long_questions(void) {
     for (int i = 0; i < MANY; i++)
         headers[i] = (haft_http_header_t){"a", "b"};
     haft_http_question_t question = {.url = url, .headers = headers, .header_count = MANY};
-    CHECK_EQUAL(haft_http_ask(client, &question, &reply), -EMSGSIZE);
+    CHECK_EQUAL(haft_http_client_ask(client, &question, &reply), -EMSGSIZE);
     memset(url + begin, 'a', (size_t)(LONG - begin));
     url[LONG] = '\0';
     question.header_count = 0;
-    CHECK_EQUAL(haft_http_ask(client, &question, &reply), -EMSGSIZE);
+    CHECK_EQUAL(haft_http_client_ask(client, &question, &reply), -EMSGSIZE);
     free(headers);
     free(url);
 }
 
 static void check_clients_certificate(void) {
     char body[100], failure[300];
-    haft_http_client_t *asking = haft_http_client_new(&(haft_http_client_options_t){.tls = known});
+    haft_http_client_t *asking =
+        haft_http_client_new_with(&(haft_http_client_options_t){.tls = known});
     CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure), 0);
     CHECK(strcmp(body, VERSION " TLSv1.3 CN=person") == 0);
     haft_http_client_free(asking);
     /* The server refuses when the client has sent its question already, and says so. */
-    asking = haft_http_client_new(&(haft_http_client_options_t){.tls = unknown});
+    asking = haft_http_client_new_with(&(haft_http_client_options_t){.tls = unknown});
     for (int i = 0; i < 10; i++)
         CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure),
                     HAFT_TLS_ERROR_OF_ALERT - SSL_AD_UNKNOWN_CA);
@@ -308,7 +311,7 @@ static void check_ends_of_client(void) {
         void *end;
         haft_io_task_t *hearing = haft_io_async(hear_the_end, (void *)(uintptr_t)ends[i].says);
         haft_http_client_t *asking =
-            haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
+            haft_http_client_new_with(&(haft_http_client_options_t){.tls = trusting});
         CHECK_EQUAL(ask(asking, "localhost", "/", NULL, 0, body, failure), ends[i].code);
         haft_http_client_free(asking);
         haft_io_join(hearing, &end);
@@ -362,18 +365,18 @@ static void *pass_both_ways(void *argument) {
 }
 
 static int be_tunnel(haft_http_request_t *request, void *count) {
-    const char *shown = haft_http_header(request, "Proxy-Authorization");
+    const char *shown = haft_http_request_header(request, "Proxy-Authorization");
     if (shown == NULL || strcmp(shown, "Basic bWU6bWU=") != 0)
         return haft_http_answer_text(request, 407, "who are you?");
     HAFT_IO_SCOPED_DESCRIPTOR int origin = haft_io_connect_tcp("127.0.0.1", port);
     tunnel_t tunnel = {request, origin};
     ++*(int *)count;
-    int code = haft_http_tunnel(request);
+    int code = haft_http_request_tunnel(request);
     return code == 0 ? haft_io_scope(pass_both_ways, &tunnel, NULL) : code;
 }
 
 static void *serve_another(void *another) {
-    CHECK_EQUAL(haft_http_serve(another, haft_io_listen_tcp("127.0.0.1", 0, 0)), 0);
+    CHECK_EQUAL(haft_http_server_serve(another, haft_io_listen_tcp("127.0.0.1", 0, 0)), 0);
     return NULL;
 }
 
@@ -382,14 +385,14 @@ static void check_tunnels(void) {
     char body[100], failure[300], url[100];
     int count = 0;
     haft_http_server_t *proxy = haft_http_server_new();
-    haft_http_on_connect(proxy, be_tunnel, &count);
+    haft_http_server_on_connect(proxy, be_tunnel, &count);
     haft_io_task_t *serving = haft_io_async(serve_another, proxy);
-    while (haft_http_port(proxy) == 0)
+    while (haft_http_server_port(proxy) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
     for (int knows = 0; knows < 2; knows++) {
         snprintf(url, sizeof url, "http://%s127.0.0.1:%d", knows ? "me:me@" : "",
-                 haft_http_port(proxy));
-        haft_http_client_t *asking = haft_http_client_new(
+                 haft_http_server_port(proxy));
+        haft_http_client_t *asking = haft_http_client_new_with(
             &(haft_http_client_options_t){.tls = trusting, .proxy = url, .connections = 1});
         for (int i = 0; i < 2; i++) {
             CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure),
@@ -404,7 +407,7 @@ static void check_tunnels(void) {
                         HAFT_TLS_ERROR_OF_CERTIFICATE - X509_V_ERR_IP_ADDRESS_MISMATCH);
         haft_http_client_free(asking);
     }
-    haft_http_stop(proxy);
+    haft_http_server_stop(proxy);
     haft_io_join(serving, NULL);
     haft_http_server_free(proxy);
 }
@@ -424,16 +427,16 @@ static void check_refused_streams(void) {
     haft_io_task_t *tasks[ASKING];
     uint16_t before = port;
     haft_http_server_t *narrow = haft_http_server_new();
-    haft_http_set_limits(narrow, &(haft_http_limits_t){.streams = 2});
-    haft_http_post(narrow, "/echo", echo, NULL);
-    CHECK_EQUAL(haft_http_set_tls(narrow, tls), 0);
+    haft_http_server_set_limits(narrow, &(haft_http_limits_t){.streams = 2});
+    haft_http_server_post(narrow, "/echo", echo, NULL);
+    CHECK_EQUAL(haft_http_server_set_tls(narrow, tls), 0);
     haft_io_task_t *serving = haft_io_async(serve_another, narrow);
-    while (haft_http_port(narrow) == 0)
+    while (haft_http_server_port(narrow) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    port = haft_http_port(narrow);
+    port = haft_http_server_port(narrow);
     for (int round = 0; round < 3; round++) { /* the later ones resume TLS, and so ask earlier */
         haft_http_client_t *asking =
-            haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
+            haft_http_client_new_with(&(haft_http_client_options_t){.tls = trusting});
         for (int i = 0; i < ASKING; i++)
             tasks[i] = haft_io_async(ask_anew, asking);
         for (int i = 0; i < ASKING; i++)
@@ -441,7 +444,7 @@ static void check_refused_streams(void) {
         haft_http_client_free(asking);
     }
     port = before;
-    haft_http_stop(narrow);
+    haft_http_server_stop(narrow);
     haft_io_join(serving, NULL);
     haft_http_server_free(narrow);
 }
@@ -482,7 +485,7 @@ static void stop_amid_a_handshake(void) {
     ssize_t got = haft_io_read(ends[1], first, sizeof first);
     CHECK_EQUAL(haft_io_write_all(connection, first, (size_t)got), 0);
     haft_io_sleep(10 * HAFT_IO_MILLISECOND);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     haft_io_sleep(300 * HAFT_IO_MILLISECOND);
     pass_on(there);
     haft_io_join(asking, NULL);
@@ -494,7 +497,7 @@ static void stop_amid_a_handshake(void) {
 /* Also where waits return cancels, as in C++. */
 static void *serve(void *argument) {
     haft_io_return_cancels(true);
-    CHECK_EQUAL(haft_http_serve(server, *(int *)argument), 0);
+    CHECK_EQUAL(haft_http_server_serve(server, *(int *)argument), 0);
     return NULL;
 }
 
@@ -504,7 +507,7 @@ BODY(serve_and_ask) {
     haft_io_task_t *serving = haft_io_async(serve, &listener);
     trusting = client_context();
     offering_none = client_context();
-    client = haft_http_client_new(&(haft_http_client_options_t){.tls = trusting});
+    client = haft_http_client_new_with(&(haft_http_client_options_t){.tls = trusting});
     check_answers();
     check_sharing();
     check_refusals();
@@ -548,7 +551,7 @@ BODY(read_slowly_over_tls) {
             CHECK_EQUAL(haft_tls_write_all(stream, says[way], strlen(says[way])), 0);
             read_slowly(&slow_readers[i], "TLS", read_stream, stream);
         }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     haft_io_join(serving, NULL);
     haft_tls_context_free(context);
     return NULL;
@@ -560,13 +563,13 @@ BODY(read_slowly_over_tls) {
 static int read_first(haft_http_request_t *request, void *unused) {
     char *body;
     (void)unused;
-    ssize_t size = haft_http_body(request, &body);
+    ssize_t size = haft_http_request_body(request, &body);
     return size < 0 ? (int)size : haft_http_answer_text(request, 200, "here you are");
 }
 
 static void *stop_on_signal(void *signals) {
     haft_io_signal_wait(signals);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return NULL;
 }
 
@@ -576,12 +579,12 @@ BODY(serve_until_told) {
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    haft_http_get(server, "/", read_first, NULL);
-    haft_http_post(server, "/", read_first, NULL);
+    haft_http_server_get(server, "/", read_first, NULL);
+    haft_http_server_post(server, "/", read_first, NULL);
     haft_io_spawn(stop_on_signal, &signals);
     printf("%d\n", haft_io_port(listener));
     fflush(stdout);
-    haft_http_serve(server, listener);
+    haft_http_server_serve(server, listener);
     return NULL;
 }
 

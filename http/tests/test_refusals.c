@@ -166,7 +166,7 @@ static const refusal_t refusals[] = {
 static int answer(haft_http_request_t *request, void *unused) {
     char *body;
     (void)unused;
-    ssize_t size = haft_http_body(request, &body);
+    ssize_t size = haft_http_request_body(request, &body);
     return size < 0 ? (int)size : haft_http_answer_text(request, 200, body);
 }
 
@@ -190,7 +190,7 @@ static void expect(const refusal_t *refusal, bool stays) {
     char status[40];
     size_t size = put_bytes(refusal, bytes);
     stays = stays && refusal->status > 0;
-    say_and_hear(haft_http_port(server), bytes, size, stays, heard, sizeof heard);
+    say_and_hear(haft_http_server_port(server), bytes, size, stays, heard, sizeof heard);
     snprintf(status, sizeof status, "HTTP/1.1 %d ", abs(refusal->status));
     if (strncmp(heard, status, strlen(status)) != 0 || times_in(heard, "HTTP/1.1 ") != 1 ||
         strstr(heard, "Connection: close\r\n") == NULL) {
@@ -204,16 +204,16 @@ static void *expect_all(void *unused) {
     start_server(server);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         expect(&refusals[i], i % 2 == 0);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
 int main(void) {
     setlocale(LC_ALL, ""); /* of locale.sh */
     server = haft_http_server_new();
-    CHECK(haft_http_get(server, "/", answer, NULL) == 0);
-    CHECK(haft_http_get(server, "/behind", answer, NULL) == 0);
-    CHECK(haft_http_post(server, "/", answer, NULL) == 0);
+    CHECK(haft_http_server_get(server, "/", answer, NULL) == 0);
+    CHECK(haft_http_server_get(server, "/behind", answer, NULL) == 0);
+    CHECK(haft_http_server_post(server, "/", answer, NULL) == 0);
     haft_io_simulation_options_t how = {.network = true};
     for (how.seed = 1; how.seed <= 4; how.seed++) {
         how.short_counts = how.seed % 2 == 0;

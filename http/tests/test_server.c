@@ -21,28 +21,30 @@ static void note(void *unused, const char *line) {
 /* ---- Handlers ---- */
 
 static int say_path(haft_http_request_t *request, void *what) {
-    const char *name = haft_http_path(request, "name");
+    const char *name = haft_http_request_path(request, "name");
     return haft_http_answer_format(request, 200, "%s %s", (const char *)what,
                                    name != NULL ? name : "-");
 }
 
 static int say_query(haft_http_request_t *request, void *unused) {
     (void)unused;
-    const char *a = haft_http_query(request, "a"), *b = haft_http_query(request, "b c");
+    const char *a = haft_http_request_query(request, "a"),
+               *b = haft_http_request_query(request, "b c");
     return haft_http_answer_format(request, 200, "[%s] [%s]", a != NULL ? a : "none",
                                    b != NULL ? b : "none");
 }
 
 static int say_fields(haft_http_request_t *request, void *unused) {
     (void)unused;
-    const char *a = haft_http_header(request, "x-a"), *cookie = haft_http_cookie(request, "id");
+    const char *a = haft_http_request_header(request, "x-a"),
+               *cookie = haft_http_request_cookie(request, "id");
     return haft_http_answer_format(request, 200, "[%s] [%s]", a != NULL ? a : "none",
                                    cookie != NULL ? cookie : "none");
 }
 
 static int say_form(haft_http_request_t *request, void *unused) {
     (void)unused;
-    const char *a = haft_http_form(request, "a"), *b = haft_http_form(request, "b");
+    const char *a = haft_http_request_form(request, "a"), *b = haft_http_request_form(request, "b");
     return haft_http_answer_format(request, 200, "[%s] [%s]", a != NULL ? a : "none",
                                    b != NULL ? b : "none");
 }
@@ -50,30 +52,30 @@ static int say_form(haft_http_request_t *request, void *unused) {
 static int echo(haft_http_request_t *request, void *unused) {
     char *body;
     (void)unused;
-    ssize_t size = haft_http_body(request, &body);
+    ssize_t size = haft_http_request_body(request, &body);
     if (size < 0)
         return (int)size;
-    const char *trailer = haft_http_trailer(request, "X-Sum");
+    const char *trailer = haft_http_request_trailer(request, "X-Sum");
     if (trailer != NULL)
-        CHECK(haft_http_set_header(request, "X-Sum", trailer) == 0);
+        CHECK(haft_http_answer_set_header(request, "X-Sum", trailer) == 0);
     return haft_http_answer(request, 200, NULL, body, (size_t)size);
 }
 
 static int say_host(haft_http_request_t *request, void *unused) {
     (void)unused;
-    return haft_http_answer_text(request, 200, haft_http_header(request, "Host"));
+    return haft_http_answer_text(request, 200, haft_http_request_header(request, "Host"));
 }
 
 /* A type that the handler sets counts, and not that of the function that answers. */
 static int say_type(haft_http_request_t *request, void *unused) {
     (void)unused;
-    CHECK(haft_http_set_header(request, "content-type", "application/json") == 0);
+    CHECK(haft_http_answer_set_header(request, "content-type", "application/json") == 0);
     return haft_http_answer(request, 200, "X-Evil/type", "{}", 2);
 }
 
 static int say_status(haft_http_request_t *request, void *unused) {
     (void)unused;
-    return haft_http_answer_text(request, atoi(haft_http_path(request, "status")), "words");
+    return haft_http_answer_text(request, atoi(haft_http_request_path(request, "status")), "words");
 }
 
 static int return_number(haft_http_request_t *request, void *unused) {
@@ -85,42 +87,42 @@ static int return_number(haft_http_request_t *request, void *unused) {
 static int say_much(haft_http_request_t *request, void *size) {
     static char bytes[10000];
     memset(bytes, 'x', sizeof bytes);
-    int code = haft_http_begin(request, 200, NULL, *(const uint64_t *)size);
+    int code = haft_http_answer_begin(request, 200, NULL, *(const uint64_t *)size);
     for (int i = 0; i < 10 && code == 0; i++)
-        code = haft_http_write(request, bytes, sizeof bytes);
+        code = haft_http_answer_write(request, bytes, sizeof bytes);
     return code;
 }
 
 static int return_error(haft_http_request_t *request, void *unused) {
     (void)unused;
-    CHECK(haft_http_set_header(request, "X-Evil", "left over") == 0);
+    CHECK(haft_http_answer_set_header(request, "X-Evil", "left over") == 0);
     return -EIO;
 }
 
 static int split_answer(haft_http_request_t *request, void *unused) {
     (void)unused;
-    CHECK(haft_http_set_header(request, "X-A", "b\r\nX-Evil: 1") == -EINVAL);
-    CHECK(haft_http_set_header(request, "X-A", "b\nX-Evil: 1") == -EINVAL);
-    CHECK(haft_http_set_header(request, "X-A: b\r\nX-Evil", "1") == -EINVAL);
-    CHECK(haft_http_set_header(request, "", "1") == -EINVAL);
+    CHECK(haft_http_answer_set_header(request, "X-A", "b\r\nX-Evil: 1") == -EINVAL);
+    CHECK(haft_http_answer_set_header(request, "X-A", "b\nX-Evil: 1") == -EINVAL);
+    CHECK(haft_http_answer_set_header(request, "X-A: b\r\nX-Evil", "1") == -EINVAL);
+    CHECK(haft_http_answer_set_header(request, "", "1") == -EINVAL);
     static const char *const ours[] = {
         "content-length", "Transfer-Encoding", "CONNECTION", "Keep-Alive", "date", "Trailer", "te"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
-        CHECK(haft_http_set_header(request, ours[i], "1") == -EINVAL);
-    CHECK(haft_http_set_header(request, "Tea", "1") == 0);
-    CHECK(haft_http_set_header(request, "T", "1") == 0);
-    CHECK(haft_http_set_cookie(request, "a", "b\r\nX-Evil: 1", NULL) == -EINVAL);
-    CHECK(haft_http_set_cookie(request, "a", "b; Domain=evil", NULL) == -EINVAL);
-    CHECK(haft_http_set_cookie(request, "a", "b",
-                               &(haft_http_cookie_options_t){.path = "/\r\nX-Evil: 1"}) == -EINVAL);
+        CHECK(haft_http_answer_set_header(request, ours[i], "1") == -EINVAL);
+    CHECK(haft_http_answer_set_header(request, "Tea", "1") == 0);
+    CHECK(haft_http_answer_set_header(request, "T", "1") == 0);
+    CHECK(haft_http_answer_set_cookie(request, "a", "b\r\nX-Evil: 1") == -EINVAL);
+    CHECK(haft_http_answer_set_cookie(request, "a", "b; Domain=evil") == -EINVAL);
+    CHECK(haft_http_answer_set_cookie_with(&(haft_http_cookie_options_t){.path = "/\r\nX-Evil: 1"},
+                                           request, "a", "b") == -EINVAL);
     CHECK(haft_http_answer(request, 200, "text/html\r\nX-Evil: 1", "", 0) == -EINVAL);
     CHECK(haft_http_answer(request, 99, NULL, "", 0) == -EINVAL);
-    CHECK(haft_http_set_cookie(request, "a", "b", &(haft_http_cookie_options_t){.path = "/x"}) ==
-          0);
+    CHECK(haft_http_answer_set_cookie_with(&(haft_http_cookie_options_t){.path = "/x"}, request,
+                                           "a", "b") == 0);
     CHECK(haft_http_answer_text(request, 200, "whole") == 0);
     CHECK(haft_http_answer_text(request, 200, "again") == -EALREADY);
-    CHECK(haft_http_set_header(request, "X-A", "b") == -EALREADY);
-    CHECK(haft_http_write(request, "more", 4) == -EMSGSIZE);
+    CHECK(haft_http_answer_set_header(request, "X-A", "b") == -EALREADY);
+    CHECK(haft_http_answer_write(request, "more", 4) == -EMSGSIZE);
     return 0;
 }
 
@@ -131,14 +133,14 @@ static int sleep_for_a_while(haft_http_request_t *request, void *seconds) {
 
 static int mark_around(haft_http_request_t *request, haft_http_next_t *next, void *unused) {
     (void)unused;
-    int code = haft_http_set_header(request, "X-Around", "yes");
+    int code = haft_http_answer_set_header(request, "X-Around", "yes");
     return code == 0 ? next->call(next, request) : code;
 }
 
 static int say_spaces(haft_http_request_t *request, void *unused) {
     (void)unused;
-    CHECK(haft_http_set_header(request, "X-Spaces", " \ta b\t ") == 0);
-    CHECK(haft_http_set_header(request, "X-Nothing", " \t") == 0);
+    CHECK(haft_http_answer_set_header(request, "X-Spaces", " \ta b\t ") == 0);
+    CHECK(haft_http_answer_set_header(request, "X-Nothing", " \t") == 0);
     return haft_http_answer(request, 200, " text/plain\t", "", 0);
 }
 
@@ -161,56 +163,56 @@ static void refuse_routes(void) {
         {"GET", "/x/*", "a part that takes the rest is written {name...}, not *", -EINVAL},
         {"G T", "/x", "that is no method", -EINVAL},
         {"BREW", "/x", "that is no method", -EINVAL},
-        {"CONNECT", "/x", "haft_http_on_connect", -EINVAL},
+        {"CONNECT", "/x", "haft_http_server_on_connect", -EINVAL},
         {NULL, "/x", "that is no method", -EINVAL},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
-        CHECK(haft_http_route(server, mistakes[i].method, mistakes[i].path, say_path, "") ==
+        CHECK(haft_http_server_route(server, mistakes[i].method, mistakes[i].path, say_path, "") ==
               mistakes[i].code);
-        CHECK(strstr(haft_http_mistake(server), mistakes[i].words) != NULL);
-        CHECK(strstr(log_lines, haft_http_mistake(server)) != NULL);
+        CHECK(strstr(haft_http_server_mistake(server), mistakes[i].words) != NULL);
+        CHECK(strstr(log_lines, haft_http_server_mistake(server)) != NULL);
     }
-    CHECK(haft_http_get(server, "/x", NULL, "") == -EINVAL);
-    CHECK(strstr(haft_http_mistake(server), "the handler is NULL") != NULL);
+    CHECK(haft_http_server_get(server, "/x", NULL, "") == -EINVAL);
+    CHECK(strstr(haft_http_server_mistake(server), "the handler is NULL") != NULL);
 }
 
 static void make_server(void) {
     static uint64_t unknown = HAFT_HTTP_UNKNOWN_SIZE, exactly = 100000, more = 100001;
     static int three = 3, hundred = 100;
     server = haft_http_server_new();
-    haft_http_set_log(server, note, NULL);
-    haft_http_get(server, "/a", say_path, "a");
-    haft_http_get(server, "/a/{name}", say_path, "part");
-    haft_http_get(server, "/a/b", say_path, "text");
-    haft_http_get(server, "/a/{name}/c", say_path, "below");
-    haft_http_get(server, "/files/{name...}", say_path, "rest");
-    haft_http_get(server, "/named/{name}", say_path, "get");
-    haft_http_delete(server, "/named/{other}", say_path, "delete");
-    haft_http_get(server, "/", say_query, NULL);
-    haft_http_get(server, "/host", say_host, NULL);
-    haft_http_get(server, "/type", say_type, NULL);
-    haft_http_get(server, "/status/{status}", say_status, NULL);
-    haft_http_get(server, "/spaces", say_spaces, NULL);
-    haft_http_get(server, "/positive", return_number, NULL);
-    haft_http_post(server, "/unread", say_host, NULL);
-    haft_http_get(server, "/caf\xc3\xa9", say_path, "decoded");
-    haft_http_get(server, "/query", say_query, NULL);
-    haft_http_get(server, "/fields", say_fields, NULL);
-    haft_http_post(server, "/form", say_form, NULL);
-    haft_http_post(server, "/echo", echo, NULL);
-    haft_http_put(server, "/echo", echo, NULL);
-    haft_http_post(server, "/stream", stream_back, NULL);
-    haft_http_get(server, "/much", say_much, &exactly);
-    haft_http_get(server, "/chunks", say_much, &unknown);
-    haft_http_get(server, "/short", say_much, &more);
-    haft_http_get(server, "/fail", fail_hard, NULL);
-    haft_http_get(server, "/error", return_error, NULL);
-    haft_http_get(server, "/nothing", say_nothing, NULL);
-    haft_http_get(server, "/half", fail_in_the_middle, NULL);
-    haft_http_get(server, "/split", split_answer, NULL);
-    haft_http_get(server, "/sleep", sleep_for_a_while, &three);
-    haft_http_get(server, "/sleep/long", sleep_for_a_while, &hundred);
-    haft_http_use(server, mark_around, NULL);
+    haft_http_server_set_log(server, note, NULL);
+    haft_http_server_get(server, "/a", say_path, "a");
+    haft_http_server_get(server, "/a/{name}", say_path, "part");
+    haft_http_server_get(server, "/a/b", say_path, "text");
+    haft_http_server_get(server, "/a/{name}/c", say_path, "below");
+    haft_http_server_get(server, "/files/{name...}", say_path, "rest");
+    haft_http_server_get(server, "/named/{name}", say_path, "get");
+    haft_http_server_delete(server, "/named/{other}", say_path, "delete");
+    haft_http_server_get(server, "/", say_query, NULL);
+    haft_http_server_get(server, "/host", say_host, NULL);
+    haft_http_server_get(server, "/type", say_type, NULL);
+    haft_http_server_get(server, "/status/{status}", say_status, NULL);
+    haft_http_server_get(server, "/spaces", say_spaces, NULL);
+    haft_http_server_get(server, "/positive", return_number, NULL);
+    haft_http_server_post(server, "/unread", say_host, NULL);
+    haft_http_server_get(server, "/caf\xc3\xa9", say_path, "decoded");
+    haft_http_server_get(server, "/query", say_query, NULL);
+    haft_http_server_get(server, "/fields", say_fields, NULL);
+    haft_http_server_post(server, "/form", say_form, NULL);
+    haft_http_server_post(server, "/echo", echo, NULL);
+    haft_http_server_put(server, "/echo", echo, NULL);
+    haft_http_server_post(server, "/stream", stream_back, NULL);
+    haft_http_server_get(server, "/much", say_much, &exactly);
+    haft_http_server_get(server, "/chunks", say_much, &unknown);
+    haft_http_server_get(server, "/short", say_much, &more);
+    haft_http_server_get(server, "/fail", fail_hard, NULL);
+    haft_http_server_get(server, "/error", return_error, NULL);
+    haft_http_server_get(server, "/nothing", say_nothing, NULL);
+    haft_http_server_get(server, "/half", fail_in_the_middle, NULL);
+    haft_http_server_get(server, "/split", split_answer, NULL);
+    haft_http_server_get(server, "/sleep", sleep_for_a_while, &three);
+    haft_http_server_get(server, "/sleep/long", sleep_for_a_while, &hundred);
+    haft_http_server_use(server, mark_around, NULL);
     refuse_routes();
 }
 
@@ -312,7 +314,7 @@ static void note_mistake(const haft_error_t *error) {
 
 /* While it serves, nobody else may serve or free it. */
 static void misuse_server(void) {
-    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == -EBUSY);
+    CHECK(haft_http_server_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == -EBUSY);
     haft_error_handler_t *before = haft_set_error_handler(note_mistake);
     if (setjmp(before_mistake) == 0) {
         haft_http_server_free(server);
@@ -329,8 +331,8 @@ static const talk_t whole_one = {
 
 static void *answer_whole_one(void *unused) {
     start_server(server);
-    run_talk(haft_http_port(server), &whole_one, NULL);
-    haft_http_stop(server);
+    run_talk(haft_http_server_port(server), &whole_one, NULL);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -339,14 +341,14 @@ static void *talk_all(void *unused) {
     misuse_server();
     log_lines[0] = '\0';
     for (size_t i = 0; i < sizeof talks / sizeof *talks; i++)
-        run_talk(haft_http_port(server), &talks[i], "X-Evil");
+        run_talk(haft_http_server_port(server), &talks[i], "X-Evil");
     CHECK(strstr(log_lines, "GET /error: Input/output error") != NULL);
     CHECK(strstr(log_lines, "GET /nothing: the handler has not answered") != NULL);
     CHECK(strstr(log_lines, "GET /positive: the handler has returned a positive number") != NULL);
     CHECK(strstr(log_lines, "GET /short: the answer lacks bytes of its body") != NULL);
     const char *failed = strstr(log_lines, "the disk is gone (Input/output error), in the task '");
     CHECK(failed != NULL && strncmp(strchr(failed, '\n'), "\n    ", 5) == 0); /* a frame */
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -374,7 +376,7 @@ static void *meet_slow_ones(void *unused) {
         const slow_t *slow = &slow_ones[i];
         int64_t begun = haft_io_now();
         HAFT_IO_SCOPED_DESCRIPTOR int connection =
-            haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+            haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
         haft_io_write_all(connection, slow->says, strlen(slow->says));
         haft_io_sleep(slow->pause * HAFT_IO_SECOND);
         haft_io_write_all(connection, slow->then, strlen(slow->then));
@@ -388,7 +390,7 @@ static void *meet_slow_ones(void *unused) {
             abort();
         }
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -402,7 +404,7 @@ static void *refuse_a_body_that_stalls(void *unused) {
     for (int i = 0; i < 2; i++) {
         char heard[1000] = "";
         HAFT_IO_SCOPED_DESCRIPTOR int connection =
-            haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+            haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
         haft_io_write_all(connection, heads[i], strlen(heads[i]));
         haft_io_write_all(connection, piece, sizeof piece);
         int64_t begun = haft_io_now();
@@ -411,13 +413,13 @@ static void *refuse_a_body_that_stalls(void *unused) {
         CHECK(strstr(heard, "408 Request Timeout") != NULL);
         CHECK(lasted >= 9 * HAFT_IO_SECOND && lasted < 12 * HAFT_IO_SECOND);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
 static void hear_word(const char *head, const char *then) {
     HAFT_IO_SCOPED_DESCRIPTOR int connection =
-        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     char heard[1000] = "";
     haft_io_write_all(connection, head, strlen(head));
     haft_io_read_all(connection, heard, 25);
@@ -433,7 +435,7 @@ static void *wait_for_word(void *unused) {
     start_server(server);
     hear_word("POST /echo" WITH("Content-Length: 5\r\nExpect: 100-continue"), "\r\n\r\nhello");
     hear_word("POST /stream" WITH("Content-Length: 5\r\nExpect: 100-continue"), "X-End: yes\r\n");
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -441,7 +443,7 @@ static void *wait_for_word(void *unused) {
 static void *answer_before_the_body(void *unused) {
     start_server(server);
     HAFT_IO_SCOPED_DESCRIPTOR int connection =
-        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     static const char head[] = "POST /nowhere" WITH("Content-Length: 5"),
                       rest[] = "helloGET /a" END;
     char heard[1000] = "";
@@ -451,7 +453,7 @@ static void *answer_before_the_body(void *unused) {
     haft_io_shutdown(connection, SHUT_WR);
     CHECK(haft_io_read_all(connection, heard, sizeof heard - 1) > 0);
     CHECK(strstr(heard, "\r\n\r\na -") != NULL);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -463,7 +465,7 @@ static void *deliver_to_slow_readers(void *unused) {
     int small = 30000;
     start_server(server);
     HAFT_IO_SCOPED_DESCRIPTOR int connection =
-        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     setsockopt(connection, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     haft_io_write_all(connection, last, sizeof last - 1);
     for (int i = 0; i < 40; i++) {
@@ -472,7 +474,7 @@ static void *deliver_to_slow_readers(void *unused) {
     }
     ssize_t size = haft_io_read_all(connection, heard, sizeof heard);
     CHECK(size > 100000 && heard[size - 1] == 'x');
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -480,13 +482,15 @@ static void *deliver_to_slow_readers(void *unused) {
 
 static void *stop_idle(void *unused) {
     start_server(server);
-    HAFT_IO_SCOPED_DESCRIPTOR int fresh = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
-    HAFT_IO_SCOPED_DESCRIPTOR int used = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    HAFT_IO_SCOPED_DESCRIPTOR int fresh =
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
+    HAFT_IO_SCOPED_DESCRIPTOR int used =
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     char heard[1000];
     haft_io_write_all(used, "GET /a" END, strlen("GET /a" END));
     CHECK(haft_io_read(used, heard, sizeof heard) > 0);
     haft_io_sleep(HAFT_IO_MILLISECOND);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     while (haft_io_read(used, heard, sizeof heard) > 0)
         continue;
     CHECK(haft_io_read(fresh, heard, sizeof heard) == 0);
@@ -496,14 +500,14 @@ static void *stop_idle(void *unused) {
 static void *stop_amid_a_request(void *turns) {
     start_server(server);
     HAFT_IO_SCOPED_DESCRIPTOR int connection =
-        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     static const char begin[] = "POST /echo" WITH("Content-Length: 5") "he";
     char heard[1000] = "";
     haft_io_sleep(HAFT_IO_MILLISECOND);
     haft_io_write_all(connection, begin, sizeof begin - 1);
     for (intptr_t i = 0; i < (intptr_t)turns; i++)
         haft_io_yield();
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     haft_io_sleep(HAFT_IO_MILLISECOND);
     haft_io_write_all(connection, "llo", 3);
     haft_io_read_all(connection, heard, sizeof heard - 1);
@@ -524,7 +528,7 @@ static void *ask_slowly(void *path) {
     static int next;
     char *hears = heard[next++ % 4];
     snprintf(says, sizeof says, "GET %s" END "GET /a" END, (const char *)path);
-    say_and_hear(haft_http_port(server), says, strlen(says), true, hears, sizeof heard[0]);
+    say_and_hear(haft_http_server_port(server), says, strlen(says), true, hears, sizeof heard[0]);
     return hears;
 }
 
@@ -532,10 +536,11 @@ static void *ask_slowly(void *path) {
 static void *stop_gracefully(void *unused) {
     start_server(server);
     haft_io_task_t *slow = haft_io_async(ask_slowly, "/sleep");
-    HAFT_IO_SCOPED_DESCRIPTOR int idle = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    HAFT_IO_SCOPED_DESCRIPTOR int idle =
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     haft_io_sleep(HAFT_IO_SECOND);
-    uint16_t port = haft_http_port(server);
-    haft_http_stop(server);
+    uint16_t port = haft_http_server_port(server);
+    haft_http_server_stop(server);
     char byte;
     CHECK(haft_io_read(idle, &byte, 1) == 0);
     CHECK(haft_io_connect_tcp("127.0.0.1", port) == -ECONNREFUSED);
@@ -548,18 +553,18 @@ static void *stop_gracefully(void *unused) {
 
 static void *serve_too_long(void *unused) {
     int64_t begun = haft_io_now();
-    CHECK(haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == -ETIMEDOUT);
+    CHECK(haft_http_server_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == -ETIMEDOUT);
     CHECK(haft_io_now() - begun >= 11 * HAFT_IO_SECOND);
     return unused;
 }
 
 static void *stop_after_grace(void *unused) {
     haft_io_spawn(serve_too_long, NULL);
-    while (haft_http_port(server) == 0)
+    while (haft_http_server_port(server) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
     haft_io_task_t *slow = haft_io_async(ask_slowly, "/sleep/long");
     haft_io_sleep(HAFT_IO_SECOND);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     void *heard;
     haft_io_join(slow, &heard);
     CHECK(strcmp(heard, "") == 0);
@@ -571,15 +576,15 @@ static void *stop_after_grace(void *unused) {
 static void *cut_at_rest(void *unused) {
     static char heard[20000];
     haft_io_spawn(serve_too_long, NULL);
-    while (haft_http_port(server) == 0)
+    while (haft_http_server_port(server) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
     HAFT_IO_SCOPED_DESCRIPTOR int connection =
-        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     for (int i = 0; i < 100; i++) {
         haft_io_write_all(connection, "GET /a" END, strlen("GET /a" END));
         haft_io_sleep(10 * HAFT_IO_MILLISECOND);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     haft_io_sleep(11 * HAFT_IO_SECOND);
     CHECK(haft_io_read_all(connection, heard, sizeof heard) < (ssize_t)sizeof heard);
     return unused;
@@ -590,14 +595,15 @@ static void *cut_at_rest(void *unused) {
 static void *close_silent_ones(void *unused) {
     char heard[1000];
     start_server(server);
-    HAFT_IO_SCOPED_DESCRIPTOR int silent = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    HAFT_IO_SCOPED_DESCRIPTOR int silent =
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     HAFT_IO_SCOPED_DESCRIPTOR int answered =
-        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     haft_io_write_all(answered, "GET /a" END, strlen("GET /a" END));
     while (haft_io_read(answered, heard, sizeof heard) > 0)
         continue;
     CHECK(haft_io_receive(silent, heard, sizeof heard, MSG_DONTWAIT) == 0);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -607,12 +613,12 @@ static void *leave_amid_a_body(void *unused) {
     start_server(server);
     log_lines[0] = '\0';
     HAFT_IO_SCOPED_DESCRIPTOR int connection =
-        haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     setsockopt(connection, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
                sizeof(struct linger));
     haft_io_write_all(connection, begin, sizeof begin - 1);
     haft_io_sleep(20 * HAFT_IO_MILLISECOND);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -631,7 +637,7 @@ static void *stop_before_many_are_accepted(void *unused) {
         CHECK(connect(clients[i], (struct sockaddr *)&address, sizeof address) == 0);
         CHECK(write(clients[i], asked, sizeof asked - 1) == sizeof asked - 1);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     for (int i = 0; i < MANY; i++) {
         ssize_t got = haft_io_read(clients[i], heard, sizeof heard);
         CHECK(got > 12 && strncmp(heard, "HTTP/1.1 200", 12) == 0);
@@ -662,7 +668,8 @@ int main(void) {
     CHECK(haft_io_run(answer_whole_one, NULL) == 0);
     CHECK(haft_io_run(leave_amid_a_body, NULL) == 0 && *log_lines == '\0');
     CHECK(haft_io_run(stop_before_many_are_accepted, NULL) == 0);
-    haft_http_set_limits(server, &(haft_http_limits_t){.idle_time = 100 * HAFT_IO_MILLISECOND});
+    haft_http_server_set_limits(server,
+                                &(haft_http_limits_t){.idle_time = 100 * HAFT_IO_MILLISECOND});
     CHECK(haft_io_run(close_silent_ones, NULL) == 0);
     haft_http_server_free(server);
     return 0;

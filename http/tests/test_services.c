@@ -108,7 +108,7 @@ static void *hear_events(void *unused) {
     hear_until(connection, "event: again\ndata: 6\n\n");
     haft_io_channel_send(news, "hello\0..............");
     hear_until(connection, "id: 7\ndata: hello\n\n");
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     hear_until(connection, "0\r\n\r\n");
     hear_end(connection);
     CHECK(news_ended == -ESHUTDOWN && strcmp(log_lines, "") == 0);
@@ -124,7 +124,7 @@ static void *leave_events(void *unused) {
     while (news_ended == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
     CHECK(news_ended == -ECONNRESET);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -135,7 +135,7 @@ static void *keep_events_alive(void *unused) {
     for (int i = 1; i <= 4; i++)
         hear_until(connection, ":\n\n");
     CHECK(haft_io_now() - begun >= 60 * HAFT_IO_SECOND);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -164,7 +164,8 @@ static int sleep_long(haft_http_request_t *request, void *unused) {
 
 static int poll_long(haft_http_request_t *request, void *unused) {
     (void)unused;
-    int code = haft_http_select_until(request, NULL, 0, haft_io_now() + HAFT_IO_MILLISECOND);
+    int code =
+        haft_http_request_select_until(request, NULL, 0, haft_io_now() + HAFT_IO_MILLISECOND);
     return code == -ETIMEDOUT ? haft_http_answer_text(request, 200, "nothing new") : code;
 }
 
@@ -202,7 +203,7 @@ static void *answer_watched(void *unused) {
     CHECK(strstr(log_lines, "GET /error: Input/output error\n") != NULL);
     HAFT_IO_SCOPED_DESCRIPTOR int connection = ask(port, "GET /poll" END);
     hear_until(connection, "nothing new");
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -227,7 +228,7 @@ static void *cancel_watched(void *unused) {
             haft_io_close(connection);
     }
     CHECK(strcmp(log_lines, "") == 0);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -245,8 +246,8 @@ static void note_by_hook(void *unused, haft_http_request_t *request,
                          const haft_http_access_t *access) {
     CHECK(access->begun > 0 && access->duration >= 0);
     char line[100];
-    snprintf(line, sizeof line, "%s [%s] %d %llu %d", haft_http_method(request),
-             haft_http_target(request), access->status, (unsigned long long)access->size,
+    snprintf(line, sizeof line, "%s [%s] %d %llu %d", haft_http_request_method(request),
+             haft_http_request_target(request), access->status, (unsigned long long)access->size,
              access->is_refused);
     note_access(unused, line);
 }
@@ -262,16 +263,16 @@ typedef struct {
 } logged_t;
 
 static void set_common(void) {
-    haft_http_set_access_log(server, HAFT_HTTP_LOG_COMMON, note_access, NULL);
+    haft_http_server_set_access_log(server, HAFT_HTTP_LOG_COMMON, note_access, NULL);
 }
 static void set_combined(void) {
-    haft_http_set_access_log(server, HAFT_HTTP_LOG_COMBINED, note_access, NULL);
+    haft_http_server_set_access_log(server, HAFT_HTTP_LOG_COMBINED, note_access, NULL);
 }
 static void set_json(void) {
-    haft_http_set_access_log(server, HAFT_HTTP_LOG_JSON, note_access, NULL);
+    haft_http_server_set_access_log(server, HAFT_HTTP_LOG_JSON, note_access, NULL);
 }
 static void set_hook(void) {
-    haft_http_set_access_hook(server, note_by_hook, NULL);
+    haft_http_server_set_access_hook(server, note_by_hook, NULL);
 }
 
 static const logged_t logged[] = {
@@ -300,8 +301,8 @@ static void *log_accesses(void *unused) {
         access_lines[0] = '\0';
         uint16_t port = start();
         say_and_hear(port, says, strlen(says), false, heard, sizeof heard);
-        haft_http_stop(server);
-        while (haft_http_port(server) != 0)
+        haft_http_server_stop(server);
+        while (haft_http_server_port(server) != 0)
             haft_io_sleep(HAFT_IO_MILLISECOND);
         const char *at = access_lines;
         for (size_t line = 0; line < 5 && logged[i].lines[line] != NULL && at != NULL; line++)
@@ -311,7 +312,7 @@ static void *log_accesses(void *unused) {
             abort();
         }
     }
-    haft_http_set_access_hook(server, NULL, NULL);
+    haft_http_server_set_access_hook(server, NULL, NULL);
     return unused;
 }
 
@@ -332,10 +333,10 @@ static const talk_t pages[] = {
 static void *count_requests(void *unused) {
     uint16_t port = start();
     haft_http_counters_t before, after;
-    haft_http_read_counters(server, &before);
+    haft_http_server_read_counters(server, &before);
     char heard[4000];
     say_and_hear(port, noted, strlen(noted), false, heard, sizeof heard);
-    haft_http_read_counters(server, &after);
+    haft_http_server_read_counters(server, &after);
     CHECK(after.requests[2] - before.requests[2] == 2);
     CHECK(after.requests[4] - before.requests[4] == 1);
     CHECK(after.requests[5] - before.requests[5] == 1);
@@ -347,11 +348,11 @@ static void *count_requests(void *unused) {
         sum_after += after.durations[i];
     }
     CHECK(sum_after - sum_before == 4);
-    while (haft_http_read_counters(server, &after), after.connections != 0)
+    while (haft_http_server_read_counters(server, &after), after.connections != 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
         run_talk(port, &pages[i], NULL);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -362,8 +363,9 @@ static int echo_stream(haft_http_request_t *request, void *tunnel) {
     ssize_t size;
     CHECK(haft_http_stream_read(request, bytes, sizeof bytes) == -EINVAL);
     CHECK(haft_http_stream_write(request, "", 0) == -EINVAL);
-    haft_http_set_header(request, "X-A", "b");
-    int code = tunnel != NULL ? haft_http_tunnel(request) : haft_http_upgrade(request, "echo/1");
+    haft_http_answer_set_header(request, "X-A", "b");
+    int code = tunnel != NULL ? haft_http_request_tunnel(request)
+                              : haft_http_request_upgrade(request, "echo/1");
     if (code == -ENOTSUP)
         return haft_http_answer_text(request, 426, "only echoes");
     CHECK(haft_http_answer_text(request, 200, "") == -EALREADY);
@@ -400,7 +402,7 @@ static void *talk_streams(void *unused) {
     uint16_t port = start();
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
         run_talk(port, &streams[i], NULL);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -413,7 +415,7 @@ static int run_code;
 static const char *asked_there = ASKED_THERE;
 
 static void *run_server(void *unused) {
-    run_code = haft_http_run(server, &listens);
+    run_code = haft_http_server_run_with(&listens, server);
     return unused;
 }
 
@@ -427,9 +429,9 @@ static void *ask_unix(void *unused) {
 }
 
 static void *ask_port(void *unused) {
-    while (haft_http_port(server) == 0)
+    while (haft_http_server_port(server) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    run_talk(haft_http_port(server), &(talk_t){asked_there, {"short"}, 1}, NULL);
+    run_talk(haft_http_server_port(server), &(talk_t){asked_there, {"short"}, 1}, NULL);
     return unused;
 }
 
@@ -443,7 +445,7 @@ static void listen_and_ask(const char *where, int code) {
         ask_port(NULL);
         if (strstr(where, "unix:") != NULL)
             ask_unix(NULL);
-        haft_http_stop(server);
+        haft_http_server_stop(server);
     }
     pthread_join(thread, NULL);
     CHECK(run_code == code);
@@ -475,11 +477,11 @@ static void listen_everywhere(void) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         listen_and_ask(wrong[i], -EINVAL);
     snprintf(where, sizeof where, "proxy:127.0.0.1:0 proxy:unix:%s", path);
-    CHECK(haft_http_trust_proxies(server, "127.0.0.1 unix", NULL) == 0);
+    CHECK(haft_http_server_trust_proxies(server, "127.0.0.1 unix", NULL) == 0);
     asked_there = "PROXY UNKNOWN\r\n" ASKED_THERE;
     listen_and_ask(where, 0);
     asked_there = ASKED_THERE;
-    CHECK(haft_http_trust_proxies(server, "", NULL) == 0);
+    CHECK(haft_http_server_trust_proxies(server, "", NULL) == 0);
     listen_and_ask("proxy:127.0.0.1", -EINVAL);
     listen_and_ask("systemd", -ENOTCONN);
     int socket = haft_io_listen_tcp("127.0.0.1", 0, 0);
@@ -512,7 +514,8 @@ static const char *in_folder(const char *name) {
 static int say_process(haft_http_request_t *request, void *unused) {
     (void)unused;
     haft_io_sleep(HAFT_IO_MILLISECOND);
-    return haft_http_answer_format(request, 200, "%d %d\n", getpid(), haft_http_port(server));
+    return haft_http_answer_format(request, 200, "%d %d\n", getpid(),
+                                   haft_http_server_port(server));
 }
 
 static int serve_here(const char *where) {
@@ -524,10 +527,10 @@ static int serve_here(const char *where) {
     snprintf(places, sizeof places, "127.0.0.1:0 unix:%s %s%s", in_folder("socket"),
              is_less ? "" : "unix:", is_less ? "" : in_folder("other"));
     server = haft_http_server_new();
-    haft_http_set_log(server, NULL, NULL);
-    haft_http_get(server, "/process", say_process, NULL);
-    int code = haft_http_run(
-        server, &(haft_http_run_options_t){.listen = places, .restart_signal = SIGUSR2});
+    haft_http_server_set_log(server, NULL, NULL);
+    haft_http_server_get(server, "/process", say_process, NULL);
+    int code = haft_http_server_run_with(
+        &(haft_http_run_options_t){.listen = places, .restart_signal = SIGUSR2}, server);
     haft_http_server_free(server);
     return code != 0;
 }
@@ -622,15 +625,15 @@ static void restart(const char *program) {
     unlink(in_folder("other"));
     unlink(in_folder("less"));
     CHECK(rmdir(folder) == 0);
-    CHECK(haft_http_restart(server) == -ENOTSUP);
+    CHECK(haft_http_server_restart(server) == -ENOTSUP);
 }
 
 /* ---- Clients ---- */
 
 static int say_client(haft_http_request_t *request, void *unused) {
     (void)unused;
-    return haft_http_answer_format(request, 200, "[%s] [%s]", haft_http_peer(request),
-                                   haft_http_client_address(request));
+    return haft_http_answer_format(request, 200, "[%s] [%s]", haft_http_request_peer(request),
+                                   haft_http_request_client_address(request));
 }
 
 #define FOR(list) "GET /client" WITH("X-Forwarded-For: " list)
@@ -673,14 +676,14 @@ static void *talk_of_clients(void *unused) {
     uint16_t port = start();
     for (size_t i = 0; i < client_talk_count; i++)
         run_talk(port, &client_talks[i], NULL);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
 static void talk_to(const char *networks, const char *field, const talk_t *asked, size_t count) {
     client_talks = asked;
     client_talk_count = count;
-    CHECK(haft_http_trust_proxies(server, networks, field) == 0);
+    CHECK(haft_http_server_trust_proxies(server, networks, field) == 0);
     CHECK(haft_io_run(talk_of_clients, NULL) == 0);
 }
 
@@ -748,17 +751,17 @@ static const struct {
 
 static void *serve_proxies(void *unused) {
     int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
-    CHECK(haft_http_expect_proxy_header(server, listener) == 0);
-    CHECK(haft_http_serve(server, listener) == 0);
+    CHECK(haft_http_server_expect_proxy_header(server, listener) == 0);
+    CHECK(haft_http_server_serve(server, listener) == 0);
     return unused;
 }
 
 static uint16_t start_for_proxies(const char *networks, const char *field) {
-    CHECK(haft_http_trust_proxies(server, networks, field) == 0);
+    CHECK(haft_http_server_trust_proxies(server, networks, field) == 0);
     haft_io_spawn(serve_proxies, NULL);
-    while (haft_http_port(server) == 0)
+    while (haft_http_server_port(server) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    return haft_http_port(server);
+    return haft_http_server_port(server);
 }
 
 static void *announce(void *unused) {
@@ -772,7 +775,7 @@ static void *announce(void *unused) {
             abort();
         }
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -784,7 +787,7 @@ static void *announce_by_stranger(void *unused) {
     CHECK(*heard == '\0');
     HAFT_IO_SCOPED_DESCRIPTOR int silent = ask(port, "");
     CHECK(haft_io_read(silent, heard, 1) <= 0);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -797,7 +800,7 @@ static void *announce_slowly(void *unused) {
     CHECK(haft_io_read(connection, &byte, 1) <= 0);
     CHECK(haft_io_now() - begun >= 10 * HAFT_IO_SECOND &&
           haft_io_now() - begun < 20 * HAFT_IO_SECOND);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -807,12 +810,12 @@ static void *announce_nothing(void *unused) {
     uint16_t port = start_for_proxies("unix 127.0.0.0/8", NULL);
     HAFT_IO_SCOPED_DESCRIPTOR int connection = ask(port, "");
     CHECK(haft_io_read(connection, &byte, 1) <= 0);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
 static void know_clients(void) {
-    haft_http_get(server, "/client", say_client, NULL);
+    haft_http_server_get(server, "/client", say_client, NULL);
     talk_to("10.9.0.0/16", "X-Forwarded-For", by_nobody, 1);
     talk_to("127.0.0.0/8, 10.1.0.0/16", "X-Forwarded-For", by_x_forwarded_for,
             sizeof by_x_forwarded_for / sizeof *by_x_forwarded_for);
@@ -821,16 +824,17 @@ static void know_clients(void) {
     static const char *const wrong[] = {"here", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1",
                                         "::/129"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK(haft_http_trust_proxies(server, wrong[i], "Forwarded") == -EINVAL);
+        CHECK(haft_http_server_trust_proxies(server, wrong[i], "Forwarded") == -EINVAL);
     run_cases((void *(*const[])(void *)){announce_slowly, announce}, 2, 1);
-    haft_http_set_limits(
+    haft_http_server_set_limits(
         server, &(haft_http_limits_t){.idle_time = HAFT_IO_FOREVER, .head_time = HAFT_IO_FOREVER});
     run_cases((void *(*const[])(void *)){announce_by_stranger}, 1, 0);
-    haft_http_set_limits(server, &(haft_http_limits_t){.idle_time = HAFT_IO_FOREVER,
-                                                       .head_time = 20 * HAFT_IO_MILLISECOND});
+    haft_http_server_set_limits(
+        server,
+        &(haft_http_limits_t){.idle_time = HAFT_IO_FOREVER, .head_time = 20 * HAFT_IO_MILLISECOND});
     run_cases((void *(*const[])(void *)){announce_nothing}, 1, 0);
-    haft_http_set_limits(server, &(haft_http_limits_t){0});
-    CHECK(haft_http_trust_proxies(server, "", "Forwarded") == 0);
+    haft_http_server_set_limits(server, &(haft_http_limits_t){0});
+    CHECK(haft_http_server_trust_proxies(server, "", "Forwarded") == 0);
 }
 
 /* Two connections of a client are served, the third is closed, and one that comes when there is
@@ -846,27 +850,27 @@ static void *limit_connections(void *unused) {
     haft_io_close(first);
     haft_io_close(second);
     haft_http_counters_t counters;
-    while (haft_http_read_counters(server, &counters), counters.connections != 0)
+    while (haft_http_server_read_counters(server, &counters), counters.connections != 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
     HAFT_IO_SCOPED_DESCRIPTOR int fourth = ask(port, "GET /short" END);
     hear_until(fourth, "short");
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
 static void limit_clients(void) {
-    haft_http_set_limits(server, &(haft_http_limits_t){.connections_of_client = 2});
+    haft_http_server_set_limits(server, &(haft_http_limits_t){.connections_of_client = 2});
     for (int threads = 1; threads <= 2; threads++)
         CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, limit_connections,
                                NULL) == 0);
-    haft_http_set_limits(server, &(haft_http_limits_t){0});
+    haft_http_server_set_limits(server, &(haft_http_limits_t){0});
 }
 
 /* ---- Groups ---- */
 
 /* Adds its word to a field, which says who was around whom. */
 static int mark(haft_http_request_t *request, haft_http_next_t *next, void *word) {
-    int code = haft_http_set_header(request, "X-Around", word);
+    int code = haft_http_answer_set_header(request, "X-Around", word);
     return code == 0 ? next->call(next, request) : code;
 }
 
@@ -876,13 +880,14 @@ static const char *tell_target(void *state, HAFT_PAYLOAD(whose) * asked) {
     const haft_http_handling_t *handling = state;
     (void)asked;
     CHECK(strcmp(handling->argument, "argument") == 0);
-    return haft_http_target(handling->request);
+    return haft_http_request_target(handling->request);
 }
 /* Its own perform goes further out. */
 static const char *tell_method(void *state, HAFT_PAYLOAD(whose) * asked) {
     const haft_http_handling_t *handling = state;
     (void)asked;
-    haft_http_set_header(handling->request, "X-Method", haft_http_method(handling->request));
+    haft_http_answer_set_header(handling->request, "X-Method",
+                                haft_http_request_method(handling->request));
     return HAFT_PERFORM(whose);
 }
 static void *leave(void *state, HAFT_PAYLOAD(whose) * asked) {
@@ -905,13 +910,13 @@ static int say_whose(haft_http_request_t *request, void *unused) {
 
 /* Handlers without a function stand among functions, and in groups. */
 static void add_handlers(haft_http_server_t *api, haft_http_server_t *v2) {
-    haft_http_get(server, "/whose", say_whose, NULL);
-    haft_http_get(v2, "/whose", say_whose, NULL);
-    CHECK(haft_http_handle(v2, &methods, NULL) == 0);
-    CHECK(haft_http_handle(api, &methods, NULL) == 0);
-    CHECK(haft_http_handle(server, &targets, "argument") == 0);
-    CHECK(haft_http_handle(server, &leaving, NULL) == -EINVAL);
-    CHECK(haft_http_handle(server, &returning, NULL) == -EINVAL);
+    haft_http_server_get(server, "/whose", say_whose, NULL);
+    haft_http_server_get(v2, "/whose", say_whose, NULL);
+    CHECK(haft_http_server_handle(v2, &methods, NULL) == 0);
+    CHECK(haft_http_server_handle(api, &methods, NULL) == 0);
+    CHECK(haft_http_server_handle(server, &targets, "argument") == 0);
+    CHECK(haft_http_server_handle(server, &leaving, NULL) == -EINVAL);
+    CHECK(haft_http_server_handle(server, &returning, NULL) == -EINVAL);
 }
 
 static const talk_t grouped[] = {
@@ -932,39 +937,42 @@ static void *ask_groups(void *unused) {
     uint16_t port = start();
     for (size_t i = 0; i < sizeof grouped / sizeof *grouped; i++)
         run_talk(port, &grouped[i], NULL);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
 static void add_groups(void) {
-    haft_http_server_t *api = haft_http_group(server, "/api"), *v1 = haft_http_group(api, "/v1"),
-                       *v2 = haft_http_group(api, "/v2"), *deep = haft_http_group(v2, "/deep");
-    haft_http_get(server, "/plain", say_short, NULL);
-    haft_http_get(api, "", say_short, NULL);
-    haft_http_get(api, "/plain", say_short, NULL);
-    haft_http_get(v1, "/bare", say_short, NULL);
-    haft_http_get(deep, "/{name}", say_short, NULL);
-    haft_http_use(deep, mark, "deep");
-    haft_http_use(v2, mark, "v2");
-    haft_http_use(api, mark, "inner");
-    haft_http_use(api, mark, "outer");
+    haft_http_server_t *api = haft_http_server_group(server, "/api"),
+                       *v1 = haft_http_server_group(api, "/v1"),
+                       *v2 = haft_http_server_group(api, "/v2"),
+                       *deep = haft_http_server_group(v2, "/deep");
+    haft_http_server_get(server, "/plain", say_short, NULL);
+    haft_http_server_get(api, "", say_short, NULL);
+    haft_http_server_get(api, "/plain", say_short, NULL);
+    haft_http_server_get(v1, "/bare", say_short, NULL);
+    haft_http_server_get(deep, "/{name}", say_short, NULL);
+    haft_http_server_use(deep, mark, "deep");
+    haft_http_server_use(v2, mark, "v2");
+    haft_http_server_use(api, mark, "inner");
+    haft_http_server_use(api, mark, "outer");
     add_handlers(api, v2);
-    haft_http_use(server, mark, "server");
-    CHECK(haft_http_get(api, "/plain", say_short, NULL) == -EEXIST);
-    CHECK(haft_http_get(api, "plain", say_short, NULL) == -EINVAL);
-    CHECK(haft_http_get(haft_http_group(server, "bad"), "/a", say_short, NULL) == -EINVAL);
-    CHECK(haft_http_run(api, NULL) == -EINVAL);
+    haft_http_server_use(server, mark, "server");
+    CHECK(haft_http_server_get(api, "/plain", say_short, NULL) == -EEXIST);
+    CHECK(haft_http_server_get(api, "plain", say_short, NULL) == -EINVAL);
+    CHECK(haft_http_server_get(haft_http_server_group(server, "bad"), "/a", say_short, NULL) ==
+          -EINVAL);
+    CHECK(haft_http_server_run(api) == -EINVAL);
 }
 
 static void add_routes(void) {
-    haft_http_set_log(server, note, NULL);
-    haft_http_get(server, "/news", send_news, NULL);
-    haft_http_get(server, "/shapes", send_shapes, NULL);
-    haft_http_get(server, "/sleep", sleep_long, NULL);
-    haft_http_get(server, "/poll", poll_long, NULL);
-    haft_http_get(server, "/short", say_short, NULL);
-    haft_http_get(server, "/fail", fail_hard, NULL);
-    haft_http_get(server, "/error", return_error, NULL);
+    haft_http_server_set_log(server, note, NULL);
+    haft_http_server_get(server, "/news", send_news, NULL);
+    haft_http_server_get(server, "/shapes", send_shapes, NULL);
+    haft_http_server_get(server, "/sleep", sleep_long, NULL);
+    haft_http_server_get(server, "/poll", poll_long, NULL);
+    haft_http_server_get(server, "/short", say_short, NULL);
+    haft_http_server_get(server, "/fail", fail_hard, NULL);
+    haft_http_server_get(server, "/error", return_error, NULL);
 }
 
 /* With virtual time, and without. */
@@ -988,17 +996,17 @@ int main(int count, char **arguments) {
     add_routes();
     run_cases(plain, 3, 1);
     run_cases((void *(*const[])(void *)){log_accesses}, 1, 0);
-    CHECK(haft_http_debug_pages(server, "/debug") == 0);
+    CHECK(haft_http_server_serve_debug_pages(server, "/debug") == 0);
     run_cases((void *(*const[])(void *)){count_requests}, 1, 0);
-    haft_http_get(server, "/echo", echo_stream, NULL);
-    CHECK(haft_http_on_connect(server, echo_stream, "tunnel") == 0);
-    CHECK(haft_http_on_connect(server, echo_stream, "tunnel") == -EEXIST);
+    haft_http_server_get(server, "/echo", echo_stream, NULL);
+    CHECK(haft_http_server_on_connect(server, echo_stream, "tunnel") == 0);
+    CHECK(haft_http_server_on_connect(server, echo_stream, "tunnel") == -EEXIST);
     run_cases((void *(*const[])(void *)){talk_streams}, 1, 0);
     know_clients();
     limit_clients();
     listen_everywhere();
     restart(arguments[0]);
-    haft_http_use(server, haft_http_cancel_with_client, NULL);
+    haft_http_server_use(server, haft_http_request_cancel_with_client, NULL);
     run_cases(with_client, 2, 0);
     add_groups();
     run_cases((void *(*const[])(void *)){ask_groups}, 1, 0);

@@ -15,17 +15,17 @@ static haft_http_server_t *server;
 
 static int send_huge_message(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request);
     CHECK(socket != NULL);
-    return note_huge_end(haft_http_websocket_send(socket, HAFT_HTTP_BINARY, huge, HUGE));
+    return note_huge_end(haft_http_websocket_send(socket, HAFT_HTTP_WEBSOCKET_BINARY, huge, HUGE));
 }
 
 static void make_server(void) {
     server = haft_http_server_new();
-    haft_http_set_log(server, no_huge_line, NULL);
-    haft_http_get(server, "/whole", answer_huge, NULL);
-    haft_http_get(server, "/pieces", answer_huge_pieces, NULL);
-    haft_http_get(server, "/message", send_huge_message, NULL);
+    haft_http_server_set_log(server, no_huge_line, NULL);
+    haft_http_server_get(server, "/whole", answer_huge, NULL);
+    haft_http_server_get(server, "/pieces", answer_huge_pieces, NULL);
+    haft_http_server_get(server, "/message", send_huge_message, NULL);
 }
 
 /* ---- Bytes as they come ---- */
@@ -51,11 +51,11 @@ static void *read_by_bytes(void *unused) {
     for (size_t way = 0; way < sizeof ways / sizeof *ways; way++)
         for (size_t i = 0; i < SLOW_READERS; i++) {
             HAFT_IO_SCOPED_DESCRIPTOR int connection =
-                haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+                haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
             haft_io_write_all(connection, ways[way].says, strlen(ways[way].says));
             read_slowly(&slow_readers[i], ways[way].name, read_bytes, &connection);
         }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -72,7 +72,7 @@ typedef struct {
 
 static void ask_huge(asking_t *asking, const char *path, uint32_t window) {
     const nghttp2_settings_entry settings = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, window};
-    int descriptor = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    int descriptor = haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     CHECK(descriptor >= 0);
     begin_client_with(&asking->client, descriptor, &settings, 1, true);
     nghttp2_submit_window_update(asking->client.session, NGHTTP2_FLAG_NONE, 0, WIDE);
@@ -115,7 +115,7 @@ static void *read_by_frames(void *unused) {
                         by_window ? read_by_window : read_frames, &asking);
             close_client(&asking.client);
         }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 

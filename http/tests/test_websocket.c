@@ -22,13 +22,14 @@ static void count_out(const int *unused) {
     __atomic_fetch_sub(&open_sockets, 1, __ATOMIC_SEQ_CST);
 }
 
-typedef int take_message_t(haft_http_websocket_t *socket, const haft_http_message_t *message);
+typedef int take_message_t(haft_http_websocket_t *socket,
+                           const haft_http_websocket_message_t *message);
 
 /* What it notes is looked at when no socket is open any more. */
 static int take_all(haft_http_request_t *request, const haft_http_websocket_options_t *options,
                     take_message_t *take) {
-    haft_http_websocket_t *socket = haft_http_websocket_accept(request, options);
-    haft_http_message_t message;
+    haft_http_websocket_t *socket = haft_http_websocket_accept_with(options, request);
+    haft_http_websocket_message_t message;
     if (socket == NULL)
         return 0;
     __attribute__((cleanup(count_out))) int counted =
@@ -47,7 +48,7 @@ static int take_all(haft_http_request_t *request, const haft_http_websocket_opti
     return code;
 }
 
-static int send_back(haft_http_websocket_t *socket, const haft_http_message_t *message) {
+static int send_back(haft_http_websocket_t *socket, const haft_http_websocket_message_t *message) {
     return haft_http_websocket_send(socket, message->kind, message->bytes, message->size);
 }
 
@@ -59,7 +60,7 @@ enum { MANY = 50 };
 static int received;
 static bool dawdles; /* meanwhile nothing more is received */
 
-static int drop(haft_http_websocket_t *socket, const haft_http_message_t *message) {
+static int drop(haft_http_websocket_t *socket, const haft_http_websocket_message_t *message) {
     (void)socket, (void)message;
     __atomic_fetch_add(&received, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&dawdles, __ATOMIC_SEQ_CST))
@@ -73,35 +74,35 @@ static int dawdle(haft_http_request_t *request, void *options) {
 
 static int close_first(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request);
     CHECK(socket != NULL && haft_http_websocket_protocol(socket) == NULL);
     CHECK(haft_http_websocket_close(socket, 1005, NULL) == -EINVAL);
     CHECK(haft_http_websocket_close(socket, 999, NULL) == -EINVAL);
     CHECK(haft_http_websocket_close(socket, 4000, "\xff") == -EINVAL);
-    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_TEXT, "\xc0\x80", 2) == -EINVAL);
+    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_WEBSOCKET_TEXT, "\xc0\x80", 2) == -EINVAL);
     CHECK(haft_http_websocket_close(socket, 4000, "enough") == 0);
     CHECK(haft_http_websocket_close(socket, 4000, NULL) == -EPIPE);
-    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_TEXT, "a", 1) == -EPIPE);
+    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_WEBSOCKET_TEXT, "a", 1) == -EPIPE);
     last_code = haft_http_websocket_close_code(socket);
     return 0;
 }
 
 static int return_at_once(haft_http_request_t *request, void *code) {
-    CHECK(haft_http_websocket_accept(request, NULL) != NULL);
+    CHECK(haft_http_websocket_accept(request) != NULL);
     return *(int *)code;
 }
 
 /* Has a deadline of its own, and goes on afterwards. */
 static int be_impatient(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
-    haft_http_message_t message;
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request);
+    haft_http_websocket_message_t message;
     {
         HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
         haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_MILLISECOND);
         CHECK(haft_http_websocket_receive(socket, &message) == -ETIMEDOUT);
     }
-    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_TEXT, "late", 4) == 0);
+    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_WEBSOCKET_TEXT, "late", 4) == 0);
     return haft_http_websocket_receive(socket, &message);
 }
 
@@ -110,12 +111,13 @@ enum { OF_EACH = 20, SIZE_OF_EACH = 20000 };
 static void *send_many(void *socket) {
     static char bytes[SIZE_OF_EACH];
     for (int i = 0; i < OF_EACH; i++)
-        CHECK(haft_http_websocket_send(socket, HAFT_HTTP_BINARY, bytes, sizeof bytes) == 0);
+        CHECK(haft_http_websocket_send(socket, HAFT_HTTP_WEBSOCKET_BINARY, bytes, sizeof bytes) ==
+              0);
     return NULL;
 }
 
 static void *send_and_receive(void *socket) {
-    haft_http_message_t message;
+    haft_http_websocket_message_t message;
     CHECK(haft_io_spawn(send_many, socket) == 0 && haft_io_spawn(send_many, socket) == 0);
     while (haft_http_websocket_receive(socket, &message) == 0)
         continue;
@@ -124,7 +126,7 @@ static void *send_and_receive(void *socket) {
 
 static int send_from_tasks(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request);
     return haft_io_scope_with(NULL, send_and_receive, socket, NULL);
 }
 
@@ -134,7 +136,7 @@ static void *close_it(void *socket) {
 }
 
 static void *be_closed(void *socket) {
-    haft_http_message_t message;
+    haft_http_websocket_message_t message;
     CHECK(haft_io_spawn(close_it, socket) == 0);
     while (haft_http_websocket_receive(socket, &message) == 0) /* unless the other one drops it */
         CHECK(message.size == 4);
@@ -144,7 +146,7 @@ static void *be_closed(void *socket) {
 
 static int close_from_task(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request);
     return haft_io_scope_with(NULL, be_closed, socket, NULL);
 }
 
@@ -242,15 +244,15 @@ static void wait_for_end(void) {
 
 static int served; /* what the server has returned */
 static void *serve(void *unused) {
-    served = haft_http_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0));
+    served = haft_http_server_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0));
     return unused;
 }
 
 static uint16_t start(void) {
     CHECK(haft_io_spawn(serve, NULL) == 0);
-    while (haft_http_port(server) == 0)
+    while (haft_http_server_port(server) == 0)
         haft_io_yield();
-    return haft_http_port(server);
+    return haft_http_server_port(server);
 }
 
 /* ---- Cases ---- */
@@ -272,7 +274,7 @@ static void *echo_sizes(void *unused) {
     wait_for_end();
     CHECK(last_code == 1009 && last_result == -EPIPE);
     free(bytes);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -295,7 +297,7 @@ static void *join_fragments(void *unused) {
     expect_close(socket, 4000);
     wait_for_end();
     CHECK(last_code == 4000 && strcmp(last_reason, "bye") == 0);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -362,7 +364,7 @@ static void *break_rules(void *unused) {
         wait_for_end();
         CHECK(last_code == wrong[i].code && last_result == -EPIPE);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -381,7 +383,7 @@ static void *trickle(void *unused) {
     haft_io_close(socket);
     wait_for_end();
     CHECK(last_code == LOST && last_result == -EPIPE);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -418,7 +420,7 @@ static void *close_from_server(void *unused) {
     expect(socket, 0x81, "late", 4);
     say(socket, 0x88, "", 0);
     expect_close(socket, NO_CODE);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -432,7 +434,7 @@ static void *hear_from_tasks(void *unused) {
     }
     say(socket, 0x88, "\x03\xe8", 2);
     expect_close(socket, 1000);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -442,7 +444,7 @@ static void *stop_server(void *unused) {
     int first = connect_to(port, "/echo"), second = connect_to(port, "/echo");
     say(first, 0x81, "a", 1);
     expect(first, 0x81, "a", 1);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     expect(first, 0x88, "\x03\xe9", 2);
     say(first, 0x88, "\x03\xe9", 2);
     expect(second, 0x88, "\x03\xe9", 2);
@@ -470,7 +472,7 @@ static void *stop_in_the_middle(void *unused) {
     haft_io_task_t *saying = haft_io_async(say_many, &socket);
     while (__atomic_load_n(&received, __ATOMIC_SEQ_CST) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     haft_io_sleep(HAFT_IO_MILLISECOND);
     __atomic_store_n(&dawdles, false, __ATOMIC_SEQ_CST);
     expect(socket, 0x88, "\x03\xe9", 2);
@@ -504,7 +506,7 @@ static void *stop_in_a_flood(void *unused) {
     CHECK(pthread_create(&flooding, NULL, flood, &socket) == 0);
     while (__atomic_load_n(&received, __ATOMIC_SEQ_CST) < 100000)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     wait_for_end();
     haft_io_shutdown(socket, SHUT_RDWR); /* the join blocks the server's thread */
     pthread_join(flooding, NULL);
@@ -528,7 +530,7 @@ static void *be_silent(void *unused) {
     wait_for_end();
     CHECK(haft_io_now() - begun >= 130 * HAFT_IO_SECOND && last_code == LOST);
     haft_io_close(socket);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -559,7 +561,7 @@ static void *be_slow(void *unused) {
     CHECK(haft_io_read(socket, &byte, 1) <= 0);
     CHECK(haft_io_now() - begun >= 5 * HAFT_IO_SECOND);
     haft_io_close(socket);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -590,14 +592,15 @@ static void *shake_hands(void *unused) {
     uint16_t port = start();
     for (size_t i = 0; i < sizeof handshakes / sizeof *handshakes; i++)
         run_talk(port, &handshakes[i], "Protocol: One");
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
 /* ---- Cancels ---- */
 
 static void *talk_awhile(void *unused) {
-    HAFT_IO_SCOPED_DESCRIPTOR int socket = haft_io_connect_tcp("127.0.0.1", haft_http_port(server));
+    HAFT_IO_SCOPED_DESCRIPTOR int socket =
+        haft_io_connect_tcp("127.0.0.1", haft_http_server_port(server));
     static const char head[] = "GET /echo" WITH(HANDSHAKE);
     char bytes[1000] = {0};
     haft_io_write_all(socket, head, sizeof head - 1);
@@ -617,7 +620,7 @@ static void *talk_awhile(void *unused) {
 /* The server and its client are cancelled after so many turns; in real time, of 20 us. */
 static void *cancel_after(void *turns) {
     haft_io_spawn(serve, NULL);
-    while (haft_http_port(server) == 0)
+    while (haft_http_server_port(server) == 0)
         haft_io_yield();
     haft_io_spawn(talk_awhile, NULL);
     if (haft_io_seed() == 0)
@@ -684,7 +687,7 @@ static void *negotiate(void *unused) {
         say(socket, 0x88, "", 0);
         expect_close(socket, NO_CODE);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -721,7 +724,7 @@ static void *inflate(void *unused) {
     expect_hello(socket);
     say(socket, 0x88, "", 0);
     expect_close(socket, NO_CODE);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -752,7 +755,7 @@ static void *break_compression(void *unused) {
         wait_for_end();
         CHECK(last_code == wrong_compressed[i].code);
     }
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -766,7 +769,7 @@ static haft_http_websocket_t *connect_by(haft_http_client_t *client, uint16_t po
     snprintf(url, sizeof url, "ws://127.0.0.1:%d%s", port, path);
     haft_http_question_t question = {
         .url = url, .failure = failure, .failure_size = sizeof failure};
-    int code = haft_http_websocket_connect(client, &question, options, &socket);
+    int code = haft_http_websocket_connect_with(options, client, &question, &socket);
     if (code != 0)
         fprintf(stderr, "%s: %d, %s\n", path, code, failure);
     CHECK(code == 0);
@@ -776,11 +779,12 @@ static haft_http_websocket_t *connect_by(haft_http_client_t *client, uint16_t po
 static void echo_by_client(haft_http_websocket_t *socket) {
     static const size_t sizes[] = {0, 1, 125, 126, 199, 200, 16400, 65536};
     static char bytes[65536];
-    haft_http_message_t message;
+    haft_http_websocket_message_t message;
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (char)('a' + i * i % 26);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        haft_http_message_kind_t kind = i % 2 == 0 ? HAFT_HTTP_TEXT : HAFT_HTTP_BINARY;
+        haft_http_websocket_kind_t kind =
+            i % 2 == 0 ? HAFT_HTTP_WEBSOCKET_TEXT : HAFT_HTTP_WEBSOCKET_BINARY;
         size_t size = sizes[i];
         CHECK(haft_http_websocket_send(socket, kind, bytes, size) == 0);
         CHECK(haft_http_websocket_receive(socket, &message) == 0);
@@ -793,7 +797,7 @@ static void *ask_by_client(void *unused) {
     static const haft_http_websocket_options_t how[] = {
         {.protocols = "two, one"}, {.keeps_context = true}, {.uncompressed = true}};
     uint16_t port = start();
-    haft_http_client_t *client = haft_http_client_new(NULL);
+    haft_http_client_t *client = haft_http_client_new();
     for (int i = 0; i < 3; i++) {
         static const char *const paths[] = {"/echo", "/kept", "/plain", "/any"};
         for (int path = 0; path < 4; path++) {
@@ -808,57 +812,57 @@ static void *ask_by_client(void *unused) {
             CHECK(last_code == 4000 && strcmp(last_reason, "enough") == 0);
         }
     }
-    haft_http_message_t message;
+    haft_http_websocket_message_t message;
     HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *closed =
         connect_by(client, port, "/close", NULL);
     CHECK(haft_http_websocket_receive(closed, &message) == -EPIPE);
     CHECK(haft_http_websocket_close_code(closed) == 4000);
     CHECK(strcmp(haft_http_websocket_close_reason(closed), "enough") == 0);
-    CHECK(haft_http_websocket_send(closed, HAFT_HTTP_TEXT, "a", 1) == -EPIPE);
+    CHECK(haft_http_websocket_send(closed, HAFT_HTTP_WEBSOCKET_TEXT, "a", 1) == -EPIPE);
     HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *left =
         connect_by(client, port, "/echo", NULL);
-    CHECK(haft_http_websocket_send(left, HAFT_HTTP_TEXT, "a", 1) == 0);
+    CHECK(haft_http_websocket_send(left, HAFT_HTTP_WEBSOCKET_TEXT, "a", 1) == 0);
     CHECK(haft_http_websocket_receive(left, &message) == 0);
     haft_http_websocket_free(left);
     left = NULL;
     wait_for_end();
     CHECK(last_code == LOST);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     haft_http_client_free(client);
     return unused;
 }
 
 /* Two kilobytes become 2 MiB, where 1 MiB is the limit. */
 static void *send_bomb(void *unused) {
-    haft_http_client_t *client = haft_http_client_new(NULL);
+    haft_http_client_t *client = haft_http_client_new();
     HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *socket =
         connect_by(client, start(), "/echo", NULL);
-    haft_http_message_t message;
+    haft_http_websocket_message_t message;
     char *zeros = calloc(2 * MIB, 1);
-    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_BINARY, zeros, 2 * MIB) == 0);
+    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_WEBSOCKET_BINARY, zeros, 2 * MIB) == 0);
     CHECK(haft_http_websocket_receive(socket, &message) == -EPIPE);
     CHECK(haft_http_websocket_close_code(socket) == 1009);
     free(zeros);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     haft_http_client_free(client);
     return unused;
 }
 
 /* With virtual time: both sides are silent, and ping each other. */
 static void *be_silent_by_client(void *unused) {
-    haft_http_client_t *client = haft_http_client_new(NULL);
+    haft_http_client_t *client = haft_http_client_new();
     HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *socket =
         connect_by(client, start(), "/echo", NULL);
-    haft_http_message_t message;
+    haft_http_websocket_message_t message;
     {
         HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
         haft_io_deadline_set(&limit, haft_io_now() + 300 * HAFT_IO_SECOND);
         CHECK(haft_http_websocket_receive(socket, &message) == -ETIMEDOUT);
     }
-    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_TEXT, "a", 1) == 0);
+    CHECK(haft_http_websocket_send(socket, HAFT_HTTP_WEBSOCKET_TEXT, "a", 1) == 0);
     CHECK(haft_http_websocket_receive(socket, &message) == 0);
     CHECK(haft_http_websocket_close(socket, 1000, NULL) == 0);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     haft_http_client_free(client);
     return unused;
 }
@@ -911,7 +915,7 @@ static void *answer_handshake(void *says) {
     for (ssize_t size; (size = haft_io_reader_line(&lines, &line)) > 2;)
         if (strncmp(line, "Sec-WebSocket-Key:", 18) == 0) {
             line[size - 2] = '\0';
-            answer_to(haft_http_port(server), line, answer);
+            answer_to(haft_http_server_port(server), line, answer);
         }
     const char *rest = strstr(says, "%s");
     snprintf(text, sizeof text, "%.*s%s%s", (int)(rest != NULL ? rest - (char *)says : 1000),
@@ -925,20 +929,20 @@ static void *answer_handshake(void *says) {
 }
 
 static void *shake_hands_by_client(void *unused) {
-    haft_http_client_t *client = haft_http_client_new(NULL);
+    haft_http_client_t *client = haft_http_client_new();
     start();
     listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
     for (size_t i = 0; i < sizeof shakes / sizeof *shakes; i++) {
         char url[100], failure[200] = "";
         haft_http_websocket_options_t options = {.protocols = "a, b"};
         HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *socket;
-        haft_http_message_t message;
+        haft_http_websocket_message_t message;
         snprintf(url, sizeof url, "ws://127.0.0.1:%d/x", haft_io_port(listener));
         haft_http_question_t question = {
             .url = url, .failure = failure, .failure_size = sizeof failure};
         haft_io_task_t *speaker =
             haft_io_async(answer_handshake, (void *)(uintptr_t)shakes[i].says);
-        int code = haft_http_websocket_connect(client, &question, &options, &socket);
+        int code = haft_http_websocket_connect_with(&options, client, &question, &socket);
         if (code != shakes[i].code) {
             fprintf(stderr, "%s: %d, %s\n", shakes[i].says, code, failure);
             abort();
@@ -957,10 +961,10 @@ static void *shake_hands_by_client(void *unused) {
     haft_http_question_t posting = {.url = "ws://here/", .method = "POST"},
                          elsewhere = {.url = "ftp://here/"};
     haft_http_websocket_t *none;
-    CHECK(haft_http_websocket_connect(client, &posting, NULL, &none) == -EINVAL);
-    CHECK(haft_http_websocket_connect(client, &elsewhere, NULL, &none) == -EPROTONOSUPPORT);
+    CHECK(haft_http_websocket_connect(client, &posting, &none) == -EINVAL);
+    CHECK(haft_http_websocket_connect(client, &elsewhere, &none) == -EPROTONOSUPPORT);
     haft_http_client_free(client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     return unused;
 }
 
@@ -975,14 +979,14 @@ static bool echo_three(haft_http_client_t *client, int number) {
     char url[100];
     haft_http_websocket_options_t how = {.keeps_context = number % 2 != 0};
     HAFT_HTTP_SCOPED_WEBSOCKET haft_http_websocket_t *socket = NULL;
-    snprintf(url, sizeof url, "ws://127.0.0.1:%d/kept", haft_http_port(server));
-    int code =
-        haft_http_websocket_connect(client, &(haft_http_question_t){.url = url}, &how, &socket);
+    snprintf(url, sizeof url, "ws://127.0.0.1:%d/kept", haft_http_server_port(server));
+    int code = haft_http_websocket_connect_with(&how, client, &(haft_http_question_t){.url = url},
+                                                &socket);
     for (size_t i = 0; i < 3 && code == 0; i++) {
-        haft_http_message_t message;
+        haft_http_websocket_message_t message;
         for (size_t at = 0; at < sizes[i]; at++)
             bytes[at] = (char)('a' + (at * at + (size_t)number) % 26);
-        code = haft_http_websocket_send(socket, HAFT_HTTP_TEXT, bytes, sizes[i]);
+        code = haft_http_websocket_send(socket, HAFT_HTTP_WEBSOCKET_TEXT, bytes, sizes[i]);
         if (code == 0 && (code = haft_http_websocket_receive(socket, &message)) == 0)
             CHECK(message.size == sizes[i] && memcmp(message.bytes, bytes, sizes[i]) == 0);
     }
@@ -990,11 +994,12 @@ static bool echo_three(haft_http_client_t *client, int number) {
 }
 
 static void *echo_under_faults(void *unused) {
-    haft_http_client_t *client = haft_http_client_new(NULL);
+    haft_http_client_t *client = haft_http_client_new();
     haft_io_task_t *serving = haft_io_async(serve, NULL);
-    while (haft_http_port(server) == 0) {
+    while (haft_http_server_port(server) == 0) {
         haft_io_sleep(HAFT_IO_MILLISECOND);
-        if (haft_http_port(server) == 0 && haft_io_simulated_count() == 0) { /* no listener */
+        if (haft_http_server_port(server) == 0 &&
+            haft_io_simulated_count() == 0) { /* no listener */
             CHECK(haft_io_join(serving, NULL) == 0);
             serving = haft_io_async(serve, NULL);
         }
@@ -1003,7 +1008,7 @@ static void *echo_under_faults(void *unused) {
         while (!echo_three(client, number))
             haft_io_sleep(HAFT_IO_SECOND);
     haft_http_client_free(client);
-    haft_http_stop(server);
+    haft_http_server_stop(server);
     CHECK(haft_io_join(serving, NULL) == 0);
     CHECK(haft_io_simulated_count() == 0 && open_sockets == 0);
     return unused;
@@ -1020,20 +1025,20 @@ static void add_routes(void) {
                                          plain = {.uncompressed = true},
                                          brief = {.close_time = 50 * HAFT_IO_MILLISECOND};
     static int returned = 0, error = -EIO;
-    haft_http_set_log(server, NULL, NULL);
-    haft_http_get(server, "/echo", echo, NULL);
-    haft_http_post(server, "/echo", echo, NULL);
-    haft_http_get(server, "/some", echo, &some);
-    haft_http_get(server, "/any", echo, &any);
-    haft_http_get(server, "/kept", echo, &kept);
-    haft_http_get(server, "/plain", echo, &plain);
-    haft_http_get(server, "/close", close_first, NULL);
-    haft_http_get(server, "/return", return_at_once, &returned);
-    haft_http_get(server, "/error", return_at_once, &error);
-    haft_http_get(server, "/closed", close_from_task, NULL);
-    haft_http_get(server, "/dawdle", dawdle, &brief);
-    haft_http_get(server, "/impatient", be_impatient, NULL);
-    haft_http_get(server, "/tasks", send_from_tasks, NULL);
+    haft_http_server_set_log(server, NULL, NULL);
+    haft_http_server_get(server, "/echo", echo, NULL);
+    haft_http_server_post(server, "/echo", echo, NULL);
+    haft_http_server_get(server, "/some", echo, &some);
+    haft_http_server_get(server, "/any", echo, &any);
+    haft_http_server_get(server, "/kept", echo, &kept);
+    haft_http_server_get(server, "/plain", echo, &plain);
+    haft_http_server_get(server, "/close", close_first, NULL);
+    haft_http_server_get(server, "/return", return_at_once, &returned);
+    haft_http_server_get(server, "/error", return_at_once, &error);
+    haft_http_server_get(server, "/closed", close_from_task, NULL);
+    haft_http_server_get(server, "/dawdle", dawdle, &brief);
+    haft_http_server_get(server, "/impatient", be_impatient, NULL);
+    haft_http_server_get(server, "/tasks", send_from_tasks, NULL);
 }
 
 int main(void) {

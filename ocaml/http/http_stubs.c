@@ -69,9 +69,9 @@ static int route_all(server_t *server) {
                                           "PATCH", "DELETE", "OPTIONS"};
     int code = 0;
     for (size_t i = 0; i < sizeof methods / sizeof methods[0] && code == 0; i++) {
-        code = haft_http_route(server->http, methods[i], "/{path...}", answer, server);
+        code = haft_http_server_route(server->http, methods[i], "/{path...}", answer, server);
         if (code == 0)
-            code = haft_http_route(server->http, methods[i], "/", answer, server);
+            code = haft_http_server_route(server->http, methods[i], "/", answer, server);
         if (code == -EEXIST) /* which the program has for something else */
             code = 0;
     }
@@ -121,33 +121,33 @@ value haft_ocaml_http_set_limits(value pointer, value limits) {
         .write_time = Long_val(Field(limits, 6)),
         .grace = Long_val(Field(limits, 7)),
     };
-    return Val_long(haft_http_set_limits(server->http, &all));
+    return Val_long(haft_http_server_set_limits(server->http, &all));
 }
 
 value haft_ocaml_http_serve_files(value pointer, value prefix, value folder);
 value haft_ocaml_http_serve_files(value pointer, value prefix, value folder) {
     const server_t *server = to_pointer(pointer);
     return Val_long(
-        haft_http_serve_files(server->http, String_val(prefix), String_val(folder), NULL));
+        haft_http_server_serve_files(server->http, String_val(prefix), String_val(folder)));
 }
 
 value haft_ocaml_http_serve_counters(value pointer, value path);
 value haft_ocaml_http_serve_counters(value pointer, value path) {
     const server_t *server = to_pointer(pointer);
-    return Val_long(haft_http_serve_counters(server->http, String_val(path)));
+    return Val_long(haft_http_server_serve_counters(server->http, String_val(path)));
 }
 
 value haft_ocaml_http_debug_pages(value pointer, value prefix);
 value haft_ocaml_http_debug_pages(value pointer, value prefix) {
     const server_t *server = to_pointer(pointer);
-    return Val_long(haft_http_debug_pages(server->http, String_val(prefix)));
+    return Val_long(haft_http_server_serve_debug_pages(server->http, String_val(prefix)));
 }
 
 value haft_ocaml_http_compress(value pointer, value compresses);
 value haft_ocaml_http_compress(value pointer, value compresses) {
     const server_t *server = to_pointer(pointer);
-    haft_http_set_compression(server->http,
-                              &(haft_http_compression_t){.off = !Bool_val(compresses)});
+    haft_http_server_set_compression(server->http,
+                                     &(haft_http_compression_t){.off = !Bool_val(compresses)});
     return Val_unit;
 }
 
@@ -156,14 +156,15 @@ value haft_ocaml_http_access_log(value pointer, value format) {
     static const haft_http_log_format_t formats[] = {HAFT_HTTP_LOG_COMMON, HAFT_HTTP_LOG_COMBINED,
                                                      HAFT_HTTP_LOG_JSON};
     const server_t *server = to_pointer(pointer);
-    haft_http_set_access_log(server->http, formats[Long_val(format)], NULL, NULL);
+    haft_http_server_set_access_log(server->http, formats[Long_val(format)], NULL, NULL);
     return Val_unit;
 }
 
 value haft_ocaml_http_trust_proxies(value pointer, value networks, value field);
 value haft_ocaml_http_trust_proxies(value pointer, value networks, value field) {
     const server_t *server = to_pointer(pointer);
-    return Val_long(haft_http_trust_proxies(server->http, String_val(networks), String_val(field)));
+    return Val_long(
+        haft_http_server_trust_proxies(server->http, String_val(networks), String_val(field)));
 }
 
 value haft_ocaml_http_tls(value pointer, value chain, value key);
@@ -174,7 +175,7 @@ value haft_ocaml_http_tls(value pointer, value chain, value key) {
     if (server->tls == NULL)
         return Val_long(-ENOMEM);
     int code = haft_tls_add_certificate(server->tls, String_val(chain), String_val(key));
-    return Val_long(code != 0 ? code : haft_http_set_tls(server->http, server->tls));
+    return Val_long(code != 0 ? code : haft_http_server_set_tls(server->http, server->tls));
 #else
     (void)pointer, (void)chain, (void)key;
     return Val_long(-EPROTONOSUPPORT);
@@ -184,7 +185,7 @@ value haft_ocaml_http_tls(value pointer, value chain, value key) {
 value haft_ocaml_http_stop(value pointer);
 value haft_ocaml_http_stop(value pointer) {
     const server_t *server = to_pointer(pointer);
-    haft_http_stop(server->http);
+    haft_http_server_stop(server->http);
     return Val_unit;
 }
 
@@ -196,7 +197,7 @@ typedef struct {
 
 static intptr_t serve(haft_ocaml_work_t *work) {
     const serving_t *serving = (const serving_t *)(const void *)work;
-    return haft_http_serve(serving->server->http, serving->listener);
+    return haft_http_server_serve(serving->server->http, serving->listener);
 }
 
 value haft_ocaml_http_serve(value pointer, value listener, value slot);
@@ -221,20 +222,20 @@ value haft_ocaml_http_serve(value pointer, value listener, value slot) {
     value haft_ocaml_http_##name(value request) {                                                  \
         return copy_text(function(to_pointer(request)));                                           \
     }
-TEXT_OF_REQUEST(method, haft_http_method)
-TEXT_OF_REQUEST(target, haft_http_target)
-TEXT_OF_REQUEST(version, haft_http_version)
-TEXT_OF_REQUEST(peer, haft_http_peer)
-TEXT_OF_REQUEST(client_address, haft_http_client_address)
+TEXT_OF_REQUEST(method, haft_http_request_method)
+TEXT_OF_REQUEST(target, haft_http_request_target)
+TEXT_OF_REQUEST(version, haft_http_request_version)
+TEXT_OF_REQUEST(peer, haft_http_request_peer)
+TEXT_OF_REQUEST(client_address, haft_http_request_client_address)
 
 #define NAMED_TEXT_OF_REQUEST(name, function)                                                      \
     value haft_ocaml_http_##name(value request, value of);                                         \
     value haft_ocaml_http_##name(value request, value of) {                                        \
         return some_text(function(to_pointer(request), String_val(of)));                           \
     }
-NAMED_TEXT_OF_REQUEST(header, haft_http_header)
-NAMED_TEXT_OF_REQUEST(query, haft_http_query)
-NAMED_TEXT_OF_REQUEST(cookie, haft_http_cookie)
+NAMED_TEXT_OF_REQUEST(header, haft_http_request_header)
+NAMED_TEXT_OF_REQUEST(query, haft_http_request_query)
+NAMED_TEXT_OF_REQUEST(cookie, haft_http_request_cookie)
 
 value haft_ocaml_http_header_at(value request, value number);
 /* The name and the value, or 0. */
@@ -242,7 +243,7 @@ value haft_ocaml_http_header_at(value request, value number) {
     CAMLparam0();
     CAMLlocal3(pair, name, text);
     const char *key, *content;
-    if (!haft_http_header_at(to_pointer(request), (size_t)Long_val(number), &key, &content))
+    if (!haft_http_request_header_at(to_pointer(request), (size_t)Long_val(number), &key, &content))
         CAMLreturn(Val_long(0));
     name = caml_copy_string(key);
     text = caml_copy_string(content);
@@ -256,15 +257,15 @@ value haft_ocaml_http_header_at(value request, value number) {
 
 value haft_ocaml_http_limit_body(value request, value size);
 value haft_ocaml_http_limit_body(value request, value size) {
-    haft_http_limit_body(to_pointer(request), (uint64_t)Long_val(size));
+    haft_http_request_limit_body(to_pointer(request), (uint64_t)Long_val(size));
     return Val_unit;
 }
 
 value haft_ocaml_http_read(value request, value memory, value at, value size);
 value haft_ocaml_http_read(value request, value memory, value at, value size) {
     CAMLparam1(memory);
-    ssize_t got = haft_http_read(to_pointer(request), HAFT_OCAML_MEMORY(memory) + Long_val(at),
-                                 (size_t)Long_val(size));
+    ssize_t got = haft_http_request_read(
+        to_pointer(request), HAFT_OCAML_MEMORY(memory) + Long_val(at), (size_t)Long_val(size));
     CAMLreturn(Val_long(got));
 }
 
@@ -272,7 +273,7 @@ value haft_ocaml_http_body(value request);
 /* A text, or an error. */
 value haft_ocaml_http_body(value request) {
     char *body;
-    ssize_t size = haft_http_body(to_pointer(request), &body);
+    ssize_t size = haft_http_request_body(to_pointer(request), &body);
     return size < 0 ? Val_long(size) : caml_alloc_initialized_string((mlsize_t)size, body);
 }
 
@@ -280,7 +281,8 @@ value haft_ocaml_http_body(value request) {
 
 value haft_ocaml_http_set_header(value request, value name, value text);
 value haft_ocaml_http_set_header(value request, value name, value text) {
-    return Val_long(haft_http_set_header(to_pointer(request), String_val(name), String_val(text)));
+    return Val_long(
+        haft_http_answer_set_header(to_pointer(request), String_val(name), String_val(text)));
 }
 
 value haft_ocaml_http_set_cookie(value request, value name, value text, value options);
@@ -295,8 +297,8 @@ value haft_ocaml_http_set_cookie(value request, value name, value text, value op
         .for_http = Bool_val(Field(options, 4)),
         .same_site = site[0] == '\0' ? NULL : site,
     };
-    return Val_long(
-        haft_http_set_cookie(to_pointer(request), String_val(name), String_val(text), &given));
+    return Val_long(haft_http_answer_set_cookie_with(&given, to_pointer(request), String_val(name),
+                                                     String_val(text)));
 }
 
 value haft_ocaml_http_answer(value request, value status, value type, value body);
@@ -335,7 +337,7 @@ value haft_ocaml_http_begin(value request, value status, value type, value size)
     char *kind = bytes_of(type);
     int code = -ENOMEM;
     if (kind != NULL)
-        code = haft_http_begin(
+        code = haft_http_answer_begin(
             to_pointer(request), (int)Long_val(status), kind[0] == '\0' ? NULL : kind,
             Long_val(size) < 0 ? HAFT_HTTP_UNKNOWN_SIZE : (uint64_t)Long_val(size));
     free(kind);
@@ -346,19 +348,19 @@ value haft_ocaml_http_write(value request, value text);
 value haft_ocaml_http_write(value request, value text) {
     size_t size = caml_string_length(text);
     char *bytes = bytes_of(text);
-    int code = bytes == NULL ? -ENOMEM : haft_http_write(to_pointer(request), bytes, size);
+    int code = bytes == NULL ? -ENOMEM : haft_http_answer_write(to_pointer(request), bytes, size);
     free(bytes);
     return Val_long(code);
 }
 
 value haft_ocaml_http_flush(value request);
 value haft_ocaml_http_flush(value request) {
-    return Val_long(haft_http_flush(to_pointer(request)));
+    return Val_long(haft_http_answer_flush(to_pointer(request)));
 }
 
 value haft_ocaml_http_note_failure(value request, value text);
 value haft_ocaml_http_note_failure(value request, value text) {
-    haft_http_note_failure(to_pointer(request), String_val(text));
+    haft_http_request_note_failure(to_pointer(request), String_val(text));
     return Val_unit;
 }
 
@@ -391,7 +393,7 @@ value haft_ocaml_http_websocket(value request, value origins) {
     char *copy = bytes_of(origins);
     const haft_http_websocket_options_t options = {
         .origins = copy == NULL || copy[0] == '\0' ? NULL : copy};
-    haft_http_websocket_t *socket = haft_http_websocket_accept(to_pointer(request), &options);
+    haft_http_websocket_t *socket = haft_http_websocket_accept_with(&options, to_pointer(request));
     free(copy);
     return of_pointer(socket);
 }
@@ -401,13 +403,13 @@ value haft_ocaml_http_websocket_receive(value socket);
 value haft_ocaml_http_websocket_receive(value socket) {
     CAMLparam0();
     CAMLlocal2(pair, bytes);
-    haft_http_message_t message;
+    haft_http_websocket_message_t message;
     int code = haft_http_websocket_receive(to_pointer(socket), &message);
     if (code != 0)
         CAMLreturn(Val_long(code));
     bytes = caml_alloc_initialized_string(message.size, message.bytes);
     pair = caml_alloc_tuple(2);
-    Store_field(pair, 0, Val_bool(message.kind == HAFT_HTTP_BINARY));
+    Store_field(pair, 0, Val_bool(message.kind == HAFT_HTTP_WEBSOCKET_BINARY));
     Store_field(pair, 1, bytes);
     CAMLreturn(pair);
 }
@@ -415,7 +417,7 @@ value haft_ocaml_http_websocket_receive(value socket) {
 typedef struct {
     haft_ocaml_work_t work;
     haft_http_websocket_t *socket;
-    haft_http_message_kind_t kind;
+    haft_http_websocket_kind_t kind;
     int close_code; /* 0: a message */
     size_t size;
     char bytes[];
@@ -438,8 +440,8 @@ value haft_ocaml_http_websocket_send(value socket, value kind, value text, value
     sending->work.work = send_message;
     sending->socket = to_pointer(socket);
     int number = (int)Long_val(kind);
-    if (number == HAFT_HTTP_TEXT || number == HAFT_HTTP_BINARY)
-        sending->kind = (haft_http_message_kind_t)number;
+    if (number == HAFT_HTTP_WEBSOCKET_TEXT || number == HAFT_HTTP_WEBSOCKET_BINARY)
+        sending->kind = (haft_http_websocket_kind_t)number;
     else
         sending->close_code = number;
     sending->size = size;
@@ -450,8 +452,8 @@ value haft_ocaml_http_websocket_send(value socket, value kind, value text, value
 /* ---- The client ---- */
 
 value haft_ocaml_http_client(value options);
-/* `options`: kept, connections, redirects, body, whether it keeps cookies. 0: no memory. It lives as
-   long as the process. */
+/* `options`: kept, connections, redirects, body, whether it keeps cookies. 0: no memory. It lives
+   as long as the process. */
 value haft_ocaml_http_client(value options) {
     const haft_http_client_options_t given = {
         .kept = (size_t)Long_val(Field(options, 0)),
@@ -460,7 +462,7 @@ value haft_ocaml_http_client(value options) {
         .body = (uint64_t)Long_val(Field(options, 3)),
         .cookies = Bool_val(Field(options, 4)) ? haft_http_cookie_jar_new() : NULL,
     };
-    return of_pointer(haft_http_client_new(&given));
+    return of_pointer(haft_http_client_new_with(&given));
 }
 
 typedef struct asking {
@@ -495,7 +497,7 @@ static void *ask(void *argument) {
         .failure = asking->failure,
         .failure_size = sizeof asking->failure,
     };
-    asking->code = haft_http_ask(asking->client, &question, &asking->reply);
+    asking->code = haft_http_client_ask(asking->client, &question, &asking->reply);
     if (asking->code == 0) {
         asking->answer_size = haft_http_reply_body(asking->reply, &asking->answer);
         asking->code = asking->answer_size < 0 ? (int)asking->answer_size : 0;
@@ -527,8 +529,8 @@ static void free_asking(haft_ocaml_work_t *work) {
 }
 
 value haft_ocaml_http_ask(value client, value question, value slot);
-/* `question`: method, URL, type, body, headers. Returns what haft_ocaml_http_cancel takes, or, as an
-   error, 0: no memory. */
+/* `question`: method, URL, type, body, headers. Returns what haft_ocaml_http_cancel takes, or, as
+   an error, 0: no memory. */
 value haft_ocaml_http_ask(value client, value question, value slot) {
     asking_t *asking = calloc(1, sizeof *asking);
     if (asking == NULL)

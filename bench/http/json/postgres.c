@@ -32,7 +32,8 @@ static int list(haft_http_request_t *request, void *unused) {
 
 static int find(haft_http_request_t *request, void *unused) {
     (void)unused;
-    __attribute__((cleanup(clear))) PGresult *result = ask("one", haft_http_path(request, "id"));
+    __attribute__((cleanup(clear))) PGresult *result =
+        ask("one", haft_http_request_path(request, "id"));
     if (PQresultStatus(result) != PGRES_TUPLES_OK)
         return -EIO;
     return answer_json(request, PQntuples(result) != 0 ? row_of(result, 0) : NULL);

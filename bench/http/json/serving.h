@@ -47,10 +47,11 @@ static inline int answer_json(haft_http_request_t *request, json_t *value) {
 
 static inline int serve(haft_http_handler_t *list, haft_http_handler_t *find, const char *port) {
     haft_http_server_t *server = haft_http_server_new();
-    haft_http_get(server, "/todo", list, NULL);
-    haft_http_get(server, "/todo/{id}", find, NULL);
-    return haft_http_run(server, &(haft_http_run_options_t){.host = "127.0.0.1",
-                                                            .port = (uint16_t)atoi(port)}) != 0;
+    haft_http_server_get(server, "/todo", list, NULL);
+    haft_http_server_get(server, "/todo/{id}", find, NULL);
+    return haft_http_server_run_with(
+               &(haft_http_run_options_t){.host = "127.0.0.1", .port = (uint16_t)atoi(port)},
+               server) != 0;
 }
 
 #endif

@@ -39,7 +39,7 @@ static int list(haft_http_request_t *request, void *unused) {
 static int find(haft_http_request_t *request, void *unused) {
     (void)unused;
     BORROWED void *store = borrow();
-    query_t query = {((store_t *)store)->one, atoll(haft_http_path(request, "id")), NULL};
+    query_t query = {((store_t *)store)->one, atoll(haft_http_request_path(request, "id")), NULL};
     int code = haft_io_call_blocking(run, &query);
     if (code != 0)
         return code;

@@ -6,18 +6,18 @@
  *
  *     static int hello(haft_http_request_t *request, void *unused) {
  *         (void)unused;
- *         const char *name = haft_http_path(request, "name");
+ *         const char *name = haft_http_request_path(request, "name");
  *         return haft_http_answer_format(request, 200, "Hello, %s\n", name);
  *     }
  *     int main(void) {
  *         haft_http_server_t *server = haft_http_server_new();
- *         haft_http_get(server, "/hello/{name}", hello, NULL);
- *         return haft_http_run(server, &(haft_http_run_options_t){.port = 8080}) != 0;
+ *         haft_http_server_get(server, "/hello/{name}", hello, NULL);
+ *         return haft_http_server_run_with(&(haft_http_run_options_t){.port = 8080}, server) != 0;
  *     }
  *
  * A connection is a task of haft/io.h, which calls a handler for each request; over HTTP/2 each
  * request is one. So a handler may wait anywhere while the other connections go on. Middleware
- * (haft_http_use) handles the effects that handlers perform.
+ * (haft_http_server_use) handles the effects that handlers perform.
  *
  * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
  * own. Headers that this one includes: haft/http_client.h, the client; haft/http_cookies.h, its
@@ -34,8 +34,8 @@
  * connection. Handlers answer both versions alike.
  *
  * Threads: one thread at a time builds a server. While the server serves, handlers run on the
- * threads of its run, and any thread may call haft_http_stop. Only the task that runs a request's
- * handler may use the request.
+ * threads of its run, and any thread may call haft_http_server_stop. Only the task that runs a
+ * request's handler may use the request.
  *
  * Link with pkg-config haft-http; compile C with -fexceptions, as for haft/io.h.
  */
@@ -63,9 +63,9 @@ typedef struct haft_tls haft_tls_t;
  * returns an error, fails (haft_io_fail) or answers nothing, the library writes a line to the log,
  * the client gets status 500, and the server goes on. If the error is one that a function of this
  * header has returned for the body, the client gets the status for that, 400, 408 or 413, and there
- * is no line; so it is after haft_http_refuse. An answer of which nothing has been sent by then is
- * replaced. If a part has been sent, the connection is broken off, so that the client does not take
- * the answer for whole.
+ * is no line; so it is after haft_http_request_refuse. An answer of which nothing has been sent by
+ * then is replaced. If a part has been sent, the connection is broken off, so that the client does
+ * not take the answer for whole.
  *
  * Tasks: a task that a handler spawns (haft_io_spawn) belongs to the request. The library waits for
  * it when the handler has returned; if the task fails, the request does. A task that is to outlive
@@ -84,7 +84,7 @@ typedef struct haft_http_limits {
     size_t request_line; /* bytes (8192); more: 414 */
     size_t head;         /* bytes with the request line (16384, which is the maximum); more: 431 */
     size_t fields;       /* of the head (100, which is the maximum); more: 431 */
-    uint64_t body;       /* bytes (1 MiB); more: 413. See haft_http_limit_body */
+    uint64_t body;       /* bytes (1 MiB); more: 413. See haft_http_request_limit_body */
     size_t connections;  /* at a time (10000); further ones wait to be accepted */
     /* From one address at a time; from one network of 64 bits for IPv6 (1000, but any number from
        the machine's own). Further ones are closed at once. Trusted proxies have no limit. */
@@ -97,7 +97,8 @@ typedef struct haft_http_limits {
     /* Of waiting to write, likewise (30 s); then the connection breaks off, or over HTTP/2 the
        request is reset. */
     int64_t write_time;
-    int64_t events_time; /* without an event (15 s); then haft_http_select_until sends a comment */
+    int64_t
+        events_time; /* without an event (15 s); then a comment is sent: haft_http_request_select_until */
     uint64_t least_rate; /* so many bytes that have come, or gone, pay for a second's wait (1024) */
     int64_t grace;       /* for requests that have come when the server is told to stop (10 s) */
 } haft_http_limits_t;
@@ -105,7 +106,7 @@ typedef struct haft_http_limits {
 /* Sets all limits; 0 means the default, as does NULL, and HAFT_IO_FOREVER is a time without end.
    Call this before the server serves. -EINVAL: a limit is negative, or beyond its maximum, or the
    request line's is beyond the head's; then nothing has changed. */
-int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits);
+int haft_http_server_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits);
 
 /*
  * Serves over TLS, with the certificates of this context (haft_tls_server_context), which must live
@@ -114,69 +115,75 @@ int haft_http_set_limits(haft_http_server_t *server, const haft_http_limits_t *l
  * become those that the server speaks, HTTP/2 before HTTP/1.1. Call this before the server serves.
  * -EPROTONOSUPPORT: the library was built without OpenSSL; -ENOMEM.
  */
-int haft_http_set_tls(haft_http_server_t *server, haft_tls_context_t *context);
+int haft_http_server_set_tls(haft_http_server_t *server, haft_tls_context_t *context);
 
 /*
  * Trusts the proxies at these addresses and networks, such as "10.0.0.0/8, 2001:db8::1 unix";
  * "unix" stands for peers without an address. A proxy appends the address of its client to `field`,
  * which is "X-Forwarded-For", or "Forwarded" of RFC 7239. Name the field that your proxy writes:
  * another one it may pass on as the client has sent it. NULL: no field is believed, only what they
- * say by the PROXY protocol (haft_http_expect_proxy_header). Call this before the server serves.
+ * say by the PROXY protocol (haft_http_server_expect_proxy_header). Call this before the server
+ * serves.
  * -EINVAL: that is no list of networks; -ENOMEM.
  */
-int haft_http_trust_proxies(haft_http_server_t *server, const char *networks, const char *field);
+int haft_http_server_trust_proxies(haft_http_server_t *server, const char *networks,
+                                   const char *field);
 
 /*
- * Connections of this listener, which is one that haft_http_serve or haft_http_serve_all gets next,
- * begin with a header of the PROXY protocol, version 1 or 2, which says who the peer is
- * (haft_http_peer), within `head_time`. A connection without one is closed; one of a peer that is
- * none of the trusted proxies at once. -E2BIG: there are 64 such listeners.
+ * Connections of this listener, which is one that haft_http_server_serve or
+ * haft_http_server_serve_all gets next, begin with a header of the PROXY protocol, version 1 or 2,
+ * which says who the peer is (haft_http_request_peer), within `head_time`. A connection without one
+ * is closed; one of a peer that is none of the trusted proxies at once. -E2BIG: there are 64 such
+ * listeners.
  */
-int haft_http_expect_proxy_header(haft_http_server_t *server, int listener);
+int haft_http_server_expect_proxy_header(haft_http_server_t *server, int listener);
 
 /* Gets each line of the log, without a newline: that a handler has failed, the frames where that
    was, that the server stops. It must not wait. */
 typedef void haft_http_log_t(void *argument, const char *line);
 /* Without this call, lines go to standard error; with NULL there is no log. Call it before the
    server serves. */
-void haft_http_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument);
+void haft_http_server_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument);
 
 /*
  * Makes the answers to errors: those without a handler (404, 405), those to messages that are no
  * requests, or too large, or too slow (400, 408, 413, 414, 431, 501), those to handlers that have
- * failed (500), and those of haft_http_refuse. It answers as a handler does, and may set fields. If
- * it does not answer, or returns an error, the answer is the one that there is without it: a line
- * of text. `error` and what it points to live during the call. No middleware is around the call.
+ * failed (500), and those of haft_http_request_refuse. It answers as a handler does, and may set
+ * fields. If it does not answer, or returns an error, the answer is the one that there is without
+ * it: a line of text. `error` and what it points to live during the call. No middleware is around
+ * the call.
  */
 typedef struct haft_http_error {
-    int status;          /* that the client is to get */
-    int code;            /* the error that a handler has returned; 0: there was no handler, or 0 */
-    const char *text;    /* for the client: of haft_http_refuse, or what the status is called */
+    int status; /* that the client is to get */
+    int code;   /* the error that a handler has returned; 0: there was no handler, or 0 */
+    const char
+        *text; /* for the client: of haft_http_request_refuse, or what the status is called */
     const char *failure; /* for the operator; it is in the log. NULL: no handler has failed */
 } haft_http_error_t;
 typedef int haft_http_error_handler_t(haft_http_request_t *request, const haft_http_error_t *error,
                                       void *argument);
 /* Call this before the server serves; NULL: as without it. */
-void haft_http_on_error(haft_http_server_t *server, haft_http_error_handler_t *handler,
-                        void *argument);
-/* An error handler for haft_http_on_error: answers with application/problem+json (RFC 9457), the
-   members `status`, `title`, which is what the status is called, and `detail`, the text, where it
-   says more than the title. `argument` is not used. */
-int haft_http_problem(haft_http_request_t *request, const haft_http_error_t *error, void *argument);
+void haft_http_server_on_error(haft_http_server_t *server, haft_http_error_handler_t *handler,
+                               void *argument);
+/* An error handler for haft_http_server_on_error: answers with application/problem+json (RFC 9457),
+   the members `status`, `title`, which is what the status is called, and `detail`, the text, where
+   it says more than the title. `argument` is not used. */
+int haft_http_answer_problem(haft_http_request_t *request, const haft_http_error_t *error,
+                             void *argument);
 
 /* A thread for each processor, as 0 is for haft_io_run_options_t.threads. */
 #define HAFT_HTTP_EACH_PROCESSOR (-1)
 
 typedef struct haft_http_run_options {
     const char *host; /* NULL: "::", all addresses of this machine. See haft_io_listen_tcp */
-    uint16_t port;    /* 0: the system chooses; see haft_http_port */
+    uint16_t port;    /* 0: the system chooses; see haft_http_server_port */
     int backlog;      /* 0: the system's maximum */
     /*
      * Instead of `host` and `port`, where to listen, with spaces between: "[::1]:8080",
      * "localhost:8080", ":8080" for all addresses, "unix:/run/service.sock", and "systemd" for the
      * sockets that a socket unit has passed (LISTEN_FDS). After "proxy:" there stands a place where
-     * connections begin with the PROXY protocol (haft_http_expect_proxy_header). The path of a Unix
-     * socket is removed at the end. One that an ended process has left is
+     * connections begin with the PROXY protocol (haft_http_server_expect_proxy_header). The path of
+     * a Unix socket is removed at the end. One that an ended process has left is
      replaced. */
     const char *listen;
     /* TCP: other processes may listen at the same port, and the kernel divides the connections
@@ -186,39 +193,43 @@ typedef struct haft_http_run_options {
        they share data without locks. */
     int threads;
     const char *backend; /* of haft_io_run_options_t */
-    int restart_signal;  /* such as SIGUSR2, calls haft_http_restart; 0: none does */
+    int restart_signal;  /* such as SIGUSR2, calls haft_http_server_restart; 0: none does */
     /* Of the stack on which a connection waits and its handlers run; 0: haft_stack_size(). The page
        tables of a stack of 1 MiB take 2.2 KiB, of one of 64 KiB 0.3. */
     size_t stack_size;
 } haft_http_run_options_t;
 
 /*
- * Serves in a run of its own (haft_io_run), until haft_http_stop is called or SIGINT or SIGTERM
- * comes. Then it accepts no more connections, closes those that wait for a request, and lets
- * requests that have come go on for `grace`. A second signal cuts them off at once. Returns 0, or
- * an error, such as -EADDRINUSE, which it has also logged. NULL for `options` means zeroed ones.
+ * Serves in a run of its own (haft_io_run), until haft_http_server_stop is called or SIGINT or
+ * SIGTERM comes. Then it accepts no more connections, closes those that wait for a request, and
+ * lets requests that have come go on for `grace`. A second signal cuts them off at once. Returns 0,
+ * or an error, such as -EADDRINUSE, which it has also logged. NULL for `options` means zeroed ones.
  */
-int haft_http_run(haft_http_server_t *server, const haft_http_run_options_t *options);
+int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_server_t *server);
+/* The same with zeroed options: at a port of all addresses that the system chooses. */
+static inline int haft_http_server_run(haft_http_server_t *server) {
+    return haft_http_server_run_with(NULL, server);
+}
 
 /* Stops the server as a signal does. May be called on any thread and in handlers, but not in a
    signal handler. */
-void haft_http_stop(haft_http_server_t *server);
+void haft_http_server_stop(haft_http_server_t *server);
 
 /*
  * Starts the program again, as this process was started, which may be a new version of it, and
- * passes on the sockets at which haft_http_run listens. When the new process calls haft_http_run
- * with the same places, it has their sockets and serves; then this server stops, as by
- * haft_http_stop. No connection is refused meanwhile: both accept from the same queues. If the new
- * process ends before that, or takes 30 s, this server goes on. For a task of the server's run,
- * such as a handler. Returns 0; -ENOTSUP: the server was not started by haft_http_run; -EALREADY:
- * it is being restarted; -ECHILD: the new process has ended; -ETIMEDOUT; or an error of
- * haft_io_process_start.
+ * passes on the sockets at which haft_http_server_run listens. When the new process calls
+ * haft_http_server_run with the same places, it has their sockets and serves; then this server
+ * stops, as by haft_http_server_stop. No connection is refused meanwhile: both accept from the same
+ * queues. If the new process ends before that, or takes 30 s, this server goes on. For a task of
+ * the server's run, such as a handler. Returns 0; -ENOTSUP: the server was not started by
+ * haft_http_server_run; -EALREADY: it is being restarted; -ECHILD: the new process has ended;
+ * -ETIMEDOUT; or an error of haft_io_process_start.
  */
-int haft_http_restart(haft_http_server_t *server);
+int haft_http_server_restart(haft_http_server_t *server);
 
 /* The port at which the server listens, the first one of several; 0 if it does not serve, or has
    no port. */
-uint16_t haft_http_port(const haft_http_server_t *server);
+uint16_t haft_http_server_port(const haft_http_server_t *server);
 
 /* ---- Routes --------------------------------------------------------------------------------- */
 
@@ -232,38 +243,39 @@ uint16_t haft_http_port(const haft_http_server_t *server);
  * A path for which several routes fit is the most specific one's that has the method: so a route
  * for OPTIONS of "/{path...}" gets OPTIONS of every path that has no such route of its own. A
  * request for a path that has routes, but none for its method, gets 405, with the methods of all
- * routes that fit; one for a path without routes gets 404. The handler for GET also answers HEAD; the library leaves out the body. It
- * answers OPTIONS with the path's methods, unless there is a handler.
+ * routes that fit; one for a path without routes gets 404. The handler for GET also answers HEAD;
+ * the library leaves out the body. It answers OPTIONS with the path's methods, unless there is a
+ * handler.
  *
  * Returns 0; or, with a line in the log that says what is wrong and what to write instead
- * (haft_http_mistake), -EINVAL if that is no path, or no method that requests can have: those of
- * RFC 9110 but CONNECT (haft_http_on_connect), PATCH, and those of WebDAV and the like, which the
- * parser knows; -EEXIST if there is a handler already; or -ENOMEM.
+ * (haft_http_server_mistake), -EINVAL if that is no path, or no method that requests can have:
+ * those of RFC 9110 but CONNECT (haft_http_server_on_connect), PATCH, and those of WebDAV and the
+ * like, which the parser knows; -EEXIST if there is a handler already; or -ENOMEM.
  */
-int haft_http_route(haft_http_server_t *server, const char *method, const char *path,
-                    haft_http_handler_t *handler, void *argument);
+int haft_http_server_route(haft_http_server_t *server, const char *method, const char *path,
+                           haft_http_handler_t *handler, void *argument);
 /* What the last mistake was in the use of this server, or of a group of its routes, such as
    "no route GET /a/:id: a part that captures is written {name}, not :name"; "": there was none. */
-const char *haft_http_mistake(const haft_http_server_t *server);
-static inline int haft_http_get(haft_http_server_t *server, const char *path,
-                                haft_http_handler_t *handler, void *argument) {
-    return haft_http_route(server, "GET", path, handler, argument);
+const char *haft_http_server_mistake(const haft_http_server_t *server);
+static inline int haft_http_server_get(haft_http_server_t *server, const char *path,
+                                       haft_http_handler_t *handler, void *argument) {
+    return haft_http_server_route(server, "GET", path, handler, argument);
 }
-static inline int haft_http_post(haft_http_server_t *server, const char *path,
-                                 haft_http_handler_t *handler, void *argument) {
-    return haft_http_route(server, "POST", path, handler, argument);
+static inline int haft_http_server_post(haft_http_server_t *server, const char *path,
+                                        haft_http_handler_t *handler, void *argument) {
+    return haft_http_server_route(server, "POST", path, handler, argument);
 }
-static inline int haft_http_put(haft_http_server_t *server, const char *path,
-                                haft_http_handler_t *handler, void *argument) {
-    return haft_http_route(server, "PUT", path, handler, argument);
+static inline int haft_http_server_put(haft_http_server_t *server, const char *path,
+                                       haft_http_handler_t *handler, void *argument) {
+    return haft_http_server_route(server, "PUT", path, handler, argument);
 }
-static inline int haft_http_patch(haft_http_server_t *server, const char *path,
-                                  haft_http_handler_t *handler, void *argument) {
-    return haft_http_route(server, "PATCH", path, handler, argument);
+static inline int haft_http_server_patch(haft_http_server_t *server, const char *path,
+                                         haft_http_handler_t *handler, void *argument) {
+    return haft_http_server_route(server, "PATCH", path, handler, argument);
 }
-static inline int haft_http_delete(haft_http_server_t *server, const char *path,
-                                   haft_http_handler_t *handler, void *argument) {
-    return haft_http_route(server, "DELETE", path, handler, argument);
+static inline int haft_http_server_delete(haft_http_server_t *server, const char *path,
+                                          haft_http_handler_t *handler, void *argument) {
+    return haft_http_server_route(server, "DELETE", path, handler, argument);
 }
 
 /*
@@ -284,79 +296,82 @@ struct haft_http_next {
 };
 typedef int haft_http_around_t(haft_http_request_t *request, haft_http_next_t *next,
                                void *argument);
-int haft_http_use(haft_http_server_t *server, haft_http_around_t *around, void *argument);
+int haft_http_server_use(haft_http_server_t *server, haft_http_around_t *around, void *argument);
 
 /*
  * Middleware that only handles effects: the clauses of `handler`, all of which are HAFT_TAIL, take
  * what is performed inside of it, and get a haft_http_handling_t as their state. It stands among
- * the functions of haft_http_use in the order in which both were added, and costs a small part of
- * one. `handler` lives as long as the server. Returns 0; -ENOMEM; -EINVAL: it has another clause,
- * or `on_return`.
+ * the functions of haft_http_server_use in the order in which both were added, and costs a small
+ * part of one. `handler` lives as long as the server. Returns 0; -ENOMEM; -EINVAL: it has another
+ * clause, or `on_return`.
  *
  *     static const char *tell_user(void *state, HAFT_PAYLOAD(current_user) *asked) {
  *         const haft_http_handling_t *handling = state;
- *         return haft_http_header(handling->request, "X-User");
+ *         return haft_http_request_header(handling->request, "X-User");
  *     }
  *     HAFT_HANDLER(users, NULL, HAFT_TAIL(current_user, tell_user));
  *     ...
- *     haft_http_handle(server, &users, NULL);
+ *     haft_http_server_handle(server, &users, NULL);
  */
 typedef struct haft_http_handling {
     haft_http_request_t *request; /* inside of which the effect is performed */
-    void *argument;               /* of haft_http_handle */
+    void *argument;               /* of haft_http_server_handle */
 } haft_http_handling_t;
-int haft_http_handle(haft_http_server_t *server, const haft_handler_t *handler, void *argument);
+int haft_http_server_handle(haft_http_server_t *server, const haft_handler_t *handler,
+                            void *argument);
 
 /*
  * A group: routes whose paths begin with `prefix`, with middleware of their own, which is called
- * inside the server's. Use it in place of a server in haft_http_route and its shorthands,
- * haft_http_use, haft_http_handle, haft_http_serve_files, haft_http_serve_counters,
- * haft_http_debug_pages and this function; other functions do not take it. In a group, "" is the
- * path of the prefix itself. It is freed with the server. NULL: no memory.
+ * inside the server's. Use it in place of a server in haft_http_server_route and its shorthands,
+ * haft_http_server_use, haft_http_server_handle, haft_http_server_serve_files,
+ * haft_http_server_serve_counters, haft_http_server_serve_debug_pages and this function; other
+ * functions do not take it. In a group, "" is the path of the prefix itself. It is freed with the
+ * server. NULL: no memory.
  *
- *     haft_http_server_t *api = haft_http_group(server, "/api");
- *     haft_http_use(api, with_user, NULL);
- *     haft_http_get(api, "/todo", list, NULL);
+ *     haft_http_server_t *api = haft_http_server_group(server, "/api");
+ *     haft_http_server_use(api, with_user, NULL);
+ *     haft_http_server_get(api, "/todo", list, NULL);
  */
-haft_http_server_t *haft_http_group(haft_http_server_t *server, const char *prefix);
+haft_http_server_t *haft_http_server_group(haft_http_server_t *server, const char *prefix);
 
 /* ---- What a request says -------------------------------------------------------------------- */
 
-const char *haft_http_method(const haft_http_request_t *request); /* "GET" */
-const char *haft_http_target(const haft_http_request_t *request); /* as it came: "/a%20b?c=d" */
+const char *haft_http_request_method(const haft_http_request_t *request); /* "GET" */
+const char *
+haft_http_request_target(const haft_http_request_t *request); /* as it came: "/a%20b?c=d" */
 /* "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0". */
-const char *haft_http_version(const haft_http_request_t *request);
+const char *haft_http_request_version(const haft_http_request_t *request);
 /* What the part {name} of the route has matched, %-decoded; NULL: it has no such part, or there
    is no memory. */
-const char *haft_http_path(haft_http_request_t *request, const char *name);
+const char *haft_http_request_path(haft_http_request_t *request, const char *name);
 /* The first parameter of this name in the query, decoded; NULL: there is none, or no memory. */
-const char *haft_http_query(haft_http_request_t *request, const char *name);
+const char *haft_http_request_query(haft_http_request_t *request, const char *name);
 /* A field of the head; the case of `name` does not matter. Several fields of one name are joined
    by ", " (RFC 9110, section 5.3). NULL: there is none, or no memory. */
-const char *haft_http_header(haft_http_request_t *request, const char *name);
+const char *haft_http_request_header(haft_http_request_t *request, const char *name);
 /* Stores the field of this number, which begins at 0. False: there is none. */
-bool haft_http_header_at(haft_http_request_t *request, size_t number, const char **name,
-                         const char **value);
+bool haft_http_request_header_at(haft_http_request_t *request, size_t number, const char **name,
+                                 const char **value);
 /* The value of a cookie; NULL: there is none, or no memory. */
-const char *haft_http_cookie(haft_http_request_t *request, const char *name);
+const char *haft_http_request_cookie(haft_http_request_t *request, const char *name);
 /* Memory that lives as long as the request; NULL: there is none. */
-void *haft_http_allocate(haft_http_request_t *request, size_t size);
+void *haft_http_request_allocate(haft_http_request_t *request, size_t size);
 /* The address of the peer as text, without a port; "" where it has none, such as over a Unix
    socket. */
-const char *haft_http_peer(haft_http_request_t *request);
+const char *haft_http_request_peer(haft_http_request_t *request);
 /* The address of the client: the peer, unless that is a proxy that is trusted
-   (haft_http_trust_proxies). */
-const char *haft_http_client_address(haft_http_request_t *request);
+   (haft_http_server_trust_proxies). */
+const char *haft_http_request_client_address(haft_http_request_t *request);
 /* The socket, for what needs more of it, as getsockname(2). */
-int haft_http_descriptor(const haft_http_request_t *request);
+int haft_http_request_descriptor(const haft_http_request_t *request);
 /* The stream, for what was agreed on, such as haft_tls_peer; NULL: it is not over TLS. */
-haft_tls_t *haft_http_tls(const haft_http_request_t *request);
+haft_tls_t *haft_http_request_tls(const haft_http_request_t *request);
 
 /* ---- Its body ------------------------------------------------------------------------------- */
 
 /* Sets the limit for this request, in place of haft_http_limits_t.body. Call it before the body
    is read. */
-void haft_http_limit_body(haft_http_request_t *request, uint64_t size);
+void haft_http_request_limit_body(haft_http_request_t *request, uint64_t size);
 /*
  * Reads from the body, as haft_io_read does; returns 0 at its end. If the client waits for
  * permission to send the body (Expect: 100-continue), the first call gives it, unless the begin of
@@ -364,19 +379,19 @@ void haft_http_limit_body(haft_http_request_t *request, uint64_t size);
  * client is too slow; -EBADMSG: the bytes are no body; -EPIPE: the client has gone in the middle;
  * or an error of haft_io_read. After an error each further call returns the same.
  */
-ssize_t haft_http_read(haft_http_request_t *request, void *buffer, size_t size);
+ssize_t haft_http_request_read(haft_http_request_t *request, void *buffer, size_t size);
 /* Reads the rest of the body into memory of the request, with a '\0' behind it. Returns its
    size, an error as above, or -ENOMEM. */
-ssize_t haft_http_body(haft_http_request_t *request, char **body);
+ssize_t haft_http_request_body(haft_http_request_t *request, char **body);
 /* The error that a read of the body has returned, and for which the client gets 400, 408 or 413; 0:
    none. */
-int haft_http_body_error(const haft_http_request_t *request);
+int haft_http_request_body_error(const haft_http_request_t *request);
 /* The first parameter of this name in a body of the type application/x-www-form-urlencoded. The
    first call reads the body. NULL: there is none, or no such body, or the body cannot be read. */
-const char *haft_http_form(haft_http_request_t *request, const char *name);
+const char *haft_http_request_form(haft_http_request_t *request, const char *name);
 /* A field that came behind a chunked body, or over HTTP/2 behind any. NULL: there is none, or the
-   body has not been read to its end, where haft_http_read has returned 0. */
-const char *haft_http_trailer(haft_http_request_t *request, const char *name);
+   body has not been read to its end, where haft_http_request_read has returned 0. */
+const char *haft_http_request_trailer(haft_http_request_t *request, const char *name);
 
 /* ---- The answer ----------------------------------------------------------------------------- */
 
@@ -386,7 +401,7 @@ const char *haft_http_trailer(haft_http_request_t *request, const char *name);
  * a line, or the field is one that the library writes (Content-Length, Transfer-Encoding,
  * Connection, Date). -EALREADY: the answer has begun. -ENOMEM.
  */
-int haft_http_set_header(haft_http_request_t *request, const char *name, const char *value);
+int haft_http_answer_set_header(haft_http_request_t *request, const char *name, const char *value);
 
 typedef struct haft_http_cookie_options {
     const char *path, *domain;
@@ -395,16 +410,21 @@ typedef struct haft_http_cookie_options {
     const char *same_site;      /* NULL: "Lax" */
 } haft_http_cookie_options_t;
 /* Adds a Set-Cookie field. NULL for `options` means zeroed ones. Errors are those of
-   haft_http_set_header; -EINVAL also where the name or the value has bytes that no cookie can have
-   (RFC 6265, section 4.1.1). */
-int haft_http_set_cookie(haft_http_request_t *request, const char *name, const char *value,
-                         const haft_http_cookie_options_t *options);
+   haft_http_answer_set_header; -EINVAL also where the name or the value has bytes that no cookie
+   can have (RFC 6265, section 4.1.1). */
+int haft_http_answer_set_cookie_with(const haft_http_cookie_options_t *options,
+                                     haft_http_request_t *request, const char *name,
+                                     const char *value);
+static inline int haft_http_answer_set_cookie(haft_http_request_t *request, const char *name,
+                                              const char *value) {
+    return haft_http_answer_set_cookie_with(NULL, request, name, value);
+}
 
 /* Answers with a whole body. `type` is the Content-Type; NULL: there is no such field, but that
-   which was set by haft_http_set_header, which counts in any case. The body is not sent for HEAD,
-   and with a status that has none (204, 205, 304). -EALREADY: the answer has begun; -EINVAL: the
-   status is not in 200 to 599, or the type is no value of a field; -EFAULT: the body is NULL, and
-   not empty; -EMSGSIZE: over HTTP/2, the head is larger than 64 KiB; or an error of
+   which was set by haft_http_answer_set_header, which counts in any case. The body is not sent for
+   HEAD, and with a status that has none (204, 205, 304). -EALREADY: the answer has begun; -EINVAL:
+   the status is not in 200 to 599, or the type is no value of a field; -EFAULT: the body is NULL,
+   and not empty; -EMSGSIZE: over HTTP/2, the head is larger than 64 KiB; or an error of
    haft_io_write. */
 int haft_http_answer(haft_http_request_t *request, int status, const char *type, const void *body,
                      size_t size);
@@ -416,39 +436,42 @@ haft_http_answer_format(haft_http_request_t *request, int status, const char *fo
 /* A body whose size is not known when it begins: it is sent in chunks. */
 #define HAFT_HTTP_UNKNOWN_SIZE UINT64_MAX
 /*
- * Answers piece by piece: call haft_http_begin, then haft_http_write any number of times. Pieces
- * are gathered; haft_http_flush sends those that are there. The answer is whole when the handler
- * returns 0. If a size was given, write exactly that many bytes: haft_http_write returns -EMSGSIZE
- * for more, and with fewer the connection is broken off.
+ * Answers piece by piece: call haft_http_answer_begin, then haft_http_answer_write any number of
+ * times. Pieces are gathered; haft_http_answer_flush sends those that are there. The answer is
+ * whole when the handler returns 0. If a size was given, write exactly that many bytes:
+ * haft_http_answer_write returns -EMSGSIZE for more, and with fewer the connection is broken off.
  */
-int haft_http_begin(haft_http_request_t *request, int status, const char *type, uint64_t size);
-int haft_http_write(haft_http_request_t *request, const void *bytes, size_t size);
-int haft_http_flush(haft_http_request_t *request);
-/* Adds a field behind a body of unknown size. Errors are those of haft_http_set_header, and
+int haft_http_answer_begin(haft_http_request_t *request, int status, const char *type,
+                           uint64_t size);
+int haft_http_answer_write(haft_http_request_t *request, const void *bytes, size_t size);
+int haft_http_answer_flush(haft_http_request_t *request);
+/* Adds a field behind a body of unknown size. Errors are those of haft_http_answer_set_header, and
    -ENOTSUP: the answer cannot have one, because its size is known, or the client speaks
    HTTP/1.0. */
-int haft_http_set_trailer(haft_http_request_t *request, const char *name, const char *value);
+int haft_http_answer_set_trailer(haft_http_request_t *request, const char *name, const char *value);
 
 /* The status of the answer, for middleware; 0: it has not begun. */
-int haft_http_status(const haft_http_request_t *request);
+int haft_http_answer_status(const haft_http_request_t *request);
 /* Takes back an answer of which nothing has been sent: what fits in a block of 16 KiB, until
-   haft_http_flush. Fields that were set are forgotten, but those of haft_http_set_lasting_header.
+   haft_http_answer_flush. Fields that were set are forgotten, but those of
+   haft_http_answer_set_lasting_header.
    -EALREADY: some of it was sent. */
-int haft_http_discard_answer(haft_http_request_t *request);
-/* As haft_http_set_header, for a field that an answer has as well which the library makes instead
-   of the handler's, such as one of CORS. */
-int haft_http_set_lasting_header(haft_http_request_t *request, const char *name, const char *value);
+int haft_http_answer_discard(haft_http_request_t *request);
+/* As haft_http_answer_set_header, for a field that an answer has as well which the library makes
+   instead of the handler's, such as one of CORS. */
+int haft_http_answer_set_lasting_header(haft_http_request_t *request, const char *name,
+                                        const char *value);
 
 /* The error that handlers return when they have refused the request. */
 #define HAFT_HTTP_REFUSED (-30000)
 /*
- * Refuses the request: `return haft_http_refuse(request, 404, "no such todo");` in a handler, or
- * middleware. The error goes out through the middleware, and then the client gets the status, with
- * the text (NULL: what the status is called), in the form of haft_http_on_error. The text is
- * copied. It is no failure, so it is not in the log. Fields that were set before stay. Returns
- * HAFT_HTTP_REFUSED; -EINVAL: the status is not in 400 to 599.
+ * Refuses the request: `return haft_http_request_refuse(request, 404, "no such todo");` in a
+ * handler, or middleware. The error goes out through the middleware, and then the client gets the
+ * status, with the text (NULL: what the status is called), in the form of
+ * haft_http_server_on_error. The text is copied. It is no failure, so it is not in the log. Fields
+ * that were set before stay. Returns HAFT_HTTP_REFUSED; -EINVAL: the status is not in 400 to 599.
  */
-int haft_http_refuse(haft_http_request_t *request, int status, const char *text);
+int haft_http_request_refuse(haft_http_request_t *request, int status, const char *text);
 
 /* ---- Tasks of a handler --------------------------------------------------------------------- */
 
@@ -470,42 +493,42 @@ haft_io_scope_t *haft_http_request_scope(haft_http_request_t *request);
  */
 haft_io_scope_t *haft_http_server_scope(const haft_http_server_t *server);
 /* The server that has got the request. */
-haft_http_server_t *haft_http_server_of(const haft_http_request_t *request);
+haft_http_server_t *haft_http_request_server(const haft_http_request_t *request);
 
 /* ---- For bindings --------------------------------------------------------------------------- */
 
 /*
  * What a handler of another language has thrown, on its way out through the middleware, which sees
  * HAFT_IO_BY_EXCEPTION. Middleware of the same language takes it and throws it again. If nobody
- * has taken it when it has left the outermost, `conclude` says what it means, by haft_http_refuse
- * or haft_http_note_failure, and returns the error that the handler would have returned. `free` is
- * called once.
+ * has taken it when it has left the outermost, `conclude` says what it means, by
+ * haft_http_request_refuse or haft_http_request_note_failure, and returns the error that the
+ * handler would have returned. `free` is called once.
  */
 typedef struct haft_http_thrown {
     int (*conclude)(struct haft_http_thrown *thrown, haft_http_request_t *request);
     void (*free)(struct haft_http_thrown *thrown);
 } haft_http_thrown_t;
 /* In place of one that was carried before. Returns HAFT_IO_BY_EXCEPTION. */
-int haft_http_carry(haft_http_request_t *request, haft_http_thrown_t *thrown);
+int haft_http_request_carry(haft_http_request_t *request, haft_http_thrown_t *thrown);
 /* NULL: there is none. From now on it is the caller's. */
-haft_http_thrown_t *haft_http_take_thrown(haft_http_request_t *request);
+haft_http_thrown_t *haft_http_request_take_thrown(haft_http_request_t *request);
 
 /* For the log: says why the handler is about to return an error. The text is copied. It is not
    logged if the library has already noticed that the client has gone, since that is no failure
    of the handler. */
-void haft_http_note_failure(haft_http_request_t *request, const char *text);
+void haft_http_request_note_failure(haft_http_request_t *request, const char *text);
 
 /* ---- Serving in a run of your own ----------------------------------------------------------- */
 
 /*
  * For a task of haft_io_run or haft_io_simulate: accepts connections from the listener, and serves
- * them until haft_http_stop. The listener is closed before this returns. Returns 0; -ETIMEDOUT if
- * requests were cut off after `grace`; -EBUSY: another call serves the server, which only one may
- * at a time; or an error of haft_io_accept. Later calls may serve it again.
+ * them until haft_http_server_stop. The listener is closed before this returns. Returns 0;
+ * -ETIMEDOUT if requests were cut off after `grace`; -EBUSY: another call serves the server, which
+ * only one may at a time; or an error of haft_io_accept. Later calls may serve it again.
  */
-int haft_http_serve(haft_http_server_t *server, int listener);
+int haft_http_server_serve(haft_http_server_t *server, int listener);
 /* The same, from several listeners, all of which are closed; -EINVAL: there is none. */
-int haft_http_serve_all(haft_http_server_t *server, const int *listeners, size_t count);
+int haft_http_server_serve_all(haft_http_server_t *server, const int *listeners, size_t count);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
@@ -523,5 +546,8 @@ int haft_http_serve_all(haft_http_server_t *server, const int *listeners, size_t
 #include "http_stream.h"
 #include "http_trace.h"
 #include "http_websocket.h"
+#ifndef HAFT_HTTP_NO_OLD_NAMES
+#    include "http_old_names.h"
+#endif
 
 #endif

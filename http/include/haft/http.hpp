@@ -14,9 +14,9 @@
  *
  * A handler gets the request, and returns a text, or a response, or nothing when it has answered by
  * itself. An exception that leaves it goes out through the middleware, which may catch it. One that
- * nobody catches is a line in the log and status 500 for the client, or the status of an http::error.
- * What is said in haft/http.h about threads, limits, routes, answers and tasks of handlers holds
- * here.
+ * nobody catches is a line in the log and status 500 for the client, or the status of an
+ * http::error. What is said in haft/http.h about threads, limits, routes, answers and tasks of
+ * handlers holds here.
  */
 #ifndef HAFT_HTTP_HPP
 #define HAFT_HTTP_HPP
@@ -103,47 +103,49 @@ class request {
     request(const request &) = delete;
     request &operator=(const request &) = delete;
 
-    std::string_view method() const { return haft_http_method(state); }
-    /* Addresses, or "": see haft_http_client_address. */
-    std::string_view peer() { return haft_http_peer(state); }
-    std::string_view client_address() { return haft_http_client_address(state); }
-    std::string_view target() const { return haft_http_target(state); }
-    std::string_view version() const { return haft_http_version(state); }
+    std::string_view method() const { return haft_http_request_method(state); }
+    /* Addresses, or "": see haft_http_request_client_address. */
+    std::string_view peer() { return haft_http_request_peer(state); }
+    std::string_view client_address() { return haft_http_request_client_address(state); }
+    std::string_view target() const { return haft_http_request_target(state); }
+    std::string_view version() const { return haft_http_request_version(state); }
     /* What {name} of the route has taken; "" where the route has no such part. */
-    std::string path(const char *name) const { return text_of(haft_http_path(state, name)); }
+    std::string path(const char *name) const {
+        return text_of(haft_http_request_path(state, name));
+    }
     std::optional<std::string_view> query(const char *name) const {
-        return maybe(haft_http_query(state, name));
+        return maybe(haft_http_request_query(state, name));
     }
     std::optional<std::string_view> header(const char *name) const {
-        return maybe(haft_http_header(state, name));
+        return maybe(haft_http_request_header(state, name));
     }
     /* All fields of the head, in their order. */
-    fields headers() const { return detail::all_fields(&haft_http_header_at, state); }
+    fields headers() const { return detail::all_fields(&haft_http_request_header_at, state); }
     std::optional<std::string_view> cookie(const char *name) const {
-        return maybe(haft_http_cookie(state, name));
+        return maybe(haft_http_request_cookie(state, name));
     }
     std::optional<std::string_view> form(const char *name) const {
-        return maybe(haft_http_form(state, name));
+        return maybe(haft_http_request_form(state, name));
     }
     std::optional<std::string_view> trailer(const char *name) const {
-        return maybe(haft_http_trailer(state, name));
+        return maybe(haft_http_request_trailer(state, name));
     }
 
-    void limit_body(std::uint64_t size) { haft_http_limit_body(state, size); }
+    void limit_body(std::uint64_t size) { haft_http_request_limit_body(state, size); }
     /* How many bytes of the body were read; 0 at its end. */
     std::size_t read(std::span<std::byte> into) {
-        return got(haft_http_read(state, into.data(), into.size()));
+        return got(haft_http_request_read(state, into.data(), into.size()));
     }
     /* All that is left of the body. */
     std::string_view body() {
         char *bytes = nullptr;
-        std::size_t size = got(haft_http_body(state, &bytes));
+        std::size_t size = got(haft_http_request_body(state, &bytes));
         return {bytes, size};
     }
 
     void set_header(const char *name, const std::string &value) {
         check_text(value);
-        io::detail::checked(haft_http_set_header(state, name, value.c_str()), "set_header");
+        io::detail::checked(haft_http_answer_set_header(state, name, value.c_str()), "set_header");
     }
     void set_cookie(const char *name, const std::string &value, const cookie_options &how = {}) {
         haft_http_cookie_options_t options = {};
@@ -154,7 +156,7 @@ class request {
         options.for_http = how.for_http;
         options.same_site = how.same_site.c_str();
         check_text(value);
-        io::detail::checked(haft_http_set_cookie(state, name, value.c_str(), &options),
+        io::detail::checked(haft_http_answer_set_cookie_with(&options, state, name, value.c_str()),
                             "set_cookie");
     }
     void answer(int status, std::string_view body, const char *type = "text/plain; charset=utf-8") {
@@ -166,20 +168,20 @@ class request {
             set_header(name.c_str(), value);
         answer(whole.status, whole.body, whole.type.empty() ? nullptr : whole.type.c_str());
     }
-    /* Piece by piece: begin, then write; see haft_http_begin. */
+    /* Piece by piece: begin, then write; see haft_http_answer_begin. */
     void begin(int status = 200, const char *type = "text/plain; charset=utf-8",
                std::uint64_t size = HAFT_HTTP_UNKNOWN_SIZE) {
-        io::detail::checked(haft_http_begin(state, status, type, size), "begin");
+        io::detail::checked(haft_http_answer_begin(state, status, type, size), "begin");
     }
     void write(std::string_view piece) {
-        io::detail::checked(haft_http_write(state, piece.data(), piece.size()), "write");
+        io::detail::checked(haft_http_answer_write(state, piece.data(), piece.size()), "write");
     }
-    void flush() { io::detail::checked(haft_http_flush(state), "flush"); }
+    void flush() { io::detail::checked(haft_http_answer_flush(state), "flush"); }
     /* Of this answer; see haft/http_compression.h. */
-    void do_not_compress() { haft_http_do_not_compress(state); }
+    void do_not_compress() { haft_http_answer_do_not_compress(state); }
     /* The number of the media type that the client wants most; std::nullopt: it wants none. */
     std::optional<std::size_t> accepts(std::initializer_list<const char *> types) {
-        int chosen = haft_http_accepts(state, types.begin(), types.size());
+        int chosen = haft_http_request_accepts(state, types.begin(), types.size());
         return chosen >= 0 ? std::optional<std::size_t>(chosen) : std::nullopt;
     }
     /* With an open file; see haft_http_answer_file. */
@@ -188,18 +190,19 @@ class request {
     }
     void set_trailer(const char *name, const std::string &value) {
         check_text(value);
-        io::detail::checked(haft_http_set_trailer(state, name, value.c_str()), "set_trailer");
+        io::detail::checked(haft_http_answer_set_trailer(state, name, value.c_str()),
+                            "set_trailer");
     }
 
     /* Of the answer; 0: it has not begun. */
-    int status() const { return haft_http_status(state); }
+    int status() const { return haft_http_answer_status(state); }
     /* Takes back an answer of which nothing was sent; false: some was. See
-       haft_http_discard_answer. */
-    bool discard_answer() { return haft_http_discard_answer(state) == 0; }
-    /* A field that the answer to an error has as well; see haft_http_set_lasting_header. */
+       haft_http_answer_discard. */
+    bool discard_answer() { return haft_http_answer_discard(state) == 0; }
+    /* A field that the answer to an error has as well; see haft_http_answer_set_lasting_header. */
     void set_lasting_header(const char *name, const std::string &value) {
         check_text(value);
-        io::detail::checked(haft_http_set_lasting_header(state, name, value.c_str()),
+        io::detail::checked(haft_http_answer_set_lasting_header(state, name, value.c_str()),
                             "set_lasting_header");
     }
 
@@ -216,7 +219,7 @@ class request {
     /* For tasks that outlive the request. An exception that leaves one of them is a line in the log
        and nothing else. A server that stops waits for them up to limits::grace. */
     io::scope_ref server_scope() {
-        return io::scope_ref(haft_http_server_scope(haft_http_server_of(state)));
+        return io::scope_ref(haft_http_server_scope(haft_http_request_server(state)));
     }
 
     /* Server-sent events. */
@@ -236,7 +239,7 @@ class request {
     }
 
     /* As io::select, until one of the cases is done; false: the client has gone, or the server
-       is told to stop, so the handler returns. See haft_http_select_until. */
+       is told to stop, so the handler returns. See haft_http_request_select_until. */
     template <typename... Cases>
     bool select(Cases &&...cases) {
         return select_until(io::forever, std::forward<Cases>(cases)...) == waited::for_a_case;
@@ -257,8 +260,10 @@ class request {
 
     /* The connection as a stream: see haft/http_stream.h. False: the client has not asked for
        it. */
-    bool upgrade(const char *protocol) { return is_supported(haft_http_upgrade(state, protocol)); }
-    bool tunnel() { return is_supported(haft_http_tunnel(state)); }
+    bool upgrade(const char *protocol) {
+        return is_supported(haft_http_request_upgrade(state, protocol));
+    }
+    bool tunnel() { return is_supported(haft_http_request_tunnel(state)); }
     std::size_t stream_read(std::span<std::byte> into) {
         return io::detail::counted(haft_http_stream_read(state, into.data(), into.size()),
                                    "stream_read");
@@ -279,8 +284,8 @@ class request {
     template <typename Time, typename... Cases>
     waited select_until(Time time, Cases &&...cases) {
         std::array<haft_io_select_case_t, sizeof...(Cases)> choices = {cases.choice()...};
-        int chosen = haft_http_select_until(state, choices.data(), choices.size(),
-                                            io::detail::deadline_of(time));
+        int chosen = haft_http_request_select_until(state, choices.data(), choices.size(),
+                                                    io::detail::deadline_of(time));
         if (chosen == -ETIMEDOUT)
             return waited::to_the_end;
         if (chosen == -ECONNRESET || chosen == -ESHUTDOWN)
@@ -336,16 +341,16 @@ struct thrown : haft_http_thrown_t {
         } catch (const error &refused) {
             int status = refused.status();
             if (refused.type().empty() || status < 400 || status > 599)
-                return haft_http_refuse(in, status,
-                                        *refused.what() != '\0' ? refused.what() : nullptr);
-            if (haft_http_status(in) != 0) /* otherwise the fields that were set stay */
-                haft_http_discard_answer(in);
+                return haft_http_request_refuse(in, status,
+                                                *refused.what() != '\0' ? refused.what() : nullptr);
+            if (haft_http_answer_status(in) != 0) /* otherwise the fields that were set stay */
+                haft_http_answer_discard(in);
             return haft_http_answer(in, status, refused.type().c_str(), refused.what(),
                                     std::strlen(refused.what()));
         } catch (...) {
-            if (int of_body = haft_http_body_error(in))
+            if (int of_body = haft_http_request_body_error(in))
                 return of_body;
-            haft_http_note_failure(in, io::detail::words_of(self->exception).c_str());
+            haft_http_request_note_failure(in, io::detail::words_of(self->exception).c_str());
             return HAFT_IO_BY_EXCEPTION;
         }
     }
@@ -381,7 +386,7 @@ int call(haft_http_request_t *state, F &&function) {
         if (leaving == nullptr) /* no exception: a task is unwound */
             throw;
         if (auto *carried = new (std::nothrow) thrown(std::move(leaving)))
-            return haft_http_carry(state, carried);
+            return haft_http_request_carry(state, carried);
         return -ENOMEM;
     }
     return haft_io_unwind_cancelled();
@@ -410,9 +415,9 @@ concept handler =
 /* The rest of the handlers, for middleware: next() answers the request, and throws what a handler,
    or middleware further in, has thrown. Where a handler of C has returned an error, next() returns,
    and the error goes on outwards when the middleware does. A copy is used, as it is, while the
-   middleware runs. A cancel is io::cancelled; an effect that nobody handles, and haft_io_fail, are no
-   exceptions, so a catch (...) has to let them pass: catch std::exception & instead, or end it in
-   `throw;`. */
+   middleware runs. A cancel is io::cancelled; an effect that nobody handles, and haft_io_fail, are
+   no exceptions, so a catch (...) has to let them pass: catch std::exception & instead, or end it
+   in `throw;`. */
 class next {
   public:
     void operator()() const {
@@ -422,7 +427,7 @@ class next {
             throw io::cancelled();
         }
         haft_http_thrown_t *carried =
-            *code == HAFT_IO_BY_EXCEPTION ? haft_http_take_thrown(wrapped) : nullptr;
+            *code == HAFT_IO_BY_EXCEPTION ? haft_http_request_take_thrown(wrapped) : nullptr;
         if (carried == nullptr)
             return;
         *code = 0;
@@ -478,7 +483,7 @@ concept clause = requires {
 
 namespace detail {
 
-/* The functions of routes::handle, and the table for haft_http_handle. */
+/* The functions of routes::handle, and the table for haft_http_server_handle. */
 template <clause... F>
 struct clauses {
     std::tuple<F...> functions;
@@ -537,7 +542,7 @@ struct run_options {
     const char *backend = nullptr;
     const char *listen = nullptr; /* instead of host and port: see haft_http_run_options_t */
     bool reuse_port = false;
-    int restart_signal = 0; /* such as SIGUSR2: see haft_http_restart */
+    int restart_signal = 0; /* such as SIGUSR2: see haft_http_server_restart */
     std::size_t stack_size = 0;
 };
 
@@ -549,7 +554,7 @@ class routes {
     routes(const routes &) = delete;
     routes &operator=(const routes &) = delete;
 
-    /* For what haft/http.h has besides, such as haft_http_set_access_hook. */
+    /* For what haft/http.h has besides, such as haft_http_server_set_access_hook. */
     haft_http_server_t *get() const { return own; }
 
     template <typename F>
@@ -558,8 +563,9 @@ class routes {
                                   "haft::http::response, or nothing");
         if constexpr (handler<F>) {
             auto kept = std::make_shared<F>(std::move(function));
-            int code = haft_http_route(own, method, path.c_str(), &call_handler<F>, kept.get());
-            io::detail::checked(code, [&] { return std::string(haft_http_mistake(own)); });
+            int code =
+                haft_http_server_route(own, method, path.c_str(), &call_handler<F>, kept.get());
+            io::detail::checked(code, [&] { return std::string(haft_http_server_mistake(own)); });
             kept_functions.push_back(std::move(kept));
         }
     }
@@ -584,8 +590,8 @@ class routes {
         route("DELETE", path, std::move(function));
     }
     /*
-     * Middleware, around every handler: function(request, next). It may handle effects of next(), and
-     * catch what that throws: then it answers itself, or throws something else.
+     * Middleware, around every handler: function(request, next). It may handle effects of next(),
+     * and catch what that throws: then it answers itself, or throws something else.
      *
      *     server.use([&](haft::http::request &, const haft::http::next &next) {
      *         haft::handle(next).with([](now) { return clock(); });
@@ -594,14 +600,14 @@ class routes {
     template <std::invocable<request &, const next &> F>
     void use(F function) {
         auto kept = std::make_shared<F>(std::move(function));
-        io::detail::checked(haft_http_use(own, &call_around<F>, kept.get()), "use");
+        io::detail::checked(haft_http_server_use(own, &call_around<F>, kept.get()), "use");
         kept_functions.push_back(std::move(kept));
     }
 
     /*
      * Middleware that only handles effects, by functions that take an effect, or the request and an
      * effect. It costs a small part of what a function around the handlers does; see
-     * haft_http_handle. What a function throws leaves the perform.
+     * haft_http_server_handle. What a function throws leaves the perform.
      *
      *     server.handle([](now) { return clock(); },
      *                   [](haft::http::request &in, user) { return in.header("X-User"); });
@@ -610,16 +616,18 @@ class routes {
     void handle(F... functions) {
         using all = detail::clauses<F...>;
         auto kept = std::make_shared<all>(all{std::tuple<F...>(std::move(functions)...)});
-        io::detail::checked(haft_http_handle(own, &all::handler(), kept.get()), "handle");
+        io::detail::checked(haft_http_server_handle(own, &all::handler(), kept.get()), "handle");
         kept_functions.push_back(std::move(kept));
     }
 
-    /* Middleware: a client that goes away cancels its handler; see haft_http_cancel_with_client. */
+    /* Middleware: a client that goes away cancels its handler; see
+       haft_http_request_cancel_with_client. */
     void cancel_with_client() {
-        io::detail::checked(haft_http_use(own, &haft_http_cancel_with_client, nullptr), "use");
+        io::detail::checked(
+            haft_http_server_use(own, &haft_http_request_cancel_with_client, nullptr), "use");
     }
-    /* Pages of other origins may use the routes; see haft_http_cors. Throws std::system_error where
-       an option is none. */
+    /* Pages of other origins may use the routes; see haft_http_server_set_cors. Throws
+       std::system_error where an option is none. */
     void cors(const cors_options &how = {}) {
         std::vector<const char *> origins;
         for (const std::string &origin : how.origins)
@@ -632,9 +640,9 @@ class routes {
         options.exposed = how.exposed;
         options.credentials = how.credentials;
         options.max_age = how.max_age.count();
-        io::detail::checked(haft_http_cors(own, &options), "cors");
+        io::detail::checked(haft_http_server_set_cors(own, &options), "cors");
     }
-    /* Static files: see haft_http_serve_files. */
+    /* Static files: see haft_http_server_serve_files. */
     void files(const std::string &prefix, const std::string &folder,
                const files_options &how = {}) {
         haft_http_files_options_t options = {};
@@ -643,23 +651,24 @@ class routes {
         options.precompressed = how.precompressed;
         options.dot_files = how.dot_files;
         options.type_of = how.type_of;
-        io::detail::checked(haft_http_serve_files(own, prefix.c_str(), folder.c_str(), &options),
-                            [&] { return "serve files of " + folder; });
+        io::detail::checked(
+            haft_http_server_serve_files_with(&options, own, prefix.c_str(), folder.c_str()),
+            [&] { return "serve files of " + folder; });
     }
 
-    /* Counts requests, and shows the counters: see haft_http_serve_counters. */
+    /* Counts requests, and shows the counters: see haft_http_server_serve_counters. */
     void serve_counters(const std::string &path) {
-        io::detail::checked(haft_http_serve_counters(own, path.c_str()), "serve_counters");
+        io::detail::checked(haft_http_server_serve_counters(own, path.c_str()), "serve_counters");
     }
     /* Pages for the operator, with the tree of tasks and the counters: see
-       haft_http_debug_pages. */
+       haft_http_server_serve_debug_pages. */
     void debug_pages(const std::string &prefix) {
-        io::detail::checked(haft_http_debug_pages(own, prefix.c_str()), "debug_pages");
+        io::detail::checked(haft_http_server_serve_debug_pages(own, prefix.c_str()), "debug_pages");
     }
 
     /* Routes whose paths begin with the prefix, with middleware of their own, inside of this
        one's. The group lives as long as the server, and is used before that serves. See
-       haft_http_group. */
+       haft_http_server_group. */
     inline route_group group(const std::string &prefix);
 
   protected:
@@ -695,7 +704,7 @@ class route_group : public routes {
 };
 
 inline route_group routes::group(const std::string &prefix) {
-    haft_http_server_t *made = haft_http_group(own, prefix.c_str());
+    haft_http_server_t *made = haft_http_server_group(own, prefix.c_str());
     if (made == nullptr)
         throw std::bad_alloc();
     return route_group(made, kept_functions);
@@ -705,22 +714,23 @@ class server : private detail::server_state, public routes {
   public:
     server() : routes(state.get(), functions) {}
 
-    /* See haft_http_trust_proxies. */
+    /* See haft_http_server_trust_proxies. */
     void expect_proxy_header(const io::listener &listener) {
-        io::detail::checked(haft_http_expect_proxy_header(state.get(), listener.get()),
+        io::detail::checked(haft_http_server_expect_proxy_header(state.get(), listener.get()),
                             "expect_proxy_header");
     }
     /* With nullptr for the field only the PROXY protocol is believed. */
     void trust_proxies(const std::string &networks, const char *field = "X-Forwarded-For") {
-        io::detail::checked(haft_http_trust_proxies(state.get(), networks.c_str(), field),
+        io::detail::checked(haft_http_server_trust_proxies(state.get(), networks.c_str(), field),
                             [&] { return "trust proxies at " + networks; });
     }
-    /* For CONNECT; see haft_http_on_connect. */
+    /* For CONNECT; see haft_http_server_on_connect. */
     template <handler F>
     void on_connect(F function) {
         auto kept = std::make_shared<F>(std::move(function));
-        io::detail::checked(haft_http_on_connect(state.get(), &routes::call_handler<F>, kept.get()),
-                            "on_connect");
+        io::detail::checked(
+            haft_http_server_on_connect(state.get(), &routes::call_handler<F>, kept.get()),
+            "on_connect");
         functions.push_back(std::move(kept));
     }
     void set_limits(const limits &given) {
@@ -739,15 +749,16 @@ class server : private detail::server_state, public routes {
         set.least_rate = given.least_rate;
         set.grace = given.grace.count();
         set.events_time = given.events_time.count();
-        io::detail::checked(haft_http_set_limits(state.get(), &set), "set_limits");
+        io::detail::checked(haft_http_server_set_limits(state.get(), &set), "set_limits");
     }
     void set_compression(const haft_http_compression_t &options) {
-        haft_http_set_compression(state.get(), &options);
+        haft_http_server_set_compression(state.get(), &options);
     }
     /*
      * Makes the answers to errors, instead of lines of text: function(request, error) gets a
      * haft_http_error_t, and returns or gives an answer as a handler does. What it throws is an
-     * error of this library's form. See haft_http_on_error; http::problem is such a function.
+     * error of this library's form. See haft_http_server_on_error; http::problem is such a
+     * function.
      *
      *     server.on_error([](haft::http::request &, const haft_http_error_t &error) {
      *         return haft::http::response{.status = error.status, .body = page(error.text)};
@@ -757,7 +768,7 @@ class server : private detail::server_state, public routes {
     requires std::invocable<F &, request &, const haft_http_error_t &>
     void on_error(F function) {
         auto kept = std::make_shared<F>(std::move(function));
-        haft_http_on_error(state.get(), &call_on_error<F>, kept.get());
+        haft_http_server_on_error(state.get(), &call_on_error<F>, kept.get());
         functions.push_back(std::move(kept));
     }
     /* Where tasks go that outlive requests, while it serves; see request::server_scope. */
@@ -771,33 +782,33 @@ class server : private detail::server_state, public routes {
     /* Gets each line of the log; must not wait, nor throw. */
     void set_log(std::function<void(std::string_view)> function) {
         log = std::move(function);
-        haft_http_set_log(
+        haft_http_server_set_log(
             state.get(),
             [](void *self, const char *line) { static_cast<server *>(self)->log(line); }, this);
     }
 
-    /* Each request belongs to a trace; see haft_http_trace_requests, and trace(). */
-    void trace_requests() { haft_http_trace_requests(state.get()); }
+    /* Each request belongs to a trace; see haft_http_server_trace_requests, and trace(). */
+    void trace_requests() { haft_http_server_trace_requests(state.get()); }
     /* Over TLS, with a context of haft/tls.hpp or haft/tls.h, which outlives the server; see
-       haft_http_set_tls. */
+       haft_http_server_set_tls. */
     void set_tls(haft_tls_context_t *context) {
-        io::detail::checked(haft_http_set_tls(state.get(), context), "set_tls");
+        io::detail::checked(haft_http_server_set_tls(state.get(), context), "set_tls");
     }
-    /* See haft_http_set_access_log. */
+    /* See haft_http_server_set_access_log. */
     void set_access_log(haft_http_log_format_t format) {
-        haft_http_set_access_log(state.get(), format, nullptr, nullptr);
+        haft_http_server_set_access_log(state.get(), format, nullptr, nullptr);
     }
     void set_access_log(haft_http_log_format_t format,
                         std::function<void(std::string_view)> function) {
         access_log = std::move(function);
-        haft_http_set_access_log(
+        haft_http_server_set_access_log(
             state.get(), format,
             [](void *self, const char *line) { static_cast<server *>(self)->access_log(line); },
             this);
     }
     haft_http_counters_t counters() const {
         haft_http_counters_t read = {};
-        haft_http_read_counters(state.get(), &read);
+        haft_http_server_read_counters(state.get(), &read);
         return read;
     }
 
@@ -814,17 +825,18 @@ class server : private detail::server_state, public routes {
         options.reuse_port = how.reuse_port;
         options.restart_signal = how.restart_signal;
         options.stack_size = how.stack_size;
-        return haft_http_run(state.get(), &options) == 0 ? 0 : 1;
+        return haft_http_server_run_with(&options, state.get()) == 0 ? 0 : 1;
     }
     /* In a task of a run, or of a simulation, of your own. False: requests were cut off at its
        end. */
     bool serve(io::listener listener) {
-        return io::detail::in_time(haft_http_serve(state.get(), listener.release()), "serve");
+        return io::detail::in_time(haft_http_server_serve(state.get(), listener.release()),
+                                   "serve");
     }
-    void stop() { haft_http_stop(state.get()); }
-    /* Hands over to a new process; see haft_http_restart. */
-    void restart() { io::detail::checked(haft_http_restart(state.get()), "restart"); }
-    std::uint16_t port() const { return haft_http_port(state.get()); }
+    void stop() { haft_http_server_stop(state.get()); }
+    /* Hands over to a new process; see haft_http_server_restart. */
+    void restart() { io::detail::checked(haft_http_server_restart(state.get()), "restart"); }
+    std::uint16_t port() const { return haft_http_server_port(state.get()); }
 
   private:
     template <typename F>
@@ -840,7 +852,7 @@ class server : private detail::server_state, public routes {
 
 /* For server::on_error: application/problem+json (RFC 9457). */
 inline constexpr auto problem = [](request &in, const haft_http_error_t &error) {
-    io::detail::checked(haft_http_problem(in.get(), &error, nullptr), "problem");
+    io::detail::checked(haft_http_answer_problem(in.get(), &error, nullptr), "problem");
 };
 
 /* The trace of the current task; nullptr: none. See haft_http_trace_get. */
@@ -952,7 +964,7 @@ class client {
         options.connections = how.connections;
         options.cookies = how.cookies != nullptr ? how.cookies->get() : nullptr;
         options.untraced = how.untraced;
-        state.reset(haft_http_client_new(&options));
+        state.reset(haft_http_client_new_with(&options));
         if (state == nullptr)
             throw std::bad_alloc();
     }
@@ -963,7 +975,7 @@ class client {
     reply ask(const question &what) {
         haft_http_reply_t *answer = nullptr;
         call(what, [&](const haft_http_question_t &given) {
-            return haft_http_ask(state.get(), &given, &answer);
+            return haft_http_client_ask(state.get(), &given, &answer);
         });
         return reply(answer);
     }

@@ -2,11 +2,12 @@
 /*
  * Haft HTTP: the client. Part of haft/http.h, which includes it.
  *
- *     haft_http_client_t *client = haft_http_client_new(NULL);
+ *     haft_http_client_t *client = haft_http_client_new();
  *     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
  *     char *body;
  *     haft_http_question_t question = {.url = "http://localhost:8080/hello/you"};
- *     if (haft_http_ask(client, &question, &reply) == 0 && haft_http_reply_body(reply, &body) >= 0)
+ *     if (haft_http_client_ask(client, &question, &reply) == 0 && haft_http_reply_body(reply,
+ *     &body) >= 0)
  *         puts(body);
  */
 #ifndef HAFT_HTTP_CLIENT_H
@@ -63,12 +64,15 @@ typedef struct haft_http_client_options {
 } haft_http_client_options_t;
 
 /* `options` NULL: zeroed ones. NULL: no memory. */
-haft_http_client_t *haft_http_client_new(const haft_http_client_options_t *options);
+haft_http_client_t *haft_http_client_new_with(const haft_http_client_options_t *options);
+static inline haft_http_client_t *haft_http_client_new(void) {
+    return haft_http_client_new_with(NULL);
+}
 /* When its replies have been freed, in the run that asked, if that has not ended. NULL: nothing. */
 void haft_http_client_free(haft_http_client_t *client);
 
 /* The value is sent without the spaces and tabs around it. */
-typedef struct haft_http_header {
+typedef struct haft_http_request_header {
     const char *name, *value;
 } haft_http_header_t;
 
@@ -99,27 +103,28 @@ typedef struct haft_http_question {
  * KiB; -EBADMSG: what came is no answer, also a status below 100, or ten answers of status 1xx;
  * -EPROTO: the server has broken the rules of TLS, or of a connection of HTTP/2; -ETIMEDOUT: the
  * task's deadline has passed, also in the middle of a head; -EPIPE: the server has closed the
- * connection; -ELOOP: too many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel. A
- * question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked again over a new
- * connection if the server has closed a kept one meanwhile; one of HTTP/2 that the server has
- * refused before it began with it is asked again in any case, unless its body was produced. What a
- * redirect to another origin gets has neither Authorization nor Proxy-Authorization nor Cookie.
+ * connection; -ELOOP: too many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel.
+ * A question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked
+ * again over a new connection if the server has closed a kept one meanwhile; one of HTTP/2 that the
+ * server has refused before it began with it is asked again in any case, unless its body was
+ * produced. What a redirect to another origin gets has neither Authorization nor
+ * Proxy-Authorization nor Cookie.
  */
-int haft_http_ask(haft_http_client_t *client, const haft_http_question_t *question,
-                  haft_http_reply_t **reply);
+int haft_http_client_ask(haft_http_client_t *client, const haft_http_question_t *question,
+                         haft_http_reply_t **reply);
 
 /* 200 to 999. HTTP knows those up to 599; a further one means as much as 500 does (RFC 9110,
    section 15). */
 int haft_http_reply_status(const haft_http_reply_t *reply);
-/* As haft_http_header; lives as long as the reply. Of a body that the client decodes, the fields
-   Content-Encoding and Content-Length are hidden. */
+/* As haft_http_request_header; lives as long as the reply. Of a body that the client decodes, the
+   fields Content-Encoding and Content-Length are hidden. */
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name);
-/* As haft_http_header_at: all fields, in their order. */
+/* As haft_http_request_header_at: all fields, in their order. */
 bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const char **name,
                                const char **value);
-/* As haft_http_read and haft_http_body; time limits are the task's. A body that is compressed is
-   decoded; -EFBIG: it becomes larger than `decompressed`, or, for haft_http_reply_body, than
-   `body`; -EBADMSG: it is damaged, or was cut off. */
+/* As haft_http_request_read and haft_http_request_body; time limits are the task's. A body that is
+   compressed is decoded; -EFBIG: it becomes larger than `decompressed`, or, for
+   haft_http_reply_body, than `body`; -EBADMSG: it is damaged, or was cut off. */
 ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size);
 ssize_t haft_http_reply_body(haft_http_reply_t *reply, char **body);
 /* The connection is kept if the body has been read to its end, and closed if not; over HTTP/2 it

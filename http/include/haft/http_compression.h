@@ -3,7 +3,7 @@
  * Compressed answers, and what clients accept. Part of haft/http.h, which includes it.
  *
  * What handlers write is compressed for clients that ask for it, by zstd, Brotli or gzip, whichever
- * the client wants most of those that the library was built with. haft_http_flush, and each
+ * the client wants most of those that the library was built with. haft_http_answer_flush, and each
  * server-sent event, sends what was written before it. An answer is left as it is if it is small,
  * or its type is not worth it; if the handler has set Content-Encoding, Content-Range, or
  * `Cache-Control: no-transform`; for HTTP/1.0; and if it is a file (haft/http_files.h has
@@ -11,7 +11,7 @@
  *
  * Who sees how long compressed answers are, and can make a browser ask for them, learns what is in
  * them (BREACH): if an answer has a secret, such as a token against forged forms, together with
- * text that the request has given, call haft_http_do_not_compress for it.
+ * text that the request has given, call haft_http_answer_do_not_compress for it.
  */
 #ifndef HAFT_HTTP_COMPRESSION_H
 #define HAFT_HTTP_COMPRESSION_H
@@ -32,9 +32,10 @@ typedef struct haft_http_compression {
 } haft_http_compression_t;
 
 /* Call this before the server serves. */
-void haft_http_set_compression(haft_http_server_t *server, const haft_http_compression_t *options);
+void haft_http_server_set_compression(haft_http_server_t *server,
+                                      const haft_http_compression_t *options);
 /* The answer to this request is not compressed. Call it before the answer begins. */
-void haft_http_do_not_compress(haft_http_request_t *request);
+void haft_http_answer_do_not_compress(haft_http_request_t *request);
 
 /*
  * Content negotiation (RFC 9110, section 12.5.1): the number of the media type, such as
@@ -42,7 +43,7 @@ void haft_http_do_not_compress(haft_http_request_t *request);
  * does not say. -1: it wants none of them, and 406 would be an answer. An answer that depends on
  * this should have `Vary: Accept`.
  */
-int haft_http_accepts(haft_http_request_t *request, const char *const *types, size_t count);
+int haft_http_request_accepts(haft_http_request_t *request, const char *const *types, size_t count);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
  *
  *     haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
  *     haft_http_client_options_t options = {.cookies = jar};
- *     haft_http_client_t *client = haft_http_client_new(&options);
+ *     haft_http_client_t *client = haft_http_client_new_with(&options);
  */
 #ifndef HAFT_HTTP_COOKIES_H
 #define HAFT_HTTP_COOKIES_H

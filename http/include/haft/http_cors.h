@@ -4,7 +4,8 @@
  * haft/http.h includes this file.
  *
  *     static const char *const origins[] = {"https://app.example"};
- *     haft_http_cors(server, &(haft_http_cors_options_t){.origins = origins, .origin_count = 1});
+ *     haft_http_server_set_cors(server, &(haft_http_cors_options_t){.origins = origins,
+ *     .origin_count = 1});
  */
 #ifndef HAFT_HTTP_CORS_H
 #define HAFT_HTTP_CORS_H
@@ -29,15 +30,15 @@ typedef struct haft_http_cors_options {
 
 /*
  * Adds middleware to a server or group that answers the questions of browsers (OPTIONS with
- * Access-Control-Request-Method), and sets the fields of CORS on all other answers, also on those to
- * errors. A request of an origin that is not listed is handled without these fields: its browser
+ * Access-Control-Request-Method), and sets the fields of CORS on all other answers, also on those
+ * to errors. A request of an origin that is not listed is handled without these fields: its browser
  * does not show the answer to the page. Where a server has it as well as its group, the server's
  * answers the questions, and counts for an origin that both allow. NULL for `options` means zeroed
  * ones. Returns 0; -ENOMEM;
  * -EINVAL: an origin is no scheme with a host, a text is no value of a field, or there are
  * credentials without a list of origins, which no browser accepts.
  */
-int haft_http_cors(haft_http_server_t *server, const haft_http_cors_options_t *options);
+int haft_http_server_set_cors(haft_http_server_t *server, const haft_http_cors_options_t *options);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -28,10 +28,10 @@ typedef struct haft_http_event {
 } haft_http_event_t;
 
 /* Begins an answer of the type text/event-stream, and sends its head. Errors are those of
-   haft_http_begin. */
+   haft_http_answer_begin. */
 int haft_http_events_begin(haft_http_request_t *request);
 /* Sends an event at once. -EINVAL: `type` or `id` has more than one line; -ENOMEM; or an error
-   of haft_http_write. */
+   of haft_http_answer_write. */
 int haft_http_events_send(haft_http_request_t *request, const haft_http_event_t *event);
 /* The id of the last event that the client has got from an earlier answer; NULL: it comes for
    the first time. */
@@ -48,23 +48,23 @@ const char *haft_http_events_last_id(haft_http_request_t *request);
  * A client that has only closed its side for writing counts as gone, too: before an answer is
  * written, the two cannot be told apart.
  */
-int haft_http_select_until(haft_http_request_t *request, haft_io_select_case_t *choices,
-                           size_t count, int64_t deadline);
+int haft_http_request_select_until(haft_http_request_t *request, haft_io_select_case_t *choices,
+                                   size_t count, int64_t deadline);
 /* Waits in this way for the next value of a channel. Returns 0, -EPIPE if the channel is closed,
    or an error as above. */
 int haft_http_events_receive(haft_http_request_t *request, haft_io_channel_t *channel, void *value);
 
 /*
- * Middleware, for haft_http_use: when the client goes away, its handler is cancelled, so it is
- * unwound at its current or next wait. To finish something nevertheless, call it by haft_io_shield.
- * Without this middleware a handler goes on until it fails to write. What counts as gone is said
- * above.
+ * Middleware, for haft_http_server_use: when the client goes away, its handler is cancelled, so it
+ * is unwound at its current or next wait. To finish something nevertheless, call it by
+ * haft_io_shield. Without this middleware a handler goes on until it fails to write. What counts as
+ * gone is said above.
  *
  * The handler runs in a scope, in which another task watches the connection. Tasks that the handler
  * spawns are cancelled with it, and have ended when it has.
  */
-int haft_http_cancel_with_client(haft_http_request_t *request, haft_http_next_t *next,
-                                 void *unused);
+int haft_http_request_cancel_with_client(haft_http_request_t *request, haft_http_next_t *next,
+                                         void *unused);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -39,16 +39,21 @@ typedef struct haft_http_files_options {
  * A file should be replaced by rename(2). If it becomes shorter while it is sent, the connection is
  * broken off.
  *
- * Returns 0, or an error of open(2) for the folder, or of haft_http_route.
+ * Returns 0, or an error of open(2) for the folder, or of haft_http_server_route.
  */
-int haft_http_serve_files(haft_http_server_t *server, const char *prefix, const char *folder,
-                          const haft_http_files_options_t *options);
+int haft_http_server_serve_files_with(const haft_http_files_options_t *options,
+                                      haft_http_server_t *server, const char *prefix,
+                                      const char *folder);
+static inline int haft_http_server_serve_files(haft_http_server_t *server, const char *prefix,
+                                               const char *folder) {
+    return haft_http_server_serve_files_with(NULL, server, prefix, folder);
+}
 
 /*
  * For a handler of your own: answers with an open file, from its begin to its end, as
- * haft_http_serve_files does. `type` is the Content-Type, or NULL. The caller keeps the file, and
- * closes it afterwards. -EINVAL: it is no regular file; other errors are those of fstat(2) and
- * haft_http_answer.
+ * haft_http_server_serve_files does. `type` is the Content-Type, or NULL. The caller keeps the
+ * file, and closes it afterwards. -EINVAL: it is no regular file; other errors are those of
+ * fstat(2) and haft_http_answer.
  */
 int haft_http_answer_file(haft_http_request_t *request, int file, const char *type);
 

@@ -31,8 +31,8 @@ typedef void haft_http_access_hook_t(void *argument, haft_http_request_t *reques
                                      const haft_http_access_t *access);
 /* NULL: none, which is the default. It takes the place of an access log. Before the server
    serves. */
-void haft_http_set_access_hook(haft_http_server_t *server, haft_http_access_hook_t *hook,
-                               void *argument);
+void haft_http_server_set_access_hook(haft_http_server_t *server, haft_http_access_hook_t *hook,
+                                      void *argument);
 
 typedef enum haft_http_log_format {
     HAFT_HTTP_LOG_COMMON,   /* of NCSA's httpd and its heirs */
@@ -41,8 +41,8 @@ typedef enum haft_http_log_format {
 } haft_http_log_format_t;
 /* Has `log` called with a line for each request. NULL: the line is written to standard output.
    Quotes, controls and bytes beyond ASCII are escaped. The same time and thread as for a hook. */
-void haft_http_set_access_log(haft_http_server_t *server, haft_http_log_format_t format,
-                              haft_http_log_t *log, void *argument);
+void haft_http_server_set_access_log(haft_http_server_t *server, haft_http_log_format_t format,
+                                     haft_http_log_t *log, void *argument);
 
 /* ---- Counters ------------------------------------------------------------------------------- */
 
@@ -64,12 +64,13 @@ typedef struct haft_http_counters {
 
 /* Counts from this call on, for a few readings of the clock and additions a request. Before the
    server serves. */
-void haft_http_count(haft_http_server_t *server);
+void haft_http_server_count(haft_http_server_t *server);
 /* What was counted. On any thread; numbers of one moment may not add up. */
-void haft_http_read_counters(const haft_http_server_t *server, haft_http_counters_t *counters);
+void haft_http_server_read_counters(const haft_http_server_t *server,
+                                    haft_http_counters_t *counters);
 /* Counts, and answers GET for the path with the counters in the text format of Prometheus, those
-   of libhaft-io (haft_io_count), too. Errors are those of haft_http_route. */
-int haft_http_serve_counters(haft_http_server_t *server, const char *path);
+   of libhaft-io (haft_io_count), too. Errors are those of haft_http_server_route. */
+int haft_http_server_serve_counters(haft_http_server_t *server, const char *path);
 
 /* ---- Pages for the operator ----------------------------------------------------------------- */
 
@@ -77,9 +78,9 @@ int haft_http_serve_counters(haft_http_server_t *server, const char *path);
  * Below the prefix: "/tasks", the tree of scopes and tasks of the run with what each waits for and
  * its backtrace (haft_io_dump_with), and "/counters". They show much of the service to everybody,
  * so mount them in a group whose middleware asks for a password. Errors are those of
- * haft_http_route.
+ * haft_http_server_route.
  */
-int haft_http_debug_pages(haft_http_server_t *server, const char *prefix);
+int haft_http_server_serve_debug_pages(haft_http_server_t *server, const char *prefix);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

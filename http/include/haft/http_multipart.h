@@ -6,8 +6,8 @@
  *     static int upload(haft_http_request_t *request, void *unused) {
  *         haft_http_multipart_t *form;
  *         haft_http_part_t part;
- *         haft_http_limit_body(request, 100 * 1024 * 1024);
- *         int code = haft_http_multipart_begin(request, NULL, &form);
+ *         haft_http_request_limit_body(request, 100 * 1024 * 1024);
+ *         int code = haft_http_multipart_begin(request, &form);
  *         while (code == 0 && (code = haft_http_multipart_next(form, &part)) == 1) {
  *             HAFT_IO_SCOPED_DESCRIPTOR int file = haft_http_multipart_store(form, "/srv/uploads");
  *             code = file < 0 ? file : keep(file, part.name);
@@ -38,7 +38,7 @@ enum { HAFT_HTTP_PART_HEAD = 4096 };
 typedef struct haft_http_multipart_limits {
     size_t parts;  /* (100) */
     size_t head;   /* bytes of a part's fields (4096, which is the maximum) */
-    uint64_t part; /* bytes of a part (no limit but the body's: see haft_http_limit_body) */
+    uint64_t part; /* bytes of a part (no limit but the body's: see haft_http_request_limit_body) */
 } haft_http_multipart_limits_t;
 
 /* What a part says of itself. The texts live until the next part. */
@@ -55,15 +55,19 @@ typedef struct haft_http_part {
  * 0; -ENOTSUP: the body has another type, and is not touched (415 would be an answer); -EBADMSG:
  * the type has no boundary, or none that is one; -ENOMEM.
  */
-int haft_http_multipart_begin(haft_http_request_t *request,
-                              const haft_http_multipart_limits_t *limits,
-                              haft_http_multipart_t **multipart);
+int haft_http_multipart_begin_with(const haft_http_multipart_limits_t *limits,
+                                   haft_http_request_t *request, haft_http_multipart_t **multipart);
+static inline int haft_http_multipart_begin(haft_http_request_t *request,
+                                            haft_http_multipart_t **multipart) {
+    return haft_http_multipart_begin_with(NULL, request, multipart);
+}
 /* Goes on to the next part; what is left of the one before is skipped. 1: there is one; 0: there
-   are no more; or an error: -EMSGSIZE: it exceeds a limit; -EBADMSG; or one of haft_http_read. */
+   are no more; or an error: -EMSGSIZE: it exceeds a limit; -EBADMSG; or one of
+   haft_http_request_read. */
 int haft_http_multipart_next(haft_http_multipart_t *multipart, haft_http_part_t *part);
 /* Another field of the part's head, of which there is one; NULL: none, several, or no memory. */
 const char *haft_http_multipart_header(haft_http_multipart_t *multipart, const char *name);
-/* Reads from the part, as haft_http_read does; 0 at its end. Errors are those of
+/* Reads from the part, as haft_http_request_read does; 0 at its end. Errors are those of
    haft_http_multipart_next. */
 ssize_t haft_http_multipart_read(haft_http_multipart_t *multipart, void *buffer, size_t size);
 /* Reads the rest of the part into memory of the request, with a '\0' behind it: its size, an error

@@ -41,7 +41,7 @@ class multipart {
         given.parts = limits.parts;
         given.head = limits.head;
         given.part = limits.part;
-        int code = haft_http_multipart_begin(of.get(), &given, &state);
+        int code = haft_http_multipart_begin_with(&given, of.get(), &state);
         if (code == -ENOTSUP)
             throw error(415, "multipart/form-data, please\n");
         of.got(code);

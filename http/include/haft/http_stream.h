@@ -3,7 +3,7 @@
  * Connections that go on as streams of bytes: upgrades, such as to WebSocket, and CONNECT. Part of
  * haft/http.h, which includes it.
  *
- *     if (haft_http_upgrade(request, "echo") != 0)
+ *     if (haft_http_request_upgrade(request, "echo") != 0)
  *         return haft_http_answer_text(request, 426, "upgrade, please\n");
  *     while ((size = haft_http_stream_read(request, bytes, sizeof bytes)) > 0)
  *         haft_http_stream_write(request, bytes, (size_t)size);
@@ -25,15 +25,16 @@ extern "C" {
  * returns; then it is closed. -ENOTSUP: the client has not asked for the protocol, or sends a body;
  * -EALREADY: the answer has begun; or an error of haft_io_write.
  */
-int haft_http_upgrade(haft_http_request_t *request, const char *protocol);
+int haft_http_request_upgrade(haft_http_request_t *request, const char *protocol);
 
 /* Calls `handler` for CONNECT, whose target is the host and port to which the client wants a
    tunnel. Without it such requests get 501. The middleware of the server is around it. 0;
    -EEXIST: there is one. Before the server serves. */
-int haft_http_on_connect(haft_http_server_t *server, haft_http_handler_t *handler, void *argument);
+int haft_http_server_on_connect(haft_http_server_t *server, haft_http_handler_t *handler,
+                                void *argument);
 /* Answers CONNECT with status 200 and the fields that were set, after which the connection is a
    stream, as above. -ENOTSUP: it is another method. Any other answer refuses the tunnel. */
-int haft_http_tunnel(haft_http_request_t *request);
+int haft_http_request_tunnel(haft_http_request_t *request);
 
 /*
  * For the stream: one task may read while another one writes. haft_http_stream_read is as

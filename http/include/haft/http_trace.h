@@ -30,7 +30,7 @@ typedef struct haft_http_trace {
  * tasks that handlers start find it by haft_http_trace_get; the access log in JSON has its id as
  * "trace". Before the server serves.
  */
-void haft_http_trace_requests(haft_http_server_t *server);
+void haft_http_server_trace_requests(haft_http_server_t *server);
 
 /* The trace of the current task; NULL: none. It stays as it is while the task has it. */
 const haft_http_trace_t *haft_http_trace_get(void);
@@ -44,8 +44,9 @@ int haft_http_trace_begin(const char *parent, const char *state);
 void haft_http_trace_end(void);
 
 /*
- * haft_http_ask passes the trace of its task on, with a new id for the span that asks, unless the
- * question has a field "traceparent" of its own, or haft_http_client_options_t.untraced is set.
+ * haft_http_client_ask passes the trace of its task on, with a new id for the span that asks,
+ * unless the question has a field "traceparent" of its own, or haft_http_client_options_t.untraced
+ * is set.
  */
 
 #pragma GCC visibility pop

@@ -3,8 +3,8 @@
  * WebSocket (RFC 6455), the server's side and the client's. Part of haft/http.h, which includes it.
  *
  *     static int echo(haft_http_request_t *request, void *unused) {
- *         haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
- *         haft_http_message_t message;
+ *         haft_http_websocket_t *socket = haft_http_websocket_accept(request);
+ *         haft_http_websocket_message_t message;
  *         int code = 0;
  *         while (socket != NULL && code == 0 &&
  *                (code = haft_http_websocket_receive(socket, &message)) == 0)
@@ -54,20 +54,29 @@ typedef struct haft_http_websocket_options {
  * (500), or the library was built without WebSocket (501). `options` may be NULL, and is copied but
  * for `protocols`, which must live as long as the request.
  */
-haft_http_websocket_t *haft_http_websocket_accept(haft_http_request_t *request,
-                                                  const haft_http_websocket_options_t *options);
+haft_http_websocket_t *haft_http_websocket_accept_with(const haft_http_websocket_options_t *options,
+                                                       haft_http_request_t *request);
+static inline haft_http_websocket_t *haft_http_websocket_accept(haft_http_request_t *request) {
+    return haft_http_websocket_accept_with(NULL, request);
+}
 /*
  * Connects to a server's WebSocket, by the question's URL (ws, wss, or http, https), with its
  * headers, and none but GET without a body. Of the options, `origins` is not used; `protocols` are
  * those that are offered, and need not live longer. Redirects are not followed. How long it may
- * take is the task's to say, as for haft_http_ask; so is how long a send may take. 0, and the
- * socket is to be freed; -ECONNREFUSED: the server has answered with another status than 101, which
- * `question->failure` names; -EBADMSG: it has agreed to what was not asked for; -EINVAL;
- * -EOPNOTSUPP: the library was built without WebSocket; or an error of haft_http_ask.
+ * take is the task's to say, as for haft_http_client_ask; so is how long a send may take. 0, and
+ * the socket is to be freed; -ECONNREFUSED: the server has answered with another status than 101,
+ * which `question->failure` names; -EBADMSG: it has agreed to what was not asked for; -EINVAL;
+ * -EOPNOTSUPP: the library was built without WebSocket; or an error of haft_http_client_ask.
  */
-int haft_http_websocket_connect(haft_http_client_t *client, const haft_http_question_t *question,
-                                const haft_http_websocket_options_t *options,
-                                haft_http_websocket_t **socket);
+int haft_http_websocket_connect_with(const haft_http_websocket_options_t *options,
+                                     haft_http_client_t *client,
+                                     const haft_http_question_t *question,
+                                     haft_http_websocket_t **socket);
+static inline int haft_http_websocket_connect(haft_http_client_t *client,
+                                              const haft_http_question_t *question,
+                                              haft_http_websocket_t **socket) {
+    return haft_http_websocket_connect_with(NULL, client, question, socket);
+}
 /* Closes the connection of a socket that haft_http_websocket_connect has made, without a word if
    haft_http_websocket_close was not called, and frees it. Does nothing for NULL. */
 void haft_http_websocket_free(haft_http_websocket_t *socket);
@@ -85,15 +94,15 @@ const char *haft_http_websocket_protocol(const haft_http_websocket_t *socket);
 /* What follows is the same for both sides: for a client, read "server" for "client". */
 
 typedef enum {
-    HAFT_HTTP_TEXT = 1, /* UTF-8, which the library has checked */
-    HAFT_HTTP_BINARY = 2,
-} haft_http_message_kind_t;
+    HAFT_HTTP_WEBSOCKET_TEXT = 1, /* UTF-8, which the library has checked */
+    HAFT_HTTP_WEBSOCKET_BINARY = 2,
+} haft_http_websocket_kind_t;
 
-typedef struct haft_http_message {
-    haft_http_message_kind_t kind;
+typedef struct haft_http_websocket_message {
+    haft_http_websocket_kind_t kind;
     const char *bytes; /* valid until the next receive; a '\0' stands behind them */
     size_t size;
-} haft_http_message_t;
+} haft_http_websocket_message_t;
 
 /*
  * Receives the next message, whole. It also answers pings, sends them to a client that is silent,
@@ -105,14 +114,15 @@ typedef struct haft_http_message {
  * why; a handler may return this, and it is not logged. -ETIMEDOUT: a deadline of the task has
  * passed, after which it may receive again; -ENOMEM.
  */
-int haft_http_websocket_receive(haft_http_websocket_t *socket, haft_http_message_t *message);
+int haft_http_websocket_receive(haft_http_websocket_t *socket,
+                                haft_http_websocket_message_t *message);
 /*
  * Sends a message, within haft_http_limits_t.write_time. Any task of the run may do so, while
  * another one receives, or sends: messages go out one after the other. All must have ended when the
  * handler returns. -EINVAL: a text is not UTF-8; -EPIPE: the connection is closed, or broken by an
  * earlier error; -ENOMEM; or an error of haft_io_write.
  */
-int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_message_kind_t kind,
+int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_websocket_kind_t kind,
                              const void *bytes, size_t size);
 /*
  * Closes the connection with a code, 1000 or another one of RFC 6455, section 7.4, and a reason of

@@ -39,7 +39,7 @@ class websocket {
        returns nothing. */
     static websocket accept(request &from, const websocket_options &how = {}) {
         haft_http_websocket_options_t options = options_of(how);
-        return websocket({haft_http_websocket_accept(from.get(), &options), leave});
+        return websocket({haft_http_websocket_accept_with(&options, from.get()), leave});
     }
     /* Connects to the WebSocket of a server (ws://..., wss://...); see
        haft_http_websocket_connect. */
@@ -47,7 +47,7 @@ class websocket {
         haft_http_websocket_options_t options = options_of(how);
         haft_http_websocket_t *made = nullptr;
         by.call(what, [&](const haft_http_question_t &given) {
-            return haft_http_websocket_connect(by.get(), &given, &options, &made);
+            return haft_http_websocket_connect_with(&options, by.get(), &given, &made);
         });
         return websocket({made, haft_http_websocket_free});
     }
@@ -59,16 +59,18 @@ class websocket {
     }
     /* The next message; nothing if the connection is closed. */
     std::optional<websocket_message> receive() {
-        haft_http_message_t message;
+        haft_http_websocket_message_t message;
         int code = state != nullptr ? haft_http_websocket_receive(state.get(), &message) : -EPIPE;
         if (code == -EPIPE)
             return std::nullopt;
         io::detail::checked(code, "receive a message");
-        return websocket_message{{message.bytes, message.size}, message.kind == HAFT_HTTP_TEXT};
+        return websocket_message{{message.bytes, message.size},
+                                 message.kind == HAFT_HTTP_WEBSOCKET_TEXT};
     }
     /* False: the connection is closed, or the client has gone. A text that is not UTF-8 throws. */
     bool send(const websocket_message &message) {
-        haft_http_message_kind_t kind = message.is_text ? HAFT_HTTP_TEXT : HAFT_HTTP_BINARY;
+        haft_http_websocket_kind_t kind =
+            message.is_text ? HAFT_HTTP_WEBSOCKET_TEXT : HAFT_HTTP_WEBSOCKET_BINARY;
         int code = state == nullptr
                        ? -EPIPE
                        : haft_http_websocket_send(state.get(), kind, message.bytes.data(),

@@ -124,31 +124,33 @@ static bool take_message(rest_t *rest, int *status, input_t *input) {
 static int answer_all(haft_http_request_t *request, void *unused) {
     (void)unused;
     char *body;
-    const char *query = haft_http_query(request, "q"), *cookie = haft_http_cookie(request, "c"),
-               *field = haft_http_header(request, "x-field"), *form = haft_http_form(request, "f");
-    ssize_t size = haft_http_body(request, &body);
+    const char *query = haft_http_request_query(request, "q"),
+               *cookie = haft_http_request_cookie(request, "c"),
+               *field = haft_http_request_header(request, "x-field"),
+               *form = haft_http_request_form(request, "f");
+    ssize_t size = haft_http_request_body(request, &body);
     if (size < 0)
         return (int)size;
-    const char *trailer = haft_http_trailer(request, "x-trailer");
+    const char *trailer = haft_http_request_trailer(request, "x-trailer");
     if (field != NULL)
-        CHECK(haft_http_set_header(request, "X-Field", field) == 0);
+        CHECK(haft_http_answer_set_header(request, "X-Field", field) == 0);
     if (cookie != NULL) {
-        int code = haft_http_set_cookie(request, "c", cookie, NULL);
+        int code = haft_http_answer_set_cookie(request, "c", cookie);
         CHECK(code == 0 || code == -EINVAL);
     }
-    const char *path = haft_http_path(request, "rest");
-    int code = haft_http_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
-    const char *const said[] = {path, query, form, trailer, haft_http_target(request)};
+    const char *path = haft_http_request_path(request, "rest");
+    int code = haft_http_answer_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    const char *const said[] = {path, query, form, trailer, haft_http_request_target(request)};
     for (size_t i = 0; code == 0 && i < sizeof said / sizeof *said; i++)
         if (said[i] != NULL)
-            code = haft_http_write(request, said[i], strlen(said[i]));
-    return code != 0 ? code : haft_http_write(request, body, (size_t)size);
+            code = haft_http_answer_write(request, said[i], strlen(said[i]));
+    return code != 0 ? code : haft_http_answer_write(request, body, (size_t)size);
 }
 
 static int echo_socket(haft_http_request_t *request, void *unused) {
     (void)unused;
-    haft_http_websocket_t *socket = haft_http_websocket_accept(request, NULL);
-    haft_http_message_t message;
+    haft_http_websocket_t *socket = haft_http_websocket_accept(request);
+    haft_http_websocket_message_t message;
     int code = 0;
     while (socket != NULL && code == 0 &&
            (code = haft_http_websocket_receive(socket, &message)) == 0)
@@ -159,7 +161,7 @@ static int echo_socket(haft_http_request_t *request, void *unused) {
 /* By which it is seen whether an answer has a body. */
 static int name_method(haft_http_request_t *request, haft_http_next_t *next, void *unused) {
     (void)unused;
-    haft_http_set_header(request, "X-Method", haft_http_method(request));
+    haft_http_answer_set_header(request, "X-Method", haft_http_request_method(request));
     return next->call(next, request);
 }
 
@@ -167,14 +169,14 @@ static void *ask_server(void *argument) {
     static char heard[ROOM];
     input_t *input = argument;
     start_server(server);
-    size_t size = say_and_hear(haft_http_port(server), input->bytes, input->size,
+    size_t size = say_and_hear(haft_http_server_port(server), input->bytes, input->size,
                                (input->mode & STAYS) != 0, heard, sizeof heard);
     static const char next[] = "GET /behind HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n";
     static char well[1000];
-    say_and_hear(haft_http_port(server), next, sizeof next - 1, true, well, sizeof well);
+    say_and_hear(haft_http_server_port(server), next, sizeof next - 1, true, well, sizeof well);
     if (strncmp(well, "HTTP/1.1 200 ", 13) != 0)
         give_up("the next client gets", well, strlen(well));
-    haft_http_stop(server);
+    haft_http_server_stop(server);
 
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\n";
     if (memmem(input->bytes, input->size, preface, sizeof preface - 1) != NULL)
@@ -207,7 +209,8 @@ static void *say_as_server(void *argument) {
 static void hear_answer(input_t *input, haft_http_client_t *client, const char *url) {
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
     const char *method = (input->mode & HEAD_REQUEST) != 0 ? "HEAD" : "GET";
-    int code = haft_http_ask(client, &(haft_http_question_t){.url = url, .method = method}, &reply);
+    int code =
+        haft_http_client_ask(client, &(haft_http_question_t){.url = url, .method = method}, &reply);
     char *body = NULL;
     ssize_t size = 0;
     int status = 0;
@@ -231,7 +234,7 @@ static void *ask_as_client(void *argument) {
     snprintf(url, sizeof url, "http://127.0.0.1:%d/", haft_io_port(input->listener));
     haft_io_spawn(say_as_server, input);
     haft_http_client_t *client =
-        haft_http_client_new(&(haft_http_client_options_t){.redirects = -1});
+        haft_http_client_new_with(&(haft_http_client_options_t){.redirects = -1});
     hear_answer(input, client, url);
     haft_http_client_free(client);
     return NULL;
@@ -290,12 +293,12 @@ int LLVMFuzzerInitialize(const int *count, char ***arguments) {
         exit(0);
     }
     server = haft_http_server_new();
-    haft_http_set_log(server, NULL, NULL);
+    haft_http_server_set_log(server, NULL, NULL);
     for (int i = 0; i < 2; i++)
-        CHECK(haft_http_route(server, i == 0 ? "GET" : "POST", "/{rest...}", answer_all, NULL) ==
-              0);
-    CHECK(haft_http_get(server, "/ws", echo_socket, NULL) == 0);
-    CHECK(haft_http_get(server, "/behind", answer, NULL) == 0);
-    CHECK(haft_http_use(server, name_method, NULL) == 0);
+        CHECK(haft_http_server_route(server, i == 0 ? "GET" : "POST", "/{rest...}", answer_all,
+                                     NULL) == 0);
+    CHECK(haft_http_server_get(server, "/ws", echo_socket, NULL) == 0);
+    CHECK(haft_http_server_get(server, "/behind", answer, NULL) == 0);
+    CHECK(haft_http_server_use(server, name_method, NULL) == 0);
     return 0;
 }

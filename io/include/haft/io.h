@@ -538,20 +538,6 @@ ssize_t haft_io_read_lent(int descriptor, const void **bytes);
 enum { HAFT_IO_LENT_SIZE = 16384 + 512 };
 
 /*
- * Sends an answer and waits for the next message: haft_io_write_all of the `size` bytes at
- * `buffer`, then haft_io_read_lent, on one descriptor. With io_uring, in a run of one thread, both
- * are one wait, so a task that answers is resumed once for each message instead of twice. The
- * written data may lie in `*bytes`, which is given back only after the write. Returns the result of
- * the read, or of the write if that fails; after -ECANCELED it is unknown how much was written.
- *
- *     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
- *     ssize_t size = haft_io_read_lent(connection, &bytes);
- *     while (size > 0)
- *         size = haft_io_exchange(connection, bytes, (size_t)size, &bytes);
- */
-ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const void **bytes);
-
-/*
  * Waits for bytes without a stack. The calling task, whose function returns next, goes on with
  * `function(argument)`, as a new task begins, when there may be something to read from the
  * descriptor, at `deadline` (of haft_io_now(); HAFT_IO_FOREVER: there is none), when the task is
@@ -727,7 +713,7 @@ int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
  * descriptor is closed after that thread's next poll. A descriptor that a task has waited on must
  * be closed by this function, or by way of haft_io_close_by, and by nothing else.
  *
- * A call that takes several operations (haft_io_write_all, haft_io_exchange, a line, ...) ends in
+ * A call that takes several operations (haft_io_write_all, a line, ...) ends in
  * the same way between two of them, so all of it is of one file; with MSG_WAITALL it returns what
  * has come. If such a call is past its first operation, this function returns 0 at once, and the
  * descriptor is closed when the call ends.

@@ -249,8 +249,8 @@
  *   whatever runs the child has begun.
  * - With io_uring, in a run of one thread, these calls do not see data and connections that the
  *   kernel has given to libhaft-io ahead of time. So hand a connection to a library only if you
- *   have read it by haft_io_read, not by haft_io_read_lent or haft_io_exchange, and a listener only
- *   if you have not used haft_io_accept on it.
+ *   have read it by haft_io_read, not by haft_io_read_lent, and a listener only if you have not used
+ *   haft_io_accept on it.
  * - Libraries need more stack than small tasks. The default, 1 MiB of addresses of which only the
  *   used part takes memory, is enough for libcurl, libpq and hiredis.
  * - What may not be interrupted by other tasks of the thread is called by haft_io_block_thread: the
