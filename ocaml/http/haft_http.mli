@@ -105,6 +105,23 @@ module Request : sig
 
   val field : t -> string -> string option
   (** Reads the first field of this name in the form. *)
+
+  val parse : t -> (string -> 'a) -> 'a
+  (** Reads the body and gives it to the function: [Request.parse request Yojson.Safe.from_string]. What that raises,
+      but for {!Error}, is status 400 with the exception's text. *)
+
+  type part = {
+    name : string;  (** of the form's field *)
+    file_name : string option;
+        (** What the client calls the file: any bytes, also ["../"]; never use it as a path. [None]: it is no file. *)
+    content_type : string option;  (** as the client has it *)
+    content : Flow.source_ty Resource.t;  (** while the function runs *)
+  }
+
+  val iter_parts : t -> (part -> unit) -> unit
+  (** Reads the parts of a body of the type multipart/form-data as they come, and calls the function for each; what it
+      leaves of a part is skipped. The body has the limit of {!Limits.t}, or of {!limit_body}.
+      @raise Error (415, 413, 408, 400) if it has another type, is too large, too slow, or malformed. *)
 end
 
 (** {1 Responses} *)
@@ -337,6 +354,25 @@ module Client : sig
     ?client:t -> ?meth:string -> ?headers:headers -> ?content_type:string -> ?body:string -> string -> reply
 
   val header : reply -> string -> string option
+
+  val stream :
+    ?client:t ->
+    ?meth:string ->
+    ?headers:headers ->
+    ?content_type:string ->
+    ?body:string ->
+    string ->
+    (reply -> Flow.source_ty Resource.t -> 'a) ->
+    'a
+  (** Calls the function with the head of the answer, whose [body] is [""], and a flow that reads the body as it comes,
+      without a limit of its size. The connection is kept if the function has read it to its end.
+      @raise Failed also where the flow is read. *)
+
+  val websocket :
+    ?client:t -> ?headers:headers -> ?protocols:string list -> string -> (Websocket.t -> 'a) -> 'a
+  (** Connects to the WebSocket of this URL (ws, wss, http, https), calls the function with it, and closes the
+      connection, without a word if {!Websocket.close} was not called. [protocols] are offered. One task at a time
+      receives, any may send. @raise Failed if the server does not agree. *)
 end
 
 (** {1 Texts of URLs} *)
