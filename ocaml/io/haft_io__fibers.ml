@@ -154,6 +154,7 @@ module Cancel = struct
         value
     | exception exn ->
         let backtrace = Printexc.get_raw_backtrace () in
+        let exn = as_cancel context exn in
         back ();
         end_context context;
         Printexc.raise_with_backtrace exn backtrace
@@ -272,6 +273,7 @@ module Switch = struct
 
   let fail ?(bt = Exn.empty_backtrace) switch exn =
     check_open switch;
+    let exn = as_cancel switch.context exn in
     switch.failure <-
       Some (match switch.failure with None -> (exn, bt) | Some failure -> Exn.combine failure (exn, bt));
     cancel_context switch.context exn bt
@@ -458,7 +460,9 @@ module Fiber = struct
               add value;
               stop ()
           | exception exn ->
-              let this = Exn.get exn in
+              let exn, backtrace = Exn.get exn in
+              let exn = as_cancel context exn in
+              let this = (exn, backtrace) in
               let is_own_cancel = match exn with Cancelled Not_first -> true | _ -> false in
               if not is_own_cancel then
                 failure := Some (match !failure with None -> this | Some first -> Exn.combine first this);

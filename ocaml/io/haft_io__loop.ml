@@ -53,7 +53,7 @@ exception Cancelled of exn
 type state = On | Cancelling of exn * Printexc.raw_backtrace | Finished
 
 type fiber = {
-  mutable context : context;
+  mutable context : context;  (* first, and [state] in that: loop_stubs.c reads them *)
   mutable next : fiber;  (* of the context's; or nobody *)
   mutable previous : fiber;
   mutable withdraw : exn -> unit;  (* ends the wait by raising this; [no_wait]: none that can be cancelled *)
@@ -171,6 +171,14 @@ let rec cancel_context context exn backtrace =
     context.state <- Cancelling (exn, backtrace);
     List.iter (fun fiber -> cancel_fiber fiber exn) (fibers_of context);
     List.iter (fun child -> if not child.protected then cancel_context child exn backtrace) (children_of context))
+
+(* What has ended a task whose context is [context]. A function of C that was waiting when the cancel came has failed
+   with ECANCELED, and so Unix or a channel: that is the cancel. *)
+let as_cancel context exn =
+  match (context.state, exn) with
+  | Cancelling (why, _), Unix.Unix_error (EUNKNOWNERR 125, _, _) -> Cancelled why
+  | Cancelling (why, _), Sys_error text when text = "Operation canceled" -> Cancelled why
+  | _ -> exn
 
 (* ---- Effects ---- *)
 
@@ -662,7 +670,9 @@ let run_by run_c main =
     (result :=
        match main () with
        | value -> Some (Ok value)
-       | exception exn -> Some (Error (exn, Printexc.get_raw_backtrace ())));
+       | exception exn ->
+           let backtrace = Printexc.get_raw_backtrace () in
+           Some (Error (as_cancel root exn, backtrace)));
     finished := true
   in
   let carry carrier =

@@ -105,8 +105,10 @@ static void free_work(haft_ocaml_work_t *work) {
         free(work);
 }
 
-/* The fields of a lane in haft_io__loop.ml. */
+/* The fields of a lane, a fiber and a context in haft_io__loop.ml. */
 enum { RUNNING, LEFT };
+enum { CONTEXT };
+enum { STATE }; /* a block: Cancelling */
 
 static carrier_t *carrier_of(value number) {
     return (carrier_t *)(number - 1);
@@ -121,6 +123,15 @@ static void hand_over(loop_t *loop) {
     loop->parked = next->next;
     loop->parked_count--;
     haft_io_event_set(&next->turn);
+}
+
+static bool is_cancelled(const carrier_t *carrier) {
+    return Is_block(Field(Field(Field(carrier->lane, RUNNING), CONTEXT), STATE));
+}
+
+static void interrupt(carrier_t *carrier) {
+    if (haft_io_interrupt(carrier->task) == 0)
+        carrier->interrupted = true;
 }
 
 static void go_away(haft_io_gate_t *gate) {
@@ -141,6 +152,8 @@ static void go_away(haft_io_gate_t *gate) {
         hand_over(loop);
     else /* The task may have made others ready. */
         haft_io_event_set(&loop->woken);
+    if (is_cancelled(carrier)) /* by now, as it is for waits of OCaml */
+        interrupt(carrier);
 }
 
 static haft_io_event_t *come_back(haft_io_gate_t *gate) {
@@ -254,8 +267,8 @@ value haft_ocaml_io_cancel_away(value task);
 /* Ends the wait of the task in a function of C, if it is in one. */
 value haft_ocaml_io_cancel_away(value task) {
     for (carrier_t *carrier = the_loop->away; carrier != NULL; carrier = carrier->next)
-        if (Field(carrier->lane, RUNNING) == task && haft_io_interrupt(carrier->task) == 0)
-            carrier->interrupted = true;
+        if (Field(carrier->lane, RUNNING) == task)
+            interrupt(carrier);
     return Val_unit;
 }
 

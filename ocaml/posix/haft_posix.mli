@@ -11,9 +11,10 @@
     may have addresses of OCaml's values in hand, so no other OCaml code may run: such a call blocks the thread, as it
     does without Haft.
 
-    A task that is cancelled during such a call finds it failed: [Unix.Unix_error (EUNKNOWNERR 125, _, _)] or
-    [Sys_error], "Operation canceled". Calls on regular files run to their end. {!Haft_io.Cancel.Cancelled} is raised at
-    the next wait of [Haft_io]. *)
+    A task that is cancelled during such a call finds it failed, as [Unix.Unix_error (EUNKNOWNERR 125, _, _)] or
+    [Sys_error], "Operation canceled"; [Unix.sleep] returns early. If that error ends the task, or the function of a
+    switch or a limit of time, it counts as {!Haft_io.Cancel.Cancelled}, which the next wait of [Haft_io] raises. Calls
+    on regular files, mutexes and conditions run to their end. *)
 
 val answers : unit -> bool
 (** Whether the functions of the C library are this package's. False: another library that was linked or preloaded

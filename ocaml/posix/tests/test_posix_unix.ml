@@ -149,6 +149,61 @@ let cases =
         check string "ended" "cancelled" !ended;
         Unix.close from_pipe;
         Unix.close to_pipe);
+    case "each wait in Unix of a cancelled task ends, also one that begins after the cancel" (fun () ->
+        let from_pipe, to_pipe = Unix.pipe ~cloexec:true () in
+        let errors = ref 0 in
+        Fiber.first
+          (fun () ->
+            for _ = 1 to 5 do
+              match Unix.select [ from_pipe ] [] [] 1000. with
+              | _ -> fail "it has selected"
+              | exception Unix.Unix_error (EUNKNOWNERR 125, _, _) -> incr errors
+            done;
+            Unix.sleepf 1000.)
+          (fun () -> Time.sleep clock 0.0005);
+        check int "errors" 5 !errors;
+        (match
+           Switch.run (fun sw ->
+               Switch.fail sw Exit;
+               Unix.sleepf 1000.;
+               ignore (Unix.read from_pipe (Bytes.create 1) 0 1))
+         with
+        | () -> fail "it has read"
+        | exception Exit -> ());
+        Unix.close from_pipe;
+        Unix.close to_pipe);
+    case "the cancel is what ends the task, and not the error in Unix" (fun () ->
+        let from_pipe, to_pipe = Unix.pipe ~cloexec:true () in
+        let input = Unix.in_channel_of_descr from_pipe in
+        let limited f = Time.with_timeout clock 0.001 (fun () -> Ok (f ())) in
+        let selected = limited (fun () -> ignore (Unix.select [ from_pipe ] [] [] 1000.)) in
+        check bool "limit of time" true (selected = Error `Timeout);
+        check bool "of a channel" true (limited (fun () -> ignore (input_line input)) = Error `Timeout);
+        (match
+           Fiber.both
+             (fun () -> ignore (input_line input))
+             (fun () ->
+               Unix.sleepf 0.001;
+               raise Not_found)
+         with
+        | () -> fail "it has read"
+        | exception Not_found -> ());
+        close_in input;
+        Unix.close to_pipe);
+    test_case "a signal handler that raises ends waits in Unix, and the run" `Quick (fun () ->
+        let old = Sys.signal Sys.sigusr1 (Signal_handle (fun _ -> raise Exit)) in
+        (match
+           run (fun () ->
+               Fiber.both
+                 (fun () -> Unix.sleepf 1000.)
+                 (fun () ->
+                   Unix.sleepf 0.001;
+                   ignore (Unix.system (Printf.sprintf "kill -USR1 %d" (Unix.getpid ())));
+                   ignore (Unix.select [] [] [] 1000.)))
+         with
+        | () -> fail "it has ended"
+        | exception Exit -> ());
+        Sys.set_signal Sys.sigusr1 old);
     case "an exception in the middle of a channel's use leaves the channels of others alone" (fun () ->
         let from_pipe, to_pipe = Unix.pipe ~cloexec:true () in
         let input = Unix.in_channel_of_descr from_pipe in
