@@ -117,17 +117,6 @@ int haft_io_run(void *(*main)(void *), void *argument);
 int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *), void *argument);
 
 /*
- * Whether the calling thread is inside haft_io_run: in a task, or in the scheduler between tasks.
- * False in a child of fork. Meant for code that stands between a program and the system: unlike
- * haft_io_self() it performs no effect, so it may be called at any time, from anywhere.
- */
-bool haft_io_runs_here(void);
-
-/* The number of the run whose task the caller is, which no other run of the process has; 0: the
-   caller is no task. Any thread may call this. */
-uint64_t haft_io_run_number(void);
-
-/*
  * For bindings to a language whose threads share a lock: in the calling task's run, which has one
  * thread, `falls_asleep` is called before each poll that may sleep, and `wakes` after it, both
  * between tasks, on the thread of the run. Both may set events, and neither may wait or throw. If
@@ -202,12 +191,6 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
 /* haft_io_spawn with options. (As everywhere, NULL for `options` means zeroed options.) */
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
-/* The same, for a task whose end is waited for by haft_io_event_wait_for. The task that it returns
-   is not to be joined, and is valid until it ends; it sets the event in any case with
-   `.even_without_stack`. NULL: no memory. */
-haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
-                                    void *(*function)(void *), void *argument);
-
 /*
  * Waits for the end of the task and stores its result in `*result`, NULL if it was cancelled or has
  * failed; `result` may be NULL. Returns 0; -ECANCELED if the task was cancelled; or the code with
@@ -877,17 +860,6 @@ int haft_io_call_blocking(void (*function)(void *), void *argument);
 int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 
 /*
- * Calls `function(argument)` on this thread, and interrupts a system call in it that blocks, by a
- * signal after some milliseconds: the system call then returns a partial count, or fails with
- * EINTR. It is meant for a system call that blocks if the descriptor's mode says so (accept(2), a
- * write to a terminal), inside haft_io_call_blocking, after poll(2) has reported the descriptor
- * ready. If another thread or process was faster, the call fails instead of blocking, and is
- * repeated when poll(2) reports the descriptor again. The signal is SIGURG, or, if the program
- * catches that, a real-time signal that it does not catch.
- */
-void haft_io_call_briefly(void (*function)(void *), void *argument);
-
-/*
  * Calls `function(argument)` here, as on a thread without tasks, and returns its result: whatever
  * waits in it, in this library and in libhaft-posix, blocks the thread with all its tasks. So no
  * other task of the thread runs before it returns. It is meant for code that uses what belongs to
@@ -936,11 +908,6 @@ int haft_io_stat(const char *path, struct stat *status);
  * program from everywhere, while raise(3), which signals the calling thread, does nothing on such a
  * thread. A child of fork(2) from such a thread blocks the signals that the program blocks.
  */
-
-/* Stores the signals that the program's threads block; on one of those threads, the signals that
-   this thread blocks. Needed to start a program without haft_io_process_start: posix_spawn(3), for
-   example, hands down the mask of the calling thread. */
-void haft_io_signal_mask(sigset_t *mask);
 
 /*
  * Waits for one of the signals of the set and returns its number. All threads of the process must

@@ -176,7 +176,8 @@
  *   numbers; clocks of a processor's or a process's work stay the machine's. The date begins as
  *   haft_io_simulation_options_t.date says.
  * - getrandom, getentropy, arc4random and its kin, std::random_device, and what is read from
- *   /dev/urandom and /dev/random are bytes that the seed decides. docs/io.md lists what is not.
+ *   /dev/urandom and /dev/random are bytes that the seed decides. docs/simulation.md lists what is
+ *   not.
  * - With .network, socket and socketpair make simulated sockets (SOCK_STREAM of AF_INET, AF_INET6
  *   and AF_UNIX; SOCK_DGRAM of AF_INET and AF_INET6; pairs of both), and every name given to
  *   getaddrinfo or gethostbyname is the one host's. The calls on sockets give what the machine's
