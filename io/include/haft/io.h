@@ -131,14 +131,6 @@ typedef struct haft_io_around_sleep {
    outside of a task; -EINVAL in a run of several threads. */
 int haft_io_set_around_sleep(const haft_io_around_sleep_t *around);
 
-/*
- * For bindings to a language whose tasks have cancels of their own: ends the wait of `task`, a task
- * of the caller's run, as a cancel of it would; its later waits are as before. Returns 0; -EAGAIN if
- * the task does not wait, or no cancel may end its wait; -EINVAL in a run of several threads. A task
- * whose waits were ended so 64 times and more is slowed down, as one that goes on after a cancel.
- */
-int haft_io_interrupt(haft_io_task_t *task);
-
 /* The back end by which the calling task's thread waits: "epoll", "io_uring" or "simulation". NULL:
    the caller is no task, or is in a child of fork. Any thread may call this. */
 const char *haft_io_backend(void);
