@@ -112,9 +112,7 @@ void haft_http_server_set_log(haft_http_server_t *server, haft_http_log_t *log, 
     server->log_argument = argument;
 }
 
-/* What is wrong with what the program has asked for, and what to write instead. */
-__attribute__((format(printf, 2, 3))) static void note_mistake(haft_http_server_t *server,
-                                                               const char *format, ...) {
+void hafti_http_note_mistake(haft_http_server_t *server, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(server->mistake, sizeof server->mistake, format, arguments);
@@ -147,11 +145,24 @@ int haft_http_server_route(haft_http_server_t *server, const char *method, const
         code =
             whole != NULL ? hafti_http_routes_add(&root->routes, whole, &entry, &mistake) : -ENOMEM;
     if (mistake != NULL)
-        note_mistake(root, "no route %s %s%s: %s", method != NULL ? method : "NULL",
-                     server->prefix != NULL ? server->prefix : "", path != NULL ? path : "",
-                     mistake);
+        hafti_http_note_mistake(root, "no route %s %s%s: %s", method != NULL ? method : "NULL",
+                                server->prefix != NULL ? server->prefix : "",
+                                path != NULL ? path : "", mistake);
     free(whole);
     return code;
+}
+
+int haft_http_server_any(haft_http_server_t *server, const char *path, haft_http_handler_t *handler,
+                         void *argument) {
+    for (int method = HTTP_DELETE; method < HTTP_SOURCE; method++) {
+        const char *name = llhttp_method_name((llhttp_method_t)method);
+        bool is_asked = hafti_http_method_of((hafti_http_text_t){name, strlen(name)}) == method &&
+                        method != HTTP_CONNECT;
+        int code = is_asked ? haft_http_server_route(server, name, path, handler, argument) : 0;
+        if (code != 0)
+            return code;
+    }
+    return 0;
 }
 
 int haft_http_server_on_connect(haft_http_server_t *server, haft_http_handler_t *handler,

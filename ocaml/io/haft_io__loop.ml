@@ -38,6 +38,7 @@ external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
 external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
 external dump_c : int -> int = "haft_ocaml_io_dump"
+external show : 'lane ref -> unit = "haft_ocaml_io_show"
 
 type memory = (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1.t
 
@@ -294,6 +295,7 @@ let keeps_backtraces = ref false
 let turn = 256
 let here = ref { running = nobody; left = 0 }
 let () = keep_lane here
+let () = show here
 
 let rec schedule () =
   let lane = !here in
