@@ -411,6 +411,15 @@ static int bind_value(const char *function, const void *key, void *value, hafti_
     return 0;
 }
 
+int haft_io_interrupt(haft_io_task_t *task) {
+    if (task->worker->shared)
+        return -EINVAL;
+    hafti_io_runner_t *runner = task->runner;
+    if (runner == NULL || runner->cell == NULL)
+        return -EAGAIN;
+    return hafti_io_cell_win(runner->cell, HAFTI_IO_CANCELLED) ? 0 : -EAGAIN;
+}
+
 void *haft_io_own_get(void) {
     const haft_io_task_t *task = hafti_io_this_task();
     return task != NULL ? task->runner->own : NULL;
