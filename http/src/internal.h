@@ -19,6 +19,8 @@
 #include "listen.h"
 #include "routes.h"
 
+#include <haft/shown.h>
+
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -287,7 +289,7 @@ struct haft_http_server {
     void *access_argument;
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
     hafti_http_counts_t counters;
-    haft_http_metric_t *metrics; /* of the application */
+    haft_http_metric_t *metrics;       /* of the application */
     haft_tls_context_t *tls;           /* NULL: without */
     hafti_http_listeners_t *listening; /* of haft_http_server_run */
     atomic_bool is_served;
@@ -301,7 +303,10 @@ struct haft_http_server {
     pthread_mutex_t mutex; /* of what follows; never held over a wait */
     hafti_http_addresses_t *addresses;
     hafti_http_link_t *connections;
+    haft_http_server_t *next_served; /* in the list of serving.c */
 };
+/* For debuggers: the lists of connection.c and http2_server.c, for the table in serving.c. */
+extern const haft_shown_t hafti_http_shown_connections[], hafti_http_shown_frames[];
 
 /* Notes, and logs, what is wrong with what the program has asked for, and what to write instead. */
 __attribute__((format(printf, 2, 3))) void hafti_http_note_mistake(haft_http_server_t *server,

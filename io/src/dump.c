@@ -98,6 +98,7 @@ static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
     enum { MOST = 64 };
     void *addresses[MOST];
     int count = haft_io_task_backtrace(task, addresses, MOST);
+    count = haft_programs_frames(addresses, count, (const void *)(uintptr_t)task->function, true);
     char **names = backtrace_symbols(addresses, count);
     text->failed |= names == NULL;
     for (int i = 0; i < count && names != NULL; i++)

@@ -21,6 +21,7 @@ int hafti_io_channel_do_now(haft_io_channel_t *channel, bool sends, void *value,
                             hafti_io_place_t **other);
 void hafti_io_channel_take_place(haft_io_channel_t *channel, bool sends, void *value,
                                  hafti_io_place_t *place);
+extern const haft_shown_t hafti_io_shown_channels[];
 /* A signalfd, or a negative error number (processes.c). */
 int hafti_io_open_signals(const sigset_t *signals);
 

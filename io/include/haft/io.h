@@ -977,7 +977,9 @@ int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int siz
  * With haft_io_run_options_t.watchdog, in nanoseconds, a thread checks the others twice in that
  * time. It names on standard error each task that has run for longer without a wait or a yield,
  * with a backtrace of where the task is; and again after twice that time, four times, and so on, as
- * long as the task goes on. The watchdog interrupts the thread with SIGURG, whose action it
+ * long as the task goes on. It counts the processor's time of the thread, and the time for which
+ * the thread is blocked in the kernel; not the time for which it waits for a processor, or in which
+ * the process is stopped. The watchdog interrupts the thread with SIGURG, whose action it
  * replaces; a system call in which the task sleeps may end with EINTR.
  *
  *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
