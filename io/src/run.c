@@ -8,6 +8,7 @@
  * goes on with those it has.
  */
 #include "runs.h"
+#include "own_threads.h"
 #include "processors.h"
 #include "valid.h"
 
@@ -58,6 +59,7 @@ static void stop_backend(hafti_io_worker_t *worker) {
 static void worker_free(hafti_io_worker_t *worker) {
     hafti_io_free_records(worker);
     hafti_io_free_lent(worker);
+    free(worker->home);
     free(worker);
 }
 
@@ -258,6 +260,8 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
         return -EBUSY;
     if (main == NULL)
         hafti_io_misuse("A run needs a function to begin with (NULL).");
+    if (options != NULL && options->own_thread_locals && !hafti_io_may_own_threads())
+        return -ENOTSUP;
     hafti_io_watch_terminate();
     if (simulated != NULL)
         haft_io_look_for_initialisers();
@@ -276,6 +280,7 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
             crew->stacks.stack_size = options != NULL ? options->stack_size : 0;
         crew->stacks.name = "a task, see haft_io_run_options_t.stack_size";
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
+        crew->own_thread_locals = options != NULL && options->own_thread_locals;
         crew->times_polls = options != NULL && options->times_polls;
         code = run_crew(crew, threads, main, argument, options, simulated);
         free(crew->overflow);

@@ -123,6 +123,7 @@ struct hafti_io_runner {
     bool accepted : 1;        /* a connection, since it has spread a task */
     bool closes : 1; /* by a function of haft_io_close_by, for which others of its thread may wait,
                         busily */
+    bool owns : 1;   /* its task has thread-locals of its own, and it is for that one */
     uint8_t refused; /* waits, since a cancel or a deadline has reached it: so many, at most 255 */
     unsigned stays;  /* number of things that keep it with its worker: requests to the kernel */
     hafti_io_link_t link;    /* in scope->tasks once it has waited */
@@ -131,7 +132,10 @@ struct hafti_io_runner {
     hafti_io_cell_t
         *poll_cell; /* by which a poll of several waits, which sets this NULL; NULL: by its own */
     hafti_io_limit_t *limits; /* the deadlines of the blocks that it is in, the innermost first */
-    struct hafti_io_runner *next; /* of the idle ones, or of free records */
+    union {
+        struct hafti_io_runner *next; /* of the idle ones, or of free records */
+        struct hafti_io_own_thread *own_thread; /* `owns` */
+    };
     struct hafti_io_rest *rest;   /* with which its task goes on when the function has returned */
     hafti_io_lent_t *unsent;      /* what is sent then, before; or NULL */
     void *own;                    /* haft_io_own_set */
@@ -155,7 +159,8 @@ struct haft_io_task {
     bool even_without_stack; /* its function is called */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
     bool spread;     /* counted in its worker's `spread` */
-    uint8_t stack;   /* log2 of the size of its own stack; 0: a stack as the run's */
+    uint8_t stack;   /* log2 of the size of its own stack; 0: a stack as the run's; and
+                        HAFTI_IO_OWN_THREAD (own_threads.h) */
     haft_io_scope_t *home;   /* in which it was spawned */
     hafti_io_cell_t *joiner; /* NULL: none yet; any thread */
     union {
