@@ -105,7 +105,9 @@ static struct {
     word_t inside[64];
     int same_count, inside_count, inside_storage_count;
     word_t inside_storage[8]; /* `at` from the C library's storage */
-    intptr_t library;         /* its storage, from the thread pointer */
+    intptr_t destructors[2]; /* its variables that are not 0 where destructors of C++ are to run */
+    int destructor_count;
+    intptr_t library; /* its storage, from the thread pointer */
     size_t library_size;
     const key_t_ *keys;
 } known;
@@ -187,8 +189,14 @@ typedef struct specimen {
     _Alignas(16) uintptr_t words[MOST_STRUCT / sizeof(uintptr_t)];
     uintptr_t library[MOST_STORAGE / sizeof(uintptr_t)];
     uintptr_t after_malloc[MOST_STORAGE / sizeof(uintptr_t)];
+    uintptr_t after_destructor[MOST_STORAGE / sizeof(uintptr_t)];
     bool is_self;
 } specimen_t;
+
+static void marker(void *value) {
+    (void)value;
+}
+extern int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *symbol);
 
 static void *look_at_self(void *argument) {
     specimen_t *self = argument;
@@ -201,6 +209,8 @@ static void *look_at_self(void *argument) {
     void *volatile memory = malloc(100);
     free(memory);
     memcpy(self->after_malloc, pointer + known.library, known.library_size);
+    __cxa_thread_atexit_impl(marker, NULL, &known);
+    memcpy(self->after_destructor, pointer + known.library, known.library_size);
     return NULL;
 }
 
@@ -275,6 +285,11 @@ static const char *understand_library(const specimen_t *a, const specimen_t *b) 
             NOTE(inside_storage, at, one - a->place);
         else if (one != other)
             return "a thread-local variable of the C library is not understood";
+        if (a->after_destructor[i] != a->after_malloc[i] && a->after_malloc[i] == 0) {
+            if (known.destructor_count < 2)
+                known.destructors[known.destructor_count] = known.library + (intptr_t)at;
+            known.destructor_count++;
+        }
         bool changes = a->after_malloc[i] != one;
         if (changes != (b->after_malloc[i] != other))
             return "two threads' first malloc changed different variables of the C library";
@@ -284,6 +299,8 @@ static const char *understand_library(const specimen_t *a, const specimen_t *b) 
     }
     for (int i = kept; i < HAFTI_IO_KEPT_WORDS; i++) /* a word that no task changes (or none) */
         hafti_io_kept_words[i] = kept != 0 ? hafti_io_kept_words[0] : (intptr_t)known.same[0].at;
+    if (known.destructor_count == 0 || known.destructor_count > 2)
+        return "the C library's list of destructors is not found";
     return kept > HAFTI_IO_KEPT_WORDS || OVERFLOWS(inside_storage)
                ? "the C library's malloc has more thread-local variables than are known"
                : NULL;
@@ -307,9 +324,6 @@ static const char *compare(const specimen_t *a, const specimen_t *b) {
 
 /* ---- The C library as a file ---- */
 
-static void marker(void *value) {
-    (void)value;
-}
 static void other_marker(void *value) {
     (void)value;
     __asm__ volatile("" : : : "memory");
@@ -657,6 +671,22 @@ void hafti_io_own_thread_free(hafti_io_own_thread_t *thread) {
 void hafti_io_own_thread_begin(void) {
     known.initialise_ctype();
     haft_thread_pointer_begin();
+}
+
+bool hafti_io_own_thread_has_destructors(const hafti_io_own_thread_t *thread) {
+    for (int i = 0; i < known.destructor_count; i++)
+        if (*word_at(thread->pointer, (size_t)known.destructors[i]) != 0)
+            return true;
+    key_data_t *const *blocks = at(thread->pointer, known.specific);
+    for (int i = 0; i < KEY_BLOCKS; i++) {
+        const key_data_t *block = blocks[i];
+        uintptr_t any = 0;
+        for (int j = 0; block != NULL && j < KEYS_IN_BLOCK; j++)
+            any |= (uintptr_t)block[j].data;
+        if (any != 0)
+            return true;
+    }
+    return false;
 }
 
 void hafti_io_own_thread_end(hafti_io_own_thread_t *thread) {

@@ -36,8 +36,9 @@ hafti_io_own_thread_t *hafti_io_own_thread_new(char *stack, size_t size);
 /* When the task has ended; not under its pointer. */
 void hafti_io_own_thread_free(hafti_io_own_thread_t *thread);
 /* Under its pointer: before the task's function, and when that has returned, or was unwound: calls
-   the destructors of the storage's variables and keys, which may wait. */
+   the destructors of the storage's variables and keys, which may wait, if it has any. */
 void hafti_io_own_thread_begin(void);
+bool hafti_io_own_thread_has_destructors(const hafti_io_own_thread_t *thread);
 void hafti_io_own_thread_end(hafti_io_own_thread_t *thread);
 
 /* The worker's thread is the caller's, under its own pointer, from now on in a loop that writes

@@ -350,6 +350,11 @@ static void *call_destructors(void *argument) {
     return NULL;
 }
 
+static inline void end_own_thread(hafti_io_runner_t *runner) {
+    if (hafti_io_own_thread_has_destructors(runner->own_thread))
+        haft_io_shield(call_destructors, runner);
+}
+
 static void *run_own_task(void *argument) {
     hafti_io_runner_t *runner = argument;
     haft_io_task_t *task = runner->task;
@@ -360,7 +365,7 @@ static void *run_own_task(void *argument) {
     void *result = task->function(task->argument);
     while (runner->rest != NULL)
         result = hafti_io_go_on_without_rest(runner);
-    haft_io_shield(call_destructors, runner);
+    end_own_thread(runner);
     task->result = result;
     hafti_io_task_end(task, 0);
     runner->task = NULL;
@@ -377,7 +382,7 @@ static void *farewell(void *argument) {
     haft_io_task_t *task = runner->task;
     begin_task(runner, task);
     hafti_io_set_state(task, HAFTI_IO_RUNNING);
-    haft_io_shield(call_destructors, runner);
+    end_own_thread(runner);
     hafti_io_task_end(task, runner->own_thread->unwound_with);
     runner->task = NULL;
     return NULL;
