@@ -604,6 +604,12 @@ bool hafti_io_may_own_threads(void) {
     return false;
 }
 
+int haft_io_own_thread_id(void) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    const hafti_io_own_thread_t *thread = worker != NULL ? worker->stands_on : NULL;
+    return thread != NULL ? thread->id : 0;
+}
+
 /* ---- Tasks ---- */
 
 /* Records are never given back: each has a number and serials, which are not drawn again. */

@@ -275,6 +275,9 @@ void haft_io_own_set(void *pointer);
 /* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that is
    not freed; `own_thread_locals` is refused then. Any thread may call this. */
 const char *haft_io_own_thread_locals_refused(void);
+/* The number that the C library has for the calling task, as the owner of a mutex for example; 0: the
+   caller is no task with thread-locals of its own. */
+int haft_io_own_thread_id(void);
 
 /* ---- Scopes --------------------------------------------------------------------------------- */
 
