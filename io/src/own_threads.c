@@ -20,9 +20,9 @@
  * So this library's thread-locals are in the block, too, and are set when it is made and when it
  * comes to another thread: the worker, what signals the program blocks, core's state.
  *
- * The C library does not say where the fields of `struct pthread` are. What is needed of them is read
- * from two threads that are made for that, word by word. A word is one of these, or the option is
- * refused:
+ * The C library does not say where the fields of `struct pthread` are. What is needed of them is
+ * read from two threads that are made for that, word by word. A word is one of these, or the option
+ * is refused:
  *
  *   in both threads it is                | the task's block gets
  *   the same                             | the same
@@ -70,7 +70,7 @@ bool hafti_io_sets_pointer_by_call;
 #endif
 
 enum {
-    MOST_STRUCT = 8192, /* bytes of the struct pthread */
+    MOST_STRUCT = 8192,  /* bytes of the struct pthread */
     MOST_STORAGE = 1024, /* of the C library's thread-locals */
     KEYS_IN_BLOCK = 32,
     KEY_BLOCKS = 32,
@@ -105,7 +105,7 @@ static struct {
     word_t inside[64];
     int same_count, inside_count, inside_storage_count;
     word_t inside_storage[8]; /* `at` from the C library's storage */
-    intptr_t destructors[2]; /* its variables that are not 0 where destructors of C++ are to run */
+    intptr_t destructors[2];  /* its variables that are not 0 where destructors of C++ are to run */
     int destructor_count;
     intptr_t library; /* its storage, from the thread pointer */
     size_t library_size;
@@ -249,9 +249,9 @@ static void note(word_t *words, int *count, size_t most, size_t at, uintptr_t va
         words[*count] = (word_t){at, value};
     (*count)++;
 }
-#define NOTE(list, at, value)                                                                      \
-    note(known.list, &known.list##_count, sizeof known.list / sizeof *known.list, at, value)
-#define OVERFLOWS(list) ((size_t)known.list##_count > sizeof known.list / sizeof *known.list)
+#    define NOTE(list, at, value)                                                                  \
+        note(known.list, &known.list##_count, sizeof known.list / sizeof *known.list, at, value)
+#    define OVERFLOWS(list) ((size_t)known.list##_count > sizeof known.list / sizeof *known.list)
 
 /* Whether the word, in both, is of a kind in the table above. */
 static bool understand(const specimen_t *a, const specimen_t *b, size_t at) {
@@ -314,7 +314,8 @@ static const char *compare(const specimen_t *a, const specimen_t *b) {
         return "the number of a thread is not where debuggers are told";
     for (size_t at = 0; at < known.size; at += sizeof(uintptr_t))
         if (!understand(a, b, at)) {
-            snprintf(text, sizeof text, "the word at %zu of the C library's threads is unknown", at);
+            snprintf(text, sizeof text, "the word at %zu of the C library's threads is unknown",
+                     at);
             return text;
         }
     if (known.stack == 0 || OVERFLOWS(same) || OVERFLOWS(inside) || known.same_count == 0)
@@ -481,12 +482,12 @@ static bool is_as_it_should_be(const trial_t *trial) {
     pthread_mutexattr_t recursive;
     known.initialise_ctype();
     *errno_place() = EDOM;
-    bool good = (uintptr_t)self() == (uintptr_t)storage && own_pointer() == storage &&
-                (const char *)errno_place() - storage >= known.library &&
-                (const char *)errno_place() - storage <
-                    known.library + (intptr_t)known.library_size &&
-                value_of(trial->key) == NULL && set_value(trial->key, &trial) == 0 &&
-                value_of(trial->key) == &trial && uselocale((locale_t)0) == LC_GLOBAL_LOCALE;
+    bool good =
+        (uintptr_t)self() == (uintptr_t)storage && own_pointer() == storage &&
+        (const char *)errno_place() - storage >= known.library &&
+        (const char *)errno_place() - storage < known.library + (intptr_t)known.library_size &&
+        value_of(trial->key) == NULL && set_value(trial->key, &trial) == 0 &&
+        value_of(trial->key) == &trial && uselocale((locale_t)0) == LC_GLOBAL_LOCALE;
     void *memory = malloc(100);
     free(memory);
     pthread_mutexattr_init(&recursive);
@@ -496,8 +497,7 @@ static bool is_as_it_should_be(const trial_t *trial) {
            mutex.__data.__owner == TRIAL_ID && pthread_mutex_trylock(&mutex) == 0 &&
            pthread_mutex_unlock(&mutex) == 0 && pthread_mutex_unlock(&mutex) == 0;
     pthread_mutexattr_destroy(&recursive);
-    return good && call_key_destructors((char *)(uintptr_t)storage) &&
-           value_of(trial->key) == NULL;
+    return good && call_key_destructors((char *)(uintptr_t)storage) && value_of(trial->key) == NULL;
 }
 
 static void *go_over_and_back(void *argument) {
@@ -520,8 +520,8 @@ static const char *try_it(char *stack) {
     trial_t trial = {.storage = storage_new(TRIAL_ID, stack, STACK)};
     if (trial.storage == NULL)
         return "there is no memory to try it";
-    bool runs = pthread_key_create(&trial.key, marker) == 0 &&
-                run_thread(go_over_and_back, &trial, stack);
+    bool runs =
+        pthread_key_create(&trial.key, marker) == 0 && run_thread(go_over_and_back, &trial, stack);
     pthread_key_delete(trial.key);
     storage_free(trial.storage);
     return !runs             ? "there is no thread to try it"
@@ -595,10 +595,11 @@ bool hafti_io_may_own_threads(void) {
     if (refused == NULL || __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
         return refused == NULL;
     char line[320];
-    int size = snprintf(line, sizeof line,
-                        "haft-io: own_thread_locals cannot be had here: %s. Tasks run without it if "
-                        "haft_io_own_thread_locals_refused() is asked first.\n",
-                        refused);
+    int size =
+        snprintf(line, sizeof line,
+                 "haft-io: own_thread_locals cannot be had here: %s. Tasks run without it if "
+                 "haft_io_own_thread_locals_refused() is asked first.\n",
+                 refused);
     if (write(STDERR_FILENO, line, (size_t)size) < 0)
         return false;
     return false;

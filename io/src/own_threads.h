@@ -20,7 +20,7 @@ typedef struct hafti_io_own_thread {
     hafti_io_worker_t *worker; /* whose thread the storage knows; NULL: none yet */
     uint64_t serials;          /* haft/thread_pointers.h; 0: none yet */
     int id;
-    int unwound_with; /* the code, once its task's function was unwound */
+    int unwound_with;                 /* the code, once its task's function was unwound */
     struct hafti_io_own_thread *next; /* of the free records */
 } hafti_io_own_thread_t;
 

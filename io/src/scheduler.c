@@ -336,11 +336,11 @@ static void *run_single_runner(void *argument) {
  * Each has a runner, a fiber and a thread pointer of its own. The worker's loop is another one once
  * it has such a task: so the loops of other runs have no instruction for them.
  *
- *   on the runner's fiber, under its thread pointer      in the loop, under the thread's
- *     run_own_task: begins, calls the function, then       runner_new: storage, fiber
- *       the destructors, and ends the task       ------>   finished: the storage and the runner are freed
- *     or it was unwound                          ------>   begin_farewell: the fiber begins anew
- *     farewell: the destructors, and the end     ------>   finished: as above
+ *   on the runner's fiber, under its pointer         in the loop, under the thread's
+ *     run_own_task: begins, calls the function,        own_runner_new: storage, fiber
+ *       the destructors, and ends the task     ---->   finished: storage and runner are freed
+ *     or it was unwound                        ---->   begin_farewell: the fiber begins anew
+ *     farewell: the destructors, and the end   ---->   finished: as above
  *
  * The destructors are shielded from cancels, which must not unwind a destructor of C++.
  */
@@ -408,7 +408,8 @@ static HAFTI_IO_COLD void begin_farewell(hafti_io_worker_t *worker, hafti_io_run
     hafti_io_enqueue(worker, task);
 }
 
-/* In a loop of other tasks. From now on the worker has the other loop, and the task is its first. */
+/* In a loop of other tasks. From now on the worker has the other loop, and the task is its
+   first. */
 static HAFTI_IO_COLD bool change_loops(hafti_io_worker_t *worker, haft_io_task_t *task) {
     if (!hafti_io_own_threads_start(worker))
         return false;

@@ -133,12 +133,12 @@ struct hafti_io_runner {
         *poll_cell; /* by which a poll of several waits, which sets this NULL; NULL: by its own */
     hafti_io_limit_t *limits; /* the deadlines of the blocks that it is in, the innermost first */
     union {
-        struct hafti_io_runner *next; /* of the idle ones, or of free records */
+        struct hafti_io_runner *next;           /* of the idle ones, or of free records */
         struct hafti_io_own_thread *own_thread; /* `owns` */
     };
-    struct hafti_io_rest *rest;   /* with which its task goes on when the function has returned */
-    hafti_io_lent_t *unsent;      /* what is sent then, before; or NULL */
-    void *own;                    /* haft_io_own_set */
+    struct hafti_io_rest *rest; /* with which its task goes on when the function has returned */
+    hafti_io_lent_t *unsent;    /* what is sent then, before; or NULL */
+    void *own;                  /* haft_io_own_set */
 };
 
 typedef enum hafti_io_kept {

@@ -156,7 +156,7 @@ struct hafti_io_worker {
     unsigned polled_at;   /* `resumed` at the last poll */
     unsigned unlooked;    /* number resumed before the first look; in a simulation 0 */
     bool offered;         /* there may be new tasks in `queue` or the overflow */
-    bool by_loop; /* a task that yields does not hand over as ever: `forked`, or `owns` */
+    bool by_loop;         /* a task that yields does not hand over as ever: `forked`, or `owns` */
     hafti_io_timers_t timers;                  /* the first words of which belong to the line */
     hafti_io_simulated_t *simulated;           /* NULL: a real run */
     haft_io_counters_t counters;               /* any thread reads */
@@ -206,7 +206,7 @@ struct hafti_io_crew {
     haft_fiber_options_t stacks; /* of tasks */
     int blocking_threads;
     bool times_polls;
-    bool own_thread_locals; /* of all tasks */
+    bool own_thread_locals;     /* of all tasks */
     struct hafti_io_pool *pool; /* under the lock until it is there */
     uint32_t lock;              /* for what follows */
     haft_io_task_t **overflow;  /* a ring of new tasks that a queue had no room for */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tasks with thread-locals of their own, a hundred of them on one thread: each finds what it has left in
-   them after its waits, and nothing of another's. */
+/* Tasks with thread-locals of their own, a hundred of them on one thread: each finds what it has
+   left in them after its waits, and nothing of another's. */
 #include "check_io.h"
 
 #include <limits.h>
@@ -15,8 +15,8 @@
 enum { TASKS = 100, TURNS = 20 };
 
 static int run_own(int threads, void *(*body)(void *), void *argument) {
-    return haft_io_run_with(
-        &(haft_io_run_options_t){.threads = threads, .own_thread_locals = true}, body, argument);
+    return haft_io_run_with(&(haft_io_run_options_t){.threads = threads, .own_thread_locals = true},
+                            body, argument);
 }
 
 static void *(*each)(void *);
@@ -310,8 +310,8 @@ BODY(spawn_both) {
 static void tasks_with_their_own_and_without_take_turns(void) {
     for (int threads = 1; threads <= 3; threads++) {
         variable = 5;
-        CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, spawn_both, NULL),
-                    0);
+        CHECK_EQUAL(
+            haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, spawn_both, NULL), 0);
     }
     variable = 5;
 }

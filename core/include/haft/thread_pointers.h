@@ -2,9 +2,9 @@
 /*
  * Thread pointers: for a scheduler that gives fibers thread-local storage of their own, by writing
  * the thread pointer before it resumes one, and again when it is suspended. The storage holds a
- * state of this library, too, which is of its kind: the code under that thread pointer has serials
- * and C++ exceptions of its own, and the roots of handlers, stacks and alternate signal stack of the
- * thread on which it runs.
+ * state of this library, too: the code under that thread pointer has serials and C++ exceptions of
+ * its own, and the roots of handlers, the stacks and the alternate signal stack of the thread on
+ * which it runs.
  *
  *     haft_thread_pointer_join(pointer, &serials);          when the storage has been made
  *     haft_thread_pointer_carry(own, pointer);              write the thread pointer
@@ -21,9 +21,9 @@
 
 /*
  * Lets fibers run under `pointer` on the calling thread, which is under its own; again before they
- * do so on another thread, with NULL for `serials`. `*serials` is 0, or what haft_thread_pointer_leave
- * has stored for storage that is no longer used: numbers are few. False: the thread runs on a
- * segmented fiber, which cannot be left so.
+ * do so on another thread, with NULL for `serials`. `*serials` is 0, or what
+ * haft_thread_pointer_leave has stored for storage that is no longer used: numbers are few. False:
+ * the thread runs on a segmented fiber, which cannot be left so.
  */
 HAFTI_API bool haft_thread_pointer_join(char *pointer, const uint64_t *serials);
 /* Called under it, on the first fiber, before any code that may throw. */

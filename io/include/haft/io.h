@@ -103,8 +103,8 @@ typedef struct haft_io_run_options {
                          canaries instead of guards, as haft_fiber_options_t.dense; `stack_size` is
                          ignored. Link such a program with -Wl,-z,now (docs/io.md). On AArch64,
                          where unwinding needs more: 16 KiB, guarded */
-    bool own_thread_locals; /* of all tasks; see "thread-locals". Where it cannot be had, the run does
-                               not begin: -ENOTSUP */
+    bool own_thread_locals; /* of all tasks; see "thread-locals". Where they cannot be had, the
+                               run does not begin: -ENOTSUP */
 } haft_io_run_options_t;
 
 /*
@@ -262,21 +262,21 @@ void haft_io_own_set(void *pointer);
  * value of a key, the locale, what C++ knows of exceptions, the number that a recursive mutex has
  * of its owner, pthread_self() and std::this_thread::get_id() are the task's. Their addresses stay
  * as they are over waits, also when the task moves. They begin as on a new thread. When the task's
- * function has returned, or was unwound, destructors run, those of C++ first, then those of keys: in
- * a task that is cancelled, too, and they may wait, which no cancel cuts short.
+ * function has returned, or was unwound, destructors run, those of C++ first, then those of keys:
+ * in a task that is cancelled, too. They may wait, which no cancel cuts short.
  *
- * Such a task has a runner and a stack of its own, some 4.5 KiB of storage, and more if libraries
+ * Such a task has a runner and a stack of its own, some 4.6 KiB of storage, and more if libraries
  * have more; a switch to it writes the thread pointer. A task that rests (haft_io_rest) keeps its
- * stack. Signal masks, the kernel's number of the thread (gettid) and what malloc keeps free for the
- * thread stay the thread's. It needs glibc on x86-64 whose threads are as is looked for when this is
- * first used; docs/limits.md says what else does not work.
+ * stack. Signal masks, the kernel's number of the thread (gettid) and what malloc keeps free for
+ * the thread stay the thread's. It needs glibc on x86-64 whose threads are as is looked for when
+ * this is first used; docs/limits.md says what else does not work.
  */
 
-/* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that is
-   not freed; `own_thread_locals` is refused then. Any thread may call this. */
+/* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that
+   is not freed; `own_thread_locals` is refused then. Any thread may call this. */
 const char *haft_io_own_thread_locals_refused(void);
-/* The number that the C library has for the calling task, as the owner of a mutex for example; 0: the
-   caller is no task with thread-locals of its own. */
+/* The number that the C library has for the calling task, as the owner of a mutex for example; 0:
+   the caller is no task with thread-locals of its own. */
 int haft_io_own_thread_id(void);
 
 /* ---- Scopes --------------------------------------------------------------------------------- */

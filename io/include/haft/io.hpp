@@ -180,11 +180,11 @@ template <typename T>
 class task;
 
 struct task_options {
-    const char *name = nullptr; /* for the dump; not copied; nullptr: the caller's name */
-    bool moves = false;         /* even if its scope's tasks do not */
-    bool spread = false;        /* start on the least loaded thread; for this and the next see
+    const char *name = nullptr;     /* for the dump; not copied; nullptr: the caller's name */
+    bool moves = false;             /* even if its scope's tasks do not */
+    bool spread = false;            /* start on the least loaded thread; for this and the next see
                                    haft_io_task_options_t */
-    std::size_t stack_size = 0; /* 0: as the run's */
+    std::size_t stack_size = 0;     /* 0: as the run's */
     bool own_thread_locals = false; /* also if the run's other tasks have not */
 };
 

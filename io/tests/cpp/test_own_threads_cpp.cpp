@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tasks with thread-locals of their own, in C++: constructors and destructors that wait, exceptions, ids.
+// Tasks with thread-locals of their own, in C++: objects that wait, exceptions, ids.
 #include <haft/io.hpp>
 
 #include "../check_io.h"
