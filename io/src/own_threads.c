@@ -613,6 +613,7 @@ int haft_io_own_thread_id(void) {
 
 /* ---- Tasks ---- */
 
+#if defined(__x86_64__)
 /* Records are never given back: each has a number and serials, which are not drawn again. */
 static struct {
     uint32_t lock;
@@ -643,16 +644,14 @@ static void record_give(hafti_io_own_thread_t *record) {
     hafti_io_unguard(&records.lock);
 }
 
-#if defined(__x86_64__)
-bool hafti_io_own_threads_start(hafti_io_worker_t *worker) {
-    hafti_io_own_thread_t *home = calloc(1, sizeof *home);
-    if (home == NULL)
-        return false;
+void hafti_io_own_threads_start(hafti_io_worker_t *worker) {
+    _Static_assert(sizeof(hafti_io_own_thread_t) <= sizeof worker->place_of_home,
+                   "a worker has room for its home");
+    hafti_io_own_thread_t *home = (void *)worker->place_of_home;
     *home = (hafti_io_own_thread_t){.pointer = own_pointer(), .worker = worker};
     worker->home = worker->stands_on = home;
     worker->by_loop = worker->owns = true;
     __libc_single_threaded = 0; /* one task may use what another is changing, and waits in */
-    return true;
 }
 
 hafti_io_own_thread_t *hafti_io_own_thread_new(char *stack, size_t size) {
@@ -710,5 +709,28 @@ void hafti_io_own_thread_moves(hafti_io_worker_t *worker, hafti_io_own_thread_t 
     hafti_io_copy_worker(from, thread->pointer);
     hafti_io_copy_programs_mask(from, thread->pointer);
     thread->worker = worker;
+}
+#else
+/* Never called: the option is refused. */
+void hafti_io_own_threads_start(hafti_io_worker_t *worker) {
+    (void)worker;
+}
+hafti_io_own_thread_t *hafti_io_own_thread_new(char *stack, size_t size) {
+    (void)stack, (void)size;
+    return NULL;
+}
+void hafti_io_own_thread_free(hafti_io_own_thread_t *thread) {
+    (void)thread;
+}
+void hafti_io_own_thread_begin(void) {}
+bool hafti_io_own_thread_has_destructors(const hafti_io_own_thread_t *thread) {
+    (void)thread;
+    return false;
+}
+void hafti_io_own_thread_end(hafti_io_own_thread_t *thread) {
+    (void)thread;
+}
+void hafti_io_own_thread_moves(hafti_io_worker_t *worker, hafti_io_own_thread_t *thread) {
+    (void)worker, (void)thread;
 }
 #endif

@@ -42,8 +42,8 @@ bool hafti_io_own_thread_has_destructors(const hafti_io_own_thread_t *thread);
 void hafti_io_own_thread_end(hafti_io_own_thread_t *thread);
 
 /* The worker's thread is the caller's, under its own pointer, from now on in a loop that writes
-   thread pointers. False: it runs on a segmented fiber. */
-bool hafti_io_own_threads_start(hafti_io_worker_t *worker);
+   thread pointers. */
+void hafti_io_own_threads_start(hafti_io_worker_t *worker);
 /* The storage gets to know the worker, on whose thread it is now. */
 HAFTI_IO_COLD void hafti_io_own_thread_moves(hafti_io_worker_t *worker,
                                              hafti_io_own_thread_t *thread);

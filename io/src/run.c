@@ -59,7 +59,6 @@ static void stop_backend(hafti_io_worker_t *worker) {
 static void worker_free(hafti_io_worker_t *worker) {
     hafti_io_free_records(worker);
     hafti_io_free_lent(worker);
-    free(worker->home);
     free(worker);
 }
 

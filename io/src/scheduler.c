@@ -410,11 +410,9 @@ static HAFTI_IO_COLD void begin_farewell(hafti_io_worker_t *worker, hafti_io_run
 
 /* In a loop of other tasks. From now on the worker has the other loop, and the task is its
    first. */
-static HAFTI_IO_COLD bool change_loops(hafti_io_worker_t *worker, haft_io_task_t *task) {
-    if (!hafti_io_own_threads_start(worker))
-        return false;
+static HAFTI_IO_COLD void change_loops(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    hafti_io_own_threads_start(worker);
     hafti_io_append(worker->ready.next, &task->queued);
-    return true;
 }
 
 /* ---- Their runners ---- */
@@ -588,10 +586,12 @@ run(hafti_io_worker_t *worker, haft_io_task_t *task, const bool shared, const bo
         task->worker = worker;
         runner = runner_new(worker, task);
         if (runner == NULL) {
+            if (!owns && hafti_io_has_own_thread(task)) {
+                change_loops(worker, task);
+                return false;
+            }
             if (rest != NULL)
                 hafti_io_rest_for_stack(rest, task);
-            else if (!owns && hafti_io_has_own_thread(task) && change_loops(worker, task))
-                return false;
             else
                 task_has_no_stack(task);
             return true;
@@ -817,8 +817,13 @@ static inline __attribute__((always_inline)) void loop_shared(hafti_io_worker_t 
         if (worker->searching)
             hafti_io_stops_searching(worker);
         HAFTI_IO_COUNT(worker->resumed);
-        if (HAFTI_IO_UNLIKELY(task->moves) && task->runner != NULL)
+        if (HAFTI_IO_UNLIKELY(task->moves) && task->runner != NULL) {
+            if (!owns && hafti_io_has_own_thread(task)) { /* it has started with another worker */
+                change_loops(worker, task);
+                return;
+            }
             hafti_io_set_timers(worker, task);
+        }
         if (!run(worker, task, true, owns))
             return;
     }

@@ -186,6 +186,7 @@ struct hafti_io_worker {
        leads to now, and what it leads to between tasks. */
     bool owns;
     struct hafti_io_own_thread *stands_on, *home;
+    uint64_t place_of_home[8];
     unsigned spread;        /* tasks that were spread to it, and have not ended; any thread */
     hafti_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
 };
