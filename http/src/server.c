@@ -112,9 +112,7 @@ void haft_http_server_set_log(haft_http_server_t *server, haft_http_log_t *log, 
     server->log_argument = argument;
 }
 
-/* What is wrong with what the program has asked for, and what to write instead. */
-__attribute__((format(printf, 2, 3))) static void note_mistake(haft_http_server_t *server,
-                                                               const char *format, ...) {
+void hafti_http_note_mistake(haft_http_server_t *server, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(server->mistake, sizeof server->mistake, format, arguments);
@@ -135,8 +133,11 @@ static char *joined(const char *prefix, const char *path) {
 
 int haft_http_server_route(haft_http_server_t *server, const char *method, const char *path,
                            haft_http_handler_t *handler, void *argument) {
-    hafti_http_entry_t entry = {
-        .method = method, .handler = handler, .argument = argument, .owner = server};
+    hafti_http_text_t name = {method, method != NULL ? strlen(method) : 0};
+    hafti_http_entry_t entry = {.method = hafti_http_method_of(name),
+                                .handler = handler,
+                                .argument = argument,
+                                .owner = server};
     haft_http_server_t *root = hafti_http_root_of(server);
     const char *mistake = path == NULL ? "the path is NULL" : NULL;
     if (mistake == NULL && *path != '/' && !(*path == '\0' && server->parent != NULL))
@@ -147,11 +148,24 @@ int haft_http_server_route(haft_http_server_t *server, const char *method, const
         code =
             whole != NULL ? hafti_http_routes_add(&root->routes, whole, &entry, &mistake) : -ENOMEM;
     if (mistake != NULL)
-        note_mistake(root, "no route %s %s%s: %s", method != NULL ? method : "NULL",
-                     server->prefix != NULL ? server->prefix : "", path != NULL ? path : "",
-                     mistake);
+        hafti_http_note_mistake(root, "no route %s %s%s: %s", method != NULL ? method : "NULL",
+                                server->prefix != NULL ? server->prefix : "",
+                                path != NULL ? path : "", mistake);
     free(whole);
     return code;
+}
+
+int haft_http_server_any(haft_http_server_t *server, const char *path, haft_http_handler_t *handler,
+                         void *argument) {
+    for (int method = HTTP_DELETE; method < HTTP_SOURCE; method++) {
+        const char *name = llhttp_method_name((llhttp_method_t)method);
+        bool is_asked = hafti_http_method_of((hafti_http_text_t){name, strlen(name)}) == method &&
+                        method != HTTP_CONNECT;
+        int code = is_asked ? haft_http_server_route(server, name, path, handler, argument) : 0;
+        if (code != 0)
+            return code;
+    }
+    return 0;
 }
 
 int haft_http_server_on_connect(haft_http_server_t *server, haft_http_handler_t *handler,
@@ -161,7 +175,7 @@ int haft_http_server_on_connect(haft_http_server_t *server, haft_http_handler_t 
     if (server->connect.handler != NULL)
         return -EEXIST;
     server->connect = (hafti_http_entry_t){
-        .method = "CONNECT", .handler = handler, .argument = argument, .owner = server};
+        .method = HTTP_CONNECT, .handler = handler, .argument = argument, .owner = server};
     return 0;
 }
 

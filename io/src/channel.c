@@ -199,7 +199,8 @@ static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *valu
     const hafti_io_place_t *receiver = channel->receivers.first;
     hafti_io_cell_t *cell = receiver->cell;
     haft_io_task_t *task = cell->task;
-    if (HAFTI_IO_UNLIKELY(cell->word != HAFTI_IO_WAITING || !hafti_io_is_of_this_thread(task)))
+    if (HAFTI_IO_UNLIKELY(cell->word != HAFTI_IO_WAITING || !hafti_io_is_of_this_thread(task)) ||
+        hafti_io_is_traced())
         return false;
     hafti_io_first_leaves(&channel->receivers);
     copy_simply(channel, receiver->value, value);
@@ -303,3 +304,13 @@ void hafti_io_channel_take_place(haft_io_channel_t *channel, bool sends, void *v
                                  hafti_io_place_t *place) {
     take_place(channel, sends, value, place);
 }
+
+const haft_shown_t hafti_io_shown_channels[] = {
+    HAFT_SHOWN_SIZE("channel", haft_io_channel_t),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, closed),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, size),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, capacity),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, count),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, senders),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, receivers),
+    HAFT_SHOWN_END};

@@ -654,18 +654,23 @@ void hafti_io_own_threads_start(hafti_io_worker_t *worker) {
     __libc_single_threaded = 0; /* one task may use what another is changing, and waits in */
 }
 
-hafti_io_own_thread_t *hafti_io_own_thread_new(char *stack, size_t size) {
+hafti_io_own_thread_t *hafti_io_own_thread_new(void) {
     hafti_io_own_thread_t *thread = record_take();
     if (thread == NULL)
         return NULL;
     thread->worker = NULL;
-    thread->pointer = storage_new(thread->id, stack, size);
+    thread->pointer = storage_new(thread->id, NULL, 0);
     if (thread->pointer != NULL && haft_thread_pointer_join(thread->pointer, &thread->serials))
         return thread;
     if (thread->pointer != NULL)
         storage_free(thread->pointer);
     record_give(thread);
     return NULL;
+}
+
+void hafti_io_own_thread_set_stack(hafti_io_own_thread_t *thread, char *stack, size_t size) {
+    *word_at(thread->pointer, known.stack) = (uintptr_t)stack;
+    *word_at(thread->pointer, known.stack + sizeof size) = size;
 }
 
 void hafti_io_own_thread_free(hafti_io_own_thread_t *thread) {
@@ -715,9 +720,11 @@ void hafti_io_own_thread_moves(hafti_io_worker_t *worker, hafti_io_own_thread_t 
 void hafti_io_own_threads_start(hafti_io_worker_t *worker) {
     (void)worker;
 }
-hafti_io_own_thread_t *hafti_io_own_thread_new(char *stack, size_t size) {
-    (void)stack, (void)size;
+hafti_io_own_thread_t *hafti_io_own_thread_new(void) {
     return NULL;
+}
+void hafti_io_own_thread_set_stack(hafti_io_own_thread_t *thread, char *stack, size_t size) {
+    (void)thread, (void)stack, (void)size;
 }
 void hafti_io_own_thread_free(hafti_io_own_thread_t *thread) {
     (void)thread;

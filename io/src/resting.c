@@ -170,6 +170,10 @@ static void settle(rest_t *rest, hafti_io_worker_t *worker) {
 
 static void send_last(rest_t *rest, hafti_io_worker_t *worker, hafti_io_lent_t *lent) {
     HAFTI_IO_COUNT(worker->counters.operations);
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_OPERATION, rest->runner.task,
+                       hafti_io_kind_name(HAFTI_IO_SEND), false,
+                       (uint64_t)(uint32_t)rest->descriptor << 32 | rest->size, 0);
     rest->sending.cell = &rest->cell;
     ssize_t done =
         worker->backend->send_last(worker, rest->descriptor, &rest->sending, lent, rest->size);
@@ -236,12 +240,14 @@ static bool waits_for_bytes(rest_t *rest, haft_io_task_t *task) {
 /* As a task that waits, until the time at most; nothing else wakes it yet. */
 static void begin_to_wait(rest_t *rest, haft_io_task_t *task, int64_t deadline) {
     hafti_io_worker_t *worker = task->worker;
+    const void *spawned_at = task->runner != NULL ? task->runner->spawned_at : NULL;
     rest->runner = (hafti_io_runner_t){.task = task,
                                        .worker = worker,
                                        .scope = task->home,
                                        .waits_for = hafti_io_kind_name(HAFTI_IO_READ),
                                        .waits_since = worker->clock,
-                                       .stays = 1}; /* with the worker, which has its timer */
+                                       .stays = 1, /* with the worker, which has its timer */
+                                       .spawned_at = spawned_at};
     rest->cell = (hafti_io_cell_t){HAFTI_IO_WAITING, task};
     rest->waiter = (hafti_io_waiter_t){.descriptor = NULL};
     rest->timer = (hafti_io_timer_t){.fire = time_out};
@@ -258,6 +264,8 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
     hafti_io_worker_t *worker = runner->worker;
     rest_t *rest = runner->rest;
     hafti_io_check_leaving(task, "rests");
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_PARK, task, "a rest", false, 0, 0);
     if (runner->listed) /* it has waited on the stack */
         hafti_io_scope_unlist(task->home, runner);
     task->function = rest->function;

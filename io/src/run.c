@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A cancelled task is unwound on its stack. On AArch64 that takes more than the largest dense stack
    has, so that core makes an ordinary one of this size. */
@@ -93,6 +94,8 @@ static int choose_backend(hafti_io_worker_t *worker, const char *name) {
 }
 
 static void work(hafti_io_worker_t *worker) {
+    if (worker->crew->watchdog != NULL)
+        __atomic_store_n(&worker->thread_number, gettid(), __ATOMIC_RELAXED);
     hafti_io_set_worker(worker);
     hafti_io_watchdog_admit(worker->crew);
     hafti_io_loop(worker);
@@ -236,6 +239,7 @@ static void in_child_of_fork(void) {
     hafti_io_become_programs_thread();
     hafti_io_forget_runs();
     hafti_io_forget_dumps();
+    hafti_io_forget_trace();
     if (worker != NULL)
         hafti_io_become_child(worker->crew);
 }
@@ -262,8 +266,9 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
     if (options != NULL && options->own_thread_locals && !hafti_io_may_own_threads())
         return -ENOTSUP;
     hafti_io_watch_terminate();
-    if (simulated != NULL)
-        haft_io_look_for_initialisers();
+    hafti_io_be_shown();
+    hafti_io_find_initialisers();
+    hafti_io_trace_as_asked();
     unsigned threads = count_threads(options, simulated != NULL);
     hafti_io_crew_t *crew = aligned_alloc(_Alignof(hafti_io_crew_t), sizeof *crew);
     hafti_io_descriptors_t *descriptors = hafti_io_descriptors_new(threads > 1);
@@ -280,6 +285,9 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
         crew->stacks.name = "a task, see haft_io_run_options_t.stack_size";
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
         crew->own_thread_locals = options != NULL && options->own_thread_locals;
+        struct timespec date;
+        clock_gettime(CLOCK_REALTIME, &date);
+        crew->date_offset = (int64_t)date.tv_sec * HAFT_IO_SECOND + date.tv_nsec - hafti_io_clock();
         crew->times_polls = options != NULL && options->times_polls;
         code = run_crew(crew, threads, main, argument, options, simulated);
         free(crew->overflow);

@@ -276,9 +276,11 @@ static haft_io_task_t *dequeue_shared(hafti_io_worker_t *worker) {
 static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     task->runner = runner;
     task->worker = runner->worker;
+    runner->spawned_at = task->spawned_at;
     runner->scope = task->home;
     runner->cell = NULL;
     runner->waits_for = NULL;
+    runner->looked_at = 0;
     runner->yielded = runner->listed = false;
     runner->unwinding = runner->returns_cancels = runner->counted = runner->gated = false;
     runner->unarmed = false;
@@ -291,11 +293,17 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->own = NULL;
 }
 
+static HAFTI_IO_COLD void trace_run(const haft_io_task_t *task) {
+    hafti_io_trace(HAFTI_IO_EVENT_RUN, task, task->name, false, 0, 0);
+}
+
 static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {
     haft_io_task_t *task = runner->task;
     begin_task(runner, task);
     HAFTI_IO_COUNT(runner->worker->counters.tasks);
     hafti_io_set_state(task, HAFTI_IO_RUNNING);
+    if (hafti_io_is_traced())
+        trace_run(task);
     runner->worker->operations = runner->worker->turn_begins;
     task->result = task->function(task->argument);
     if (runner->rest != NULL)
@@ -344,15 +352,19 @@ static void *run_single_runner(void *argument) {
  *
  * The destructors are shielded from cancels, which must not unwind a destructor of C++.
  */
+static inline hafti_io_own_thread_t *own_thread_of(const hafti_io_runner_t *runner) {
+    return runner->fiber->argument;
+}
+
 static void *call_destructors(void *argument) {
-    const hafti_io_runner_t *runner = argument;
-    hafti_io_own_thread_end(runner->own_thread);
+    hafti_io_own_thread_end(argument);
     return NULL;
 }
 
 static inline void end_own_thread(hafti_io_runner_t *runner) {
-    if (hafti_io_own_thread_has_destructors(runner->own_thread))
-        haft_io_shield(call_destructors, runner);
+    hafti_io_own_thread_t *thread = own_thread_of(runner);
+    if (hafti_io_own_thread_has_destructors(thread))
+        haft_io_shield(call_destructors, thread);
 }
 
 static void *run_own_task(void *argument) {
@@ -372,9 +384,9 @@ static void *run_own_task(void *argument) {
     return NULL;
 }
 static void *run_own_runner(void *argument) {
+    hafti_io_runner_t *runner = ((const hafti_io_own_thread_t *)argument)->runner;
     hafti_io_own_thread_begin();
-    return haft_handle(((const hafti_io_runner_t *)argument)->worker->crew->operations, argument,
-                       run_own_task, argument);
+    return haft_handle(runner->worker->crew->operations, runner, run_own_task, runner);
 }
 
 static void *farewell(void *argument) {
@@ -383,13 +395,13 @@ static void *farewell(void *argument) {
     begin_task(runner, task);
     hafti_io_set_state(task, HAFTI_IO_RUNNING);
     end_own_thread(runner);
-    hafti_io_task_end(task, runner->own_thread->unwound_with);
+    hafti_io_task_end(task, own_thread_of(runner)->unwound_with);
     runner->task = NULL;
     return NULL;
 }
 static void *run_farewell(void *argument) {
-    return haft_handle(((const hafti_io_runner_t *)argument)->worker->crew->operations, argument,
-                       farewell, argument);
+    hafti_io_runner_t *runner = ((const hafti_io_own_thread_t *)argument)->runner;
+    return haft_handle(runner->worker->crew->operations, runner, farewell, runner);
 }
 
 /* The function of the task has been unwound, and its fiber has ended with it. */
@@ -401,9 +413,9 @@ static HAFTI_IO_COLD void begin_farewell(hafti_io_worker_t *worker, hafti_io_run
     if (runner->listed)
         hafti_io_scope_unlist(task->home, runner);
     runner->listed = false;
-    runner->own_thread->unwound_with = unwound->code;
+    own_thread_of(runner)->unwound_with = unwound->code;
     runner->yielded = false;
-    haft_fiber_reset(runner->fiber, run_farewell, runner);
+    haft_fiber_reset(runner->fiber, run_farewell, own_thread_of(runner));
     hafti_io_set_state(task, HAFTI_IO_READY);
     hafti_io_enqueue(worker, task);
 }
@@ -422,15 +434,18 @@ static void runner_forget(hafti_io_runner_t *runner) {
     runner->worker->free_runners = runner;
 }
 
+/* Its fiber calls the function, with `own_thread` or else with the runner. */
 static hafti_io_runner_t *runner_with(hafti_io_worker_t *worker, haft_io_task_t *task,
-                                      void *(*function)(void *)) {
+                                      void *(*function)(void *),
+                                      hafti_io_own_thread_t *own_thread) {
     hafti_io_runner_t *runner = worker->free_runners;
     if (runner != NULL)
         worker->free_runners = runner->next;
     else if ((runner = hafti_io_new_record(worker, &worker->runners, sizeof *runner)) == NULL)
         return NULL;
     *runner = (hafti_io_runner_t){.worker = worker, .single = task->stack != 0};
-    runner->fiber = hafti_io_fiber_of(task, function, runner);
+    runner->fiber =
+        hafti_io_fiber_of(task, function, own_thread != NULL ? (void *)own_thread : runner);
     if (runner->fiber != NULL)
         return runner;
     runner_forget(runner);
@@ -443,32 +458,32 @@ static void runner_free(hafti_io_runner_t *runner) {
 }
 
 static void own_runner_free(hafti_io_runner_t *runner) {
-    hafti_io_own_thread_free(runner->own_thread);
+    hafti_io_own_thread_free(own_thread_of(runner));
     runner_free(runner);
 }
 
 static __attribute__((noinline)) hafti_io_runner_t *own_runner_new(hafti_io_worker_t *worker,
                                                                    haft_io_task_t *task) {
-    hafti_io_runner_t *runner = runner_with(worker, task, run_own_runner);
-    if (runner == NULL)
+    hafti_io_own_thread_t *thread = hafti_io_own_thread_new();
+    if (thread == NULL)
         return NULL;
-    char *low = runner->fiber->low;
-    hafti_io_own_thread_t *thread =
-        hafti_io_own_thread_new(low, (size_t)(runner->fiber->high - low));
-    if (thread != NULL) {
-        runner->own_thread = thread;
-        runner->owns = true;
-        return runner;
+    hafti_io_runner_t *runner = runner_with(worker, task, run_own_runner, thread);
+    if (runner == NULL) {
+        hafti_io_own_thread_free(thread);
+        return NULL;
     }
-    runner_free(runner);
-    return NULL;
+    thread->runner = runner;
+    runner->owns = true;
+    hafti_io_own_thread_set_stack(thread, runner->fiber->low,
+                                  (size_t)(runner->fiber->high - runner->fiber->low));
+    return runner;
 }
 
 /* With a stack as only this task has it. */
 static __attribute__((noinline)) hafti_io_runner_t *single_runner_new(hafti_io_worker_t *worker,
                                                                       haft_io_task_t *task) {
     if (!hafti_io_has_own_thread(task))
-        return runner_with(worker, task, run_single_runner);
+        return runner_with(worker, task, run_single_runner, NULL);
     return worker->owns ? own_runner_new(worker, task) : NULL;
 }
 
@@ -477,7 +492,7 @@ static hafti_io_runner_t *runner_new(hafti_io_worker_t *worker, haft_io_task_t *
         return single_runner_new(worker, task);
     hafti_io_runner_t *runner = worker->idle;
     if (runner == NULL)
-        return runner_with(worker, task, run_runner);
+        return runner_with(worker, task, run_runner, NULL);
     worker->idle = runner->next;
     worker->idle_count--;
     return runner;
@@ -530,12 +545,15 @@ static void set_running(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static inline void has_parked(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
+static inline void has_parked(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
+                              const bool traced) {
     haft_io_task_t *task = runner->task;
     if (HAFTI_IO_UNLIKELY(task == NULL)) {
         runner_rests(worker, runner);
         return;
     }
+    if (traced)
+        hafti_io_trace(HAFTI_IO_EVENT_PARK, task, runner->waits_for, false, 0, 0);
     runner->saved_errno = *worker->error;
     if (HAFTI_IO_LIKELY(hafti_io_state(task) == HAFTI_IO_RUNNING)) { /* not READY */
         HAFTI_IO_CHECK(waiting, worker, task);
@@ -575,8 +593,9 @@ static inline void note_yield(const hafti_io_worker_t *worker, hafti_io_runner_t
 
 /* Inlined into the loops: with one frame less the processor predicts the returns. False: the worker
    needs the loop for tasks with thread-locals of their own (`owns`). */
-static inline __attribute__((always_inline)) bool
-run(hafti_io_worker_t *worker, haft_io_task_t *task, const bool shared, const bool owns) {
+static inline __attribute__((always_inline)) bool run(hafti_io_worker_t *worker,
+                                                      haft_io_task_t *task, const bool shared,
+                                                      const bool traced, const bool owns) {
     HAFTI_IO_CHECK(next, worker, task);
     hafti_io_rest_t *rest = NULL;
     if (task->runner != NULL && HAFTI_IO_UNLIKELY(task->runner->fiber == NULL))
@@ -586,7 +605,7 @@ run(hafti_io_worker_t *worker, haft_io_task_t *task, const bool shared, const bo
         task->worker = worker;
         runner = runner_new(worker, task);
         if (runner == NULL) {
-            if (!owns && hafti_io_has_own_thread(task)) {
+            if (!worker->owns && hafti_io_has_own_thread(task)) {
                 change_loops(worker, task);
                 return false;
             }
@@ -602,9 +621,11 @@ run(hafti_io_worker_t *worker, haft_io_task_t *task, const bool shared, const bo
     }
     haft_reply_t reply = reply_to(runner);
     begin_turn(worker, runner, shared);
+    if (traced)
+        trace_run(task);
     haft_fiber_t *fiber = runner->fiber;
     if (owns && runner->owns)
-        hafti_io_stand_on(worker, runner->own_thread);
+        hafti_io_stand_on(worker, own_thread_of(runner));
     haft_request_t request = haft_resume_turn(&worker->turn, &fiber, reply, FROM_TASKS);
     runner = worker->running; /* the task may have handed over */
     if (owns && HAFTI_IO_LIKELY(!worker->forked))
@@ -612,13 +633,15 @@ run(hafti_io_worker_t *worker, haft_io_task_t *task, const bool shared, const bo
     for (;;) {
         if (HAFTI_IO_LIKELY(request.effect == HAFT_ID(hafti_io_park))) {
             set_running(worker, NULL);
-            has_parked(worker, runner);
+            has_parked(worker, runner, traced);
             return true;
         }
         if (HAFTI_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
             break;
         if (HAFTI_IO_LIKELY(!worker->forked)) {
             note_yield(worker, runner);
+            if (traced)
+                hafti_io_trace(HAFTI_IO_EVENT_YIELD, runner->task, NULL, false, 0, 0);
             set_running(worker, NULL);
             hafti_io_let_go_on_anywhere(worker, runner->task);
             return true;
@@ -719,6 +742,8 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     worker->foreseen = 0;
     if (may_sleep || worker->waiting != 0)
         HAFTI_IO_COUNT(worker->counters.polls);
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_POLL, NULL, NULL, false, 0, may_sleep);
     if (may_sleep) {
         HAFTI_IO_CHECK(idle, worker);
         sleep_in_poll(worker, falls_asleep(worker) ? time_to_sleep(worker) : 0);
@@ -730,6 +755,8 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     } else if (worker->waiting != 0) {
         worker->backend->poll(worker, 0);
     }
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_POLLED, NULL, NULL, false, 0, 0);
     hafti_io_take_mail(worker);
     int64_t polled_before = worker->clock;
     hafti_io_set_clock(worker);
@@ -782,77 +809,79 @@ static inline haft_io_task_t *dequeue_plainly(hafti_io_worker_t *worker) {
                : NULL; /* its place was in vain */
 }
 
-static inline __attribute__((always_inline)) void loop_alone(hafti_io_worker_t *worker,
-                                                             const bool owns) {
+/* The loops are compiled for each case, so that what they do costs nothing where it is not traced,
+   and where no task has thread-locals of its own. They return true when the run has ended, or false
+   when a case has changed, which they see at a poll, or by a task. */
+static inline __attribute__((always_inline)) bool loop_alone(hafti_io_worker_t *worker,
+                                                             const bool traced, const bool owns) {
     const haft_io_scope_t *root = &worker->crew->root;
     for (;;) {
         haft_io_task_t *task = dequeue_plainly(worker);
         if (HAFTI_IO_UNLIKELY(task == NULL)) {
             if (root->live == 0) /* no task is left that could have been ready */
-                return;
+                return true;
             if (!poll_is_due(worker))
                 task = dequeue_any(worker);
             if (task == NULL) {
                 poll_backend(worker, hafti_io_ring_empty(&worker->ready) &&
                                          hafti_io_ring_empty(&worker->polled));
+                if (traced != hafti_io_is_traced())
+                    return false;
                 continue;
             }
         }
         HAFTI_IO_COUNT(worker->resumed);
-        if (!run(worker, task, false, owns))
-            return;
+        if (!run(worker, task, false, traced, owns))
+            return false;
     }
 }
 
-static inline __attribute__((always_inline)) void loop_shared(hafti_io_worker_t *worker,
-                                                              const bool owns) {
+static inline __attribute__((always_inline)) bool loop_shared(hafti_io_worker_t *worker,
+                                                              const bool traced, const bool owns) {
     while (!__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)) {
         bool is_due = poll_is_due(worker);
         haft_io_task_t *task = is_due ? NULL : dequeue_shared(worker);
         if (task == NULL) {
             bool has_mail = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) != NULL;
             poll_backend(worker, !is_due && !has_mail);
+            if (traced != hafti_io_is_traced())
+                return false;
             continue;
         }
         if (worker->searching)
             hafti_io_stops_searching(worker);
         HAFTI_IO_COUNT(worker->resumed);
         if (HAFTI_IO_UNLIKELY(task->moves) && task->runner != NULL) {
-            if (!owns && hafti_io_has_own_thread(task)) { /* it has started with another worker */
+            if (!worker->owns && hafti_io_has_own_thread(task)) { /* it has started elsewhere */
                 change_loops(worker, task);
-                return;
+                return false;
             }
             hafti_io_set_timers(worker, task);
         }
-        if (!run(worker, task, true, owns))
-            return;
+        if (!run(worker, task, true, traced, owns))
+            return false;
     }
+    return true;
 }
 
-static HAFTI_IO_HOT __attribute__((noinline)) void loop_plain_alone(hafti_io_worker_t *worker) {
-    loop_alone(worker, false);
+static HAFTI_IO_COLD bool loop_traced(hafti_io_worker_t *worker) {
+    return worker->shared ? loop_shared(worker, true, true) : loop_alone(worker, true, true);
 }
-static __attribute__((noinline)) void loop_plain_shared(hafti_io_worker_t *worker) {
-    loop_shared(worker, false);
-}
-static __attribute__((noinline)) void loop_with_own_alone(hafti_io_worker_t *worker) {
-    loop_alone(worker, true);
-}
-static __attribute__((noinline)) void loop_with_own_shared(hafti_io_worker_t *worker) {
-    loop_shared(worker, true);
+static __attribute__((noinline)) bool loop_owning(hafti_io_worker_t *worker) {
+    return worker->shared ? loop_shared(worker, false, true) : loop_alone(worker, false, true);
 }
 
 HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
-    if (worker->shared)
-        loop_plain_shared(worker);
-    else
-        loop_plain_alone(worker);
-    if (HAFTI_IO_LIKELY(!worker->owns))
-        return;
-    if (worker->shared)
-        loop_with_own_shared(worker);
-    else
-        loop_with_own_alone(worker);
+    bool has_ended = false;
+    while (!has_ended) {
+        if (hafti_io_is_traced())
+            has_ended = loop_traced(worker);
+        else if (HAFTI_IO_UNLIKELY(worker->owns))
+            has_ended = loop_owning(worker);
+        else
+            has_ended = worker->shared ? loop_shared(worker, false, false)
+                                       : loop_alone(worker, false, false);
+    }
 }
 
 /* ---- Yielding ---- */
@@ -894,12 +923,6 @@ static inline int goes_on(hafti_io_worker_t *worker) {
     return reply_to_yield(worker->running);
 }
 
-static HAFTI_IO_COLD void look_for_initialiser(void) {
-    const haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL)
-        hafti_io_look_for_initialiser(task);
-}
-
 static HAFTI_IO_COLD int cancelled(void) {
     bool before = haft_io_return_cancels(true);
     int code = haft_io_unwind_cancelled();
@@ -920,24 +943,27 @@ static inline __attribute__((always_inline)) int yield_on(hafti_io_worker_t *wor
     if (HAFTI_IO_UNLIKELY(next == NULL || !haft_claim_next(&worker->turn, next->fiber, reply)))
         return HAFT_PERFORM(haft_io_yield);
     if (owns) /* first: until the pointer is written, no thread-local is read */
-        hafti_io_stand_on(worker, next->owns ? next->own_thread : worker->home);
+        hafti_io_stand_on(worker, next->owns ? own_thread_of(next) : worker->home);
     take_turns(worker, next);
     return HAFT_HAND_OVER(&worker->turn, haft_io_yield, next->fiber, reply);
 }
 
-HAFTI_IO_HOT HAFTI_IO_RETURNS_BY_JUMP int haft_io_yield_or_cancelled(void) {
-    if (hafti_io_tasks_are_looked_at())
-        look_for_initialiser();
+static inline __attribute__((always_inline)) int yield(void) {
     hafti_io_worker_t *worker = hafti_io_worker();
-    int code = 0;
-    if (HAFTI_IO_UNLIKELY(worker == NULL))
-        code = HAFT_PERFORM(haft_io_yield);
-    else if (HAFTI_IO_LIKELY(!worker->by_loop))
-        code = yield_on(worker, false);
-    else if (!worker->forked)
-        code = yield_on(worker, true); /* one frame: the processor predicts where it returns to */
-    else
-        code = HAFT_PERFORM(haft_io_yield);
+    if (HAFTI_IO_UNLIKELY(worker == NULL || worker->running == NULL))
+        return HAFT_PERFORM(haft_io_yield);
+    if (hafti_io_watches() != 0) {
+        hafti_io_look_at(worker->running);
+        if (hafti_io_is_traced())
+            return HAFT_PERFORM(haft_io_yield);
+    }
+    if (HAFTI_IO_LIKELY(!worker->by_loop))
+        return yield_on(worker, false);
+    return worker->forked ? HAFT_PERFORM(haft_io_yield) : yield_on(worker, true);
+}
+
+HAFTI_IO_HOT HAFTI_IO_RETURNS_BY_JUMP int haft_io_yield_or_cancelled(void) {
+    int code = yield();
     return HAFTI_IO_LIKELY(code == 0) ? 0 : cancelled();
 }
 

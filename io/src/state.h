@@ -30,6 +30,7 @@
 #define HAFTI_IO_STATE_H
 
 #include "timers.h"
+#include "trace.h"
 
 /* Suspends the task until its cell has been won. Never performed without a scheduler. Its cache
    slot differs from those of the operations that tasks alternate with it: see io_effects.h. */
@@ -125,7 +126,8 @@ struct hafti_io_runner {
                         busily */
     bool owns : 1;   /* its task has thread-locals of its own, and it is for that one */
     uint8_t refused; /* waits, since a cancel or a deadline has reached it: so many, at most 255 */
-    unsigned stays;  /* number of things that keep it with its worker: requests to the kernel */
+    uint16_t looked_at; /* the place of its last wait, by hafti_io_look_at */
+    unsigned stays;     /* number of things that keep it with its worker: requests to the kernel */
     hafti_io_link_t link;    /* in scope->tasks once it has waited */
     hafti_io_timer_t *timer; /* of its wait, or NULL */
     haft_io_gate_t *gate;
@@ -133,8 +135,10 @@ struct hafti_io_runner {
         *poll_cell; /* by which a poll of several waits, which sets this NULL; NULL: by its own */
     hafti_io_limit_t *limits; /* the deadlines of the blocks that it is in, the innermost first */
     union {
-        struct hafti_io_runner *next;           /* of the idle ones, or of free records */
-        struct hafti_io_own_thread *own_thread; /* `owns` */
+        struct hafti_io_runner *next; /* of the idle ones, or of free records */
+        /* It has a task: as the task's, for debuggers. Of a task that was in an inbox, an address
+           that is no code. */
+        const void *spawned_at;
     };
     struct hafti_io_rest *rest; /* with which its task goes on when the function has returned */
     hafti_io_lent_t *unsent;    /* what is sent then, before; or NULL */
@@ -173,7 +177,11 @@ struct haft_io_task {
     };
     const char *name;
     hafti_io_binding_t *locals;
-    haft_io_task_t *next; /* in the inbox (any thread), the free list */
+    union {
+        haft_io_task_t *next; /* in the inbox (any thread), the free list */
+        /* NEW, and never in an inbox: where the call that has spawned it returns to. */
+        const void *spawned_at;
+    };
 };
 
 _Static_assert(sizeof(haft_io_task_t) == 96, "a million take 96 MB");

@@ -112,6 +112,10 @@ void hafti_io_check_leaving(const haft_io_task_t *task, const char *what) {
                         haft_io_task_name(task), what);
 }
 
+static HAFTI_IO_COLD void trace_end(const haft_io_task_t *task) {
+    hafti_io_trace(HAFTI_IO_EVENT_END, task, NULL, false, (uint64_t)(int64_t)task->code, 0);
+}
+
 void hafti_io_task_end(haft_io_task_t *task, int code) {
     haft_io_scope_t *home = task->home;
     hafti_io_worker_t *worker = task->worker;
@@ -123,6 +127,8 @@ void hafti_io_task_end(haft_io_task_t *task, int code) {
     }
     task->code = code;
     hafti_io_set_state(task, HAFTI_IO_ENDED);
+    if (hafti_io_is_traced())
+        trace_end(task);
     if (HAFTI_IO_UNLIKELY(task->locals != NULL)) {
         release_binding(task->locals);
         task->locals = NULL;
@@ -188,8 +194,13 @@ static haft_io_scope_t *scope_of_spawns(haft_io_scope_t *here) {
                                                                                             : NULL;
 }
 
+static HAFTI_IO_COLD void trace_spawn(const haft_io_task_t *task) {
+    hafti_io_trace(HAFTI_IO_EVENT_SPAWN, task, task->name, true, (uintptr_t)hafti_io_this_task(),
+                   0);
+}
+
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
-                             void *argument, hafti_io_cell_t *joiner) {
+                             void *argument, hafti_io_cell_t *joiner, const void *spawned_at) {
     haft_io_task_t *parent = hafti_io_this_task();
     if (HAFTI_IO_UNLIKELY(function == NULL))
         hafti_io_misuse("A task needs a function to run (NULL).");
@@ -213,8 +224,11 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     if (HAFTI_IO_UNLIKELY(options->own_thread_locals))
         task->stack |= HAFTI_IO_OWN_THREAD;
     task->joiner = joiner;
+    task->spawned_at = spawned_at;
     if (HAFTI_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);
+    if (hafti_io_is_traced())
+        trace_spawn(task);
     bool accepted = parent->runner->accepted;
     if (HAFTI_IO_UNLIKELY((accepted || options->spread) && worker->shared)) {
         parent->runner->accepted = false;
@@ -226,14 +240,18 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
 }
 
 static const haft_io_task_options_t defaults;
+/* Of the function that the program has called. */
+#define CALLER __builtin_return_address(0)
 
 int haft_io_spawn(void *(*function)(void *), void *argument) {
-    return spawn(&defaults, function, argument, HAFTI_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
+    return spawn(&defaults, function, argument, HAFTI_IO_NOT_JOINABLE, CALLER) != NULL ? 0
+                                                                                       : -ENOMEM;
 }
 
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument) {
-    return spawn(options != NULL ? options : &defaults, function, argument, HAFTI_IO_NOT_JOINABLE);
+    return spawn(options != NULL ? options : &defaults, function, argument, HAFTI_IO_NOT_JOINABLE,
+                 CALLER);
 }
 
 static HAFTI_IO_COLD int not_spawned(const haft_io_task_options_t *options) {
@@ -244,16 +262,18 @@ static HAFTI_IO_COLD int not_spawned(const haft_io_task_options_t *options) {
 
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument) {
-    return haft_io_spawn_known(options, function, argument) != NULL ? 0 : not_spawned(options);
+    const haft_io_task_t *task = spawn(options != NULL ? options : &defaults, function, argument,
+                                       HAFTI_IO_NOT_JOINABLE, CALLER);
+    return task != NULL ? 0 : not_spawned(options);
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {
-    return spawn(&defaults, function, argument, NULL);
+    return spawn(&defaults, function, argument, NULL, CALLER);
 }
 
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
                                    void *argument) {
-    return spawn(options != NULL ? options : &defaults, function, argument, NULL);
+    return spawn(options != NULL ? options : &defaults, function, argument, NULL, CALLER);
 }
 
 static HAFTI_IO_COLD __attribute__((noreturn)) void cannot_be_joined(const haft_io_task_t *task,
@@ -322,8 +342,22 @@ int haft_io_join(haft_io_task_t *task, void **result) {
 
 void haft_io_task_set_name(const char *name) {
     haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL)
-        __atomic_store_n(&task->name, name, __ATOMIC_RELAXED);
+    if (task == NULL)
+        return;
+    __atomic_store_n(&task->name, name, __ATOMIC_RELAXED);
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_NAME, task, name, true, 0, 0);
+}
+
+void haft_io_trace_begin(const char *name) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_SPAN_BEGIN, hafti_io_this_task(), name, true, 0, 0);
+}
+
+void haft_io_trace_end(const char *name, int64_t value) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_SPAN_END, hafti_io_this_task(), name, true, (uint64_t)value,
+                       0);
 }
 
 void *haft_io_local_get(const void *key) {

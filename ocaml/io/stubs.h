@@ -4,7 +4,7 @@
 #define HAFTI_OCAML_IO_STUBS_H
 
 #define CAML_NAME_SPACE
-#include <haft/io.h>
+#include <haft/io_binding.h>
 
 #include <caml/alloc.h>
 #include <caml/bigarray.h>

@@ -119,17 +119,6 @@ int haft_io_run(void *(*main)(void *), void *argument);
 int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *), void *argument);
 
 /*
- * Whether the calling thread is inside haft_io_run: in a task, or in the scheduler between tasks.
- * False in a child of fork. Meant for code that stands between a program and the system: unlike
- * haft_io_self() it performs no effect, so it may be called at any time, from anywhere.
- */
-bool haft_io_runs_here(void);
-
-/* The number of the run whose task the caller is, which no other run of the process has; 0: the
-   caller is no task. Any thread may call this. */
-uint64_t haft_io_run_number(void);
-
-/*
  * For bindings to a language whose threads share a lock: in the calling task's run, which has one
  * thread, `falls_asleep` is called before each poll that may sleep, and `wakes` after it, both
  * between tasks, on the thread of the run. Both may set events, and neither may wait or throw. If
@@ -199,12 +188,6 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
 /* haft_io_spawn with options. (As everywhere, NULL for `options` means zeroed options.) */
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
-/* The same, for a task whose end is waited for by haft_io_event_wait_for. The task that it returns
-   is not to be joined, and is valid until it ends; it sets the event in any case with
-   `.even_without_stack`. NULL: no memory. */
-haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
-                                    void *(*function)(void *), void *argument);
-
 /*
  * Waits for the end of the task and stores its result in `*result`, NULL if it was cancelled or has
  * failed; `result` may be NULL. Returns 0; -ECANCELED if the task was cancelled; or the code with
@@ -718,6 +701,8 @@ ssize_t haft_io_splice(int from, int to, size_t size);
 
 /* Waits for any of `events`, which are those of poll(2); returns the ones that have come. */
 int haft_io_wait_ready(int descriptor, short events);
+/* The same until a deadline of haft_io_now(), and then -ETIMEDOUT. */
+int haft_io_wait_ready_until(int descriptor, short events, int64_t deadline);
 
 struct pollfd;
 /*
@@ -900,17 +885,6 @@ int haft_io_call_blocking(void (*function)(void *), void *argument);
 int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 
 /*
- * Calls `function(argument)` on this thread, and interrupts a system call in it that blocks, by a
- * signal after some milliseconds: the system call then returns a partial count, or fails with
- * EINTR. It is meant for a system call that blocks if the descriptor's mode says so (accept(2), a
- * write to a terminal), inside haft_io_call_blocking, after poll(2) has reported the descriptor
- * ready. If another thread or process was faster, the call fails instead of blocking, and is
- * repeated when poll(2) reports the descriptor again. The signal is SIGURG, or, if the program
- * catches that, a real-time signal that it does not catch.
- */
-void haft_io_call_briefly(void (*function)(void *), void *argument);
-
-/*
  * Calls `function(argument)` here, as on a thread without tasks, and returns its result: whatever
  * waits in it, in this library and in libhaft-posix, blocks the thread with all its tasks. So no
  * other task of the thread runs before it returns. It is meant for code that uses what belongs to
@@ -959,11 +933,6 @@ int haft_io_stat(const char *path, struct stat *status);
  * program from everywhere, while raise(3), which signals the calling thread, does nothing on such a
  * thread. A child of fork(2) from such a thread blocks the signals that the program blocks.
  */
-
-/* Stores the signals that the program's threads block; on one of those threads, the signals that
-   this thread blocks. Needed to start a program without haft_io_process_start: posix_spawn(3), for
-   example, hands down the mask of the calling thread. */
-void haft_io_signal_mask(sigset_t *mask);
 
 /*
  * Waits for one of the signals of the set and returns its number. All threads of the process must
@@ -1020,7 +989,9 @@ int haft_io_dump(int descriptor);
 
 typedef struct haft_io_dump_options {
     bool backtraces; /* of the tasks that wait: a line for each frame, with its function if known
-                        (-rdynamic). In a run of several threads this needs membarrier(2) */
+                        (-rdynamic); and of a mutex that is waited for its address, and the name
+                        of the task that holds it. In a run of several threads this needs
+                        membarrier(2) */
 } haft_io_dump_options_t;
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 
@@ -1037,7 +1008,9 @@ int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int siz
  * With haft_io_run_options_t.watchdog, in nanoseconds, a thread checks the others twice in that
  * time. It names on standard error each task that has run for longer without a wait or a yield,
  * with a backtrace of where the task is; and again after twice that time, four times, and so on, as
- * long as the task goes on. The watchdog interrupts the thread with SIGURG, whose action it
+ * long as the task goes on. It counts the processor's time of the thread, and the time for which
+ * the thread is blocked in the kernel; not the time for which it waits for a processor, or in which
+ * the process is stopped. The watchdog interrupts the thread with SIGURG, whose action it
  * replaces; a system call in which the task sleeps may end with EINTR.
  *
  *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
@@ -1045,15 +1018,12 @@ int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int siz
  */
 
 /*
- * From now on, in this process, a task that waits in an initialiser of a thread-local variable is
- * reported on standard error, with a backtrace, once for each initialiser: another task of the thread
- * may use the variable meanwhile. (Rust's thread_local! makes two values then, and drops one that is
- * borrowed; C++'s thread_local shows an object that is not constructed.) Simulations, and Rust's debug
- * builds, do so by themselves. It needs the program's symbols, does not see thread-local variables of
- * C++ that are local to a function, and costs some hundred nanoseconds a wait. To be called outside of
- * tasks.
+ * A task that waits in an initialiser of a thread-local variable is reported on standard error, with
+ * a backtrace, once for each initialiser: another task of the thread may use the variable meanwhile.
+ * (Rust's thread_local! makes two values then, and drops one that is borrowed; C++'s thread_local
+ * shows an object that is not constructed.) It needs the program's symbols, and does not see
+ * thread-local variables of C++ that are local to a function.
  */
-void haft_io_look_for_initialisers(void);
 
 typedef struct haft_io_counters {
     uint64_t tasks;      /* tasks that have started, and that have gone on after haft_io_rest */
@@ -1068,6 +1038,9 @@ typedef struct haft_io_counters {
 
 /* Counts since the run of the calling task began. Returns 0; -ESRCH outside of a task. */
 int haft_io_count(haft_io_counters_t *counters);
+/* How many tasks of the calling task's run have not ended; it looks at every scope. 0 outside of a
+   task. On several threads the number may be a little out of date. */
+size_t haft_io_living(void);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
@@ -1076,5 +1049,6 @@ int haft_io_count(haft_io_counters_t *counters);
 
 #include "io_sync.h"
 #include "io_testing.h"
+#include "io_trace.h"
 
 #endif

@@ -5,7 +5,7 @@
 #define HAFTI_POSIX_SYSTEM_H
 
 #include "../../src/simulated_calls.h"
-#include "haft/io.h"
+#include "haft/io_binding.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -60,10 +60,11 @@ SIZE(haft_io_event_t, 24)
 FIELD(haft_io_event_t, set, lock)
 FIELD(haft_io_event_t, waiting, set)
 
-SIZE(haft_io_mutex_t, 24)
+SIZE(haft_io_mutex_t, 32)
 FIELD(haft_io_mutex_t, held, lock)
 FIELD(haft_io_mutex_t, called, held)
 FIELD(haft_io_mutex_t, waiting, called)
+FIELD(haft_io_mutex_t, holder, waiting)
 
 SIZE(haft_io_semaphore_t, 32)
 FIELD(haft_io_semaphore_t, count, lock)
@@ -153,7 +154,6 @@ void *haft_io_local_get(const void *);
 int haft_io_local_set(const void *, void *);
 int haft_io_scope_with(const haft_io_scope_options_t *, haft_body_t *, void *, void **);
 haft_io_scope_t *haft_io_this_scope(void);
-void haft_io_look_for_initialisers(void);
 haft_io_scope_t *haft_io_run_scope(void);
 void haft_io_scope_cancel(haft_io_scope_t *);
 bool haft_io_return_cancels(bool);

@@ -106,11 +106,12 @@ record! { haft_io_event_t, 24 {
     set: bool,
     waiting: haft_io_waiting_t,
 }}
-record! { haft_io_mutex_t, 24 {
+record! { haft_io_mutex_t, 32 {
     lock: u32,
     held: bool,
     called: bool,
     waiting: haft_io_waiting_t,
+    holder: *mut haft_io_task_t,
 }}
 record! { haft_io_semaphore_t, 32 {
     lock: u32,
@@ -216,7 +217,6 @@ unsafe extern "C" {
     pub fn haft_io_sleep(nanoseconds: i64) -> c_int;
     pub fn haft_io_sleep_until(deadline: i64) -> c_int;
     pub fn haft_io_dump(descriptor: c_int) -> c_int;
-    pub fn haft_io_look_for_initialisers();
 
     pub fn haft_io_read(descriptor: c_int, buffer: *mut c_void, size: usize) -> isize;
     pub fn haft_io_write(descriptor: c_int, buffer: *const c_void, size: usize) -> isize;
@@ -279,6 +279,8 @@ unsafe extern "C" {
     pub fn haft_io_channel_free(channel: *mut haft_io_channel_t);
     pub fn haft_io_channel_send(channel: *mut haft_io_channel_t, value: *const c_void) -> c_int;
     pub fn haft_io_channel_receive(channel: *mut haft_io_channel_t, value: *mut c_void) -> c_int;
+    pub fn haft_io_channel_try_send(channel: *mut haft_io_channel_t, value: *const c_void)
+    -> c_int;
     pub fn haft_io_channel_try_receive(
         channel: *mut haft_io_channel_t,
         value: *mut c_void,
