@@ -110,6 +110,10 @@ HAFTI_INLINE uint64_t haft_stamp(hafti_thread_t *thread) {
     uint64_t stamp = haft_next_stamp(thread);
     return HAFTI_LIKELY(stamp << HAFTI_THREAD_BITS != 0) ? stamp : haft_stamp_block(thread);
 }
+/* For paths out of line: whose roots, and whose stacks, the thread's code uses. */
+HAFTI_INLINE hafti_thread_t *haft_home(hafti_thread_t *thread) {
+    return HAFTI_LIKELY(thread->home == NULL) ? thread : thread->home;
+}
 HAFTI_INLINE bool haft_drawn_on(uint64_t stamp, const hafti_thread_t *thread) {
     return stamp >> HAFT_STAMP_BITS == thread->stamp >> HAFT_STAMP_BITS;
 }

@@ -234,7 +234,7 @@ static hafti_found_t by_handler_or_default(hafti_thread_t *thread, haft_handled_
         return haft_found_of(handled, effect);
     const haft_clause_t *clause = clause_for(
         &(haft_handles_t){1, 0, HAFTI_SET_FIXED, &effect->default_clause}, effect, shape);
-    return (hafti_found_t){(uintptr_t)clause + HAFTI_CLAUSE_MARK, &thread->defaults};
+    return (hafti_found_t){(uintptr_t)clause + HAFTI_CLAUSE_MARK, &haft_home(thread)->defaults};
 }
 
 #if !defined(NDEBUG) && !defined(HAFT_FREESTANDING)

@@ -340,6 +340,8 @@ static void swap_batches(hafti_thread_t *thread) {
 }
 
 haft_fiber_t *haft_pool_take_slow(hafti_thread_t *thread, size_t size) {
+    if (HAFTI_UNLIKELY(thread->home != NULL))
+        return haft_pool_take(thread->home, size);
     if (thread->idle_size == size && thread->other_full) {
         swap_batches(thread);
         thread->idle_count = HAFT_THREAD_KEEPS;
@@ -357,6 +359,7 @@ haft_fiber_t *haft_pool_take_slow(hafti_thread_t *thread, size_t size) {
 }
 
 haft_fiber_t *haft_pool_take_dense(hafti_thread_t *thread, size_t size) {
+    thread = haft_home(thread);
     struct haft_pool *pool = pool_for(size != 0 ? size : (size_t)1 << DENSE_SHIFT, DENSEST_SHIFT);
     return pool == NULL || pool >= &pools[SMALLEST_SHIFT] ? haft_pool_take(thread, size)
                                                           : take_slow(thread, pool);
@@ -429,6 +432,7 @@ static HAFTI_COLD void make_room(hafti_thread_t *thread, struct haft_pool *pool)
 }
 
 void haft_pool_give_slow(hafti_thread_t *thread, haft_fiber_t *fiber) {
+    thread = haft_home(thread);
     struct haft_pool *pool = fiber->pool;
     if ((fiber->uses & 0xffff) == 0)
         look(thread, fiber);
@@ -447,7 +451,7 @@ void haft_pool_give_slow(hafti_thread_t *thread, haft_fiber_t *fiber) {
 size_t haft_pool_trim(void) {
     size_t given = 0;
     pthread_once(&pools_once, pools_start);
-    hand_over(haft_thread_ready());
+    hand_over(haft_home(haft_thread_ready()));
     for (int i = 0; i < POOLS; i++) {
         struct haft_pool *pool = &pools[i];
         pthread_mutex_lock(&pools_lock);

@@ -160,6 +160,7 @@ struct hafti_io_worker {
     unsigned polled_at;   /* `resumed` at the last poll */
     unsigned unlooked;    /* number resumed before the first look; in a simulation 0 */
     bool offered;         /* there may be new tasks in `queue` or the overflow */
+    bool by_loop;         /* a task that yields does not hand over as ever: `forked`, or `owns` */
     hafti_io_timers_t timers;                  /* the first words of which belong to the line */
     hafti_io_simulated_t *simulated;           /* NULL: a real run */
     haft_io_counters_t counters;               /* any thread reads */
@@ -186,6 +187,11 @@ struct hafti_io_worker {
     pthread_t thread;
     pid_t thread_number;                         /* the system's, for the watchdog */
     hafti_io_seen_t seen[HAFTI_IO_MOST_THREADS]; /* by index in the crew */
+    /* Once it has had a task with thread-locals of its own (own_threads.h): what the thread pointer
+       leads to now, and what it leads to between tasks. */
+    bool owns;
+    struct hafti_io_own_thread *stands_on, *home;
+    uint64_t place_of_home[8];
     uint64_t looked_at[HAFTI_IO_PLACES]; /* places where its tasks have waited (initialisers.c) */
     unsigned spread;        /* tasks that were spread to it, and have not ended; any thread */
     hafti_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
@@ -208,6 +214,7 @@ struct hafti_io_crew {
     haft_fiber_options_t stacks; /* of tasks */
     int blocking_threads;
     bool times_polls;
+    bool own_thread_locals;     /* of all tasks */
     struct hafti_io_pool *pool; /* under the lock until it is there */
     uint32_t lock;              /* for what follows */
     haft_io_task_t **overflow;  /* a ring of new tasks that a queue had no room for */
@@ -238,6 +245,9 @@ void hafti_io_set_clock(hafti_io_worker_t *worker);
 
 /* The calling thread's worker, until its loop has ended (NULL). */
 void hafti_io_set_worker(hafti_io_worker_t *worker);
+/* Gives what a thread pointer `to` leads to the calling thread's worker; `from` is the pointer under
+   which the caller is. */
+void hafti_io_copy_worker(const char *from, char *to);
 /* Ends the worker's poll, if it is in one that may block, or the next; any thread. */
 void hafti_io_rouse(hafti_io_worker_t *worker);
 

@@ -103,6 +103,8 @@ typedef struct haft_io_run_options {
                          canaries instead of guards, as haft_fiber_options_t.dense; `stack_size` is
                          ignored. Link such a program with -Wl,-z,now (docs/io.md). On AArch64,
                          where unwinding needs more: 16 KiB, guarded */
+    bool own_thread_locals; /* of all tasks; see "thread-locals". Where they cannot be had, the
+                               run does not begin: -ENOTSUP */
 } haft_io_run_options_t;
 
 /*
@@ -165,6 +167,9 @@ typedef struct haft_io_task_options {
     /* The function is called also if no stack can be had; then on the scheduler's, where
        haft_io_self() is NULL and nothing may wait. So it can always tell its end. */
     bool even_without_stack;
+    /* The task has thread-local variables of its own, also if those of the run have not; see
+       "thread-locals". Where they cannot be had, there is no task: -ENOTSUP, or NULL. */
+    bool own_thread_locals;
     /* Size of the address range, rounded up as by haft_set_stack_size, of the task's stack and of
        the stacks of its scopes' bodies; these are not dense then. 0: as the run's. If no such stack
        can be had, the scope fails with -ENOMEM, as for any task. The stack is unmapped at the end
@@ -230,6 +235,32 @@ int haft_io_local_give(const void *key, void *value, void (*release)(void *value
    nobody inherits it. It takes no memory. Outside of a scheduler it stays NULL. */
 void *haft_io_own_get(void);
 void haft_io_own_set(void *pointer);
+
+/* ---- Thread-locals -------------------------------------------------------------------------- */
+
+/*
+ * A thread-local variable, __thread, thread_local, errno, the value of a key, is the thread's, and
+ * the tasks of a thread share it: what one has put there, another finds after a wait. A task with
+ * `own_thread_locals` has all of them for itself, those of the program and of its libraries: the
+ * value of a key, the locale, what C++ knows of exceptions, the number that a recursive mutex has
+ * of its owner, pthread_self() and std::this_thread::get_id() are the task's. Their addresses stay
+ * as they are over waits, also when the task moves. They begin as on a new thread. When the task's
+ * function has returned, or was unwound, destructors run, those of C++ first, then those of keys:
+ * in a task that is cancelled, too. They may wait, which no cancel cuts short.
+ *
+ * Such a task has a runner and a stack of its own, some 4.6 KiB of storage, and more if libraries
+ * have more; a switch to it writes the thread pointer. A task that rests (haft_io_rest) keeps its
+ * stack. Signal masks, the kernel's number of the thread (gettid) and what malloc keeps free for
+ * the thread stay the thread's. It needs glibc on x86-64 whose threads are as is looked for when
+ * this is first used; docs/limits.md says what else does not work.
+ */
+
+/* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that
+   is not freed; `own_thread_locals` is refused then. Any thread may call this. */
+const char *haft_io_own_thread_locals_refused(void);
+/* The number that the C library has for the calling task, as the owner of a mutex for example; 0:
+   the caller is no task with thread-locals of its own. */
+int haft_io_own_thread_id(void);
 
 /* ---- Scopes --------------------------------------------------------------------------------- */
 

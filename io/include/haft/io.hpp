@@ -170,6 +170,9 @@ struct run_options {
     bool times_polls = false;
     bool moves = false; /* all tasks move between threads; see haft/io.h, "scopes" */
     bool dense = false; /* for very many tasks: small stacks; see haft_io_run_options_t */
+    /* Tasks have thread-local variables of their own; see haft/io.h, "thread-locals". Where they
+       cannot be had, run() and spawn() throw io::error with -ENOTSUP. */
+    bool own_thread_locals = false;
     std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
 };
 
@@ -177,11 +180,12 @@ template <typename T>
 class task;
 
 struct task_options {
-    const char *name = nullptr; /* for the dump; not copied; nullptr: the caller's name */
-    bool moves = false;         /* even if its scope's tasks do not */
-    bool spread = false;        /* start on the least loaded thread; for this and the next see
+    const char *name = nullptr;     /* for the dump; not copied; nullptr: the caller's name */
+    bool moves = false;             /* even if its scope's tasks do not */
+    bool spread = false;            /* start on the least loaded thread; for this and the next see
                                    haft_io_task_options_t */
-    std::size_t stack_size = 0; /* 0: as the run's */
+    std::size_t stack_size = 0;     /* 0: as the run's */
+    bool own_thread_locals = false; /* also if the run's other tasks have not */
 };
 
 /* An open scope: valid until it ends, for its body and its tasks. */
@@ -235,6 +239,7 @@ decltype(auto) run(const run_options &options, F function) {
     given.times_polls = options.times_polls;
     given.moves = options.moves;
     given.dense = options.dense;
+    given.own_thread_locals = options.own_thread_locals;
     return body.leave(haft_io_run_with(&given, &body.enter, &body), "run");
 }
 template <scope_body F>
@@ -480,6 +485,9 @@ haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job>
     given.moves = options.moves;
     given.spread = options.spread;
     given.stack_size = options.stack_size;
+    given.own_thread_locals = options.own_thread_locals;
+    if (options.own_thread_locals && haft_io_own_thread_locals_refused() != nullptr)
+        checked(-ENOTSUP, "own_thread_locals");
     job->self = job;
     haft_io_task_t *started = nullptr;
     bool done = joinable ? (started = haft_io_async_with(&given, &Job::start, job.get())) != nullptr

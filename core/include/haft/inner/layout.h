@@ -273,6 +273,8 @@ struct hafti_thread {
     struct haft_footing *foreign_calls;   /* those that have resumed fibers, innermost first */
     void *foreign_stack;                  /* for functions called through HAFT_FOREIGN */
     const struct haft_language *language; /* whose code runs on this thread, or NULL */
+    /* The state whose roots and stacks this one uses (haft/thread_pointers.h); NULL: its own. */
+    struct hafti_thread *home;
 };
 
 #endif
