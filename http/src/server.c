@@ -53,6 +53,11 @@ void haft_http_server_free(haft_http_server_t *server) {
                                                 "haft_http_server_serve has not returned."});
     hafti_http_routes_free(server->routes);
     free_routes(server);
+    while (server->background != NULL) {
+        hafti_http_background_t *background = server->background;
+        server->background = background->next;
+        free(background);
+    }
     hafti_http_proxies_free(server->proxies);
     free(server->clients);
     pthread_mutex_destroy(&server->mutex);
@@ -107,14 +112,33 @@ void haft_http_server_on_error(haft_http_server_t *server, haft_http_error_handl
     server->on_error_argument = argument;
 }
 
+void haft_http_server_on_listening(haft_http_server_t *server, haft_http_listening_t *function,
+                                   void *argument) {
+    server->on_listening = function;
+    server->on_listening_argument = argument;
+}
+
+int haft_http_server_add_background(haft_http_server_t *server, const char *name,
+                                    void *(*function)(void *argument), void *argument) {
+    hafti_http_background_t **at = &server->background;
+    hafti_http_background_t *added = malloc(sizeof *added);
+    if (server->parent != NULL || function == NULL || added == NULL) {
+        free(added);
+        return server->parent != NULL || function == NULL ? -EINVAL : -ENOMEM;
+    }
+    while (*at != NULL) /* they begin in their order */
+        at = &(*at)->next;
+    *added = (hafti_http_background_t){NULL, name, function, argument};
+    *at = added;
+    return 0;
+}
+
 void haft_http_server_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument) {
     server->log = log;
     server->log_argument = argument;
 }
 
-/* What is wrong with what the program has asked for, and what to write instead. */
-__attribute__((format(printf, 2, 3))) static void note_mistake(haft_http_server_t *server,
-                                                               const char *format, ...) {
+void hafti_http_note_mistake(haft_http_server_t *server, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(server->mistake, sizeof server->mistake, format, arguments);
@@ -147,9 +171,9 @@ int haft_http_server_route(haft_http_server_t *server, const char *method, const
         code =
             whole != NULL ? hafti_http_routes_add(&root->routes, whole, &entry, &mistake) : -ENOMEM;
     if (mistake != NULL)
-        note_mistake(root, "no route %s %s%s: %s", method != NULL ? method : "NULL",
-                     server->prefix != NULL ? server->prefix : "", path != NULL ? path : "",
-                     mistake);
+        hafti_http_note_mistake(root, "no route %s %s%s: %s", method != NULL ? method : "NULL",
+                                server->prefix != NULL ? server->prefix : "",
+                                path != NULL ? path : "", mistake);
     free(whole);
     return code;
 }
@@ -254,7 +278,14 @@ int haft_http_server_expect_proxy_header(haft_http_server_t *server, int listene
 /* ---- Its end, and where it is ---- */
 
 void haft_http_server_stop(haft_http_server_t *server) {
-    haft_io_event_set(&server->stop);
+    atomic_store(&server->is_told, true);
+    haft_io_event_set(&server->told);
+    if (atomic_load(&server->unready_time) == 0)
+        haft_io_event_set(&server->stop);
+}
+
+bool haft_http_server_is_stopping(const haft_http_server_t *server) {
+    return atomic_load(&hafti_http_root_of(server)->is_told);
 }
 
 uint16_t haft_http_server_port(const haft_http_server_t *server) {
