@@ -363,10 +363,23 @@ int haft_http_server_use(haft_http_server_t *server, haft_http_around_t *around,
  *     ...
  *     haft_http_server_handle(server, &users, NULL);
  */
+typedef struct hafti_http_frame hafti_http_frame_t;
 typedef struct haft_http_handling {
     haft_http_request_t *request; /* inside of which the effect is performed */
     void *argument;               /* of haft_http_server_handle */
+    hafti_http_frame_t *frame;    /* the library's */
 } haft_http_handling_t;
+/*
+ * Leaves the handler, in one of its clauses: the performer, and all that is inside of the handler,
+ * is unwound, and `code` goes out through the middleware around the handler, as the error that a
+ * handler of requests has returned:
+ *
+ *     haft_http_handling_leave(handling, haft_http_request_refuse(handling->request, 401, NULL));
+ *
+ * An exception that leaves a clause of C++ does this, too (haft/http.hpp).
+ */
+__attribute__((noreturn)) void haft_http_handling_leave(const haft_http_handling_t *handling,
+                                                        int code);
 int haft_http_server_handle(haft_http_server_t *server, const haft_handler_t *handler,
                             void *argument);
 

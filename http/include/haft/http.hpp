@@ -473,6 +473,19 @@ struct taken_by<effects<request &, E>> {
 };
 template <typename F>
 using taken = taken_by<typename haft::detail::signature_of<decltype(&F::operator())>::parameters>;
+template <typename F>
+inline constexpr bool is_raising = false;
+template <typename F>
+inline constexpr bool is_raising<raising<F>> = true;
+
+/* In a clause: what it has thrown goes out through the middleware around the handler. */
+[[noreturn]] inline void leave_handling(const haft_http_handling_t *handling,
+                                        std::exception_ptr thrown_by_clause) {
+    auto *carried = new (std::nothrow) thrown(std::move(thrown_by_clause));
+    haft_http_handling_leave(handling, carried != nullptr
+                                           ? haft_http_request_carry(handling->request, carried)
+                                           : -ENOMEM);
+}
 
 } // namespace detail
 
@@ -491,11 +504,32 @@ struct clauses {
     std::tuple<F...> functions;
 
     template <typename Function, typename E = typename taken<Function>::effect>
-    static result_of<E> call(void *state, E *performed) {
-        const auto *handling = static_cast<const haft_http_handling_t *>(state);
+    static result_of<E> call_plainly(const haft_http_handling_t *handling, E *performed) {
         auto &function = std::get<Function>(static_cast<clauses *>(handling->argument)->functions);
         return static_cast<result_of<E>>(
             taken<Function>::call(function, handling->request, *performed));
+    }
+    template <typename Function, typename E = typename taken<Function>::effect>
+    static result_of<E> call(void *state, E *performed) {
+        const auto *handling = static_cast<const haft_http_handling_t *>(state);
+        if constexpr (is_raising<Function>) {
+            return call_plainly<Function>(handling, performed);
+        } else {
+            if (hafti_exceptions_in(hafti_thread()->globals)) /* of the performer */
+                return haft::detail::without_exceptions(&call<Function>, state, performed);
+            std::exception_ptr leaving;
+            int code = 0;
+            try {
+                return call_plainly<Function>(handling, performed);
+            } catch (const io::cancelled &) {
+                code = -ECANCELED;
+            } catch (...) {
+                leaving = haft::detail::caught_exception();
+            }
+            if (code != 0)
+                haft_http_handling_leave(handling, code);
+            leave_handling(handling, std::move(leaving));
+        }
     }
     template <typename Function, typename E = typename taken<Function>::effect>
     static haft_clause_t entry() {
@@ -616,7 +650,9 @@ class routes {
     /*
      * Middleware that only handles effects, by functions that take an effect, or the request and an
      * effect. It costs a small part of what a function around the handlers does; see
-     * haft_http_server_handle. What a function throws leaves the perform.
+     * haft_http_server_handle. What a function throws leaves the handler, as it leaves
+     * haft::handle(): the request's handler is unwound, and the exception goes out through the
+     * middleware around. That of a haft::raising(function) leaves the perform.
      *
      *     server.handle([](now) { return clock(); },
      *                   [](haft::http::request &in, user) { return in.header("X-User"); });
