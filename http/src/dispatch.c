@@ -71,8 +71,14 @@ static void land(haft_landing_t *landing) {
     JUMP(((hafti_http_frame_t *)landing)->back);
 }
 
+bool haft_http_handling_is_around(const haft_http_handling_t *handling) {
+    return haft_can_unwind_to(&handling->frame->landing);
+}
+
 void haft_http_handling_leave(const haft_http_handling_t *handling, int code) {
     hafti_http_frame_t *frame = handling->frame;
+    if (!haft_http_handling_is_around(handling))
+        haft_io_fail(code < 0 ? code : -EINVAL, "a clause has left its handler");
     frame->code = code;
     haft_unwind_to(&frame->landing);
 }

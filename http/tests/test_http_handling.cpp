@@ -64,6 +64,11 @@ static std::string spawning() {
     return greet();
 }
 
+/* In a task with the same handlers a clause's exception is the performer's. */
+static std::string spawned() {
+    return io::scope([] { return io::async_handled([] { return greet() + sum(); }).join(); });
+}
+
 /* ---- Clauses ---- */
 
 static auto unknown = [](user) -> std::string { throw std::out_of_range("no such user"); };
@@ -87,6 +92,7 @@ static void add_routes(http::server &server) {
     add("/sum", sum);
     add("/nested", nested);
     add("/spawning", spawning);
+    add("/spawned", spawned);
     server.get("/slow", [](http::request &) {
         noting here;
         haft::perform<slow>();
@@ -120,6 +126,8 @@ static const row rows[] = {
     {greet, "/greet", 404, "no such user", "unwound "},
     {sum, "/sum", 200, "7", "caught by the performer unwound "},
     {nested, "/nested", 404, "no such user", "unwound "},
+    {spawned, "/spawned", 200, "nobody7",
+     "caught by the performer unwound caught by the performer unwound "},
     {spawning, "/spawning", 410, "no such user", "unwound unwound "},
 };
 

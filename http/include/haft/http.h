@@ -376,12 +376,16 @@ typedef struct haft_http_handling {
  *
  *     haft_http_handling_leave(handling, haft_http_request_refuse(handling->request, 401, NULL));
  *
- * An exception that leaves a clause of C++ does this, too (haft/http.hpp).
+ * An exception that leaves a clause of C++ does this, too (haft/http.hpp). In a task that has the
+ * handlers of its spawner (haft_io_spawn_handled), it is the task that fails.
  */
 __attribute__((noreturn)) void haft_http_handling_leave(const haft_http_handling_t *handling,
                                                         int code);
 int haft_http_server_handle(haft_http_server_t *server, const haft_handler_t *handler,
                             void *argument);
+
+/* Whether the handler is around the caller; it is not in a task that has its spawner's handlers. */
+bool haft_http_handling_is_around(const haft_http_handling_t *handling);
 
 /*
  * A group: routes whose paths begin with `prefix`, with middleware of their own, which is called

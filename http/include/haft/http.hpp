@@ -523,8 +523,12 @@ struct clauses {
                 return call_plainly<Function>(handling, performed);
             } catch (const io::cancelled &) {
                 code = -ECANCELED;
+                if (!haft_http_handling_is_around(handling))
+                    throw;
             } catch (...) {
                 leaving = haft::detail::caught_exception();
+                if (!haft_http_handling_is_around(handling)) /* as io::spawn_handled has it */
+                    throw;
             }
             if (code != 0)
                 haft_http_handling_leave(handling, code);

@@ -201,6 +201,30 @@ haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument);
 
 /*
+ * Like haft_io_spawn, haft_io_spawn_with and haft_io_async_with, for a task that has the handlers of
+ * effects around the scope in which it is spawned. Other tasks have none of their spawner's: what
+ * they perform reaches the handlers that they have installed themselves, then defaults.
+ *
+ *     haft_handle(&users, state, ...)      a handler, whose body opens
+ *       haft_io_scope(...)                   a scope, which ends before it; in there
+ *         haft_io_spawn_handled(...)           a task, which performs under the same clauses
+ *
+ * The clauses run on the task, with the same state; in a run of several threads, maybe on two at
+ * once. An exception of C++ that leaves one leaves the perform there, as that of a haft::raising
+ * one, because the handler's frame is another task's. The caller fails (haft_io_fail) with -ENOTSUP
+ * and words where a handler is inside of the scope, and would end before the task; where the scope
+ * has no body (haft_io_scope_open; so is that of a request of haft/http.h) and there are handlers;
+ * and where one of the handlers takes a resumption (HAFT_GENERAL, HAFT_NEVER, haft_resume).
+ */
+int haft_io_spawn_handled_with(const haft_io_task_options_t *options, void *(*function)(void *),
+                               void *argument);
+static inline int haft_io_spawn_handled(void *(*function)(void *), void *argument) {
+    return haft_io_spawn_handled_with(NULL, function, argument);
+}
+haft_io_task_t *haft_io_async_handled_with(const haft_io_task_options_t *options,
+                                           void *(*function)(void *), void *argument);
+
+/*
  * Waits for the end of the task and stores its result in `*result`, NULL if it was cancelled or has
  * failed; `result` may be NULL. Returns 0; -ECANCELED if the task was cancelled; or the code with
  * which it failed. Releases the handle, even if the caller is cancelled during the wait. A task

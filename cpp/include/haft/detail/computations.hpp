@@ -148,7 +148,10 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
             return static_cast<typename effect_traits<E>::result>(
                 held->handler()(passed<E>::on(*payload)));
         } catch (...) {
-            held->thrown = caught_exception();
+            std::exception_ptr thrown = caught_exception();
+            if (!haft_can_unwind_to(&held->landing)) /* a task with the handlers of another */
+                throw;
+            held->thrown = std::move(thrown);
         }
         haft_unwind_to(&held->landing);
     }
