@@ -117,6 +117,42 @@ int haft_io_run(void *(*main)(void *), void *argument);
 int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *), void *argument);
 
 /*
+ * A run in steps, for a thread whose loop is another library's: GLib's, libuv's, that of a toolkit.
+ * (Where a task may own the loop, run the loop in a task instead: docs/io.md, "Other loops".)
+ *
+ *     haft_io_stepper_t *stepper = haft_io_stepper_new(begin, argument);
+ *     while (haft_io_stepper_step(stepper, 0) == 1)
+ *         wait until haft_io_stepper_descriptor(stepper) is readable, or the time is
+ *         haft_io_stepper_deadline(stepper), by haft_io_now()
+ *     int code = haft_io_stepper_end(stepper);
+ *
+ * haft_io_stepper_new makes a run of one thread, the caller's, and begins nothing; NULL: no memory.
+ * `options` are those of haft_io_run_with, without `threads`; the back end is epoll, whatever
+ * HAFT_IO_BACKEND says, and io_uring ends the run with -ENOTSUP, since its rings have no descriptor.
+ *
+ * haft_io_stepper_step runs all tasks that can go on, until all of them wait. With a timeout in
+ * nanoseconds it first waits so long, at most, for something to do. Returns 1; 0: the run has ended;
+ * -EXDEV: this is another thread than the one that has made it; -EBUSY: it is called in a run, such
+ * as by a task of its own. Ask for the deadline after each step. The descriptor stays the same from
+ * the first step to the end of the run, and is -1 before and after; the
+ * deadline is HAFT_IO_FOREVER if no task waits for a time.
+ *
+ * haft_io_stepper_end steps until the run has ended, frees it, and returns what haft_io_run would
+ * have. To end a run from the outside, tell a task, by an event (haft_io_event_set) or a channel,
+ * which the thread may use between two steps like any thread that is in no run.
+ */
+typedef struct haft_io_stepper haft_io_stepper_t;
+haft_io_stepper_t *haft_io_stepper_new_with(const haft_io_run_options_t *options,
+                                            void *(*main)(void *), void *argument);
+static inline haft_io_stepper_t *haft_io_stepper_new(void *(*main)(void *), void *argument) {
+    return haft_io_stepper_new_with(NULL, main, argument);
+}
+int haft_io_stepper_step(haft_io_stepper_t *stepper, int64_t timeout);
+int haft_io_stepper_descriptor(const haft_io_stepper_t *stepper);
+int64_t haft_io_stepper_deadline(const haft_io_stepper_t *stepper);
+int haft_io_stepper_end(haft_io_stepper_t *stepper);
+
+/*
  * Whether the calling thread is inside haft_io_run: in a task, or in the scheduler between tasks.
  * False in a child of fork. Meant for code that stands between a program and the system: unlike
  * haft_io_self() it performs no effect, so it may be called at any time, from anywhere.
