@@ -1,14 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What the text and the tables of docs/io.md and docs/http.md call haft_io_..., haft_http_..., io::... or http::... is
-# declared in the headers.
+# What the text and the tables of these pages call haft_io_..., haft_http_..., io::... or http::... is declared in the
+# headers.
 set -u
 work=$(mktemp -d)
+cd "$HAFT_SOURCE_DIR/docs" || exit 1
+pages='io.md io-cpp.md simulation.md coming-from.md internals.md http.md'
 trap 'rm -rf "$work"' EXIT
 failed=0
 
 # A line for each name in the code of a line. One that is cut short (`_receive` after `haft_io_channel_send`) gives
 # all that it may stand for.
+# shellcheck disable=SC2086 # several pages
 awk '
   /^```/ { fenced = !fenced }
   !fenced {
@@ -29,7 +32,7 @@ awk '
             continue
           print last = name
         }
-  }' "$HAFT_SOURCE_DIR/docs/io.md" "$HAFT_SOURCE_DIR/docs/http.md" | sort -u >"$work/names"
+  }' $pages | sort -u >"$work/names"
 
 cat "$HAFT_SOURCE_DIR"/io/include/haft/*.h "$HAFT_SOURCE_DIR"/io/src/*.h "$HAFT_SOURCE_DIR"/http/include/haft/*.h >"$work/headers"
 is_declared() {
@@ -44,7 +47,7 @@ grep -v '::' "$work/names" >"$work/names.c"
 while read -r names; do
   # shellcheck disable=SC2086 # several names
   if ! is_declared $names; then
-    echo "docs/io.md, docs/http.md: nothing is called $names"
+    echo "$pages: nothing is called $names"
     failed=1
   fi
 done <"$work/names.c"

@@ -34,8 +34,8 @@ static void *echo(void *argument) {
     int connection = (int)(intptr_t)argument;
     const void *bytes = NULL;
     ssize_t got = haft_io_read_lent(connection, &bytes);
-    while (got > 0)
-        got = haft_io_exchange(connection, bytes, (size_t)got, &bytes);
+    while (got > 0 && haft_io_write_all(connection, bytes, (size_t)got) == 0)
+        got = haft_io_read_lent(connection, &bytes);
     haft_io_close(connection);
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Addresses and networks, of what peer.c reads: for whom the server trusts, and what a client
    asks without its proxy. */
-#ifndef HAFT_HTTP_ADDRESSES_H
-#define HAFT_HTTP_ADDRESSES_H
+#ifndef HAFTI_HTTP_ADDRESSES_H
+#define HAFTI_HTTP_ADDRESSES_H
 
 #include <netinet/in.h>
 #include <stdbool.h>

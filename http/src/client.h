@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the client share: url.c, client_proxy.c, client_places.c, pool.c, secure.c,
    cookies.c, http2_client.c, client_kept.c, client.c. */
-#ifndef HAFT_HTTP_CLIENT_INTERNAL_H
-#define HAFT_HTTP_CLIENT_INTERNAL_H
+#ifndef HAFTI_HTTP_CLIENT_INTERNAL_H
+#define HAFTI_HTTP_CLIENT_INTERNAL_H
 
 #include "codings.h"
 #include "http2.h"

@@ -2,8 +2,8 @@
 /* Content codings (RFC 9110, section 8.4): what the files that compress bodies share, and those
    that take them apart again. Each coding is a table by the library that makes it, in a file of its
    own. */
-#ifndef HAFT_HTTP_CODINGS_INTERNAL_H
-#define HAFT_HTTP_CODINGS_INTERNAL_H
+#ifndef HAFTI_HTTP_CODINGS_INTERNAL_H
+#define HAFTI_HTTP_CODINGS_INTERNAL_H
 
 #include <haft/http.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of a client's cookies share: set_cookie.c (what a field says), public_suffix.c
    (whose a domain is) and cookies.c (the jar). */
-#ifndef HAFT_HTTP_COOKIES_INTERNAL_H
-#define HAFT_HTTP_COOKIES_INTERNAL_H
+#ifndef HAFTI_HTTP_COOKIES_INTERNAL_H
+#define HAFTI_HTTP_COOKIES_INTERNAL_H
 
 #include "client.h"
 

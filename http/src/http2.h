@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* HTTP/2 (RFC 9113), by nghttp2: what http2.c, http2_head.c, http2_server.c and http2_client.c
    share, and what the rest of the library knows of it. */
-#ifndef HAFT_HTTP2_INTERNAL_H
-#define HAFT_HTTP2_INTERNAL_H
+#ifndef HAFTI_HTTP2_INTERNAL_H
+#define HAFTI_HTTP2_INTERNAL_H
 
 #include "internal.h"
 

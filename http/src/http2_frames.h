@@ -23,8 +23,8 @@
  * | has_ended   | nghttp2 has the end of this side's message                                      |
  * | is_closed   | nghttp2 knows the stream no more; it was reset unless both of the above hold    |
  */
-#ifndef HAFT_HTTP2_FRAMES_H
-#define HAFT_HTTP2_FRAMES_H
+#ifndef HAFTI_HTTP2_FRAMES_H
+#define HAFTI_HTTP2_FRAMES_H
 
 #include "http2.h"
 

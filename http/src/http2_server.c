@@ -17,6 +17,8 @@
  */
 #include "http2_frames.h"
 
+#include <haft/io_binding.h>
+
 typedef struct connection connection_t;
 
 /* A task that reads, until a request that it serves has to wait. */

@@ -12,8 +12,8 @@
  * by haft_io_read_lent; what it answers is gathered in a block of haft_io_lend, which is given back
  * when it has been sent. Blocks are recycled by libhaft-io, so no request of usual size allocates.
  */
-#ifndef HAFT_HTTP_INTERNAL_H
-#define HAFT_HTTP_INTERNAL_H
+#ifndef HAFTI_HTTP_INTERNAL_H
+#define HAFTI_HTTP_INTERNAL_H
 
 #include "codings.h"
 #include "listen.h"
@@ -189,7 +189,7 @@ enum { HAFTI_HTTP_RANGES = 16 };
 int hafti_http_ranges(haft_http_request_t *request, const hafti_http_version_t *version,
                       uint64_t size, hafti_http_range_t ranges[HAFTI_HTTP_RANGES], size_t *count);
 
-/* ---- peer.c, clients.c, access.c, counters.c ------------------------------------------------ */
+/* ---- peer.c, per_address.c, access.c, counters.c -------------------------------------------- */
 
 /* As one of IPv6, which it may not be; false: the peer has no address. */
 bool hafti_http_peer_of(int descriptor, struct in6_addr *address);
@@ -203,13 +203,13 @@ bool hafti_http_is_from_proxy(const hafti_http_proxies_t *proxies, int descripto
    An error: the connection is to be closed. */
 int hafti_http_read_proxy_header(hafti_http_stream_t *stream, int64_t deadline);
 
-typedef struct hafti_http_clients hafti_http_clients_t;
-typedef struct hafti_http_client hafti_http_client_t;
-/* Counts a connection: `*client` is for hafti_http_clients_leave; NULL: not counted. False: its
-   client has enough. */
-bool hafti_http_clients_enter(haft_http_server_t *server, int descriptor,
-                              hafti_http_client_t **client);
-void hafti_http_clients_leave(haft_http_server_t *server, hafti_http_client_t *client);
+typedef struct hafti_http_addresses hafti_http_addresses_t;
+typedef struct hafti_http_address hafti_http_address_t;
+/* Counts a connection: `*entry` is for hafti_http_addresses_leave; NULL: not counted. False: its
+   address has enough. */
+bool hafti_http_addresses_enter(haft_http_server_t *server, int descriptor,
+                                hafti_http_address_t **entry);
+void hafti_http_addresses_leave(haft_http_server_t *server, hafti_http_address_t *entry);
 
 typedef struct {
     haft_http_log_format_t format;
@@ -314,7 +314,7 @@ struct haft_http_server {
     haft_io_semaphore_t places; /* for further connections */
     atomic_size_t open;
     pthread_mutex_t mutex; /* of what follows; never held over a wait */
-    hafti_http_clients_t *clients;
+    hafti_http_addresses_t *addresses;
     hafti_http_link_t *connections;
 };
 
@@ -333,7 +333,7 @@ static inline int64_t hafti_http_fresh_until(void) {
 /* A connection that has been accepted, and its place. */
 typedef struct {
     haft_http_server_t *server;
-    hafti_http_client_t *client;
+    hafti_http_address_t *address;
     int descriptor;
     bool is_announced; /* it begins with a proxy's header */
 } hafti_http_accepted_t;

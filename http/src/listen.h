@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a server listens, and what it passes on to the process that takes its place. */
-#ifndef HAFT_HTTP_LISTEN_H
-#define HAFT_HTTP_LISTEN_H
+#ifndef HAFTI_HTTP_LISTEN_H
+#define HAFTI_HTTP_LISTEN_H
 
 #include <haft/http.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A message, which is a request or the answer to one: its head, its body, and memory that lives
    as long. */
-#ifndef HAFT_HTTP_MESSAGE_H
-#define HAFT_HTTP_MESSAGE_H
+#ifndef HAFTI_HTTP_MESSAGE_H
+#define HAFTI_HTTP_MESSAGE_H
 
 #include "stream.h"
 #include "text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Routes: which handler answers a path. */
-#ifndef HAFT_HTTP_ROUTES_H
-#define HAFT_HTTP_ROUTES_H
+#ifndef HAFTI_HTTP_ROUTES_H
+#define HAFTI_HTTP_ROUTES_H
 
 #include "message.h"
 

@@ -59,7 +59,7 @@ void haft_http_server_free(haft_http_server_t *server) {
         free(background);
     }
     hafti_http_proxies_free(server->proxies);
-    free(server->clients);
+    free(server->addresses);
     pthread_mutex_destroy(&server->mutex);
     free(server);
 }
@@ -262,7 +262,7 @@ void hafti_http_server_on_stop(haft_http_server_t *server, hafti_http_link_t *li
 
 void hafti_http_leave_place(const hafti_http_accepted_t *accepted) {
     haft_http_server_t *server = accepted->server;
-    hafti_http_clients_leave(server, accepted->client);
+    hafti_http_addresses_leave(server, accepted->address);
     if (atomic_fetch_sub(&server->open, 1) == 1)
         haft_io_event_set(&server->ended);
     haft_io_semaphore_release(&server->places);

@@ -52,7 +52,7 @@ static bool may_enter(hafti_http_accepted_t *accepted) {
     haft_http_server_t *server = accepted->server;
     return (!accepted->is_announced ||
             hafti_http_is_from_proxy(server->proxies, accepted->descriptor)) &&
-           hafti_http_clients_enter(server, accepted->descriptor, &accepted->client);
+           hafti_http_addresses_enter(server, accepted->descriptor, &accepted->address);
 }
 
 /* The place of a connection that has come is left when it ends, or here. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A connection as a stream, over TCP or TLS: its operations, each with a limit of time, and what
    has been read of it. */
-#ifndef HAFT_HTTP_CONNECTION_STREAM_H
-#define HAFT_HTTP_CONNECTION_STREAM_H
+#ifndef HAFTI_HTTP_CONNECTION_STREAM_H
+#define HAFTI_HTTP_CONNECTION_STREAM_H
 
 #include <haft/http.h>
 

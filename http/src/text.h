@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes of the network as text: what they may be, lists, weights, dates, types of files. */
-#ifndef HAFT_HTTP_TEXT_H
-#define HAFT_HTTP_TEXT_H
+#ifndef HAFTI_HTTP_TEXT_H
+#define HAFTI_HTTP_TEXT_H
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a request and a question do with the trace of their task (trace.c). */
-#ifndef HAFT_HTTP_TRACE_INTERNAL_H
-#define HAFT_HTTP_TRACE_INTERNAL_H
+#ifndef HAFTI_HTTP_TRACE_INTERNAL_H
+#define HAFTI_HTTP_TRACE_INTERNAL_H
 
 #include "internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of WebSocket share: handshake.c and websocket_client.c (the two sides' begins),
    deflate.c (compressed messages), websocket.c (what follows). */
-#ifndef HAFT_HTTP_WEBSOCKET_INTERNAL_H
-#define HAFT_HTTP_WEBSOCKET_INTERNAL_H
+#ifndef HAFTI_HTTP_WEBSOCKET_INTERNAL_H
+#define HAFTI_HTTP_WEBSOCKET_INTERNAL_H
 
 #include "internal.h"
 

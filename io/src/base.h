@@ -3,7 +3,7 @@
 #ifndef HAFTI_IO_BASE_H
 #define HAFTI_IO_BASE_H
 
-#include "haft/io.h"
+#include "haft/io_binding.h"
 #include "results.h"
 
 #include <errno.h>

@@ -116,7 +116,7 @@ static HAFTI_IO_HOT ssize_t clause_receive(void *state, HAFT_PAYLOAD(haft_io_rec
                : general_receive(runner, p);
 }
 
-/* What these three do after others is apart, so that the most frequent way saves no registers. */
+/* What these two do after others is apart, so that the most frequent way saves no registers. */
 static HAFTI_IO_COLD ssize_t read_lent_after_others(hafti_io_runner_t *runner,
                                                     HAFT_PAYLOAD(haft_io_read_lent) * p) {
     int code = let_others_go_first(runner->worker, p->descriptor);
@@ -127,11 +127,6 @@ static HAFTI_IO_COLD ssize_t write_after_others(hafti_io_runner_t *runner,
     int code = let_others_go_first(runner->worker, p->descriptor);
     return code == 0 ? runner->worker->backend->write(runner, p->descriptor, p->buffer, p->size)
                      : code;
-}
-static HAFTI_IO_COLD ssize_t exchange_after_others(hafti_io_runner_t *runner,
-                                                   HAFT_PAYLOAD(haft_io_exchange) * p) {
-    int code = let_others_go_first(runner->worker, p->descriptor);
-    return code == 0 ? runner->worker->backend->exchange(runner, p) : code;
 }
 static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
     hafti_io_runner_t *runner = state;
@@ -159,48 +154,6 @@ static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
     return connection;
 }
 
-/* The two operations, one after the other, of a number that is used from here on. */
-static ssize_t
-exchange_by(ssize_t (*operate)(hafti_io_runner_t *runner, hafti_io_operation_t *operation),
-            hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p, size_t sent) {
-    HAFTI_IO_USING hafti_io_use_t use = {.descriptor = p->descriptor};
-    int code = hafti_io_use(&use);
-    while (sent < p->size && code == 0) {
-        hafti_io_operation_t write = {.kind = HAFTI_IO_WRITE,
-                                      .descriptor = p->descriptor,
-                                      .buffer = (char *)(uintptr_t)p->buffer + sent,
-                                      .size = p->size - sent};
-        ssize_t done = operate(runner, &write);
-        if (done < 0)
-            return done;
-        sent += (size_t)done;
-        code = hafti_io_next_part(&use);
-    }
-    if (code != 0)
-        return code;
-    haft_io_give_back(*p->bytes);
-    *p->bytes = NULL;
-    hafti_io_operation_t read = {
-        .kind = HAFTI_IO_READ_LENT, .descriptor = p->descriptor, .buffer = p->bytes};
-    return operate(runner, &read);
-}
-
-static ssize_t operate_without_runner(hafti_io_runner_t *none, hafti_io_operation_t *operation) {
-    (void)none;
-    return hafti_io_operate_blocking(operation);
-}
-static ssize_t default_exchange(void *unused, HAFT_PAYLOAD(haft_io_exchange) * p) {
-    (void)unused;
-    return exchange_by(operate_without_runner, NULL, p, 0);
-}
-static ssize_t operate_in_use(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
-    int code = begin(runner->worker, operation->descriptor, size_sent(operation));
-    return code == 0 ? runner->worker->backend->operate(runner, operation) : code;
-}
-ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * p,
-                               size_t sent) {
-    return exchange_by(operate_in_use, runner, p, sent);
-}
 /* What is sent at once cannot go to another file that has the number by then. -EAGAIN or -ENOTSOCK
    say that it is to be sent otherwise. */
 static inline ssize_t send_at_once(const hafti_io_worker_t *worker, int descriptor,
@@ -237,26 +190,6 @@ HAFTI_IO_HOT ssize_t hafti_io_send_last_at_once(hafti_io_worker_t *worker, int d
     (void)unused;
     return send_at_once(worker, descriptor, lent->bytes, size);
 }
-HAFTI_IO_HOT ssize_t hafti_io_exchange_at_once(hafti_io_runner_t *runner,
-                                               HAFT_PAYLOAD(haft_io_exchange) * p) {
-    ssize_t sent = send_at_once(runner->worker, p->descriptor, p->buffer, p->size);
-    if (HAFTI_IO_UNLIKELY(sent < 0 && !is_sent_otherwise(sent)))
-        return sent;
-    if (HAFTI_IO_UNLIKELY(sent < 0 || (size_t)sent != p->size))
-        return hafti_io_exchange_rest(runner, p, sent < 0 ? 0 : (size_t)sent);
-    haft_io_give_back(*p->bytes);
-    *p->bytes = NULL;
-    return runner->worker->backend->read_lent(runner, p->descriptor, p->bytes);
-}
-static HAFTI_IO_HOT ssize_t clause_exchange(void *state, HAFT_PAYLOAD(haft_io_exchange) * p) {
-    hafti_io_runner_t *runner = state;
-    const hafti_io_backend_t *backend = runner->worker->backend;
-    if (HAFTI_IO_UNLIKELY(backend->exchange == NULL || !runner->worker->plain))
-        return hafti_io_exchange_rest(runner, p, 0);
-    return HAFTI_IO_LIKELY(is_in_turn(runner->worker, p->size)) ? backend->exchange(runner, p)
-                                                                : exchange_after_others(runner, p);
-}
-
 static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
     (void)unused;
     hafti_io_pause(p->turn);
@@ -383,7 +316,6 @@ static void *clause_block_thread(void *state, HAFT_PAYLOAD(haft_io_block_thread)
     then one(receive)                                                                              \
     then one(send)                                                                                 \
     then one(read_lent)                                                                            \
-    then one(exchange)                                                                             \
     then one(readv)                                                                                \
     then one(writev)                                                                               \
     then one(receive_message)                                                                      \

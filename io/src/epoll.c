@@ -390,7 +390,6 @@ const hafti_io_backend_t hafti_io_epoll = {
     .read_lent = read_lent_by_epoll,
     .write = hafti_io_write_at_once,
     .read = read_by_epoll,
-    .exchange = hafti_io_exchange_at_once,
     .send_last = hafti_io_send_last_at_once,
     .watch = watch_by_epoll,
     .close = hafti_io_close_descriptor,

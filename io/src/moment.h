@@ -4,7 +4,7 @@
 #ifndef HAFTI_IO_MOMENT_H
 #define HAFTI_IO_MOMENT_H
 
-#include "haft/io.h"
+#include "haft/io_binding.h"
 
 typedef struct hafti_io_moment {
     void (*function)(void *);

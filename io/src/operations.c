@@ -58,16 +58,6 @@ HAFTI_IO_HOT ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
     OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read_lent, descriptor, bytes));
 }
 
-HAFTI_IO_HOT ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size,
-                                      const void **bytes) {
-    ssize_t done = HAFT_PERFORM(haft_io_exchange, descriptor, buffer, size, bytes);
-    if (HAFTI_IO_LIKELY(done > 0))
-        return done;
-    haft_io_give_back(*bytes);
-    *bytes = NULL;
-    return done != -ECANCELED ? done : haft_io_unwind_cancelled();
-}
-
 int haft_io_wait_ready(int descriptor, short events) {
     OR_CANCELLED(int, HAFT_PERFORM(haft_io_wait_ready, descriptor, events));
 }

@@ -26,9 +26,6 @@ ssize_t hafti_io_operate_in_pool(hafti_io_runner_t *runner, hafti_io_operation_t
 int hafti_io_call_for_a_moment(void (*function)(void *), void *argument);
 /* Makes the system call and waits for it on this thread. */
 ssize_t hafti_io_operate_blocking(hafti_io_operation_t *operation);
-/* The rest of the clause of haft_io_exchange after this many bytes have been sent. */
-ssize_t hafti_io_exchange_rest(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload,
-                               size_t sent);
 /* Reads or writes by `operate` of the back end. */
 ssize_t hafti_io_transfer_generally(hafti_io_runner_t *runner, enum hafti_io_kind kind,
                                     int descriptor, const void *buffer, size_t size);
@@ -37,8 +34,6 @@ ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor, const 
                                size_t size);
 ssize_t hafti_io_send_last_at_once(hafti_io_worker_t *worker, int descriptor,
                                    hafti_io_sending_t *unused, hafti_io_lent_t *lent, size_t size);
-ssize_t hafti_io_exchange_at_once(hafti_io_runner_t *runner,
-                                  HAFT_PAYLOAD(haft_io_exchange) * payload);
 
 /* haft_io_call_blocking and haft_io_call_or_leave for the library's own calls, which are the
    machine's in a simulation, too. */

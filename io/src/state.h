@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-io share. docs/io.md, "Inside", explains the parts; each struct says
- * which thread may touch it.
+ * What the files of libhaft-io share. docs/internals.md explains the parts; each struct says which
+ * thread may touch it.
  *
  * A task's states:
  *

@@ -374,15 +374,14 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
     return HAFTI_IO_LIKELY(done != -EPIPE) ? done : hafti_io_why_broken(known);
 }
 
-/* ---- An answer, and what comes next ---- */
+/* ---- An answer, and a rest until the next message ---- */
 
 /*
  * The kernel sends when it takes what it is asked for, which is when the next poll begins, or not
  * at all (MSG_DONTWAIT). It reports only failed or partial sends (MSG_WAITALL,
  * IOSQE_CQE_SKIP_SUCCESS).
- * So an exchange, or a send before a rest, takes one completion, that of what arrives, and one
- * system call, with the others'. The sending_t lies in the frame of the task, or with its rest, and
- * stays there until `settled` has gone on.
+ * So a send before a rest takes one completion, that of what arrives, and one system call, with the
+ * others'. The sending_t lies with the rest, and stays there until `settled` has gone on.
  *
  *   state->settled | the kernel                         | who wakes the task
  *   as it was      | may not have taken the send, or    | nobody; who cancels it, closes the descriptor: then the
@@ -431,58 +430,13 @@ static bool send_with_next_poll(state_t *state, int descriptor, const void *buff
     return true;
 }
 
-/* `code` is of the wait. */
-static HAFTI_IO_COLD ssize_t after_failure(hafti_io_runner_t *runner,
-                                           HAFT_PAYLOAD(haft_io_exchange) * p, int result,
-                                           int code) {
-    if (hafti_io_send_fails(result))
-        return result;
-    return code != 0 ? code : hafti_io_exchange_rest(runner, p, result > 0 ? (size_t)result : 0);
-}
-
 /* The send is submitted with those of others, or no other task runs before the next poll. */
 static bool sends_with_next_poll(const hafti_io_worker_t *worker,
                                  const hafti_io_descriptor_t *known, size_t size) {
     const state_t *state = worker->backend_state;
     return known != NULL && hafti_io_may_arrive_for(known) && size - 1 < HAFT_IO_LENT_SIZE &&
-           state->sends_at_once && state->lent_count < HAFTI_IO_MOST_EXCHANGED &&
-           polls_soon(worker) && (others_send(worker) || hafti_io_ring_empty(&worker->ready));
-}
-
-static inline __attribute__((always_inline)) ssize_t
-exchange_on(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
-            HAFT_PAYLOAD(haft_io_exchange) * p) {
-    hafti_io_worker_t *worker = runner->worker;
-    state_t *state = worker->backend_state;
-    hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
-    hafti_io_waiter_t waiter;
-    sending_t sending;
-    if (HAFTI_IO_UNLIKELY(!sends_with_next_poll(worker, known, p->size) ||
-                          hafti_io_is_withdrawn(runner)))
-        return hafti_io_exchange_at_once(runner, p);
-    sending.cell = &cell;
-    sending.lent = *p->bytes != NULL ? hafti_io_block_of(*p->bytes) : NULL;
-    if (HAFTI_IO_UNLIKELY(!send_with_next_poll(state, p->descriptor, p->buffer, p->size, &sending)))
-        return hafti_io_exchange_at_once(runner, p);
-    *p->bytes = NULL;
-    int code = hafti_io_wait_to_read(known, &waiter, &cell);
-    if (HAFTI_IO_UNLIKELY(state->settled == sending.settled))
-        settle(state);
-    if (HAFTI_IO_UNLIKELY(sending.failed)) {
-        *p->bytes = sending.lent != NULL ? sending.lent->bytes : NULL;
-        return after_failure(runner, p, sending.result, code);
-    }
-    return HAFTI_IO_LIKELY(code == 0)
-               ? hafti_io_uring_read_arrived(runner, known, p->descriptor, p->bytes)
-               : code;
-}
-
-static HAFTI_IO_HOT ssize_t exchange(hafti_io_runner_t *runner,
-                                     HAFT_PAYLOAD(haft_io_exchange) * p) {
-    hafti_io_descriptor_t *known =
-        hafti_io_known_descriptor(runner->worker->crew->descriptors, p->descriptor);
-    ssize_t done = exchange_on(runner, known, p);
-    return HAFTI_IO_LIKELY(done != -EPIPE) || known == NULL ? done : hafti_io_why_broken(known);
+           state->sends_at_once && state->lent_count < HAFTI_IO_MOST_SENT && polls_soon(worker) &&
+           (others_send(worker) || hafti_io_ring_empty(&worker->ready));
 }
 
 static HAFTI_IO_HOT ssize_t send_last_by_ring(hafti_io_worker_t *worker, int descriptor,
@@ -854,7 +808,6 @@ const hafti_io_backend_t hafti_io_uring = {
     .read_lent = hafti_io_uring_read_lent,
     .write = write_by_ring,
     .read = read_by_ring,
-    .exchange = exchange,
     .send_last = send_last_by_ring,
     .settle = settle_last,
     .watch = hafti_io_uring_watch,

@@ -11,7 +11,7 @@
 
 typedef struct hafti_io_provided hafti_io_provided_t;
 
-enum { HAFTI_IO_MOST_EXCHANGED = 256 }; /* between two polls */
+enum { HAFTI_IO_MOST_SENT = 256 }; /* between two polls */
 
 typedef struct hafti_io_uring_state {
     struct io_uring ring;
@@ -29,7 +29,7 @@ typedef struct hafti_io_uring_state {
     uint64_t settled;   /* counts how often it had taken and answered all that it was asked for */
     /* To be given back then: what is sent with the next poll; NULL where that has failed. */
     unsigned lent_count;
-    hafti_io_lent_t *lent[HAFTI_IO_MOST_EXCHANGED];
+    hafti_io_lent_t *lent[HAFTI_IO_MOST_SENT];
 } hafti_io_uring_state_t;
 
 /* ---- Requests (uring.c) ---- */

@@ -39,15 +39,12 @@ typedef struct hafti_io_backend {
     ssize_t (*operate)(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
     /* The same for the most frequent operations in a run that is alone: fewer frames on the stack
        of a waiting task, and so fewer mispredicted returns when it goes on. NULL: use `operate`.
-       On io_uring the first two save 0.3 us of a message of 8 us, and `exchange` 0.3 us more; on
-       epoll `exchange` saves as much, and the first two a third of the instructions (bench/io,
-       echo). */
+       On io_uring they save 0.3 us of a message of 8 us, on epoll a third of the instructions
+       (bench/io, echo). */
     ssize_t (*read_lent)(hafti_io_runner_t *runner, int descriptor, const void **bytes);
     ssize_t (*write)(hafti_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
     /* Also a receive without flags. -EAGAIN: by `operate`. */
     ssize_t (*read)(hafti_io_runner_t *runner, int descriptor, void *buffer, size_t size);
-    /* Or by the two, one after the other: hafti_io_exchange_rest. */
-    ssize_t (*exchange)(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_exchange) * payload);
     /* From now on what can be read there wakes the waiters, also what has come already and no task
        has seen; the caller becomes one before the next poll. False: it does not, or there is
        something to read. NULL: it never does. */

@@ -5,7 +5,7 @@
 
 #include "../../core/tests/check.h"
 
-#include <haft/io.h>
+#include <haft/io_binding.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -74,7 +74,6 @@ enum action {
     SEND_TO,
     SEND_MESSAGE,
     SEND_FILE,
-    EXCHANGE,
     WAIT_FOR,
     ACCEPT,
     CONNECT,
@@ -102,23 +101,22 @@ enum action {
 /* clang-format off */
 static const char *const action_names[] = {
     "read", "readv", "read_lent", "receive", "receive_from", "receive_message", "write", "write_all",
-    "writev", "send", "send_to", "send_message", "send_file", "exchange", "wait_ready", "accept", "connect",
+    "writev", "send", "send_to", "send_message", "send_file", "wait_ready", "accept", "connect",
     "pread", "pwrite", "fsync", "open", "list_directory", "mkdir", "remove", "rename", "stat",
     "look", "shutdown", "end_output", "close", "reset", "fill", "drain", "cancel", "arm"};
 /* clang-format on */
 
 #define SET(action) (UINT64_C(1) << (action))
 static const uint64_t reads = SET(READ) | SET(READ_PARTS) | SET(READ_LENT) | SET(RECEIVE) |
-                              SET(RECEIVE_FROM) | SET(RECEIVE_MESSAGE) | SET(EXCHANGE) |
-                              SET(ACCEPT) | SET(DRAIN);
+                              SET(RECEIVE_FROM) | SET(RECEIVE_MESSAGE) | SET(ACCEPT) | SET(DRAIN);
 static const uint64_t writes = SET(WRITE) | SET(WRITE_ALL) | SET(WRITE_PARTS) | SET(SEND) |
-                               SET(SEND_TO) | SET(SEND_MESSAGE) | SET(SEND_FILE) | SET(EXCHANGE) |
-                               SET(FILL) | SET(WRITE_AT);
+                               SET(SEND_TO) | SET(SEND_MESSAGE) | SET(SEND_FILE) | SET(FILL) |
+                               SET(WRITE_AT);
 static const uint64_t with_flags = SET(RECEIVE) | SET(RECEIVE_FROM) | SET(RECEIVE_MESSAGE) |
                                    SET(SEND) | SET(SEND_TO) | SET(SEND_MESSAGE);
 static const uint64_t of_all = SET(READ) | SET(READ_PARTS) | SET(READ_LENT) | SET(WRITE) |
-                               SET(WRITE_ALL) | SET(WRITE_PARTS) | SET(EXCHANGE) | SET(WAIT_FOR) |
-                               SET(LOOK) | SET(CLOSE) | SET(CANCEL);
+                               SET(WRITE_ALL) | SET(WRITE_PARTS) | SET(WAIT_FOR) | SET(LOOK) |
+                               SET(CLOSE) | SET(CANCEL);
 static const uint64_t of_sockets = SET(RECEIVE) | SET(RECEIVE_FROM) | SET(RECEIVE_MESSAGE) |
                                    SET(SEND) | SET(SEND_TO) | SET(SEND_MESSAGE) | SET(SHUT) |
                                    SET(END_OUTPUT);
@@ -545,14 +543,13 @@ static void send_to(job_t *job, int number, const void *bytes) {
 }
 
 /* Of a stream that is read in parts as they come, so many as were recorded at once. */
-static void read_lent(job_t *job, int number, const void *bytes, bool exchanges) {
+static void read_lent(job_t *job, int number) {
     const calls_t *calls = job->stage->calls;
     const void *lent = NULL;
     int64_t want = job->stage->where == RECORDED ? 0 : job->step->answer.code, got = 0;
     uint64_t seen = NO_BYTES;
-    ssize_t size = exchanges ? calls->exchange(number, bytes, (size_t)job->step->size, &lent)
-                             : calls->read_lent(number, &lent);
-    for (;; size = calls->read_lent(number, &lent)) {
+    for (;;) {
+        ssize_t size = calls->read_lent(number, &lent);
         if (size > 0)
             seen = hash(seen, lent, (size_t)size);
         got = size >= 0 ? got + size : size;
@@ -662,8 +659,7 @@ static void perform(job_t *job) {
         transfer_parts(job, number, bytes);
         break;
     case READ_LENT:
-    case EXCHANGE:
-        read_lent(job, number, bytes, step->action == EXCHANGE);
+        read_lent(job, number);
         return;
     case RECEIVE:
         *code = calls->receive(number, bytes, size, step->flags);
@@ -934,7 +930,7 @@ static bool fits(course_t *course, const step_t *step) {
     if (kind == TIMER || kind == FILES || !side->open || step->side == NOBODY)
         return true;
     if (side->full)
-        return step->size <= 4096 && step->action != SEND_FILE && step->action != EXCHANGE;
+        return step->size <= 4096 && step->action != SEND_FILE;
     if (course->sides[1 - step->side].unread >= 7)
         return false;
     if (!is_stream(kind))
@@ -1066,7 +1062,7 @@ static bool may_do(course_t *course, const step_t *step) {
         (step->size == 0 || step->variant == 0 || step->variant == 3))
         return false; /* of nothing, which any packet ends */
     if (kind == TCP && (reads & action) != 0 && step->action != READ) {
-        bool lends = step->action == READ_LENT || step->action == EXCHANGE;
+        bool lends = step->action == READ_LENT;
         if (lends != course->plan->lends)
             return false;
     }
@@ -1207,7 +1203,7 @@ static void record_operation(course_t *course, int at) {
         return;
     if ((reads & SET(step->action)) != 0)
         side->reader = job;
-    if ((writes & SET(step->action)) != 0 && step->action != EXCHANGE)
+    if ((writes & SET(step->action)) != 0)
         side->writer = job;
     if (step->action == WAIT_FOR)
         side->poller = job;

@@ -22,8 +22,6 @@
     CALL(ssize_t, write, (int d, const void *b, size_t n), write(d, b, n))                         \
     CALL(int, write_all, (int d, const void *b, size_t n), write_whole(d, b, n))                   \
     CALL(ssize_t, read_lent, (int d, const void **b), read_into_lent(d, b))                        \
-    CALL(ssize_t, exchange, (int d, const void *b, size_t n, const void **in),                     \
-         exchange_here(d, b, n, in))                                                               \
     CALL(ssize_t, readv, (int d, const struct iovec *p, size_t n), readv(d, p, (int)n))            \
     CALL(ssize_t, writev, (int d, const struct iovec *p, size_t n), writev(d, p, (int)n))          \
     CALL(ssize_t, receive, (int d, void *b, size_t n, int f), recv(d, b, n, f))                    \
@@ -73,9 +71,6 @@ static ssize_t read_into_lent(int d, const void **b) {
         haft_io_give_back(room);
     errno = error;
     return done;
-}
-static ssize_t exchange_here(int d, const void *b, size_t n, const void **in) {
-    return write_whole(d, b, n) == 0 ? read_into_lent(d, in) : -1;
 }
 static int wait_here(int d, short events) {
     struct pollfd entry = {d, events, 0};

@@ -372,8 +372,10 @@ static void close_accepted(__attribute__((unused)) const int *unused) {
 static void *answer_one(void *connection) {
     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     ssize_t got = must(haft_io_read_lent(*(int *)connection, &bytes));
-    while (got != 0)
-        got = must(haft_io_exchange(*(int *)connection, bytes, (size_t)got, &bytes));
+    while (got != 0) {
+        must(haft_io_write_all(*(int *)connection, bytes, (size_t)got));
+        got = must(haft_io_read_lent(*(int *)connection, &bytes));
+    }
     return NULL;
 }
 static void *accept_one(void *listener) {
@@ -482,7 +484,7 @@ static void close_answerers(__attribute__((unused)) const int *unused) {
             if (answerers[i][end] >= 0)
                 haft_io_close(answerers[i][end]);
 }
-BODY(use_exchanges) {
+BODY(use_answers) {
     HAFT_IO_SCOPED_DESCRIPTOR int listener = (int)must(haft_io_listen_tcp("127.0.0.1", 0, 0));
     memset(answerers, -1, sizeof answerers);
     __attribute__((cleanup(close_answerers), unused)) int opened = 0;
@@ -617,10 +619,10 @@ typedef struct sample {
 } sample_t;
 
 static const sample_t samples[] = {
-    {"locks", use_locks, true},         {"channels", use_channels, true},
-    {"scopes", use_scopes, true},       {"descriptors", use_descriptors, true},
-    {"sockets", use_sockets, true},     {"datagrams", use_datagrams, true},
-    {"exchanges", use_exchanges, true}, {"files", use_files, true},
+    {"locks", use_locks, true},     {"channels", use_channels, true},
+    {"scopes", use_scopes, true},   {"descriptors", use_descriptors, true},
+    {"sockets", use_sockets, true}, {"datagrams", use_datagrams, true},
+    {"answers", use_answers, true}, {"files", use_files, true},
     {"pool", use_pool, false},
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };

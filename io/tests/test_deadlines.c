@@ -31,10 +31,6 @@ static int wait_to_lend(void) {
     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     return (int)haft_io_read_lent(quiet, &bytes);
 }
-static int wait_to_exchange(void) {
-    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
-    return (int)haft_io_exchange(quiet, "a", 1, &bytes);
-}
 static int wait_to_write(void) {
     static char much[1 << 22];
     return haft_io_write_all(full, much, sizeof much);
@@ -121,17 +117,27 @@ typedef struct wait_kind {
     int (*wait)(void);
 } wait_kind_t;
 static const wait_kind_t waits[] = {
-    {"read", wait_to_read},           {"read_lent", wait_to_lend},
-    {"exchange", wait_to_exchange},   {"write_all", wait_to_write},
-    {"accept", wait_to_accept},       {"poll", wait_to_poll},
-    {"wait_for", wait_for_events},    {"sleep", wait_for_time},
-    {"channel_send", wait_to_send},   {"select", wait_to_choose},
-    {"lock", wait_to_lock},           {"read_lock", wait_to_read_lock},
-    {"acquire", wait_for_semaphore},  {"wait", wait_for_condition},
-    {"wait_event", wait_for_event},   {"await", wait_for_promise},
-    {"arrive", wait_at_barrier},      {"join", wait_for_task},
-    {"wait_signal", wait_for_signal}, {"scope", wait_for_scope},
-    {"body", wait_in_body},           {"all", wait_for_all},
+    {"read", wait_to_read},
+    {"read_lent", wait_to_lend},
+    {"write_all", wait_to_write},
+    {"accept", wait_to_accept},
+    {"poll", wait_to_poll},
+    {"wait_for", wait_for_events},
+    {"sleep", wait_for_time},
+    {"channel_send", wait_to_send},
+    {"select", wait_to_choose},
+    {"lock", wait_to_lock},
+    {"read_lock", wait_to_read_lock},
+    {"acquire", wait_for_semaphore},
+    {"wait", wait_for_condition},
+    {"wait_event", wait_for_event},
+    {"await", wait_for_promise},
+    {"arrive", wait_at_barrier},
+    {"join", wait_for_task},
+    {"wait_signal", wait_for_signal},
+    {"scope", wait_for_scope},
+    {"body", wait_in_body},
+    {"all", wait_for_all},
 };
 
 static void check_timed_out(const wait_kind_t *kind, int code) {

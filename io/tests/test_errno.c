@@ -151,13 +151,6 @@ static ssize_t read_lent_of_connection(void) {
     haft_io_spawn(write_connection_later, NULL);
     return haft_io_read_lent(accepted, &lent);
 }
-static ssize_t exchange_over_connection(void) {
-    HAFT_IO_SCOPED_LENT const void *lent = NULL;
-    if (haft_io_self() == NULL)
-        return 0;
-    haft_io_spawn(write_connection_later, NULL);
-    return haft_io_exchange(accepted, "an answer", 9, &lent);
-}
 static ssize_t close_connection(void) {
     return haft_io_close(accepted) | haft_io_close(connection) | haft_io_close(listener);
 }
@@ -310,7 +303,6 @@ static const operation_t operations[] = {
     {"connect_tcp", connect_tcp},
     {"accept", accept_tcp},
     {"read_lent of a connection", read_lent_of_connection},
-    {"exchange over a connection", exchange_over_connection},
     {"connect_tcp by name", connect_name},
     {"poll until a deadline", poll_in_vain},
     {"close", close_connection},

@@ -48,8 +48,6 @@ BODY(refuse_transfers) {
     CHECK_EQUAL(haft_io_receive_message(ends[0], nothing, 0), -EFAULT);
     CHECK_EQUAL(haft_io_send_message(ends[0], nothing, 0), -EFAULT);
     CHECK_EQUAL(haft_io_write_all(ends[0], nothing, 1), -EFAULT);
-    HAFT_IO_SCOPED_LENT const void *lent = NULL;
-    CHECK_EQUAL(haft_io_exchange(ends[0], nothing, 1, &lent), -EFAULT);
     struct iovec none = {nothing, 1};
     CHECK_EQUAL(haft_io_readv(ends[0], &none, 1), -EFAULT);
     CHECK_EQUAL(haft_io_writev(ends[0], &none, 1), -EFAULT);

@@ -832,18 +832,14 @@ static ssize_t by_message(void) {
     struct iovec part = {"x", 1};
     return haft_io_send_message(ends[0], &(struct msghdr){.msg_iov = &part, .msg_iovlen = 1}, 0);
 }
-static ssize_t by_exchange(void) {
-    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
-    return haft_io_exchange(ends[0], "x", 1, &bytes);
-}
 static ssize_t by_read(void) {
     return haft_io_read(ends[0], &(char){0}, 1);
 }
 static ssize_t by_peek(void) {
     return haft_io_receive(ends[0], &(char){0}, 1, MSG_PEEK);
 }
-static ssize_t (*const calls[])(void) = {by_write,    by_writev, by_send, by_message,
-                                         by_exchange, by_read,   by_peek};
+static ssize_t (*const calls[])(void) = {by_write,   by_writev, by_send,
+                                         by_message, by_read,   by_peek};
 
 BODY(call_after_a_reset) {
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {

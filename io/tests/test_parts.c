@@ -180,12 +180,6 @@ static ssize_t write_one_byte(void) {
 static ssize_t write_much(void) {
     return haft_io_write_all(ours, much, MUCH);
 }
-static ssize_t exchange_much(void) {
-    lent = NULL;
-    ssize_t done = haft_io_exchange(ours, much, MUCH, &lent);
-    haft_io_give_back(lent);
-    return done;
-}
 static ssize_t read_one_byte(void) {
     return haft_io_read(ours, much, 1);
 }
@@ -198,8 +192,8 @@ static ssize_t read_lent(void) {
 static ssize_t wait_for_room(void) {
     return haft_io_wait_ready(ours, POLLOUT);
 }
-static ssize_t (*const beside[])(void) = {write_one_byte, write_much, exchange_much,
-                                          read_one_byte,  read_lent,  wait_for_room};
+static ssize_t (*const beside[])(void) = {write_one_byte, write_much, read_one_byte, read_lent,
+                                          wait_for_room};
 enum { BESIDE = sizeof beside / sizeof beside[0], WRITE_MUCH = 1, MOST_BEFORE = 80 };
 static int sink;
 static bool has_begun, is_closed, has_ended;

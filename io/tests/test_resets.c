@@ -78,10 +78,6 @@ static ssize_t by_message(int to) {
     struct iovec parts[] = {{much, 100}, {much, MUCH - 100}};
     return haft_io_send_message(to, &(struct msghdr){.msg_iov = parts, .msg_iovlen = 2}, 0);
 }
-static ssize_t by_exchange(int to) {
-    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
-    return haft_io_exchange(to, much, MUCH, &bytes);
-}
 static ssize_t by_writer(int to) {
     char memory[100];
     haft_io_writer_t out = {.descriptor = to, .memory = memory, .size = sizeof memory};
@@ -117,7 +113,6 @@ static const struct {
     {"send of little", by_send_of_little, true, false},
     {"send without copies", without_copies, true, false},
     {"send_message", by_message, true, false},
-    {"exchange", by_exchange, false, false},
     {"writer", by_writer, false, false},
     {"send_file", by_send_file, true, true},
     {"splice", by_splice, true, true},

@@ -80,11 +80,6 @@ static ssize_t by_send_message_to(cell_t *cell) {
                              .msg_iovlen = 1};
     return haft_io_send_message(cell->ours, &message, 0);
 }
-static ssize_t by_exchange(cell_t *cell) {
-    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
-    ssize_t done = haft_io_exchange(cell->ours, waits_bytes, 1000, &bytes);
-    return done;
-}
 static ssize_t by_send_file(cell_t *cell) {
     int file = waits_keep(cell, check_file_with("what is sent"));
     int64_t offset = 0;
@@ -134,7 +129,6 @@ static const way_t ways[] = {
     {"send_message", WRITES, IS_SOCKET, by_send_message},
     {"send_to", SENDS_TO, IS_SOCKET, by_send_to},
     {"send_message to an address", SENDS_TO, IS_SOCKET, by_send_message_to},
-    {"exchange", WRITES, NEEDS_STREAM, by_exchange},
     {"send_file", WRITES, NEEDS_STREAM, by_send_file},
     {"splice to", WRITES, NEEDS_STREAM, by_splice_to},
     {"accept", ACCEPTS, IS_SOCKET, by_accept},

@@ -360,7 +360,6 @@ static inline void make_timer(cell_t *cell) {
 static inline void send_byte(cell_t *cell) {
     CHECK(write(cell->other, "x\n", 2) == 2);
 }
-/* An exchange gets an answer, too. */
 static inline void take_all(cell_t *cell) {
     static char into[1 << 16];
     (void)!send(cell->other, "x", 1, MSG_NOSIGNAL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What the functions in C of haft-io share, also with haft-http. */
-#ifndef HAFT_OCAML_IO_STUBS_H
-#define HAFT_OCAML_IO_STUBS_H
+#ifndef HAFTI_OCAML_IO_STUBS_H
+#define HAFTI_OCAML_IO_STUBS_H
 
 #define CAML_NAME_SPACE
-#include <haft/io.h>
+#include <haft/io_binding.h>
 
 #include <caml/alloc.h>
 #include <caml/bigarray.h>

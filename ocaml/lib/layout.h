@@ -34,8 +34,8 @@
  * the continuation, the stack pointer (of the innermost) and the innermost scope.
  */
 /* clang-format on */
-#ifndef HAFT_OCAML_LAYOUT_H
-#define HAFT_OCAML_LAYOUT_H
+#ifndef HAFTI_OCAML_LAYOUT_H
+#define HAFTI_OCAML_LAYOUT_H
 
 /* The further part of a fiber's header that a nested fiber has (nests.c): see generate_offsets.sh.
    FIBER_ROOM: its end. */

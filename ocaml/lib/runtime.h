@@ -2,8 +2,8 @@
 /*
  * What the files of this library share, one section a file.
  */
-#ifndef HAFT_OCAML_RUNTIME_H
-#define HAFT_OCAML_RUNTIME_H
+#ifndef HAFTI_OCAML_RUNTIME_H
+#define HAFTI_OCAML_RUNTIME_H
 
 #define CAML_NAME_SPACE
 #define CAML_INTERNALS

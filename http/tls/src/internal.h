@@ -8,8 +8,8 @@
  * memory (bytes.c). So none of its frames is on a stack that is unwound by a cancel, and each of
  * its calls begins and ends on one thread.
  */
-#ifndef HAFT_TLS_INTERNAL_H
-#define HAFT_TLS_INTERNAL_H
+#ifndef HAFTI_TLS_INTERNAL_H
+#define HAFTI_TLS_INTERNAL_H
 
 #include <haft/tls.h>
 

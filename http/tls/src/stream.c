@@ -537,59 +537,6 @@ bool haft_tls_has_unread(haft_tls_t *stream) {
     return has;
 }
 
-/* Makes the output the block that haft_io_exchange gives back when it has been sent, so that none
-   is held until the answer comes. Its bytes. */
-static size_t hand_over_output(haft_tls_t *stream, const char **start) {
-    hafti_tls_bytes_t *bytes = &stream->bytes;
-    size_t size = output_of(stream, start);
-    pthread_mutex_lock(&stream->calling);
-    haft_io_give_back(bytes->input);
-    bytes->input = bytes->output;
-    bytes->output = NULL;
-    bytes->start = bytes->stop = 0;
-    bytes->at = bytes->end = NULL;
-    pthread_mutex_unlock(&stream->calling);
-    return size;
-}
-
-/* By the task that has `sending`: sends the output, and receives, as one wait. */
-static int send_and_receive(haft_tls_t *stream) {
-    if (haft_tls_has_unread(stream))
-        return send_output(stream);
-    const char *start;
-    size_t size = hand_over_output(stream, &start);
-    atomic_store(&stream->code, -ECANCELED); /* where this is unwound, nobody knows what was sent */
-    ssize_t got = haft_io_exchange(stream->descriptor, start, size, &stream->bytes.input);
-    if (got < 0)
-        return fail_for_good(stream, (int)got, haft_io_error_text((int)got));
-    atomic_store(&stream->code, 0);
-    return take_input(stream, got);
-}
-
-/* All of the buffer, which may be `*bytes`, is in the output or sent before that is given back. */
-static int write_and_receive(haft_tls_t *stream, const void *buffer, size_t size,
-                             const void **bytes) {
-    SCOPED_LOCK sending = NULL;
-    int code = begin_writing(stream, &sending);
-    if (code == 0)
-        code = write_records(stream, buffer, size);
-    haft_io_give_back(*bytes);
-    *bytes = NULL;
-    return code == 0 ? send_and_receive(stream) : code;
-}
-
-ssize_t haft_tls_exchange(haft_tls_t *stream, const void *buffer, size_t size, const void **bytes) {
-    SCOPED_READING reading = NULL;
-    int code = begin_reading(stream, &reading);
-    if (code == 0)
-        code = write_and_receive(stream, buffer, size, bytes);
-    if (code == 0)
-        return read_lent(stream, bytes);
-    haft_io_give_back(*bytes);
-    *bytes = NULL;
-    return code;
-}
-
 static int shut(call_t *call) {
     return SSL_shutdown(call->stream->openssl) >= 0 ? 1 : -1;
 }

@@ -153,17 +153,6 @@ int64_t haft_io_stepper_deadline(const haft_io_stepper_t *stepper);
 int haft_io_stepper_end(haft_io_stepper_t *stepper);
 
 /*
- * Whether the calling thread is inside haft_io_run: in a task, or in the scheduler between tasks.
- * False in a child of fork. Meant for code that stands between a program and the system: unlike
- * haft_io_self() it performs no effect, so it may be called at any time, from anywhere.
- */
-bool haft_io_runs_here(void);
-
-/* The number of the run whose task the caller is, which no other run of the process has; 0: the
-   caller is no task. Any thread may call this. */
-uint64_t haft_io_run_number(void);
-
-/*
  * For bindings to a language whose threads share a lock: in the calling task's run, which has one
  * thread, `falls_asleep` is called before each poll that may sleep, and `wakes` after it, both
  * between tasks, on the thread of the run. Both may set events, and neither may wait or throw. If
@@ -230,12 +219,6 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
 /* haft_io_spawn with options. (As everywhere, NULL for `options` means zeroed options.) */
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
-/* The same, for a task whose end is waited for by haft_io_event_wait_for. The task that it returns
-   is not to be joined, and is valid until it ends; it sets the event in any case with
-   `.even_without_stack`. NULL: no memory. */
-haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
-                                    void *(*function)(void *), void *argument);
-
 /*
  * Like haft_io_spawn, haft_io_spawn_with and haft_io_async_with, for a task that has the handlers of
  * effects around the scope in which it is spawned. Other tasks have none of their spawner's: what
@@ -590,20 +573,6 @@ ssize_t haft_io_read_lent(int descriptor, const void **bytes);
 enum { HAFT_IO_LENT_SIZE = 16384 + 512 };
 
 /*
- * Sends an answer and waits for the next message: haft_io_write_all of the `size` bytes at
- * `buffer`, then haft_io_read_lent, on one descriptor. With io_uring, in a run of one thread, both
- * are one wait, so a task that answers is resumed once for each message instead of twice. The
- * written data may lie in `*bytes`, which is given back only after the write. Returns the result of
- * the read, or of the write if that fails; after -ECANCELED it is unknown how much was written.
- *
- *     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
- *     ssize_t size = haft_io_read_lent(connection, &bytes);
- *     while (size > 0)
- *         size = haft_io_exchange(connection, bytes, (size_t)size, &bytes);
- */
-ssize_t haft_io_exchange(int descriptor, const void *buffer, size_t size, const void **bytes);
-
-/*
  * Waits for bytes without a stack. The calling task, whose function returns next, goes on with
  * `function(argument)`, as a new task begins, when there may be something to read from the
  * descriptor, at `deadline` (of haft_io_now(); HAFT_IO_FOREVER: there is none), when the task is
@@ -779,7 +748,7 @@ int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
  * descriptor is closed after that thread's next poll. A descriptor that a task has waited on must
  * be closed by this function, or by way of haft_io_close_by, and by nothing else.
  *
- * A call that takes several operations (haft_io_write_all, haft_io_exchange, a line, ...) ends in
+ * A call that takes several operations (haft_io_write_all, a line, ...) ends in
  * the same way between two of them, so all of it is of one file; with MSG_WAITALL it returns what
  * has come. If such a call is past its first operation, this function returns 0 at once, and the
  * descriptor is closed when the call ends.
@@ -943,17 +912,6 @@ int haft_io_call_blocking(void (*function)(void *), void *argument);
 int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 
 /*
- * Calls `function(argument)` on this thread, and interrupts a system call in it that blocks, by a
- * signal after some milliseconds: the system call then returns a partial count, or fails with
- * EINTR. It is meant for a system call that blocks if the descriptor's mode says so (accept(2), a
- * write to a terminal), inside haft_io_call_blocking, after poll(2) has reported the descriptor
- * ready. If another thread or process was faster, the call fails instead of blocking, and is
- * repeated when poll(2) reports the descriptor again. The signal is SIGURG, or, if the program
- * catches that, a real-time signal that it does not catch.
- */
-void haft_io_call_briefly(void (*function)(void *), void *argument);
-
-/*
  * Calls `function(argument)` here, as on a thread without tasks, and returns its result: whatever
  * waits in it, in this library and in libhaft-posix, blocks the thread with all its tasks. So no
  * other task of the thread runs before it returns. It is meant for code that uses what belongs to
@@ -1002,11 +960,6 @@ int haft_io_stat(const char *path, struct stat *status);
  * program from everywhere, while raise(3), which signals the calling thread, does nothing on such a
  * thread. A child of fork(2) from such a thread blocks the signals that the program blocks.
  */
-
-/* Stores the signals that the program's threads block; on one of those threads, the signals that
-   this thread blocks. Needed to start a program without haft_io_process_start: posix_spawn(3), for
-   example, hands down the mask of the calling thread. */
-void haft_io_signal_mask(sigset_t *mask);
 
 /*
  * Waits for one of the signals of the set and returns its number. All threads of the process must

@@ -1373,14 +1373,6 @@ class descriptor {
         into.count = detail::counted(haft_io_read_lent(number, &into.first), "read");
         return into.count != 0;
     }
-    /* Writes all of an answer, which may lie in `bytes`, and then does the same as read(bytes): in
-       one wait, if the back end can do both at once (haft_io_exchange). */
-    bool exchange(std::span<const std::byte> answer, lent &bytes) const {
-        bytes.count = 0;
-        bytes.count = detail::counted(
-            haft_io_exchange(number, answer.data(), answer.size(), &bytes.first), "exchange");
-        return bytes.count != 0;
-    }
     /* Reads everything up to the end of the stream. */
     std::string read_all() const {
         std::string text;

@@ -34,14 +34,6 @@ HAFT_EFFECT_IN_SLOT(2, haft_io_read_lent, ssize_t, {
     const void **bytes;
 });
 
-/* Writes all, gives `*bytes` back (haft_io_give_back), then does a haft_io_read_lent: a handler
-   that imitates these has to imitate this operation, too. */
-HAFT_EFFECT_IN_SLOT(1, haft_io_exchange, ssize_t, {
-    int descriptor;
-    const void *buffer;
-    size_t size;
-    const void **bytes;
-});
 HAFT_EFFECT_IN_SLOT(7, haft_io_sleep_until, int, { int64_t deadline; });
 HAFT_EFFECT_IN_SLOT(0, haft_io_now, int64_t, {});
 HAFT_EFFECT_IN_SLOT(1, haft_io_connect, int, {

@@ -137,11 +137,6 @@ int haft_io_event_wait(haft_io_event_t *event);
 int haft_io_event_wait_until(haft_io_event_t *event, int64_t deadline);
 /* Like haft_io_event_wait, but no cancel ends this wait. */
 void haft_io_event_wait_to_the_end(haft_io_event_t *event);
-/* Like haft_io_event_wait, for an event that the task sets before it ends: so the task is valid
-   while the event is not set. As haft_io_join, this lets a task that has not started go first. NULL:
-   no task. For bindings whose tasks leave their results in objects of their own. */
-int haft_io_event_wait_for(haft_io_event_t *event, haft_io_task_t *task);
-
 typedef struct haft_io_promise {
     haft_io_event_t kept;
     void *value;
@@ -200,20 +195,6 @@ typedef struct haft_io_select_case {
    there is no memory to wait for more than 16 cases, or for descriptors. */
 int haft_io_select(haft_io_select_case_t *choices, size_t count);
 int haft_io_select_until(haft_io_select_case_t *choices, size_t count, int64_t deadline);
-
-/*
- * For libraries that let only one of several tasks run at a time. `leave` is called when the
- * current task is about to wait, or to let others go first, in any function of this header except
- * haft_io_yield. `enter` is called when the wait is over. The task continues once the event that
- * `enter` returns is set, and clears that event; if `enter` returns NULL, it continues at once.
- * Neither function may wait, nor call functions that are for tasks. A gate lasts until the task
- * ends and is not inherited; setting NULL removes it.
- */
-typedef struct haft_io_gate {
-    void (*leave)(struct haft_io_gate *gate);
-    haft_io_event_t *(*enter)(struct haft_io_gate *gate);
-} haft_io_gate_t;
-void haft_io_gate_set(haft_io_gate_t *gate);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -63,6 +63,7 @@
 #define HAFT_IO_THREADS_HPP
 
 #include "io.hpp"
+#include "io_binding.h"
 
 #include <haft/thread.hpp>
 

@@ -42,7 +42,7 @@ static void remove_mark(void) {
 }
 
 static void in_parent(void) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return;
     unsigned more = mark_here() == NONE;
     if (set_mark(HAS_FORKED) == 0)
@@ -53,15 +53,15 @@ __attribute__((constructor)) static void watch_forks(void) {
 }
 
 static bool may_have_mark(void) {
-    return __atomic_load_n(&marks, __ATOMIC_RELAXED) != 0 && haft_posix_on_task();
+    return __atomic_load_n(&marks, __ATOMIC_RELAXED) != 0 && hafti_posix_on_task();
 }
 
-bool haft_posix_awaits_report(void) {
+bool hafti_posix_awaits_report(void) {
     enum mark mark = may_have_mark() ? mark_here() : NONE;
     return mark == HAS_FORKED || mark == HAS_READ;
 }
 
-void haft_posix_note_report(ssize_t done) {
+void hafti_posix_note_report(ssize_t done) {
     if (done > 0)
         set_mark(HAS_READ);
     else if (mark_here() == HAS_READ)
@@ -80,15 +80,15 @@ static bool is_after_report(void) {
 
 /* Until the child of the descriptor has ended. */
 static int wait_on(int descriptor, bool to_the_end) {
-    return (to_the_end ? haft_posix_wait_to_the_end : haft_posix_wait)(descriptor, POLLIN,
-                                                                       HAFT_IO_FOREVER, 0);
+    return (to_the_end ? hafti_posix_wait_to_the_end : hafti_posix_wait)(descriptor, POLLIN,
+                                                                         HAFT_IO_FOREVER, 0);
 }
 
 /* 0: the child may have ended; or, without a descriptor, a moment has passed. */
 static int wait_for_end(pid_t child, bool to_the_end) {
     int descriptor = (int)hafti_io_system_call(SYS_pidfd_open, child, 0, 0, 0, 0, 0);
     if (descriptor < 0)
-        return descriptor == -ESRCH ? 0 : haft_posix_wait_without(descriptor, HAFT_IO_FOREVER);
+        return descriptor == -ESRCH ? 0 : hafti_posix_wait_without(descriptor, HAFT_IO_FOREVER);
     int code = wait_on(descriptor, to_the_end);
     HAFT_PERFORM(haft_io_close, descriptor);
     return code;
@@ -122,16 +122,16 @@ static ssize_t wait_for_child(wait_call_t *call) {
     }
     if (now.done != 0)
         return now.done;
-    int code = haft_posix_call_blocking(call_wait, call);
+    int code = hafti_posix_call_blocking(call_wait, call);
     return code == 0 ? call->done : code;
 }
 
 HAFT_POSIX_EXPORT pid_t wait4(pid_t child, int *status, int options, struct rusage *usage) {
-    if ((options & WNOHANG) != 0 || !haft_posix_on_task())
+    if ((options & WNOHANG) != 0 || !hafti_posix_on_task())
         return SYSTEM(wait4)(child, status, options, usage);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     wait_call_t call = {child, status, options, usage, 0};
-    return (pid_t)haft_posix_answer(wait_for_child(&call), before);
+    return (pid_t)hafti_posix_answer(wait_for_child(&call), before);
 }
 
 HAFT_POSIX_EXPORT pid_t wait3(int *status, int options, struct rusage *usage) {
@@ -139,13 +139,13 @@ HAFT_POSIX_EXPORT pid_t wait3(int *status, int options, struct rusage *usage) {
 }
 
 HAFT_POSIX_EXPORT pid_t waitpid(pid_t child, int *status, int options) {
-    if ((options & WNOHANG) != 0 || !haft_posix_on_task())
+    if ((options & WNOHANG) != 0 || !hafti_posix_on_task())
         return SYSTEM(waitpid)(child, status, options);
     return wait4(child, status, options, NULL);
 }
 
 HAFT_POSIX_EXPORT pid_t wait(int *status) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(wait)(status);
     return wait4(-1, status, 0, NULL);
 }
@@ -187,7 +187,7 @@ static ssize_t wait_by_id(waitid_call_t *call) {
     bool to_the_end = is_after_report();
     while (!answers_now(call)) {
         bool is_one = is_end_of_one(call);
-        int code = !is_one               ? haft_posix_call_blocking(call_waitid, call)
+        int code = !is_one               ? hafti_posix_call_blocking(call_waitid, call)
                    : call->type == P_PID ? wait_for_end((pid_t)call->id, to_the_end)
                                          : wait_on((int)call->id, to_the_end);
         if (code != 0 || !is_one)
@@ -197,11 +197,11 @@ static ssize_t wait_by_id(waitid_call_t *call) {
 }
 
 HAFT_POSIX_EXPORT int waitid(idtype_t type, id_t id, siginfo_t *information, int options) {
-    if ((options & WNOHANG) != 0 || !haft_posix_on_task())
+    if ((options & WNOHANG) != 0 || !hafti_posix_on_task())
         return SYSTEM(waitid)(type, id, information, options);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     waitid_call_t call = {type, id, information, options, 0};
-    return (int)haft_posix_answer(wait_by_id(&call), before);
+    return (int)hafti_posix_answer(wait_by_id(&call), before);
 }
 
 /* ---- glibc's own names ---- */

@@ -11,10 +11,10 @@
 #include <sys/syscall.h>
 
 static __attribute__((noinline)) bool is_in_simulation(void) {
-    return haft_io_seed() != 0 && haft_posix_on_task();
+    return haft_io_seed() != 0 && hafti_posix_on_task();
 }
 static inline bool is_simulated(void) {
-    return haft_posix_may_simulate() && is_in_simulation();
+    return hafti_posix_may_simulate() && is_in_simulation();
 }
 
 /* ---- Clocks ---- */
@@ -144,8 +144,8 @@ static unsigned ask_device(const char *name, void *device) {
     HAFT_POSIX_EXPORT unsigned name(void *device) {                                                \
         return is_simulated() ? draw_word() : ask_device(symbol, device);                          \
     }
-RANDOM_DEVICE(haft_posix_random_device_of_libstdcxx, "_ZNSt13random_device9_M_getvalEv")
-RANDOM_DEVICE(haft_posix_random_device_of_libcxx, "_ZNSt3__113random_deviceclEv")
+RANDOM_DEVICE(hafti_posix_random_device_of_libstdcxx, "_ZNSt13random_device9_M_getvalEv")
+RANDOM_DEVICE(hafti_posix_random_device_of_libcxx, "_ZNSt3__113random_deviceclEv")
 
 /* ---- By syscall ---- */
 
@@ -163,7 +163,7 @@ static bool is_of_time_or_chance(long number) {
     }
 }
 
-bool haft_posix_simulated_call(long number, long first, long second, long third, long *result) {
+bool hafti_posix_simulated_call(long number, long first, long second, long third, long *result) {
     if (!is_of_time_or_chance(number) || !is_simulated())
         return false;
     if (number == SYS_getrandom)

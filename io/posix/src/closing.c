@@ -14,7 +14,7 @@ static __thread bool closes __attribute__((tls_model("initial-exec")));
 
 static bool is_the_systems(void) {
     return closes || (haft_io_runs_here() && haft_io_self() == NULL) ||
-           haft_posix_is_child_of_vfork();
+           hafti_posix_is_child_of_vfork();
 }
 
 static bool begin(void) {
@@ -26,15 +26,15 @@ static bool begin(void) {
 static int end(bool thread, int code, int before) {
     if (thread)
         closes = false;
-    return (int)haft_posix_answer(code, before);
+    return (int)hafti_posix_answer(code, before);
 }
 
 /* The function returns what closes the descriptor, or a negative error number. */
 static int close_by(int descriptor, int (*function)(void *), void *argument, int before) {
-    haft_posix_number_changes(descriptor);
+    hafti_posix_number_changes(descriptor);
     bool thread = begin();
     int code = end(thread, haft_io_close_by(descriptor, function, argument), before);
-    haft_posix_number_has_changed(descriptor);
+    hafti_posix_number_has_changed(descriptor);
     return code;
 }
 
@@ -42,7 +42,7 @@ static int close_by(int descriptor, int (*function)(void *), void *argument, int
 #define CLOSED_BY(call)                                                                            \
     __extension__({                                                                                \
         __auto_type closed_ = (call);                                                              \
-        haft_posix_mode_has_changed();                                                             \
+        hafti_posix_mode_has_changed();                                                            \
         closed_;                                                                                   \
     })
 
@@ -51,19 +51,19 @@ static int close_by(int descriptor, int (*function)(void *), void *argument, int
 /* libhaft-io, too, closes by this function in the end, and then it is the system's. */
 HAFT_POSIX_EXPORT int close(int descriptor) {
     if (is_the_systems()) {
-        haft_posix_number_changes(descriptor);
+        hafti_posix_number_changes(descriptor);
         int code = SYSTEM(close)(descriptor);
-        haft_posix_number_has_changed(descriptor);
+        hafti_posix_number_has_changed(descriptor);
         return code;
     }
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     bool thread = begin();
     return end(thread, HAFT_PERFORM(haft_io_close, descriptor), before);
 }
 
 /* No number beyond the table's size is open, unless that size is unknown. */
 static int close_all(unsigned first, unsigned last) {
-    unsigned room = (unsigned)haft_posix_room_for_descriptors();
+    unsigned room = (unsigned)hafti_posix_room_for_descriptors();
     for (unsigned i = first; i <= last && i < room; i++)
         if (SYSTEM(fcntl)((int)i, F_GETFD) >= 0)
             close((int)i);
@@ -73,18 +73,18 @@ static int close_all(unsigned first, unsigned last) {
 /* With flags it closes nothing, or closes in a table of descriptors that becomes the thread's own.
    In a child it closes very many numbers, before there are tasks. */
 HAFT_POSIX_EXPORT int close_range(unsigned first, unsigned last, int flags) {
-    if (first > last || flags != 0 || haft_posix_is_child() || is_the_systems())
+    if (first > last || flags != 0 || hafti_posix_is_child() || is_the_systems())
         return CLOSED_BY(SYSTEM(close_range)(first, last, flags));
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     int code = close_all(first, last);
-    haft_posix_set_error(before);
+    hafti_posix_set_error(before);
     return code;
 }
 
 HAFT_POSIX_EXPORT void closefrom(int first) {
-    if (haft_posix_is_child() || is_the_systems()) {
+    if (hafti_posix_is_child() || is_the_systems()) {
         SYSTEM(closefrom)(first);
-        haft_posix_mode_has_changed();
+        hafti_posix_mode_has_changed();
     } else {
         close_range(first > 0 ? (unsigned)first : 0, ~0U, 0);
     }
@@ -109,14 +109,14 @@ static bool replaces(int from, int to) {
 }
 
 HAFT_POSIX_EXPORT int dup2(int from, int to) {
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     if (is_the_systems() || !replaces(from, to))
         return CLOSED_BY(SYSTEM(dup2)(from, to));
     return close_by(to, call_dup3, &(duplicate_t){from, to, 0}, before);
 }
 
 HAFT_POSIX_EXPORT int dup3(int from, int to, int flags) {
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     if (is_the_systems() || (flags & ~O_CLOEXEC) != 0 || !replaces(from, to))
         return CLOSED_BY(SYSTEM(dup3)(from, to, flags));
     return close_by(to, call_dup3, &(duplicate_t){from, to, flags}, before);
@@ -124,18 +124,18 @@ HAFT_POSIX_EXPORT int dup3(int from, int to, int flags) {
 
 /* ---- Objects with a descriptor inside ---- */
 
-int haft_posix_close_by(int descriptor, int (*function)(void *), void *argument) {
-    int before = haft_posix_error();
+int hafti_posix_close_by(int descriptor, int (*function)(void *), void *argument) {
+    int before = hafti_posix_error();
     if (descriptor < 0 || is_the_systems())
-        return (int)haft_posix_answer(CLOSED_BY(function(argument)), before);
+        return (int)hafti_posix_answer(CLOSED_BY(function(argument)), before);
     return close_by(descriptor, function, argument, before);
 }
 
 /* -1: the object has no descriptor. */
 static int number_of(FILE *stream) {
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     int descriptor = fileno(stream);
-    haft_posix_set_error(before);
+    hafti_posix_set_error(before);
     return descriptor;
 }
 
@@ -144,9 +144,9 @@ static int call_fclose(void *stream) {
 }
 HAFT_POSIX_EXPORT int fclose(FILE *stream) {
     int descriptor = number_of(stream);
-    if (haft_posix_may_be_simulated(descriptor)) /* streams.c */
+    if (hafti_posix_may_be_simulated(descriptor)) /* streams.c */
         return SYSTEM(fclose)(stream);
-    return haft_posix_close_by(descriptor, call_fclose, stream);
+    return hafti_posix_close_by(descriptor, call_fclose, stream);
 }
 
 typedef struct reopening {
@@ -157,22 +157,22 @@ typedef struct reopening {
 static int call_freopen(void *argument) {
     reopening_t *call = argument;
     call->opened = SYSTEM(freopen)(call->path, call->mode, call->stream);
-    return call->opened != NULL ? 0 : -haft_posix_error();
+    return call->opened != NULL ? 0 : -hafti_posix_error();
 }
 HAFT_POSIX_EXPORT FILE *freopen(const char *restrict path, const char *restrict mode,
                                 FILE *restrict stream) {
     int descriptor = number_of(stream);
-    bool is_simulated = haft_posix_may_be_simulated(descriptor);
-    if (path != NULL && haft_posix_path_system(AT_FDCWD, path) != haft_posix_system())
+    bool is_simulated = hafti_posix_may_be_simulated(descriptor);
+    if (path != NULL && hafti_posix_path_system(AT_FDCWD, path) != hafti_posix_system())
         is_simulated = true;
     if (is_simulated) { /* A FILE stays what fopen has made it. */
-        haft_posix_set_error(EOPNOTSUPP);
+        hafti_posix_set_error(EOPNOTSUPP);
         return NULL;
     }
     if (descriptor < 0 || is_the_systems())
         return CLOSED_BY(SYSTEM(freopen)(path, mode, stream));
     reopening_t call = {path, mode, stream, NULL};
-    close_by(descriptor, call_freopen, &call, haft_posix_error());
+    close_by(descriptor, call_freopen, &call, hafti_posix_error());
     return call.opened;
 }
 
@@ -180,10 +180,10 @@ static int leave_open(void *unused) {
     (void)unused;
     return 0;
 }
-void haft_posix_end_waits(FILE *stream) {
+void hafti_posix_end_waits(FILE *stream) {
     int descriptor = number_of(stream);
     if (descriptor >= 0 && !is_the_systems())
-        close_by(descriptor, leave_open, NULL, haft_posix_error());
+        close_by(descriptor, leave_open, NULL, hafti_posix_error());
 }
 
 /* ---- Other names: of large files, of glibc ---- */

@@ -19,24 +19,24 @@ static uintptr_t key_of_condition(const pthread_cond_t *condition) {
 }
 
 static int wait_on_task(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t deadline) {
-    int before = haft_posix_error();
-    haft_posix_waiter_t waiter = {.key = key_of_condition(condition), .bits = UINT32_MAX};
-    haft_posix_list(&waiter, NULL, 0);
+    int before = hafti_posix_error();
+    hafti_posix_waiter_t waiter = {.key = key_of_condition(condition), .bits = UINT32_MAX};
+    hafti_posix_list(&waiter, NULL, 0);
     int code = SYSTEM(pthread_mutex_unlock)(mutex);
     if (code != 0) {
-        haft_posix_unlist(&waiter);
+        hafti_posix_unlist(&waiter);
         return code;
     }
-    bool signalled = haft_posix_await(&waiter, deadline);
+    bool signalled = hafti_posix_await(&waiter, deadline);
     code = pthread_mutex_lock(mutex);
-    haft_posix_set_error(before);
+    hafti_posix_set_error(before);
     return code != 0 || signalled ? code : ETIMEDOUT;
 }
 
 /* The attributes that glibc records in a condition. */
 enum { SHARED = 1, MONOTONIC = 2 };
 static bool is_for_tasks(const pthread_cond_t *condition) {
-    return haft_posix_on_task() && (condition->__data.__wrefs & SHARED) == 0;
+    return hafti_posix_on_task() && (condition->__data.__wrefs & SHARED) == 0;
 }
 
 HAFT_POSIX_EXPORT int pthread_cond_wait(pthread_cond_t *restrict condition,
@@ -49,7 +49,7 @@ HAFT_POSIX_EXPORT int pthread_cond_wait(pthread_cond_t *restrict condition,
 HAFT_POSIX_EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict condition,
                                              pthread_mutex_t *restrict mutex, clockid_t clock,
                                              const struct timespec *restrict time) {
-    int64_t deadline = is_for_tasks(condition) ? haft_posix_deadline_at(clock, time) : -ENOSYS;
+    int64_t deadline = is_for_tasks(condition) ? hafti_posix_deadline_at(clock, time) : -ENOSYS;
     if (deadline < 0)
         return SYSTEM(pthread_cond_clockwait)(condition, mutex, clock, time);
     return wait_on_task(condition, mutex, deadline);
@@ -68,12 +68,12 @@ HAFT_POSIX_EXPORT int pthread_cond_timedwait(pthread_cond_t *restrict condition,
 /* ---- Signalling ---- */
 
 HAFT_POSIX_EXPORT int pthread_cond_signal(pthread_cond_t *condition) {
-    if (haft_posix_wake(key_of_condition(condition), 1, UINT32_MAX) != 0)
+    if (hafti_posix_wake(key_of_condition(condition), 1, UINT32_MAX) != 0)
         return 0;
     return SYSTEM(pthread_cond_signal)(condition);
 }
 
 HAFT_POSIX_EXPORT int pthread_cond_broadcast(pthread_cond_t *condition) {
-    haft_posix_wake(key_of_condition(condition), INT_MAX, UINT32_MAX);
+    hafti_posix_wake(key_of_condition(condition), INT_MAX, UINT32_MAX);
     return SYSTEM(pthread_cond_broadcast)(condition);
 }

@@ -31,14 +31,14 @@ static ssize_t accept_when_there(accept_call_t *call) {
         accept_now(call);
         return call->done;
     }
-    int64_t deadline = haft_posix_socket_deadline(listener, SO_RCVTIMEO);
-    haft_posix_take_turns(listener);
+    int64_t deadline = hafti_posix_socket_deadline(listener, SO_RCVTIMEO);
+    hafti_posix_take_turns(listener);
     for (unsigned turn = 0;;) {
         struct pollfd entry = {listener, POLLIN, 0};
         /* A socket that does not listen is never ready: the system refuses it at once. */
         bool is_ready = SYSTEM_OF(listener, poll)(&entry, 1, 0) != 0 || !hafti_io_listens(listener);
-        int code = is_ready ? haft_posix_call_on(listener, accept_now, call)
-                            : haft_posix_wait(listener, POLLIN, deadline, turn++);
+        int code = is_ready ? hafti_posix_call_on(listener, accept_now, call)
+                            : hafti_posix_wait(listener, POLLIN, deadline, turn++);
         if (code != 0)
             return code;
         if (is_ready && call->done != -EAGAIN && call->done != -EINTR)
@@ -48,15 +48,15 @@ static ssize_t accept_when_there(accept_call_t *call) {
 
 HAFT_POSIX_EXPORT int accept4(int listener, __SOCKADDR_ARG address, socklen_t *restrict size,
                               int flags) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM_OF(listener, accept4)(listener, address, size, flags);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     accept_call_t call = {listener, address.__sockaddr__, size, flags, -1};
-    return (int)haft_posix_answer(accept_when_there(&call), before);
+    return (int)hafti_posix_answer(accept_when_there(&call), before);
 }
 
 HAFT_POSIX_EXPORT int accept(int listener, __SOCKADDR_ARG address, socklen_t *restrict size) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM_OF(listener, accept)(listener, address, size);
     return accept4(listener, address, size, 0);
 }
@@ -80,7 +80,7 @@ static void connect_in_pool(void *argument) {
    interrupts goes on by itself, except for a Unix socket whose listener is busy: it has begun
    nothing. */
 static ssize_t begin(connect_call_t *call) {
-    int code = haft_posix_call_on(call->socket, connect_in_pool, call);
+    int code = hafti_posix_call_on(call->socket, connect_in_pool, call);
     if (code != 0)
         return code;
     if (call->done != -EINTR)
@@ -93,9 +93,9 @@ static ssize_t begin_in_turn(connect_call_t *call, int64_t deadline) {
     int64_t pause = 0;
     ssize_t done;
     while ((done = begin(call)) == -EAGAIN && HAFT_PERFORM(haft_io_now) < deadline) {
-        if (haft_posix_may_be_simulated(call->socket) && deadline == HAFT_IO_FOREVER)
+        if (hafti_posix_may_be_simulated(call->socket) && deadline == HAFT_IO_FOREVER)
             return HAFT_PERFORM(haft_io_connect, call->socket, call->address, call->size);
-        int code = haft_posix_pause(&pause);
+        int code = hafti_posix_pause(&pause);
         if (code != 0)
             return code;
     }
@@ -119,13 +119,13 @@ static ssize_t connect_waiting(connect_call_t *call) {
     if (!hafti_io_blocks(call->socket))
         return HAFT_POSIX_RESULT(
             SYSTEM_OF(call->socket, connect)(call->socket, call->address, call->size));
-    int64_t deadline = haft_posix_socket_deadline(call->socket, SO_SNDTIMEO);
+    int64_t deadline = hafti_posix_socket_deadline(call->socket, SO_SNDTIMEO);
     ssize_t done = begin_in_turn(call, deadline);
     if (done != -EINPROGRESS && done != -EALREADY)
         return done;
     unsigned turn = 0;
     do {
-        int code = haft_posix_wait(call->socket, POLLOUT, deadline, turn++);
+        int code = hafti_posix_wait(call->socket, POLLOUT, deadline, turn++);
         if (code != 0)
             return code == -EAGAIN ? -EINPROGRESS : code;
         done = finish(call);
@@ -134,11 +134,11 @@ static ssize_t connect_waiting(connect_call_t *call) {
 }
 
 HAFT_POSIX_EXPORT int connect(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM_OF(socket, connect)(socket, address, size);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     connect_call_t call = {socket, address.__sockaddr__, size, 0};
-    return (int)haft_posix_answer(connect_waiting(&call), before);
+    return (int)hafti_posix_answer(connect_waiting(&call), before);
 }
 
 /* ---- glibc's own name ---- */

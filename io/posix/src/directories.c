@@ -32,18 +32,18 @@ static void forget(stream_t *stream) {
 
 /* (Its number may be another file's in the caller's run.) */
 static bool is_of_run(const stream_t *stream) {
-    return haft_posix_on_task() && haft_io_run_number() == stream->run;
+    return hafti_posix_on_task() && haft_io_run_number() == stream->run;
 }
 
 static struct dirent *read_stream(stream_t *stream) {
     if (!stream->is_read) {
-        int before = haft_posix_error();
+        int before = hafti_posix_error();
         int count = -EBADF;
         if (is_of_run(stream)) {
-            haft_posix_take_turns(stream->descriptor);
+            hafti_posix_take_turns(stream->descriptor);
             count = haft_io_simulated_calls()->list(stream->descriptor, &stream->entries);
         }
-        haft_posix_set_error(count >= 0 ? before : -count);
+        hafti_posix_set_error(count >= 0 ? before : -count);
         if (count < 0)
             return NULL;
         stream->count = count;
@@ -67,8 +67,8 @@ static DIR *open_stream(int descriptor) {
 }
 
 HAFT_POSIX_EXPORT DIR *opendir(const char *path) {
-    const haft_posix_system_t *system = haft_posix_path_system(AT_FDCWD, path);
-    if (system == haft_posix_system())
+    const hafti_posix_system_t *system = hafti_posix_path_system(AT_FDCWD, path);
+    if (system == hafti_posix_system())
         return system->opendir(path);
     int descriptor = system->openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = descriptor >= 0 ? open_stream(descriptor) : NULL;
@@ -78,14 +78,14 @@ HAFT_POSIX_EXPORT DIR *opendir(const char *path) {
 }
 
 HAFT_POSIX_EXPORT DIR *fdopendir(int descriptor) {
-    if (!haft_posix_may_be_simulated(descriptor))
+    if (!hafti_posix_may_be_simulated(descriptor))
         return SYSTEM(fdopendir)(descriptor);
     struct stat status;
     if (SYSTEM_OF(descriptor, fstat)(descriptor, &status) != 0)
         return NULL;
     if (S_ISDIR(status.st_mode))
         return open_stream(descriptor);
-    haft_posix_set_error(ENOTDIR);
+    hafti_posix_set_error(ENOTDIR);
     return NULL;
 }
 
@@ -106,37 +106,37 @@ static int number_of(DIR *directory) {
     return directory != NULL ? SYSTEM(dirfd)(directory) : -1;
 }
 HAFT_POSIX_EXPORT int closedir(DIR *directory) {
-    if (haft_posix_is_simulated_stream(directory))
+    if (hafti_posix_is_simulated_stream(directory))
         return close_simulated(directory);
-    return haft_posix_close_by(number_of(directory), call_closedir, directory);
+    return hafti_posix_close_by(number_of(directory), call_closedir, directory);
 }
 
 /* ---- Reading ---- */
 
 HAFT_POSIX_EXPORT struct dirent *readdir(DIR *directory) {
-    return haft_posix_is_simulated_stream(directory) ? read_stream(stream_of(directory))
-                                                     : SYSTEM(readdir)(directory);
+    return hafti_posix_is_simulated_stream(directory) ? read_stream(stream_of(directory))
+                                                      : SYSTEM(readdir)(directory);
 }
 
 HAFT_POSIX_EXPORT int dirfd(DIR *directory) {
-    return haft_posix_is_simulated_stream(directory) ? stream_of(directory)->descriptor
-                                                     : SYSTEM(dirfd)(directory);
+    return hafti_posix_is_simulated_stream(directory) ? stream_of(directory)->descriptor
+                                                      : SYSTEM(dirfd)(directory);
 }
 
 HAFT_POSIX_EXPORT void rewinddir(DIR *directory) {
-    if (haft_posix_is_simulated_stream(directory))
+    if (hafti_posix_is_simulated_stream(directory))
         forget(stream_of(directory));
     else
         SYSTEM(rewinddir)(directory);
 }
 
 HAFT_POSIX_EXPORT long telldir(DIR *directory) {
-    return haft_posix_is_simulated_stream(directory) ? stream_of(directory)->next
-                                                     : SYSTEM(telldir)(directory);
+    return hafti_posix_is_simulated_stream(directory) ? stream_of(directory)->next
+                                                      : SYSTEM(telldir)(directory);
 }
 
 HAFT_POSIX_EXPORT void seekdir(DIR *directory, long place) {
-    if (!haft_posix_is_simulated_stream(directory)) {
+    if (!hafti_posix_is_simulated_stream(directory)) {
         SYSTEM(seekdir)(directory, place);
         return;
     }
@@ -150,11 +150,11 @@ HAFT_POSIX_EXPORT void seekdir(DIR *directory, long place) {
 
 HAFT_POSIX_EXPORT int readdir_r(DIR *restrict directory, struct dirent *restrict entry,
                                 struct dirent **restrict result) {
-    int before = haft_posix_error();
-    haft_posix_set_error(0);
+    int before = hafti_posix_error();
+    hafti_posix_set_error(0);
     const struct dirent *next = readdir(directory);
-    int code = next == NULL ? haft_posix_error() : 0;
-    haft_posix_set_error(before);
+    int code = next == NULL ? hafti_posix_error() : 0;
+    hafti_posix_set_error(before);
     *result = next != NULL ? entry : NULL;
     if (next != NULL)
         memcpy(entry, next, next->d_reclen);
@@ -178,7 +178,7 @@ static int choose(struct dirent **entries, int count, int (*filter)(const struct
 HAFT_POSIX_EXPORT int scandir(const char *restrict path, struct dirent ***restrict entries,
                               int (*filter)(const struct dirent *),
                               int (*compare)(const struct dirent **, const struct dirent **)) {
-    if (haft_posix_path_system(AT_FDCWD, path) == haft_posix_system())
+    if (hafti_posix_path_system(AT_FDCWD, path) == hafti_posix_system())
         return SYSTEM(scandir)(path, entries, filter, compare);
     DIR *directory = opendir(path);
     if (directory == NULL)
@@ -195,15 +195,15 @@ HAFT_POSIX_EXPORT int scandir(const char *restrict path, struct dirent ***restri
             qsort(*entries, (size_t)count, sizeof **entries,
                   (int (*)(const void *, const void *))(void (*)(void))compare);
     }
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     closedir(directory);
-    haft_posix_set_error(before);
+    hafti_posix_set_error(before);
     return count;
 }
 
 /* ---- Other names: of large files ---- */
 
 HAFT_POSIX_ALSO_64(readdir)
-HAFT_POSIX_EXPORT extern __typeof__(readdir_r) haft_posix_readdir64_r __asm__("readdir64_r")
+HAFT_POSIX_EXPORT extern __typeof__(readdir_r) hafti_posix_readdir64_r __asm__("readdir64_r")
     __attribute__((alias("readdir_r")));
 HAFT_POSIX_ALSO_64(scandir)

@@ -19,7 +19,7 @@ typedef struct open_call {
 static bool opens_fifo(const open_call_t *call) {
     struct stat status;
     return (call->flags & (O_NONBLOCK | O_PATH | O_DIRECTORY)) == 0 &&
-           (call->flags & O_ACCMODE) != O_RDWR && haft_posix_on_task() &&
+           (call->flags & O_ACCMODE) != O_RDWR && hafti_posix_on_task() &&
            SYSTEM(fstatat)(call->directory, call->path, &status, 0) == 0 &&
            S_ISFIFO(status.st_mode);
 }
@@ -50,14 +50,14 @@ static bool needs_mode(int flags) {
     })
 
 static int open_any(int directory, const char *path, int flags, mode_t mode) {
-    const haft_posix_system_t *system = haft_posix_opening_system(directory, path);
-    int before = haft_posix_error();
+    const hafti_posix_system_t *system = hafti_posix_opening_system(directory, path);
+    int before = hafti_posix_error();
     open_call_t call = {directory, path, flags, mode};
-    if (system != haft_posix_system() || !opens_fifo(&call)) {
-        haft_posix_set_error(before);
+    if (system != hafti_posix_system() || !opens_fifo(&call)) {
+        hafti_posix_set_error(before);
         return system->openat(directory, path, flags, mode);
     }
-    return (int)haft_posix_answer(open_fifo(&call), before);
+    return (int)hafti_posix_answer(open_fifo(&call), before);
 }
 
 HAFT_POSIX_EXPORT int openat(int directory, const char *path, int flags, ...) {
@@ -75,13 +75,13 @@ HAFT_POSIX_EXPORT int creat(const char *path, mode_t mode) {
 /* ---- Descriptors ---- */
 
 /* The system that has the descriptor; a simulated one when others have gone on. */
-static const haft_posix_system_t *system_in_turn(int descriptor) {
-    if (haft_posix_may_be_simulated(descriptor)) {
-        int before = haft_posix_error();
-        haft_posix_take_turns(descriptor);
-        haft_posix_set_error(before);
+static const hafti_posix_system_t *system_in_turn(int descriptor) {
+    if (hafti_posix_may_be_simulated(descriptor)) {
+        int before = hafti_posix_error();
+        hafti_posix_take_turns(descriptor);
+        hafti_posix_set_error(before);
     }
-    return haft_posix_system_of(descriptor);
+    return hafti_posix_system_of(descriptor);
 }
 
 HAFT_POSIX_EXPORT off_t lseek(int descriptor, off_t offset, int whence) {
@@ -126,27 +126,27 @@ static ssize_t try_lockf(const lock_call_t *call) {
 }
 
 static int lock(ssize_t (*try_once)(const lock_call_t *), const lock_call_t *call) {
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     int64_t pause = 0;
     ssize_t done;
     while ((done = try_once(call)) == -EAGAIN || done == -EACCES) {
-        int code = haft_posix_pause(&pause);
+        int code = hafti_posix_pause(&pause);
         if (code != 0) {
             done = code;
             break;
         }
     }
-    return (int)haft_posix_answer(done, before);
+    return (int)hafti_posix_answer(done, before);
 }
 
 HAFT_POSIX_EXPORT int flock(int descriptor, int command) {
-    if ((command & (LOCK_NB | LOCK_UN)) != 0 || !haft_posix_on_task())
+    if ((command & (LOCK_NB | LOCK_UN)) != 0 || !hafti_posix_on_task())
         return SYSTEM_OF(descriptor, flock)(descriptor, command);
     return lock(try_flock, &(lock_call_t){.descriptor = descriptor, .command = command | LOCK_NB});
 }
 
 HAFT_POSIX_EXPORT int lockf(int descriptor, int command, off_t size) {
-    if (command != F_LOCK || !haft_posix_on_task())
+    if (command != F_LOCK || !hafti_posix_on_task())
         return SYSTEM_OF(descriptor, lockf)(descriptor, command, size);
     return lock(try_lockf,
                 &(lock_call_t){.descriptor = descriptor, .command = F_TLOCK, .size = size});
@@ -157,10 +157,10 @@ HAFT_POSIX_EXPORT int fcntl(int descriptor, int command, ...) {
     va_start(arguments, command);
     void *argument = va_arg(arguments, void *); /* or an int, which the system takes from it */
     va_end(arguments);
-    if ((command != F_SETLKW && command != F_OFD_SETLKW) || !haft_posix_on_task()) {
+    if ((command != F_SETLKW && command != F_OFD_SETLKW) || !hafti_posix_on_task()) {
         int result = SYSTEM_OF(descriptor, fcntl)(descriptor, command, argument);
         if (command == F_SETFL)
-            haft_posix_mode_has_changed();
+            hafti_posix_mode_has_changed();
         return result;
     }
     return lock(try_fcntl, &(lock_call_t){.descriptor = descriptor,

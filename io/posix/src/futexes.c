@@ -40,13 +40,13 @@ static void *let_others_go_first(void *unused) {
     return unused;
 }
 
-/* As haft_posix_deadline. */
+/* As hafti_posix_deadline. */
 static int64_t deadline_of(const futex_call_t *c, bool is_point_in_time) {
     const struct timespec *limit = (const struct timespec *)c->limit;
     if (limit == NULL || !is_point_in_time)
-        return haft_posix_deadline(limit);
+        return hafti_posix_deadline(limit);
     bool is_real = (c->operation & FUTEX_CLOCK_REALTIME) != 0;
-    return haft_posix_deadline_at(is_real ? CLOCK_REALTIME : CLOCK_MONOTONIC, limit);
+    return hafti_posix_deadline_at(is_real ? CLOCK_REALTIME : CLOCK_MONOTONIC, limit);
 }
 
 static bool is_word(long address) {
@@ -69,14 +69,14 @@ static bool is_of_thread(long word) {
 }
 
 static long wait_on_task(const futex_call_t *c, int64_t deadline, uint32_t bits) {
-    bool parks = haft_posix_is_park((const uint32_t *)c->word, (uint32_t)c->value);
-    haft_posix_waiter_t waiter = {.key = key_at(c, c->word), .bits = bits, .parks = parks};
+    bool parks = hafti_posix_is_park((const uint32_t *)c->word, (uint32_t)c->value);
+    hafti_posix_waiter_t waiter = {.key = key_at(c, c->word), .bits = bits, .parks = parks};
     if (parks)
-        waiter.task = haft_posix_begin_park(waiter.key);
-    bool waits = haft_posix_list(&waiter, (const uint32_t *)c->word, (uint32_t)c->value);
-    bool woken = waits && haft_posix_await(&waiter, deadline);
+        waiter.task = hafti_posix_begin_park(waiter.key);
+    bool waits = hafti_posix_list(&waiter, (const uint32_t *)c->word, (uint32_t)c->value);
+    bool woken = waits && hafti_posix_await(&waiter, deadline);
     if (parks)
-        haft_posix_end_park();
+        hafti_posix_end_park();
     if (waits)
         return woken || deadline == HAFT_IO_FOREVER ? 0 : -ETIMEDOUT;
     haft_io_shield(let_others_go_first, NULL); /* what changes the word has to run */
@@ -84,19 +84,19 @@ static long wait_on_task(const futex_call_t *c, int64_t deadline, uint32_t bits)
 }
 
 static long wait_for_word(const futex_call_t *c, bool is_point_in_time, uint32_t bits) {
-    if (!haft_posix_on_task() || !is_word(c->word) || bits == 0 || is_of_thread(c->word))
+    if (!hafti_posix_on_task() || !is_word(c->word) || bits == 0 || is_of_thread(c->word))
         return ask_kernel(c);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     int64_t deadline = deadline_of(c, is_point_in_time);
     long result = deadline < 0 ? ask_kernel(c) : wait_on_task(c, deadline, bits);
-    haft_posix_set_error(before);
+    hafti_posix_set_error(before);
     return result;
 }
 
 /* The kernel wakes one where it is asked for none. */
 static long wake(const futex_call_t *c, uint32_t bits) {
     int most = (int)c->value > 1 ? (int)c->value : 1;
-    int woken = haft_posix_wake(key_at(c, c->word), most, bits);
+    int woken = hafti_posix_wake(key_at(c, c->word), most, bits);
     if (woken == most)
         return woken;
     futex_call_t rest = *c;
@@ -109,8 +109,8 @@ static long requeue(const futex_call_t *c) {
     int most_woken = (int)c->value, most_moved = (int)c->limit;
     if (most_woken < 0 || most_moved < 0)
         return ask_kernel(c);
-    return haft_posix_requeue(key_at(c, c->word), key_at(c, c->other), most_woken, most_moved,
-                              ask_kernel, c);
+    return hafti_posix_requeue(key_at(c, c->word), key_at(c, c->other), most_woken, most_moved,
+                               ask_kernel, c);
 }
 
 static long futex(const futex_call_t *c) {
@@ -151,23 +151,23 @@ static bool may_change_modes(long number) {
 }
 
 /* The C library's `syscall`, whose arguments are in the same places as if there were always six. */
-long haft_posix_syscall(long number, long first, long second, long third, long fourth, long fifth,
-                        long sixth) __asm__("syscall");
+long hafti_posix_syscall(long number, long first, long second, long third, long fourth, long fifth,
+                         long sixth) __asm__("syscall");
 
-HAFT_POSIX_EXPORT long haft_posix_syscall(long number, long first, long second, long third,
-                                          long fourth, long fifth, long sixth) {
+HAFT_POSIX_EXPORT long hafti_posix_syscall(long number, long first, long second, long third,
+                                           long fourth, long fifth, long sixth) {
     enum { LARGEST_ERROR = 4095 };
     long result;
-    if (haft_posix_simulated_call(number, first, second, third, &result))
+    if (hafti_posix_simulated_call(number, first, second, third, &result))
         return result;
     if (number == SYS_futex)
         result = futex(&(futex_call_t){first, (int)second, third, fourth, fifth, sixth});
     else
         result = hafti_io_system_call(number, first, second, third, fourth, fifth, sixth);
     if (may_change_modes(number))
-        haft_posix_mode_has_changed();
+        hafti_posix_mode_has_changed();
     if (result >= 0 || result < -LARGEST_ERROR)
         return result;
-    haft_posix_set_error((int)-result);
+    hafti_posix_set_error((int)-result);
     return -1;
 }

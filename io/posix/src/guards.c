@@ -78,14 +78,14 @@ void __cxa_guard_abort(uint64_t *guard);
 
 HAFT_POSIX_EXPORT int __cxa_guard_acquire(uint64_t *guard) {
     guard_t *this = (guard_t *)(void *)guard;
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     lock_waiters();
     while (!this->is_done && this->is_in_hand)
         wait_for(this);
     bool is_ours = !this->is_done;
     this->is_in_hand |= is_ours;
     unlock_waiters();
-    haft_posix_set_error(before);
+    hafti_posix_set_error(before);
     return is_ours;
 }
 

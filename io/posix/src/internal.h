@@ -7,64 +7,64 @@
  * The effects are performed directly: the functions of haft/io.h would unwind the stack of a
  * cancelled task, and frames of a C library cannot be unwound.
  */
-#ifndef HAFT_POSIX_INTERNAL_H
-#define HAFT_POSIX_INTERNAL_H
+#ifndef HAFTI_POSIX_INTERNAL_H
+#define HAFTI_POSIX_INTERNAL_H
 
 #include "waits.h"
 
 /* Those for a path, in the descriptor of a directory or AT_FDCWD. If they are the simulation's,
    others have gone on first, as they would while the pool works. (paths.c) */
-const haft_posix_system_t *haft_posix_path_system_asked(int directory, const char *path);
-static inline const haft_posix_system_t *haft_posix_path_system(int directory, const char *path) {
-    return haft_posix_may_simulate() ? haft_posix_path_system_asked(directory, path)
-                                     : haft_posix_system();
+const hafti_posix_system_t *hafti_posix_path_system_asked(int directory, const char *path);
+static inline const hafti_posix_system_t *hafti_posix_path_system(int directory, const char *path) {
+    return hafti_posix_may_simulate() ? hafti_posix_path_system_asked(directory, path)
+                                      : hafti_posix_system();
 }
 /* The same for a path that is to be opened: /dev/random and /dev/urandom are any simulation's own. */
-const haft_posix_system_t *haft_posix_opening_system(int directory, const char *path);
-#define PATH_SYSTEM(directory, path, name) (haft_posix_path_system(directory, path)->name)
+const hafti_posix_system_t *hafti_posix_opening_system(int directory, const char *path);
+#define PATH_SYSTEM(directory, path, name) (hafti_posix_path_system(directory, path)->name)
 
 /* Whether the task has forked, and does not know yet whether exec has failed in the child.
    (children.c) */
-bool haft_posix_awaits_report(void);
+bool hafti_posix_awaits_report(void);
 /* Called when it has read of that, with the result: 0 or an error is the end of the report. */
-void haft_posix_note_report(ssize_t done);
+void hafti_posix_note_report(ssize_t done);
 
 /* ---- Directories of a simulation (directories.c) ---- */
 
 /* Their streams have odd addresses, which no memory of the C library has. */
-static inline bool haft_posix_is_simulated_stream(const DIR *stream) {
+static inline bool hafti_posix_is_simulated_stream(const DIR *stream) {
     return ((uintptr_t)stream & 1) != 0;
 }
 
 /* The name that is resolved in place of this one: in a simulation with a network every name is of
    its one host. (pooled.c) */
-const char *haft_posix_host_of(const char *name, int family);
+const char *hafti_posix_host_of(const char *name, int family);
 
 /* ---- What is known of descriptors (modes.c) ---- */
 
 /* Whether reads and writes of the number may wait by libhaft-io's own operations: it is a socket
    that blocks, without limits of time or a mark, as an earlier wait has found out. */
-bool haft_posix_is_plain(int number);
+bool hafti_posix_is_plain(int number);
 /* What was known before a wait looks at the number's mode; and that it blocks without a limit. */
-typedef struct haft_posix_look {
+typedef struct hafti_posix_look {
     uint64_t word;
     uint32_t changes;
-} haft_posix_look_t;
-haft_posix_look_t haft_posix_look(int number);
-void haft_posix_note_wait(int number, haft_posix_look_t look);
+} hafti_posix_look_t;
+hafti_posix_look_t hafti_posix_look(int number);
+void hafti_posix_note_wait(int number, hafti_posix_look_t look);
 /* Around what closes the number, or gives it to another file. */
-void haft_posix_number_changes(int number);
-void haft_posix_number_has_changed(int number);
+void hafti_posix_number_changes(int number);
+void hafti_posix_number_has_changed(int number);
 /* After a change of the mode of some descriptor, or of many numbers. */
-void haft_posix_mode_has_changed(void);
+void hafti_posix_mode_has_changed(void);
 /* A low-water mark has been set on some socket of the process. */
-bool haft_posix_some_low_water(void);
+bool hafti_posix_some_low_water(void);
 
 /* Whether a wait while the word has this value parks the calling thread, as Rust's std does it. */
-bool haft_posix_is_park(const uint32_t *word, uint32_t value);
+bool hafti_posix_is_park(const uint32_t *word, uint32_t value);
 /* Around the wait of a task for such a word, whose key it is. Returns the task. */
-const haft_io_task_t *haft_posix_begin_park(uintptr_t key);
-void haft_posix_end_park(void);
+const haft_io_task_t *hafti_posix_begin_park(uintptr_t key);
+void hafti_posix_end_park(void);
 
 /* Defines a system call for the pool: a struct with its arguments, a block of members, and its
    result, `done`; and a function that makes the call, in which `c` is that struct. */
@@ -79,11 +79,11 @@ void haft_posix_end_park(void);
     }
 /* How many numbers the process's table of descriptors has room for; FD_SETSIZE, if that is
    unknown. */
-int haft_posix_room_for_descriptors(void);
+int hafti_posix_room_for_descriptors(void);
 /* Calls the function, which closes the descriptor, or has none (-1) to close, and returns a negative
    error number: ends the waits on the descriptor, and returns 0, or -1 and errno. (closing.c) */
-int haft_posix_close_by(int descriptor, int (*function)(void *), void *argument);
+int hafti_posix_close_by(int descriptor, int (*function)(void *), void *argument);
 /* Ends the waits on the descriptor of the stream, which is about to be closed. */
-void haft_posix_end_waits(FILE *stream);
+void hafti_posix_end_waits(FILE *stream);
 
 #endif

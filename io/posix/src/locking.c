@@ -26,7 +26,7 @@ static void *acquire_in_turns(void *argument) {
     for (int turn = 0; (a->code = a->try_once(a->lock)) == EBUSY; turn++)
         if (turn < TURNS)
             sched_yield();
-        else if (haft_posix_pause_for_lock(&pause) != 0)
+        else if (hafti_posix_pause_for_lock(&pause) != 0)
             break;
     return NULL;
 }
@@ -34,10 +34,10 @@ static void *acquire_in_turns(void *argument) {
 /* EBUSY: the system is to wait. */
 static int acquire(int (*try_once)(void *), void *lock) {
     acquisition_t a = {try_once, lock, EBUSY};
-    int before = haft_posix_error();
-    if (haft_posix_on_task())
+    int before = hafti_posix_error();
+    if (hafti_posix_on_task())
         haft_io_shield(acquire_in_turns, &a);
-    haft_posix_set_error(before);
+    hafti_posix_set_error(before);
     return a.code;
 }
 

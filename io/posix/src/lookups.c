@@ -50,8 +50,8 @@ static int look_up(ask_t *ask, bool of_host, const question_t *question, answer_
     lookup_t lookup = {ask, question, answer, NOT_MADE};
     answer->found = NULL;
     answer->error = TRY_AGAIN;
-    (of_host ? haft_posix_call_pooled : haft_posix_call_to_the_end)(call_lookup, &lookup);
-    return lookup.code != NOT_MADE ? lookup.code : haft_posix_error(); /* which says why */
+    (of_host ? hafti_posix_call_pooled : hafti_posix_call_to_the_end)(call_lookup, &lookup);
+    return lookup.code != NOT_MADE ? lookup.code : hafti_posix_error(); /* which says why */
 }
 
 /* ---- Memory of a task for the results of a function ---- */
@@ -94,17 +94,17 @@ static void *look_up_and_keep(const void *key, ask_t *ask, bool of_host,
     for (size_t size = 1024; code == ERANGE; size *= 2) {
         kept_t *kept = kept_for(key, size);
         if (kept == NULL) {
-            haft_posix_set_error(ENOMEM);
-            haft_posix_set_host_error(NETDB_INTERNAL);
+            hafti_posix_set_error(ENOMEM);
+            hafti_posix_set_host_error(NETDB_INTERNAL);
             return NULL;
         }
         answer = (answer_t){.result = &kept->result, .room = kept->room, .size = kept->size};
         code = look_up(ask, of_host, question, &answer);
     }
     if (code != 0)
-        haft_posix_set_error(code);
+        hafti_posix_set_error(code);
     if (of_host && answer.found == NULL)
-        haft_posix_set_host_error(answer.error);
+        hafti_posix_set_host_error(answer.error);
     return answer.found;
 }
 
@@ -117,13 +117,13 @@ static void *look_up_and_keep(const void *key, ask_t *ask, bool of_host,
     }                                                                                              \
     HAFT_POSIX_EXPORT type *function(EXPAND parameters) {                                          \
         static char key;                                                                           \
-        if (!haft_posix_on_task())                                                                 \
+        if (!hafti_posix_on_task())                                                                \
             return SYSTEM(function)(EXPAND arguments);                                             \
         return look_up_and_keep(&key, ask_##function, false, &(question_t){__VA_ARGS__});          \
     }                                                                                              \
     HAFT_POSIX_EXPORT int function##_r(EXPAND parameters, type *restrict result,                   \
                                        char *restrict room, size_t size, type **restrict found) {  \
-        if (!haft_posix_on_task())                                                                 \
+        if (!hafti_posix_on_task())                                                                \
             return SYSTEM(function##_r)(EXPAND arguments, result, room, size, found);              \
         answer_t answer = {.result = result, .room = room, .size = size};                          \
         int code = look_up(ask_##function, false, &(question_t){__VA_ARGS__}, &answer);            \
@@ -152,14 +152,14 @@ LOOKUP(getprotobynumber, struct protoent, (int number), (number), ((int)q->numbe
     }                                                                                              \
     HAFT_POSIX_EXPORT struct hostent *function(EXPAND parameters) {                                \
         static char key;                                                                           \
-        if (!haft_posix_on_task())                                                                 \
+        if (!hafti_posix_on_task())                                                                \
             return SYSTEM(function)(EXPAND arguments);                                             \
         return look_up_and_keep(&key, ask_##function, true, &(question_t){__VA_ARGS__});           \
     }                                                                                              \
     HAFT_POSIX_EXPORT int function##_r(EXPAND parameters, struct hostent *restrict host,           \
                                        char *restrict room, size_t size,                           \
                                        struct hostent **restrict found, int *restrict error) {     \
-        if (!haft_posix_on_task())                                                                 \
+        if (!hafti_posix_on_task())                                                                \
             return SYSTEM(function##_r)(EXPAND arguments, host, room, size, found, error);         \
         answer_t answer = {.result = host, .room = room, .size = size};                            \
         int code = look_up(ask_##function, true, &(question_t){__VA_ARGS__}, &answer);             \
@@ -169,9 +169,9 @@ LOOKUP(getprotobynumber, struct protoent, (int number), (number), ((int)q->numbe
     }
 
 LOOKUP_OF_HOST(gethostbyname, (const char *name), (name), (q->name),
-               .name = haft_posix_host_of(name, AF_INET))
+               .name = hafti_posix_host_of(name, AF_INET))
 LOOKUP_OF_HOST(gethostbyname2, (const char *name, int family), (name, family), (q->name, q->family),
-               .name = haft_posix_host_of(name, family), .family = family)
+               .name = hafti_posix_host_of(name, family), .family = family)
 LOOKUP_OF_HOST(gethostbyaddr, (const void *address, socklen_t size_of_address, int family),
                (address, size_of_address, family), (q->address, (socklen_t)q->number, q->family),
                .address = address, .number = size_of_address, .family = family)

@@ -32,7 +32,7 @@ static uint32_t changes_now(void) {
     return __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
 }
 
-void haft_posix_mode_has_changed(void) {
+void hafti_posix_mode_has_changed(void) {
     __atomic_fetch_add(&changes, A_CHANGE, __ATOMIC_ACQ_REL);
 }
 
@@ -44,23 +44,23 @@ static void change_number(int number, uint32_t to) {
                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         continue;
 }
-void haft_posix_number_changes(int number) {
+void hafti_posix_number_changes(int number) {
     change_number(number, CHANGING);
 }
-void haft_posix_number_has_changed(int number) {
+void hafti_posix_number_has_changed(int number) {
     change_number(number, 0);
 }
 
-bool haft_posix_is_plain(int number) {
+bool hafti_posix_is_plain(int number) {
     return number >= 0 && number < NUMBERS &&
            (uint32_t)__atomic_load_n(&words[number], __ATOMIC_ACQUIRE) == (changes_now() | PLAIN);
 }
 
-haft_posix_look_t haft_posix_look(int number) {
+hafti_posix_look_t hafti_posix_look(int number) {
     uint64_t word = number >= 0 && number < NUMBERS
                         ? __atomic_load_n(&words[number], __ATOMIC_ACQUIRE)
                         : CHANGING;
-    return (haft_posix_look_t){word, changes_now()};
+    return (hafti_posix_look_t){word, changes_now()};
 }
 
 /* Of TLS in the kernel: there the end of a record ends a read, and no event tells that more has
@@ -73,18 +73,18 @@ static bool may_have_layer(int number) {
     return code == 0 ? size != 0 && name[0] != '\0' : code == -ENOTSOCK || code == -EBADF;
 }
 
-void haft_posix_note_wait(int number, haft_posix_look_t look) {
+void hafti_posix_note_wait(int number, hafti_posix_look_t look) {
     uint32_t found = (uint32_t)look.word;
     if (found == CHANGING || (found & ~(uint32_t)PLAIN) == look.changes)
         return;
     bool is_plain = !__atomic_load_n(&low_water, __ATOMIC_RELAXED) && !may_have_layer(number) &&
-                    haft_posix_socket_deadline(number, SO_SNDTIMEO) == HAFT_IO_FOREVER;
+                    hafti_posix_socket_deadline(number, SO_SNDTIMEO) == HAFT_IO_FOREVER;
     uint64_t noted = look.word >> 32 << 32 | look.changes | (is_plain ? PLAIN : 0);
     __atomic_compare_exchange_n(&words[number], &look.word, noted, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
 }
 
-bool haft_posix_some_low_water(void) {
+bool hafti_posix_some_low_water(void) {
     return __atomic_load_n(&low_water, __ATOMIC_RELAXED);
 }
 
@@ -103,7 +103,7 @@ HAFT_POSIX_EXPORT int setsockopt(int socket, int level, int option, const void *
         __atomic_store_n(&low_water, true, __ATOMIC_RELAXED);
     int code = SYSTEM_OF(socket, setsockopt)(socket, level, option, value, size);
     if (concerns_waits(level, option))
-        haft_posix_mode_has_changed();
+        hafti_posix_mode_has_changed();
     return code;
 }
 
@@ -114,6 +114,6 @@ HAFT_POSIX_EXPORT int ioctl(int descriptor, unsigned long request, ...) {
     va_end(arguments);
     int code = SYSTEM_OF(descriptor, ioctl)(descriptor, request, argument);
     if (request == FIONBIO)
-        haft_posix_mode_has_changed();
+        hafti_posix_mode_has_changed();
     return code;
 }

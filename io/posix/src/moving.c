@@ -30,7 +30,7 @@ static ssize_t move_once(const move_t *m) {
         if (!m->in_pool)
             m->function(m->call);
         else if (tries)
-            code = haft_posix_call_for_a_moment(m->function, m->call);
+            code = hafti_posix_call_for_a_moment(m->function, m->call);
         if (code != 0)
             return code;
         bool in_vain = !tries || *m->done == -EAGAIN || (m->in_pool && *m->done == -EINTR);
@@ -41,7 +41,7 @@ static ssize_t move_once(const move_t *m) {
         tried = tries && m->in_pool;
         if (tried)
             continue;
-        code = haft_posix_wait_for_both(m->from, m->to, m->deadline, turn++);
+        code = hafti_posix_wait_for_both(m->from, m->to, m->deadline, turn++);
         if (code != 0)
             return code;
     }
@@ -74,7 +74,7 @@ static ssize_t send_file(sendfile_call_t *call) {
                    .waits = waits,
                    .in_pool = size != 0 && (waits || (hafti_io_blocks(call->from) &&
                                                       !hafti_io_is_file(call->from))),
-                   .deadline = haft_posix_socket_deadline(call->to, SO_SNDTIMEO),
+                   .deadline = hafti_posix_socket_deadline(call->to, SO_SNDTIMEO),
                    .function = send_once,
                    .call = call,
                    .done = &call->done};
@@ -92,23 +92,23 @@ static ssize_t send_file(sendfile_call_t *call) {
 
 /* Callers then read and write. */
 static ssize_t refuse(int error) {
-    haft_posix_set_error(error);
+    hafti_posix_set_error(error);
     return -1;
 }
 static bool is_simulated(int from, int to) {
-    return haft_posix_may_be_simulated(from) || haft_posix_may_be_simulated(to);
+    return hafti_posix_may_be_simulated(from) || hafti_posix_may_be_simulated(to);
 }
 
 HAFT_POSIX_EXPORT ssize_t sendfile(int to, int from, off_t *offset, size_t size) {
     if (is_simulated(from, to))
         return refuse(EINVAL);
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(sendfile)(to, from, offset, size);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     sendfile_call_t call = {{to, from, offset, size}, -1};
     if (!hafti_io_is_file(to))
-        return haft_posix_answer(send_file(&call), before);
-    haft_posix_call_to_the_end(call_sendfile, &call);
+        return hafti_posix_answer(send_file(&call), before);
+    hafti_posix_call_to_the_end(call_sendfile, &call);
     return call.done;
 }
 
@@ -155,10 +155,10 @@ HAFT_POSIX_EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t
                                  size_t size, unsigned flags) {
     if (is_simulated(from, to))
         return refuse(EINVAL);
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(splice)(from, from_offset, to, to_offset, size, flags);
-    int before = haft_posix_error();
-    return haft_posix_answer(
+    int before = hafti_posix_error();
+    return hafti_posix_answer(
         splice_waiting(&(splice_call_t){from, from_offset, to, to_offset, size, flags, false, -1}),
         before);
 }
@@ -166,10 +166,10 @@ HAFT_POSIX_EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t
 HAFT_POSIX_EXPORT ssize_t tee(int from, int to, size_t size, unsigned flags) {
     if (is_simulated(from, to))
         return refuse(EINVAL);
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(tee)(from, to, size, flags);
-    int before = haft_posix_error();
-    return haft_posix_answer(
+    int before = hafti_posix_error();
+    return hafti_posix_answer(
         splice_waiting(
             &(splice_call_t){.from = from, .to = to, .size = size, .flags = flags, .copies = true}),
         before);

@@ -62,7 +62,7 @@ static void *look(void *unused) {
             time = SHORTEST;
         }
         hafti_io_system_call(SYS_nanosleep, (long)&time, 0, 0, 0, 0, 0);
-        haft_posix_visit_parked(mend);
+        hafti_posix_visit_parked(mend);
         if (time.tv_nsec < LONGEST)
             time.tv_nsec *= 2;
     }
@@ -88,7 +88,7 @@ HAFT_POSIX_EXPORT void haft_posix_know_parks(bool (*function)(const uint32_t *wo
     __atomic_store_n(&is_of_this_thread, function, __ATOMIC_RELEASE);
 }
 
-bool haft_posix_is_park(const uint32_t *word, uint32_t value) {
+bool hafti_posix_is_park(const uint32_t *word, uint32_t value) {
     if (value != PARKED)
         return false;
     bool (*function)(const uint32_t *) = __atomic_load_n(&is_of_this_thread, __ATOMIC_ACQUIRE);
@@ -116,9 +116,9 @@ static void tell(const haft_io_task_t *first, const haft_io_task_t *second) {
     tell_task("second", second);
 }
 
-const haft_io_task_t *haft_posix_begin_park(uintptr_t key) {
+const haft_io_task_t *hafti_posix_begin_park(uintptr_t key) {
     pthread_once(&is_started, start);
-    const haft_io_task_t *first = haft_posix_first_of(key), *task = haft_io_self();
+    const haft_io_task_t *first = hafti_posix_first_of(key), *task = haft_io_self();
     if (first != NULL)
         tell(first, task);
     __atomic_fetch_add(&parked, 1, __ATOMIC_SEQ_CST);
@@ -128,7 +128,7 @@ const haft_io_task_t *haft_posix_begin_park(uintptr_t key) {
     return task;
 }
 
-void haft_posix_end_park(void) {
+void hafti_posix_end_park(void) {
     __atomic_fetch_sub(&parked, 1, __ATOMIC_SEQ_CST);
 }
 

@@ -21,29 +21,30 @@ static bool is_of_machine(const char *path) {
     return false;
 }
 
-static const haft_posix_system_t *system_for(int directory, const char *path) {
+static const hafti_posix_system_t *system_for(int directory, const char *path) {
     bool is_absolute = path != NULL && path[0] == '/';
     if (!is_absolute && directory >= 0)
-        return haft_posix_system_of(directory);
-    const haft_posix_system_t *system = haft_posix_file_system();
-    return system != haft_posix_system() && is_absolute && is_of_machine(path) ? haft_posix_system()
-                                                                               : system;
+        return hafti_posix_system_of(directory);
+    const hafti_posix_system_t *system = hafti_posix_file_system();
+    return system != hafti_posix_system() && is_absolute && is_of_machine(path)
+               ? hafti_posix_system()
+               : system;
 }
 
-const haft_posix_system_t *haft_posix_path_system_asked(int directory, const char *path) {
-    const haft_posix_system_t *system = system_for(directory, path);
-    if (system == haft_posix_system())
+const hafti_posix_system_t *hafti_posix_path_system_asked(int directory, const char *path) {
+    const hafti_posix_system_t *system = system_for(directory, path);
+    if (system == hafti_posix_system())
         return system;
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     HAFT_PERFORM(haft_io_yield); /* A cancelled task does what can be done at once. */
-    haft_posix_set_error(before);
+    hafti_posix_set_error(before);
     return system;
 }
 
-const haft_posix_system_t *haft_posix_opening_system(int directory, const char *path) {
-    if (haft_posix_may_simulate() && hafti_io_is_chance(path))
-        return haft_posix_simulated_system();
-    return haft_posix_path_system(directory, path);
+const hafti_posix_system_t *hafti_posix_opening_system(int directory, const char *path) {
+    if (hafti_posix_may_simulate() && hafti_io_is_chance(path))
+        return hafti_posix_simulated_system();
+    return hafti_posix_path_system(directory, path);
 }
 
 /* ---- What a file is ---- */
@@ -185,17 +186,17 @@ HAFT_POSIX_EXPORT int remove(const char *path) {
 }
 
 /* NULL, and errno: the two names are of different systems. */
-static const haft_posix_system_t *system_of_both(int directory, const char *path, int other,
-                                                 const char *other_path) {
+static const hafti_posix_system_t *system_of_both(int directory, const char *path, int other,
+                                                  const char *other_path) {
     if (system_for(directory, path) == system_for(other, other_path))
-        return haft_posix_path_system(directory, path);
-    haft_posix_set_error(EXDEV);
+        return hafti_posix_path_system(directory, path);
+    hafti_posix_set_error(EXDEV);
     return NULL;
 }
 
 HAFT_POSIX_EXPORT int renameat2(int from_directory, const char *from, int to_directory,
                                 const char *to, unsigned flags) {
-    const haft_posix_system_t *system = system_of_both(from_directory, from, to_directory, to);
+    const hafti_posix_system_t *system = system_of_both(from_directory, from, to_directory, to);
     return system != NULL ? system->renameat2(from_directory, from, to_directory, to, flags) : -1;
 }
 HAFT_POSIX_EXPORT int renameat(int from_directory, const char *from, int to_directory,
@@ -208,7 +209,7 @@ HAFT_POSIX_EXPORT int rename(const char *from, const char *to) {
 
 HAFT_POSIX_EXPORT int linkat(int from_directory, const char *from, int to_directory, const char *to,
                              int flags) {
-    const haft_posix_system_t *system = system_of_both(from_directory, from, to_directory, to);
+    const hafti_posix_system_t *system = system_of_both(from_directory, from, to_directory, to);
     return system != NULL ? system->linkat(from_directory, from, to_directory, to, flags) : -1;
 }
 HAFT_POSIX_EXPORT int link(const char *from, const char *to) {

@@ -73,26 +73,26 @@ static int64_t deadline_in(int milliseconds) {
         return HAFT_IO_FOREVER;
     if (milliseconds == 0)
         return 0;
-    return haft_posix_deadline(
+    return hafti_posix_deadline(
         &(struct timespec){milliseconds / 1000, milliseconds % 1000 * HAFT_IO_MILLISECOND});
 }
 
 HAFT_POSIX_EXPORT int poll(struct pollfd *entries, nfds_t count, int milliseconds) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(poll)(entries, count, milliseconds);
-    int before = haft_posix_error();
-    return (int)haft_posix_answer(poll_until(entries, count, deadline_in(milliseconds), NULL),
-                                  before);
+    int before = hafti_posix_error();
+    return (int)hafti_posix_answer(poll_until(entries, count, deadline_in(milliseconds), NULL),
+                                   before);
 }
 
 HAFT_POSIX_EXPORT int ppoll(struct pollfd *entries, nfds_t count, const struct timespec *limit,
                             const sigset_t *mask) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(ppoll)(entries, count, limit, mask);
-    int before = haft_posix_error();
-    int64_t deadline = haft_posix_deadline(limit);
+    int before = hafti_posix_error();
+    int64_t deadline = hafti_posix_deadline(limit);
     ssize_t done = deadline < 0 ? deadline : poll_until(entries, count, deadline, mask);
-    return (int)haft_posix_answer(done, before);
+    return (int)hafti_posix_answer(done, before);
 }
 
 int __poll_chk(struct pollfd *entries, nfds_t count, int milliseconds, size_t room);
@@ -140,7 +140,7 @@ static bool read_status(char *text, size_t size) {
     return true;
 }
 
-int haft_posix_room_for_descriptors(void) {
+int hafti_posix_room_for_descriptors(void) {
     static const char FIELD[] = "\nFDSize:";
     char text[2048]; /* The field is in the first ones. */
     const char *found = read_status(text, sizeof text) ? strstr(text, FIELD) : NULL;
@@ -149,7 +149,7 @@ int haft_posix_room_for_descriptors(void) {
 
 /* Limits the count to the table's size; false: it is within that. */
 static bool narrow(int *count) {
-    int room = haft_posix_room_for_descriptors();
+    int room = hafti_posix_room_for_descriptors();
     bool narrows = room < *count;
     if (narrows)
         *count = room;
@@ -243,14 +243,14 @@ static ssize_t select_until(int count, sets_t *sets, int64_t deadline, const sig
 
 HAFT_POSIX_EXPORT int select(int count, fd_set *restrict readable, fd_set *restrict writable,
                              fd_set *restrict exceptional, struct timeval *restrict limit) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(select)(count, readable, writable, exceptional, limit);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     sets_t sets = {readable, writable, exceptional};
     int64_t deadline = HAFT_IO_FOREVER;
     if (limit != NULL)
         deadline = limit->tv_usec < 0 ? -EINVAL
-                                      : haft_posix_deadline(&(struct timespec){
+                                      : hafti_posix_deadline(&(struct timespec){
                                             limit->tv_sec + limit->tv_usec / 1000000,
                                             limit->tv_usec % 1000000 * HAFT_IO_MICROSECOND});
     ssize_t done = select_until(count, &sets, deadline, NULL);
@@ -260,18 +260,18 @@ HAFT_POSIX_EXPORT int select(int count, fd_set *restrict readable, fd_set *restr
         *limit =
             (struct timeval){left / HAFT_IO_SECOND, left % HAFT_IO_SECOND / HAFT_IO_MICROSECOND};
     }
-    return (int)haft_posix_answer(done, before);
+    return (int)hafti_posix_answer(done, before);
 }
 
 HAFT_POSIX_EXPORT int pselect(int count, fd_set *restrict readable, fd_set *restrict writable,
                               fd_set *restrict exceptional, const struct timespec *restrict limit,
                               const sigset_t *restrict mask) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(pselect)(count, readable, writable, exceptional, limit, mask);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     sets_t sets = {readable, writable, exceptional};
-    return (int)haft_posix_answer(select_until(count, &sets, haft_posix_deadline(limit), mask),
-                                  before);
+    return (int)hafti_posix_answer(select_until(count, &sets, hafti_posix_deadline(limit), mask),
+                                   before);
 }
 
 /* ---- epoll ---- */
@@ -300,19 +300,19 @@ static int epoll_until(void *argument) {
 
 HAFT_POSIX_EXPORT int epoll_pwait(int epoll, struct epoll_event *events, int most, int milliseconds,
                                   const sigset_t *mask) {
-    if (milliseconds == 0 || !haft_posix_on_task())
+    if (milliseconds == 0 || !hafti_posix_on_task())
         return SYSTEM(epoll_pwait)(epoll, events, most, milliseconds, mask);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     epoll_call_t call = {epoll, events, most, deadline_in(milliseconds), mask};
     int done = epoll_until(&call);
     if (done == -ECANCELED) /* Event loops expect no such error. */
-        done = haft_posix_wait_again(epoll_until, &call);
-    return (int)haft_posix_answer(done, before);
+        done = hafti_posix_wait_again(epoll_until, &call);
+    return (int)hafti_posix_answer(done, before);
 }
 
 HAFT_POSIX_EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most,
                                  int milliseconds) {
-    if (milliseconds == 0 || !haft_posix_on_task())
+    if (milliseconds == 0 || !hafti_posix_on_task())
         return SYSTEM(epoll_wait)(epoll, events, most, milliseconds);
     return epoll_pwait(epoll, events, most, milliseconds, NULL);
 }
@@ -322,7 +322,7 @@ HAFT_POSIX_EXPORT int epoll_wait(int epoll, struct epoll_event *events, int most
 /* Like a poll of no descriptors. A signal that the thread does not block reaches its handler
    whichever task runs, and this function does not notice. */
 HAFT_POSIX_EXPORT int sigsuspend(const sigset_t *mask) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(sigsuspend)(mask);
     return ppoll(NULL, 0, NULL, mask);
 }
@@ -337,8 +337,8 @@ static ssize_t take_signal(const sigset_t *signals, siginfo_t *information, int6
            -EAGAIN) {
         if (descriptor < 0)
             descriptor = (int)HAFT_POSIX_RESULT(signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC));
-        int code = descriptor < 0 ? haft_posix_wait_without(descriptor, deadline)
-                                  : haft_posix_wait(descriptor, POLLIN, deadline, turn++);
+        int code = descriptor < 0 ? hafti_posix_wait_without(descriptor, deadline)
+                                  : hafti_posix_wait(descriptor, POLLIN, deadline, turn++);
         if (code != 0) {
             number = code;
             break;
@@ -352,30 +352,30 @@ static ssize_t take_signal(const sigset_t *signals, siginfo_t *information, int6
 HAFT_POSIX_EXPORT int sigtimedwait(const sigset_t *restrict signals,
                                    siginfo_t *restrict information,
                                    const struct timespec *restrict limit) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(sigtimedwait)(signals, information, limit);
-    int before = haft_posix_error();
-    int64_t deadline = haft_posix_deadline(limit);
+    int before = hafti_posix_error();
+    int64_t deadline = hafti_posix_deadline(limit);
     ssize_t done = deadline < 0 ? deadline : take_signal(signals, information, deadline);
-    return (int)haft_posix_answer(done, before);
+    return (int)hafti_posix_answer(done, before);
 }
 
 HAFT_POSIX_EXPORT int sigwaitinfo(const sigset_t *restrict signals,
                                   siginfo_t *restrict information) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(sigwaitinfo)(signals, information);
     return sigtimedwait(signals, information, NULL);
 }
 
 /* Unlike the others, returns the error. */
 HAFT_POSIX_EXPORT int sigwait(const sigset_t *restrict signals, int *restrict signal) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(sigwait)(signals, signal);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     ssize_t number = take_signal(signals, NULL, HAFT_IO_FOREVER);
     if (number == -ECANCELED)
-        number = haft_posix_cancelled();
-    haft_posix_set_error(before);
+        number = hafti_posix_cancelled();
+    hafti_posix_set_error(before);
     if (number < 0)
         return (int)-number;
     *signal = (int)number;

@@ -5,7 +5,7 @@
 
 /* ---- Names ---- */
 
-const char *haft_posix_host_of(const char *name, int family) {
+const char *hafti_posix_host_of(const char *name, int family) {
     const haft_io_simulated_calls_t *calls = haft_io_simulated_network_calls();
     return calls != NULL && name != NULL ? calls->host_of(name, family) : name;
 }
@@ -22,12 +22,12 @@ HAFT_POSIX_POOLED(
 HAFT_POSIX_EXPORT int getaddrinfo(const char *restrict name, const char *restrict service,
                                   const struct addrinfo *restrict hints,
                                   struct addrinfo **restrict addresses) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(getaddrinfo)(name, service, hints, addresses);
     if (hints == NULL || (hints->ai_flags & AI_NUMERICHOST) == 0) /* which asks whether it is one */
-        name = haft_posix_host_of(name, hints != NULL ? hints->ai_family : AF_UNSPEC);
+        name = hafti_posix_host_of(name, hints != NULL ? hints->ai_family : AF_UNSPEC);
     getaddrinfo_call_t call = {{name, service, hints, addresses}, EAI_SYSTEM};
-    haft_posix_call_pooled(call_getaddrinfo, &call);
+    hafti_posix_call_pooled(call_getaddrinfo, &call);
     return call.done;
 }
 
@@ -46,12 +46,12 @@ HAFT_POSIX_POOLED(
 HAFT_POSIX_EXPORT int getnameinfo(const struct sockaddr *restrict address, socklen_t address_size,
                                   char *restrict name, socklen_t name_size, char *restrict service,
                                   socklen_t service_size, int flags) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(getnameinfo)(address, address_size, name, name_size, service, service_size,
                                    flags);
     getnameinfo_call_t call = {
         {address, address_size, name, name_size, service, service_size, flags}, EAI_SYSTEM};
-    haft_posix_call_pooled(call_getnameinfo, &call);
+    hafti_posix_call_pooled(call_getnameinfo, &call);
     return call.done;
 }
 
@@ -72,10 +72,10 @@ HAFT_POSIX_EXPORT int getnameinfo(const struct sockaddr *restrict address, sockl
         c->name, c->class, c->type, c->answer, c->size)                                            \
     HAFT_POSIX_EXPORT int function(const char *name, int class, int type, unsigned char *answer,   \
                                    int size) {                                                     \
-        if (!haft_posix_on_task())                                                                 \
+        if (!hafti_posix_on_task())                                                                \
             return SYSTEM(function)(name, class, type, answer, size);                              \
         function##_call_t call = {{name, class, type, answer, size}, -1};                          \
-        haft_posix_call_pooled(call_##function, &call);                                            \
+        hafti_posix_call_pooled(call_##function, &call);                                           \
         return call.done;                                                                          \
     }
 ASK(res_query)
@@ -95,10 +95,10 @@ ASK(res_search)
         c->state, c->name, c->class, c->type, c->answer, c->size)                                  \
     HAFT_POSIX_EXPORT int function(res_state state, const char *name, int class, int type,         \
                                    unsigned char *answer, int size) {                              \
-        if (!haft_posix_on_task())                                                                 \
+        if (!hafti_posix_on_task())                                                                \
             return SYSTEM(function)(state, name, class, type, answer, size);                       \
         function##_call_t call = {{state, name, class, type, answer, size}, -1};                   \
-        haft_posix_call_pooled(call_##function, &call);                                            \
+        hafti_posix_call_pooled(call_##function, &call);                                           \
         return call.done;                                                                          \
     }
 ASK_WITH_STATE(res_nquery)
@@ -119,14 +119,14 @@ HAFT_POSIX_POOLED(
     c->from, c->from_offset, c->to, c->to_offset, c->size, c->flags)
 HAFT_POSIX_EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to,
                                           off64_t *to_offset, size_t size, unsigned flags) {
-    if (haft_posix_may_be_simulated(from) || haft_posix_may_be_simulated(to)) {
-        haft_posix_set_error(EXDEV); /* after which callers read and write */
+    if (hafti_posix_may_be_simulated(from) || hafti_posix_may_be_simulated(to)) {
+        hafti_posix_set_error(EXDEV); /* after which callers read and write */
         return -1;
     }
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(copy_file_range)(from, from_offset, to, to_offset, size, flags);
     copy_file_range_call_t call = {{from, from_offset, to, to_offset, size, flags}, -1};
-    haft_posix_call_to_the_end(call_copy_file_range, &call);
+    hafti_posix_call_to_the_end(call_copy_file_range, &call);
     return call.done;
 }
 
@@ -155,8 +155,8 @@ static void call_command(void *argument) {
 
 static void run_command(command_t *command) {
     haft_io_signal_mask(&command->mask);
-    if (haft_posix_on_task())
-        haft_posix_call_pooled(call_command, command);
+    if (hafti_posix_on_task())
+        hafti_posix_call_pooled(call_command, command);
     else
         call_command(command);
 }
@@ -216,11 +216,11 @@ HAFT_POSIX_EXPORT int posix_spawnp(pid_t *process, const char *name,
 HAFT_POSIX_POOLED(
     pclose, int, { FILE *stream; }, c->stream)
 HAFT_POSIX_EXPORT int pclose(FILE *stream) {
-    haft_posix_end_waits(stream);
-    if (!haft_posix_on_task())
+    hafti_posix_end_waits(stream);
+    if (!hafti_posix_on_task())
         return SYSTEM(pclose)(stream);
     pclose_call_t call = {{stream}, -1};
-    haft_posix_call_to_the_end(call_pclose, &call);
+    hafti_posix_call_to_the_end(call_pclose, &call);
     return call.done;
 }
 
@@ -232,9 +232,9 @@ HAFT_POSIX_POOLED(
     },
     c->thread, c->result)
 HAFT_POSIX_EXPORT int pthread_join(pthread_t thread, void **result) {
-    if (!haft_posix_on_task() || pthread_equal(thread, pthread_self()) != 0)
+    if (!hafti_posix_on_task() || pthread_equal(thread, pthread_self()) != 0)
         return SYSTEM(pthread_join)(thread, result);
     pthread_join_call_t call = {{thread, result}, 0};
-    haft_posix_call_to_the_end(call_pthread_join, &call);
+    hafti_posix_call_to_the_end(call_pthread_join, &call);
     return call.done;
 }

@@ -22,11 +22,11 @@ static ssize_t simulated_write(int descriptor, const void *buffer, size_t size) 
 }
 static ssize_t simulated_pread(int descriptor, void *buffer, size_t size, off_t offset) {
     return offset >= 0 ? SIMULATED(readv, descriptor, PART(buffer, size), 1, offset)
-                       : haft_posix_result(-EINVAL);
+                       : hafti_posix_result(-EINVAL);
 }
 static ssize_t simulated_pwrite(int descriptor, const void *buffer, size_t size, off_t offset) {
     return offset >= 0 ? SIMULATED(writev, descriptor, PART(buffer, size), 1, offset)
-                       : haft_posix_result(-EINVAL);
+                       : hafti_posix_result(-EINVAL);
 }
 
 static int check_parts(const struct iovec *parts, int count) {
@@ -39,14 +39,14 @@ static ssize_t simulated_preadv2(int descriptor, const struct iovec *parts, int 
     (void)flags;
     int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
     return code == 0 ? SIMULATED(readv, descriptor, parts, (size_t)count, offset)
-                     : haft_posix_result(code);
+                     : hafti_posix_result(code);
 }
 static ssize_t simulated_pwritev2(int descriptor, const struct iovec *parts, int count,
                                   off_t offset, int flags) {
     (void)flags;
     int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
     return code == 0 ? SIMULATED(writev, descriptor, parts, (size_t)count, offset)
-                     : haft_posix_result(code);
+                     : hafti_posix_result(code);
 }
 static ssize_t simulated_readv(int descriptor, const struct iovec *parts, int count) {
     return simulated_preadv2(descriptor, parts, count, -1, 0);
@@ -57,23 +57,23 @@ static ssize_t simulated_writev(int descriptor, const struct iovec *parts, int c
 static ssize_t simulated_preadv(int descriptor, const struct iovec *parts, int count,
                                 off_t offset) {
     return offset >= 0 ? simulated_preadv2(descriptor, parts, count, offset, 0)
-                       : haft_posix_result(-EINVAL);
+                       : hafti_posix_result(-EINVAL);
 }
 static ssize_t simulated_pwritev(int descriptor, const struct iovec *parts, int count,
                                  off_t offset) {
     return offset >= 0 ? simulated_pwritev2(descriptor, parts, count, offset, 0)
-                       : haft_posix_result(-EINVAL);
+                       : hafti_posix_result(-EINVAL);
 }
 
 /* ---- Messages ---- */
 
 static ssize_t simulated_recvmsg(int socket, struct msghdr *message, int flags) {
     return message != NULL ? SIMULATED(recvmsg, socket, message, flags)
-                           : haft_posix_result(-EFAULT);
+                           : hafti_posix_result(-EFAULT);
 }
 static ssize_t simulated_sendmsg(int socket, const struct msghdr *message, int flags) {
     if (message == NULL)
-        return haft_posix_result(-EFAULT);
+        return hafti_posix_result(-EFAULT);
     struct msghdr copy = *message;
     return SIMULATED(sendmsg, socket, &copy, flags);
 }
@@ -81,9 +81,9 @@ static ssize_t simulated_sendmsg(int socket, const struct msghdr *message, int f
 static ssize_t simulated_recvfrom(int socket, void *restrict buffer, size_t size, int flags,
                                   __SOCKADDR_ARG address, socklen_t *restrict address_size) {
     if (address.__sockaddr__ != NULL && address_size == NULL)
-        return haft_posix_result(-EFAULT);
-    struct msghdr message = haft_posix_message(PART(buffer, size), address.__sockaddr__,
-                                               address.__sockaddr__ != NULL ? *address_size : 0);
+        return hafti_posix_result(-EFAULT);
+    struct msghdr message = hafti_posix_message(PART(buffer, size), address.__sockaddr__,
+                                                address.__sockaddr__ != NULL ? *address_size : 0);
     ssize_t done = SIMULATED(recvmsg, socket, &message, flags);
     if (done >= 0 && address.__sockaddr__ != NULL)
         *address_size = message.msg_namelen;
@@ -92,7 +92,7 @@ static ssize_t simulated_recvfrom(int socket, void *restrict buffer, size_t size
 static ssize_t simulated_sendto(int socket, const void *buffer, size_t size, int flags,
                                 __CONST_SOCKADDR_ARG address, socklen_t address_size) {
     struct msghdr message =
-        haft_posix_message(PART(buffer, size), address.__sockaddr__, address_size);
+        hafti_posix_message(PART(buffer, size), address.__sockaddr__, address_size);
     return SIMULATED(sendmsg, socket, &message, flags);
 }
 static ssize_t simulated_recv(int socket, void *buffer, size_t size, int flags) {
@@ -110,7 +110,7 @@ static int simulated_recvmmsg(int socket, struct mmsghdr *messages, unsigned cou
 }
 static int simulated_sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags) {
     if (messages == NULL && count != 0)
-        return (int)haft_posix_result(-EFAULT);
+        return (int)hafti_posix_result(-EFAULT);
     unsigned done = 0;
     ssize_t size = 0;
     while (done < count && (size = simulated_sendmsg(socket, &messages[done].msg_hdr, flags)) >= 0)
@@ -189,33 +189,33 @@ static int simulated_fsync(int descriptor) {
 
 /* ---- The table ---- */
 
-static haft_posix_system_t simulated;
+static hafti_posix_system_t simulated;
 
 static void make_table(void) {
-    simulated = *haft_posix_system();
+    simulated = *hafti_posix_system();
 #define IS_SIMULATED(name) simulated.name = simulated_##name;
     HAFT_POSIX_OF_DESCRIPTORS(IS_SIMULATED)
 #undef IS_SIMULATED
     simulated.fdatasync = simulated_fsync;
-    haft_posix_find_simulated_files(&simulated);
+    hafti_posix_find_simulated_files(&simulated);
 }
 
-static const haft_posix_system_t *simulated_system(void) {
+static const hafti_posix_system_t *simulated_system(void) {
     static pthread_once_t is_made = PTHREAD_ONCE_INIT;
     pthread_once(&is_made, make_table);
     return &simulated;
 }
 
 /* (A thread that has been blocked for a task, by haft_io_block_thread, is on none.) */
-const haft_posix_system_t *haft_posix_simulated_system(void) {
-    const haft_posix_system_t *system = haft_posix_system();
-    return haft_io_simulated_calls() != NULL && haft_posix_on_task() ? simulated_system() : system;
+const hafti_posix_system_t *hafti_posix_simulated_system(void) {
+    const hafti_posix_system_t *system = hafti_posix_system();
+    return haft_io_simulated_calls() != NULL && hafti_posix_on_task() ? simulated_system() : system;
 }
 
-const haft_posix_system_t *haft_posix_network_system_asked(void) {
-    const haft_posix_system_t *system = haft_posix_system();
-    return haft_io_simulated_network_calls() != NULL && haft_posix_on_task() ? simulated_system()
-                                                                             : system;
+const hafti_posix_system_t *hafti_posix_network_system_asked(void) {
+    const hafti_posix_system_t *system = hafti_posix_system();
+    return haft_io_simulated_network_calls() != NULL && hafti_posix_on_task() ? simulated_system()
+                                                                              : system;
 }
 
 /* When a task calls exit, functions run on it that were registered before there was a simulation:
@@ -229,11 +229,11 @@ static void tell_exit(void) {
     atexit(note_exit);
 }
 
-const haft_posix_system_t *haft_posix_file_system(void) {
+const hafti_posix_system_t *hafti_posix_file_system(void) {
     static pthread_once_t told = PTHREAD_ONCE_INIT;
-    const haft_posix_system_t *system = haft_posix_system();
-    if (haft_io_simulated_file_calls() == NULL || !haft_posix_on_task() ||
-        haft_posix_is_child_of_vfork())
+    const hafti_posix_system_t *system = hafti_posix_system();
+    if (haft_io_simulated_file_calls() == NULL || !hafti_posix_on_task() ||
+        hafti_posix_is_child_of_vfork())
         return system;
     pthread_once(&told, tell_exit);
     bool is_exiting = haft_io_self() == __atomic_load_n(&exits, __ATOMIC_RELAXED);

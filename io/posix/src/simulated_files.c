@@ -46,7 +46,7 @@ static int simulated_flock(int descriptor, int command) {
 static int simulated_lockf(int descriptor, int command, off_t size) {
     (void)size;
     if (command != F_LOCK && command != F_TLOCK && command != F_ULOCK && command != F_TEST)
-        return (int)haft_posix_result(-EINVAL);
+        return (int)hafti_posix_result(-EINVAL);
     return (int)SIMULATED(fcntl, descriptor, F_SETLK, NULL);
 }
 
@@ -55,7 +55,7 @@ static int simulated_lockf(int descriptor, int command, off_t size) {
 static int simulated_fstatat(int directory, const char *restrict path, struct stat *restrict status,
                              int flags) {
     return status != NULL ? (int)SIMULATED(fstatat, directory, path, status, flags)
-                          : (int)haft_posix_result(-EFAULT);
+                          : (int)hafti_posix_result(-EFAULT);
 }
 static int simulated_fstat(int descriptor, struct stat *status) {
     return simulated_fstatat(descriptor, "", status, AT_EMPTY_PATH);
@@ -69,7 +69,7 @@ static int simulated_statx(int directory, const char *restrict path, int flags, 
     struct stat plain;
     (void)mask;
     if (status == NULL)
-        return (int)haft_posix_result(-EFAULT);
+        return (int)hafti_posix_result(-EFAULT);
     int code = simulated_fstatat(directory, path, &plain, flags & ~AT_STATX_SYNC_TYPE);
     if (code == 0)
         *status = (struct statx){.stx_mask = STATX_BASIC_STATS,
@@ -115,7 +115,7 @@ static int simulated_fchown(int descriptor, uid_t owner, gid_t group) {
 static int simulated_utimensat(int directory, const char *path, const struct timespec times[2],
                                int flags) {
     return path != NULL ? (int)SIMULATED(utimensat, directory, path, times, flags)
-                        : (int)haft_posix_result(-EINVAL);
+                        : (int)hafti_posix_result(-EINVAL);
 }
 static int simulated_futimens(int descriptor, const struct timespec times[2]) {
     return (int)SIMULATED(utimensat, descriptor, "", times, AT_EMPTY_PATH);
@@ -134,11 +134,11 @@ static int simulated_unlinkat(int directory, const char *path, int flags) {
     return (int)SIMULATED(unlinkat, directory, path, flags);
 }
 static int simulated_remove(const char *path) {
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     int code = simulated_unlinkat(AT_FDCWD, path, 0);
-    if (code == 0 || haft_posix_error() != EISDIR)
+    if (code == 0 || hafti_posix_error() != EISDIR)
         return code;
-    haft_posix_set_error(before);
+    hafti_posix_set_error(before);
     return simulated_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
 }
 static int simulated_renameat2(int from_directory, const char *from, int to_directory,
@@ -158,7 +158,7 @@ static ssize_t simulated_readlinkat(int directory, const char *restrict path, ch
                                     size_t size) {
     (void)into, (void)size;
     int code = simulated_faccessat(directory, path, F_OK, 0);
-    return code == 0 ? (int)haft_posix_result(-EINVAL) : code;
+    return code == 0 ? (int)hafti_posix_result(-EINVAL) : code;
 }
 
 /* Memory of the C library, of `size` if that is not 0, where the caller has none. */
@@ -174,13 +174,13 @@ static char *tell_path(const char *path, char *into, size_t size) {
 static char *simulated_realpath(const char *restrict path, char *restrict into) {
     if (path != NULL)
         return tell_path(path, into, 0);
-    haft_posix_set_error(EINVAL);
+    hafti_posix_set_error(EINVAL);
     return NULL;
 }
 static char *simulated_getcwd(char *into, size_t size) {
     if (into == NULL || size != 0)
         return tell_path(".", into, size);
-    haft_posix_set_error(EINVAL);
+    hafti_posix_set_error(EINVAL);
     return NULL;
 }
 static int simulated_chdir(const char *path) {
@@ -192,7 +192,7 @@ static int simulated_fchdir(int descriptor) {
 
 /* ---- The table ---- */
 
-void haft_posix_find_simulated_files(haft_posix_system_t *simulated) {
+void hafti_posix_find_simulated_files(hafti_posix_system_t *simulated) {
 #define IS_SIMULATED(name) simulated->name = simulated_##name;
     HAFT_POSIX_OF_FILES(IS_SIMULATED)
     HAFT_POSIX_CALLED_FUNCTIONS(IS_SIMULATED)

@@ -4,44 +4,44 @@
  * simulation's, which has the descriptors from HAFTI_IO_FIRST_SIMULATED on and, where it simulates a
  * network or files, what is made and named. Both are called in the same way.
  */
-#ifndef HAFT_POSIX_SIMULATIONS_H
-#define HAFT_POSIX_SIMULATIONS_H
+#ifndef HAFTI_POSIX_SIMULATIONS_H
+#define HAFTI_POSIX_SIMULATIONS_H
 
 #include "system.h"
 
 /* Those of the system that has the descriptor. On a simulated one none of them waits, whatever its
    mode. */
-const haft_posix_system_t *haft_posix_simulated_system(void); /* simulated.c */
-static inline bool haft_posix_may_be_simulated(int descriptor) {
+const hafti_posix_system_t *hafti_posix_simulated_system(void); /* simulated.c */
+static inline bool hafti_posix_may_be_simulated(int descriptor) {
     return __builtin_expect(descriptor >= HAFTI_IO_FIRST_SIMULATED, false);
 }
-static inline const haft_posix_system_t *haft_posix_system_of(int descriptor) {
-    return haft_posix_may_be_simulated(descriptor) ? haft_posix_simulated_system()
-                                                   : haft_posix_system();
+static inline const hafti_posix_system_t *hafti_posix_system_of(int descriptor) {
+    return hafti_posix_may_be_simulated(descriptor) ? hafti_posix_simulated_system()
+                                                    : hafti_posix_system();
 }
-#define SYSTEM_OF(descriptor, name) (haft_posix_system_of(descriptor)->name)
+#define SYSTEM_OF(descriptor, name) (hafti_posix_system_of(descriptor)->name)
 
 #define HAFTI_IO_SYSTEM_OF SYSTEM_OF
 #include "../../src/results.h"
 
 /* Whether the caller may be in a simulation at all. */
-static inline bool haft_posix_may_simulate(void) {
+static inline bool hafti_posix_may_simulate(void) {
     return __builtin_expect(__atomic_load_n(&haft_io_simulates, __ATOMIC_RELAXED), false);
 }
 /* Those by which the caller makes sockets. */
-const haft_posix_system_t *haft_posix_network_system_asked(void);
-static inline const haft_posix_system_t *haft_posix_network_system(void) {
-    return haft_posix_may_simulate() ? haft_posix_network_system_asked() : haft_posix_system();
+const hafti_posix_system_t *hafti_posix_network_system_asked(void);
+static inline const hafti_posix_system_t *hafti_posix_network_system(void) {
+    return hafti_posix_may_simulate() ? hafti_posix_network_system_asked() : hafti_posix_system();
 }
 /* Those for paths that do not begin in a descriptor, and name nothing that is the machine's. */
-const haft_posix_system_t *haft_posix_file_system(void); /* simulated.c */
-void haft_posix_find_simulated_files(haft_posix_system_t *simulated);
+const hafti_posix_system_t *hafti_posix_file_system(void); /* simulated.c */
+void hafti_posix_find_simulated_files(hafti_posix_system_t *simulated);
 
 /* Makes the call in the simulation of the current task, and sets errno. */
-#define SIMULATED(name, ...) haft_posix_result(haft_io_simulated_calls()->name(__VA_ARGS__))
+#define SIMULATED(name, ...) hafti_posix_result(haft_io_simulated_calls()->name(__VA_ARGS__))
 
 /* Whether the number is of a call for the time or for chance that the simulation answers, in which the
    caller is a task; then its result, or -1 and errno. (clocks.c) */
-bool haft_posix_simulated_call(long number, long first, long second, long third, long *result);
+bool hafti_posix_simulated_call(long number, long first, long second, long third, long *result);
 
 #endif

@@ -8,14 +8,14 @@
 
 /* 0, or why the sleep has ended early. */
 static int sleep_until(int64_t deadline) {
-    return HAFT_PERFORM(haft_io_sleep_until, deadline) == 0 ? 0 : haft_posix_cancelled();
+    return HAFT_PERFORM(haft_io_sleep_until, deadline) == 0 ? 0 : hafti_posix_cancelled();
 }
 
 static int sleep_for(const struct timespec *duration, struct timespec *left) {
     if (duration == NULL)
         return -EFAULT;
     bool is_over = duration->tv_sec == 0 && duration->tv_nsec == 0;
-    int64_t deadline = haft_posix_deadline(duration);
+    int64_t deadline = hafti_posix_deadline(duration);
     int code = deadline < 0 ? (int)deadline : sleep_until(deadline);
     if (code == 0 || deadline < 0)
         return code;
@@ -25,25 +25,25 @@ static int sleep_for(const struct timespec *duration, struct timespec *left) {
 }
 
 HAFT_POSIX_EXPORT int nanosleep(const struct timespec *duration, struct timespec *left) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(nanosleep)(duration, left);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     int code = sleep_for(duration, left);
-    haft_posix_set_error(code == 0 ? before : -code);
+    hafti_posix_set_error(code == 0 ? before : -code);
     return code == 0 ? 0 : -1;
 }
 
 HAFT_POSIX_EXPORT int usleep(useconds_t microseconds) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(usleep)(microseconds);
     return nanosleep(&(struct timespec){microseconds / 1000000, microseconds % 1000000 * 1000L},
                      NULL);
 }
 
 HAFT_POSIX_EXPORT unsigned sleep(unsigned seconds) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(sleep)(seconds);
-    int64_t deadline = haft_posix_deadline(&(struct timespec){seconds, 0});
+    int64_t deadline = hafti_posix_deadline(&(struct timespec){seconds, 0});
     if (sleep_until(deadline) == 0)
         return 0;
     int64_t left = deadline - HAFT_PERFORM(haft_io_now);
@@ -51,7 +51,7 @@ HAFT_POSIX_EXPORT unsigned sleep(unsigned seconds) {
 }
 
 HAFT_POSIX_EXPORT int thrd_sleep(const struct timespec *duration, struct timespec *left) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return SYSTEM(thrd_sleep)(duration, left);
     int code = sleep_for(duration, left);
     return code == 0 ? 0 : code == -EINVAL || code == -EFAULT ? -2 : -1;
@@ -59,9 +59,9 @@ HAFT_POSIX_EXPORT int thrd_sleep(const struct timespec *duration, struct timespe
 
 HAFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
                                       struct timespec *left) {
-    if (time == NULL || !haft_posix_on_task())
+    if (time == NULL || !hafti_posix_on_task())
         return SYSTEM(clock_nanosleep)(clock, flags, time, left);
-    int64_t deadline = haft_posix_deadline_at(clock, time);
+    int64_t deadline = hafti_posix_deadline_at(clock, time);
     if (deadline < 0) /* An invalid time, or one of another clock. */
         return SYSTEM(clock_nanosleep)(clock, flags, time, left);
     if ((flags & TIMER_ABSTIME) == 0)
@@ -71,7 +71,7 @@ HAFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const struct t
 
 /* A loop that yields until another thread has done something may wait for a task. */
 HAFT_POSIX_EXPORT int sched_yield(void) {
-    if (haft_posix_on_task())
+    if (hafti_posix_on_task())
         HAFT_PERFORM(haft_io_yield);
     return SYSTEM(sched_yield)();
 }

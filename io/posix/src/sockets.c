@@ -3,11 +3,11 @@
 #include "internal.h"
 
 /* Others, such as the kernel's own, are the system's. */
-static const haft_posix_system_t *system_for(int domain, int type) {
+static const hafti_posix_system_t *system_for(int domain, int type) {
     bool is_network = domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX;
     type &= ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
-    return is_network && (type == SOCK_STREAM || type == SOCK_DGRAM) ? haft_posix_network_system()
-                                                                     : haft_posix_system();
+    return is_network && (type == SOCK_STREAM || type == SOCK_DGRAM) ? hafti_posix_network_system()
+                                                                     : hafti_posix_system();
 }
 
 HAFT_POSIX_EXPORT int socket(int domain, int type, int protocol) {

@@ -17,9 +17,9 @@ typedef struct stream {
 
 /* NULL, and errno: the caller is not of the stream's run. */
 static const haft_io_simulated_calls_t *calls_of(const stream_t *stream) {
-    if (haft_posix_on_task() && haft_io_run_number() == stream->run)
+    if (hafti_posix_on_task() && haft_io_run_number() == stream->run)
         return haft_io_simulated_calls();
-    haft_posix_set_error(EBADF);
+    hafti_posix_set_error(EBADF);
     return NULL;
 }
 
@@ -29,7 +29,7 @@ static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
     if (calls == NULL)
         return -1;
     ssize_t done = calls->readv(stream->descriptor, &(struct iovec){buffer, size}, 1, -1);
-    return haft_posix_result(done);
+    return hafti_posix_result(done);
 }
 
 /* Less than all is an error, for the C library. It does not count what a function has written, so it
@@ -42,7 +42,7 @@ static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
         struct iovec rest = {(void *)(uintptr_t)(buffer + done), size - done};
         ssize_t more = calls->writev(stream->descriptor, &rest, 1, -1);
         if (more < 0)
-            haft_posix_set_error((int)-more);
+            hafti_posix_set_error((int)-more);
         if (more <= 0)
             break;
         done += (size_t)more;
@@ -58,7 +58,7 @@ static int seek_stream(void *cookie, off64_t *offset, int whence) {
         return -1;
     int64_t position = calls->lseek(stream->descriptor, *offset, whence);
     if (position < 0)
-        return (int)haft_posix_result(position);
+        return (int)hafti_posix_result(position);
     *offset = position;
     return 0;
 }
@@ -121,12 +121,12 @@ static void go_to_end(int descriptor, int flags) {
 }
 
 HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mode) {
-    const haft_posix_system_t *system = haft_posix_opening_system(AT_FDCWD, path);
-    if (system == haft_posix_system())
+    const hafti_posix_system_t *system = hafti_posix_opening_system(AT_FDCWD, path);
+    if (system == hafti_posix_system())
         return system->fopen(path, mode);
     int flags = flags_of(mode);
     if (flags < 0) {
-        haft_posix_set_error(EINVAL);
+        hafti_posix_set_error(EINVAL);
         return NULL;
     }
     int descriptor = system->openat(AT_FDCWD, path, flags, 0666);
@@ -146,16 +146,16 @@ static bool is_fit(int descriptor, int flags) {
         return false;
     access &= O_ACCMODE;
     if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
-        haft_posix_set_error(EBADF);
+        hafti_posix_set_error(EBADF);
     else if (flags < 0 || (access != O_RDWR && access != (flags & O_ACCMODE)))
-        haft_posix_set_error(EINVAL);
+        hafti_posix_set_error(EINVAL);
     else
         return true;
     return false;
 }
 
 HAFT_POSIX_EXPORT FILE *fdopen(int descriptor, const char *mode) {
-    if (!haft_posix_may_be_simulated(descriptor))
+    if (!hafti_posix_may_be_simulated(descriptor))
         return SYSTEM(fdopen)(descriptor, mode);
     int flags = flags_of(mode);
     if (!is_fit(descriptor, flags))

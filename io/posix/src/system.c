@@ -15,26 +15,26 @@
 
 /* ---- The table ---- */
 
-haft_posix_system_t haft_posix_functions;
-bool haft_posix_has_functions;
+hafti_posix_system_t haft_posix_functions;
+bool hafti_posix_has_functions;
 
 static int called_fstat(int descriptor, struct stat *status) {
-    return (int)haft_posix_result(
+    return (int)hafti_posix_result(
         hafti_io_system_call(SYS_fstat, descriptor, (long)status, 0, 0, 0, 0));
 }
 static int called_fstatat(int directory, const char *restrict path, struct stat *restrict status,
                           int flags) {
-    return (int)haft_posix_result(
+    return (int)hafti_posix_result(
         hafti_io_system_call(SYS_newfstatat, directory, (long)path, (long)status, flags, 0, 0));
 }
 static int called_mknodat(int directory, const char *path, mode_t mode, dev_t device) {
     if (device > UINT32_MAX) /* the kernel's are smaller */
-        return (int)haft_posix_result(-EINVAL);
-    return (int)haft_posix_result(
+        return (int)hafti_posix_result(-EINVAL);
+    return (int)hafti_posix_result(
         hafti_io_system_call(SYS_mknodat, directory, (long)path, mode, (long)device, 0, 0));
 }
 
-__attribute__((cold)) void haft_posix_find_functions(void) {
+__attribute__((cold)) void hafti_posix_find_functions(void) {
     void *address;
 #define FIND(name)                                                                                 \
     address = dlsym(RTLD_NEXT, #name);                                                             \
@@ -44,12 +44,12 @@ __attribute__((cold)) void haft_posix_find_functions(void) {
 #define IS_CALLED(name) haft_posix_functions.name = called_##name;
     HAFT_POSIX_CALLED_FUNCTIONS(IS_CALLED)
 #undef IS_CALLED
-    __atomic_store_n(&haft_posix_has_functions, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&hafti_posix_has_functions, true, __ATOMIC_RELEASE);
 }
 
 /* Resolved early, and not on the stack of the first task that reads something. */
 __attribute__((constructor)) static void find_early(void) {
-    haft_posix_system();
+    hafti_posix_system();
 }
 
 /* (By a name that no sanitizer intercepts.) */
@@ -62,32 +62,32 @@ bool haft_posix_answers(void) {
 
 /* ---- errno, and results ---- */
 
-__attribute__((noinline)) int haft_posix_error(void) {
+__attribute__((noinline)) int hafti_posix_error(void) {
     __asm__ volatile("" : : : "memory");
     return errno;
 }
 
-__attribute__((noinline)) void haft_posix_set_error(int error) {
+__attribute__((noinline)) void hafti_posix_set_error(int error) {
     __asm__ volatile("" : : : "memory");
     errno = error;
 }
 
-__attribute__((noinline)) void haft_posix_set_host_error(int error) {
+__attribute__((noinline)) void hafti_posix_set_host_error(int error) {
     __asm__ volatile("" : : : "memory");
     h_errno = error;
 }
 
-int haft_posix_cancelled(void) {
+int hafti_posix_cancelled(void) {
     bool before = haft_io_return_cancels(true);
     int code = haft_io_unwind_cancelled();
     haft_io_return_cancels(before);
     return code;
 }
 
-ssize_t haft_posix_answer(ssize_t done, int before) {
+ssize_t hafti_posix_answer(ssize_t done, int before) {
     if (done == -ECANCELED)
-        done = haft_posix_cancelled();
-    haft_posix_set_error(done >= 0 ? before : (int)-done);
+        done = hafti_posix_cancelled();
+    hafti_posix_set_error(done >= 0 ? before : (int)-done);
     return done >= 0 ? done : -1;
 }
 
@@ -107,12 +107,12 @@ __attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(NULL, NULL, in_child_of_fork);
 }
 
-bool haft_posix_is_child(void) {
+bool hafti_posix_is_child(void) {
     return is_child;
 }
 
 /* A child of vfork shares its parent's memory, with the lists of waiters, but has descriptors of
    its own. */
-bool haft_posix_is_child_of_vfork(void) {
+bool hafti_posix_is_child_of_vfork(void) {
     return getpid() != process;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The system below this library: the table of its functions, errno and results (system.c). All other
    files use it. */
-#ifndef HAFT_POSIX_SYSTEM_H
-#define HAFT_POSIX_SYSTEM_H
+#ifndef HAFTI_POSIX_SYSTEM_H
+#define HAFTI_POSIX_SYSTEM_H
 
 #include "../../src/simulated_calls.h"
-#include "haft/io.h"
+#include "haft/io_binding.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -239,52 +239,52 @@ __attribute__((noreturn)) void __chk_fail(void);
         __attribute__((alias(#of)));
 
 /* The system's own functions. */
-typedef struct haft_posix_system {
+typedef struct hafti_posix_system {
 #define HAFT_POSIX_FIELD(name) __typeof__(name) *name;
     HAFT_POSIX_FUNCTIONS(HAFT_POSIX_FIELD)
     HAFT_POSIX_CALLED_FUNCTIONS(HAFT_POSIX_FIELD)
 #undef HAFT_POSIX_FIELD
-} haft_posix_system_t;
+} hafti_posix_system_t;
 
 /* Available from the first call on, which may come before this library's constructors have run. */
-extern haft_posix_system_t haft_posix_functions;
-extern bool haft_posix_has_functions;
-void haft_posix_find_functions(void);
-static inline const haft_posix_system_t *haft_posix_system(void) {
-    if (__builtin_expect(!__atomic_load_n(&haft_posix_has_functions, __ATOMIC_ACQUIRE), false))
-        haft_posix_find_functions();
+extern hafti_posix_system_t haft_posix_functions;
+extern bool hafti_posix_has_functions;
+void hafti_posix_find_functions(void);
+static inline const hafti_posix_system_t *hafti_posix_system(void) {
+    if (__builtin_expect(!__atomic_load_n(&hafti_posix_has_functions, __ATOMIC_ACQUIRE), false))
+        hafti_posix_find_functions();
     return &haft_posix_functions;
 }
-#define SYSTEM(name) (haft_posix_system()->name)
+#define SYSTEM(name) (hafti_posix_system()->name)
 
 /* Whether the caller is a task, and not a thread without tasks, or the scheduler. */
-static inline bool haft_posix_on_task(void) {
+static inline bool hafti_posix_on_task(void) {
     return haft_io_runs_here() && haft_io_self() != NULL;
 }
 
 /* What such a child does is the system's, although it seems to be its parent's task. */
-bool haft_posix_is_child_of_vfork(void);
+bool hafti_posix_is_child_of_vfork(void);
 /* Of fork, at any distance. */
-bool haft_posix_is_child(void);
+bool hafti_posix_is_child(void);
 
 /* ---- errno ---- */
 
 /* Called once by each call that a cancel has cut, an effect having returned -ECANCELED. It lets
    others go first, and never unwinds. Returns -ECANCELED; or -ETIMEDOUT, if a deadline has cut. */
-int haft_posix_cancelled(void);
+int hafti_posix_cancelled(void);
 
 /* Not inlined, so that the address of errno is looked up anew: after a wait it may be another
    thread's. */
-int haft_posix_error(void);
-void haft_posix_set_error(int error);
-void haft_posix_set_host_error(int error);
+int hafti_posix_error(void);
+void hafti_posix_set_error(int error);
+void hafti_posix_set_host_error(int error);
 /* The result of a call that has transferred `done` bytes, or failed with a negative error number.
    `before` is errno as the caller left it, which a success does not change. */
-ssize_t haft_posix_answer(ssize_t done, int before);
+ssize_t hafti_posix_answer(ssize_t done, int before);
 
 /* Of bytes to or from an address, or without one: NULL. */
-static inline struct msghdr haft_posix_message(struct iovec *bytes, const void *address,
-                                               socklen_t address_size) {
+static inline struct msghdr hafti_posix_message(struct iovec *bytes, const void *address,
+                                                socklen_t address_size) {
     return (struct msghdr){.msg_name = (void *)(uintptr_t)address,
                            .msg_namelen = address != NULL ? address_size : 0,
                            .msg_iov = bytes,
@@ -292,17 +292,17 @@ static inline struct msghdr haft_posix_message(struct iovec *bytes, const void *
 }
 
 /* The result of a system call, whose error is a negative number: -1, and errno. */
-static inline long haft_posix_result(long done) {
+static inline long hafti_posix_result(long done) {
     if (done >= 0)
         return done;
-    haft_posix_set_error((int)-done);
+    hafti_posix_set_error((int)-done);
     return -1;
 }
 /* The result of a system call, or the negative error number. Only for calls that set errno. */
 #define HAFT_POSIX_RESULT(call)                                                                    \
     __extension__({                                                                                \
         __auto_type result_ = (call);                                                              \
-        result_ >= 0 ? (ssize_t)result_ : -(ssize_t)haft_posix_error();                            \
+        result_ >= 0 ? (ssize_t)result_ : -(ssize_t)hafti_posix_error();                           \
     })
 
 #endif

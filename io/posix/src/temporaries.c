@@ -14,7 +14,7 @@ static char *letters_of(char *name, int suffix) {
         letters = name + size - (size_t)suffix - LETTERS;
     if (letters != NULL && strncmp(letters, "XXXXXX", LETTERS) == 0)
         return letters;
-    haft_posix_set_error(EINVAL);
+    hafti_posix_set_error(EINVAL);
     return NULL;
 }
 
@@ -28,7 +28,7 @@ static int make_directory(const char *name, int unused) {
 
 static int make(char *name, int suffix, int (*make_one)(const char *name, int flags), int flags) {
     static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     char *letters = letters_of(name, suffix);
     int made = -1;
     for (int i = 0; letters != NULL && made < 0 && i < TRIES; i++) {
@@ -36,16 +36,16 @@ static int make(char *name, int suffix, int (*make_one)(const char *name, int fl
         haft_io_simulated_calls()->random(drawn, sizeof drawn);
         for (int j = 0; j < LETTERS; j++)
             letters[j] = all[drawn[j] % (sizeof all - 1)];
-        haft_posix_set_error(before);
+        hafti_posix_set_error(before);
         made = make_one(name, flags);
-        if (made < 0 && haft_posix_error() != EEXIST)
+        if (made < 0 && hafti_posix_error() != EEXIST)
             break;
     }
     return made;
 }
 
 HAFT_POSIX_EXPORT int mkostemps(char *name, int suffix, int flags) {
-    return haft_posix_path_system(AT_FDCWD, name) == haft_posix_system()
+    return hafti_posix_path_system(AT_FDCWD, name) == hafti_posix_system()
                ? SYSTEM(mkostemps)(name, suffix, flags)
                : make(name, suffix, make_file, flags);
 }
@@ -60,7 +60,7 @@ HAFT_POSIX_EXPORT int mkstemp(char *name) {
 }
 
 HAFT_POSIX_EXPORT char *mkdtemp(char *name) {
-    if (haft_posix_path_system(AT_FDCWD, name) == haft_posix_system())
+    if (hafti_posix_path_system(AT_FDCWD, name) == hafti_posix_system())
         return SYSTEM(mkdtemp)(name);
     return make(name, 0, make_directory, 0) == 0 ? name : NULL;
 }

@@ -116,7 +116,7 @@ static ssize_t try_after_poll(const transfer_t *t) {
         if (t->outward && size_of(t->parts, t->count) <= LINE)
             haft_io_call_briefly(transfer_in_pool, &call);
         else
-            code = haft_posix_call_for_a_moment(transfer_in_pool, &call);
+            code = hafti_posix_call_for_a_moment(transfer_in_pool, &call);
         if (code == -ECANCELED) /* What can be done at once is done, also in a cleanup. */
             haft_io_call_briefly(transfer_in_pool, &call);
         else if (code != 0)
@@ -145,14 +145,14 @@ static ssize_t transfer_file(const transfer_t *t) {
     if (!t->outward && is_made_by_kernel(t->descriptor))
         return transfer_plainly(t);
     in_pool_t call = {t, 0};
-    haft_posix_block_to_the_end(transfer_in_pool, &call);
+    hafti_posix_block_to_the_end(transfer_in_pool, &call);
     return call.done;
 }
 
 /* (A simulation's files never wait for a disk.) */
 static enum nature nature_of(int descriptor) {
     struct stat status;
-    if (haft_posix_may_be_simulated(descriptor) || SYSTEM(fstat)(descriptor, &status) != 0)
+    if (hafti_posix_may_be_simulated(descriptor) || SYSTEM(fstat)(descriptor, &status) != 0)
         return OTHER;
     return S_ISSOCK(status.st_mode)                             ? SOCKET
            : S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ? FILE_ON_DISK
@@ -199,7 +199,7 @@ static bool goes_on(const transfer_t *t) {
                hafti_io_blocks(t->descriptor);
     /* (In a simulation a read may be short on purpose.) */
     return t->outward ? hafti_io_blocks(t->descriptor)
-                      : !haft_posix_may_be_simulated(t->descriptor) &&
+                      : !hafti_posix_may_be_simulated(t->descriptor) &&
                             nature_of(t->descriptor) == FILE_ON_DISK;
 }
 
@@ -211,7 +211,7 @@ static short events_now(int descriptor, short events) {
 /* A call that may wait leaves data below the low-water mark unread, unless it asks for less than
    the mark; only poll obeys the mark by itself. */
 static bool is_below_mark(const transfer_t *t) {
-    if (!haft_posix_some_low_water() || t->outward)
+    if (!hafti_posix_some_low_water() || t->outward)
         return false;
     int mark = hafti_io_socket_option(t->descriptor, SO_RCVLOWAT);
     return mark > 1 && (size_t)mark <= size_of(t->parts, t->count) &&
@@ -222,12 +222,12 @@ static bool is_below_mark(const transfer_t *t) {
 static bool goes_to_a_queue(const transfer_t *t) {
     const struct sockaddr *address = t->message != NULL ? t->message->msg_name : NULL;
     return t->outward && address != NULL && address->sa_family == AF_UNIX &&
-           !haft_posix_may_be_simulated(t->descriptor);
+           !hafti_posix_may_be_simulated(t->descriptor);
 }
 
 /* A simulation notifies of the first byte, too; but its own peek waits for all. */
 static bool peeks_for_all(const transfer_t *t) {
-    return haft_posix_may_be_simulated(t->descriptor) &&
+    return hafti_posix_may_be_simulated(t->descriptor) &&
            (t->flags & (MSG_WAITALL | MSG_PEEK)) == (MSG_WAITALL | MSG_PEEK);
 }
 
@@ -246,22 +246,22 @@ typedef struct waits {
 } waits_t;
 
 static int wait_for_more(const transfer_t *t, waits_t *waits) {
-    haft_posix_look_t look = haft_posix_look(t->descriptor);
+    hafti_posix_look_t look = hafti_posix_look(t->descriptor);
     if (!hafti_io_blocks(t->descriptor))
         return -EAGAIN;
     if (waits->deadline == 0) {
         waits->deadline =
-            haft_posix_socket_deadline(t->descriptor, t->outward ? SO_SNDTIMEO : SO_RCVTIMEO);
+            hafti_posix_socket_deadline(t->descriptor, t->outward ? SO_SNDTIMEO : SO_RCVTIMEO);
         if (!t->outward && waits->deadline == HAFT_IO_FOREVER)
-            haft_posix_note_wait(t->descriptor, look);
+            hafti_posix_note_wait(t->descriptor, look);
     }
     if (peeks_for_all(t) && waits->deadline == HAFT_IO_FOREVER)
         return wait_for_all_to_peek(t);
     if (goes_to_a_queue(t) || peeks_for_all(t))
-        return HAFT_PERFORM(haft_io_now) < waits->deadline ? haft_posix_pause(&waits->pause)
+        return HAFT_PERFORM(haft_io_now) < waits->deadline ? hafti_posix_pause(&waits->pause)
                                                            : -EAGAIN;
-    return haft_posix_wait(t->descriptor, t->outward ? POLLOUT : POLLIN, waits->deadline,
-                           waits->turn++);
+    return hafti_posix_wait(t->descriptor, t->outward ? POLLOUT : POLLIN, waits->deadline,
+                            waits->turn++);
 }
 
 /* Takes from the front of the parts what has been done. */
@@ -297,7 +297,7 @@ static ssize_t attempt_to_receive(transfer_t *t, struct msghdr *message) {
    call, so that this would find the end of the stream. */
 static __attribute__((noinline)) bool lacks_bytes(const transfer_t *t) {
     int size = 0;
-    return t->by_socket && !t->outward && !haft_posix_may_be_simulated(t->descriptor) &&
+    return t->by_socket && !t->outward && !hafti_posix_may_be_simulated(t->descriptor) &&
            SYSTEM(ioctl)(t->descriptor, FIONREAD, &size) == 0 && size == 0;
 }
 
@@ -368,7 +368,7 @@ static bool write_blocks(int descriptor) {
 
 /* By which a task that has forked learns whether the child's exec has failed. */
 static bool tells_of_exec(const transfer_t *t) {
-    return !t->outward && haft_posix_awaits_report() &&
+    return !t->outward && hafti_posix_awaits_report() &&
            (hafti_io_is_pipe(t->descriptor) ||
             hafti_io_socket_option(t->descriptor, SO_TYPE) == SOCK_SEQPACKET) &&
            (SYSTEM(fcntl)(t->descriptor, F_GETFD) & FD_CLOEXEC) != 0;
@@ -396,7 +396,7 @@ static int wait_as_callers_expect(const transfer_t *t, waits_t *waits) {
     int code = wait_for_more(t, waits);
     if (code != -ECANCELED || (!tells_of_exec(t) && !is_event_counter(t->descriptor)))
         return code;
-    return haft_posix_wait_again(wait_again, &(further_wait_t){t, waits});
+    return hafti_posix_wait_again(wait_again, &(further_wait_t){t, waits});
 }
 
 /* ---- The whole call ---- */
@@ -413,18 +413,18 @@ static ssize_t finish(transfer_t *t, int before, ssize_t done) {
         done = attempt_or_end(t, waits.turn);
     }
     if (done != -EAGAIN && tells_of_exec(t))
-        haft_posix_note_report(done);
+        hafti_posix_note_report(done);
     size_t size = size_of(t->parts, t->count);
     if (done > 0 && (size_t)done < size && goes_on(t))
         done = transfer_rest(t, (size_t)done, size, waits);
-    return haft_posix_answer(done, before);
+    return hafti_posix_answer(done, before);
 }
 
 static ssize_t transfer(transfer_t t) {
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     if (t.outward && !t.by_socket && write_blocks(t.descriptor))
-        return haft_posix_answer(transfer_plainly(&t), before);
-    haft_posix_take_turns(t.descriptor);
+        return hafti_posix_answer(transfer_plainly(&t), before);
+    hafti_posix_take_turns(t.descriptor);
     return finish(&t, before, attempt_or_end(&t, 0));
 }
 
@@ -454,7 +454,7 @@ static bool is_message(const struct msghdr *message) {
 
 /* (In a simulation what is real blocks its thread.) */
 static bool is_plain_socket(int descriptor, size_t size) {
-    return size != 0 && haft_posix_is_plain(descriptor) && haft_io_seed() == 0;
+    return size != 0 && hafti_posix_is_plain(descriptor) && haft_io_seed() == 0;
 }
 /* -EBUSY: another task does the same, which the operation refuses. A cancelled task may still do
    what can be done at once. */
@@ -482,10 +482,10 @@ static __attribute__((noinline)) ssize_t transfer_bytes(int descriptor, bool by_
 static inline ssize_t read_bytes(int descriptor, bool by_socket, void *buffer, size_t size,
                                  int flags) {
     if (flags == 0 && is_plain_socket(descriptor, size)) {
-        int before = haft_posix_error();
+        int before = hafti_posix_error();
         ssize_t done = HAFT_PERFORM(haft_io_receive, descriptor, 0, buffer, size, NULL, NULL);
         if (!is_to_be_done_otherwise(done))
-            return haft_posix_answer(done, before);
+            return hafti_posix_answer(done, before);
     }
     return transfer_bytes(descriptor, by_socket, false, buffer, size, flags);
 }
@@ -506,10 +506,10 @@ static inline ssize_t write_bytes(int descriptor, bool by_socket, const void *bu
     bool blocks = !by_socket && write_blocks(descriptor); /* as transfer() does */
     if (blocks || (flags & ~MSG_NOSIGNAL) != 0 || !is_plain_socket(descriptor, size))
         return transfer_bytes(descriptor, by_socket, true, buffer, size, flags);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     ssize_t done = HAFT_PERFORM(haft_io_write, descriptor, buffer, size);
     return done == (ssize_t)size
-               ? haft_posix_answer(done, before)
+               ? hafti_posix_answer(done, before)
                : write_rest(descriptor, by_socket, buffer, size, flags, before, done);
 }
 
@@ -655,33 +655,33 @@ static int receive_many(int socket, struct mmsghdr *messages, unsigned count, in
 
 HAFT_POSIX_EXPORT int recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags,
                                struct timespec *limit) {
-    if (!may_wait(flags) || !haft_posix_on_task())
+    if (!may_wait(flags) || !hafti_posix_on_task())
         return SYSTEM_OF(socket, recvmmsg)(socket, messages, count, flags, limit);
-    int before = haft_posix_error();
-    int64_t deadline = haft_posix_deadline(limit);
+    int before = hafti_posix_error();
+    int64_t deadline = hafti_posix_deadline(limit);
     int done =
         deadline < 0 ? (int)deadline : receive_many(socket, messages, count, flags, deadline);
-    return (int)haft_posix_answer(done, before);
+    return (int)hafti_posix_answer(done, before);
 }
 
 HAFT_POSIX_EXPORT int sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags) {
-    if (!may_wait(flags) || !haft_posix_on_task())
+    if (!may_wait(flags) || !hafti_posix_on_task())
         return SYSTEM_OF(socket, sendmmsg)(socket, messages, count, flags);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     unsigned sent = 0;
     ssize_t size = 0;
     while (sent < count &&
            (size = HAFT_POSIX_RESULT(sendmsg(socket, &messages[sent].msg_hdr, flags))) >= 0)
         messages[sent++].msg_len = (unsigned)size;
-    return (int)haft_posix_answer(sent != 0 ? (ssize_t)sent : size, before);
+    return (int)hafti_posix_answer(sent != 0 ? (ssize_t)sent : size, before);
 }
 
 HAFT_POSIX_EXPORT ssize_t recvfrom(int socket, void *restrict buffer, size_t size, int flags,
                                    __SOCKADDR_ARG address, socklen_t *restrict address_size) {
     if (!may_wait(flags) || (address.__sockaddr__ != NULL && address_size == NULL))
         return SYSTEM_OF(socket, recvfrom)(socket, buffer, size, flags, address, address_size);
-    struct msghdr message = haft_posix_message(&(struct iovec){buffer, size}, address.__sockaddr__,
-                                               address.__sockaddr__ != NULL ? *address_size : 0);
+    struct msghdr message = hafti_posix_message(&(struct iovec){buffer, size}, address.__sockaddr__,
+                                                address.__sockaddr__ != NULL ? *address_size : 0);
     ssize_t done = transfer_message(socket, false, &message, flags);
     if (done >= 0 && address.__sockaddr__ != NULL)
         *address_size = message.msg_namelen;
@@ -692,8 +692,8 @@ HAFT_POSIX_EXPORT ssize_t sendto(int socket, const void *buffer, size_t size, in
                                  __CONST_SOCKADDR_ARG address, socklen_t address_size) {
     if (!may_wait(flags))
         return SYSTEM_OF(socket, sendto)(socket, buffer, size, flags, address, address_size);
-    struct msghdr message = haft_posix_message(&(struct iovec){(void *)(uintptr_t)buffer, size},
-                                               address.__sockaddr__, address_size);
+    struct msghdr message = hafti_posix_message(&(struct iovec){(void *)(uintptr_t)buffer, size},
+                                                address.__sockaddr__, address_size);
     return transfer_message(socket, true, &message, flags);
 }
 
@@ -723,12 +723,12 @@ static void call_sync(void *argument) {
 }
 
 static int synchronise(int (*function)(int descriptor), int descriptor) {
-    if (!haft_posix_on_task())
+    if (!hafti_posix_on_task())
         return function(descriptor);
-    int before = haft_posix_error();
+    int before = hafti_posix_error();
     sync_call_t call = {function, descriptor, 0};
-    haft_posix_block_to_the_end(call_sync, &call);
-    return (int)haft_posix_answer(call.done, before);
+    hafti_posix_block_to_the_end(call_sync, &call);
+    return (int)hafti_posix_answer(call.done, before);
 }
 
 HAFT_POSIX_EXPORT int fsync(int descriptor) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiting: for descriptors, for times, and for calls of the pool. A wait that a cancel has cut returns
- * -ECANCELED; the call that makes it reports that once, by haft_posix_answer or
- * haft_posix_cancelled.
+ * -ECANCELED; the call that makes it reports that once, by hafti_posix_answer or
+ * hafti_posix_cancelled.
  */
 #include "waits.h"
 #include "../../src/moment.h"
 
-int64_t haft_posix_deadline(const struct timespec *duration) {
+int64_t hafti_posix_deadline(const struct timespec *duration) {
     if (duration == NULL)
         return HAFT_IO_FOREVER;
     if (duration->tv_sec < 0 || duration->tv_nsec < 0 || duration->tv_nsec >= HAFT_IO_SECOND)
@@ -21,7 +21,7 @@ int64_t haft_posix_deadline(const struct timespec *duration) {
     return nanoseconds;
 }
 
-int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time) {
+int64_t hafti_posix_deadline_at(clockid_t clock, const struct timespec *time) {
     if (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME && clock != CLOCK_BOOTTIME &&
         clock != CLOCK_TAI)
         return -ENOSYS;
@@ -34,16 +34,16 @@ int64_t haft_posix_deadline_at(clockid_t clock, const struct timespec *time) {
         left.tv_nsec += HAFT_IO_SECOND;
         left.tv_sec--;
     }
-    return haft_posix_deadline(left.tv_sec >= 0 ? &left : &(struct timespec){0, 0});
+    return hafti_posix_deadline(left.tv_sec >= 0 ? &left : &(struct timespec){0, 0});
 }
 
-int64_t haft_posix_socket_deadline(int socket, int option) {
+int64_t hafti_posix_socket_deadline(int socket, int option) {
     struct timeval limit = {0, 0};
     socklen_t size = sizeof limit;
     if (SYSTEM_OF(socket, getsockopt)(socket, SOL_SOCKET, option, &limit, &size) != 0 ||
         (limit.tv_sec == 0 && limit.tv_usec == 0))
         return HAFT_IO_FOREVER;
-    return haft_posix_deadline(&(struct timespec){limit.tv_sec, limit.tv_usec * 1000});
+    return hafti_posix_deadline(&(struct timespec){limit.tv_sec, limit.tv_usec * 1000});
 }
 
 static int wait_for_any(struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
@@ -56,7 +56,7 @@ static int wait_for_any(struct pollfd *entries, size_t count, int64_t deadline, 
     return 0;
 }
 
-int haft_posix_wait(int descriptor, short events, int64_t deadline, unsigned turn) {
+int hafti_posix_wait(int descriptor, short events, int64_t deadline, unsigned turn) {
     return wait_for_any(&(struct pollfd){descriptor, events, 0}, 1, deadline, turn);
 }
 
@@ -69,34 +69,34 @@ typedef struct one_wait {
 
 static int wait_for_one_again(void *argument) {
     const one_wait_t *wait = argument;
-    return haft_posix_wait(wait->descriptor, wait->events, wait->deadline, wait->turn);
+    return hafti_posix_wait(wait->descriptor, wait->events, wait->deadline, wait->turn);
 }
 
-int haft_posix_wait_to_the_end(int descriptor, short events, int64_t deadline, unsigned turn) {
+int hafti_posix_wait_to_the_end(int descriptor, short events, int64_t deadline, unsigned turn) {
     one_wait_t wait = {descriptor, events, deadline, turn};
     int code = wait_for_one_again(&wait);
-    return code == -ECANCELED ? haft_posix_wait_again(wait_for_one_again, &wait) : code;
+    return code == -ECANCELED ? hafti_posix_wait_again(wait_for_one_again, &wait) : code;
 }
 
 /* Either descriptor may have changed, after both had been ready and the call failed all the
    same. */
-int haft_posix_wait_for_both(int from, int to, int64_t deadline, unsigned turn) {
+int hafti_posix_wait_for_both(int from, int to, int64_t deadline, unsigned turn) {
     if (turn != 0)
         return wait_for_any((struct pollfd[]){{from, POLLIN, 0}, {to, POLLOUT, 0}}, 2, deadline,
                             turn);
-    int code = haft_posix_wait(from, POLLIN, deadline, 0);
-    return code == 0 ? haft_posix_wait(to, POLLOUT, deadline, 0) : code;
+    int code = hafti_posix_wait(from, POLLIN, deadline, 0);
+    return code == 0 ? hafti_posix_wait(to, POLLOUT, deadline, 0) : code;
 }
 
-int haft_posix_wait_without(int code, int64_t deadline) {
+int hafti_posix_wait_without(int code, int64_t deadline) {
     if (!hafti_io_lacks_descriptor(code) && !hafti_io_is_missing(code))
         return code;
     int64_t moment = HAFT_PERFORM(haft_io_now) + HAFTI_IO_DESCRIPTOR_PAUSE;
-    code = haft_posix_wait(-1, 0, moment < deadline ? moment : deadline, 0);
+    code = hafti_posix_wait(-1, 0, moment < deadline ? moment : deadline, 0);
     return code == -EAGAIN && moment < deadline ? 0 : code;
 }
 
-int haft_posix_call_blocking(void (*function)(void *), void *argument) {
+int hafti_posix_call_blocking(void (*function)(void *), void *argument) {
     int code = HAFT_PERFORM(haft_io_call_blocking, function, argument, NULL);
     if (code != 0 && code != -ECANCELED)
         function(argument);
@@ -115,7 +115,7 @@ static void *wait_in_shield(void *argument) {
     return NULL;
 }
 
-int haft_posix_wait_again(int (*wait)(void *argument), void *argument) {
+int hafti_posix_wait_again(int (*wait)(void *argument), void *argument) {
     again_t again = {wait, argument, -ECANCELED};
     haft_io_shield(wait_in_shield, &again);
     return again.code;
@@ -128,19 +128,20 @@ typedef struct blocking {
 
 static int block_again(void *argument) {
     const blocking_t *call = argument;
-    return haft_posix_call_blocking(call->function, call->argument);
+    return hafti_posix_call_blocking(call->function, call->argument);
 }
 
-void haft_posix_block_to_the_end(void (*function)(void *), void *argument) {
-    int code = haft_posix_call_blocking(function, argument);
+void hafti_posix_block_to_the_end(void (*function)(void *), void *argument) {
+    int code = hafti_posix_call_blocking(function, argument);
     if (code != 0)
-        code = haft_posix_wait_again(block_again, &(blocking_t){function, argument});
+        code = hafti_posix_wait_again(block_again, &(blocking_t){function, argument});
     if (code != 0)
         function(argument);
 }
 
-int haft_posix_call_for_a_moment(void (*function)(void *), void *argument) {
-    return haft_posix_call_blocking(hafti_io_call_moment, &(hafti_io_moment_t){function, argument});
+int hafti_posix_call_for_a_moment(void (*function)(void *), void *argument) {
+    return hafti_posix_call_blocking(hafti_io_call_moment,
+                                     &(hafti_io_moment_t){function, argument});
 }
 
 typedef struct pooled {
@@ -151,39 +152,39 @@ typedef struct pooled {
 
 static void call_as_the_caller(void *argument) {
     pooled_t *pooled = argument;
-    haft_posix_set_error(pooled->error);
-    haft_posix_set_host_error(pooled->host_error);
+    hafti_posix_set_error(pooled->error);
+    hafti_posix_set_host_error(pooled->host_error);
     pooled->function(pooled->argument);
-    pooled->error = haft_posix_error();
+    pooled->error = hafti_posix_error();
     pooled->host_error = h_errno;
 }
 
-void haft_posix_call_pooled(void (*function)(void *), void *argument) {
-    pooled_t pooled = {function, argument, haft_posix_error(), h_errno};
-    int code = haft_posix_call_blocking(call_as_the_caller, &pooled);
+void hafti_posix_call_pooled(void (*function)(void *), void *argument) {
+    pooled_t pooled = {function, argument, hafti_posix_error(), h_errno};
+    int code = hafti_posix_call_blocking(call_as_the_caller, &pooled);
     if (code != 0)
-        code = haft_posix_cancelled();
-    haft_posix_set_error(code == 0 ? pooled.error : -code);
-    haft_posix_set_host_error(code == 0 ? pooled.host_error : TRY_AGAIN);
+        code = hafti_posix_cancelled();
+    hafti_posix_set_error(code == 0 ? pooled.error : -code);
+    hafti_posix_set_host_error(code == 0 ? pooled.host_error : TRY_AGAIN);
 }
 
-void haft_posix_call_to_the_end(void (*function)(void *), void *argument) {
-    pooled_t pooled = {function, argument, haft_posix_error(), h_errno};
-    haft_posix_block_to_the_end(call_as_the_caller, &pooled);
-    haft_posix_set_error(pooled.error);
-    haft_posix_set_host_error(pooled.host_error);
+void hafti_posix_call_to_the_end(void (*function)(void *), void *argument) {
+    pooled_t pooled = {function, argument, hafti_posix_error(), h_errno};
+    hafti_posix_block_to_the_end(call_as_the_caller, &pooled);
+    hafti_posix_set_error(pooled.error);
+    hafti_posix_set_host_error(pooled.host_error);
 }
 
-int haft_posix_pause(int64_t *pause) {
+int hafti_posix_pause(int64_t *pause) {
     enum { LONGEST = 32 * HAFT_IO_MILLISECOND };
     *pause = *pause == 0 ? HAFT_IO_MILLISECOND : *pause < LONGEST ? 2 * *pause : LONGEST;
     return HAFT_PERFORM(haft_io_sleep_until, HAFT_PERFORM(haft_io_now) + *pause);
 }
 
-int haft_posix_pause_for_lock(int64_t *pause) {
+int hafti_posix_pause_for_lock(int64_t *pause) {
     const haft_io_simulated_calls_t *calls = haft_io_simulated_calls();
     if (calls == NULL)
-        return haft_posix_pause(pause);
+        return hafti_posix_pause(pause);
     calls->pause(*pause != 0, "a lock");
     *pause = 1;
     return 0;
@@ -192,7 +193,7 @@ int haft_posix_pause_for_lock(int64_t *pause) {
 enum { CALLS_IN_A_ROW = 64 };
 
 /* In a simulation after each call, so that runs with the same seed are the same. */
-void haft_posix_take_turns(int descriptor) {
+void hafti_posix_take_turns(int descriptor) {
     static unsigned calls; /* of all threads, roughly */
     unsigned count = __atomic_load_n(&calls, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&calls, count, __ATOMIC_RELAXED);

@@ -19,7 +19,7 @@
 typedef struct row {
     uint32_t lock; /* 0: free; 1: held; 2: held, and some thread may sleep for it */
     int count;
-    haft_posix_waiter_t *first, *last;
+    hafti_posix_waiter_t *first, *last;
 } __attribute__((aligned(64))) row_t;
 
 enum { ROW_BITS = 8 };
@@ -50,12 +50,12 @@ static void unlock_row(row_t *row) {
         hafti_io_futex(&row->lock, FUTEX_WAKE, 1, NULL);
 }
 
-static uintptr_t key_of(const haft_posix_waiter_t *waiter) {
+static uintptr_t key_of(const hafti_posix_waiter_t *waiter) {
     return __atomic_load_n(&waiter->key, __ATOMIC_RELAXED);
 }
 
 /* A requeue changes the waiter's row until one has the lock of both. */
-static row_t *lock_row_of(const haft_posix_waiter_t *waiter) {
+static row_t *lock_row_of(const hafti_posix_waiter_t *waiter) {
     for (;;) {
         row_t *row = row_of(key_of(waiter));
         lock_row(row);
@@ -65,20 +65,20 @@ static row_t *lock_row_of(const haft_posix_waiter_t *waiter) {
     }
 }
 
-static void enter(row_t *row, haft_posix_waiter_t *waiter) {
+static void enter(row_t *row, hafti_posix_waiter_t *waiter) {
     waiter->next = NULL;
     waiter->previous = row->last;
     *(row->last != NULL ? &row->last->next : &row->first) = waiter;
     row->last = waiter;
     __atomic_fetch_add(&row->count, 1, __ATOMIC_SEQ_CST);
 }
-static void take_out(row_t *row, haft_posix_waiter_t *waiter) {
+static void take_out(row_t *row, hafti_posix_waiter_t *waiter) {
     *(waiter->previous != NULL ? &waiter->previous->next : &row->first) = waiter->next;
     *(waiter->next != NULL ? &waiter->next->previous : &row->last) = waiter->previous;
     __atomic_fetch_sub(&row->count, 1, __ATOMIC_RELAXED);
 }
 
-bool haft_posix_list(haft_posix_waiter_t *waiter, const uint32_t *word, uint32_t value) {
+bool hafti_posix_list(hafti_posix_waiter_t *waiter, const uint32_t *word, uint32_t value) {
     row_t *row = row_of(waiter->key);
     lock_row(row);
     enter(row, waiter);
@@ -89,7 +89,7 @@ bool haft_posix_list(haft_posix_waiter_t *waiter, const uint32_t *word, uint32_t
     return is_listed;
 }
 
-bool haft_posix_unlist(haft_posix_waiter_t *waiter) {
+bool hafti_posix_unlist(hafti_posix_waiter_t *waiter) {
     row_t *row = lock_row_of(waiter);
     if (!waiter->woken)
         take_out(row, waiter);
@@ -108,12 +108,12 @@ static void *wait_until(void *argument) {
     return NULL;
 }
 
-bool haft_posix_await(haft_posix_waiter_t *waiter, int64_t deadline) {
+bool hafti_posix_await(hafti_posix_waiter_t *waiter, int64_t deadline) {
     if (deadline == HAFT_IO_FOREVER)
         haft_io_event_wait_to_the_end(&waiter->event);
     else
         haft_io_shield(wait_until, &(timed_wait_t){&waiter->event, deadline});
-    return haft_posix_unlist(waiter); /* by the lock, which its waker may have */
+    return hafti_posix_unlist(waiter); /* by the lock, which its waker may have */
 }
 
 /* ---- Waking ---- */
@@ -123,13 +123,13 @@ static bool may_have_waiters(row_t *row) {
 }
 
 /* The first of this key from there on. */
-static haft_posix_waiter_t *find(haft_posix_waiter_t *waiter, uintptr_t key, uint32_t bits) {
+static hafti_posix_waiter_t *find(hafti_posix_waiter_t *waiter, uintptr_t key, uint32_t bits) {
     while (waiter != NULL && (key_of(waiter) != key || (waiter->bits & bits) == 0))
         waiter = waiter->next;
     return waiter;
 }
 
-static void wake_one(row_t *row, haft_posix_waiter_t *waiter) {
+static void wake_one(row_t *row, hafti_posix_waiter_t *waiter) {
     take_out(row, waiter);
     waiter->woken = true;
     haft_io_event_set(&waiter->event);
@@ -137,7 +137,7 @@ static void wake_one(row_t *row, haft_posix_waiter_t *waiter) {
 
 static int wake_listed(row_t *row, uintptr_t key, int most, uint32_t bits) {
     int count = 0;
-    haft_posix_waiter_t *next = row->first, *waiter;
+    hafti_posix_waiter_t *next = row->first, *waiter;
     while (count < most && (waiter = find(next, key, bits)) != NULL) {
         next = waiter->next;
         wake_one(row, waiter);
@@ -146,16 +146,16 @@ static int wake_listed(row_t *row, uintptr_t key, int most, uint32_t bits) {
     return count;
 }
 
-const haft_io_task_t *haft_posix_first_of(uintptr_t key) {
+const haft_io_task_t *hafti_posix_first_of(uintptr_t key) {
     row_t *row = row_of(key);
     lock_row(row);
-    const haft_posix_waiter_t *first = find(row->first, key, UINT32_MAX);
+    const hafti_posix_waiter_t *first = find(row->first, key, UINT32_MAX);
     const haft_io_task_t *task = first != NULL ? first->task : NULL;
     unlock_row(row);
     return task;
 }
 
-int haft_posix_wake(uintptr_t key, int most, uint32_t bits) {
+int hafti_posix_wake(uintptr_t key, int most, uint32_t bits) {
     row_t *row = row_of(key);
     if (!may_have_waiters(row))
         return 0;
@@ -165,12 +165,12 @@ int haft_posix_wake(uintptr_t key, int most, uint32_t bits) {
     return count;
 }
 
-void haft_posix_visit_parked(bool (*visit)(uint32_t *word)) {
+void hafti_posix_visit_parked(bool (*visit)(uint32_t *word)) {
     for (row_t *row = rows; row < rows + (1 << ROW_BITS); row++) {
         if (__atomic_load_n(&row->count, __ATOMIC_RELAXED) == 0)
             continue;
         lock_row(row);
-        for (haft_posix_waiter_t *waiter = row->first, *next; waiter != NULL; waiter = next) {
+        for (hafti_posix_waiter_t *waiter = row->first, *next; waiter != NULL; waiter = next) {
             next = waiter->next;
             if (waiter->parks && visit((uint32_t *)(key_of(waiter) & -sizeof(uint32_t))))
                 wake_one(row, waiter);
@@ -181,7 +181,7 @@ void haft_posix_visit_parked(bool (*visit)(uint32_t *word)) {
 
 static int move_listed(row_t *from, uintptr_t key, row_t *to, uintptr_t other, int most) {
     int count = 0;
-    haft_posix_waiter_t *next = from->first, *waiter;
+    hafti_posix_waiter_t *next = from->first, *waiter;
     while (count < most && (waiter = find(next, key, UINT32_MAX)) != NULL) {
         next = waiter->next;
         count++;
@@ -196,8 +196,8 @@ static int move_listed(row_t *from, uintptr_t key, row_t *to, uintptr_t other, i
 
 /* The threads come first, since their call compares the word; no task can begin to wait between
    that and the moves. The system says how many it has woken and moved together. */
-long haft_posix_requeue(uintptr_t key, uintptr_t other, int most_woken, int most_moved,
-                        long (*of_threads)(const void *), const void *argument) {
+long hafti_posix_requeue(uintptr_t key, uintptr_t other, int most_woken, int most_moved,
+                         long (*of_threads)(const void *), const void *argument) {
     row_t *from = row_of(key), *to = row_of(other);
     if (!may_have_waiters(from))
         return of_threads(argument);

@@ -355,28 +355,27 @@ static void what_is_no_memory_is_an_error(void) {
         CHECK_RUNS(give_no_memory);
 }
 
-/* ---- Beside haft_io_exchange, whose own calls of the system come here, too ---- */
+/* ---- Beside libhaft-io's own operations, whose calls of the system come here, too ---- */
 
-enum { EXCHANGES = 8, QUESTIONS = 20 };
-static struct sockaddr_in exchange_address;
-static void *exchange_with(void *connection) {
+enum { SERVERS = 8, QUESTIONS = 20 };
+static struct sockaddr_in served_address;
+static void *serve_one(void *connection) {
     int own = (int)(intptr_t)connection;
     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     ssize_t size = haft_io_read_lent(own, &bytes);
     errno = ERANGE;
-    while (size > 0)
-        size = haft_io_exchange(own, bytes, (size_t)size, &bytes);
+    while (size > 0 && haft_io_write_all(own, bytes, (size_t)size) == 0)
+        size = haft_io_read_lent(own, &bytes);
     CHECK_EQUAL(errno, ERANGE);
     CHECK_EQUAL(size, 0);
     CHECK(bytes == NULL);
     CHECK_EQUAL(close(own), 0);
     return NULL;
 }
-static void *call_exchanger(void *number) {
+static void *call_server(void *number) {
     int connection = socket(AF_INET, SOCK_STREAM, 0);
     char answer[sizeof(int)], question[sizeof(int)];
-    CHECK_EQUAL(connect(connection, (struct sockaddr *)&exchange_address, sizeof exchange_address),
-                0);
+    CHECK_EQUAL(connect(connection, (struct sockaddr *)&served_address, sizeof served_address), 0);
     for (int i = 0; i < QUESTIONS; i++) {
         int value = (int)(intptr_t)number * QUESTIONS + i;
         memcpy(question, &value, sizeof value);
@@ -394,22 +393,22 @@ static void *call_exchanger(void *number) {
     CHECK_EQUAL(close(connection), 0);
     return NULL;
 }
-BODY(exchange_with_callers) {
+BODY(serve_callers) {
     HAFT_IO_SCOPED_DESCRIPTOR int own = haft_io_listen_tcp("127.0.0.1", 0, 0);
-    exchange_address = (struct sockaddr_in){.sin_family = AF_INET,
-                                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                            .sin_port = htons((uint16_t)haft_io_port(own))};
-    for (int i = 0; i < EXCHANGES; i++)
-        haft_io_spawn(call_exchanger, check_number(i));
-    for (int i = 0; i < EXCHANGES; i++)
-        haft_io_spawn(exchange_with, check_number(haft_io_accept(own)));
+    served_address = (struct sockaddr_in){.sin_family = AF_INET,
+                                          .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                          .sin_port = htons((uint16_t)haft_io_port(own))};
+    for (int i = 0; i < SERVERS; i++)
+        haft_io_spawn(call_server, check_number(i));
+    for (int i = 0; i < SERVERS; i++)
+        haft_io_spawn(serve_one, check_number(haft_io_accept(own)));
     return NULL;
 }
-static void exchange_on(const haft_io_run_options_t *options) {
-    CHECK_EQUAL(haft_io_run_with(options, exchange_with_callers, NULL), 0);
+static void serve_on(const haft_io_run_options_t *options) {
+    CHECK_EQUAL(haft_io_run_with(options, serve_callers, NULL), 0);
 }
-static void exchanges_go_on_beside_callers_of_the_systems_functions(void) {
-    check_everywhere(exchange_on);
+static void operations_go_on_beside_callers_of_the_systems_functions(void) {
+    check_everywhere(serve_on);
 }
 
 /* ---- Connections ---- */
@@ -1602,7 +1601,7 @@ int main(void) {
     RUN(a_descriptor_of_a_later_piece_is_kept);
     RUN(an_error_after_a_part_is_the_next_calls);
     RUN(what_is_no_memory_is_an_error);
-    RUN(exchanges_go_on_beside_callers_of_the_systems_functions);
+    RUN(operations_go_on_beside_callers_of_the_systems_functions);
     RUN(connections_are_made_on_one_thread);
     RUN(a_datagram_comes_with_its_sender);
     RUN(connecting_to_a_busy_unix_listener_waits);

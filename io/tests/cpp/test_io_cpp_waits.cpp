@@ -81,11 +81,6 @@ static ssize_t by_writer(cell_t *cell) {
 static ssize_t by_send(cell_t *cell) {
     return on_socket(cell, [&](auto &to) { return to.send(bytes_of(cell)); });
 }
-static ssize_t by_exchange(cell_t *cell) {
-    io::lent bytes;
-    return on_descriptor(cell, [&](auto &with) { return with.exchange(bytes_of(cell), bytes); });
-}
-
 template <short events>
 static ssize_t by_wait_ready(cell_t *cell) {
     return on_descriptor(cell, [](auto &awaited) { return awaited.wait_ready(events); });
@@ -111,7 +106,6 @@ static const way_t ways[] = {
     {"write_all", WRITES, 0, by_write_all},
     {"writer", WRITES, 0, by_writer},
     {"send", WRITES, IS_SOCKET, by_send},
-    {"exchange", WRITES, IS_SOCKET | IS_STREAM, by_exchange},
     {"wait_ready(POLLIN)", POLLS_IN, 0, by_wait_ready<POLLIN>},
     {"select(POLLIN)", POLLS_IN, 0, by_select<POLLIN>},
     {"wait_ready(POLLOUT)", POLLS_OUT, 0, by_wait_ready<POLLOUT>},

@@ -7,7 +7,7 @@
  * it is there, and into which the handler also writes the answer; so its result is nothing. Nothing
  * is ever unwound through the frames of C here: what Rust gives to C catches its panics.
  */
-#include <haft/io.h>
+#include <haft/io_binding.h>
 #include <haft/language.h>
 #ifdef HAFT_RUST_POSIX
 #    include <haft/posix.h>

@@ -180,9 +180,6 @@ ssize_t haft_tls_write(haft_tls_t *stream, const void *buffer, size_t size);
    sent, and the next haft_tls_write does not wait either; -EAGAIN: some is left; or an error of
    haft_io_send. */
 int haft_tls_flush_now(haft_tls_t *stream);
-/* Writes everything, and then reads, as haft_io_exchange. A task that writes meanwhile waits until
-   this has read. An error or a cancel during the wait ends the stream. */
-ssize_t haft_tls_exchange(haft_tls_t *stream, const void *buffer, size_t size, const void **bytes);
 /* For a client's stream before its handshake: offers this protocol alone (ALPN), whatever its
    context offers. Returns 0, -EINVAL as for haft_tls_set_protocols, or -ENOMEM. */
 int haft_tls_offer(haft_tls_t *stream, const char *protocol);

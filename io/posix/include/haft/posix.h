@@ -176,7 +176,8 @@
  *   numbers; clocks of a processor's or a process's work stay the machine's. The date begins as
  *   haft_io_simulation_options_t.date says.
  * - getrandom, getentropy, arc4random and its kin, std::random_device, and what is read from
- *   /dev/urandom and /dev/random are bytes that the seed decides. docs/io.md lists what is not.
+ *   /dev/urandom and /dev/random are bytes that the seed decides. docs/simulation.md lists what is
+ *   not.
  * - With .network, socket and socketpair make simulated sockets (SOCK_STREAM of AF_INET, AF_INET6
  *   and AF_UNIX; SOCK_DGRAM of AF_INET and AF_INET6; pairs of both), and every name given to
  *   getaddrinfo or gethostbyname is the one host's. The calls on sockets give what the machine's
@@ -249,8 +250,8 @@
  *   whatever runs the child has begun.
  * - With io_uring, in a run of one thread, these calls do not see data and connections that the
  *   kernel has given to libhaft-io ahead of time. So hand a connection to a library only if you
- *   have read it by haft_io_read, not by haft_io_read_lent or haft_io_exchange, and a listener only
- *   if you have not used haft_io_accept on it.
+ *   have read it by haft_io_read, not by haft_io_read_lent, and a listener only if you have not used
+ *   haft_io_accept on it.
  * - Libraries need more stack than small tasks. The default, 1 MiB of addresses of which only the
  *   used part takes memory, is enough for libcurl, libpq and hiredis.
  * - What may not be interrupted by other tasks of the thread is called by haft_io_block_thread: the

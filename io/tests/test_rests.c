@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * haft_io_exchange: the same as a write of all and then a read into lent memory. io_uring makes one
- * wait of the two for tasks that the same poll has woken: so there are many here, each with a
- * connection of its own. And haft_io_rest, which is a wait for the same without a stack, and
- * haft_io_send_and_rest.
+ * An answer and a wait for the next message: a write of all, and then a read into lent memory; a
+ * wait without a stack (haft_io_rest), and both as one call (haft_io_send_and_rest). io_uring
+ * submits together what tasks do that the same poll has woken: so there are many here, each with a
+ * connection of its own.
  */
 #include "check_io.h"
 
@@ -20,6 +20,17 @@ static int ours[PAIRS], theirs[PAIRS];
 static ssize_t answers[PAIRS];
 static haft_io_scope_t *scopes[PAIRS]; /* by `started`, until they are cancelled */
 static char much[MUCH];
+static bool alone; /* the run has one thread */
+
+static ssize_t answer_and_read(int descriptor, const void *buffer, size_t size,
+                               const void **bytes) {
+    int code = haft_io_write_all(descriptor, buffer, size);
+    if (code == 0)
+        return haft_io_read_lent(descriptor, bytes);
+    haft_io_give_back(*bytes);
+    *bytes = NULL;
+    return code;
+}
 
 /* ---- Connections ---- */
 
@@ -122,7 +133,7 @@ static void finish(void) {
 static void echo(int pair, const void **bytes) {
     ssize_t size = 1;
     while (size > 0)
-        size = haft_io_exchange(ours[pair], *bytes, (size_t)size, bytes);
+        size = answer_and_read(ours[pair], *bytes, (size_t)size, bytes);
     CHECK(*bytes == NULL);
     answers[pair] = size;
 }
@@ -147,7 +158,7 @@ BODY(echo_many) {
 /* The next has come before the answer is sent. */
 static void answer_late(int pair, const void **bytes) {
     haft_io_sleep(2 * HAFT_IO_MILLISECOND);
-    answers[pair] = haft_io_exchange(ours[pair], "late", 4, bytes);
+    answers[pair] = answer_and_read(ours[pair], "late", 4, bytes);
     CHECK(answers[pair] == 4 && memcmp(*bytes, "next", 4) == 0);
 }
 /* To all tasks, which end with that. */
@@ -175,12 +186,12 @@ static void send_much(int pair, const void **bytes) {
         if (sent + MUCH < LOAD)
             CHECK_EQUAL(haft_io_write_all(ours[pair], much, MUCH), 0);
         else
-            answers[pair] = haft_io_exchange(ours[pair], much, MUCH, bytes);
+            answers[pair] = answer_and_read(ours[pair], much, MUCH, bytes);
 }
 static void send_much_at_once(int pair, const void **bytes) {
     int size = 1;
     setsockopt(ours[pair], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    answers[pair] = haft_io_exchange(ours[pair], much, MUCH, bytes);
+    answers[pair] = answer_and_read(ours[pair], much, MUCH, bytes);
 }
 static void receive_much(int pair, size_t all) {
     static char bytes[MUCH];
@@ -199,7 +210,7 @@ static void send_and_receive_much(void (*what)(int pair, const void **bytes), si
     for (int i = 0; i < PAIRS; i++)
         CHECK_EQUAL(answers[i], 6);
 }
-BODY(exchange_much) {
+BODY(answer_much) {
     for (int i = 0; i < MUCH; i++)
         much[i] = (char)(i * 7 + i / 256);
     send_and_receive_much(send_much_at_once, MUCH);
@@ -209,23 +220,23 @@ BODY(exchange_much) {
 
 /* ---- Errors ---- */
 
-static void exchange_text(int pair, const void **bytes) {
-    answers[pair] = haft_io_exchange(ours[pair], "text", 4, bytes);
+static void answer_text(int pair, const void **bytes) {
+    answers[pair] = answer_and_read(ours[pair], "text", 4, bytes);
     CHECK((*bytes != NULL) == (answers[pair] > 0));
 }
-static void shut_and_exchange(int pair, const void **bytes) {
+static void shut_and_answer(int pair, const void **bytes) {
     CHECK_EQUAL(shutdown(ours[pair], SHUT_WR), 0);
-    exchange_text(pair, bytes);
+    answer_text(pair, bytes);
 }
-BODY(exchange_with_nobody) {
-    begin(serve, shut_and_exchange);
+BODY(answer_nobody) {
+    begin(serve, shut_and_answer);
     finish();
     for (int i = 0; i < PAIRS; i++)
         CHECK_EQUAL(answers[i], -EPIPE);
     return NULL;
 }
-BODY(exchange_with_who_resets) {
-    begin(serve, exchange_text);
+BODY(answer_a_peer_that_resets) {
+    begin(serve, answer_text);
     for (int i = 0; i < PAIRS; i++) {
         CHECK_EQUAL(setsockopt(theirs[i], SOL_SOCKET, SO_LINGER, &(struct linger){1, 0},
                                sizeof(struct linger)),
@@ -239,7 +250,7 @@ BODY(exchange_with_who_resets) {
     return NULL;
 }
 BODY(close_the_connection) {
-    begin(serve, exchange_text);
+    begin(serve, answer_text);
     for (int i = 0; i < PAIRS; i++) {
         CHECK_EQUAL(haft_io_close(ours[i]), 0);
         ours[i] = -1;
@@ -250,7 +261,7 @@ BODY(close_the_connection) {
     return NULL;
 }
 BODY(cancel_all) {
-    begin(serve_apart, exchange_text);
+    begin(serve_apart, answer_text);
     for (int i = 0; i < PAIRS; i++)
         haft_io_scope_cancel(scopes[i]);
     finish();
@@ -260,94 +271,12 @@ BODY(cancel_all) {
 }
 
 /* Before the system has been asked to send: by the next that the same poll has woken. */
-static void cancel_the_one_before(int pair, const void **bytes) {
-    if (pair % 2 == 0)
-        exchange_text(pair, bytes);
-    else
-        haft_io_scope_cancel(scopes[pair - 1]);
-}
-static void close_the_one_before(int pair, const void **bytes) {
-    if (pair % 2 == 0)
-        exchange_text(pair, bytes);
-    else
-        CHECK_EQUAL(haft_io_close(ours[pair - 1]), 0);
-}
-BODY(cancel_and_close_before) {
-    begin(serve_apart, cancel_the_one_before);
-    finish();
-    for (int i = 0; i < PAIRS; i += 2)
-        CHECK_EQUAL(answers[i], -ECANCELED);
-    begin(serve_apart, close_the_one_before);
-    finish();
-    for (int i = 0; i < PAIRS; i += 2)
-        CHECK_EQUAL(answers[i], -EBADF);
-    return NULL;
-}
-
-/* ---- What has come before the send is asked for ---- */
-
-/* io_uring has given it by then. All go on at the same time, so that one poll wakes them, in a run
-   of one thread; in others the scope or the number may be gone. */
-static bool alone;
-static int64_t together;
-static void cancel_the_one_before_late(int pair, const void **bytes) {
-    haft_io_sleep_until(together);
-    if (pair % 2 == 0) {
-        answers[pair] = haft_io_exchange(ours[pair], "text", 4, bytes);
-        scopes[pair] = NULL;
-    } else if (scopes[pair - 1] != NULL) { /* epoll has answered at once. */
-        haft_io_scope_cancel(scopes[pair - 1]);
-    }
-}
-/* The memory that it has had is given back, also where it gets what has come: sanitizers tell. */
-BODY(cancel_when_the_next_has_come) {
-    if (!alone)
-        return NULL;
-    together = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
-    begin(serve_apart, cancel_the_one_before_late);
-    send_next();
-    for (int i = 0; i < PAIRS; i += 2)
-        CHECK(answers[i] == 4 || answers[i] == -ECANCELED);
-    return NULL;
-}
-static int strangers[PAIRS][2];
-static void replace_the_one_before(int pair, const void **bytes) {
-    haft_io_sleep_until(together);
-    if (pair % 2 == 0) {
-        answers[pair] = haft_io_exchange(ours[pair], "text", 4, bytes);
-    } else {
-        CHECK_EQUAL(haft_io_close(ours[pair - 1]), 0);
-        CHECK_EQUAL(dup2(strangers[pair - 1][0], ours[pair - 1]), ours[pair - 1]);
-    }
-}
-/* The peer sends no more, so the kernel gives nothing by itself when the connection is closed. */
-BODY(close_when_the_end_has_come) {
-    if (!alone)
-        return NULL;
-    for (int i = 0; i < PAIRS; i++)
-        CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, strangers[i]), 0);
-    together = haft_io_now() + 20 * HAFT_IO_MILLISECOND;
-    begin(serve_apart, replace_the_one_before);
-    for (int i = 0; i < PAIRS; i++) {
-        /* Where others hold the processor up, the connection is gone before that. */
-        send(theirs[i], "next", 4, MSG_NOSIGNAL);
-        shutdown(theirs[i], SHUT_WR);
-    }
-    finish();
-    for (int i = 0; i < PAIRS; i++) {
-        CHECK_EQUAL(recv(strangers[i][1], &(char){0}, 1, MSG_DONTWAIT), -1);
-        close(strangers[i][0]);
-        close(strangers[i][1]);
-    }
-    return NULL;
-}
-
 /* ---- Others that use the connection ---- */
 
 /* Who polls for it takes it from the kernel that gives by itself; then the kernel is asked
    again. */
 BODY(poll_meanwhile) {
-    begin(serve, exchange_text);
+    begin(serve, answer_text);
     for (int i = 0; i < PAIRS; i++) {
         struct pollfd entry = {ours[i], POLLIN, 0};
         CHECK_EQUAL(haft_io_poll(&entry, 1, haft_io_now()), 0);
@@ -356,7 +285,7 @@ BODY(poll_meanwhile) {
     return NULL;
 }
 BODY(read_meanwhile) {
-    begin(serve, exchange_text);
+    begin(serve, answer_text);
     for (int i = 0; i < PAIRS && alone; i++) /* So they all wait by then. */
         CHECK_EQUAL(haft_io_read(ours[i], &(char){0}, 1), -EBUSY);
     send_next();
@@ -370,7 +299,7 @@ static void *get_load(void *unused) {
     return unused;
 }
 BODY(write_meanwhile) {
-    begin(serve, exchange_text);
+    begin(serve, answer_text);
     they_get_text(0, "text");
     haft_io_task_t *reader = haft_io_async(get_load, NULL);
     CHECK_EQUAL(setsockopt(ours[0], SOL_SOCKET, SO_SNDBUF, &(int){MUCH}, sizeof(int)), 0);
@@ -381,104 +310,31 @@ BODY(write_meanwhile) {
     return NULL;
 }
 
-/* ---- No memory to lend: the answer has been sent, and what comes next is the next read's ---- */
-
-static bool is_empty;
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_malloc(size_t size) {
-    enum { HEADER_AT_MOST = 64 };
-    if (__atomic_load_n(&is_empty, __ATOMIC_RELAXED) && size > HAFT_IO_LENT_SIZE &&
-        size < HAFT_IO_LENT_SIZE + HEADER_AT_MOST)
-        return NULL;
-    return __real_malloc(size);
-}
-
-enum { MANY = 1000 };
-static const void *held[MANY];
-static int held_count;
-static void hold(const void *bytes) {
-    CHECK(held_count < MANY);
-    held[held_count++] = bytes;
-}
-static void give_all_back(void) {
-    __atomic_store_n(&is_empty, false, __ATOMIC_RELAXED);
-    while (held_count > 0)
-        haft_io_give_back(held[--held_count]);
-}
-/* All that the thread keeps for its next reads. */
-static void use_memory_up(void) {
-    const void *bytes;
-    __atomic_store_n(&is_empty, true, __ATOMIC_RELAXED);
-    while ((bytes = haft_io_lend()) != NULL)
-        hold(bytes);
-}
-static void exchange_without_memory(int pair, const void **unused) {
-    HAFT_IO_SCOPED_LENT const void *bytes = NULL;
-    (void)unused;
-    if (pair != 0) /* The others only come and go. */
-        return;
-    use_memory_up();
-    int got = 0;
-    ssize_t done;
-    /* io_uring has got some before. */
-    do {
-        CHECK_EQUAL(send(theirs[0], &(char){(char)got}, 1, 0), 1);
-        done = haft_io_exchange(ours[0], &(char){(char)got}, 1, &bytes);
-        CHECK(done == 1 || done == -ENOMEM);
-        if (done == 1) {
-            CHECK_EQUAL(*(const char *)bytes, (char)got);
-            hold(bytes);
-            bytes = NULL;
-        }
-        got += done == 1;
-    } while (done == 1 && got < MANY / 2);
-    CHECK_EQUAL(done, -ENOMEM);
-    CHECK(bytes == NULL);
-    give_all_back();
-    CHECK_EQUAL(haft_io_read_lent(ours[0], &bytes), 1);
-    CHECK_EQUAL(*(const char *)bytes, (char)got);
-    answers[0] = got + 1;
-}
-/* Each byte was answered once. */
-BODY(look_at_answers) {
-    char bytes[MANY];
-    begin(serve, exchange_without_memory);
-    CHECK_EQUAL(haft_io_join(servers[0], NULL), 0);
-    they_get(0, bytes, (size_t)answers[0]);
-    for (int i = 0; i < answers[0]; i++)
-        CHECK_EQUAL(bytes[i], (char)i);
-    CHECK_EQUAL(recv(theirs[0], bytes, 1, MSG_DONTWAIT), -1);
-    servers[0] = haft_io_async(check_nothing, NULL);
-    finish();
-    return NULL;
-}
-
 /* ---- Without a connection, without a run ---- */
 
-BODY(exchange_over_a_pair) {
+BODY(answer_over_a_pair) {
     int ends[2];
     char text[4];
     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     CHECK_EQUAL(haft_io_write_all(ends[1], "next", 4), 0);
-    CHECK_EQUAL(haft_io_exchange(ends[0], "text", 4, &bytes), 4);
+    CHECK_EQUAL(answer_and_read(ends[0], "text", 4, &bytes), 4);
     CHECK(memcmp(bytes, "next", 4) == 0);
     CHECK_EQUAL(haft_io_read(ends[1], text, sizeof text), 4);
     CHECK(memcmp(text, "text", 4) == 0);
     haft_io_close(ends[1]);
-    CHECK_EQUAL(haft_io_exchange(ends[0], NULL, 0, &bytes), 0);
+    CHECK_EQUAL(answer_and_read(ends[0], NULL, 0, &bytes), 0);
     CHECK_EQUAL(haft_io_write_all(ends[0], NULL, 0), 0);
     CHECK(bytes == NULL);
     haft_io_close(ends[0]);
-    CHECK_EQUAL(haft_io_exchange(ends[0], "text", 4, &bytes), -EBADF);
+    CHECK_EQUAL(answer_and_read(ends[0], "text", 4, &bytes), -EBADF);
     return NULL;
 }
 static void without_a_run_it_blocks(void) {
-    exchange_over_a_pair(NULL);
+    answer_over_a_pair(NULL);
 }
 static void in_a_simulation_it_is_the_same(void) {
-    CHECK_EQUAL(haft_io_simulate(exchange_over_a_pair, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate(answer_over_a_pair, NULL), 0);
 }
 
 /* ---- Waits without a stack ---- */
@@ -1165,19 +1021,15 @@ static void run_on(const haft_io_run_options_t *options) {
     }
 ON_ALL(each_gets_its_answer_and_the_next, echo_many)
 ON_ALL(what_has_come_before_the_answer_is_read, next_comes_first)
-ON_ALL(much_is_sent_whole, exchange_much)
-ON_ALL(who_does_not_write_any_more_is_told, exchange_with_nobody)
-ON_ALL(a_reset_is_told, exchange_with_who_resets)
+ON_ALL(much_is_sent_whole, answer_much)
+ON_ALL(who_does_not_write_any_more_is_told, answer_nobody)
+ON_ALL(a_reset_is_told, answer_a_peer_that_resets)
 ON_ALL(a_close_ends_it, close_the_connection)
 ON_ALL(a_cancel_ends_it, cancel_all)
-ON_ALL(a_cancel_or_a_close_before_it_is_sent_ends_it, cancel_and_close_before)
-ON_ALL(a_cancel_when_the_next_has_come_leaves_no_memory, cancel_when_the_next_has_come)
-ON_ALL(a_close_when_the_end_has_come_sends_nothing_to_the_next_file, close_when_the_end_has_come)
 ON_ALL(a_poll_meanwhile_takes_nothing_away, poll_meanwhile)
 ON_ALL(it_is_a_read_for_others, read_meanwhile)
 ON_ALL(others_may_write_meanwhile, write_meanwhile)
-ON_ALL(without_memory_to_lend_an_answer_is_sent_once_and_nothing_is_lost, look_at_answers)
-ON_ALL(other_streams_have_it_too, exchange_over_a_pair)
+ON_ALL(other_streams_have_it_too, answer_over_a_pair)
 ON_ALL(a_task_that_rests_has_no_stack_and_answers, rest_and_answer)
 ON_ALL(what_is_sent_before_a_rest_takes_no_stack, send_and_rest)
 ON_ALL(what_has_no_room_before_a_rest_is_sent_whole, send_much_before_a_rest)
@@ -1205,13 +1057,9 @@ int main(void) {
     RUN(a_reset_is_told);
     RUN(a_close_ends_it);
     RUN(a_cancel_ends_it);
-    RUN(a_cancel_or_a_close_before_it_is_sent_ends_it);
-    RUN(a_cancel_when_the_next_has_come_leaves_no_memory);
-    RUN(a_close_when_the_end_has_come_sends_nothing_to_the_next_file);
     RUN(a_poll_meanwhile_takes_nothing_away);
     RUN(it_is_a_read_for_others);
     RUN(others_may_write_meanwhile);
-    RUN(without_memory_to_lend_an_answer_is_sent_once_and_nothing_is_lost);
     RUN(other_streams_have_it_too);
     RUN(without_a_run_it_blocks);
     RUN(in_a_simulation_it_is_the_same);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Haft I/O: what bindings of other languages and libraries beside this one call, and programs do
+ * not. haft/io.h does not include it. (haft_io_yield_or_cancelled and haft_io_return_cancels, which
+ * bindings need most, are there, because inline functions of that header use them.)
+ */
+#ifndef HAFT_IO_BINDING_H
+#define HAFT_IO_BINDING_H
+
+#include "io.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+/* ---- Runs ---- */
+
+/*
+ * Whether the calling thread is inside haft_io_run: in a task, or in the scheduler between tasks.
+ * False in a child of fork. Meant for code that stands between a program and the system: unlike
+ * haft_io_self() it performs no effect, so it may be called at any time, from anywhere.
+ */
+bool haft_io_runs_here(void);
+
+/* The number of the run whose task the caller is, which no other run of the process has; 0: the
+   caller is no task. Any thread may call this. */
+uint64_t haft_io_run_number(void);
+
+/* ---- Tasks whose results lie elsewhere ---- */
+
+/* haft_io_spawn_with, for a task whose end is waited for by haft_io_event_wait_for. The task that it returns
+   is not to be joined, and is valid until it ends; it sets the event in any case with
+   `.even_without_stack`. NULL: no memory. */
+haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
+                                    void *(*function)(void *), void *argument);
+
+/* Like haft_io_event_wait, for an event that the task sets before it ends: so the task is valid
+   while the event is not set. As haft_io_join, this lets a task that has not started go first. NULL:
+   no task. For bindings whose tasks leave their results in objects of their own. */
+int haft_io_event_wait_for(haft_io_event_t *event, haft_io_task_t *task);
+
+/* ---- Tasks of which one at a time runs ---- */
+
+/*
+ * For libraries that let only one of several tasks run at a time. `leave` is called when the
+ * current task is about to wait, or to let others go first, in any function of this header except
+ * haft_io_yield. `enter` is called when the wait is over. The task continues once the event that
+ * `enter` returns is set, and clears that event; if `enter` returns NULL, it continues at once.
+ * Neither function may wait, nor call functions that are for tasks. A gate lasts until the task
+ * ends and is not inherited; setting NULL removes it.
+ */
+typedef struct haft_io_gate {
+    void (*leave)(struct haft_io_gate *gate);
+    haft_io_event_t *(*enter)(struct haft_io_gate *gate);
+} haft_io_gate_t;
+void haft_io_gate_set(haft_io_gate_t *gate);
+
+/* ---- Calls of the system ---- */
+
+/*
+ * Calls `function(argument)` on this thread, and interrupts a system call in it that blocks, by a
+ * signal after some milliseconds: the system call then returns a partial count, or fails with
+ * EINTR. It is meant for a system call that blocks if the descriptor's mode says so (accept(2), a
+ * write to a terminal), inside haft_io_call_blocking, after poll(2) has reported the descriptor
+ * ready. If another thread or process was faster, the call fails instead of blocking, and is
+ * repeated when poll(2) reports the descriptor again. The signal is SIGURG, or, if the program
+ * catches that, a real-time signal that it does not catch.
+ */
+void haft_io_call_briefly(void (*function)(void *), void *argument);
+
+/* Stores the signals that the program's threads block; on one of those threads, the signals that
+   this thread blocks. Needed to start a program without haft_io_process_start: posix_spawn(3), for
+   example, hands down the mask of the calling thread. */
+void haft_io_signal_mask(sigset_t *mask);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif
