@@ -3,6 +3,8 @@
    or of the program's. */
 #include "internal.h"
 
+#include <haft/io_binding.h>
+
 #include <pthread.h>
 
 typedef struct {
