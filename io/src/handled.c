@@ -14,7 +14,7 @@
  */
 #include "tasks.h"
 
-#include <haft/language.h>
+#include <haft/scopes.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ typedef struct {
     handler_t handlers[]; /* the innermost first */
 } handled_t;
 
-static const haft_handles_t mark = {0, 0, HAFTI_SET_FIXED, NULL};
+static const haft_handles_t mark = HAFT_HANDLES_NONE;
 
 static __attribute__((noreturn)) void refuse(const haft_io_scope_t *home,
                                              const haft_clause_t *clause, const char *why) {
@@ -46,7 +46,7 @@ static __attribute__((noreturn)) void refuse(const haft_io_scope_t *home,
 }
 
 /* The scopes of this library: around each body, and around each task. */
-static bool is_of_body(const hafti_scope_t *at, const haft_io_scope_t *innermost) {
+static bool is_of_body(const haft_scope_t *at, const haft_io_scope_t *innermost) {
     for (; innermost != NULL; innermost = innermost->outer)
         if (innermost->body != NULL && at == &innermost->body->scope)
             return true;
@@ -54,9 +54,9 @@ static bool is_of_body(const hafti_scope_t *at, const haft_io_scope_t *innermost
 }
 
 /* Where those handlers begin that are around the scope; NULL: there are none. */
-static const hafti_scope_t *around(const haft_io_task_t *task, const haft_io_scope_t *home) {
+static const haft_scope_t *around(const haft_io_task_t *task, const haft_io_scope_t *home) {
     const haft_handles_t *operations = &task->worker->crew->operations->handles;
-    const hafti_scope_t *inside = NULL, *at = hafti_here().current;
+    const haft_scope_t *inside = NULL, *at = haft_scope_here();
     for (; at->handles != operations; at = at->outer) {
         bool is_home = home->body != NULL && at == &home->body->scope;
         if (is_home || (at->handles == &mark && ((const handled_t *)at->state)->home == home))
@@ -73,16 +73,16 @@ static const hafti_scope_t *around(const haft_io_task_t *task, const haft_io_sco
 
 static handled_t *collect(const haft_io_task_t *task, const haft_io_scope_t *home) {
     const haft_handles_t *operations = &task->worker->crew->operations->handles;
-    const hafti_scope_t *first = around(task, home);
+    const haft_scope_t *first = around(task, home);
     size_t count = 0;
-    for (const hafti_scope_t *at = first; at != NULL && at->handles != operations; at = at->outer)
+    for (const haft_scope_t *at = first; at != NULL && at->handles != operations; at = at->outer)
         count++;
     handled_t *handled = malloc(sizeof *handled + count * sizeof *handled->handlers);
     if (handled == NULL)
         return NULL;
     handled->home = home;
     handled->count = 0;
-    for (const hafti_scope_t *at = first; at != NULL && at->handles != operations; at = at->outer) {
+    for (const haft_scope_t *at = first; at != NULL && at->handles != operations; at = at->outer) {
         if (at->handles->count == 0 || is_of_body(at, task->runner->scope))
             continue;
         for (uint32_t i = 0; i < at->handles->count; i++)
@@ -100,7 +100,7 @@ static handled_t *collect(const haft_io_task_t *task, const haft_io_scope_t *hom
 
 /* ---- In the task ---- */
 
-static void pop(hafti_scope_t *const *outermost) {
+static void pop(haft_scope_t *const *outermost) {
     haft_scope_pop(*outermost);
 }
 
@@ -113,12 +113,12 @@ static void *run_handled(void *argument) {
     if (haft_io_self() == NULL) /* no stack could be had */
         return handled->even_without_stack ? handled->function(handled->argument) : NULL;
     size_t count = handled->count;
-    hafti_scope_t scopes[count + 1];
+    haft_scope_t scopes[count + 1];
     for (size_t i = 0; i < count; i++)
         haft_scope_push(&scopes[i], handled->handlers[count - 1 - i].handles,
                         handled->handlers[count - 1 - i].state);
     haft_scope_push(&scopes[count], &mark, handled);
-    __attribute__((cleanup(pop), unused)) hafti_scope_t *outermost = scopes;
+    __attribute__((cleanup(pop), unused)) haft_scope_t *outermost = scopes;
     return handled->function(handled->argument);
 }
 
