@@ -321,3 +321,34 @@ BENCHMARK("haft/handle-and-return-general", handle_and_return_general) {
 BENCHMARK("haft/handle-and-return-tail", handle_and_return_tail) {
     measure_handling(benchmark, &answering_in_place);
 }
+
+/* ---- A copy --------------------------------------------------------------------------------- */
+
+HAFT_EFFECT(keep, int64_t, {});
+static haft_resumption_t kept;
+static haft_answer_t keep_it(void *state, HAFT_PAYLOAD(keep) * payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    kept = k;
+    return haft_answer(NULL);
+}
+HAFT_HANDLER(keeping, NULL, HAFT_GENERAL(keep, keep_it));
+
+/* With what the library has there, some 256 bytes. */
+static void *keep_frames(void *unused) {
+    char frame[64], *low = frame;
+    (void)unused;
+    OPAQUE(low);
+    return (void *)(intptr_t)(HAFT_PERFORM(keep) + 1);
+}
+
+BENCHMARK("haft/copy-and-resume", copy_and_resume) {
+    intptr_t sum = 0;
+    haft_handle(&keeping, NULL, keep_frames, NULL);
+    benchmark_start(benchmark);
+    for (uint64_t i = 0; i < benchmark->operations; i++)
+        sum += (intptr_t)haft_resumption_resume(haft_resumption_copy(kept),
+                                                HAFT_REPLY(keep, (int64_t)i));
+    benchmark_stop(benchmark);
+    OPAQUE(sum);
+    haft_resumption_drop(kept);
+}

@@ -377,7 +377,8 @@ HAFTI_API haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *rai
 
 /*
  * A computation that waits at a perform, as a general clause receives it. One-shot: it is resumed,
- * discontinued or dropped, once; a second use is an error that names the effect. A resumption may
+ * discontinued or dropped, once; a second use is an error that names the effect. What is to go on
+ * several times is copied before (haft_resumption_copy). A resumption may
  * outlive the haft_handle that captured it, and is resumed under the same handler: the state that
  * the handler was given must live as long.
  */
@@ -488,6 +489,37 @@ HAFTI_API void haft_resumption_drop(haft_resumption_t k);
 /* The effect a resumption waits on; NULL once it has been used. */
 HAFTI_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);
 
+#ifndef HAFT_FREESTANDING
+/*
+ * Returns another resumption of the computation that `k` names: each of the two is used once, on
+ * its own, in any order, also after the other's computation has ended, and can be copied again.
+ * `k` stays as it is.
+ *
+ * The frames of the computation are copied byte by byte, as they wait: what they own or point to
+ * elsewhere is shared (memory of malloc, files, the handler's state, a resumption that a frame
+ * holds). Copies of a computation run on its fibers, one at a time, where the first one ran; any
+ * other is kept aside, in as many bytes as its frames have, and some 100 more. A payload is valid
+ * until any copy is resumed. One thread at a time uses a computation and its copies.
+ *
+ * Errors: `k` has been used; a frame has a cleanup or destructor to run, or code on it handles an
+ * exception (HAFT_ERROR_NOT_COPYABLE); the stack is segmented, in memory of the caller, or holds
+ * frames of a language other than C and C++, or a fiber in memory of a frame; no memory. Using a
+ * copy is an error (HAFT_ERROR_NOT_RESUMABLE) while one of its fibers runs: code of a computation
+ * cannot resume a copy of that computation; or while a fiber of it is suspended that haft_resume is
+ * to resume. Address sanitizers must not detect uses of stacks after return; the thread sanitizer
+ * knows no copies.
+ */
+HAFTI_API haft_resumption_t haft_resumption_copy(haft_resumption_t k);
+
+/*
+ * Promises that frames of `function` may be copied byte by byte although they have cleanups, or
+ * resume a fiber in a function that has cleanups elsewhere: each copy runs them. At most 64
+ * functions; an error if there are more. (The library's own cleanups, in a function that calls
+ * haft_resumption_resume, count: they drop the clause's resumption if it was not used.)
+ */
+HAFTI_API void haft_may_copy_frames(haft_function_t *function);
+#endif
+
 /* ---- Default handlers (§2.5) ---------------------------------------------------------------- */
 
 /*
@@ -509,6 +541,17 @@ HAFTI_API haft_function_t *haft_default(const haft_effect_t *effect);
  * that is not suspended.
  */
 HAFTI_API int haft_fiber_backtrace(const haft_fiber_t *fiber, void **addresses, int size);
+
+/*
+ * Leaves out the frames of Haft's libraries at the outer end of such a backtrace, or of one of
+ * backtrace(3): all that have called `entry`, the function that the program has given (NULL: it is
+ * not known); and, if the code is suspended, those at the inner end, but for the function that the
+ * program has called. Where a program is linked with the archives and exports no symbols, only
+ * `entry` tells. Returns how many frames are left; at least one is, if there was one. Signal
+ * handlers may call it.
+ */
+HAFTI_API int haft_programs_frames(void **addresses, int count, const void *entry,
+                                   bool is_suspended);
 
 /*
  * Writes a line for every live fiber of the process to a file descriptor: its name, state, the
@@ -583,7 +626,8 @@ typedef enum haft_error_code {
     HAFT_ERROR_BAD_ARGUMENT,
     HAFT_ERROR_IN_SIGNAL_HANDLER, /* a signal handler suspends, makes, resumes or frees a fiber */
     HAFT_ERROR_NO_CASE,           /* a request that no case of a HAFT_MATCH takes */
-    HAFT_ERROR_OF_LIBRARY         /* reported by a library on top of this one: haft_misused */
+    HAFT_ERROR_OF_LIBRARY,        /* reported by a library on top of this one: haft_misused */
+    HAFT_ERROR_NOT_COPYABLE       /* frames that a copy of a computation cannot have */
 } haft_error_code_t;
 
 typedef struct haft_error {

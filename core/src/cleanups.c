@@ -137,6 +137,7 @@ typedef struct function {
     uint64_t code_unit;
     int64_t data_unit;
     bytes_t exceptions; /* LSDA, or NULL */
+    bool is_c;          /* by the personality of C */
 } function_t;
 
 static bool describe(void *pc, function_t *function) {
@@ -202,6 +203,7 @@ static bool describe(void *pc, function_t *function) {
     if (table != ENCODED_NOTHING && !read_encoded(&own, table, &exceptions))
         return false;
     function->exceptions = (bytes_t)exceptions;
+    function->is_c = personality == (uintptr_t)__gcc_personality_v0;
     return exceptions == 0 ||
            (personality != 0 && (personality == (uintptr_t)__gcc_personality_v0 ||
                                  personality == (uintptr_t)__gxx_personality_v0));
@@ -333,6 +335,7 @@ typedef struct step {
     uintptr_t start;    /* of the function */
     bytes_t exceptions; /* LSDA, or NULL */
     bool by_frame_pointer, saves_frame_pointer;
+    bool is_c; /* a call that its table does not list has no cleanups, where C++ would terminate */
     int32_t offset; /* of the caller's frame from the stack pointer, or the frame pointer */
     int16_t return_address, frame_pointer; /* where they are saved, from there */
 } step_t;
@@ -350,6 +353,7 @@ static bool find_step(uintptr_t pc, function_t *function, step_t *step) {
         return false;
     *step = (step_t){.start = function->start,
                      .exceptions = function->exceptions,
+                     .is_c = function->is_c,
                      .by_frame_pointer = rules.base == FRAME_POINTER,
                      .saves_frame_pointer = rules.frame_pointer.saved,
                      .offset = (int32_t)rules.offset,
@@ -361,14 +365,72 @@ static bool find_step(uintptr_t pc, function_t *function, step_t *step) {
 
 /* ---- Exception tables ---- */
 
-/* Whether the call that returns to `pc` is listed, and without a landing pad that matters. */
+#if defined(__x86_64__)
+extern void _Unwind_Resume(void *exception) __attribute__((weak));
+
+static uintptr_t after_relative(bytes_t at) {
+    int32_t distance = READ(int32_t, &at);
+    return (uintptr_t)at + (uintptr_t)(intptr_t)distance;
+}
+
+static bool is_resume(uintptr_t target) {
+    static const unsigned char endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    uintptr_t resume = (uintptr_t)_Unwind_Resume, slot;
+    bytes_t at = (bytes_t)target;
+    if (target == resume)
+        return true;
+    if (memcmp(at, endbr64, sizeof endbr64) == 0) /* in a procedure linkage table */
+        at += sizeof endbr64;
+    if (at[0] == 0xf2)
+        at++;
+    if (at[0] != 0xff || at[1] != 0x25)
+        return false;
+    memcpy(&slot, (const void *)after_relative(at + 2), sizeof slot);
+    return slot == resume;
+}
+
+/* Whether a landing pad goes on unwinding at once: without optimisation gcc makes such ones where a
+   variable's scope ends. Follows moves between registers, to and from the frame, and jumps. */
+static bool resumes_at_once(uintptr_t landing) {
+    enum { MOST = 16 };
+    bytes_t at = (bytes_t)landing;
+    for (int i = 0; i < MOST; i++) {
+        bool wide = (at[0] & 0xf8) == 0x48 && (at[1] == 0x89 || at[1] == 0x8b);
+        unsigned mode = at[2] >> 6, base = at[2] & 7;
+        if (wide && mode == 3)
+            at += 3;
+        else if (wide && base == 5 && mode == 1)
+            at += 4;
+        else if (wide && base == 5 && mode == 2)
+            at += 7;
+        else if (at[0] == 0x90)
+            at++;
+        else if (at[0] == 0xeb)
+            at += 2 + (signed char)at[1];
+        else if (at[0] == 0xe9)
+            at = (bytes_t)after_relative(at + 1);
+        else if (at[0] == 0xe8)
+            return is_resume(after_relative(at + 1));
+        else
+            return false;
+    }
+    return false;
+}
+#else
+static bool resumes_at_once(uintptr_t landing) {
+    (void)landing;
+    return false;
+}
+#endif
+
+/* Whether the call that returns to `pc` is known to have no landing pad that matters. */
 static bool nothing_to_run(const step_t *step, uintptr_t pc) {
     bytes_t at = step->exceptions;
     if (at == NULL || step->start == (uintptr_t)haft_handle_in_place)
         return true;
-    uintptr_t ignored;
+    uintptr_t landings = step->start;
     unsigned landing_base = *at++;
-    if (landing_base != ENCODED_NOTHING && !read_encoded(&at, landing_base, &ignored))
+    if (landing_base != ENCODED_NOTHING && !read_encoded(&at, landing_base, &landings))
         return false;
     unsigned types = *at++;
     if (types != ENCODED_NOTHING)
@@ -384,11 +446,11 @@ static bool nothing_to_run(const step_t *step, uintptr_t pc) {
             return false;
         (void)read_unsigned(&at); /* the action */
         if (place < start)
-            return false;
+            break;
         if (place - start < size)
-            return landing == 0;
+            return landing == 0 || resumes_at_once(landings + landing);
     }
-    return false;
+    return step->is_c;
 }
 
 /* ---- Steps that were found before ---- */
@@ -532,8 +594,9 @@ static uint64_t *place_for(uintptr_t pc) {
                           : places[__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % PLACES];
 }
 
-static void remember(uintptr_t pc, object_t *object, const function_t *function,
-                     const step_t *step) {
+/* `judged`: the table of exceptions is not read again where a walk may forget it. */
+static void remember(uintptr_t pc, object_t *object, const function_t *function, const step_t *step,
+                     bool judged) {
     uint64_t *place = place_for(pc);
     bytes_t fde = function->fde, cie = cie_of(fde);
     uint64_t layout = object_at(pc - 1, object);
@@ -547,7 +610,7 @@ static void remember(uintptr_t pc, object_t *object, const function_t *function,
         return;
     found.known_by = layout;
     if (layout == LASTS) {
-        if (nothing_to_run(step, pc))
+        if (judged && nothing_to_run(step, pc))
             found.step.exceptions = NULL; /* so the table is not read again */
     } else {
         found.known_by = mix_bytes(layout, fde, found.fde_bytes) | 1;
@@ -567,13 +630,17 @@ static void remember(uintptr_t pc, object_t *object, const function_t *function,
     __atomic_store_n(&place[0], found.words[0], __ATOMIC_RELEASE);
 }
 #else
+static uint64_t object_at(uintptr_t pc, const object_t *object) {
+    (void)pc, (void)object;
+    return 0;
+}
 static bool recall(uintptr_t pc, const object_t *object, step_t *step) {
     (void)pc, (void)object, (void)step;
     return false;
 }
 static void remember(uintptr_t pc, const object_t *object, const function_t *function,
-                     const step_t *step) {
-    (void)pc, (void)object, (void)function, (void)step;
+                     const step_t *step, bool judged) {
+    (void)pc, (void)object, (void)function, (void)step, (void)judged;
 }
 #endif
 
@@ -585,28 +652,79 @@ static uintptr_t word_at(uintptr_t address) {
     return word;
 }
 
+/* How the caller's frame is found; false: that is to be left to the unwinder. */
+HAFTI_INLINE bool step_from(uintptr_t pc, bool judged, object_t *object, step_t *step) {
+    function_t function;
+    if (recall(pc, object, step))
+        return true;
+    if (!find_step(pc, &function, step))
+        return false;
+    remember(pc, object, &function, step, judged);
+    return true;
+}
+
+/* Goes there. False: the frames do not lie as they should. */
+HAFTI_INLINE bool take(const step_t *step, haft_frame_t *frame) {
+    uintptr_t address =
+        (step->by_frame_pointer ? frame->fp : frame->sp) + (uintptr_t)(intptr_t)step->offset;
+    if (address <= frame->sp)
+        return false;
+    frame->pc = word_at(address + (uintptr_t)(intptr_t)step->return_address);
+    if (step->saves_frame_pointer)
+        frame->fp = word_at(address + (uintptr_t)(intptr_t)step->frame_pointer);
+    frame->sp = address;
+    return true;
+}
+
 bool haft_nothing_to_clean(haft_frame_t frame) {
     if (_Unwind_Find_FDE == NULL || haft_tools_active)
         return false;
     object_t object = {0, 0, 0};
     while (!haft_in_first_frame(frame.pc)) {
         step_t step;
-        if (!recall(frame.pc, &object, &step)) {
-            function_t function;
-            if (!find_step(frame.pc, &function, &step))
-                return false;
-            remember(frame.pc, &object, &function, &step);
-        }
-        if (!nothing_to_run(&step, frame.pc))
+        if (!step_from(frame.pc, true, &object, &step) || !nothing_to_run(&step, frame.pc) ||
+            !take(&step, &frame))
             return false;
-        uintptr_t address =
-            (step.by_frame_pointer ? frame.fp : frame.sp) + (uintptr_t)(intptr_t)step.offset;
-        if (address <= frame.sp)
-            return false;
-        frame.pc = word_at(address + (uintptr_t)(intptr_t)step.return_address);
-        if (step.saves_frame_pointer)
-            frame.fp = word_at(address + (uintptr_t)(intptr_t)step.frame_pointer);
-        frame.sp = address;
     }
     return true;
+}
+
+/* The switch is no call: the exception table does not say what is there to run. But if anything is,
+   the function has a table. */
+static haft_cleanups_t cleanups_at(const step_t *step, uintptr_t pc, bool is_switch,
+                                   haft_judge_t *judge) {
+    if (is_switch ? step->exceptions == NULL : nothing_to_run(step, pc))
+        return HAFT_CLEANUPS_NONE;
+    haft_cleanups_t known = judge(step->start, is_switch);
+    return known == HAFT_CLEANUPS_SOME && is_switch ? HAFT_CLEANUPS_AT_SWITCH : known;
+}
+
+void haft_cleanups_learn(uintptr_t pc) {
+    object_t object = {0, 0, 0};
+    function_t function;
+    step_t step;
+    if (!find_step(pc, &function, &step) || object_at(pc - 1, &object) != LASTS)
+        return;
+    step.exceptions = NULL;
+    remember(pc, &object, &function, &step, false);
+}
+
+haft_cleanups_t haft_cleanups_from(haft_frame_t *frame, bool is_switch, haft_judge_t *judge) {
+    if (_Unwind_Find_FDE == NULL)
+        return HAFT_CLEANUPS_UNKNOWN;
+    object_t object = {0, 0, 0};
+    haft_cleanups_t all = HAFT_CLEANUPS_NONE;
+    for (; !haft_in_first_frame(frame->pc); is_switch = false) {
+        step_t step;
+        if (!step_from(frame->pc, !is_switch, &object, &step))
+            return HAFT_CLEANUPS_UNKNOWN;
+        haft_cleanups_t here = cleanups_at(&step, frame->pc, is_switch, judge);
+        if (here > all)
+            all = here;
+        if (here > HAFT_CLEANUPS_COPIED)
+            return here;
+        if (!take(&step, frame))
+            return HAFT_CLEANUPS_UNKNOWN;
+    }
+    return all;
 }

@@ -7,16 +7,23 @@
 
 /* ---- Exceptions being handled belong to the fiber that handles them ---- */
 
-HAFTI_INLINE hafti_exceptions_t haft_exceptions_put_aside(hafti_thread_t *thread) {
+/* `side` of the fiber's border waits with them: a copy of that side would share them. */
+HAFTI_INLINE hafti_exceptions_t haft_exceptions_put_aside(hafti_thread_t *thread,
+                                                          haft_fiber_t *fiber, uint8_t side) {
     hafti_exceptions_t mine = *thread->globals;
-    if (HAFTI_UNLIKELY(hafti_exceptions_in(thread->exceptions)))
+    if (HAFTI_UNLIKELY(hafti_exceptions_in(thread->exceptions))) {
         *thread->globals = haft_no_exceptions;
+        if (mine.caught != NULL || mine.uncaught != 0)
+            fiber->excepted |= side;
+    }
     return mine;
 }
 
 /* An exception that is in flight on arrival (because it leaves a fiber) keeps counting. */
-HAFTI_INLINE void haft_exceptions_put_back(hafti_thread_t *thread, hafti_exceptions_t mine) {
+HAFTI_INLINE void haft_exceptions_put_back(hafti_thread_t *thread, haft_fiber_t *fiber,
+                                           uint8_t side, hafti_exceptions_t mine) {
     if (HAFTI_UNLIKELY(mine.caught != NULL || mine.uncaught != 0)) {
+        fiber->excepted &= (uint8_t)~side;
         thread->globals->caught = mine.caught;
         thread->globals->uncaught += mine.uncaught;
     }

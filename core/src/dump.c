@@ -99,7 +99,8 @@ static void print_fiber(haft_fiber_t *fiber, void *argument) {
                            (size_t)(fiber->high - sp), size);
     else
         length += snprintf(line + length, sizeof line - (size_t)length, "stack of %zu bytes", size);
-    if (fiber->kind == HAFT_KIND_POOL || fiber->kind == HAFT_KIND_UNGUARDED)
+    if (fiber->kind == HAFT_KIND_POOL || fiber->kind == HAFT_KIND_UNGUARDED ||
+        fiber->kind == HAFT_KIND_COPIED)
         length += snprintf(line + length, sizeof line - (size_t)length, ", %zu resident",
                            haft_pool_resident(fiber));
     length += snprintf(line + length, sizeof line - (size_t)length, "\n");

@@ -105,11 +105,19 @@ static HAFTI_COLD void dropped_twice(const haft_fiber_t *fiber) {
               haft_fiber_label(fiber));
 }
 
+/* Whose stack stays for the next copy. */
+static bool is_finished_copy(const haft_fiber_t *fiber) {
+    return fiber->kind == HAFT_KIND_COPIED && fiber->state == HAFT_FIBER_FINISHED &&
+           fiber->thrown == NULL && fiber->tools == NULL;
+}
+
 void haft_fiber_drop(haft_fiber_t *fiber) {
     if (fiber == NULL)
         return;
     if (HAFTI_UNLIKELY(fiber->state != HAFT_FIBER_FINISHED || fiber->kind != HAFT_KIND_POOL ||
                        fiber->language != NULL || fiber->thrown != NULL || fiber->tools != NULL)) {
+        if (is_finished_copy(fiber) && take_finished(fiber))
+            return;
         drop_slow(fiber);
         return;
     }

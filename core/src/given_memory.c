@@ -219,6 +219,16 @@ void haft_fibers_lost(const haft_fiber_t *fiber) {
 
 /* ---- Looking ---- */
 
+bool haft_fibers_on(const haft_fiber_t *fiber) {
+    if (GET(root) == NULL)
+        return false;
+    pthread_mutex_lock(&lock);
+    const place_t *place = after(fiber->low - 1);
+    bool some = place != NULL && place->low < fiber->high;
+    pthread_mutex_unlock(&lock);
+    return some;
+}
+
 /* Called from signal handlers too: a list that is being changed is left out. */
 void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument) {
     haft_pool_each(visit, argument);
@@ -263,3 +273,9 @@ static void after_fork(void) {
 void haft_fibers_watch_forks(void) {
     (void)pthread_atfork(before_fork, after_fork, after_fork);
 }
+
+/* ---- For debuggers ---- */
+
+const haft_shown_t haft_shown_given_memory[] = {
+    HAFT_SHOWN_FIELD("place", place_t, left), HAFT_SHOWN_FIELD("place", place_t, right),
+    HAFT_SHOWN_FIELD("place", place_t, fiber), HAFT_SHOWN_ADDRESS("places", root), HAFT_SHOWN_END};

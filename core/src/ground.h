@@ -52,6 +52,16 @@ HAFTI_INLINE uintptr_t haft_awaiting(const haft_effect_t *effect) {
         __attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined")))
 #endif
 
+/* For functions whose frames are known by the function's address. */
+#if defined(__has_attribute)
+#    if __has_attribute(noclone)
+#        define HAFT_ONE_FUNCTION __attribute__((noinline, noclone))
+#    endif
+#endif
+#ifndef HAFT_ONE_FUNCTION
+#    define HAFT_ONE_FUNCTION __attribute__((noinline))
+#endif
+
 /* thread.c: the calling thread's state, made ready on its first use. */
 HAFTI_COLD void haft_thread_start(hafti_thread_t *thread);
 /*
@@ -107,6 +117,8 @@ extern hafti_exceptions_t haft_no_exceptions;
 /* Keeps every resume off the hot path: a tool has to be told of switches, or there is no barrier
    that could tell two threads apart. */
 extern bool haft_resume_slowly;
+/* From the thread pointer to the state of the thread; 0 before the first use. For debuggers. */
+extern intptr_t haft_thread_offset;
 /* What `thread->exceptions` is where no inlined path may switch: every field counts as an
    exception. */
 extern hafti_exceptions_t haft_always_pending;
@@ -124,7 +136,8 @@ enum haft_fiber_kind {
     HAFT_KIND_POOL,
     HAFT_KIND_FIXED,
     HAFT_KIND_SEGMENTED,
-    HAFT_KIND_UNGUARDED /* in the pool, but with a canary below its stack */
+    HAFT_KIND_UNGUARDED, /* in the pool, but with a canary below its stack */
+    HAFT_KIND_COPIED     /* a stage in the pool (copies.h), until its copies are gone */
 };
 
 /* state.c */

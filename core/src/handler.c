@@ -12,7 +12,7 @@
  * A resumption names its fiber and the number of the capture. Every use counts that number up, so
  * that a second use, or a use after the fiber's end, is recognised.
  */
-#include "resuming.h"
+#include "copies.h"
 
 static const haft_clause_t *clause_of(const haft_handler_t *handler, const haft_effect_t *effect) {
     for (uint32_t i = 0; i < handler->handles.count; i++)
@@ -68,21 +68,27 @@ static HAFTI_COLD void take_promise_back(haft_fiber_t *fiber) {
 }
 
 void hafti_drop_left(haft_resumption_t k) {
+    if (HAFTI_UNLIKELY(haft_image_of(k) != NULL)) {
+        haft_resumption_drop(k);
+        return;
+    }
     if (k.fiber->scope.shot == k.shot + 1)
         take_promise_back(k.fiber);
     if (k.fiber->scope.shot == k.shot)
         haft_resumption_drop(k);
 }
 
-static void free_reply(void **reply) {
-    haft_free_reply(*reply);
-}
-
 /* Resumes by the out-of-line path. The words are special if the computation has ended. */
-static HAFTI_COLD hafti_words_t resume_slowly(haft_fiber_t *fiber, void *word, unsigned wake) {
+static HAFT_ONE_FUNCTION HAFTI_COLD hafti_words_t resume_slowly(haft_fiber_t *fiber, void *word,
+                                                                unsigned wake) {
     const haft_handles_t *handles = fiber->scope.handles;
-    /* A copied reply: the performer has it by the time that it is suspended again. */
-    __attribute__((unused, cleanup(free_reply))) void *copy = wake == WAKE_COPY ? word : NULL;
+    if (wake == WAKE_COPY) { /* a copied reply: this frame has it until the performer has */
+        size_t size = hafti_awaited(fiber)->result_size;
+        void *here = __builtin_alloca(size);
+        __builtin_memcpy(here, word, size);
+        haft_free_reply(word);
+        word = here;
+    }
     __attribute__((cleanup(free_owned))) haft_fiber_t *owned = fiber;
     haft_request_t request = wake == HAFTI_WAKE_CALL
                                  ? haft_enter(fiber, word, HAFTI_WAKE_CALL, handles)
@@ -153,8 +159,12 @@ HAFTI_INLINE haft_fiber_t *promised_by(haft_answer_t answer, haft_fiber_t *fiber
         }
         shot = next->scope.shot & ~UINT64_C(1);
     }
-    if (HAFTI_UNLIKELY(next->scope.shot != shot + 1))
-        answered_twice(next);
+    if (HAFTI_UNLIKELY(next->scope.shot != shot + 1)) {
+        /* A copy has been put on the fiber since: its count is another. */
+        if (next->scope.shot < shot || (next->scope.shot & 1) == 0)
+            answered_twice(next);
+        shot = next->scope.shot - 1;
+    }
     next->scope.shot = shot + 2;
     return next;
 }
@@ -162,8 +172,8 @@ HAFTI_INLINE unsigned wake_of(haft_answer_t answer) {
     return answer.next & COPY_MARK ? (unsigned)WAKE_COPY : (unsigned)HAFTI_WAKE_REPLY;
 }
 
-/* The loop of the paper. */
-static void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
+/* The loop of the paper. Neither inlined nor cloned: its frames are known by its address. */
+static HAFT_ONE_FUNCTION void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
     bool lasts = fiber->kind == HAFT_KIND_POOL;
     for (;;) {
         hafti_words_t words = HAFTI_LIKELY(wake == HAFTI_WAKE_REPLY)
@@ -279,40 +289,88 @@ void *haft_handle(const haft_handler_t *handler, void *state, void *(*body)(void
 
 /* ---- Using a resumption ---- */
 
-static void check_unused(haft_resumption_t k, const char *what) {
-    haft_fiber_t *fiber = k.fiber;
-    if (HAFTI_UNLIKELY(fiber == NULL || fiber->scope.shot != k.shot))
-        haft_fail(HAFT_ERROR_USED_RESUMPTION, fiber == NULL ? NULL : hafti_awaited(fiber), fiber,
-                  "A resumption of the effect '%s' cannot be %s: it has been used already.",
-                  fiber == NULL || hafti_awaited(fiber) == NULL ? "?" : hafti_awaited(fiber)->name,
-                  what);
+#ifdef HAFT_FREESTANDING
+static haft_cleanups_t judge(uintptr_t function, bool at_switch) {
+    (void)function, (void)at_switch;
+    return HAFT_CLEANUPS_UNKNOWN;
+}
+#else
+enum { PROMISED = 64 };
+static uintptr_t promised[PROMISED]; /* by the program */
+static uint32_t promises;
+
+void haft_may_copy_frames(haft_function_t *function) {
+    haft_check_given((void *)(uintptr_t)function, "haft_may_copy_frames", "function");
+    uint32_t place = __atomic_fetch_add(&promises, 1, __ATOMIC_RELAXED);
+    if (place >= PROMISED) {
+        __atomic_store_n(&promises, PROMISED, __ATOMIC_RELAXED);
+        haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL,
+                  "haft_may_copy_frames has been called for more than %d functions.", PROMISED);
+    }
+    __atomic_store_n(&promised[place], (uintptr_t)function, __ATOMIC_RELEASE);
 }
 
-static haft_fiber_t *use(haft_resumption_t k, const char *what) {
-    check_unused(k, what);
+/* A frame of `drive` at a switch has nothing to run, and elsewhere the clause's resumption to drop.
+   Those of resume_slowly drop the fiber inside, which a copy has on a stage. */
+static haft_cleanups_t judge(uintptr_t function, bool at_switch) {
+    if (function == (uintptr_t)resume_slowly || (function == (uintptr_t)drive && at_switch))
+        return HAFT_CLEANUPS_NONE;
+    if (function == (uintptr_t)drive)
+        return HAFT_CLEANUPS_COPIED;
+    for (uint32_t i = 0; i < PROMISED && promised[i] != 0; i++)
+        if (__atomic_load_n(&promised[i], __ATOMIC_ACQUIRE) == function)
+            return HAFT_CLEANUPS_COPIED;
+    return HAFT_CLEANUPS_SOME;
+}
+#endif
+
+static HAFTI_COLD __attribute__((noreturn)) void used(const haft_fiber_t *fiber, const char *what) {
+    haft_fail(HAFT_ERROR_USED_RESUMPTION, fiber == NULL ? NULL : hafti_awaited(fiber), fiber,
+              "A resumption of the effect '%s' cannot be %s: it has been used already.",
+              fiber == NULL || hafti_awaited(fiber) == NULL ? "?" : hafti_awaited(fiber)->name,
+              what);
+}
+
+/* Its image, if it has one. An error if it has been used. */
+HAFTI_INLINE haft_image_t *image_of_unused(haft_resumption_t k, const char *what) {
+    if (HAFTI_LIKELY(k.fiber != NULL && k.fiber->scope.shot == k.shot))
+        return NULL;
+    haft_image_t *image = haft_image_of(k);
+    if (HAFTI_UNLIKELY(image == NULL))
+        used(k.fiber, what);
+    return image;
+}
+
+/* What it waits for. */
+HAFTI_INLINE uintptr_t awaited_by(haft_resumption_t k, const haft_image_t *image) {
+    return image != NULL ? haft_image_awaits(image) : k.fiber->awaits;
+}
+
+/* The computation stands on its fiber after this; the resumption is used up. */
+static haft_fiber_t *use(haft_resumption_t k, haft_image_t *image, const char *what) {
+    k = haft_image_stand(k, image, what, judge);
     haft_use_up(k.fiber);
     return k.fiber;
 }
 
 void *hafti_resumption_resume_slow(haft_resumption_t k, haft_reply_t reply) {
-    check_unused(k, "resumed");
-    haft_check_reply(k.fiber, k.fiber->awaits, reply);
-    haft_use_up(k.fiber);
-    return drive(k.fiber, reply.word, HAFTI_WAKE_REPLY);
+    haft_image_t *image = image_of_unused(k, "resumed");
+    haft_check_reply(k.fiber, awaited_by(k, image), reply);
+    return drive(use(k, image, "resumed"), reply.word, HAFTI_WAKE_REPLY);
 }
 
 void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise, void *argument) {
     haft_check_given((void *)(uintptr_t)raise, "haft_resumption_discontinue", "function to call");
-    haft_fiber_t *fiber = use(k, "resumed");
+    haft_fiber_t *fiber = use(k, image_of_unused(k, "resumed"), "resumed");
     haft_raising_t raising = {raise, argument, fiber};
     haft_call_t call = {haft_raise, &raising};
     return drive(fiber, &call, HAFTI_WAKE_CALL);
 }
 
 haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, haft_reply_t reply) {
-    check_unused(k, "resumed");
-    haft_fiber_t *fiber = k.fiber;
-    haft_check_reply(fiber, fiber->awaits, reply);
+    haft_image_t *image = image_of_unused(k, "resumed");
+    haft_check_reply(k.fiber, awaited_by(k, image), reply);
+    haft_fiber_t *fiber = haft_image_stand(k, image, "resumed", judge).fiber;
     bool copied = hafti_awaited(fiber)->result_size > sizeof reply.word;
     /* It lies in the block of the clause, which is about to end. */
     if (copied)
@@ -323,7 +381,10 @@ haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, haft_reply_t reply) {
 
 /* A never clause on whose behalf the computation was being unwound does not run. */
 void haft_resumption_drop(haft_resumption_t k) {
-    haft_fiber_t *fiber = use(k, "dropped");
+    haft_image_t *image = image_of_unused(k, "dropped");
+    if (HAFTI_UNLIKELY(image != NULL) && haft_image_forget(k, image))
+        return;
+    haft_fiber_t *fiber = use(k, image, "dropped");
     if (HAFTI_UNLIKELY(fiber->thrown != NULL))
         haft_forget_kept(fiber);
     if (haft_needs_unwinding(fiber))
@@ -333,5 +394,16 @@ void haft_resumption_drop(haft_resumption_t k) {
 }
 
 haft_effect_t *haft_resumption_effect(haft_resumption_t k) {
-    return k.fiber != NULL && k.fiber->scope.shot == k.shot ? hafti_awaited(k.fiber) : NULL;
+    if (k.fiber != NULL && k.fiber->scope.shot == k.shot)
+        return hafti_awaited(k.fiber);
+    const haft_image_t *image = haft_image_of(k);
+    return image != NULL ? hafti_effect_in(haft_image_awaits(image)) : NULL;
 }
+
+#ifndef HAFT_FREESTANDING
+haft_resumption_t haft_resumption_copy(haft_resumption_t k) {
+    haft_image_t *image = image_of_unused(k, "copied");
+    haft_check_uses(haft_thread_ready(), k.fiber, "copied");
+    return haft_image_copy(k, image, judge, false);
+}
+#endif

@@ -183,6 +183,8 @@ const haft_stack_kind_t haft_stack_kinds[] = {
                              again_segmented, give_segmented},
     [HAFT_KIND_UNGUARDED] = {make_pooled, nothing, ended_pooled, nothing, again_pooled,
                              give_pooled},
+    [HAFT_KIND_COPIED] = {make_pooled, nothing, ended_pooled, haft_stage_abandoned, again_pooled,
+                          haft_stage_left},
 };
 
 #endif

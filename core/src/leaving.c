@@ -18,6 +18,7 @@ static void abandon_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
         outer = haft_resumer_of(fiber);
         bool in_its_frames = (char *)fiber >= outer->low && (char *)fiber < outer->high;
         fiber->state = in_its_frames ? HAFT_FIBER_DROPPED : HAFT_FIBER_FINISHED;
+        fiber->excepted = 0;
         haft_abandon_foreign_call(hafti_thread(), fiber);
         haft_tools_abandon(fiber);
         haft_fibers_lost(fiber);
@@ -26,8 +27,7 @@ static void abandon_up_to(haft_fiber_t *fiber, const haft_fiber_t *target) {
     haft_fibers_lost(target);
 }
 
-/* The fiber on whose stack the suspended `fiber` stopped. */
-static haft_fiber_t *innermost(haft_fiber_t *fiber) {
+haft_fiber_t *haft_innermost(haft_fiber_t *fiber) {
     const char *stopped = fiber->context.sp;
     if (fiber->within != NULL)
         return fiber->within;
@@ -35,13 +35,13 @@ static haft_fiber_t *innermost(haft_fiber_t *fiber) {
 }
 
 bool haft_needs_unwinding(haft_fiber_t *fiber) {
-    return cleanups_up_to(innermost(fiber), fiber);
+    return cleanups_up_to(haft_innermost(fiber), fiber);
 }
 
 void haft_abandon_inside(haft_fiber_t *fiber) {
     if (HAFTI_UNLIKELY(haft_process_language != NULL))
         haft_process_language->left(fiber->top, fiber);
-    abandon_up_to(innermost(fiber), fiber);
+    abandon_up_to(haft_innermost(fiber), fiber);
 }
 
 void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const haft_effect_t *effect,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 static struct sigaction before[2];
 static const int signals[2] = {SIGSEGV, SIGBUS};
@@ -152,7 +153,8 @@ static void say_of_others(void) {
 
 /* Prints what has overflowed, if anything has. True: the language of the fiber handles the
    overflow. */
-static bool recognise(const void *address, void *context) {
+static bool recognise(const void *address, void *context, bool *overflowed) {
+    *overflowed = true;
     const haft_fiber_t *fiber = haft_pool_fiber_at(address);
     const haft_fiber_t *unguarded = overflowed_unguarded(address, fiber, context);
     if (unguarded != NULL) {
@@ -171,26 +173,66 @@ static bool recognise(const void *address, void *context) {
                haft_thread_overflow(address, context)) {
         say_of_thread();
     } else {
+        *overflowed = false;
         say_of_others();
     }
     return false;
+}
+
+/* ---- Backtraces ---- */
+
+/* An unwinder that finds frames by tables needs some kilobytes. */
+static bool has_room_for_backtrace(void) {
+    enum { NEEDED = 16 * 1024 };
+    stack_t stack;
+    return sigaltstack(NULL, &stack) == 0 && stack.ss_size >= NEEDED;
+}
+
+/* The backtrace of an overflow, or of another fatal signal on a fiber. */
+static void say_where(int number, const siginfo_t *information, const void *context,
+                      bool overflowed) {
+    const char *sp = haft_interrupted_sp(context);
+    const haft_fiber_t *fiber = haft_fiber_at(sp);
+    if (fiber == NULL)
+        fiber = haft_pool_fiber_at(sp);
+    if ((fiber == NULL && !overflowed) || !has_room_for_backtrace())
+        return;
+    /* A library that has tasks names the task in its advice. */
+    const char *task = overflowed ? NULL : strstr(haft_advice_of(fiber, ""), "It was the task");
+    const char *space = task != NULL ? " " : "";
+    task = task != NULL ? task : "";
+    if (!overflowed && (number == SIGSEGV || number == SIGBUS))
+        say("%s at address %p on %s.%s%s", number == SIGBUS ? "SIGBUS" : "SIGSEGV",
+            information->si_addr, haft_fiber_label(fiber), space, task);
+    else if (!overflowed)
+        say("%s on %s.%s%s",
+            number == SIGABRT  ? "SIGABRT"
+            : number == SIGILL ? "SIGILL"
+                               : "SIGFPE",
+            haft_fiber_label(fiber), space, task);
+    haft_print_backtrace(context);
 }
 
 /* Where a fault goes on that what is looked at gives the handler itself, or NULL. */
 static __thread __attribute__((tls_model("initial-exec"))) sigjmp_buf *if_it_faults;
 
 /* A header over which another fiber has written may lead anywhere. */
-static bool recognise_whatever_lies_there(const void *address, void *context) {
+static bool recognise_whatever_lies_there(int number, siginfo_t *information, void *context,
+                                          bool is_fatal) {
     sigset_t faults;
     sigjmp_buf faulted;
     sigemptyset(&faults);
     for (int i = 0; i < 2; i++)
         sigaddset(&faults, signals[i]);
-    bool handled = false;
+    volatile bool handled = false;
     if (sigsetjmp(faulted, true) == 0) {
         if_it_faults = &faulted;
         pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
-        handled = recognise(address, context);
+        bool overflowed = false;
+        bool is_fault = number == SIGSEGV || number == SIGBUS;
+        handled = is_fault && recognise(information->si_addr, context, &overflowed);
+        if (!handled && (overflowed || is_fatal))
+            say_where(number, information, context, overflowed);
         pthread_sigmask(SIG_BLOCK, &faults, NULL);
     } else {
         say_of_overwritten();
@@ -199,12 +241,27 @@ static bool recognise_whatever_lies_there(const void *address, void *context) {
     return handled;
 }
 
+static bool is_default(const struct sigaction *action) {
+    return (action->sa_flags & SA_SIGINFO) == 0 && action->sa_handler == SIG_DFL;
+}
+
 static void fault(int number, siginfo_t *information, void *context) {
+    const struct sigaction *action = &before[number == signals[1]];
     bool sent = information->si_code <= 0;
     if (!sent && if_it_faults != NULL)
         siglongjmp(*if_it_faults, 1);
-    if (sent || !recognise_whatever_lies_there(information->si_addr, context))
-        pass_on(&before[number == signals[1]], number, information, context);
+    if (sent || !recognise_whatever_lies_there(number, information, context, is_default(action)))
+        pass_on(action, number, information, context);
+}
+
+/* A signal that ends the process, unless it has come from outside. */
+static void fatal(int number, siginfo_t *information, void *context) {
+    static const struct sigaction standard = {.sa_handler = SIG_DFL};
+    bool sent = information->si_code <= 0 &&
+                !(information->si_code == SI_TKILL && information->si_pid == getpid());
+    if (!sent && if_it_faults == NULL)
+        recognise_whatever_lies_there(number, information, context, true);
+    pass_on(&standard, number, information, context);
 }
 
 void haft_overflow_watch(void) {
@@ -212,6 +269,14 @@ void haft_overflow_watch(void) {
     sigemptyset(&ours.sa_mask);
     for (int i = 0; i < 2; i++)
         sigaction(signals[i], &ours, &before[i]);
+    /* What the program handles or ignores is not the library's. */
+    static const int further[] = {SIGABRT, SIGILL, SIGFPE};
+    ours.sa_sigaction = fatal;
+    for (size_t i = 0; i < sizeof further / sizeof further[0]; i++) {
+        struct sigaction action;
+        if (sigaction(further[i], NULL, &action) == 0 && is_default(&action))
+            sigaction(further[i], &ours, NULL);
+    }
 }
 
 void haft_overflow_watch_thread(hafti_thread_t *thread) {

@@ -59,7 +59,7 @@ HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, v
     fiber->state = HAFT_FIBER_RUNNING;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* signal handlers see whole scopes */
     thread->current = fiber->top;
-    hafti_exceptions_t mine = haft_exceptions_put_aside(thread);
+    hafti_exceptions_t mine = haft_exceptions_put_aside(thread, fiber, HAFTI_EXCEPTED_RESUMER);
     haft_footing_t footing;
     haft_leave_segments(thread, &footing);
     fiber->within = footing.fiber;
@@ -68,7 +68,7 @@ HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, v
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless it stopped in another one */
-    haft_exceptions_put_back(hafti_thread(), mine);
+    haft_exceptions_put_back(hafti_thread(), fiber, HAFTI_EXCEPTED_RESUMER, mine);
     HAFT_CHECK_CHAIN(hafti_thread());
     HAFT_CHECK_FIBER(fiber);
     if (words.special)

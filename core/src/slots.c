@@ -600,3 +600,23 @@ void haft_slots_before_fork(void) {
 void haft_slots_after_fork(void) {
     pthread_mutex_unlock(&table_lock);
 }
+
+/* ---- For debuggers ---- */
+
+const haft_shown_t haft_shown_slots[] = {HAFT_SHOWN_FIELD("chunk_table", table_t, count),
+                                         HAFT_SHOWN_FIELD("chunk_table", table_t, chunks),
+                                         HAFT_SHOWN_FIELD("chunk", haft_chunk_t, slots),
+                                         HAFT_SHOWN_FIELD("chunk", haft_chunk_t, base),
+                                         HAFT_SHOWN_FIELD("chunk", haft_chunk_t, count),
+                                         HAFT_SHOWN_FIELD("chunk", haft_chunk_t, used),
+                                         HAFT_SHOWN_FIELD("chunk", haft_chunk_t, state),
+                                         HAFT_SHOWN_FIELD("slots", haft_slots_t, stride),
+                                         HAFT_SHOWN_FIELD("slots", haft_slots_t, kind),
+                                         HAFT_SHOWN_NUMBER("HELD", HELD),
+                                         HAFT_SHOWN_NUMBER("COLOURS", COLOURS),
+                                         HAFT_SHOWN_NUMBER("MORE_COLOURS", MORE_COLOURS),
+                                         HAFT_SHOWN_NUMBER("FEW_SLOTS", FEW_SLOTS),
+                                         HAFT_SHOWN_NUMBER("COLOUR_STEP", COLOUR_STEP),
+                                         HAFT_SHOWN_NUMBER("CANARY_ROOM", CANARY_ROOM),
+                                         HAFT_SHOWN_ADDRESS("chunk_table", newest_table),
+                                         HAFT_SHOWN_END};

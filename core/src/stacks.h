@@ -5,9 +5,12 @@
 
 #include "kept.h"
 #include "pool.h"
+#include "stages.h"
 #include "limit_words.h"
 #include "tools.h"
 #include "valid.h"
+
+#include <haft/shown.h>
 
 /*
  * What the kinds of stacks do differently. Everything else about a fiber is the same for all kinds;
@@ -109,6 +112,8 @@ bool haft_fibers_list(haft_fiber_t *fiber, void *memory, size_t size, const char
 void haft_fibers_unlist(haft_fiber_t *fiber);
 /* The frames of `fiber` are given up, and with them the fibers in memory on them. */
 void haft_fibers_lost(const haft_fiber_t *fiber);
+/* Whether there are fibers in memory on the stack of `fiber`. */
+bool haft_fibers_on(const haft_fiber_t *fiber);
 /* Reports that `live`, or a fiber that has been overwritten (NULL), has the memory. */
 __attribute__((noreturn)) void haft_memory_taken(const haft_fiber_t *live, const char *name);
 /* The fiber whose stack `address` lies on. Unlike haft_fiber_current it tells where the code runs,
@@ -129,6 +134,8 @@ haft_fiber_t *haft_fiber_to_unwind(void);
 #ifndef HAFT_FREESTANDING
 void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *argument);
 void haft_fibers_watch_forks(void);
+/* shown.c has them, from slots.c and given_memory.c. */
+extern const haft_shown_t haft_shown_slots[], haft_shown_given_memory[];
 enum { HAFT_UNWINDS = 1 }; /* whether there is anything that runs cleanups */
 #endif
 

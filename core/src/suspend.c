@@ -14,7 +14,7 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t 
     fiber->top = thread->current;
     fiber->awaits = haft_awaiting(effect);
     thread->current = fiber->scope.outer;
-    hafti_exceptions_t mine = haft_exceptions_put_aside(thread);
+    hafti_exceptions_t mine = haft_exceptions_put_aside(thread, fiber, HAFTI_EXCEPTED_PERFORMER);
     haft_footing_t footing;
     haft_leave_segments(thread, &footing);
     fiber->within = footing.fiber;
@@ -28,7 +28,7 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t 
     haft_return_to_segments(&footing);
     if (fiber->within == footing.fiber)
         fiber->within = NULL; /* unless another one has resumed it */
-    haft_exceptions_put_back(hafti_thread(), mine);
+    haft_exceptions_put_back(hafti_thread(), fiber, HAFTI_EXCEPTED_PERFORMER, mine);
     return words.special ? hafti_woken(words.first, words.second) : words.first;
 }
 

@@ -8,6 +8,8 @@
  */
 #include "ground.h"
 
+#include <haft/shown.h>
+
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -69,6 +71,7 @@ static bool has_exit_key;
 static pthread_once_t process_once = PTHREAD_ONCE_INIT;
 static bool barrier_registered;
 bool haft_resume_slowly;
+intptr_t haft_thread_offset;
 const haft_language_t *haft_process_language;
 
 static void thread_exits(void *value) {
@@ -83,6 +86,7 @@ static void thread_exits(void *value) {
 }
 
 static void process_starts(void) {
+    haft_thread_offset = (intptr_t)hafti_thread() - (intptr_t)haft_thread_pointer();
     has_exit_key = pthread_key_create(&exit_key, thread_exits) == 0;
     barrier_registered =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;

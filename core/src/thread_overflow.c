@@ -91,6 +91,15 @@ const char *haft_interrupted_sp(const void *context) {
 #endif
 }
 
+const void *haft_interrupted_pc(const void *context) {
+    const ucontext_t *interrupted = context;
+#if defined(__x86_64__)
+    return (const void *)interrupted->uc_mcontext.gregs[REG_RIP];
+#else
+    return (const void *)interrupted->uc_mcontext.pc;
+#endif
+}
+
 bool haft_faulted_at_sp(const void *address, const void *context) {
     uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)haft_interrupted_sp(context);
     return fault + BELOW >= sp && fault <= sp + LARGEST_FRAME;

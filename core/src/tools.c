@@ -29,9 +29,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 bool haft_tools_active;
+bool haft_tools_told_of_copies;
 static bool on_valgrind;
 
 extern void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size)
@@ -169,6 +171,7 @@ void haft_tools_thread_exit(void) {
 void haft_tools_detect(void) {
     haft_tools_active = __sanitizer_start_switch_fiber != NULL || __tsan_create_fiber != NULL;
     on_valgrind = valgrind_request(VALGRIND_RUNNING, 0, 0) != 0;
+    haft_tools_told_of_copies = haft_tools_active || on_valgrind;
 }
 
 bool haft_tools_know_stacks(void) {
@@ -280,6 +283,78 @@ void haft_tools_reset(haft_fiber_t *fiber) {
         return;
     end(fiber, fiber->tools);
     start(fiber, fiber->tools);
+}
+
+/* ---- Copies of stacks ---- */
+
+enum { RED_ZONE = 128 };
+extern void __asan_get_shadow_mapping(size_t *scale, size_t *offset) __attribute__((weak));
+
+const char *haft_tools_hold(const haft_fiber_t *fiber) {
+    const tools_t *tools = fiber->tools;
+    if (__tsan_create_fiber)
+        return "the thread sanitizer knows no copies of stacks";
+    if (haft_tools_active && (tools->inside.fake != NULL || tools->outside.fake != NULL))
+        return "the address sanitizer keeps frames elsewhere: set "
+               "ASAN_OPTIONS=detect_stack_use_after_return=0";
+    return NULL;
+}
+
+static char *shadow_of(const void *address, size_t *scale) {
+    size_t offset;
+    __asan_get_shadow_mapping(scale, &offset);
+    return (char *)(((uintptr_t)address >> *scale) + offset);
+}
+
+size_t haft_tools_shadow_size(size_t size) {
+    size_t scale;
+    if (!__asan_get_shadow_mapping)
+        return 0;
+    (void)shadow_of(NULL, &scale);
+    return size >> scale;
+}
+
+HAFT_UNINSTRUMENTED static void copy_shadow(char *to, const char *from, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        ((volatile char *)to)[i] = from[i];
+}
+
+void haft_tools_copy_out(char *to, char *from, size_t size) {
+    size_t scale, shadow = haft_tools_shadow_size(size);
+    if (shadow != 0) {
+        copy_shadow(to + size, shadow_of(from, &scale), shadow);
+        __asan_unpoison_memory_region(from, size);
+    }
+    memcpy(to, from, size);
+    if (shadow != 0)
+        copy_shadow(shadow_of(from, &scale), to + size, shadow);
+}
+
+void haft_tools_copy_in(char *to, const char *from, size_t size) {
+    size_t scale, shadow = haft_tools_shadow_size(size);
+    if (shadow != 0)
+        __asan_unpoison_memory_region(to, size);
+    /* To Valgrind the red zone of a stack that runs is addressable. */
+    haft_tools_reserved(to - RED_ZONE, size + RED_ZONE);
+    memcpy(to, from, size);
+    if (shadow != 0)
+        copy_shadow(shadow_of(to, &scale), from + size, shadow);
+}
+
+bool haft_tools_stand(haft_fiber_t *fiber, const haft_fiber_t *innermost,
+                      const haft_fiber_t *resumer) {
+    if (!haft_tools_active)
+        return true;
+    if (fiber->tools == NULL && !haft_tools_born(fiber))
+        return false;
+    tools_t *tools = fiber->tools;
+    tools->inside.bottom = innermost->low;
+    tools->inside.size = (size_t)(innermost->high - innermost->low);
+    if (resumer != NULL) {
+        tools->outside.bottom = resumer->low;
+        tools->outside.size = (size_t)(resumer->high - resumer->low);
+    }
+    return true;
 }
 
 void haft_tools_abandon(haft_fiber_t *fiber) {

@@ -34,6 +34,33 @@ void haft_tools_reset(haft_fiber_t *fiber);
 void haft_tools_abandon(haft_fiber_t *fiber);
 /* Frames of the current stack are about to be left without returning. */
 void haft_tools_unwinding(void);
+/* Why the fiber's stack cannot be copied; NULL: it can. */
+const char *haft_tools_hold(const haft_fiber_t *fiber);
+/* Whether a tool is told of copies of stacks. */
+extern bool haft_tools_told_of_copies;
+size_t haft_tools_shadow_size(size_t size);
+void haft_tools_copy_out(char *to, char *from, size_t size);
+void haft_tools_copy_in(char *to, const char *from, size_t size);
+/* A copy of a part of a stack is followed by so many bytes of a tool's. */
+HAFTI_INLINE size_t haft_shadow_size(size_t size) {
+    return HAFTI_UNLIKELY(haft_tools_told_of_copies) ? haft_tools_shadow_size(size) : 0;
+}
+HAFTI_INLINE void haft_copy_out(char *to, char *from, size_t size) {
+    if (HAFTI_UNLIKELY(haft_tools_told_of_copies))
+        haft_tools_copy_out(to, from, size);
+    else
+        __builtin_memcpy(to, from, size);
+}
+HAFTI_INLINE void haft_copy_in(char *to, const char *from, size_t size) {
+    if (HAFTI_UNLIKELY(haft_tools_told_of_copies))
+        haft_tools_copy_in(to, from, size);
+    else
+        __builtin_memcpy(to, from, size);
+}
+/* A copy has been put on the fiber: the code inside stopped on the stack of `innermost`, and that
+   of `resumer`, unless it is NULL, waits outside. False: no memory. */
+bool haft_tools_stand(haft_fiber_t *fiber, const haft_fiber_t *innermost,
+                      const haft_fiber_t *resumer);
 void haft_tools_stack(haft_fiber_t *fiber, char *low, char *high);
 
 #endif

@@ -36,6 +36,8 @@ static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exce
 }
 
 static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t *target) {
+    fiber->unwound_under = 0;
+    fiber->excepted &= HAFTI_EXCEPTED_RESUMER;
     if (fiber != target)
         haft_leave(fiber, &haft_special_unwinding, target);
     if (fiber->thrown != NULL) {

@@ -31,6 +31,8 @@ HAFTI_INLINE haft_frame_t haft_this_frame(void) {
 #endif
 
 /* leaving.c */
+/* The fiber on whose stack the suspended `fiber` stopped. */
+haft_fiber_t *haft_innermost(haft_fiber_t *fiber);
 /* Whether any of the fibers from the one that the suspended `fiber` stopped in, outwards, needs
    unwinding. */
 bool haft_needs_unwinding(haft_fiber_t *fiber);
@@ -39,6 +41,20 @@ void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const ha
                        const void *payload, size_t size);
 /* Ends the fibers suspended inside `fiber`, as they are. */
 void haft_abandon_inside(haft_fiber_t *fiber);
+
+/* What would run if the frames of a suspended stack were unwound. */
+typedef enum haft_cleanups {
+    HAFT_CLEANUPS_NONE,
+    HAFT_CLEANUPS_COPIED,  /* cleanups that each copy of the frames has to run */
+    HAFT_CLEANUPS_SOME,    /* cleanups that only one copy may run */
+    HAFT_CLEANUPS_UNKNOWN, /* it cannot be known */
+    /* The function has some, perhaps not at the switch: that is known at the call of hafti_woken,
+       of which the switch has no address. */
+    HAFT_CLEANUPS_AT_SWITCH
+} haft_cleanups_t;
+/* What is known of the cleanups of a function of the library, or of one that the program has
+   promised something of. `at_switch`: its frame ends in a switch. */
+typedef haft_cleanups_t haft_judge_t(uintptr_t function, bool at_switch);
 
 #ifdef HAFT_FREESTANDING
 
@@ -60,6 +76,12 @@ HAFTI_INLINE void haft_unwind_on(const haft_fiber_t *fiber, const haft_effect_t 
 /* What a handler without a stack is around its body (handler.c). */
 void *haft_handle_in_place(const haft_handler_t *handler, void *state, void *(*body)(void *),
                            void *argument);
+
+/* Of the frames from `frame` to the fiber's first. `frame` is then the one at which the walk has
+   stopped. */
+haft_cleanups_t haft_cleanups_from(haft_frame_t *frame, bool is_switch, haft_judge_t *judge);
+/* The frames that end in the switch at `pc` have nothing to run. */
+void haft_cleanups_learn(uintptr_t pc);
 
 /* Whether nothing would run if the stack were unwound from `frame` to the fiber's first. */
 bool haft_nothing_to_clean(haft_frame_t frame);

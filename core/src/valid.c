@@ -21,7 +21,7 @@ static HAFT_UNINSTRUMENTED const char *invalid_scope(const hafti_scope_t *scope)
 }
 
 HAFT_UNINSTRUMENTED const char *haft_invalid_fiber(const haft_fiber_t *fiber) {
-    if (fiber->kind > HAFT_KIND_UNGUARDED)
+    if (fiber->kind > HAFT_KIND_COPIED)
         return "a fiber's stack is of a kind that there is";
     if (fiber->scope.kind != HAFTI_SCOPE_FIBER)
         return "the scope in a fiber's header is that of a fiber";

@@ -8,6 +8,12 @@
 /* leaks.c */
 void haft_leaks_watch(void);
 
+/* shown.c: the table for debuggers. */
+extern const haft_shown_table_t haft_shown;
+
+/* backtrace.c: prints where the signal's handler has interrupted the thread, to standard error. */
+void haft_print_backtrace(const void *context);
+
 /* process.c */
 void haft_process_knows(void);
 
@@ -21,6 +27,7 @@ bool haft_thread_overflow(const void *address, const void *context);
 /* Where the stack pointer was; whether the fault is where the innermost frame may be, or the
    next. */
 const char *haft_interrupted_sp(const void *context);
+const void *haft_interrupted_pc(const void *context);
 bool haft_faulted_at_sp(const void *address, const void *context);
 
 #endif

@@ -316,6 +316,47 @@ static void an_ordinary_crash_ends_the_process_by_its_signal(void) {
     }
 }
 
+/* Of what ends the process without a handler of the program's. */
+static void simple_abort_handler(int number) {
+    (void)number;
+    _exit(9);
+}
+static void *stop(void *unused) {
+    (void)unused;
+    abort();
+}
+static void abort_on_fiber(void) {
+    run_named("stopping", 0, stop);
+}
+static void abort_on_thread(void) {
+    haft_fiber_drop(haft_fiber_new(stop, NULL));
+    abort();
+}
+static void handle_abort(void) {
+    signal(SIGABRT, simple_abort_handler);
+    abort_on_fiber();
+}
+static void a_fatal_signal_on_a_fiber_prints_a_backtrace(void) {
+    if (!check_bare())
+        return;
+    check_child_t child = check_child(crash_on_fiber);
+    CHECK_EQUAL(child.signal, SIGSEGV);
+    CHECK_CONTAINS(child.output, "haft: SIGSEGV at address 0x8 on the ");
+    CHECK_CONTAINS(child.output, "test_stack_overflow(");
+    child = check_child(abort_on_fiber);
+    CHECK_EQUAL(child.signal, SIGABRT);
+    CHECK_CONTAINS(child.output, "haft: SIGABRT on the fiber 'stopping'.\n");
+    CHECK_CONTAINS(child.output, "(abort+0x");
+    child = check_child(abort_on_thread);
+    CHECK_EQUAL(child.signal, SIGABRT);
+    CHECK(strstr(child.output, "SIGABRT") == NULL);
+    child = check_child(handle_abort);
+    CHECK_EQUAL(child.status, 9);
+    CHECK(strstr(child.output, "SIGABRT") == NULL);
+    child = check_child(overflow_default);
+    CHECK_CONTAINS(child.output, " more, until\n");
+}
+
 static void raise_fault(void) {
     haft_fiber_drop(haft_fiber_new(crash, NULL));
     raise(SIGSEGV);
@@ -410,6 +451,7 @@ int main(void) {
     if (check_bare())
         RUN(a_fault_beside_an_overwritten_header_is_explained);
     RUN(an_ordinary_crash_ends_the_process_by_its_signal);
+    RUN(a_fatal_signal_on_a_fiber_prints_a_backtrace);
     RUN(a_fault_signal_that_is_sent_does_what_it_did);
     if (!RUNNING_ON_VALGRIND) {
         RUN(the_programs_own_fault_handler_is_called);

@@ -159,6 +159,8 @@ void hafti_http_note_request(haft_http_request_t *request) {
                                  .is_refused = *request->method == '?'};
     if (server->counts)
         hafti_http_count_request(&server->counters, request, &access);
+    if (server->counts && haft_http_request_route(request) != NULL)
+        hafti_http_count_request(request->match.entry->counts, request, &access);
     if (server->access_hook != NULL)
         server->access_hook(server->access_argument, request, &access);
 }

@@ -108,8 +108,17 @@ bool hafti_http_is_askable(const haft_http_header_t *field) {
            hafti_http_is_given_value(field->value);
 }
 
+/* RFC 9110, section 15.4: fields that say something of the body. */
+static bool is_of_content(const char *name) {
+    static const char *const names[] = {"Content-Type",     "Content-Encoding", "Content-Language",
+                                        "Content-Location", "Content-Digest",   "Repr-Digest",
+                                        "Digest",           "Last-Modified",    NULL};
+    return hafti_http_is_one_of(name, names);
+}
+
 bool hafti_http_is_kept_back(const asking_t *asking, const char *name) {
-    return asking->is_elsewhere && is_private(name);
+    return (asking->is_elsewhere && is_private(name)) ||
+           (asking->has_lost_body && is_of_content(name));
 }
 
 static int put_fields(head_t *head, const asking_t *asking) {
@@ -153,7 +162,7 @@ static int put_body_fields(head_t *head, const asking_t *asking) {
     if (asking->without_body)
         return hafti_http_means_body(asking->method) ? put_field(head, "Content-Length", "0") : 0;
     snprintf(size, sizeof size, "%zu", question->size);
-    if (question->produce != NULL)
+    if (question->produce != NULL && question->size == 0)
         put_text(head, "Transfer-Encoding: chunked\r\n");
     else
         put_field(head, "Content-Length", size);
@@ -172,18 +181,27 @@ static void put_target(head_t *head, const haft_http_reply_t *reply) {
     put(head, url->target.bytes, url->target.size);
 }
 
+static void put_host(head_t *head, const asking_t *asking, const hafti_http_url_t *url) {
+    put_text(head, "Host: ");
+    if (asking->way->host != NULL)
+        put_text(head, asking->way->host);
+    else
+        put(head, url->authority.bytes, url->authority.size);
+    put_text(head, "\r\n");
+}
+
 static int put_head(head_t *head, const asking_t *asking, const haft_http_reply_t *reply) {
-    const hafti_http_url_t *url = &reply->url;
     if (!hafti_http_is_token(asking->method, strlen(asking->method)))
         return -EINVAL;
     put_text(head, asking->method);
     put_text(head, " ");
     put_target(head, reply);
-    put_text(head, " HTTP/1.1\r\nHost: ");
-    put(head, url->authority.bytes, url->authority.size);
-    put_text(head, "\r\n");
-    if (asking->lines != NULL)
-        put_text(head, asking->lines);
+    put_text(head, " HTTP/1.1\r\n");
+    put_host(head, asking, &reply->url);
+    if (asking->way->lines != NULL)
+        put_text(head, asking->way->lines);
+    if (hafti_http_asks_with(asking->question, "TE"))
+        put_text(head, "Connection: TE\r\n"); /* RFC 9110, section 10.1.4 */
     int code = put_fields(head, asking);
     if (code == 0)
         code = put_body_fields(head, asking);
@@ -191,12 +209,11 @@ static int put_head(head_t *head, const asking_t *asking, const haft_http_reply_
     return code != 0 || !head->is_full ? code : -EMSGSIZE;
 }
 
-/* The last one is empty. */
 static int write_chunk(hafti_http_stream_t *stream, const void *bytes, size_t size) {
     char line[24];
     int length = snprintf(line, sizeof line, "%zx\r\n", size);
     int code = stream->operations->write_all(stream, line, (size_t)length);
-    if (code == 0 && size != 0)
+    if (code == 0)
         code = stream->operations->write_all(stream, bytes, size);
     return code == 0 ? stream->operations->write_all(stream, "\r\n", 2) : code;
 }
@@ -204,19 +221,48 @@ static int write_chunk(hafti_http_stream_t *stream, const void *bytes, size_t si
 int hafti_http_write_produced(hafti_http_stream_t *stream, const haft_http_question_t *question,
                               hafti_http_write_piece_t *write) {
     char piece[4096];
+    size_t left = question->size;
     for (;;) {
         ssize_t size = question->produce(question->argument, piece, sizeof piece);
         if (size > (ssize_t)sizeof piece)
             return -EINVAL;
+        if (question->size != 0 && size >= 0 && (size != 0 ? (size_t)size > left : left != 0))
+            return -EMSGSIZE;
+        left -= size > 0 ? (size_t)size : 0;
         int code = size > 0 ? write(stream, piece, (size_t)size) : (int)size;
         if (code != 0 || size == 0)
             return code;
     }
 }
 
-static int write_chunks(hafti_http_stream_t *stream, const haft_http_question_t *question) {
+ssize_t hafti_http_trailers_of(const haft_http_question_t *question,
+                               const haft_http_header_t **fields) {
+    size_t count = question->trailers != NULL ? question->trailers(question->argument, fields) : 0;
+    for (size_t i = 0; i < count; i++)
+        if (!hafti_http_is_askable(&(*fields)[i]))
+            return -EINVAL;
+    return (ssize_t)count;
+}
+
+/* The last chunk, and the trailers. */
+static int write_end(hafti_http_stream_t *stream, const haft_http_question_t *question) {
+    const haft_http_header_t *fields = NULL;
+    ssize_t count = hafti_http_trailers_of(question, &fields);
+    __attribute__((cleanup(give_back_head))) head_t end = {.block = haft_io_lend()};
+    if (count < 0 || end.block == NULL)
+        return count < 0 ? (int)count : -ENOMEM;
+    put_text(&end, "0\r\n");
+    for (ssize_t i = 0; i < count; i++)
+        put_field(&end, fields[i].name, fields[i].value);
+    put_text(&end, "\r\n");
+    return end.is_full ? -EMSGSIZE : stream->operations->write_all(stream, end.block, end.size);
+}
+
+static int write_produced(hafti_http_stream_t *stream, const haft_http_question_t *question) {
+    if (question->size != 0)
+        return hafti_http_write_produced(stream, question, stream->operations->write_all);
     int code = hafti_http_write_produced(stream, question, write_chunk);
-    return code == 0 ? write_chunk(stream, NULL, 0) : code;
+    return code == 0 ? write_end(stream, question) : code;
 }
 
 static int write_question(const asking_t *asking, haft_http_reply_t *reply) {
@@ -235,7 +281,7 @@ static int write_question(const asking_t *asking, haft_http_reply_t *reply) {
     if (code == 0 && has_body && !fits)
         code = stream->operations->write_all(stream, question->body, question->size);
     if (code == 0 && !asking->without_body && question->produce != NULL)
-        code = write_chunks(stream, question);
+        code = write_produced(stream, question);
     return code;
 }
 
@@ -464,6 +510,8 @@ static int ask_over(asking_t *asking, haft_http_reply_t *reply, hafti_http_need_
     int code = open_stream(reply, need);
     if (code == 0)
         code = add_fields(asking, reply);
+    if (code == 0 && asking->way->begins != NULL)
+        asking->way->begins(asking->way->argument);
     if (code == 0)
         code = write_and_read(asking, reply);
     if (code == 0 && jar != NULL)
@@ -488,15 +536,28 @@ static int ask_once(asking_t *asking, haft_http_reply_t *reply) {
 
 /* ---- Redirects ---- */
 
-/* Where the answer sends the client; NULL: nowhere. */
-static const char *redirection_of(const asking_t *asking, haft_http_reply_t *reply) {
+/* Where the answer sends the client, in `*location`, or NULL: nowhere. 0; or -EBADMSG: to several
+   places, of which a proxy might have seen another. */
+static int find_redirection(const asking_t *asking, haft_http_reply_t *reply,
+                            const char **location) {
     unsigned status = reply->message.parser.status_code;
     bool repeats = status == 307 || status == 308;
+    hafti_http_text_t first, other;
+    size_t from = 0;
+    *location = NULL;
     if (status != 301 && status != 302 && status != 303 && !repeats)
-        return NULL;
+        return 0;
     if (repeats && asking->question->produce != NULL && !asking->without_body)
-        return NULL;
-    return haft_http_reply_header(reply, "Location");
+        return 0;
+    if (!hafti_http_message_field(&reply->message, "Location", &from, &first))
+        return 0;
+    if (hafti_http_message_field(&reply->message, "Location", &from, &other)) {
+        snprintf(reply->failure, sizeof reply->failure,
+                 "the redirect has more than one field Location");
+        return -EBADMSG;
+    }
+    *location = hafti_http_copy(&reply->message, first.bytes, first.size);
+    return *location != NULL ? 0 : -ENOMEM;
 }
 
 /* RFC 9110, section 15.4: browsers ask by GET after 303, and where POST got 301 or 302. */
@@ -506,7 +567,7 @@ static void change_method(asking_t *asking, unsigned status) {
                           : (status == 301 || status == 302) && strcmp(asking->method, "POST") == 0;
     if (is_changed) {
         asking->method = "GET";
-        asking->without_body = true;
+        asking->without_body = asking->has_lost_body = true;
     }
 }
 
@@ -529,9 +590,11 @@ static int go_to(asking_t *asking, haft_http_reply_t *reply, const char *locatio
 static int follow(asking_t *asking, haft_http_reply_t *reply) {
     int left = reply->client->redirects;
     for (;;) {
+        const char *location = NULL;
         int code = ask_once(asking, reply);
-        const char *location = code == 0 ? redirection_of(asking, reply) : NULL;
-        if (location == NULL || left < 0)
+        if (code == 0 && left >= 0)
+            code = find_redirection(asking, reply, &location);
+        if (location == NULL)
             return code;
         if (left-- == 0)
             return -ELOOP;
@@ -568,7 +631,7 @@ static bool is_question(const haft_http_question_t *question) {
 }
 
 int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *question,
-                        const char *lines, haft_http_reply_t **result) {
+                        const hafti_http_way_t *way, haft_http_reply_t **result) {
     *result = NULL;
     if (!is_question(question))
         return -EINVAL;
@@ -576,8 +639,8 @@ int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *
     asking_t asking = {.question = question,
                        .method = method_of(question),
                        .text = strdup(question->url),
-                       .lines = lines,
-                       .decodes = lines == NULL && asks_for_codings(client, question),
+                       .way = way,
+                       .decodes = way->lines == NULL && asks_for_codings(client, question),
                        .without_body = question->body == NULL && question->produce == NULL};
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = calloc(1, sizeof *reply);
     if (reply == NULL || asking.text == NULL)
@@ -585,8 +648,8 @@ int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *
     reply->client = client;
     int code = hafti_http_url_parse(asking.text, &reply->url);
     if (code == 0)
-        code = lines == NULL ? follow(&asking, reply)
-                             : ask_over(&asking, reply, HAFTI_HTTP_FOR_UPGRADE);
+        code = way->lines == NULL ? follow(&asking, reply)
+                                  : ask_over(&asking, reply, HAFTI_HTTP_FOR_UPGRADE);
     if (code == 0 && asking.decodes && reply->message.body != HAFTI_HTTP_NO_BODY)
         code = hafti_http_decoder_begin(&reply->message, client->decompressed);
     if (code != 0) {
@@ -600,7 +663,8 @@ int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *
 
 int haft_http_client_ask(haft_http_client_t *client, const haft_http_question_t *question,
                          haft_http_reply_t **reply) {
-    return hafti_http_ask_with(client, question, NULL, reply);
+    static const hafti_http_way_t own = {0};
+    return hafti_http_ask_with(client, question, &own, reply);
 }
 
 void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **stream,
@@ -635,6 +699,15 @@ bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const ch
             return hafti_http_message_header_at(message, i, name, value);
     }
     return false;
+}
+
+const char *haft_http_reply_trailer(const haft_http_reply_t *reply, const char *name) {
+    return hafti_http_message_trailer(&reply->message, name);
+}
+
+bool haft_http_reply_trailer_at(haft_http_reply_t *reply, size_t number, const char **name,
+                                const char **value) {
+    return hafti_http_message_trailer_at(&reply->message, number, name, value);
 }
 
 ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size) {

@@ -29,10 +29,19 @@ char *hafti_http_url_resolve(const char *base, const char *reference);
 
 /* ---- client.c -------------------------------------------------------------------------------- */
 
-/* As haft_http_client_ask; or, unless `lines` is NULL, with these in the head, too, over a
-   connection of its own: the answer, whatever it is. */
+/* How a question is asked that is not the program's own. */
+typedef struct {
+    const char *lines; /* further ones of the head, for an upgrade: then the question is asked over
+                          a connection of its own, and the answer taken as it is. NULL: none */
+    const char *host;  /* NULL: the URL's */
+    /* Called before anything of the question is sent; NULL: nothing is. */
+    void (*begins)(void *argument);
+    void *argument;
+} hafti_http_way_t;
+
+/* As haft_http_client_ask, that way. */
 int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *question,
-                        const char *lines, haft_http_reply_t **reply);
+                        const hafti_http_way_t *way, haft_http_reply_t **reply);
 void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **stream,
                              const haft_http_limits_t **limits);
 
@@ -144,8 +153,9 @@ typedef struct {
     char *text;        /* the URL */
     bool is_elsewhere; /* another origin than the one that was asked first */
     bool without_body;
-    const char *lines; /* further ones of the head, for an upgrade; NULL: none */
-    bool decodes;      /* what comes in one of the codings that the library knows */
+    bool has_lost_body; /* by a redirect */
+    const hafti_http_way_t *way;
+    bool decodes; /* what comes in one of the codings that the library knows */
     haft_http_header_t added[HAFTI_HTTP_ADDED];
     size_t added_count;
     char *cookies; /* the values of these */
@@ -189,14 +199,18 @@ typedef enum {
 int hafti_http_connect(haft_http_reply_t *reply, hafti_http_need_t need);
 /* Whether the question itself has the field. */
 bool hafti_http_asks_with(const haft_http_question_t *question, const char *name);
-/* Whether a field may be asked with; and whether this origin does not get it. */
+/* Whether a field may be asked with; and whether what is asked after a redirect lacks it. */
 bool hafti_http_is_askable(const haft_http_header_t *field);
 bool hafti_http_is_kept_back(const hafti_http_asking_t *asking, const char *name);
-/* Writes each piece that the question's function produces: 0 at the end, or an error of the two, or
-   -EINVAL: it says that it has written more than there was room for. */
+/* Writes each piece that the question's function produces: 0 at the end, or an error of the two; or
+   -EINVAL: it says that it has written more than there was room for; or -EMSGSIZE: not as much as
+   the question says. */
 typedef int hafti_http_write_piece_t(hafti_http_stream_t *stream, const void *bytes, size_t size);
 int hafti_http_write_produced(hafti_http_stream_t *stream, const haft_http_question_t *question,
                               hafti_http_write_piece_t *write);
+/* The question's trailers, which may be sent, in `*fields`: how many, or -EINVAL. */
+ssize_t hafti_http_trailers_of(const haft_http_question_t *question,
+                               const haft_http_header_t **fields);
 /* RFC 9110, section 8.6: methods that mean a body say so where there is none. */
 bool hafti_http_means_body(const char *method);
 

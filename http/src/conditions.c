@@ -50,14 +50,14 @@ int hafti_http_precondition(haft_http_request_t *request, const hafti_http_versi
     return is_old ? 304 : 0;
 }
 
-/* 13.1.5: a date has to be the very same. */
+/* 13.1.5: one validator, which is no list; a date has to be the very same. */
 static bool holds_if_range(haft_http_request_t *request, const hafti_http_version_t *version) {
     time_t date;
     const char *text = haft_http_request_header(request, "If-Range");
     if (text == NULL)
         return true;
     if (*text == '"' || strncmp(text, "W/", 2) == 0)
-        return lists_tag(text, version, true);
+        return !version->is_weak && strcmp(text, version->tag) == 0;
     return hafti_http_parse_date(text, &date) && date == version->modified && !version->is_weak;
 }
 

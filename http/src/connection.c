@@ -288,3 +288,9 @@ int hafti_http_connection_spawn(const hafti_http_accepted_t *accepted, haft_io_s
         free(connection);
     return code;
 }
+
+/* ---- For debuggers ---- */
+
+const haft_shown_t hafti_http_shown_connections[] = {
+    HAFT_SHOWN_FIELD("connection", connection_t, link),
+    HAFT_SHOWN_FIELD("connection", connection_t, served), HAFT_SHOWN_END};

@@ -198,7 +198,10 @@ static int conclude(haft_http_request_t *request, int code) {
 }
 
 static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
+    const char *name = haft_io_task_name(haft_io_self());
+    haft_io_task_set_name(entry->title != NULL ? entry->title : name);
     int code = go_on(request->server->around, request->server, entry, request);
+    haft_io_task_set_name(name); /* a task that fails keeps the other */
     hafti_http_protocol_t *protocol = request->protocol;
     if (protocol != NULL)
         code = protocol->finish(protocol, code);
@@ -219,6 +222,9 @@ static int judged_status(haft_http_request_t *request, int code, bool has_begun)
         return request->refused;
     if (code != 0 && code == haft_http_request_body_error(request))
         return message->status;
+    if (code == -EALREADY && has_begun && request->failure == NULL)
+        request->failure = "the handler has answered twice, or has set a field of an answer that "
+                           "has begun";
     if (code == 0)
         request->failure =
             has_begun ? "the answer lacks bytes of its body" : "the handler has not answered";

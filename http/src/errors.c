@@ -17,6 +17,12 @@ int haft_http_request_refuse(haft_http_request_t *request, int status, const cha
     return HAFT_HTTP_REFUSED;
 }
 
+int haft_http_request_refused(const haft_http_request_t *request, const char **text) {
+    if (text != NULL)
+        *text = request->refusal;
+    return request->refused;
+}
+
 /* What the application's function has failed to answer, the library does. */
 static bool answer_by_application(haft_http_request_t *request, const haft_http_error_t *error) {
     const haft_http_server_t *server = request->server;

@@ -28,10 +28,9 @@ static char *grow(haft_http_request_t *request, char **lines, size_t used, size_
     return *lines + used;
 }
 
-static int add_line(haft_http_request_t *request, char **lines, size_t *used, size_t *room,
+/* Name and value have been checked. */
+static int put_line(haft_http_request_t *request, char **lines, size_t *used, size_t *room,
                     const char *name, const char *value) {
-    if (!hafti_http_is_given_token(name) || !hafti_http_is_given_value(value) || is_ours(name))
-        return -EINVAL;
     hafti_http_text_t trimmed = hafti_http_trim((hafti_http_text_t){value, strlen(value)});
     size_t name_size = strlen(name), size = name_size + trimmed.size + 4;
     char *to = grow(request, lines, *used, room, size);
@@ -41,6 +40,26 @@ static int add_line(haft_http_request_t *request, char **lines, size_t *used, si
     memcpy(mempcpy(to, trimmed.bytes, trimmed.size), "\r\n", 2);
     *used += size;
     return 0;
+}
+
+static int add_line(haft_http_request_t *request, char **lines, size_t *used, size_t *room,
+                    const char *name, const char *value) {
+    return hafti_http_is_given_token(name) && hafti_http_is_given_value(value) && !is_ours(name)
+               ? put_line(request, lines, used, room, name, value)
+               : -EINVAL;
+}
+
+int hafti_http_answer_pass_header(haft_http_request_t *request, const char *name,
+                                  const char *value) {
+    hafti_http_answer_t *answer = &request->answer;
+    bool is_date = hafti_http_same_text(name, "Date");
+    if (!is_date)
+        return haft_http_answer_set_header(request, name, value);
+    if (answer->has_date || !hafti_http_is_given_value(value))
+        return 0;
+    answer->has_date = true;
+    return put_line(request, &answer->fields, &answer->fields_size, &answer->fields_room, name,
+                    value);
 }
 
 int haft_http_answer_set_header(haft_http_request_t *request, const char *name, const char *value) {

@@ -51,6 +51,7 @@ const char *hafti_http_reason_of(int status) {
         {503, "Service Unavailable"},
         {504, "Gateway Timeout"},
         {505, "HTTP Version Not Supported"},
+        {508, "Loop Detected"},
     };
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
         if (reasons[i].status == status)
@@ -132,9 +133,12 @@ static int gather_head(haft_http_request_t *request, const char *type, uint64_t 
     to = put_status(to, (unsigned)answer->status);
     *to++ = ' ';
     to = put_text(to, hafti_http_reason_of(answer->status));
-    to = put_text(to, "\r\nDate: ");
-    hafti_http_put_now(to);
-    to = put_text(to + HAFTI_HTTP_DATE, "\r\n");
+    to = put_text(to, "\r\n");
+    if (!answer->has_date) {
+        to = put_text(to, "Date: ");
+        hafti_http_put_now(to);
+        to = put_text(to + HAFTI_HTTP_DATE, "\r\n");
+    }
     if (answer->chunked) {
         to = put_text(to, "Transfer-Encoding: chunked\r\n");
     } else if (size != HAFT_HTTP_UNKNOWN_SIZE && answer->status != 204 && answer->status != 304) {

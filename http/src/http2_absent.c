@@ -3,6 +3,8 @@
    agrees on it. */
 #include "client.h"
 
+#include <haft/shown.h>
+
 const bool hafti_http_has_http2 = false;
 
 void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
@@ -27,3 +29,5 @@ size_t hafti_http2_count_idle(haft_http_client_t *client, int64_t *oldest) {
     *oldest = HAFT_IO_FOREVER;
     return 0;
 }
+
+const haft_shown_t hafti_http_shown_frames[] = {HAFT_SHOWN_END};

@@ -566,8 +566,8 @@ static int put_body_fields(head_t *head, const hafti_http_asking_t *asking) {
     const haft_http_question_t *question = asking->question;
     bool has_type = hafti_http_asks_with(question, "Content-Type");
     const char *type = asking->without_body || has_type ? NULL : question->type;
-    bool has_size =
-        asking->without_body ? hafti_http_means_body(asking->method) : question->produce == NULL;
+    bool has_size = asking->without_body ? hafti_http_means_body(asking->method)
+                                         : question->produce == NULL || question->size != 0;
     snprintf(head->size, sizeof head->size, "%zu", asking->without_body ? 0 : question->size);
     if (has_size)
         put(head, "content-length", text_of(head->size));
@@ -593,6 +593,23 @@ static int begin_stream(haft_http_reply_t *reply, const head_t *head, bool has_b
     return id > 0 ? 0 : id == NGHTTP2_ERR_NOMEM ? -ENOMEM : -ECONNRESET;
 }
 
+/* They end with the stream: nghttp2 takes them when that has sent all else. */
+static int set_trailers(const haft_http_question_t *question, hafti_http2_stream_t *stream) {
+    const haft_http_header_t *fields = NULL;
+    ssize_t count = hafti_http_trailers_of(question, &fields);
+    if (count <= 0)
+        return (int)count;
+    nghttp2_nv *trailers = calloc((size_t)count, sizeof *trailers);
+    if (trailers == NULL)
+        return -ENOMEM;
+    for (ssize_t i = 0; i < count; i++)
+        trailers[i] =
+            hafti_http2_field(text_of(fields[i].name), hafti_http_trim(text_of(fields[i].value)));
+    stream->trailers_out = trailers;
+    stream->trailers_out_count = (size_t)count;
+    return 0;
+}
+
 static int write_body(const hafti_http_asking_t *asking, hafti_http2_stream_t *stream) {
     hafti_http_stream_t *bytes = &stream->bytes;
     const haft_http_question_t *question = asking->question;
@@ -603,6 +620,8 @@ static int write_body(const hafti_http_asking_t *asking, hafti_http2_stream_t *s
         return bytes->operations->write_all(bytes, question->body, question->size);
     }
     int code = hafti_http_write_produced(bytes, question, bytes->operations->write_all);
+    if (code == 0)
+        code = set_trailers(question, stream);
     return code == 0 ? bytes->operations->shutdown(bytes, SHUT_WR) : code;
 }
 
@@ -616,6 +635,8 @@ static size_t size_of_head(const haft_http_question_t *question, const haft_http
 
 static int write_question(const hafti_http_asking_t *asking, haft_http_reply_t *reply) {
     hafti_http_text_t target = reply->url.target, authority = reply->url.authority;
+    if (asking->way->host != NULL)
+        authority = text_of(asking->way->host);
     bool has_slash = target.size != 0 && *target.bytes == '/';
     if (size_of_head(asking->question, reply) > HAFT_IO_LENT_SIZE)
         return -EMSGSIZE;
@@ -670,6 +691,7 @@ static bool end(haft_http_reply_t *reply) {
     release((shared_t *)frames);
     if (has_failed)
         hafti_http2_close_idle(reply->client, INT64_MIN, SIZE_MAX);
+    free(stream->trailers_out);
     free(stream);
     reply->http2 = NULL;
     reply->version = NULL;

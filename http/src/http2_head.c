@@ -198,7 +198,8 @@ int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64
     hafti_http_put_now(date);
     size_t count = 0;
     fields[count++] = HAFTI_HTTP2_FIELD(":status", status, STATUS);
-    fields[count++] = HAFTI_HTTP2_FIELD("date", date, HAFTI_HTTP_DATE);
+    if (!answer->has_date)
+        fields[count++] = HAFTI_HTTP2_FIELD("date", date, HAFTI_HTTP_DATE);
     if (has_size)
         fields[count++] = HAFTI_HTTP2_FIELD("content-length", length, (size_t)(end - length));
     if (type != NULL)

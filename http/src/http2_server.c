@@ -630,3 +630,11 @@ void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
                                        .scope_of_spawns = hafti_http_scope_of_spawns},
             serve_frames, &serving, NULL);
 }
+
+/* ---- For debuggers ---- */
+
+const haft_shown_t hafti_http_shown_frames[] = {
+    HAFT_SHOWN_FIELD("http2", connection_t, frames.streams),
+    HAFT_SHOWN_FIELD("http2_stream", hafti_http2_stream_t, next),
+    HAFT_SHOWN_FIELD("http2_stream", hafti_http2_stream_t, id),
+    HAFT_SHOWN_FIELD("http2_request", request_t, request), HAFT_SHOWN_END};

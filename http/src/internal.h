@@ -19,6 +19,8 @@
 #include "listen.h"
 #include "routes.h"
 
+#include <haft/shown.h>
+
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,6 +44,7 @@ typedef struct {
     uint64_t written;              /* bytes of the body, as they are sent */
     int status;
     hafti_http_progress_t progress;
+    bool has_date;     /* of the fields one is, which a proxy has passed on */
     bool is_plain;     /* it is not to be compressed */
     bool chunked;      /* its size is unknown, and it has an end of its own */
     bool without_body; /* what is written is not sent */
@@ -136,6 +139,10 @@ void hafti_http_put_now(char *into);
 /* Sends bytes at once, within the time of a write. */
 int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
 
+/* As haft_http_answer_set_header, for a field of another server's answer: Date, too, which then
+   takes the place of the library's. */
+int hafti_http_answer_pass_header(haft_http_request_t *request, const char *name,
+                                  const char *value);
 /* The next field that the handler has set, from `*at` on, whose name is `name`. */
 bool hafti_http_answer_field(const hafti_http_answer_t *answer, size_t *at, const char *name,
                              hafti_http_text_t *value);
@@ -197,6 +204,8 @@ bool hafti_http_peer_of(int descriptor, struct in6_addr *address);
 typedef struct hafti_http_proxies hafti_http_proxies_t;
 void hafti_http_proxies_free(hafti_http_proxies_t *proxies);
 bool hafti_http_is_proxy(const hafti_http_proxies_t *proxies, const struct in6_addr *address);
+/* Whether what the peer of the request says of others is believed. */
+bool hafti_http_is_peer_trusted(haft_http_request_t *request);
 /* Whether the peer of the connection is one. */
 bool hafti_http_is_from_proxy(const hafti_http_proxies_t *proxies, int descriptor);
 /* Reads what a proxy says before anything else, until the deadline; then the stream knows its peer.
@@ -216,11 +225,6 @@ typedef struct {
     haft_http_log_t *function;
     void *argument;
 } hafti_http_access_log_t;
-
-typedef struct {
-    _Atomic uint64_t accepted, requests[6], http2_requests, bytes, duration,
-        durations[HAFT_HTTP_DURATIONS];
-} hafti_http_counts_t;
 
 void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_request_t *request,
                               const haft_http_access_t *access);
@@ -296,6 +300,7 @@ struct haft_http_server {
     void *access_argument;
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
     hafti_http_counts_t counters;
+    haft_http_metric_t *metrics;       /* of the application */
     haft_tls_context_t *tls;           /* NULL: without */
     hafti_http_listeners_t *listening; /* of haft_http_server_serve_with */
     bool notifies;                     /* the service manager */
@@ -316,7 +321,14 @@ struct haft_http_server {
     pthread_mutex_t mutex; /* of what follows; never held over a wait */
     hafti_http_addresses_t *addresses;
     hafti_http_link_t *connections;
+    haft_http_server_t *next_served; /* in the list of serving.c */
 };
+/* For debuggers: the lists of connection.c and http2_server.c, for the table in serving.c. */
+extern const haft_shown_t hafti_http_shown_connections[], hafti_http_shown_frames[];
+
+/* Notes, and logs, what is wrong with what the program has asked for, and what to write instead. */
+__attribute__((format(printf, 2, 3))) void hafti_http_note_mistake(haft_http_server_t *server,
+                                                                   const char *format, ...);
 
 /* The machine's sockets, files and variables are none of the simulation's. */
 static inline bool hafti_http_is_simulated(void) {
@@ -368,10 +380,6 @@ void hafti_http_notify_successor(haft_http_server_t *server, pid_t process);
 /* A task that tells it again and again that the run goes on, if it wants to hear that. */
 void *hafti_http_notify_watchdog(void *server);
 /* ---- server.c ---- */
-/* What is wrong with what the program has asked for, and what to write instead: for the log, and
-   for haft_http_server_mistake. */
-__attribute__((format(printf, 2, 3))) void hafti_http_note_mistake(haft_http_server_t *server,
-                                                                   const char *format, ...);
 /* From now on the server frees it. */
 static inline void hafti_http_own(haft_http_server_t *server, hafti_http_owned_t *owned) {
     owned->next = server->owned;

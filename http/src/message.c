@@ -181,6 +181,8 @@ const char *hafti_http_message_header(hafti_http_message_t *message, const char 
     size_t from = 0;
     if (name == NULL || !hafti_http_message_field(message, name, &from, &value))
         return NULL;
+    if (hafti_http_same_text(name, "Set-Cookie")) /* RFC 9110, section 5.3: it is no list */
+        return hafti_http_copy(message, value.bytes, value.size);
     /* RFC 9113, section 8.2.3 */
     const char *divider = hafti_http_same_text(name, "Cookie") ? "; " : ", ";
     char *all = hafti_http_copy(message, value.bytes, value.size);
@@ -206,6 +208,27 @@ bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, 
     *name = hafti_http_copy(message, message->block + field->name, field->name_size);
     *value = hafti_http_copy(message, message->block + field->value, field->value_size);
     return *name != NULL && *value != NULL;
+}
+
+bool hafti_http_message_trailer_at(const hafti_http_message_t *message, size_t number,
+                                   const char **name, const char **value) {
+    for (size_t at = 0; message->is_complete && at < message->trailers_size;) {
+        *name = message->trailers + at;
+        *value = *name + strlen(*name) + 1;
+        if (number-- == 0)
+            return true;
+        at = (size_t)(*value - message->trailers) + strlen(*value) + 1;
+    }
+    return false;
+}
+
+const char *hafti_http_message_trailer(const hafti_http_message_t *message, const char *name) {
+    const char *found, *value;
+    for (size_t i = 0; name != NULL && hafti_http_message_trailer_at(message, i, &found, &value);
+         i++)
+        if (hafti_http_same_text(found, name))
+            return value;
+    return NULL;
 }
 
 /* The fields that say how a message is to be read. */
@@ -481,6 +504,20 @@ static void replace_tabs_at_end(char *line, char *end) {
         *--end = ' ';
 }
 
+/* RFC 9110, section 6.2: a later version of HTTP/1 is read as the latest that is known. It stands at
+   the end of a request's first line, and at the begin of an answer's. */
+static void lower_version(const hafti_http_message_t *message, char *line, size_t size) {
+    static const char version[] = "HTTP/1.";
+    size_t name = sizeof version - 1, own = name + 1; /* with a digit */
+    bool is_request = message->parser.type == HTTP_REQUEST;
+    if (size < own + 2)
+        return;
+    char *at = is_request ? line + size - 2 - own : line;
+    if (memcmp(at, version, name) == 0 && at[name] > '1' && at[name] <= '9' &&
+        (is_request ? at > line && at[-1] == ' ' : at[own] == ' '))
+        at[name] = '1';
+}
+
 /* A line has come: 0, or an error. Empty lines before a request are skipped (RFC 9112, section
    2.2). */
 static int end_line(hafti_http_message_t *message, progress_t *progress) {
@@ -496,6 +533,8 @@ static int end_line(hafti_http_message_t *message, progress_t *progress) {
         return refuse(message, 400); /* RFC 9112, sections 2.2, 5.2 and 5 */
     if (progress->line != 0)
         replace_tabs_at_end(line, line + size - 2);
+    else
+        lower_version(message, line, size);
     progress->is_complete = size == 2;
     progress->line = message->head;
     return 0;

@@ -100,6 +100,10 @@ int hafti_http_method_of(hafti_http_text_t name);
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
 bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, const char **name,
                                   const char **value);
+/* Of trailers, once the body has been read to its end. */
+const char *hafti_http_message_trailer(const hafti_http_message_t *message, const char *name);
+bool hafti_http_message_trailer_at(const hafti_http_message_t *message, size_t number,
+                                   const char **name, const char **value);
 /* The body cannot be read any more; this is the error, which also says with which status. */
 int hafti_http_message_fail(hafti_http_message_t *message, int code);
 /* Gives a chunked body's bytes, or trailers, to the parser. */

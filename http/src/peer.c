@@ -102,6 +102,11 @@ static bool is_trusted(const hafti_http_proxies_t *proxies, const char *text) {
                : hafti_http_read_address(text, &address) && hafti_http_is_proxy(proxies, &address);
 }
 
+bool hafti_http_is_peer_trusted(haft_http_request_t *request) {
+    const hafti_http_proxies_t *proxies = request->server->proxies;
+    return proxies != NULL && is_trusted(proxies, haft_http_request_peer(request));
+}
+
 bool hafti_http_read_network(char *text, hafti_http_network_t *network) {
     char *slash = strchr(text, '/'), *end = NULL;
     if (slash != NULL)

@@ -17,24 +17,6 @@ const char *haft_http_request_version(const haft_http_request_t *request) {
     return hafti_http_is_1_0(message) ? "HTTP/1.0" : "HTTP/1.1";
 }
 
-const char *haft_http_request_path(haft_http_request_t *request, const char *name) {
-    const hafti_http_match_t *match = &request->match;
-    const char *own = match->names;
-    for (size_t i = 0; i < match->count && name != NULL; i++, own += strlen(own) + 1) {
-        hafti_http_text_t text = match->captures[i];
-        if (strcmp(own, name) != 0)
-            continue;
-        char *copy = hafti_http_copy(&request->message, text.bytes, text.size);
-        ssize_t size =
-            copy != NULL ? hafti_http_decode(text.bytes, text.size, false, copy) : -ENOMEM;
-        if (size < 0)
-            return NULL;
-        copy[size] = '\0';
-        return copy;
-    }
-    return NULL;
-}
-
 /* NULL also where it cannot be decoded. */
 static const char *decoded(hafti_http_message_t *message, hafti_http_text_t text) {
     char *copy = hafti_http_copy(message, text.bytes, text.size);
@@ -80,9 +62,30 @@ const char *haft_http_request_header(haft_http_request_t *request, const char *n
     return hafti_http_message_header(&request->message, name);
 }
 
+/* A browser may divide its cookies over several fields of HTTP/2, which are one (RFC 9113, section
+   8.2.3). It stands where the first of them does. */
 bool haft_http_request_header_at(haft_http_request_t *request, size_t number, const char **name,
                                  const char **value) {
-    return hafti_http_message_header_at(&request->message, number, name, value);
+    hafti_http_message_t *message = &request->message;
+    bool has_cookies = false;
+    for (size_t i = 0; i < message->field_count; i++) {
+        const hafti_http_field_t *field = &message->fields[i];
+        bool is_cookie = hafti_http_same(message->block + field->name, field->name_size, "Cookie");
+        bool is_joined = is_cookie && has_cookies;
+        has_cookies |= is_cookie;
+        if (is_joined || number-- != 0)
+            continue;
+        if (!hafti_http_message_header_at(message, i, name, value))
+            return false;
+        if (is_cookie)
+            *value = hafti_http_message_header(message, "Cookie");
+        return *value != NULL;
+    }
+    return false;
+}
+
+bool haft_http_request_has_body(const haft_http_request_t *request) {
+    return request->message.body != HAFTI_HTTP_NO_BODY;
 }
 
 /* RFC 6265, section 4.2.1; a browser that has several of a name sends the most specific one
@@ -139,16 +142,12 @@ const char *haft_http_request_form(haft_http_request_t *request, const char *nam
 }
 
 const char *haft_http_request_trailer(haft_http_request_t *request, const char *name) {
-    const hafti_http_message_t *message = &request->message;
-    if (!message->is_complete || name == NULL)
-        return NULL;
-    for (size_t at = 0; at < message->trailers_size;) {
-        const char *found = message->trailers + at, *value = found + strlen(found) + 1;
-        if (hafti_http_same_text(found, name))
-            return value;
-        at = (size_t)(value - message->trailers) + strlen(value) + 1;
-    }
-    return NULL;
+    return hafti_http_message_trailer(&request->message, name);
+}
+
+bool haft_http_request_trailer_at(haft_http_request_t *request, size_t number, const char **name,
+                                  const char **value) {
+    return hafti_http_message_trailer_at(&request->message, number, name, value);
 }
 
 int haft_http_request_accepts(haft_http_request_t *request, const char *const *types,

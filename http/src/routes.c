@@ -102,6 +102,8 @@ static const char *mistake_in_pattern(hafti_http_text_t path) {
 static void free_entry(hafti_http_entry_t *entry) {
     free((char *)entry->method);
     free((char *)entry->names);
+    free((char *)entry->title);
+    free(entry->counts);
     free(entry);
 }
 
@@ -120,6 +122,13 @@ static char *names_in(hafti_http_text_t path) {
     return names;
 }
 
+static char *title_of(const char *method, const char *pattern) {
+    char *title = malloc(strlen(method) + strlen(pattern) + 2);
+    if (title != NULL)
+        strcpy(stpcpy(stpcpy(title, method), " "), pattern);
+    return title;
+}
+
 static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added,
                      hafti_http_text_t path) {
     hafti_http_entry_t **last = &node->entries;
@@ -132,10 +141,14 @@ static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added,
     *entry = *added;
     entry->method = strdup(added->method);
     entry->names = names_in(path);
-    if (entry->method == NULL || entry->names == NULL) {
+    entry->title = title_of(added->method, path.bytes - 1); /* with the slash */
+    entry->counts = calloc(1, sizeof *entry->counts);
+    if (entry->method == NULL || entry->names == NULL || entry->title == NULL ||
+        entry->counts == NULL) {
         free_entry(entry);
         return -ENOMEM;
     }
+    entry->pattern = entry->title + strlen(added->method) + 1;
     *last = entry;
     return 0;
 }
@@ -196,6 +209,18 @@ void hafti_http_routes_free(hafti_http_node_t *node) {
         free(node->text);
         free(node);
         node = sibling;
+    }
+}
+
+void hafti_http_routes_visit(const hafti_http_node_t *node,
+                             void (*visit)(const hafti_http_entry_t *entry, void *argument),
+                             void *argument) {
+    for (; node != NULL; node = node->sibling) {
+        for (const hafti_http_entry_t *entry = node->entries; entry != NULL; entry = entry->next)
+            visit(entry, argument);
+        hafti_http_routes_visit(node->texts, visit, argument);
+        hafti_http_routes_visit(node->capture, visit, argument);
+        hafti_http_routes_visit(node->rest, visit, argument);
     }
 }
 

@@ -10,6 +10,12 @@ enum {
     HAFTI_HTTP_PARTS = 64, /* of a path */
 };
 
+/* What is counted of the requests of a server, or of a route. */
+typedef struct hafti_http_counts {
+    _Atomic uint64_t accepted, requests[6], http2_requests, bytes, duration,
+        durations[HAFT_HTTP_DURATIONS];
+} hafti_http_counts_t;
+
 typedef struct hafti_http_node hafti_http_node_t;
 typedef struct hafti_http_entry {
     struct hafti_http_entry *next;
@@ -17,7 +23,10 @@ typedef struct hafti_http_entry {
     haft_http_handler_t *handler;
     void *argument;
     const haft_http_server_t *owner; /* a server, or a group of its routes */
-    const char *names; /* of what the path captures, in its order, each with a '\0' behind it */
+    const char *names;   /* of what the path captures, in its order, each with a '\0' behind it */
+    const char *title;   /* "GET /todo/{id}", how its task is called */
+    const char *pattern; /* in it: the path, as it was given, with the prefix of its group */
+    struct hafti_http_counts *counts; /* of its requests */
 } hafti_http_entry_t;
 
 typedef struct {
@@ -32,11 +41,15 @@ typedef struct {
     hafti_http_text_t captures[HAFTI_HTTP_CAPTURES]; /* as they came */
 } hafti_http_match_t;
 
-/* Takes method, handler, argument and owner of `entry`. After an error `*mistake` says what is wrong,
-   and what to write instead, or is NULL. */
+/* Takes method, handler, argument and owner of `entry`. After an error `*mistake` says what is
+   wrong, and what to write instead, or is NULL. */
 int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
                           const hafti_http_entry_t *entry, const char **mistake);
 void hafti_http_routes_free(hafti_http_node_t *routes);
+/* Calls the function for each entry. */
+void hafti_http_routes_visit(const hafti_http_node_t *routes,
+                             void (*visit)(const hafti_http_entry_t *entry, void *argument),
+                             void *argument);
 /* 0, or -EINVAL: that is no path; -EMSGSIZE: it has too many parts; -ENOMEM. */
 int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,
                            hafti_http_text_t path, const char *method, hafti_http_match_t *match);

@@ -108,6 +108,15 @@ int haft_http_server_set_tls(haft_http_server_t *server, haft_tls_context_t *con
     return code;
 }
 
+const char *hafti_http_secure_mistake(const haft_tls_context_t *context) {
+    if (!haft_tls_is_for_servers(context))
+        return "the TLS context of a server is one of haft_tls_server_context, not of clients";
+    return haft_tls_certificate_count(context) != 0
+               ? NULL
+               : "the TLS context has no certificate: call haft_tls_add_certificate before the "
+                 "server serves";
+}
+
 static void make_context(void *argument) {
     haft_tls_context_t **context = argument;
     haft_tls_context_t *made = haft_tls_client_context();
@@ -168,6 +177,11 @@ bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream) {
 int haft_http_server_set_tls(haft_http_server_t *server, haft_tls_context_t *context) {
     (void)server;
     return context != NULL ? -EPROTONOSUPPORT : 0;
+}
+
+const char *hafti_http_secure_mistake(const haft_tls_context_t *context) {
+    (void)context;
+    return NULL;
 }
 
 int hafti_http_secure_get(hafti_http_secure_t *secure, haft_tls_context_t **context) {

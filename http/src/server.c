@@ -178,6 +178,19 @@ int haft_http_server_route(haft_http_server_t *server, const char *method, const
     return code;
 }
 
+int haft_http_server_any(haft_http_server_t *server, const char *path, haft_http_handler_t *handler,
+                         void *argument) {
+    for (int method = HTTP_DELETE; method < HTTP_SOURCE; method++) {
+        const char *name = llhttp_method_name((llhttp_method_t)method);
+        bool is_asked = hafti_http_method_of((hafti_http_text_t){name, strlen(name)}) == method &&
+                        method != HTTP_CONNECT;
+        int code = is_asked ? haft_http_server_route(server, name, path, handler, argument) : 0;
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
 int haft_http_server_on_connect(haft_http_server_t *server, haft_http_handler_t *handler,
                                 void *argument) {
     if (handler == NULL)

@@ -281,8 +281,30 @@ static bool have_tasks_ended(haft_http_server_t *server, int64_t deadline) {
     return code != -ETIMEDOUT;
 }
 
+/* All that are served, for debuggers. */
+static haft_http_server_t *served;
+static pthread_mutex_t served_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void list_served(haft_http_server_t *server) {
+    pthread_mutex_lock(&served_lock);
+    server->next_served = served;
+    served = server;
+    pthread_mutex_unlock(&served_lock);
+}
+
+static void unlist_served(const haft_http_server_t *server) {
+    pthread_mutex_lock(&served_lock);
+    haft_http_server_t **place = &served;
+    while (*place != NULL && *place != server)
+        place = &(*place)->next_served;
+    if (*place != NULL)
+        *place = server->next_served;
+    pthread_mutex_unlock(&served_lock);
+}
+
 /* For the next time it serves; also where this is cancelled. */
 static void forget(haft_http_server_t *const *server) {
+    unlist_served(*server);
     (*server)->announced_count = 0; /* their numbers may be anybody's next time */
     atomic_store(&(*server)->port, 0);
     atomic_store(&(*server)->stopping, false);
@@ -312,6 +334,14 @@ static haft_io_scope_t *open_scope(const char *name, of_tasks_t *tasks) {
         &(haft_io_scope_options_t){.name = name, .on_failure = &tasks->on_failure}, NULL);
 }
 
+/* Without a certificate every handshake would fail, and nobody would know why. */
+static bool is_tls_ready(haft_http_server_t *server) {
+    const char *mistake = server->tls != NULL ? hafti_http_secure_mistake(server->tls) : NULL;
+    if (mistake != NULL)
+        hafti_http_note_mistake(server, "%s", mistake);
+    return mistake == NULL;
+}
+
 int haft_http_server_serve_all(haft_http_server_t *given, const int *listeners, size_t count) {
     return hafti_http_serve(given, listeners, count, NULL, NULL);
 }
@@ -320,10 +350,11 @@ int hafti_http_serve(haft_http_server_t *given, const int *listeners, size_t cou
                      const haft_http_run_options_t *options, hafti_http_listeners_t *listening) {
     __attribute__((cleanup(close_listeners))) serving_t serving = {
         .on_failure = {log_failure}, .server = given, .listeners = listeners, .count = count};
-    if (given->parent != NULL || count == 0)
+    if (given->parent != NULL || count == 0 || !is_tls_ready(given))
         return -EINVAL;
     if (atomic_exchange(&given->is_served, true))
         return -EBUSY;
+    list_served(given);
     __attribute__((cleanup(forget))) haft_http_server_t *server = given;
     of_tasks_t tasks = {{log_task}, given};
     if (options != NULL) {
@@ -352,3 +383,33 @@ int hafti_http_serve(haft_http_server_t *given, const int *listeners, size_t cou
 int haft_http_server_serve(haft_http_server_t *server, int listener) {
     return haft_http_server_serve_all(server, &listener, 1);
 }
+
+/* ---- For debuggers ---- */
+
+static const haft_shown_t servers[] = {
+    HAFT_SHOWN_ADDRESS("servers", served),
+    HAFT_SHOWN_FIELD("server", haft_http_server_t, next_served),
+    HAFT_SHOWN_FIELD("server", haft_http_server_t, port),
+    HAFT_SHOWN_FIELD("server", haft_http_server_t, stopping),
+    HAFT_SHOWN_FIELD("server", haft_http_server_t, connections),
+    HAFT_SHOWN_FIELD("http_link", hafti_http_link_t, next),
+    HAFT_SHOWN_FIELD("http_link", hafti_http_link_t, stream),
+    HAFT_SHOWN_FIELD("http_link", hafti_http_link_t, idle),
+    HAFT_SHOWN_FIELD("http_link", hafti_http_link_t, stop),
+    HAFT_SHOWN_FIELD("http_link", hafti_http_link_t, argument),
+    HAFT_SHOWN_FIELD("http_stream", hafti_http_stream_t, descriptor),
+    HAFT_SHOWN_FIELD("http_stream", hafti_http_stream_t, tls),
+    HAFT_SHOWN_FIELD("http_stream", hafti_http_stream_t, knows_peer),
+    HAFT_SHOWN_FIELD("http_stream", hafti_http_stream_t, peer),
+    HAFT_SHOWN_FIELD("served", hafti_http_served_t, request),
+    HAFT_SHOWN_SIZE("request", haft_http_request_t),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, method),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, begun_at),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, served),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, answer.status),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, message.block),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, message.target),
+    HAFT_SHOWN_FIELD("request", haft_http_request_t, message.target_size),
+    HAFT_SHOWN_END};
+
+HAFT_SHOWN_TABLE(hafti_http_shown, servers, hafti_http_shown_connections, hafti_http_shown_frames);

@@ -101,6 +101,8 @@ ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, const haft_http
    `host`, a server NULL. */
 void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *context,
                               const char *host);
+/* What is wrong with a context for a server, and what to write instead; NULL: nothing. */
+const char *hafti_http_secure_mistake(const haft_tls_context_t *context);
 /* Of a client: it does not offer HTTP/2. */
 int hafti_http_stream_offer_http1(hafti_http_stream_t *stream);
 /* The handshake. */

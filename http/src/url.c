@@ -16,7 +16,8 @@ static bool has_scheme(const char *text) {
     return colon != NULL && (size_t)(colon - text) < strcspn(text, "/?#");
 }
 
-/* The number behind the last colon that is not in an address of IPv6; -EINVAL. */
+/* Takes the port off: the number behind the last colon that is not in an address of IPv6; -EINVAL.
+   One that is empty is the scheme's (RFC 3986, section 3.2.3). */
 static int port_of(hafti_http_text_t *authority, int without) {
     size_t size = authority->size, number = 0;
     while (size != 0 && authority->bytes[size - 1] >= '0' && authority->bytes[size - 1] <= '9')
@@ -25,7 +26,10 @@ static int port_of(hafti_http_text_t *authority, int without) {
         return without;
     for (size_t i = size; i < authority->size && number <= UINT16_MAX; i++)
         number = number * 10 + (size_t)(authority->bytes[i] - '0');
+    bool is_empty = size == authority->size;
     authority->size = size - 1;
+    if (is_empty)
+        return without;
     return number != 0 && number <= UINT16_MAX ? (int)number : -EINVAL;
 }
 
@@ -60,6 +64,8 @@ int hafti_http_url_parse(const char *text, hafti_http_url_t *url) {
     if (port < 0 || !hafti_http_is_authority(url->authority) || !hafti_http_is_target(url->target))
         return -EINVAL;
     url->port = (uint16_t)port;
+    if (url->authority.size == host.size + 1)
+        url->authority = host; /* without a colon that nothing follows */
     return copy_host(host, url);
 }
 

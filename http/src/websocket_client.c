@@ -128,6 +128,7 @@ int haft_http_websocket_connect_with(const haft_http_websocket_options_t *given,
     haft_http_question_t asked = *question;
     asked.url = handshake.url;
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
-    code = hafti_http_ask_with(client, &asked, handshake.lines, &reply);
+    code =
+        hafti_http_ask_with(client, &asked, &(hafti_http_way_t){.lines = handshake.lines}, &reply);
     return code == 0 ? begin_socket(&reply, question, &handshake, options, socket) : code;
 }

@@ -114,12 +114,18 @@ class Service(BaseHTTPRequestHandler):
         else:
             self.send(404, 'text/plain', b'missing')
 
-    def do_POST(self):
+    def read_chunks(self):
         while size := int(self.rfile.readline(), 16):
             piece = self.rfile.read(size + 2)[:-2]
             if self.server.came is not None:
                 self.server.came.put(piece)
         self.rfile.readline()
+
+    def do_POST(self):
+        if 'Content-Length' in self.headers:
+            self.rfile.read(int(self.headers['Content-Length']))
+        else:
+            self.read_chunks()
         self.send_response(200)
         self.send_header('Transfer-Encoding', 'chunked')
         self.end_headers()
@@ -211,5 +217,8 @@ if os.path.exists(examples + '/proxy'):
     server.terminate()
     assert server.wait() == 0
     log = server.stderr.read().decode()
-    assert [first_url + ' is down', second_url + ' is down', first_url + ' is back'] == log.splitlines()[:3], log
+    told = [line for line in log.splitlines() if ' well' in line]
+    name = 'haft-http: %s is %s'
+    assert told[:3] == [name % (first_url, 'not well: status 404'), name % (second_url, 'not well: status 404'),
+                        name % (first_url, 'well')], log
 END

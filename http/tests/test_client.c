@@ -43,6 +43,8 @@ static int redirect(haft_http_request_t *request, void *unused) {
         snprintf(to, sizeof to, "./../../y/../x?a=/../b");
     else if (strcmp(where, "letters") == 0)
         snprintf(to, sizeof to, "/x?a b\xc3\xa9%%20");
+    else if (strcmp(where, "two") == 0)
+        haft_http_answer_set_header(request, "Location", "/x"), snprintf(to, sizeof to, "/y");
     else if (strcmp(where, "itself") == 0)
         snprintf(to, sizeof to, "#a");
     else
@@ -252,6 +254,15 @@ static void ask_all(void) {
     CHECK(ask(body, "/to/302/letters", "GET /x?a%20b%C3%A9%20 [] [] []") == 200);
     CHECK(ask((haft_http_question_t){0}, "/to/302/itself", NULL) == -ELOOP);
     CHECK(ask(body, "/to/303/x", "GET /x [] [] []") == 200);
+    /* RFC 9110, section 15.4: nothing is left that was said of the body. */
+    CHECK(ask(typed, "/to/302/x", "GET /x [] [] []") == 200);
+    CHECK(ask(typed, "/to/303/x", "GET /x [] [] []") == 200);
+    CHECK(ask(typed, "/to/307/x", "POST /x [hello] [text/html] []") == 200);
+    char failure[100] = "";
+    CHECK(ask((haft_http_question_t){.failure = failure, .failure_size = sizeof failure},
+              "/to/302/two", NULL) == -EBADMSG);
+    CHECK(strcmp(failure, "the redirect has more than one field Location") == 0);
+    CHECK(ask((haft_http_question_t){0}, "/to/200/two", "go there") == 200);
     CHECK(ask(body, "/to/307/x", "POST /x [hello] [text/plain] []") == 200);
     CHECK(ask((haft_http_question_t){.produce = produce, .argument = &three}, "/to/308/x",
               "go there") == 308);
@@ -701,6 +712,10 @@ static const saying_t sayings[] = {
     {"HTTP/1.0 200 OK\r\n\r\nhello", 200, "hello"},
     {OK_ "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", 200, "hi"},
     {"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n" OK_ "Content-Length: 0\r\n\r\n", 200, ""},
+    /* RFC 9110, section 6.2: a later version of HTTP/1 is read as 1.1. */
+    {"HTTP/1.2 200 OK\r\nContent-Length: 2\r\n\r\nhi", 200, "hi"},
+    {"HTTP/1.9 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", 200, "hi"},
+    {"HTTP/1.10 200 OK\r\n\r\n", -EBADMSG, NULL},
     {"HTTP/1.1 204 No Content\r\n\r\n", 204, ""},
     {"HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n", 304, ""},
     {"", -EPIPE, NULL},
@@ -779,6 +794,42 @@ static void *hear_answers(void *unused) {
     haft_io_join(speaker, NULL);
     haft_http_client_free(client);
     haft_io_close(listener);
+    return unused;
+}
+
+/* ---- A port that is empty, fields that are no list ---- */
+
+static char heard[1000];
+
+static void *say_cookies_at_80(void *argument) {
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(*(const int *)argument);
+    static const char says[] = OK_ "Set-Cookie: a=1; Expires=Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+                                   "Set-Cookie: b=2\r\nContent-Length: 0\r\n\r\n";
+    size_t size = 0;
+    for (ssize_t got; strstr(heard, "\r\n\r\n") == NULL; heard[size += (size_t)got] = '\0')
+        CHECK((got = haft_io_read(connection, heard + size, sizeof heard - 1 - size)) > 0);
+    haft_io_write_all(connection, says, sizeof says - 1);
+    return NULL;
+}
+
+/* RFC 3986, section 3.2.3, and RFC 9110, section 5.3. */
+static void *ask_at_80(void *unused) {
+    int at = haft_io_listen_tcp("127.0.0.1", 80, 0);
+    haft_io_task_t *speaker = haft_io_async(say_cookies_at_80, &at);
+    const char *name, *value;
+    heard[0] = '\0';
+    client = haft_http_client_new();
+    haft_http_reply_t *reply;
+    CHECK(haft_http_client_ask(client, &(haft_http_question_t){.url = "http://127.0.0.1:/a"},
+                               &reply) == 0);
+    CHECK(strstr(heard, "GET /a HTTP/1.1\r\nHost: 127.0.0.1\r\n") != NULL);
+    CHECK(strcmp(haft_http_reply_header(reply, "set-cookie"),
+                 "a=1; Expires=Sun, 06 Nov 1994 08:49:37 GMT") == 0);
+    CHECK(haft_http_reply_header_at(reply, 1, &name, &value) && strcmp(value, "b=2") == 0);
+    haft_http_reply_free(reply);
+    haft_http_client_free(client);
+    haft_io_join(speaker, NULL);
+    haft_io_close(at);
     return unused;
 }
 
@@ -1220,6 +1271,7 @@ int main(void) {
         simulate_seeds(cases[i]);
         CHECK(haft_io_run(cases[i], NULL) == 0);
     }
+    simulate_seeds(ask_at_80);
     meet_faults();
     give_way_to_new_connections();
     haft_http_server_free(server);

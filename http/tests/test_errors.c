@@ -30,6 +30,14 @@ static int fail_after_answer(haft_http_request_t *request, void *unused) {
     haft_http_answer_text(request, 200, "committed");
     return -EIO;
 }
+static int answer_twice(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    CHECK(strcmp(haft_http_request_route(request), "/twice/{name}") == 0);
+    CHECK(haft_http_request_has_path(request, "name") && !haft_http_request_has_path(request, "x"));
+    CHECK(haft_http_request_path(request, "nmae") == NULL);
+    haft_http_answer_text(request, 200, "first");
+    return haft_http_answer_text(request, 200, "second");
+}
 static int answer_anew(haft_http_request_t *request, void *unused) {
     (void)unused;
     haft_http_answer_set_header(request, "X-First", "yes");
@@ -164,6 +172,7 @@ static void make_server(void) {
     haft_http_server_get(server, "/refuse/late", refuse_after_answer, NULL);
     haft_http_server_get(server, "/fail/late", fail_after_answer, NULL);
     haft_http_server_get(server, "/anew", answer_anew, NULL);
+    haft_http_server_get(server, "/twice/{name}", answer_twice, NULL);
     haft_http_server_get(server, "/no/status", name_no_status, NULL);
     haft_http_server_get(server, "/fields", fail_with_fields, NULL);
     haft_http_server_get(server, "/spawn", spawn_some, &late);
@@ -213,6 +222,7 @@ static const talk_t talks[] = {
     {"GET /refuse/late" END, {"409 Conflict", "\r\n\r\nthe commit has failed"}, 1},
     {"GET /fail/late" END, {"500 Internal", "\r\n\r\n500 Internal"}, 1},
     {"GET /anew" END, {"201 Created", "\r\n\r\nsecond"}, 1},
+    {"GET /twice/x" END, {"500 Internal"}, 1},
     {"GET /no/status" END, {"500 Internal"}, 1},
     {"GET /fields" END, {"500 Internal", "X-Lasts: yes\r\n"}, 1},
     {"GET /kind/refuse" END, {"200 OK", "\r\n\r\nforgiven"}, 1},
@@ -284,6 +294,8 @@ static void *answer_in_the_library_s_form(void *unused) {
     CHECK(strstr(log_lines, "a task of a request has failed: the task is out of luck") != NULL);
     CHECK(strstr(log_lines, "GET /spawn/failing: a task of the request has failed") != NULL);
     CHECK(strstr(log_lines, "GET /fail/late: Input/output error") != NULL);
+    CHECK(strstr(log_lines, "GET /twice/x: the handler has answered twice") != NULL);
+    CHECK(strstr(log_lines, "GET /twice/x: the route /twice/{name} has no part {nmae}") != NULL);
     CHECK(strstr(log_lines, "/refuse") == NULL);
     CHECK(strstr(log_lines, "GET /forgotten: a handler has failed: Nobody handles the effect "
                             "'forgotten' (") != NULL);

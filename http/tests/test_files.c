@@ -148,6 +148,9 @@ static const talk_t talks[] = {
     {HELLO("Range: bytes=2-4\r\nIf-Range: " TAG), {"206"}, 1},
     {HELLO("Range: bytes=2-4\r\nIf-Range: W/" TAG), {"200 OK"}, 1},
     {HELLO("Range: bytes=2-4\r\nIf-Range: \"other\""), {"200 OK"}, 1},
+    {HELLO("Range: bytes=2-4\r\nIf-Range: \"other\", " TAG), {"200 OK"}, 1}, /* one validator */
+    {HELLO("Range: bytes=2-4\r\nIf-Range: " TAG ", \"other\""), {"200 OK"}, 1},
+    {HELLO("Range: bytes=2-4\r\nIf-Range: " TAG "\r\nIf-Range: " TAG), {"200 OK"}, 1},
     {HELLO("Range: bytes=2-4\r\nIf-Range: " MODIFIED), {"206"}, 1},
     {HELLO("Range: bytes=2-4\r\nIf-Range: Sun, 06 Nov 1994 08:49:38 GMT"), {"200 OK"}, 1},
 

@@ -376,6 +376,92 @@ static void test_leaving() {
     CHECK(log.empty());
 }
 
+/* A proxy as a handler, and in a handler that looks at the request first. */
+static void pass_on(http::server &inner, http::server &server, const http::proxy &proxy) {
+    for (http::server *each : {&inner, &server}) {
+        io::spawn([&, each] {
+            CHECK(each->serve(io::listener("127.0.0.1", each == &inner ? 4001 : 0)));
+        });
+        while (each->port() == 0)
+            io::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::string answer = get(server.port(), "/api/greet?a=b", "X-A: 1\r\n");
+    CHECK(has(answer, "\r\n\r\nGET /greet?a=b [1]") && has(answer, "Via: 1.1 haft-"));
+    CHECK(has(get(server.port(), "/looked/at"), "\r\n\r\nGET /looked/at"));
+    CHECK(proxy.upstream(0)->requests == 2 && !proxy.upstream(1).has_value());
+    inner.stop();
+    while (inner.port() != 0)
+        io::sleep_for(std::chrono::milliseconds(1));
+    CHECK(has(get(server.port(), "/api/greet"), "502 Bad Gateway"));
+    CHECK(has(get(server.port(), "/looked/at"), "502 Bad Gateway"));
+    CHECK(has(get(server.port(), "/looked/away"), "403 Forbidden"));
+    server.stop();
+}
+
+static void test_proxy() {
+    for (std::uint64_t seed = 1; seed <= 2; seed++) {
+        http::server inner, server;
+        server.set_log([](std::string_view) {});
+        inner.any("/{path...}", [](http::request &in) {
+            return std::string(in.method()) + " " + std::string(in.target()) + " [" +
+                   std::string(in.header("X-A").value_or("")) + "]";
+        });
+        http::proxy proxy = http::proxy_to({"http://127.0.0.1:4001"}, {.strip = "/api"});
+        server.any("/{path...}", proxy);
+        server.get("/looked/{how}", [proxy](http::request &in) {
+            if (in.path("how") != "at")
+                throw http::error(403);
+            proxy(in);
+        });
+        io::simulate({.seed = seed, .network = true}, [&] { pass_on(inner, server, proxy); });
+    }
+    try {
+        http::proxy_to({"ftp://here"});
+        CHECK(false);
+    } catch (const std::system_error &) {
+    }
+}
+
+static void test_metrics() {
+    http::server server;
+    http::counter sold(server, "shop_sold", "Things that were sold.", {"route"});
+    http::gauge carts(server, "shop_carts");
+    http::histogram packing(server, "shop_packing_seconds", "", {"who"}, {0.5, 2});
+    server.serve_counters("/counters");
+    server.get("/sell/{id}", [&](http::request &in) {
+        sold.with(in.route().value_or("")).add(3);
+        carts.add(-0.5);
+        packing.with("Ada").observe(std::chrono::milliseconds(750));
+        packing.with(std::string("Ada")).observe(7);
+        return "sold";
+    });
+    for (const char *name : {"shop_sold", "a b"})
+        try {
+            http::counter again(server, name);
+            CHECK(false);
+        } catch (const std::invalid_argument &wrong) {
+            CHECK(has(wrong.what(), "no metric "));
+        }
+    try {
+        sold.add();
+        CHECK(false);
+    } catch (const std::logic_error &) {
+    }
+    carts.set(2);
+    io::simulate({.seed = 1, .network = true}, [&] {
+        io::spawn([&] { CHECK(server.serve(io::listener("127.0.0.1", 0))); });
+        while (server.port() == 0)
+            io::sleep_for(std::chrono::milliseconds(1));
+        CHECK(has(get(server.port(), "/sell/7"), "sold"));
+        std::string page = ask(server.port(), "GET /counters HTTP/1.0\r\n\r\n");
+        CHECK(has(page, "\nshop_sold_total{route=\"/sell/{id}\"} 3\n"));
+        CHECK(has(page, "\nshop_carts 1.5\n"));
+        CHECK(has(page, "\nshop_packing_seconds_bucket{who=\"Ada\",le=\"2\"} 1\n"));
+        CHECK(has(page, "\nshop_packing_seconds_sum{who=\"Ada\"} 7.75\n"));
+        server.stop();
+    });
+}
+
 /* The handler uses more than a stack has by default. */
 static void test_stack_size(std::size_t size) {
     http::server server;
@@ -400,6 +486,8 @@ int main() {
           "Hello, test");
 
     test_leaving();
+    test_proxy();
+    test_metrics();
     test_stack_size(4 << 20);
     http::server server;
     std::string log;

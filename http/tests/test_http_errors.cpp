@@ -85,6 +85,14 @@ static void add_routes(http::server &server) {
         in.answer(200, "committed");
         throw std::runtime_error("the commit has failed");
     });
+    server.get("/twice", [](http::request &in) {
+        in.answer(201, "first");
+        return "second";
+    });
+    server.get("/part/{name}", [](http::request &in) {
+        CHECK(in.route() == "/part/{name}" && in.has_path("name") && !in.has_path("nmae"));
+        return in.path("nmae");
+    });
     server.get("/discard", [](http::request &in) {
         in.answer(200, "first");
         CHECK(in.discard_answer());
@@ -140,6 +148,11 @@ static void check_errors(std::uint16_t port) {
           has(typed, "\r\n\r\n{\"why\":\"x\"}"));
     CHECK(has(ask(port, "GET /late"), "500 Internal"));
     CHECK(has(log_lines, "GET /late: std::runtime_error: the commit has failed"));
+    CHECK(has(ask(port, "GET /twice"), "500 Internal"));
+    CHECK(has(log_lines, "GET /twice: ") &&
+          has(log_lines, "answer: the request has its answer, of status 201"));
+    CHECK(has(ask(port, "GET /part/x"), "500 Internal"));
+    CHECK(has(log_lines, "the route /part/{name} has no part {nmae}"));
     CHECK(has(ask(port, "GET /discard"), "\r\n\r\nsecond"));
     order.clear();
     CHECK(has(ask(port, "GET /nowhere"), "404 Not Found") && order == "([])");

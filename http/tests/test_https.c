@@ -449,6 +449,30 @@ static void check_refused_streams(void) {
     haft_http_server_free(narrow);
 }
 
+/* ---- Mistakes ---- */
+
+static void *serve_in_vain(void *serving) {
+    CHECK_EQUAL(haft_http_server_serve(serving, haft_io_listen_tcp("127.0.0.1", 0, 0)), -EINVAL);
+    return NULL;
+}
+
+/* Without a certificate, and with a context of clients: a server says so before it serves. */
+static void check_contexts(void) {
+    haft_tls_context_t *empty = haft_tls_server_context();
+    haft_http_server_t *wrong = haft_http_server_new();
+    haft_http_server_set_log(wrong, NULL, NULL);
+    CHECK_EQUAL(haft_http_server_set_tls(wrong, empty), 0);
+    CHECK_EQUAL(haft_tls_certificate_count(empty), 0);
+    CHECK_EQUAL(haft_io_run(serve_in_vain, wrong), 0);
+    CHECK(strstr(haft_http_server_mistake(wrong), "has no certificate") != NULL);
+    CHECK_EQUAL(haft_http_server_set_tls(wrong, known), 0);
+    CHECK_EQUAL(haft_tls_certificate_count(known), 1);
+    CHECK_EQUAL(haft_io_run(serve_in_vain, wrong), 0);
+    CHECK(strstr(haft_http_server_mistake(wrong), "not of clients") != NULL);
+    haft_http_server_free(wrong);
+    haft_tls_context_free(empty);
+}
+
 /* ---- The end ---- */
 
 static void *ask_over(void *descriptor) {
@@ -622,6 +646,7 @@ int main(int count, char **unused) {
     CHECK_EQUAL(haft_tls_trust(tls, authority.chain_file), 0);
     CHECK_EQUAL(haft_tls_set_verify(tls, HAFT_TLS_IF_GIVEN), 0);
     make_server();
+    check_contexts();
     if (count == 1)
         run_all();
     else

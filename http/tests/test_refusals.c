@@ -76,7 +76,7 @@ static const refusal_t refusals[] = {
     {"3.2.2 an address that is none", BYTES("GET http://[zz]/ HTTP/1.1\r\n" HOST "\r\n"), 400},
     {"3.2.2 port that is none", BYTES("GET http://here:x/ HTTP/1.1\r\n" HOST "\r\n"), 400},
     {"2.3 HTTP/2.0", BYTES("GET / HTTP/2.0\r\n" HOST "\r\n"), 505},
-    {"2.3 HTTP/1.2", BYTES("GET / HTTP/1.2\r\n" HOST "\r\n"), 505},
+    {"2.3 HTTP/1.10", BYTES("GET / HTTP/1.10\r\n" HOST "\r\n"), 400},
     {"2.3 HTTP/0.9", BYTES("GET / HTTP/0.9\r\n" HOST "\r\n"), 505},
     {"2.3 HTTP/1.10", BYTES("GET / HTTP/1.10\r\n" HOST "\r\n"), 400},
     {"2.3 small letters", BYTES("GET / http/1.1\r\n" HOST "\r\n"), 400},

@@ -242,6 +242,10 @@ static const talk_t talks[] = {
     {"GET /a" END "GET /a/1" END "GET /a/2" END, {"a -", "part 1", "part 2"}, 3},
     {"GET /a" WITH("Connection: close") "GET /a" END, {"Connection: close"}, 1},
     {"GET /a HTTP/1.0\r\n\r\nGET /a" END, {"Connection: close"}, 1},
+    /* RFC 9110, section 6.2: a later version of HTTP/1 is answered as 1.1 is. */
+    {"GET /a HTTP/1.2\r\nHost: here\r\n\r\nGET /chunks HTTP/1.9\r\nHost: here\r\n\r\n",
+     {"HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\n", "Transfer-Encoding: chunked\r\n"},
+     2},
     {"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /a/1" END,
      {"Connection: keep-alive", "part 1"},
      2},

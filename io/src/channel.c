@@ -303,3 +303,13 @@ void hafti_io_channel_take_place(haft_io_channel_t *channel, bool sends, void *v
                                  hafti_io_place_t *place) {
     take_place(channel, sends, value, place);
 }
+
+const haft_shown_t hafti_io_shown_channels[] = {
+    HAFT_SHOWN_SIZE("channel", haft_io_channel_t),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, closed),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, size),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, capacity),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, count),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, senders),
+    HAFT_SHOWN_FIELD("channel", haft_io_channel_t, receivers),
+    HAFT_SHOWN_END};

@@ -375,3 +375,5 @@ int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {
     pthread_setcancelstate(cancels, &cancels);
     return code;
 }
+
+const haft_shown_t hafti_io_shown_runs[] = {HAFT_SHOWN_ADDRESS("runs", runs), HAFT_SHOWN_END};

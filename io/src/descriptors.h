@@ -107,6 +107,7 @@ static inline bool hafti_io_was_closed(const hafti_io_waiter_t *waiter) {
 }
 
 typedef struct hafti_io_descriptors hafti_io_descriptors_t;
+extern const haft_shown_t hafti_io_shown_runs[];
 
 /* NULL: no memory. */
 hafti_io_descriptors_t *hafti_io_descriptors_new(bool shared);

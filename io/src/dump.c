@@ -98,6 +98,7 @@ static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
     enum { MOST = 64 };
     void *addresses[MOST];
     int count = haft_io_task_backtrace(task, addresses, MOST);
+    count = haft_programs_frames(addresses, count, (const void *)(uintptr_t)task->function, true);
     char **names = backtrace_symbols(addresses, count);
     text->failed |= names == NULL;
     for (int i = 0; i < count && names != NULL; i++)
@@ -125,7 +126,9 @@ typedef struct wait {
 typedef struct view {
     text_t text;
     int64_t now;
-    bool backtraces;
+    bool backtraces;              /* stacks may be looked at */
+    const haft_io_task_t **tasks; /* all that have waited, by their addresses; if so */
+    size_t tasks_count, tasks_room;
     wait_t *waits; /* by task, and then by descriptor */
     size_t waits_count, waits_room;
 } view_t;
@@ -186,6 +189,71 @@ static void add_descriptors(view_t *view, const wait_t *wait) {
         add(&view->text, " and %zu more", count - MOST);
 }
 
+/* ---- Who holds a mutex ---- */
+
+static void note_tasks(view_t *view, const hafti_io_link_t *tasks) {
+    for (const hafti_io_link_t *link = tasks->next; link != tasks; link = link->next) {
+        if (view->tasks_count == view->tasks_room) {
+            enum { FEW = 64 };
+            size_t room = view->tasks_room * 2 + FEW;
+            const haft_io_task_t **grown = realloc(view->tasks, room * sizeof *grown);
+            if (grown == NULL)
+                return; /* then some have no name */
+            view->tasks = grown;
+            view->tasks_room = room;
+        }
+        view->tasks[view->tasks_count++] = HAFTI_IO_OWNER(link, hafti_io_runner_t, link)->task;
+    }
+}
+
+static int compare_tasks(const void *left, const void *right) {
+    const haft_io_task_t *a = *(const haft_io_task_t *const *)left,
+                         *b = *(const haft_io_task_t *const *)right;
+    return (uintptr_t)a < (uintptr_t)b ? -1 : a != b;
+}
+
+/* Records of the run's tasks stay in memory, also when these end meanwhile. */
+static void note_all_tasks(view_t *view, haft_io_scope_t *root) {
+    unsigned depth = 0;
+    hafti_io_lock_scope(root);
+    for (haft_io_scope_t *scope = root; scope != NULL;
+         scope = hafti_io_next_scope(scope, root, true, &depth)) {
+        note_tasks(view, &scope->tasks);
+        hafti_io_guard(&scope->lock_here);
+        note_tasks(view, &scope->tasks_here);
+        hafti_io_unguard(&scope->lock_here);
+    }
+    hafti_io_unlock_scope(root);
+    if (view->tasks_count != 0)
+        qsort(view->tasks, view->tasks_count, sizeof *view->tasks, compare_tasks);
+}
+
+/* The task may be one of another run, or have ended without an unlock. */
+static void add_holder(view_t *view, const haft_io_mutex_t *mutex) {
+    const haft_io_task_t *holder = __atomic_load_n(&mutex->holder, __ATOMIC_RELAXED);
+    const haft_io_task_t *const *found =
+        holder != NULL && view->tasks_count != 0
+            ? bsearch(&holder, view->tasks, view->tasks_count, sizeof holder, compare_tasks)
+            : NULL;
+    const char *name = found != NULL ? __atomic_load_n(&holder->name, __ATOMIC_RELAXED) : NULL;
+    add(&view->text, " at %p", (const void *)mutex);
+    if (!mutex->held)
+        add(&view->text, ", which is free");
+    else if (found != NULL)
+        add(&view->text, ", held by '%s'", name != NULL ? name : "");
+    else
+        add(&view->text, ", held by %s",
+            holder != NULL ? "a task that has not waited yet, or is of another run" : "a thread");
+}
+
+/* The cell is in the frame of the task, which stays as it is while it may be looked at. */
+static void add_object(view_t *view, const haft_io_task_t *task, const wait_t *wait) {
+    const hafti_io_cell_t *cell = __atomic_load_n(&task->runner->cell, __ATOMIC_RELAXED);
+    if (view->backtraces && wait->waits_for == hafti_io_a_mutex && cell != NULL &&
+        cell != HAFTI_IO_CELL_TAKEN)
+        add_holder(view, ((const hafti_io_mutex_wait_t *)cell)->mutex);
+}
+
 /* ---- The tree ---- */
 
 static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
@@ -199,6 +267,7 @@ static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
     }
     add(text, "waits for: %s", wait.waits_for);
     add_descriptors(view, &wait);
+    add_object(view, task, &wait);
     int64_t since = view->now > wait.since ? view->now - wait.since : 0;
     add(text, ", %lld ms\n", (long long)(since / HAFT_IO_MILLISECOND));
     if (view->backtraces && task->runner->fiber != NULL)
@@ -259,6 +328,8 @@ static int dump(hafti_io_crew_t *crew, bool backtraces, int descriptor) {
         qsort(view.waits, view.waits_count, sizeof *view.waits, compare_waits);
     if (backtraces)
         view.backtraces = begin_look(crew);
+    if (view.backtraces)
+        note_all_tasks(&view, &crew->root);
     ptrdiff_t unlisted = add_scopes(&view, &crew->root);
     if (backtraces)
         end_look(crew);
@@ -267,6 +338,7 @@ static int dump(hafti_io_crew_t *crew, bool backtraces, int descriptor) {
     int code = view.text.failed ? -ENOMEM : write_all(descriptor, view.text.bytes, view.text.size);
     free(view.text.bytes);
     free(view.waits);
+    free(view.tasks);
     return code;
 }
 
@@ -347,6 +419,21 @@ void hafti_io_dump_as_asked(hafti_io_crew_t *crew) {
 }
 
 /* ---- Counters ---- */
+
+size_t haft_io_living(void) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (task == NULL)
+        return 0;
+    haft_io_scope_t *root = &task->worker->crew->root;
+    size_t living = 0;
+    unsigned depth = 0;
+    hafti_io_lock_scope(root);
+    for (haft_io_scope_t *scope = root; scope != NULL;
+         scope = hafti_io_next_scope(scope, root, true, &depth))
+        living += hafti_io_scope_live(scope);
+    hafti_io_unlock_scope(root);
+    return living;
+}
 
 static uint64_t read_counter(const uint64_t *counter) {
     return __atomic_load_n(counter, __ATOMIC_RELAXED);

@@ -5,6 +5,12 @@
 
 #include "objects.h"
 
+/* shown.c: the table for debuggers (haft/shown.h). */
+extern const haft_shown_table_t hafti_io_shown;
+/* From the thread pointer to where a thread has its worker; 0 before the first run. */
+extern intptr_t hafti_io_worker_offset;
+HAFTI_IO_COLD void hafti_io_be_shown(void);
+
 /* Writes the dump that a signal has asked for. */
 HAFTI_IO_COLD void hafti_io_dump_as_asked(hafti_io_crew_t *crew);
 /* From now on the signal asks for a dump, until the second call. 0, or -EINVAL. */

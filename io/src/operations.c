@@ -66,6 +66,14 @@ int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline) {
     OR_CANCELLED(int, HAFT_PERFORM(haft_io_poll, entries, count, deadline, 0));
 }
 
+int haft_io_wait_ready_until(int descriptor, short events, int64_t deadline) {
+    struct pollfd entry = {.fd = descriptor, .events = events};
+    int count = descriptor >= 0 ? haft_io_poll(&entry, 1, deadline) : -EBADF;
+    if (count <= 0)
+        return count == 0 ? -ETIMEDOUT : count;
+    return (entry.revents & POLLNVAL) != 0 ? -EBADF : entry.revents;
+}
+
 int haft_io_close(int descriptor) {
     return HAFT_PERFORM(haft_io_close, descriptor);
 }

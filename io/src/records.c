@@ -17,6 +17,8 @@ enum { SMALLEST = 8 << 10, HUGE = 2 << 20, MANY = 4 * HUGE };
 
 struct hafti_io_block {
     __attribute__((aligned(HAFTI_IO_LINE))) hafti_io_block_t *next;
+    size_t size;                    /* for debuggers, as what follows */
+    const hafti_io_records_t *kind; /* of which its records are */
 };
 
 static HAFTI_IO_COLD bool add_block(hafti_io_worker_t *worker, hafti_io_records_t *records) {
@@ -31,6 +33,8 @@ static HAFTI_IO_COLD bool add_block(hafti_io_worker_t *worker, hafti_io_records_
     if (records->all >= MANY && size == HUGE)
         madvise(block, size, MADV_HUGEPAGE);
     block->next = worker->blocks;
+    block->size = size;
+    block->kind = records;
     worker->blocks = block;
     records->fresh = (char *)(block + 1);
     records->left = size - sizeof *block;
@@ -54,3 +58,8 @@ void hafti_io_free_records(hafti_io_worker_t *worker) {
         free(block);
     }
 }
+
+const haft_shown_t hafti_io_shown_records[] = {
+    HAFT_SHOWN_SIZE("block", hafti_io_block_t), HAFT_SHOWN_FIELD("block", hafti_io_block_t, next),
+    HAFT_SHOWN_FIELD("block", hafti_io_block_t, size),
+    HAFT_SHOWN_FIELD("block", hafti_io_block_t, kind), HAFT_SHOWN_END};

@@ -222,12 +222,14 @@ static bool waits_for_bytes(rest_t *rest, haft_io_task_t *task) {
 /* As a task that waits, until the time at most; nothing else wakes it yet. */
 static void begin_to_wait(rest_t *rest, haft_io_task_t *task, int64_t deadline) {
     hafti_io_worker_t *worker = task->worker;
+    const void *spawned_at = task->runner != NULL ? task->runner->spawned_at : NULL;
     rest->runner = (hafti_io_runner_t){.task = task,
                                        .worker = worker,
                                        .scope = task->home,
                                        .waits_for = hafti_io_kind_name(HAFTI_IO_READ),
                                        .waits_since = worker->clock,
-                                       .stays = 1}; /* with the worker, which has its timer */
+                                       .stays = 1, /* with the worker, which has its timer */
+                                       .spawned_at = spawned_at};
     rest->cell = (hafti_io_cell_t){HAFTI_IO_WAITING, task};
     rest->waiter = (hafti_io_waiter_t){.descriptor = NULL};
     rest->timer = (hafti_io_timer_t){.fire = time_out};

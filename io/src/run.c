@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A cancelled task is unwound on its stack. On AArch64 that takes more than the largest dense stack
    has, so that core makes an ordinary one of this size. */
@@ -92,6 +93,8 @@ static int choose_backend(hafti_io_worker_t *worker, const char *name) {
 }
 
 static void work(hafti_io_worker_t *worker) {
+    if (worker->crew->watchdog != NULL)
+        __atomic_store_n(&worker->thread_number, gettid(), __ATOMIC_RELAXED);
     hafti_io_set_worker(worker);
     hafti_io_watchdog_admit(worker->crew);
     hafti_io_loop(worker);
@@ -259,6 +262,7 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
     if (main == NULL)
         hafti_io_misuse("A run needs a function to begin with (NULL).");
     hafti_io_watch_terminate();
+    hafti_io_be_shown();
     if (simulated != NULL)
         haft_io_look_for_initialisers();
     unsigned threads = count_threads(options, simulated != NULL);
@@ -276,6 +280,9 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
             crew->stacks.stack_size = options != NULL ? options->stack_size : 0;
         crew->stacks.name = "a task, see haft_io_run_options_t.stack_size";
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
+        struct timespec date;
+        clock_gettime(CLOCK_REALTIME, &date);
+        crew->date_offset = (int64_t)date.tv_sec * HAFT_IO_SECOND + date.tv_nsec - hafti_io_clock();
         crew->times_polls = options != NULL && options->times_polls;
         code = run_crew(crew, threads, main, argument, options, simulated);
         free(crew->overflow);

@@ -15,11 +15,13 @@ static bool is_free_for(const haft_io_rwlock_t *lock, enum wanted wanted) {
     return !lock->writer && (wanted == TO_READ || lock->readers == 0);
 }
 
-static void take(haft_io_rwlock_t *lock, enum wanted wanted) {
-    if (wanted == TO_READ)
+static void take(haft_io_rwlock_t *lock, enum wanted wanted, haft_io_task_t *task) {
+    if (wanted == TO_READ) {
         lock->readers++;
-    else
-        lock->writer = true;
+        return;
+    }
+    lock->writer = true;
+    lock->holder = task;
 }
 
 static void let_in(haft_io_rwlock_t *lock) {
@@ -29,15 +31,16 @@ static void let_in(haft_io_rwlock_t *lock) {
         if (!is_free_for(lock, wanted))
             return;
         hafti_io_leave_place(first);
+        haft_io_task_t *task = first->cell->task;
         if (hafti_io_cell_win(first->cell, first->outcome))
-            take(lock, wanted);
+            take(lock, wanted, task);
     }
 }
 
 static bool try_to_take(haft_io_rwlock_t *lock, enum wanted wanted) {
     bool taken = lock->waiting.first == NULL && is_free_for(lock, wanted);
     if (taken)
-        take(lock, wanted);
+        take(lock, wanted, hafti_io_this_task());
     return taken;
 }
 

@@ -275,6 +275,7 @@ static haft_io_task_t *dequeue_shared(hafti_io_worker_t *worker) {
 static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     task->runner = runner;
     task->worker = runner->worker;
+    runner->spawned_at = task->spawned_at;
     runner->scope = task->home;
     runner->cell = NULL;
     runner->waits_for = NULL;

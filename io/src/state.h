@@ -131,10 +131,15 @@ struct hafti_io_runner {
     hafti_io_cell_t
         *poll_cell; /* by which a poll of several waits, which sets this NULL; NULL: by its own */
     hafti_io_limit_t *limits; /* the deadlines of the blocks that it is in, the innermost first */
-    struct hafti_io_runner *next; /* of the idle ones, or of free records */
-    struct hafti_io_rest *rest;   /* with which its task goes on when the function has returned */
-    hafti_io_lent_t *unsent;      /* what is sent then, before; or NULL */
-    void *own;                    /* haft_io_own_set */
+    union {
+        struct hafti_io_runner *next; /* of the idle ones, or of free records */
+        /* It has a task: as the task's, for debuggers. Of a task that was in an inbox, an address
+           that is no code. */
+        const void *spawned_at;
+    };
+    struct hafti_io_rest *rest; /* with which its task goes on when the function has returned */
+    hafti_io_lent_t *unsent;    /* what is sent then, before; or NULL */
+    void *own;                  /* haft_io_own_set */
 };
 
 typedef enum hafti_io_kept {
@@ -168,7 +173,11 @@ struct haft_io_task {
     };
     const char *name;
     hafti_io_binding_t *locals;
-    haft_io_task_t *next; /* in the inbox (any thread), the free list */
+    union {
+        haft_io_task_t *next; /* in the inbox (any thread), the free list */
+        /* NEW, and never in an inbox: where the call that has spawned it returns to. */
+        const void *spawned_at;
+    };
 };
 
 _Static_assert(sizeof(haft_io_task_t) == 96, "a million take 96 MB");

@@ -26,13 +26,15 @@ static bool has_its_turn(void) {
  */
 enum { HAS_IT = HAFTI_IO_ARMS }; /* the outcome of a waiter to which it was handed */
 
+const char hafti_io_a_mutex[] = "a mutex";
+
 static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_wait_kind kind) {
-    hafti_io_cell_t cell = hafti_io_cell_to_wait(&mutex->lock);
-    hafti_io_place_t place = {.cell = &cell, .outcome = HAFTI_IO_WOKEN};
+    hafti_io_mutex_wait_t wait = {hafti_io_cell_to_wait(&mutex->lock), mutex};
+    hafti_io_place_t place = {.cell = &wait.cell, .outcome = HAFTI_IO_WOKEN};
     hafti_io_take_place(&mutex->waiting, &place);
     for (;;) {
         hafti_io_unguard(&mutex->lock);
-        uint32_t outcome = hafti_io_wait_here(&cell, kind, deadline, "a mutex");
+        uint32_t outcome = hafti_io_wait_here(&wait.cell, kind, deadline, hafti_io_a_mutex);
         if (outcome == HAS_IT)
             return 0;
         hafti_io_guard(&mutex->lock);
@@ -44,10 +46,11 @@ static int await_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_w
         mutex->called = false;
         if (!mutex->held) {
             mutex->held = true;
+            mutex->holder = wait.cell.task;
             hafti_io_unguard(&mutex->lock);
             return 0;
         }
-        cell.word = HAFTI_IO_WAITING;
+        wait.cell.word = HAFTI_IO_WAITING;
         place.outcome = HAS_IT;
         hafti_io_take_first_place(&mutex->waiting, &place);
     }
@@ -58,8 +61,10 @@ static void pass_on(haft_io_mutex_t *mutex) {
     while (mutex->waiting.first != NULL && !mutex->called && !mutex->held) {
         hafti_io_place_t *place = hafti_io_first_leaves(&mutex->waiting);
         bool has_it = place->outcome == HAS_IT;
+        haft_io_task_t *task = place->cell->task;
         if (hafti_io_cell_win(place->cell, place->outcome)) {
             mutex->held = has_it;
+            mutex->holder = task;
             mutex->called = !has_it;
         }
     }
@@ -70,6 +75,7 @@ static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_wa
     if (HAFTI_IO_UNLIKELY(mutex->held))
         return await_mutex(mutex, deadline, kind);
     mutex->held = true;
+    mutex->holder = hafti_io_this_task();
     hafti_io_unguard(&mutex->lock);
     return 0;
 }
@@ -88,6 +94,8 @@ bool haft_io_mutex_try_lock(haft_io_mutex_t *mutex) {
     hafti_io_guard(&mutex->lock);
     bool was_free = !mutex->held;
     mutex->held = true;
+    if (was_free)
+        mutex->holder = hafti_io_this_task();
     hafti_io_unguard(&mutex->lock);
     return was_free;
 }

@@ -187,7 +187,7 @@ haft_io_scope_t *hafti_io_scope_of_spawns(haft_io_scope_t *here) {
 }
 
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
-                             void *argument, hafti_io_cell_t *joiner) {
+                             void *argument, hafti_io_cell_t *joiner, const void *spawned_at) {
     haft_io_task_t *parent = hafti_io_this_task();
     if (HAFTI_IO_UNLIKELY(function == NULL))
         hafti_io_misuse("A task needs a function to run (NULL).");
@@ -207,6 +207,7 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     if (HAFTI_IO_UNLIKELY(options->stack_size != 0))
         task->stack = bits_of(options->stack_size);
     task->joiner = joiner;
+    task->spawned_at = spawned_at;
     if (HAFTI_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);
     bool accepted = parent->runner->accepted;
@@ -220,28 +221,34 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
 }
 
 static const haft_io_task_options_t defaults;
+/* Of the function that the program has called. */
+#define CALLER __builtin_return_address(0)
 
 int haft_io_spawn(void *(*function)(void *), void *argument) {
-    return spawn(&defaults, function, argument, HAFTI_IO_NOT_JOINABLE) != NULL ? 0 : -ENOMEM;
+    return spawn(&defaults, function, argument, HAFTI_IO_NOT_JOINABLE, CALLER) != NULL ? 0
+                                                                                       : -ENOMEM;
 }
 
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument) {
-    return spawn(options != NULL ? options : &defaults, function, argument, HAFTI_IO_NOT_JOINABLE);
+    return spawn(options != NULL ? options : &defaults, function, argument, HAFTI_IO_NOT_JOINABLE,
+                 CALLER);
 }
 
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument) {
-    return haft_io_spawn_known(options, function, argument) != NULL ? 0 : -ENOMEM;
+    const haft_io_task_t *task = spawn(options != NULL ? options : &defaults, function, argument,
+                                       HAFTI_IO_NOT_JOINABLE, CALLER);
+    return task != NULL ? 0 : -ENOMEM;
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {
-    return spawn(&defaults, function, argument, NULL);
+    return spawn(&defaults, function, argument, NULL, CALLER);
 }
 
 haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *(*function)(void *),
                                    void *argument) {
-    return spawn(options != NULL ? options : &defaults, function, argument, NULL);
+    return spawn(options != NULL ? options : &defaults, function, argument, NULL, CALLER);
 }
 
 static HAFTI_IO_COLD __attribute__((noreturn)) void cannot_be_joined(const haft_io_task_t *task,

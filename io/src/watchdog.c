@@ -2,7 +2,9 @@
 /*
  * The watchdog: a thread that finds tasks which hold theirs. Every half of the limit it looks at
  * each worker: how many tasks it has resumed and how often it has polled says whether the same task
- * runs as the last time. The thread on which one has run for longer than the limit is interrupted
+ * runs as the last time. What counts is the processor's time of the thread, and the time for which
+ * looks have found it blocked in the kernel; not the time for which it waits for a processor, or in
+ * which the process is stopped. The thread that one has held for longer than the limit is interrupted
  * by a signal, whose handler looks again, and writes the task's name and its own backtrace; and so
  * again after twice the limit, four times, and on: the signal may come where a backtrace ends at
  * once (an entry of AArch64's PLT, which has no unwind information). So a worker does nothing for
@@ -11,18 +13,24 @@
 #include "inside.h"
 
 #include <execinfo.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { INTERRUPTING = SIGURG, MOST_FRAMES = 64 };
 
 typedef struct stay {
     uint64_t stamp; /* of the task that runs */
-    int64_t since;
-    uint64_t told; /* the stamp for which the thread was interrupted; any thread */
-    int64_t after; /* and after how long; 0: it was not. Any thread */
+    int64_t held;   /* how long it has held the thread */
+    int64_t used;   /* the processor's time of the thread at the last look */
+    int64_t looked; /* when that was */
+    uint64_t told;  /* the stamp for which the thread was interrupted; any thread */
+    int64_t after;  /* and after how long; 0: it was not. Any thread */
 } stay_t;
 
 typedef struct hafti_io_watchdog {
@@ -68,7 +76,19 @@ static void add_number(line_t *line, int64_t number) {
     add_words(line, first);
 }
 
-static void name_task(const stay_t *stay, const haft_io_task_t *task) {
+/* The program's frames; `interrupted` is where the signal has come. */
+static int backtrace_of(const haft_io_task_t *task, const void *interrupted, void **addresses) {
+    int count = backtrace(addresses, MOST_FRAMES), inner = 0;
+    while (inner < count && addresses[inner] != interrupted)
+        inner++;
+    if (inner == count)
+        return count;
+    memmove(addresses, addresses + inner, (size_t)(count - inner) * sizeof *addresses);
+    return haft_programs_frames(addresses, count - inner, (const void *)(uintptr_t)task->function,
+                                false);
+}
+
+static void name_task(const stay_t *stay, const haft_io_task_t *task, const void *interrupted) {
     line_t line = {.size = 0};
     const char *name = __atomic_load_n(&task->name, __ATOMIC_RELAXED);
     add_words(&line, "haft-io: a task has held its thread for more than ");
@@ -77,9 +97,18 @@ static void name_task(const stay_t *stay, const haft_io_task_t *task) {
     add_words(&line, name != NULL ? name : "");
     memcpy(line.bytes + line.size, "'\n", 2);
     void *addresses[MOST_FRAMES];
-    int count = backtrace(addresses, MOST_FRAMES);
+    int count = backtrace_of(task, interrupted, addresses);
     if (write(STDERR_FILENO, line.bytes, line.size + 2) > 0)
         backtrace_symbols_fd(addresses, count, STDERR_FILENO);
+}
+
+static const void *interrupted_at(const void *context) {
+    const ucontext_t *interrupted = context;
+#if defined(__x86_64__)
+    return (const void *)interrupted->uc_mcontext.gregs[REG_RIP];
+#else
+    return (const void *)interrupted->uc_mcontext.pc;
+#endif
 }
 
 static void interrupted(int number, siginfo_t *information, void *context) {
@@ -93,7 +122,7 @@ static void interrupted(int number, siginfo_t *information, void *context) {
     if (told != 0 && told == stamp_of(worker)) {
         const haft_io_task_t *task = worker->running->task;
         if (task != NULL)
-            name_task(stay, task);
+            name_task(stay, task, interrupted_at(context));
     } else if (told == 0 && (before.sa_flags & SA_SIGINFO) != 0) {
         before.sa_sigaction(number, information, context);
     } else if (told == 0 && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
@@ -122,17 +151,53 @@ void hafti_io_watchdog_admit(const hafti_io_crew_t *crew) {
 
 /* ---- The thread ---- */
 
+static int64_t processor_time_of(const hafti_io_worker_t *worker) {
+    clockid_t clock;
+    struct timespec time;
+    if (pthread_getcpuclockid(worker->thread, &clock) != 0 || clock_gettime(clock, &time) != 0)
+        return 0;
+    return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
+}
+
+/* Whether the thread sleeps in the kernel, as one does that waits for a lock, or for the disk. Where
+   the system does not tell, none does. */
+static bool is_blocked(const hafti_io_worker_t *worker) {
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat",
+             (int)__atomic_load_n(&worker->thread_number, __ATOMIC_RELAXED));
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+    if (file >= 0)
+        close(file);
+    text[size > 0 ? size : 0] = '\0';
+    const char *name_end = strrchr(text, ')'); /* The name may have any characters. */
+    return name_end != NULL && (name_end[2] == 'S' || name_end[2] == 'D');
+}
+
 static void look_at(hafti_io_watchdog_t *watchdog, const hafti_io_worker_t *worker, int64_t now) {
     stay_t *stay = &watchdog->stays[worker->index];
     uint64_t stamp = stamp_of(worker);
+    int64_t used = stamp != 0 ? processor_time_of(worker) : 0;
     if (stamp == 0 || stamp != stay->stamp) {
         stay->stamp = stamp;
-        stay->since = now;
+        stay->held = 0;
+        stay->used = used;
+        stay->looked = now;
         __atomic_store_n(&stay->after, 0, __ATOMIC_RELAXED);
         return;
     }
+    /* A look that comes late, as after a stop of the process, counts once. */
+    int64_t interval = watchdog->limit / 2 + 1, passed = now - stay->looked;
+    int64_t held = used - stay->used;
+    if (passed > 2 * interval)
+        passed = 2 * interval;
+    if (held < passed / 2 && is_blocked(worker))
+        held = passed;
+    stay->held += held;
+    stay->used = used;
+    stay->looked = now;
     int64_t limit = stay->after != 0 ? stay->after * 2 : watchdog->limit;
-    if (now - stay->since >= limit) {
+    if (stay->held >= limit) {
         __atomic_store_n(&stay->after, limit, __ATOMIC_RELAXED);
         __atomic_store_n(&stay->told, stamp, __ATOMIC_RELEASE);
         pthread_kill(worker->thread, INTERRUPTING);

@@ -8,12 +8,15 @@
 #include "queue.h"
 #include "simulated_calls.h"
 
+#include <haft/shown.h>
 #include <haft/turns.h>
 
 /* One that was never used; NULL: no memory. It stays a record of this kind, of whichever worker. */
 void *hafti_io_new_record(hafti_io_worker_t *worker, hafti_io_records_t *records, size_t size);
 /* All, of both kinds, at the end of the run. */
 void hafti_io_free_records(hafti_io_worker_t *worker);
+/* For debuggers, as the further lists of this name (shown.c). */
+extern const haft_shown_t hafti_io_shown_records[];
 
 struct hafti_io_descriptor; /* descriptors.h */
 
@@ -191,6 +194,7 @@ struct hafti_io_worker {
     uint64_t fair_at;         /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
     pthread_t thread;
+    pid_t thread_number;                         /* the system's, for the watchdog */
     hafti_io_seen_t seen[HAFTI_IO_MOST_THREADS]; /* by index in the crew */
     unsigned spread;        /* tasks that were spread to it, and have not ended; any thread */
     hafti_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
@@ -203,8 +207,9 @@ _Static_assert(offsetof(hafti_io_worker_t, crew) == HAFTI_IO_LINE &&
 /* What the workers of a run share; the first worker is the thread that has called haft_io_run. */
 struct hafti_io_crew {
     hafti_io_worker_t *workers[HAFTI_IO_MOST_THREADS];
-    unsigned count; /* any thread reads */
-    bool ended;     /* the last task has; any thread */
+    int64_t date_offset; /* the date minus the clock, when the run began; for debuggers */
+    unsigned count;      /* any thread reads */
+    bool ended;          /* the last task has; any thread */
     hafti_io_parking_t parking;
     haft_io_scope_t root;
     haft_io_task_t *main; /* until it has ended; if `root` is split, by the first worker's thread */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static int ends[2];
@@ -271,6 +272,46 @@ static void a_dump_shows_where_tasks_wait(void) {
                 -ECANCELED);
 }
 
+static haft_io_mutex_t contended;
+static void *hold_the_mutex(void *unused) {
+    haft_io_mutex_lock(&contended);
+    haft_io_sleep(1000 * HAFT_IO_SECOND);
+    return unused;
+}
+static void *wait_for_the_mutex(void *unused) {
+    haft_io_mutex_lock(&contended);
+    return unused;
+}
+BODY(dump_a_mutex) {
+    char expected[200];
+    contended = (haft_io_mutex_t){0};
+    haft_io_spawn_with(&(haft_io_task_options_t){.name = "the owner"}, hold_the_mutex, NULL);
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_spawn(wait_for_the_mutex, NULL);
+    snprintf(expected, sizeof expected, "waits for: a mutex at %p, held by 'the owner', ",
+             (void *)&contended);
+    do {
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+        FILE *file = tmpfile();
+        haft_io_dump_options_t options = {.backtraces = true};
+        CHECK_EQUAL(haft_io_dump_with(&options, fileno(file)), 0);
+        rewind(file);
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        fclose(file);
+    } while (strstr(text, "waits for: a mutex") == NULL);
+    if (walks_stacks)
+        CHECK_CONTAINS(text, expected);
+    haft_io_scope_cancel(haft_io_this_scope());
+    return NULL;
+}
+static void a_dump_shows_who_holds_a_mutex(void) {
+    walks_stacks = true;
+    CHECK_EQUAL(haft_io_run(dump_a_mutex, NULL), -ECANCELED);
+    walks_stacks = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+    CHECK_EQUAL(haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, dump_a_mutex, NULL),
+                -ECANCELED);
+}
+
 BODY(dump_backtraces_often) {
     HAFT_IO_SCOPED_DESCRIPTOR int null = open("/dev/null", O_WRONLY);
     haft_io_dump_options_t options = {.backtraces = true};
@@ -417,6 +458,52 @@ static void a_watchdog_names_who_holds_a_thread(void) {
         CHECK_CONTAINS(text, "0 ms: 'the miner'\n");
     }
 }
+/* Then it computes for long enough to be looked at. */
+static void *be_stopped(void *unused) {
+    struct timespec used;
+    raise(SIGSTOP);
+    do
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    while (used.tv_sec == 0 && used.tv_nsec < 100 * HAFT_IO_MILLISECOND);
+    return unused;
+}
+static void a_process_that_is_stopped_holds_no_thread(void) {
+    int words[2], status = 0;
+    CHECK_EQUAL(pipe(words), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(words[1], STDERR_FILENO);
+        haft_io_run_options_t options = {.watchdog = 500 * HAFT_IO_MILLISECOND};
+        _exit(haft_io_run_with(&options, be_stopped, NULL));
+    }
+    close(words[1]);
+    CHECK_EQUAL(waitpid(child, &status, WUNTRACED), child);
+    CHECK(WIFSTOPPED(status));
+    usleep(700000);
+    kill(child, SIGCONT);
+    CHECK_EQUAL(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ssize_t size = read(words[0], text, sizeof text - 1);
+    close(words[0]);
+    text[size > 0 ? size : 0] = '\0';
+    CHECK(strstr(text, "has held its thread") == NULL);
+}
+/* As one that waits for a lock that no task has. */
+static void *block_the_thread(void *unused) {
+    haft_io_task_set_name("the blocker");
+    while (!is_written("ms: 'the blocker'\n"))
+        usleep(1000);
+    return unused;
+}
+static void a_watchdog_names_who_blocks_a_thread(void) {
+    int copy = dup(STDERR_FILENO);
+    collect_standard_error();
+    haft_io_run_options_t options = {.threads = 1, .watchdog = 20 * HAFT_IO_MILLISECOND};
+    int code = haft_io_run_with(&options, block_the_thread, NULL);
+    show_what_is_written(copy);
+    CHECK_EQUAL(code, 0);
+    CHECK_CONTAINS(text, "0 ms: 'the blocker'\n");
+}
 BODY(count_polling) {
     haft_io_counters_t counters;
     haft_io_sleep(2 * HAFT_IO_MILLISECOND);
@@ -447,10 +534,13 @@ int main(void) {
     RUN(counters_count_tasks_operations_and_polls);
     RUN(a_thread_wakes_up_once_for_a_timer_that_is_alone);
     RUN(a_dump_shows_where_tasks_wait);
+    RUN(a_dump_shows_who_holds_a_mutex);
     RUN(backtraces_are_safe_while_others_go_on);
     RUN(a_signal_writes_the_dump);
     RUN(a_child_forked_while_a_dump_is_asked_for_has_runs_of_its_own);
     RUN(a_watchdog_names_who_holds_a_thread);
+    RUN(a_watchdog_names_who_blocks_a_thread);
+    RUN(a_process_that_is_stopped_holds_no_thread);
     RUN(the_time_in_polls_is_counted_if_it_is_asked_for);
     RUN(outside_of_a_task_there_is_nothing_to_see);
     return check_end();

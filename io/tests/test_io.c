@@ -601,8 +601,15 @@ BODY(poll_both_ways) {
     CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLIN | POLLOUT), POLLOUT);
     CHECK_EQUAL(haft_io_write(ends[1], "x", 1), 1);
     CHECK_EQUAL(haft_io_wait_ready(ends[0], POLLIN), POLLIN);
+    CHECK_EQUAL(haft_io_wait_ready_until(ends[0], POLLIN, HAFT_IO_FOREVER), POLLIN);
+    CHECK_EQUAL(haft_io_wait_ready_until(ends[1], POLLIN, haft_io_now() + HAFT_IO_MILLISECOND),
+                -ETIMEDOUT);
+    CHECK_EQUAL(haft_io_wait_ready_until(ends[1], POLLIN, 0), -ETIMEDOUT);
     haft_io_close(ends[0]);
+    CHECK((haft_io_wait_ready_until(ends[1], POLLIN, HAFT_IO_FOREVER) & POLLHUP) != 0);
     haft_io_close(ends[1]);
+    CHECK_EQUAL(haft_io_wait_ready_until(ends[1], POLLIN, HAFT_IO_FOREVER), -EBADF);
+    CHECK_EQUAL(haft_io_wait_ready_until(-1, POLLIN, HAFT_IO_FOREVER), -EBADF);
     return NULL;
 }
 static void a_wait_for_events_returns_those_that_are_there(void) {

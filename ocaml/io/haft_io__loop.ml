@@ -31,6 +31,7 @@ external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
 external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
 external dump_c : int -> int = "haft_ocaml_io_dump"
+external show : 'fiber ref -> unit = "haft_ocaml_io_show"
 
 type memory = (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1.t
 
@@ -246,6 +247,7 @@ let resume_by fiber k = function
 let turn = 256
 let left = ref turn
 let running = ref nobody
+let () = show running
 
 let rec schedule () =
   if !left <= 0 then ()

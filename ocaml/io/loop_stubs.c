@@ -26,6 +26,8 @@
  */
 #include "stubs.h"
 
+#include <haft/shown.h>
+
 #define CAML_INTERNALS
 #include <caml/signals.h>
 #undef CAML_INTERNALS
@@ -66,6 +68,28 @@ static void take_lock(void) {
     caml_leave_blocking_section();
     if (caml_check_pending_actions())
         haft_io_event_set(&the_loop->woken);
+}
+
+/* ---- For debuggers ---- */
+
+static value running; /* of haft_io__loop.ml: leads to all tasks */
+
+/* The records of haft_io__loop.ml, by the places of their fields. */
+#define FIELD_OF_OCAML(name, place)                                                                \
+    { name, (place) * sizeof(value) }
+static const haft_shown_t tasks[] = {
+    HAFT_SHOWN_ADDRESS("ocaml_running", running),  FIELD_OF_OCAML("ocaml_task.context", 0),
+    FIELD_OF_OCAML("ocaml_task.next", 1),          FIELD_OF_OCAML("ocaml_task.withdraw", 3),
+    FIELD_OF_OCAML("ocaml_task.waits_for", 4),     FIELD_OF_OCAML("ocaml_context.state", 0),
+    FIELD_OF_OCAML("ocaml_context.name", 1),       FIELD_OF_OCAML("ocaml_context.parent", 3),
+    FIELD_OF_OCAML("ocaml_context.fibers", 4),     FIELD_OF_OCAML("ocaml_context.children", 5),
+    FIELD_OF_OCAML("ocaml_context.next_child", 6), HAFT_SHOWN_END};
+HAFT_SHOWN_TABLE(haft_ocaml_io_shown, tasks);
+
+value haft_ocaml_io_show(value reference) {
+    running = reference;
+    caml_register_generational_global_root(&running);
+    return Val_unit;
 }
 
 /* ---- The run ---- */

@@ -69,6 +69,8 @@ for expected in haft/examples/*.expected tests/examples/*.expected; do
   *) "$CARGO_TARGET_DIR/debug/examples/$name" | diff "$expected" - ;;
   esac
 done
+# What gdb shows of a program that gets stuck.
+sh "$HAFT_SOURCE_DIR/tools/debug/tests/debugger_rust.sh" "$CARGO_TARGET_DIR/debug/examples/stuck" || [ $? -eq 77 ]
 # With the back end for io_uring, if liburing is installed: as the system has it, and where a filter refuses it.
 # (All tests above were on epoll.) The build needs one crate more.
 uring=

@@ -41,6 +41,13 @@ step pkg-config, shared
 expect_42 env LD_LIBRARY_PATH="$libraries" "$work/shared"
 readelf -d "$work/shared" | grep -q 'NEEDED.*libhaft\.so\.0\.3'
 
+step the commands of gdb
+if command -v gdb >/dev/null && gdb -nx -batch -ex 'python print(1)' 2>/dev/null | grep -q 1; then
+  LD_LIBRARY_PATH=$libraries gdb -nx -batch -iex "add-auto-load-safe-path $libraries" -iex 'set debuginfod enabled off' \
+    -iex 'set breakpoint pending on' -ex 'break haft_fiber_drop' -ex run -ex 'haft fibers' "$work/shared" >"$work/log" 2>&1 </dev/null
+  grep -q '^1 fiber$' "$work/log" || { cat "$work/log"; exit 1; }
+fi
+
 step pkg-config, static
 # shellcheck disable=SC2046,SC2086
 "$CC" -std=gnu11 $strict -static consumer.c -o "$work/static" \

@@ -1,12 +1,17 @@
 /* The likeliest mistakes. The words behind a case have to stand in the first lines of the message.
  */
 #include <haft.hpp>
+#include <haft/multi_shot.hpp>
 #include <memory>
 #include <string>
 
 struct Get : haft::effect<int> {};
 struct Put : haft::effect<> {
     int value;
+};
+struct Name : haft::effect<std::string> {};
+struct Ask : haft::effect<int> {
+    std::string question;
 };
 struct Plain {
     int value;
@@ -156,6 +161,22 @@ int main() {
     }).with([](Put, haft::resumption<int()> k) {
         return std::move(k).resume_with([](Get) { return "one"; });
     });
+#endif
+#ifdef CASE_copied_large_result // size of a pointer
+    haft::handle_multi_shot(
+        [] { return static_cast<int>(haft::perform<Name>().size()); },
+        [](Name, haft::multi_shot<int(std::string)> k) { return k.resume("a"); });
+#endif
+#ifdef CASE_copied_payload // fields copied byte
+    haft::handle_multi_shot([] { return haft::perform<Ask>("question"); },
+                            [](Ask, haft::multi_shot<int(int)> k) { return k.resume(1); });
+#endif
+#ifdef CASE_copied_wrong_answer // multi_shot<Answer(Result)>
+    haft::handle_multi_shot([] { return haft::perform<Get>(); },
+                            [](Get, haft::multi_shot<long(int)> k) { return k.resume(1); });
+#endif
+#ifdef CASE_copied_nothing // has an answer
+    haft::handle_multi_shot([] { haft::perform<Get>(); }, [](Get, haft::multi_shot<void(int)>) {});
 #endif
 #ifdef CASE_default_of_nothing // clause
     haft::set_default([](auto) { return 1; });

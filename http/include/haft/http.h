@@ -24,8 +24,9 @@
  * cookies; haft/http_cors.h, pages of other origins; haft/http_trace.h, traces across services;
  * haft/http_files.h, static files; haft/http_compression.h, compressed answers, and what clients
  * accept; haft/http_multipart.h, forms with files; haft/http_events.h, server-sent events and
- * handlers that wait for long; haft/http_stream.h, upgrades and CONNECT; haft/http_websocket.h,
- * WebSocket; haft/http_inside.h, the access log, counters and pages for the operator.
+ * handlers that wait for long; haft/http_proxy.h, a reverse proxy; haft/http_stream.h, upgrades and
+ * CONNECT; haft/http_websocket.h, WebSocket; haft/http_inside.h, the access log, counters and pages
+ * for the operator; haft/http_metrics.h, metrics of your own.
  *
  * Results: 0, or a count, or a negative error number, as in haft/io.h. A text that a function
  * returns is a string that lives as long as the request. The library checks each message before a
@@ -328,6 +329,11 @@ static inline int haft_http_server_delete(haft_http_server_t *server, const char
     return haft_http_server_route(server, "DELETE", path, handler, argument);
 }
 
+/* The same for every method that requests can have but CONNECT, such as for a proxy. -EEXIST: one
+   of them has a handler for this path already; the methods before it have got this one. */
+int haft_http_server_any(haft_http_server_t *server, const char *path, haft_http_handler_t *handler,
+                         void *argument);
+
 /*
  * Middleware: `around` is called instead of each handler, and calls `next`, which goes on to the
  * handler, once or not at all. It may handle the effects of that call. The middleware that was
@@ -408,15 +414,21 @@ const char *
 haft_http_request_target(const haft_http_request_t *request); /* as it came: "/a%20b?c=d" */
 /* "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0". */
 const char *haft_http_request_version(const haft_http_request_t *request);
-/* What the part {name} of the route has matched, %-decoded; NULL: it has no such part, or there
-   is no memory. */
+/* The path of the route, as it was given, with the prefixes of its groups: "/todo/{id}"; NULL: no
+   route is for this request. */
+const char *haft_http_request_route(const haft_http_request_t *request);
+/* What the part {name} of the route has matched, %-decoded; NULL: it has no such part, which is a
+   mistake and a line in the log, or no route is for this request, or there is no memory. */
 const char *haft_http_request_path(haft_http_request_t *request, const char *name);
+/* Whether the route has such a part, for middleware that is around several. */
+bool haft_http_request_has_path(const haft_http_request_t *request, const char *name);
 /* The first parameter of this name in the query, decoded; NULL: there is none, or no memory. */
 const char *haft_http_request_query(haft_http_request_t *request, const char *name);
 /* A field of the head; the case of `name` does not matter. Several fields of one name are joined
    by ", " (RFC 9110, section 5.3). NULL: there is none, or no memory. */
 const char *haft_http_request_header(haft_http_request_t *request, const char *name);
-/* Stores the field of this number, which begins at 0. False: there is none. */
+/* Stores the field of this number, which begins at 0. False: there is none. The field Cookie, of
+   which HTTP/2 may have several, is one, with "; " between (RFC 9113, section 8.2.3). */
 bool haft_http_request_header_at(haft_http_request_t *request, size_t number, const char **name,
                                  const char **value);
 /* The value of a cookie; NULL: there is none, or no memory. */
@@ -436,6 +448,9 @@ haft_tls_t *haft_http_request_tls(const haft_http_request_t *request);
 
 /* ---- Its body ------------------------------------------------------------------------------- */
 
+/* Whether the request has a body, of which some may have been read. One of HTTP/2 may be without
+   Content-Length, and turn out to be empty. */
+bool haft_http_request_has_body(const haft_http_request_t *request);
 /* Sets the limit for this request, in place of haft_http_limits_t.body. Call it before the body
    is read. */
 void haft_http_request_limit_body(haft_http_request_t *request, uint64_t size);
@@ -459,6 +474,9 @@ const char *haft_http_request_form(haft_http_request_t *request, const char *nam
 /* A field that came behind a chunked body, or over HTTP/2 behind any. NULL: there is none, or the
    body has not been read to its end, where haft_http_request_read has returned 0. */
 const char *haft_http_request_trailer(haft_http_request_t *request, const char *name);
+/* As haft_http_request_header_at, for these fields. */
+bool haft_http_request_trailer_at(haft_http_request_t *request, size_t number, const char **name,
+                                  const char **value);
 
 /* ---- The answer ----------------------------------------------------------------------------- */
 
@@ -539,6 +557,9 @@ int haft_http_answer_set_lasting_header(haft_http_request_t *request, const char
  * that were set before stay. Returns HAFT_HTTP_REFUSED; -EINVAL: the status is not in 400 to 599.
  */
 int haft_http_request_refuse(haft_http_request_t *request, int status, const char *text);
+/* The status with which it was refused last, and in `*text`, unless that is NULL, the text, which
+   may be NULL; 0: it was not. */
+int haft_http_request_refused(const haft_http_request_t *request, const char **text);
 
 /* ---- Tasks of a handler --------------------------------------------------------------------- */
 
@@ -591,7 +612,8 @@ void haft_http_request_note_failure(haft_http_request_t *request, const char *te
  * For a task of haft_io_run or haft_io_simulate: accepts connections from the listener, and serves
  * them until haft_http_server_stop. The listener is closed before this returns. Returns 0;
  * -ETIMEDOUT if requests were cut off after `grace`; -EBUSY: another call serves the server, which
- * only one may at a time; or an error of haft_io_accept. Later calls may serve it again.
+ * only one may at a time; -EINVAL: its TLS context has no certificate, or is one of clients
+ * (haft_http_server_mistake); or an error of haft_io_accept. Later calls may serve it again.
  */
 int haft_http_server_serve(haft_http_server_t *server, int listener);
 /* The same, from several listeners, all of which are closed; -EINVAL: there is none. */
@@ -609,7 +631,9 @@ int haft_http_server_serve_all(haft_http_server_t *server, const int *listeners,
 #include "http_events.h"
 #include "http_files.h"
 #include "http_inside.h"
+#include "http_metrics.h"
 #include "http_multipart.h"
+#include "http_proxy.h"
 #include "http_stream.h"
 #include "http_trace.h"
 #include "http_websocket.h"

@@ -111,10 +111,21 @@ class request {
     std::string_view client_address() { return haft_http_request_client_address(state); }
     std::string_view target() const { return haft_http_request_target(state); }
     std::string_view version() const { return haft_http_request_version(state); }
-    /* What {name} of the route has taken; "" where the route has no such part. */
+    /* "/todo/{id}"; std::nullopt: no route is for this request. */
+    std::optional<std::string_view> route() const { return maybe(haft_http_request_route(state)); }
+    /* What {name} of the route has taken. A route without such a part is a mistake, which is thrown
+       (std::logic_error); "" where no route is for this request. */
     std::string path(const char *name) const {
+        if (route().has_value() && !has_path(name))
+            throw std::logic_error(std::string("the route ")
+                                       .append(*route())
+                                       .append(" has no part {")
+                                       .append(name)
+                                       .append("}"));
         return text_of(haft_http_request_path(state, name));
     }
+    /* For middleware that is around several routes. */
+    bool has_path(const char *name) const { return haft_http_request_has_path(state, name); }
     std::optional<std::string_view> query(const char *name) const {
         return maybe(haft_http_request_query(state, name));
     }
@@ -133,6 +144,11 @@ class request {
         return maybe(haft_http_request_trailer(state, name));
     }
 
+    /* All of these, in their order; none before the body was read to its end. */
+    fields trailers() const { return detail::all_fields(&haft_http_request_trailer_at, state); }
+
+    /* One of HTTP/2 may be without Content-Length, and turn out to be empty. */
+    bool has_body() const { return haft_http_request_has_body(state); }
     void limit_body(std::uint64_t size) { haft_http_request_limit_body(state, size); }
     /* How many bytes of the body were read; 0 at its end. */
     std::size_t read(std::span<std::byte> into) {
@@ -147,7 +163,7 @@ class request {
 
     void set_header(const char *name, const std::string &value) {
         check_text(value);
-        io::detail::checked(haft_http_answer_set_header(state, name, value.c_str()), "set_header");
+        answered(haft_http_answer_set_header(state, name, value.c_str()), "set_header");
     }
     void set_cookie(const char *name, const std::string &value, const cookie_options &how = {}) {
         haft_http_cookie_options_t options = {};
@@ -162,8 +178,7 @@ class request {
                             "set_cookie");
     }
     void answer(int status, std::string_view body, const char *type = "text/plain; charset=utf-8") {
-        io::detail::checked(haft_http_answer(state, status, type, body.data(), body.size()),
-                            "answer");
+        answered(haft_http_answer(state, status, type, body.data(), body.size()), "answer");
     }
     void answer(const response &whole) {
         for (const auto &[name, value] : whole.headers)
@@ -173,7 +188,7 @@ class request {
     /* Piece by piece: begin, then write; see haft_http_answer_begin. */
     void begin(int status = 200, const char *type = "text/plain; charset=utf-8",
                std::uint64_t size = HAFT_HTTP_UNKNOWN_SIZE) {
-        io::detail::checked(haft_http_answer_begin(state, status, type, size), "begin");
+        answered(haft_http_answer_begin(state, status, type, size), "begin");
     }
     void write(std::string_view piece) {
         io::detail::checked(haft_http_answer_write(state, piece.data(), piece.size()), "write");
@@ -301,6 +316,16 @@ class request {
     }
     static bool is_supported(int code) {
         return code != -ENOTSUP && io::detail::checked(code, "begin a stream") == 0;
+    }
+    /* What is done to the head of an answer fails where that has begun: then it says so. */
+    void answered(int code, const char *what) const {
+        io::detail::checked(code, [&] {
+            return code == -EALREADY ? std::string(what)
+                                           .append(": the request has its answer, of ")
+                                           .append("status ")
+                                           .append(std::to_string(status()))
+                                     : std::string(what);
+        });
     }
     static std::string text_of(const char *text) { return text != nullptr ? text : ""; }
     /* A '\0' would end it for haft/http.h. */
@@ -609,11 +634,20 @@ class routes {
         static_assert(handler<F>, "a handler takes haft::http::request &, and returns a text, a "
                                   "haft::http::response, or nothing");
         if constexpr (handler<F>) {
-            auto kept = std::make_shared<F>(std::move(function));
-            int code =
-                haft_http_server_route(own, method, path.c_str(), &call_handler<F>, kept.get());
-            io::detail::checked(code, [&] { return std::string(haft_http_server_mistake(own)); });
-            kept_functions.push_back(std::move(kept));
+            add(std::move(function), [&](haft_http_handler_t *called, void *argument) {
+                return haft_http_server_route(own, method, path.c_str(), called, argument);
+            });
+        }
+    }
+    /* For every method but CONNECT; see haft_http_server_any. */
+    template <typename F>
+    void any(const std::string &path, F function) {
+        static_assert(handler<F>, "a handler takes haft::http::request &, and returns a text, a "
+                                  "haft::http::response, or nothing");
+        if constexpr (handler<F>) {
+            add(std::move(function), [&](haft_http_handler_t *called, void *argument) {
+                return haft_http_server_any(own, path.c_str(), called, argument);
+            });
         }
     }
     template <typename F>
@@ -644,11 +678,16 @@ class routes {
      *         haft::handle(next).with([](now) { return clock(); });
      *     });
      */
-    template <std::invocable<request &, const next &> F>
+    template <typename F>
     void use(F function) {
-        auto kept = std::make_shared<F>(std::move(function));
-        io::detail::checked(haft_http_server_use(own, &call_around<F>, kept.get()), "use");
-        kept_functions.push_back(std::move(kept));
+        constexpr bool is_middleware = std::invocable<F &, request &, const next &>;
+        static_assert(is_middleware, "middleware takes haft::http::request &, and const "
+                                     "haft::http::next &, which it calls");
+        if constexpr (is_middleware) {
+            auto kept = std::make_shared<F>(std::move(function));
+            io::detail::checked(haft_http_server_use(own, &call_around<F>, kept.get()), "use");
+            kept_functions.push_back(std::move(kept));
+        }
     }
 
     /*
@@ -661,12 +700,18 @@ class routes {
      *     server.handle([](now) { return clock(); },
      *                   [](haft::http::request &in, user) { return in.header("X-User"); });
      */
-    template <clause... F>
+    template <typename... F>
     void handle(F... functions) {
-        using all = detail::clauses<F...>;
-        auto kept = std::make_shared<all>(all{std::tuple<F...>(std::move(functions)...)});
-        io::detail::checked(haft_http_server_handle(own, &all::handler(), kept.get()), "handle");
-        kept_functions.push_back(std::move(kept));
+        constexpr bool are_clauses = (clause<F> && ...);
+        static_assert(are_clauses, "what handles an effect takes the effect, or "
+                                   "haft::http::request & and the effect, and no auto");
+        if constexpr (are_clauses) {
+            using all = detail::clauses<F...>;
+            auto kept = std::make_shared<all>(all{std::tuple<F...>(std::move(functions)...)});
+            io::detail::checked(haft_http_server_handle(own, &all::handler(), kept.get()),
+                                "handle");
+            kept_functions.push_back(std::move(kept));
+        }
     }
 
     /* Middleware: a client that goes away cancels its handler; see
@@ -737,6 +782,19 @@ class routes {
     }
 
   private:
+    /* Has the function kept by the server, for which `into` is to say what is called. */
+    template <handler F, typename Into>
+    void add(F function, Into &&into) {
+        auto kept = std::make_shared<F>(std::move(function));
+        int code;
+        if constexpr (requires { F::c_handler; })
+            code = into(F::c_handler, kept->get());
+        else
+            code = into(&call_handler<F>, kept.get());
+        kept_functions.push_back(std::move(kept)); /* of several routes some may be there */
+        io::detail::checked(code, [&] { return std::string(haft_http_server_mistake(own)); });
+    }
+
     template <typename F>
     static int call_around(haft_http_request_t *wrapped, haft_http_next_t *inner, void *function) {
         int code = 0;
@@ -779,13 +837,17 @@ class server : private detail::server_state, public routes {
                             [&] { return "trust proxies at " + networks; });
     }
     /* For CONNECT; see haft_http_server_on_connect. */
-    template <handler F>
+    template <typename F>
     void on_connect(F function) {
-        auto kept = std::make_shared<F>(std::move(function));
-        io::detail::checked(
-            haft_http_server_on_connect(state.get(), &routes::call_handler<F>, kept.get()),
-            "on_connect");
-        functions.push_back(std::move(kept));
+        static_assert(handler<F>, "a handler takes haft::http::request &, and returns a text, a "
+                                  "haft::http::response, or nothing");
+        if constexpr (handler<F>) {
+            auto kept = std::make_shared<F>(std::move(function));
+            io::detail::checked(
+                haft_http_server_on_connect(state.get(), &routes::call_handler<F>, kept.get()),
+                "on_connect");
+            functions.push_back(std::move(kept));
+        }
     }
     void set_limits(const limits &given) {
         haft_http_limits_t set = {};
@@ -819,11 +881,15 @@ class server : private detail::server_state, public routes {
      *     });
      */
     template <typename F>
-    requires std::invocable<F &, request &, const haft_http_error_t &>
     void on_error(F function) {
-        auto kept = std::make_shared<F>(std::move(function));
-        haft_http_server_on_error(state.get(), &call_on_error<F>, kept.get());
-        functions.push_back(std::move(kept));
+        constexpr bool is_for_errors = std::invocable<F &, request &, const haft_http_error_t &>;
+        static_assert(is_for_errors, "what answers errors takes haft::http::request &, and const "
+                                     "haft_http_error_t &");
+        if constexpr (is_for_errors) {
+            auto kept = std::make_shared<F>(std::move(function));
+            haft_http_server_on_error(state.get(), &call_on_error<F>, kept.get());
+            functions.push_back(std::move(kept));
+        }
     }
     /* Where tasks go that outlive requests, while it serves; see request::server_scope. */
     io::scope_ref scope() {
@@ -879,6 +945,8 @@ class server : private detail::server_state, public routes {
     bool serve(io::listener listener) {
         int code = haft_http_server_serve(state.get(), listener.release());
         throw_start_failure();
+        if (code == -EINVAL)
+            io::detail::checked(code, [&] { return std::string(mistake()); });
         return io::detail::in_time(code, "serve");
     }
     /* The same, where the options say; see haft_http_server_serve_with. */
@@ -886,9 +954,8 @@ class server : private detail::server_state, public routes {
         haft_http_run_options_t options = options_of(how);
         int code = haft_http_server_serve_with(&options, state.get());
         throw_start_failure();
-        if (code == -EINVAL && *haft_http_server_mistake(state.get()) != '\0')
-            throw std::system_error(EINVAL, std::generic_category(),
-                                    haft_http_server_mistake(state.get()));
+        if (code == -EINVAL)
+            io::detail::checked(code, [&] { return std::string(mistake()); });
         return io::detail::in_time(code, "serve");
     }
     /* Calls the function when the server listens, before it accepts. What it throws, run() and
@@ -909,6 +976,8 @@ class server : private detail::server_state, public routes {
             "add_background");
         functions.push_back(std::move(kept));
     }
+    /* What the last mistake was in the use of the server; see haft_http_server_mistake. */
+    std::string_view mistake() const { return haft_http_server_mistake(state.get()); }
     void stop() { haft_http_server_stop(state.get()); }
     bool is_stopping() const { return haft_http_server_is_stopping(state.get()); }
     /* Hands over to a new process; see haft_http_server_restart. */
@@ -1136,7 +1205,9 @@ class client {
 
 } // namespace haft::http
 
+#include <haft/http_metrics.hpp>
 #include <haft/http_multipart.hpp>
+#include <haft/http_proxy.hpp>
 #include <haft/http_websocket.hpp>
 
 #endif

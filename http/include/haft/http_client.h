@@ -86,29 +86,34 @@ typedef struct haft_http_question {
     const void *body;
     size_t size;
     /* In place of a body: writes up to `size` bytes of it to the buffer, and returns how many, 0
-       at its end, or an error, with which the call ends. It is sent in chunks, and once: so a
-       redirect that wants it again is not followed. */
+       at its end, or an error, with which the call ends. It is sent once: so a redirect that wants
+       it again is not followed. The field `size` above says how many bytes it has; 0: that is not
+       known, and it is sent in chunks. */
     ssize_t (*produce)(void *argument, void *buffer, size_t size);
     void *argument;
     char *failure; /* NULL, or where words are put that say why there is no answer */
     size_t failure_size;
+    /* Called when all was produced, with `argument`: stores fields that are sent behind a body
+       whose size was not known, or over HTTP/2 behind any, and returns how many. They live until
+       the question was asked. NULL: none. */
+    size_t (*trailers)(void *argument, const haft_http_header_t **trailers);
 } haft_http_question_t;
 
 /*
  * Asks, and reads the head of the answer. How long this may take is the task's to say
  * (haft_io_deadline_set, or the deadline of a scope). 0, and `*reply` is to be freed; or an error:
- * those of haft_io_connect_tcp, haft_io_write and haft_io_read; -EINVAL: the URL, the method or a
- * header is none; -EPROTONOSUPPORT: another scheme than http and https, or the library was built
- * without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the question's head is larger than 16
- * KiB; -EBADMSG: what came is no answer, also a status below 100, or ten answers of status 1xx;
- * -EPROTO: the server has broken the rules of TLS, or of a connection of HTTP/2; -ETIMEDOUT: the
- * task's deadline has passed, also in the middle of a head; -EPIPE: the server has closed the
- * connection; -ELOOP: too many redirects; -ECONNREFUSED: also that the proxy has refused a tunnel.
- * A question that is safe to repeat (GET, HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked
- * again over a new connection if the server has closed a kept one meanwhile; one of HTTP/2 that the
- * server has refused before it began with it is asked again in any case, unless its body was
- * produced. What a redirect to another origin gets has neither Authorization nor
- * Proxy-Authorization nor Cookie.
+ * those of haft_io_connect_tcp, haft_io_write and haft_io_read; -EINVAL: the URL, the method, a
+ * header or a trailer is none; -EPROTONOSUPPORT: another scheme than http and https, or the library
+ * was built without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the question's head is larger
+ * than 16 KiB, or what was produced has another size than was said; -EBADMSG: what came is no
+ * answer, also a status below 100, or ten answers of status 1xx; -EPROTO: the server has broken the
+ * rules of TLS, or of a connection of HTTP/2; -ETIMEDOUT: the task's deadline has passed, also in
+ * the middle of a head; -EPIPE: the server has closed the connection; -ELOOP: too many redirects;
+ * -ECONNREFUSED: also that the proxy has refused a tunnel. A question that is safe to repeat (GET,
+ * HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked again over a new connection if the server
+ * has closed a kept one meanwhile; one of HTTP/2 that the server has refused before it began with
+ * it is asked again in any case, unless its body was produced. What a redirect to another origin
+ * gets has neither Authorization nor Proxy-Authorization nor Cookie.
  */
 int haft_http_client_ask(haft_http_client_t *client, const haft_http_question_t *question,
                          haft_http_reply_t **reply);
@@ -116,12 +121,18 @@ int haft_http_client_ask(haft_http_client_t *client, const haft_http_question_t 
 /* 200 to 999. HTTP knows those up to 599; a further one means as much as 500 does (RFC 9110,
    section 15). */
 int haft_http_reply_status(const haft_http_reply_t *reply);
-/* As haft_http_request_header; lives as long as the reply. Of a body that the client decodes, the
-   fields Content-Encoding and Content-Length are hidden. */
+/* As haft_http_request_header; lives as long as the reply. Of several fields Set-Cookie, which are
+   no list, it is the first: haft_http_reply_header_at has all. Of a body that the client decodes,
+   the fields Content-Encoding and Content-Length are hidden. */
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name);
 /* As haft_http_request_header_at: all fields, in their order. */
 bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const char **name,
                                const char **value);
+/* Of the fields behind the body, once that has been read to its end; NULL, and false: there is
+   none. */
+const char *haft_http_reply_trailer(const haft_http_reply_t *reply, const char *name);
+bool haft_http_reply_trailer_at(haft_http_reply_t *reply, size_t number, const char **name,
+                                const char **value);
 /* As haft_http_request_read and haft_http_request_body; time limits are the task's. A body that is
    compressed is decoded; -EFBIG: it becomes larger than `decompressed`, or, for
    haft_http_reply_body, than `body`; -EBADMSG: it is damaged, or was cut off. */

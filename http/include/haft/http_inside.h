@@ -68,8 +68,10 @@ void haft_http_server_count(haft_http_server_t *server);
 /* What was counted. On any thread; numbers of one moment may not add up. */
 void haft_http_server_read_counters(const haft_http_server_t *server,
                                     haft_http_counters_t *counters);
-/* Counts, and answers GET for the path with the counters in the text format of Prometheus, those
-   of libhaft-io (haft_io_count), too. Errors are those of haft_http_server_route. */
+/* Counts, and answers GET for the path with the counters in the text format of Prometheus, or as
+   OpenMetrics where the client wants that more (Accept): of the server, of each route that was
+   asked for, of libhaft-io (haft_io_count, haft_io_living), and of the application
+   (haft/http_metrics.h). Errors are those of haft_http_server_route. */
 int haft_http_server_serve_counters(haft_http_server_t *server, const char *path);
 
 /* ---- For balancers -------------------------------------------------------------------------- */

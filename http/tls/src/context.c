@@ -127,7 +127,19 @@ haft_tls_context_t *haft_tls_client_context(void) {
     return new_context(false);
 }
 
+bool haft_tls_is_for_servers(const haft_tls_context_t *context) {
+    return context->is_server;
+}
+
 /* ---- Certificates ---- */
+
+size_t haft_tls_certificate_count(const haft_tls_context_t *context) {
+    size_t count = 0;
+    const hafti_tls_certificate_t *certificate = context->certificates;
+    for (; certificate != NULL; certificate = certificate->next)
+        count++;
+    return count;
+}
 
 /* Whether OpenSSL takes it: its key may be too short for the system's rules. */
 static int try_certificate(haft_tls_context_t *context, const hafti_tls_certificate_t *made) {

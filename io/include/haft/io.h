@@ -730,6 +730,8 @@ ssize_t haft_io_splice(int from, int to, size_t size);
 
 /* Waits for any of `events`, which are those of poll(2); returns the ones that have come. */
 int haft_io_wait_ready(int descriptor, short events);
+/* The same until a deadline of haft_io_now(), and then -ETIMEDOUT. */
+int haft_io_wait_ready_until(int descriptor, short events, int64_t deadline);
 
 struct pollfd;
 /*
@@ -1016,7 +1018,9 @@ int haft_io_dump(int descriptor);
 
 typedef struct haft_io_dump_options {
     bool backtraces; /* of the tasks that wait: a line for each frame, with its function if known
-                        (-rdynamic). In a run of several threads this needs membarrier(2) */
+                        (-rdynamic); and of a mutex that is waited for its address, and the name
+                        of the task that holds it. In a run of several threads this needs
+                        membarrier(2) */
 } haft_io_dump_options_t;
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 
@@ -1033,7 +1037,9 @@ int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int siz
  * With haft_io_run_options_t.watchdog, in nanoseconds, a thread checks the others twice in that
  * time. It names on standard error each task that has run for longer without a wait or a yield,
  * with a backtrace of where the task is; and again after twice that time, four times, and so on, as
- * long as the task goes on. The watchdog interrupts the thread with SIGURG, whose action it
+ * long as the task goes on. It counts the processor's time of the thread, and the time for which
+ * the thread is blocked in the kernel; not the time for which it waits for a processor, or in which
+ * the process is stopped. The watchdog interrupts the thread with SIGURG, whose action it
  * replaces; a system call in which the task sleeps may end with EINTR.
  *
  *     haft-io: a task has held its thread for more than 100 ms: 'the miner'
@@ -1064,6 +1070,9 @@ typedef struct haft_io_counters {
 
 /* Counts since the run of the calling task began. Returns 0; -ESRCH outside of a task. */
 int haft_io_count(haft_io_counters_t *counters);
+/* How many tasks of the calling task's run have not ended; it looks at every scope. 0 outside of a
+   task. On several threads the number may be a little out of date. */
+size_t haft_io_living(void);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

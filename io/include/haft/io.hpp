@@ -1403,6 +1403,12 @@ class descriptor {
         return static_cast<short>(
             detail::checked(haft_io_wait_ready(number, events), "wait_ready"));
     }
+    /* The same; 0: the time has come. */
+    template <typename Clock, typename Duration>
+    short wait_ready_until(short events, std::chrono::time_point<Clock, Duration> time) const {
+        int code = haft_io_wait_ready_until(number, events, detail::deadline_of(time));
+        return detail::in_time(code, "wait_ready") ? static_cast<short>(code) : short(0);
+    }
 
   private:
     int number = -1;

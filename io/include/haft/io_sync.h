@@ -35,6 +35,7 @@ typedef struct haft_io_mutex {
     bool held;
     bool called;
     haft_io_waiting_t waiting;
+    haft_io_task_t *holder; /* for debuggers: the task that has locked it last; NULL: a thread */
 } haft_io_mutex_t;
 
 /*
@@ -83,6 +84,7 @@ typedef struct haft_io_rwlock {
     bool writer;
     uint64_t readers;
     haft_io_waiting_t waiting;
+    haft_io_task_t *holder; /* for debuggers: the task that has locked it last to write */
 } haft_io_rwlock_t;
 
 /* Many tasks may read at once; a writer is alone. Waiters are served in the order in which they

@@ -58,10 +58,11 @@ SIZE(haft_io_event_t, 24)
 FIELD(haft_io_event_t, set, lock)
 FIELD(haft_io_event_t, waiting, set)
 
-SIZE(haft_io_mutex_t, 24)
+SIZE(haft_io_mutex_t, 32)
 FIELD(haft_io_mutex_t, held, lock)
 FIELD(haft_io_mutex_t, called, held)
 FIELD(haft_io_mutex_t, waiting, called)
+FIELD(haft_io_mutex_t, holder, waiting)
 
 SIZE(haft_io_semaphore_t, 32)
 FIELD(haft_io_semaphore_t, count, lock)

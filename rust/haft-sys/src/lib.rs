@@ -104,11 +104,12 @@ record! { haft_io_event_t, 24 {
     set: bool,
     waiting: haft_io_waiting_t,
 }}
-record! { haft_io_mutex_t, 24 {
+record! { haft_io_mutex_t, 32 {
     lock: u32,
     held: bool,
     called: bool,
     waiting: haft_io_waiting_t,
+    holder: *mut haft_io_task_t,
 }}
 record! { haft_io_semaphore_t, 32 {
     lock: u32,
@@ -277,6 +278,8 @@ unsafe extern "C" {
     pub fn haft_io_channel_free(channel: *mut haft_io_channel_t);
     pub fn haft_io_channel_send(channel: *mut haft_io_channel_t, value: *const c_void) -> c_int;
     pub fn haft_io_channel_receive(channel: *mut haft_io_channel_t, value: *mut c_void) -> c_int;
+    pub fn haft_io_channel_try_send(channel: *mut haft_io_channel_t, value: *const c_void)
+    -> c_int;
     pub fn haft_io_channel_try_receive(
         channel: *mut haft_io_channel_t,
         value: *mut c_void,

@@ -146,7 +146,7 @@ pub use scope::{
 };
 pub use shared::{SharedEffect, handle_shared, perform_shared};
 pub use simulation::{Simulation, simulate, simulate_crash, simulation_seed};
-pub use sync::{Receiver, RecvError, SendError, Sender, channel};
+pub use sync::{Receiver, RecvError, SendError, Sender, TrySendError, channel};
 pub use task::{JoinHandle, dump, set_task_name, spawn, spawn_in_run, spawn_named, task_name};
 pub use wait::{Cancelled, sleep, yield_now};
 

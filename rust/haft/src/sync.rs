@@ -4,7 +4,7 @@
 //! The locks of std suspend a task, too. A wait for one of these, other than for a lock of std,
 //! ends when its task is cancelled; and they serve the waiters in the order in which they came.
 
-use crate::wait::{Interrupted, shielded, wait};
+use crate::wait::{EPIPE, Interrupted, shielded, wait};
 use haft_sys as sys;
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -458,6 +458,17 @@ impl<T> Shared<T> {
         done.map(drop)
             .map_err(|_| unsafe { unsent.0.assume_init_read() })
     }
+    fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
+        let value = ManuallyDrop::new(value);
+        // SAFETY: the channel lives as long as `self`, and carries values of this size.
+        let code =
+            unsafe { sys::haft_io_channel_try_send(self.channel, (&raw const value).cast()) };
+        match -code {
+            0 => Ok(()),
+            EPIPE => Err(TrySendError::Disconnected(ManuallyDrop::into_inner(value))),
+            _ => Err(TrySendError::Full(ManuallyDrop::into_inner(value))),
+        }
+    }
     fn close(&self) {
         // SAFETY: the channel lives as long as `self`.
         unsafe { sys::haft_io_channel_close(self.channel) };
@@ -562,6 +573,24 @@ impl<T: Send> Sender<T> {
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         self.0.send(value).map_err(SendError)
     }
+    /// Sends the value, if there is room for it, or a receiver that waits; otherwise it comes back
+    /// at once.
+    ///
+    /// # Errors
+    /// There is no room now, or there is no receiver any more; the error has the value.
+    ///
+    /// ```
+    /// use haft::TrySendError;
+    ///
+    /// let (sender, receiver) = haft::channel(1);
+    /// assert!(sender.try_send(1).is_ok());
+    /// assert_eq!(sender.try_send(2), Err(TrySendError::Full(2)));
+    /// drop(receiver);
+    /// assert_eq!(sender.try_send(3), Err(TrySendError::Disconnected(3)));
+    /// ```
+    pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
+        self.0.try_send(value)
+    }
 }
 
 impl<T: Send> Receiver<T> {
@@ -654,6 +683,27 @@ impl<T> fmt::Debug for Receiver<T> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
+/// The value was not sent.
+///
+/// ```
+/// let (sender, _receiver) = haft::channel(0);
+/// assert_eq!(sender.try_send("now").unwrap_err().into_inner(), "now");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TrySendError<T> {
+    /// There is no room, and no receiver that waits.
+    Full(T),
+    /// There is no receiver any more.
+    Disconnected(T),
+}
+impl<T> TrySendError<T> {
+    /// The value.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Full(value) | Self::Disconnected(value) => value,
+        }
+    }
+}
 /// There is no sender any more, and no value.
 ///
 /// ```
@@ -674,10 +724,27 @@ impl<T> fmt::Display for SendError<T> {
         f.write_str("a value was sent to a channel without a receiver")
     }
 }
+impl<T> fmt::Debug for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full(..)",
+            Self::Disconnected(_) => "Disconnected(..)",
+        })
+    }
+}
+impl<T> fmt::Display for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "a value was sent to a channel without room",
+            Self::Disconnected(_) => "a value was sent to a channel without a receiver",
+        })
+    }
+}
 impl fmt::Display for RecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the channel is empty and has no sender")
     }
 }
 impl<T> std::error::Error for SendError<T> {}
+impl<T> std::error::Error for TrySendError<T> {}
 impl std::error::Error for RecvError {}

@@ -43,6 +43,7 @@ pub(crate) fn is_cancel(payload: &(dyn Any + Send)) -> bool {
 
 pub(crate) const ECANCELED: c_int = 125;
 pub(crate) const ETIMEDOUT: c_int = 110;
+pub(crate) const EPIPE: c_int = 32;
 
 /// How a wait ended that was not done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

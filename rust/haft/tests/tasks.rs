@@ -523,6 +523,27 @@ fn a_send_that_is_cancelled_drops_its_value() {
 }
 
 #[test]
+fn a_value_that_cannot_be_sent_at_once_comes_back() {
+    let drops = Arc::new(AtomicUsize::new(0));
+    haft::run(|| {
+        let (sender, receiver) = haft::channel(1);
+        let value = || Dropped(Arc::clone(&drops));
+        assert!(sender.try_send(value()).is_ok());
+        let returned = sender.try_send(value()).unwrap_err();
+        assert!(matches!(returned, haft::TrySendError::Full(_)));
+        assert_eq!(drops.load(Ordering::Relaxed), 0);
+        drop(returned.into_inner());
+        assert!(receiver.recv().is_ok());
+        assert!(sender.try_send(value()).is_ok());
+        drop(receiver);
+        assert_eq!(drops.load(Ordering::Relaxed), 3);
+        let returned = sender.try_send(value()).unwrap_err();
+        assert!(matches!(returned, haft::TrySendError::Disconnected(_)));
+    });
+    assert_eq!(drops.load(Ordering::Relaxed), 4);
+}
+
+#[test]
 fn a_simulation_goes_the_same_way_for_the_same_seed() {
     fn order(seed: u64) -> Vec<usize> {
         let log = std::sync::Mutex::new(Vec::new());

@@ -170,6 +170,8 @@ enum hafti_gate {
     HAFTI_GATE_NEW     /* new, with a stack of the pool and no tools: the first resume is short */
 };
 
+enum { HAFTI_EXCEPTED_PERFORMER = 1, HAFTI_EXCEPTED_RESUMER = 2 };
+
 /*
  * A fiber's header lies at the high end of its stack memory:
  *
@@ -219,13 +221,17 @@ struct haft_fiber {
     uint8_t kind;
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */
+    /* Of HAFTI_EXCEPTED_PERFORMER, HAFTI_EXCEPTED_RESUMER: which side of the switch waits with
+       exceptions that it is handling. */
+    uint8_t excepted;
     uint32_t uses;
     uint32_t set;          /* the number of scope.handles, or HAFTI_SET_NONE */
     uintptr_t of_language; /* for the language that owns the frames; or see kept.h */
     char *low;             /* lowest usable byte of the stack */
     /* OCaml's nested fibers (ocaml/lib/nests.c) lie on their stacks as far apart as a header of
        this size has them. */
-    uint64_t spare[2];
+    uint64_t spare;
+    struct haft_stage *stage; /* of a fiber whose computation has been copied (copies.c) */
     struct haft_fiber *next, *previous; /* lists of fibers */
     uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
     uintptr_t segments;     /* of a segmented fiber: the limit word of its first segment */

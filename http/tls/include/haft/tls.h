@@ -91,6 +91,11 @@ void haft_tls_context_free(haft_tls_context_t *context);
  */
 int haft_tls_add_certificate(haft_tls_context_t *context, const char *chain, const char *key);
 
+/* How many certificates it has. */
+size_t haft_tls_certificate_count(const haft_tls_context_t *context);
+/* Whether it is one of haft_tls_server_context. */
+bool haft_tls_is_for_servers(const haft_tls_context_t *context);
+
 /* Reads the files of all certificates again. Handshakes that begin afterwards use what they have
    now; streams go on as they are. After an error, which is one of haft_tls_add_certificate, the
    certificates stay what they were. */
