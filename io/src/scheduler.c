@@ -713,9 +713,32 @@ static bool falls_asleep(hafti_io_worker_t *worker) {
     return __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL;
 }
 
+static bool has_work(const hafti_io_worker_t *worker) {
+    return !hafti_io_ring_empty(&worker->ready) || !hafti_io_ring_empty(&worker->polled) ||
+           worker->offered || __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) != NULL;
+}
+
+/* The fiber of the run is suspended, while the worker says that it sleeps; between the polls its
+   thread is not one of a run. */
+static HAFTI_IO_COLD void pause_in_poll(hafti_io_worker_t *worker, int64_t nanoseconds) {
+    worker->backend->poll(worker, 0);
+    if (has_work(worker))
+        return;
+    *worker->pauses =
+        (hafti_io_pauses_t){worker->backend->descriptor(worker),
+                            nanoseconds < 0 ? HAFT_IO_FOREVER : hafti_io_clock() + nanoseconds};
+    hafti_io_this_worker = NULL;
+    HAFT_PERFORM(hafti_io_pause);
+    hafti_io_this_worker = worker;
+    worker->backend->poll(worker, 0);
+}
+
 static void sleep_in_poll(hafti_io_worker_t *worker, int64_t nanoseconds) {
     const haft_io_around_sleep_t *around = worker->around_sleep;
-    if (HAFTI_IO_LIKELY(around == NULL) || nanoseconds == 0 || worker->simulated != NULL) {
+    if (HAFTI_IO_UNLIKELY(worker->pauses != NULL) && nanoseconds != 0 &&
+        worker->backend->descriptor != NULL) {
+        pause_in_poll(worker, nanoseconds);
+    } else if (HAFTI_IO_LIKELY(around == NULL) || nanoseconds == 0 || worker->simulated != NULL) {
         worker->backend->poll(worker, nanoseconds);
     } else if (around->falls_asleep()) {
         worker->backend->poll(worker, nanoseconds);

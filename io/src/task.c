@@ -187,8 +187,7 @@ static HAFTI_IO_COLD haft_io_task_t *spawn_elsewhere(void *(*function)(void *), 
     return code == 0 ? &somewhere : NULL;
 }
 
-/* Where a task goes that is spawned here and names no scope; NULL: no memory. */
-static haft_io_scope_t *scope_of_spawns(haft_io_scope_t *here) {
+haft_io_scope_t *hafti_io_scope_of_spawns(haft_io_scope_t *here) {
     haft_io_scope_t *chosen = here;
     return HAFTI_IO_LIKELY(here->scope_of_spawns == NULL) || here->scope_of_spawns(&chosen) ? chosen
                                                                                             : NULL;
@@ -210,7 +209,7 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
         return NULL;
     hafti_io_worker_t *worker = parent->worker;
     haft_io_scope_t *home =
-        options->scope != NULL ? options->scope : scope_of_spawns(parent->runner->scope);
+        options->scope != NULL ? options->scope : hafti_io_scope_of_spawns(parent->runner->scope);
     if (HAFTI_IO_UNLIKELY(home == NULL))
         return NULL;
     haft_io_task_t *task = hafti_io_task_new(worker, home, function, argument);

@@ -70,7 +70,17 @@ typedef struct hafti_io_backend {
        forever). */
     void (*poll)(hafti_io_worker_t *worker, int64_t nanoseconds);
     void (*interrupt)(hafti_io_worker_t *worker); /* ends a poll; any thread */
+    /* The descriptor that is readable when a poll would find something. NULL: there is none, as of
+       a ring of io_uring, whose number is given up (uring.c). */
+    int (*descriptor)(const hafti_io_worker_t *worker);
 } hafti_io_backend_t;
+
+/* Where a run in steps stands still (stepping.c). */
+HAFT_EFFECT(hafti_io_pause, void, {});
+typedef struct hafti_io_pauses {
+    int descriptor;
+    int64_t deadline; /* of its first timer */
+} hafti_io_pauses_t;
 HAFTI_IO_COLD __attribute__((noreturn)) void hafti_io_waits_in_child(const haft_io_task_t *task);
 
 /* The time at which a simulation begins. */
@@ -172,6 +182,7 @@ struct hafti_io_worker {
                           is one until it is woken */
     bool dozes;   /* in such a sleep */
     const haft_io_around_sleep_t *around_sleep; /* or NULL */
+    hafti_io_pauses_t *pauses;                  /* in place of sleeping; or NULL */
     unsigned unsearched,
         unsearched_next; /* so often it sleeps without a search, now and the next time */
     int epoll, waker;    /* or -1: see epoll.c, waker.c */

@@ -101,6 +101,9 @@ typedef struct haft_landing {
     __attribute__((aligned(16))) uint64_t unwinding[4];
 } haft_landing_t;
 HAFTI_API __attribute__((noreturn)) void haft_unwind_to(haft_landing_t *landing);
+/* Whether the handler is around the caller. It is not where a task of a scheduler runs a clause of
+   another's. */
+HAFTI_API bool haft_can_unwind_to(const haft_landing_t *landing);
 extern HAFTI_DATA haft_effect_t haft_special_landed;
 HAFTI_INLINE void *haft_stack_pointer(void) {
     void *sp;

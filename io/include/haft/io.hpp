@@ -215,6 +215,8 @@ class scope_ref {
     }
     template <std::invocable F>
     task<std::invoke_result_t<F &>> async(task_options options, F function) const;
+    template <std::invocable F>
+    task<std::invoke_result_t<F &>> async_handled(task_options options, F function) const;
 
   private:
     detail::home at;
@@ -473,8 +475,8 @@ task<std::invoke_result_t<F &>> async(F function) {
 namespace detail {
 /* Starts the job in that scope, with its frame as the value that the task finds. */
 template <typename Job>
-haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job> job,
-                      bool joinable) {
+haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job> job, bool joinable,
+                      bool handled = false) {
     const haft_io_scope_t *here = haft_io_this_scope();
     if (at.scope == nullptr || here == nullptr)
         throw_outside();
@@ -490,12 +492,20 @@ haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job>
         checked(-ENOTSUP, "own_thread_locals");
     job->self = job;
     haft_io_task_t *started = nullptr;
-    bool done = joinable ? (started = haft_io_async_with(&given, &Job::start, job.get())) != nullptr
-                         : haft_io_spawn_with(&given, &Job::start, job.get()) == 0;
-    if (!done) {
-        job->self = nullptr;
+    struct owning {
+        std::shared_ptr<Job> *self; /* nullptr: the task has it */
+        ~owning() {
+            if (self != nullptr)
+                *self = nullptr;
+        }
+    } not_started{&job->self};
+    auto *async = handled ? &haft_io_async_handled_with : &haft_io_async_with;
+    auto *spawn = handled ? &haft_io_spawn_handled_with : &haft_io_spawn_with;
+    bool done = joinable ? (started = async(&given, &Job::start, job.get())) != nullptr
+                         : spawn(&given, &Job::start, job.get()) == 0;
+    if (!done)
         throw std::bad_alloc();
-    }
+    not_started.self = nullptr;
     return started;
 }
 } // namespace detail
@@ -509,6 +519,37 @@ task<std::invoke_result_t<F &>> scope_ref::async(task_options options, F functio
     auto job = std::make_shared<detail::job<F>>(std::move(function));
     haft_io_task_t *handle = detail::start(at, options, job, true);
     return {handle, std::move(job)};
+}
+template <std::invocable F>
+task<std::invoke_result_t<F &>> scope_ref::async_handled(task_options options, F function) const {
+    auto job = std::make_shared<detail::job<F>>(std::move(function));
+    haft_io_task_t *handle = detail::start(at, options, job, true, true);
+    return {handle, std::move(job)};
+}
+
+/* Like spawn() and async(), for tasks that have the handlers of effects around this scope, as its
+   body has; other tasks have none of their spawner's. See haft_io_spawn_handled_with.
+
+       haft::handle([] {
+           io::scope([] { io::spawn_handled([] { haft::perform<user>(); }); });
+       }).with([](user) { return "Ada"; });
+*/
+template <std::invocable F>
+void spawn_handled(task_options options, F function) {
+    detail::start(detail::home::current(), options,
+                  std::make_shared<detail::job<F>>(std::move(function)), false, true);
+}
+template <std::invocable F>
+void spawn_handled(F function) {
+    io::spawn_handled(task_options{}, std::move(function));
+}
+template <std::invocable F>
+task<std::invoke_result_t<F &>> async_handled(task_options options, F function) {
+    return scope_ref(detail::home::current()).async_handled(options, std::move(function));
+}
+template <std::invocable F>
+task<std::invoke_result_t<F &>> async_handled(F function) {
+    return io::async_handled(task_options{}, std::move(function));
 }
 
 /* ---- Several at once ------------------------------------------------------------------------ */

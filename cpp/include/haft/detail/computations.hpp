@@ -28,7 +28,8 @@
  * leaves a general clause is already in the handler's context, and unwinding the clause drops the
  * resumption. The performer's frames must not see an exception that leaves a clause in place: the
  * exception is caught at once and kept with the handler, the performer's frames are unwound by
- * force up to the handler, and from there the exception goes on (`run_in_place`).
+ * force up to the handler, and from there the exception goes on (`run_in_place`). One of a clause that
+ * is marked `raising` is the performer's: it leaves the perform.
  */
 #ifndef HAFT_DETAIL_COMPUTATIONS_HPP
 #define HAFT_DETAIL_COMPUTATIONS_HPP
@@ -134,7 +135,8 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
     if constexpr (kind_in<Holder, Entry>() != clause_kind::tail) {
         (void)payload;
         __builtin_unreachable();
-    } else if constexpr (std::is_nothrow_invocable_r_v<typename effect_traits<E>::result,
+    } else if constexpr (entry<Entry>::raises ||
+                         std::is_nothrow_invocable_r_v<typename effect_traits<E>::result,
                                                        typename Holder::H &, E>) {
         return static_cast<typename effect_traits<E>::result>(
             held->handler()(passed<E>::on(*payload)));
@@ -146,7 +148,10 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
             return static_cast<typename effect_traits<E>::result>(
                 held->handler()(passed<E>::on(*payload)));
         } catch (...) {
-            held->thrown = caught_exception();
+            std::exception_ptr thrown = caught_exception();
+            if (!haft_can_unwind_to(&held->landing)) /* a task with the handlers of another */
+                throw;
+            held->thrown = std::move(thrown);
         }
         haft_unwind_to(&held->landing);
     }
