@@ -364,7 +364,7 @@ HAFTI_INLINE bool haft_finished(haft_request_t request) {
 }
 
 /*
- * As haft_resume, but instead of giving a reply calls `raise(argument)` at the perform that
+ * Like haft_resume, but instead of giving a reply calls `raise(argument)` at the perform that
  * suspended the fiber, on the fiber's stack: to throw an exception there, or to look around. If
  * `raise` returns, its result is the reply; a reply of more than a word must not lie in the frame
  * of `raise`.
@@ -377,10 +377,10 @@ HAFTI_API haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *rai
 
 /*
  * A computation that waits at a perform, as a general clause receives it. One-shot: it is resumed,
- * discontinued or dropped, once; a second use is an error that names the effect. What is to go on
- * several times is copied before (haft_resumption_copy). A resumption may
- * outlive the haft_handle that captured it, and is resumed under the same handler: the state that
- * the handler was given must live as long.
+ * discontinued or dropped, once; a second use is an error that names the effect. To resume it
+ * several times, copy it before (haft_resumption_copy). A resumption may outlive the haft_handle
+ * that captured it, and is resumed under the same handler: the state that the handler was given
+ * must live as long.
  */
 typedef struct haft_resumption {
     haft_fiber_t *fiber;
@@ -388,7 +388,7 @@ typedef struct haft_resumption {
 } haft_resumption_t;
 
 /*
- * What a general clause returns: an answer, haft_answer(value), or haft_tail_resume(k, reply),
+ * The result of a general clause: an answer, haft_answer(value), or haft_tail_resume(k, reply),
  * which resumes a computation after the clause; that computation's answer is then the clause's.
  */
 typedef struct haft_answer {
@@ -405,9 +405,10 @@ HAFTI_INLINE haft_answer_t haft_answer(void *value) {
  * Defines, at file scope, the constant table `name` of a deep handler. A clause is one of
  *
  *   HAFT_TAIL(effect, function)     result function(void *state, HAFT_PAYLOAD(effect) *payload)
- *       Tail-resumptive: called in place, on the performer's stack, without a switch; what it returns
- *       is the result of the perform.
- *   HAFT_GENERAL(effect, function)  haft_answer_t function(void *state, HAFT_PAYLOAD(effect) *payload,
+ *       Tail-resumptive: called in place, on the performer's stack, without a switch; its result is
+ *       the result of the perform.
+ *   HAFT_GENERAL(effect, function)  haft_answer_t function(void *state,
+ *                                                          HAFT_PAYLOAD(effect) *payload,
  *                                                          haft_resumption_t k)
  *       The computation is suspended. The clause resumes it (haft_resumption_resume), ends by
  *       resuming it (return haft_tail_resume(k, reply)), drops it, or keeps it for later. The
@@ -699,7 +700,8 @@ HAFTI_EXTERN_C_END
 #if !defined(__EXCEPTIONS) && !defined(HAFT_WITHOUT_CLEANUPS) && !defined(HAFT_FREESTANDING)
 #    warning                                                                                       \
         "without -fexceptions (pkg-config --cflags haft) no cleanup runs when a fiber or a task is \
-unwound, HAFT_SCOPED and HAFT_IO_SCOPED_DESCRIPTOR included; if none has to, define HAFT_WITHOUT_CLEANUPS"
+unwound, HAFT_SCOPED and HAFT_IO_SCOPED_DESCRIPTOR included; if none has to, define \
+HAFT_WITHOUT_CLEANUPS"
 #endif
 
 #endif

@@ -18,7 +18,7 @@ HAFTI_INLINE uint64_t haft_claim_here(hafti_thread_t *thread, haft_fiber_t *fibe
         haft_not_resumable(fiber, code, what);
     uint64_t serial = haft_scope_serial(thread, thread->current);
     if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) == serial) {
-        /* As on the hot path: see haft/inner/hot.h. */
+        /* Same order as on the hot path: see haft/inner/hot.h. */
         __atomic_store_n(&fiber->context.gate, HAFTI_GATE_CLOSED, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) != serial)

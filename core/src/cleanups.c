@@ -11,9 +11,9 @@
  * Invariant: the answer is "nothing to run" only if every frame up to the fiber's first was
  * understood completely. Anything unusual (a language with tables of its own, a call that may not
  * throw, a frame that is not described by stack or frame pointer, the end of the stack) is left to
- * the unwinder, which also reports what is wrong. Decoded frame descriptions are cached. Those of
- * the program and of this library never change; any other is trusted only while the same bytes lie
- * at the same place of an object with the same layout, so code may be unloaded.
+ * the unwinder, which also reports what is wrong. Decoded frame descriptions are cached.
+ * Descriptions of the program and of this library never change; any other is trusted only while the
+ * same bytes lie at the same place of an object with the same layout, so code may be unloaded.
  *
  * A handler in place has a landing pad that takes its scope off the chain. Code that leaves a stack
  * for good continues in the scope around the fiber, so these landing pads need not run.

@@ -2,7 +2,7 @@
 /* The end of a fiber: it is freed, or reset for another run. */
 #include "fiber.h"
 
-/* Of several threads that want a finished fiber one gets it. */
+/* Takes a finished fiber. If several threads want it, one gets it. */
 HAFTI_INLINE bool take_finished(haft_fiber_t *fiber) {
     if (HAFTI_LIKELY(hafti_is_alone())) {
         bool finished = fiber->state == HAFT_FIBER_FINISHED;
@@ -105,7 +105,7 @@ static HAFTI_COLD void dropped_twice(const haft_fiber_t *fiber) {
               haft_fiber_label(fiber));
 }
 
-/* Whose stack stays for the next copy. */
+/* Whether it is a finished copy: its stack stays for the next copy. */
 static bool is_finished_copy(const haft_fiber_t *fiber) {
     return fiber->kind == HAFT_KIND_COPIED && fiber->state == HAFT_FIBER_FINISHED &&
            fiber->thrown == NULL && fiber->tools == NULL;

@@ -18,7 +18,7 @@
 const char *haft_fiber_label(const haft_fiber_t *fiber);
 /* Names the call that returns to the address: ' at FILE+0xOFFSET', or nothing. */
 const char *haft_place_label(const void *returns_to);
-/* What the library that has made the fiber says at the end of a message (haft_set_stack_advice). */
+/* End of a message: the advice of the library that has made the fiber (haft_set_stack_advice). */
 const char *haft_advice_of(const haft_fiber_t *fiber, const char *otherwise);
 /* A line on standard error. */
 void haft_print(const char *message);
@@ -65,8 +65,8 @@ HAFTI_INLINE uintptr_t haft_awaiting(const haft_effect_t *effect) {
 /* thread.c: the calling thread's state, made ready on its first use. */
 HAFTI_COLD void haft_thread_start(hafti_thread_t *thread);
 /*
- * What the floors above do when threads and the process begin and end: the one place where the
- * ground calls up (the other is hafti_segments_failed). life.c has it.
+ * Functions of the floors above, for the begin and end of threads and the process. The ground calls
+ * up here and in hafti_segments_failed only. Defined in life.c.
  */
 typedef struct haft_life {
     bool (*process_starts)(void); /* returns whether tools want to be told of every resume */
@@ -119,7 +119,7 @@ extern hafti_exceptions_t haft_no_exceptions;
 extern bool haft_resume_slowly;
 /* From the thread pointer to the state of the thread; 0 before the first use. For debuggers. */
 extern intptr_t haft_thread_offset;
-/* What `thread->exceptions` is where no inlined path may switch: every field counts as an
+/* Value of `thread->exceptions` where no inlined path may switch: every field counts as an
    exception. */
 extern hafti_exceptions_t haft_always_pending;
 HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
@@ -128,7 +128,7 @@ HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
 /* Makes what every thread of the process has stored so far visible to this one. */
 void haft_thread_barrier(void);
 
-/* Of the process, or NULL. */
+/* The language of the process, or NULL. */
 extern const haft_language_t *haft_process_language;
 
 /* The kinds of stacks: see stacks.h. */

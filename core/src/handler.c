@@ -141,13 +141,13 @@ static HAFTI_COLD void answered_twice(const haft_fiber_t *fiber) {
         "once.");
 }
 
-/* Of a fiber that the clause may have dropped: another thread's by now, perhaps. */
+/* The `shot` of a fiber that the clause may have dropped: it may be another thread's by now. */
 static HAFT_UNINSTRUMENTED uint64_t shot_of(const haft_fiber_t *fiber) {
     return __atomic_load_n(&fiber->scope.shot, __ATOMIC_RELAXED);
 }
 
 /* The fiber that the clause has promised to resume, which need not be its own. `lasts`: the header
-   of its own can be read when that is gone. */
+   of its own fiber can be read even after that is dropped. */
 HAFTI_INLINE haft_fiber_t *promised_by(haft_answer_t answer, haft_fiber_t *fiber, uint64_t shot,
                                        bool lasts) {
     haft_fiber_t *next = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
@@ -311,7 +311,7 @@ void haft_may_copy_frames(haft_function_t *function) {
 }
 
 /* A frame of `drive` at a switch has nothing to run, and elsewhere the clause's resumption to drop.
-   Those of resume_slowly drop the fiber inside, which a copy has on a stage. */
+   A frame of resume_slowly drops the fiber inside, which a copy has on a stage. */
 static haft_cleanups_t judge(uintptr_t function, bool at_switch) {
     if (function == (uintptr_t)resume_slowly || (function == (uintptr_t)drive && at_switch))
         return HAFT_CLEANUPS_NONE;
@@ -341,7 +341,7 @@ HAFTI_INLINE haft_image_t *image_of_unused(haft_resumption_t k, const char *what
     return image;
 }
 
-/* What it waits for. */
+/* The word `awaits` of the suspended computation. */
 HAFTI_INLINE uintptr_t awaited_by(haft_resumption_t k, const haft_image_t *image) {
     return image != NULL ? haft_image_awaits(image) : k.fiber->awaits;
 }

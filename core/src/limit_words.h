@@ -55,7 +55,7 @@ void haft_foreign_stack_free(hafti_thread_t *thread);
    frames. */
 bool haft_on_this_fiber(const void *sp);
 bool haft_unwound_to(uintptr_t frame, const void *sp);
-/* What a fault at this address has to do with segments, for signal handlers; NULL: nothing. */
+/* Explains a fault at this address, for signal handlers; NULL if segments did not cause it. */
 const char *haft_segments_fault(const void *address);
 
 #endif

@@ -38,8 +38,8 @@ static const haft_clause_t *clause_for(const haft_handles_t *handles, haft_effec
     return handles->all ? &any_clause : NULL;
 }
 
-/* What a scope remembers holds for those further in, too, unless one of them handles the effect, or
-   has the switch made out of line. */
+/* Reads the scope's cache. An entry also holds for scopes further in, unless one of them handles
+   the effect, or needs the out-of-line switch. */
 static bool knows(hafti_scope_t *scope, haft_effect_t *effect, unsigned slot, bool slow,
                   hafti_found_t *found) {
     hafti_found_t read;
@@ -91,8 +91,8 @@ hafti_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
 /* ---- Remembering ---- */
 
 /*
- * A signal handler may perform, and thus look up, anywhere in here. It reads the previous content of
- * an entry, or nothing: the key is emptied first and written last. It writes nothing if it has
+ * A signal handler may perform, and thus look up, anywhere in here. It reads the previous content
+ * of an entry, or nothing: the key is emptied first and written last. It writes nothing if it has
  * interrupted a writer. A writer may never continue, because a handler may leave by siglongjmp; so
  * the writer's mark is its position on the stack: a handler is further in, or on the alternate
  * stack.
@@ -180,7 +180,7 @@ static bool is_for(const haft_known_t *known, uint64_t serial, const haft_effect
     return known->serial == serial && known->effect == effect;
 }
 
-/* As hafti_read_entry. */
+/* Like hafti_read_entry. */
 static bool read_known(const haft_known_t *known, uint64_t serial, const haft_effect_t *effect,
                        hafti_found_t *found) {
     if (!is_for(known, serial, effect))

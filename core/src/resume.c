@@ -6,7 +6,7 @@
 #include "claim.h"
 #include "crossing.h"
 
-/* What was derived from the chain outside of these scopes no longer holds. */
+/* Renews the scopes from `from` up to `end`: the chain outside of them has changed. */
 static void renew(hafti_thread_t *thread, hafti_scope_t *from, const hafti_scope_t *end) {
     for (hafti_scope_t *scope = from; scope != end; scope = scope->outer)
         haft_scope_renew(thread, scope);

@@ -73,7 +73,7 @@ static const uintptr_t canary_value = 0x7365676d656e7421;
 
 __thread void *hafti_thread_stack_pointer __attribute__((tls_model("initial-exec")));
 
-/* What the vector registers that hold arguments are: 0 xmm, 1 ymm, 2 zmm. Read by morestack.S. */
+/* The vector registers that hold arguments: 0 xmm, 1 ymm, 2 zmm. Read by morestack.S. */
 EXPORTED int hafti_segments_vectors;
 
 __attribute__((constructor)) static void find_vectors(void) {

@@ -13,8 +13,9 @@
 #include <haft/shown.h>
 
 /*
- * What the kinds of stacks do differently. Everything else about a fiber is the same for all kinds;
- * the usual kind, HAFT_KIND_POOL, also has short paths of its own (haft_pool_take, haft_pool_give).
+ * Operations in which the kinds of stacks differ. Everything else about a fiber is the same for all
+ * kinds; the usual kind, HAFT_KIND_POOL, also has short paths of its own (haft_pool_take,
+ * haft_pool_give).
  */
 typedef struct haft_stack_kind {
     /* A fiber with an empty stack. NULL: no memory, which has been reported. */
@@ -49,7 +50,7 @@ HAFTI_INLINE void haft_place_canary(haft_fiber_t *fiber) {
         ((uint64_t *)(void *)fiber->low)[-1 - i] = haft_canary;
 }
 
-/* Of what lies below a stack. */
+/* Whether the words below a stack are not the canary. */
 HAFTI_INLINE bool haft_is_no_canary(const char *low) {
     uint64_t difference = 0;
     for (int i = 0; i < HAFT_CANARY_WORDS; i++)

@@ -6,17 +6,16 @@
  * by name, room on a fiber's stack, unwinding up to a frame.
  *
  * The second part is for languages that own their frames: their runtime scans, moves or frees
- * stacks by its own rules, and switches them itself. Such a language takes its stacks from the
- * pool, puts them into the chain of handlers, and answers the library's questions about them.
+ * stacks by its own rules, and switches them itself. A language of this kind takes its stacks from
+ * the pool, puts them into the chain of handlers, and answers the library's questions about them.
  *
  * Invariants of the second part
  * - Only the language resumes, suspends and frees its fibers. Their gate stays closed, so that the
  *   library refuses to do so.
  * - The scope of a fiber of the language has the serial 0 until the library looks for a handler
- * through
- *   it (lookup.c), and then draws one. When a fiber whose scope has a serial gets another parent,
- *   the language calls haft_language_moved. So a switch between fibers of the language draws no
- *   serial.
+ *   through it (lookup.c), and then draws one. When a fiber whose scope has a serial gets another
+ *   parent, the language calls haft_language_moved. So a switch between fibers of the language
+ *   draws no serial.
  * - `scope.slow` of its fibers is set: effects of C that cross them take the out-of-line switch,
  *   which tells the language.
  */
@@ -65,8 +64,8 @@ HAFTI_INLINE hafti_found_t haft_find_at(hafti_here_t here, hafti_scope_t *scope,
     return haft_lookup_at(scope, effect, first->key == 0 ? slot : slot + 1, shape);
 }
 
-/* As haft_discontinue, for languages that check replies themselves: `function` returns the reply's
-   word. */
+/* Like haft_discontinue, for languages that check replies themselves: `function` returns the
+   reply's word. */
 HAFTI_API haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*function)(void *),
                                              void *argument, const haft_handles_t *handles);
 
@@ -120,8 +119,8 @@ haft_used_resumption(const haft_effect_t *effect, const char *what);
 
 enum haft_crossing { HAFT_INTO, HAFT_OUT_OF, HAFT_OUT_FOR_GOOD };
 
-/* What a language's runtime keeps for the code that runs. While the code does not run, it lies at
-   the end of the stack of the switch: nothing below it is in use. */
+/* State that a language's runtime keeps for the code that runs. While the code does not run, it
+   lies at the end of the stack of the switch: nothing below it is in use. */
 typedef struct haft_language_state {
     uint64_t words[16];
 } haft_language_state_t;

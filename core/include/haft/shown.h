@@ -48,7 +48,7 @@ static inline uintptr_t haft_thread_pointer(void) {
     { "", 0 }
 
 #define HAFT_SHOWN_MAGIC "HaftShow"
-/* What the records mean. A new name needs no new version. */
+/* Version of the meaning of the records. A new name needs no new version. */
 #define HAFT_SHOWN_VERSION 1
 enum { HAFT_SHOWN_MOST = 15 };
 typedef struct haft_shown_table {

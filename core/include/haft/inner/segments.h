@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The format of segments, for the library and __morestack. What programs use: haft/segments.h.
+ * The format of segments, for the library and __morestack. Programs use haft/segments.h.
  *
  * Every function of -fsplit-stack code compares its stack pointer with the thread's limit word
  * (%fs:0x70). Below it, the function calls __morestack (arch/x86_64/morestack.S), which runs the
@@ -27,7 +27,7 @@
 #define HAFTI_SEGMENT_NEXT 0
 #define HAFTI_SEGMENT_TOP 8
 #define HAFTI_SEGMENT_ROOM 16
-/* What __morestack_non_split asks for, on behalf of functions that do not ask. */
+/* Room that __morestack_non_split requests for functions that do not check their stack. */
 #define HAFTI_SEGMENT_FOREIGN_ROOM 0x10000
 
 #ifndef __ASSEMBLER__
