@@ -100,8 +100,8 @@ static void call_default(haft_function_t *function, void *state, void *payload, 
     EIGHT(macro, 04) EIGHT(macro, 05) EIGHT(macro, 06) EIGHT(macro, 07)
 /* clang-format on */
 
-/* What stands for a default handler while there is none. It is not what the library knows for that
-   (`unhandled` of the descriptor): the library would report the effect in its own words. */
+/* Stand-ins for default handlers while there are none. With the library's own (`unhandled` of the
+   descriptor) it would report the effect in its own words. */
 #define UNHANDLED(n)                                                                               \
     static void *unhandled_##n(void *payload) {                                                    \
         (void)payload;                                                                             \
@@ -515,7 +515,7 @@ static bool is_around(const seff_coroutine_t *k, bool *cleanups) {
     return false;
 }
 
-/* What an error in leaving by this number is about. */
+/* The effect that an error in leaving by this number names. */
 static haft_effect_t *effect_left_by(effect_id id) {
     return id < MAX_EFFECTS ? &seff_effects[id].effect : &numbered;
 }

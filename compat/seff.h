@@ -17,11 +17,11 @@
  *     seff_coroutine_delete(k);
  *
  * Effects are numbers from 0 to 63. The payload of an effect and its result travel as pointers: an
- * integer result is cast to a pointer and back. As in libseff, a coroutine that is deleted or left
- * by seff_exit and seff_throw is not unwound: cleanups on its stack do not run. Programs that need
- * cleanups, wider results, or more effects, use haft.h, also beside this header: coroutines and the
- * fibers of haft.h are on one chain of handlers. The guide, "Coming from libseff", says what
- * differs.
+ * integer result is cast to a pointer and back. A coroutine that is deleted or left by seff_exit
+ * and seff_throw is not unwound, as in libseff: cleanups on its stack do not run. Programs that
+ * need cleanups, wider results, or more effects, use haft.h, also beside this header: coroutines
+ * and the fibers of haft.h are on one chain of handlers. The guide, "Coming from libseff", says
+ * what differs.
  *
  * Mistakes that are undefined in libseff are errors here, reported as haft.h says: a coroutine
  * resumed while it runs, after its end or after its release; a yield or exit from a coroutine that

@@ -109,7 +109,7 @@ concept is_command = requires {
 
 enum class clause_mode { general, plain, no_resume };
 
-/* What stands in the list of a handler; clause-modifiers.h has those with a modifier. */
+/* An entry in the list of a handler; clause-modifiers.h has entries with a modifier. */
 template <typename Entry>
 struct clause_entry {
     using command = Entry;
@@ -248,7 +248,7 @@ using haft_resumption = haft::resumption<typename haft::detail::signature<Answer
 
 /* ---- Resumptions (§2.1, §2.4, §3.4) --------------------------------------------------------- */
 
-/* What a resumption holds while it is released: kept with the computation, so that nothing is
+/* Contents of a resumption while it is released: kept with the computation, so that nothing is
    allocated. */
 template <typename Out, typename Answer>
 class resumption_data {
@@ -646,7 +646,7 @@ struct general_clause<Holder, Cmd> {
     }
 
   private:
-    /* As `answered`, without a copy of the answer in this frame. */
+    /* Like `answered`, without a copy of the answer in this frame. */
     template <typename Clause, typename... Captured>
     static HAFT_DETAIL_INLINE ending invoke(void *place, Clause &clause, const Cmd &command,
                                             Captured &...computation) {
@@ -671,7 +671,7 @@ namespace detail {
 
 /* ---- Handlers by label ---- */
 
-/* Of a scope that is a frame's. */
+/* The place of a scope that is a frame's. */
 HAFT_DETAIL_INLINE place place_of(const hafti_scope_t *scope) {
     auto *clause =
         reinterpret_cast<place (*)(void *, whereabouts *)>(scope->handles->clauses[0].function);
