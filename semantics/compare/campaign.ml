@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* What the random comparisons share: how many programs, the seed, and the report. *)
+(* Common parts of the random comparisons: the number of programs, the seed, and the report. *)
 
 (* HAFT_SEMANTICS_PROGRAMS, or as many as the campaign is long. *)
 let programs =
