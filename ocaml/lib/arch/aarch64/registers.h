@@ -5,7 +5,7 @@
 #define PC(registers) ((registers)->pc)
 #define RUNTIME_STATE(registers) ((registers)->regs[28])
 
-/* What OCaml code keeps in registers. */
+/* Loads the registers that OCaml code expects, from the runtime's state. */
 static void load_registers(mcontext_t *registers) {
     RUNTIME_STATE(registers) = (uintptr_t)Caml_state;
     registers->regs[27] = (uintptr_t)Caml_state->young_ptr;
