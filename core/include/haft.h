@@ -44,7 +44,7 @@
  * names, which change from version to version. All others are documented here.
  *
  * Threads: every thread has a chain of handlers of its own. One thread at a time uses a fiber; any
- * thread may resume a suspended fiber. Unless said otherwise, any thread may call a function, and
+ * thread may resume a suspended fiber. Unless stated otherwise, any thread may call a function, and
  * no other thread may use a fiber that the function is given.
  *
  * Errors: the library reports a mistake (an effect without a handler, a fiber resumed while it
@@ -271,8 +271,8 @@ HAFTI_API haft_fiber_t *haft_fiber_current(void);
 HAFTI_API haft_fiber_t *haft_fiber_parent(const haft_fiber_t *fiber);
 
 /*
- * Says that the next thread to resume the suspended `fiber` may be another one. No program has to
- * call this: it saves time. Without it, the first resume on a new thread makes a system call, to
+ * Declares that the next thread to resume the suspended `fiber` may be another one. No program has
+ * to call this: it saves time. Without it, the first resume on a new thread makes a system call, to
  * make sure that the old thread is not resuming the fiber at the same time.
  */
 HAFTI_API void haft_fiber_detach(haft_fiber_t *fiber);
@@ -639,7 +639,7 @@ typedef struct haft_error {
 } haft_error_t;
 
 /*
- * Sets the error handler, the function that is told of errors, and returns the previous one. NULL
+ * Sets the error handler, the function that receives errors, and returns the previous one. NULL
  * sets the default, which prints the message on standard error. The error handler runs where the
  * mistake was made. It may leave by throwing an exception, or by longjmp within the same stack: the
  * call that made the mistake has changed nothing before. If the error handler returns, the process

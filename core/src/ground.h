@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ground floor: messages, the threads' states, signals, and what a fiber's header says by
- * itself. Every source includes the header of its floor, which includes those below;
+ * The ground floor: messages, the threads' states, signals, and what can be read from a fiber's
+ * header alone. Every source includes the header of its floor, which includes those below;
  * tools/floors.txt has the floors.
  */
 #ifndef HAFT_GROUND_H

@@ -97,8 +97,8 @@ HAFTI_INLINE void haft_fiber_prepare(haft_fiber_t *fiber, void *memory) {
 }
 
 /* Nothing of a fiber is in use any more: from now on another thread may drop or reset it. Its
-   resumer says so, not the fiber on its way out, which needs its stack and the resumer's context
-   until then. */
+   resumer sets this state, not the fiber on its way out, which needs its stack and the resumer's
+   context until then. */
 static inline void haft_set_finished(haft_fiber_t *fiber) {
     __atomic_store_n(&fiber->state, (uint32_t)HAFT_FIBER_FINISHED, __ATOMIC_RELEASE);
 }

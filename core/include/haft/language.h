@@ -111,7 +111,8 @@ HAFTI_INLINE void *haft_stack_pointer(void) {
     return sp;
 }
 
-/* Reports that a resumption of `effect` was used a second time; `what` says how ("resumed"...). */
+/* Reports that a resumption of `effect` was used a second time; `what` names the use
+   ("resumed"...). */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void
 haft_used_resumption(const haft_effect_t *effect, const char *what);
 
@@ -165,7 +166,7 @@ HAFTI_API void haft_language_give(haft_fiber_t *fiber);
 /* Ends `fiber`, a fiber of C that the caller runs on, as if it had been dropped, and goes back to
    its resumer. */
 HAFTI_API __attribute__((noreturn)) void haft_language_leave(haft_fiber_t *fiber);
-/* Says that the scopes from `top` out to that of `fiber` have got, or are about to get, another
+/* Reports that the scopes from `top` out to that of `fiber` have got, or are about to get, another
    chain further out. */
 HAFTI_API void haft_language_moved(hafti_scope_t *top, haft_fiber_t *fiber);
 

@@ -12,7 +12,7 @@
  *   list:                                 | record | record | ... | record without a name |
  *
  * A record is a field ("task.name", its offset), a size ("task", in bytes), a constant ("=ENDED"),
- * or an address ("&runs"). Where a version of the library lacks a record, the debugger says which.
+ * or an address ("&runs"). Where a version of the library lacks a record, the debugger names it.
  */
 #ifndef HAFT_SHOWN_H
 #define HAFT_SHOWN_H

@@ -61,8 +61,8 @@ typedef struct haft_request {
 
 /*
  * The words of a switch. Into a fiber, the first word is the result of perform; if the switch is
- * special, the second word says how the fiber is woken instead. Out of a fiber, the words are
- * payload and effect; the switch is special unless it only suspends the fiber.
+ * special, the second word is the way in which the fiber is woken instead. Out of a fiber, the
+ * words are payload and effect; the switch is special unless it only suspends the fiber.
  */
 enum hafti_wake {
     HAFTI_WAKE_REPLY = 0, /* the first word is the result of perform */
