@@ -151,7 +151,7 @@ class resources : public handler<deferred> {
 
 namespace detail {
 
-/* How things are given to a scope: `Scope` says to which, by defer_to(). */
+/* How things are given to a scope, which `Scope` selects by defer_to(). */
 template <typename Scope>
 struct acquiring {
     template <typename F>
