@@ -124,7 +124,7 @@ static default_handler_t *const no_default[MAX_EFFECTS] = {ALL(UNHANDLED_ENTRY)}
       0}},
 seff_effect_t seff_effects[MAX_EFFECTS] = {ALL(EFFECT)};
 
-/* Stands for whatever a coroutine's `left_by` says. */
+/* Stands for the effect that a coroutine's `left_by` names. */
 static haft_effect_t numbered = {.name = "sent by seff_yield or seff_exit with a number",
                                  .where = "seff.h",
                                  .result_size = sizeof(void *),

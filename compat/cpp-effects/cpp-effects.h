@@ -36,10 +36,11 @@
  * tail_resume returns before anything is resumed, so it leaves a note with the clause that has
  * called it. A clause is found by the stack that it runs on (`clause_here`).
  *
- * Mistakes that are undefined in cpp-effects are errors here, reported as haft.h says: a resumption
- * used twice, a command without a handler, a label or handler_ref that is not around the caller, a
- * null handler. An exception that leaves a body, a general or a no_resume clause leaves the call
- * that let it run (handle, or resume); one that leaves a plain clause leaves invoke_command.
+ * Mistakes that are undefined in cpp-effects are errors here, reported as haft.h describes: a
+ * resumption used twice, a command without a handler, a label or handler_ref that is not around the
+ * caller, a null handler. An exception that leaves a body, a general or a no_resume clause leaves
+ * the call that let it run (handle, or resume); one that leaves a plain clause leaves
+ * invoke_command.
  *
  * Threads: as in haft.h. Every thread has handlers of its own; a resumption may be moved to another
  * thread.
