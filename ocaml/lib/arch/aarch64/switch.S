@@ -99,8 +99,8 @@
         .cfi_restore x30
         .endm
 
-/* Whether the fiber in x20 may be suspended here, which the function of C says: the flags tell.
-   Keeps x0. */
+/* Whether the fiber in x20 may be suspended here, which the function of C decides: the result is in
+   the flags. Keeps x0. */
         .macro  ask_may_suspend function
         leave_stack
         mov     x3, sp
@@ -1044,7 +1044,7 @@ haft_ocaml_clause_returned:
  * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too,
  * and the handler of that one is asked. Called like perform, with a continuation that is YOUNG and
  * in tail position: the inner fiber goes on in the place of the caller's caller. Or with one that
- * is PLACED, which haft_ocaml_release has said may be passed.
+ * is PLACED, which may be passed as haft_ocaml_release has found.
  */
         function haft_ocaml_reperform
         address x9, haft_ocaml_stack_placed
@@ -1425,7 +1425,7 @@ haft_ocaml_gap_returned:
         to_child_stack
         return_by_jump
         .cfi_restore_state
-/* A copy, of Weak.get_copy, is still said to be placed then. */
+/* A copy, of Weak.get_copy, is still marked as placed then. */
 .Lcontinue_shelves:
         call_c  haft_ocaml_shelve_placed
         address x9, haft_ocaml_stack_placed

@@ -661,7 +661,7 @@ haft_ocaml_asked:
  * pass effect continuation: a handler has no clause for the effect: the fiber in which it was asked
  * is suspended, too, with the other one inside, and its handler is asked. If that is a mere switch,
  * the continuation becomes that of the outer fiber. Called like perform, in tail position of a
- * handler's function. (Few branches tell: a processor foresees at which handler this ends as long
+ * handler's function. (Few branches decide: a processor predicts at which handler this ends as long
  * as it remembers the branches on the way there.)
  *   in: rax effect, rbx continuation
  */
@@ -1001,7 +1001,7 @@ haft_ocaml_clause_returned:
  * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too,
  * and the handler of that one is asked. Called like perform, with a continuation that is YOUNG and
  * in tail position: the inner fiber goes on in the place of the caller's caller. Or with one that
- * is PLACED, which haft_ocaml_release has said may be passed.
+ * is PLACED, which may be passed as haft_ocaml_release has found.
  */
         function haft_ocaml_reperform
         leaq    haft_ocaml_stack_placed(%rip), %r8
@@ -1377,7 +1377,7 @@ haft_ocaml_gap_returned:
         .cfi_restore_state
 1:      decq    haft_ocaml_chains(%rip)
         jmp     2b
-/* A copy, of Weak.get_copy, is still said to be placed then. */
+/* A copy, of Weak.get_copy, is still marked as placed then. */
 .Lcontinue_shelves:
         subq    $24, %rsp
         .cfi_adjust_cfa_offset 24
