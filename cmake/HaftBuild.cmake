@@ -236,7 +236,7 @@ function(haft_objects name)
   if(HAFT_ARCH STREQUAL "x86_64")
     # Without it gcc zeroes what a request or a wait begins with by `rep stos`, which takes four times as long.
     target_compile_options(${objects} PRIVATE
-      $<$<COMPILE_LANG_AND_ID:C,GNU>:-mmemset-strategy=unrolled_loop:256:noalign,libcall:-1:noalign>)
+      $<$<COMPILE_LANG_AND_ID:C,GNU>:-mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign>)
   endif()
   target_compile_definitions(${objects} PRIVATE _GNU_SOURCE)
   target_include_directories(${objects}
