@@ -22,7 +22,7 @@ static char *late_payload(const haft_fiber_t *fiber) {
     return stopped_here && fiber->kind != HAFT_KIND_SEGMENTED ? stopped : NULL;
 }
 
-/* To the thread sanitizer the stack is another thread's. */
+/* Not instrumented: to the thread sanitizer the stack is another thread's. */
 static HAFT_UNINSTRUMENTED void spoil(char *from, const char *to) {
     haft_tools_reserved(from, (size_t)(to - from));
     for (volatile char *byte = from; byte < to; byte++)
@@ -90,7 +90,7 @@ static void release(const ending_t *dropped) {
     haft_kind_of(fiber)->give(fiber);
 }
 
-/* One that has not finished, or left something behind. */
+/* Drops a fiber that has not finished, or that has left something behind. */
 static HAFTI_COLD void drop_slow(haft_fiber_t *fiber) {
     haft_check_own(fiber, "dropped");
     /* Also when a cleanup of the fiber leaves for somewhere further out. */

@@ -73,7 +73,7 @@ typedef struct report {
     va_list arguments;
 } report_t;
 
-/* On a stack that has room for whatever the error handler does. */
+/* Runs on a stack that has room for whatever the error handler does. */
 static HAFTI_COLD void tell(void *argument) {
     report_t *report = argument;
     char message[600];

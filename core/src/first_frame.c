@@ -63,7 +63,7 @@ HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, 
     part(thread, fiber, effect, payload);
 }
 
-/* Before the fiber's function. */
+/* Called before the fiber's function. */
 static HAFTI_COLD void arrive(haft_fiber_t *fiber, void *word, uintptr_t wake) {
     if (haft_tools_active)
         haft_tools_after(fiber, HAFT_OUT_OF);

@@ -86,7 +86,7 @@ HAFTI_INLINE hafti_thread_t *haft_thread_ready(void) {
         haft_thread_start(thread);
     return thread;
 }
-/* In one step, as far as signal handlers can tell. */
+/* Draws a serial, in one step as far as signal handlers can see. */
 HAFTI_INLINE uint64_t haft_next_stamp(hafti_thread_t *thread) {
     uint64_t stamp;
 #if defined(__x86_64__)
@@ -117,7 +117,7 @@ extern hafti_exceptions_t haft_no_exceptions;
 /* Keeps every resume off the hot path: a tool has to be told of switches, or there is no barrier
    that could tell two threads apart. */
 extern bool haft_resume_slowly;
-/* From the thread pointer to the state of the thread; 0 before the first use. For debuggers. */
+/* Distance from the thread pointer to the thread's state; 0 before the first use. For debuggers. */
 extern intptr_t haft_thread_offset;
 /* Value of `thread->exceptions` where no inlined path may switch: every field counts as an
    exception. */
@@ -149,7 +149,7 @@ HAFTI_INLINE haft_fiber_t *haft_scope_fiber(hafti_scope_t *scope) {
     return scope == NULL ? NULL : hafti_fiber_of(scope);
 }
 
-/* Where an effect was found from a scope: a serial also stands for all that lies outwards. */
+/* The result of a lookup from a scope, whose serial also stands for all that lies outwards. */
 typedef struct haft_known {
     uint64_t serial;
     haft_effect_t *effect;

@@ -231,7 +231,7 @@ HAFTI_INLINE void push(hafti_thread_t *thread, hafti_scope_t *scope, uint64_t se
     thread->current = scope;
 }
 
-/* On a thread that has not used the library, or whose block of serials is used up. */
+/* Called on a thread that has not used the library, or whose block of serials is used up. */
 static HAFTI_COLD void push_slowly(hafti_scope_t *scope, const haft_handles_t *handles,
                                    void *state) {
     hafti_thread_t *thread = haft_thread_ready();
@@ -331,7 +331,7 @@ static HAFTI_COLD __attribute__((noreturn)) void used(const haft_fiber_t *fiber,
               what);
 }
 
-/* Its image, if it has one. An error if it has been used. */
+/* The image of the resumption, if it has one. It is an error if the resumption has been used. */
 HAFTI_INLINE haft_image_t *image_of_unused(haft_resumption_t k, const char *what) {
     if (HAFTI_LIKELY(k.fiber != NULL && k.fiber->scope.shot == k.shot))
         return NULL;
@@ -372,7 +372,7 @@ haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, haft_reply_t reply) {
     haft_check_reply(k.fiber, awaited_by(k, image), reply);
     haft_fiber_t *fiber = haft_image_stand(k, image, "resumed", judge).fiber;
     bool copied = hafti_awaited(fiber)->result_size > sizeof reply.word;
-    /* It lies in the block of the clause, which is about to end. */
+    /* The reply lies in the block of the clause, which is about to end. */
     if (copied)
         reply.word = fiber->resumer.base = haft_copy_reply(hafti_awaited(fiber), reply.word);
     fiber->scope.shot++;

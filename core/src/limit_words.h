@@ -15,7 +15,7 @@ typedef struct haft_footing {
 } haft_footing_t;
 HAFTI_COLD void haft_footing_leave(hafti_thread_t *thread, haft_footing_t *footing);
 HAFTI_COLD void haft_footing_return(const haft_footing_t *footing);
-/* To be called around an out-of-line switch. */
+/* Called around an out-of-line switch. */
 HAFTI_INLINE void haft_leave_segments(hafti_thread_t *thread, haft_footing_t *footing) {
     footing->fiber = thread->segmented;
     if (HAFTI_UNLIKELY(footing->fiber != NULL))
@@ -25,7 +25,7 @@ HAFTI_INLINE void haft_return_to_segments(const haft_footing_t *footing) {
     if (HAFTI_UNLIKELY(footing->fiber != NULL))
         haft_footing_return(footing);
 }
-/* Before a switch away for good. */
+/* Called before a switch away for good. */
 HAFTI_COLD void haft_footing_end(hafti_thread_t *thread);
 HAFTI_INLINE void haft_end_segments(hafti_thread_t *thread) {
     if (HAFTI_UNLIKELY(thread->segmented != NULL))

@@ -51,9 +51,9 @@ static bool knows(hafti_scope_t *scope, haft_effect_t *effect, unsigned slot, bo
     return is_known;
 }
 
-/* To the handler; or, unless `known` is NULL, to the first scope that knows the way: so what a new
-   fiber performs first does not cost its depth. Then `*known`, which was empty, is what that
-   remembers. */
+/* Walks to the handler; or, unless `known` is NULL, to the first scope that has the effect in its
+   cache: so the first perform of a new fiber does not cost its depth. Then `*known`, which was
+   empty, is that scope's entry. */
 HAFTI_INLINE haft_handled_t walk(hafti_scope_t *from, haft_effect_t *effect, unsigned slot,
                                  uint32_t shape, hafti_found_t *known) {
     haft_handled_t found = {.slow = haft_tools_active};
@@ -140,11 +140,11 @@ static bool has(const hafti_cache_entry_t *entry, const haft_effect_t *effect) {
 }
 
 /*
- * Which entry an effect gets: that of its slot, or otherwise its second one. If other effects have
- * both and there is an empty entry, that becomes its second one, in all scopes. (What it leaves
- * behind elsewhere is never read again.) When the cache is full an entry is evicted: as a rule the
- * one at the effect's second place. Now and then the effect moves all the same, because an entry
- * elsewhere may be such a leftover.
+ * The entry that an effect gets: that of its slot, or otherwise its second one. If other effects
+ * have both and there is an empty entry, that becomes its second one, in all scopes. (What it
+ * leaves behind elsewhere is never read again.) When the cache is full an entry is evicted: as a
+ * rule the one at the effect's second place. Now and then the effect moves all the same, because an
+ * entry elsewhere may be such a leftover.
  */
 static hafti_cache_entry_t *entry_for(hafti_thread_t *thread, hafti_scope_t *scope,
                                       haft_effect_t *effect, unsigned slot) {

@@ -213,7 +213,7 @@ static void say_where(int number, const siginfo_t *information, const void *cont
     haft_print_backtrace(context);
 }
 
-/* Where a fault goes on that what is looked at gives the handler itself, or NULL. */
+/* Where the signal handler goes on if memory that it reads faults, or NULL. */
 static __thread __attribute__((tls_model("initial-exec"))) sigjmp_buf *if_it_faults;
 
 /* A header over which another fiber has written may lead anywhere. */

@@ -223,7 +223,7 @@ static bool give_back_some(struct haft_pool *pool) {
     return some;
 }
 
-/* To be called now and then, without a lock. */
+/* Called now and then, without a lock. */
 static void tend(void) {
     static uint64_t period_ends;
     struct timespec time;

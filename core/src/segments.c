@@ -164,7 +164,7 @@ static void *take_from_class(size_class_t *class, size_t size) {
     return class->fresh - size;
 }
 
-/* At least *size bytes; sets *size to what they are. */
+/* Takes at least *size bytes; sets *size to their number. */
 static void *take(size_t *size) {
     size_t page = (size_t)SMALLEST;
     if (*size > PTRDIFF_MAX) {

@@ -18,17 +18,18 @@
  * haft_pool_give).
  */
 typedef struct haft_stack_kind {
-    /* A fiber with an empty stack. NULL: no memory, which has been reported. */
+    /* Makes a fiber with an empty stack. NULL: no memory, which has been reported. */
     haft_fiber_t *(*make)(hafti_thread_t *thread, const haft_fiber_options_t *options);
-    /* On the stack, before its function runs. */
+    /* Called on the stack, before the fiber's function runs. */
     void (*begins)(haft_fiber_t *fiber);
-    /* It has ended with `payload`, and its resumer goes on. Returns where the payload now lies. */
+    /* The fiber has ended with `payload`, and its resumer goes on. Returns the payload's new
+       place. */
     void *(*ended)(haft_fiber_t *fiber, void *payload);
-    /* Its frames are given up. */
+    /* The fiber's frames are given up. */
     void (*given_up)(haft_fiber_t *fiber);
-    /* It is to run again. False: its memory is another's. */
+    /* The fiber is to run again. False: its memory is another's. */
     bool (*again)(haft_fiber_t *fiber);
-    /* Nothing uses it any more. */
+    /* Nothing uses the fiber any more. */
     void (*give)(haft_fiber_t *fiber);
 } haft_stack_kind_t;
 extern const haft_stack_kind_t haft_stack_kinds[];

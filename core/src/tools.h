@@ -18,12 +18,12 @@ bool haft_tools_born(haft_fiber_t *fiber);
 /* Reports that; returns NULL, with errno. */
 haft_fiber_t *haft_tools_exhausted(void);
 void haft_tools_gone(haft_fiber_t *fiber);
-/* On every thread that uses libhaft. */
+/* Called on every thread that uses libhaft. */
 void haft_tools_thread_start(void);
 void haft_tools_thread_exit(void);
 /* Memory of an empty stack is about to be written from elsewhere. */
 void haft_tools_reserved(void *low, size_t size);
-/* Around every out-of-line switch across `fiber`'s border. */
+/* Called around every out-of-line switch across `fiber`'s border. */
 void haft_tools_before(haft_fiber_t *fiber, enum haft_crossing crossing);
 void haft_tools_after(haft_fiber_t *fiber, enum haft_crossing crossing);
 /* The stack, memory of the caller, is empty, except for the payload that a throw has left on it. */

@@ -266,7 +266,7 @@ struct hafti_thread {
        set it. */
     char *signal_low;
     size_t signal_size; /* 0: there was none */
-    /* Where on the stack a lookup writes down what it found; NULL: no lookup does. */
+    /* The stack position of the lookup that writes into a cache; NULL: none does. */
     const char *looking;
     hafti_exceptions_t *globals;          /* the exceptions of C++ themselves */
     haft_fiber_t *segmented;              /* the fiber on which the code runs, if it is segmented */

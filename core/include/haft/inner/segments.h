@@ -70,7 +70,7 @@ bool hafti_segment_intact(uintptr_t limit);
 #    define HAFTI_SEGMENT_OVERFLOW                                                                 \
         "stack overflow in a segmented fiber: code that does not check its stack (not compiled "   \
         "with -fsplit-stack) ran out of room on it; call it through HAFT_FOREIGN"
-/* Told of whatever cannot go on; the rest of the library, or a test, defines it. */
+/* Reports that a function cannot go on. The rest of the library, or a test, defines it. */
 __attribute__((noreturn)) void hafti_segments_failed(const char *message);
 
 /* False if code that does not check its stack ran past the end of a segment in use. `limit` is the
