@@ -438,7 +438,7 @@ void seff_coroutine_reset(seff_coroutine_t *k) {
     begin(k, fiber);
 }
 
-/* Before the fiber of a coroutine that has not ended is freed. */
+/* Called before the fiber of a coroutine that has not ended is freed. */
 static void drop(seff_coroutine_t *k) {
     haft_fiber_t *fiber = k->fiber;
     haft_fiber_state_t state = haft_fiber_state(fiber);

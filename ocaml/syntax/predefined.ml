@@ -5,12 +5,12 @@
 
      open! Haft__syntax.Predefined [@@ocaml.warning "-33-66"]
 
-   and one where a definition of Stdlib of its own, or another name for it, may tell what is meant,
-   with
+   A file where a definition of Stdlib of its own, or another name for it, may change the meaning
+   begins with
 
      open! Haft__syntax.Standard_library [@@ocaml.warning "-33-66"]
 
-   where Stdlib has Effect. In any other file `Stdlib.Effect` is Haft__syntax.Effect
+   There Stdlib has Effect. In any other file `Stdlib.Effect` is Haft__syntax.Effect
    (Effect_tokens), so that a Stdlib of an opened module keeps what else it has. *)
 
 open Parsetree
