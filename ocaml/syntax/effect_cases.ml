@@ -1,16 +1,16 @@
 (* SPDX-License-Identifier: MIT *)
 (* The meaning of effect declarations and effect cases, as functions of the Effect module.
 
-     effect E : s -> t                type _ Effect.t += E : s -> t Effect.t
-     let effect E : s -> t in e       let open struct type _ Effect.t += E : s -> t Effect.t end in e
+     effect E : s -> t               type _ Effect.t += E : s -> t Effect.t
+     let effect E : s -> t in e      let open struct type _ Effect.t += E : s -> t Effect.t end in e
 
-     match e with                     Haft__syntax.match_with (fun _ -> e) 0
-     | v -> e1                          { retc = (function v -> e1);
-     | exception X -> e2                  exnc = (fun exn -> try raise_notrace exn with X -> e2);
-     | effect (E x), k when g -> e3       effc = (fun (type result) performed continuation ->
-                                            match performed with
-                                            | E x when g -> (match continuation with k -> e3)
-                                            | _ -> decline performed continuation) }
+     match e with                    Haft__syntax.match_with (fun _ -> e) 0
+     | v -> e1                         { retc = (function v -> e1);
+     | exception X -> e2                 exnc = (fun exn -> try raise_notrace exn with X -> e2);
+     | effect (E x), k when g -> e3      effc = (fun (type result) performed continuation ->
+                                           match performed with
+                                           | E x when g -> (match continuation with k -> e3)
+                                           | _ -> decline performed continuation) }
 
    Handlers are deep. The value, exception and effect cases run outside the handler, in tail
    position; between a perform and its clause nothing is allocated, so that no signal's handler runs

@@ -3,16 +3,17 @@
 
    The stock parser decides. It runs once over the source's tokens, and at each identifier `effect`
    it is asked whether it can go on with that identifier and the token behind it. If it can, the
-   identifier stays: a program that stock OCaml accepts reads exactly as before. If it cannot, then
+   identifier stays: a program that stock OCaml accepts reads exactly as before. If it cannot, it
+   reads the tokens on the right in its place:
 
-     effect E : t             where a definition may begin, becomes   exception[@haft.effect] E : t
+     effect E : t             where a definition may begin:  exception[@haft.effect] E : t
      effect E = M.F           in the same way
-     let effect E : t in      becomes                                 let exception[@haft.effect] E : t in
-     effect p, k / effect p k where a pattern may begin, becomes      [%haft.effect? p, k]
-     effect[@a] p, k          becomes                                 [%haft.effect? _[@a], p, k]
+     let effect E : t in      as an expression:              let exception[@haft.effect] E : t in
+     effect p, k / effect p k where a pattern may begin:     [%haft.effect? p, k]
+     effect[@a] p, k          there, too:                    [%haft.effect? _[@a], p, k]
 
-   in tokens that stand at the places of those they replace, so that every location is the user's
-   own. Effect_cases gives both their meaning. *)
+   They stand at the places of those they replace, so that every location is the user's own.
+   Effect_cases gives both their meaning. *)
 
 module Machine = Parser.MenhirInterpreter
 
