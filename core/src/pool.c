@@ -45,8 +45,8 @@ enum {
     POOLS = 2 * SHIFTS, /* and their twins */
     GUARD = 64 * 1024,
     /* Slots do not lie a power of two apart: the entries of the page tables for the pages in use
-       would all fall into the same few sets of the cache. Of large slots those of the next level
-       would, too: each of these covers a whole table of the lowest one. */
+       would all fall into the same few sets of the cache. With large slots, so would the entries of
+       the next level: each covers a whole table of the lowest one. */
     ODD_PAGES = 9,
     ODD_TABLES = 9,
     MANY_TABLES = 32,
@@ -72,7 +72,7 @@ struct haft_pool {
 };
 
 static struct haft_pool pools[POOLS];
-/* Of all of them: a thread comes here once in a batch. */
+/* Guards all pools. A thread takes it once in a batch. */
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
 size_t haft_default_size = 1024 * 1024;
@@ -223,7 +223,7 @@ static bool give_back_some(struct haft_pool *pool) {
     return some;
 }
 
-/* To be called now and then, without a lock. */
+/* Called now and then, without a lock. */
 static void tend(void) {
     static uint64_t period_ends;
     struct timespec time;
@@ -379,9 +379,10 @@ haft_fiber_t *haft_pool_exhausted(size_t size) {
 
 /* ---- Giving ---- */
 
-/* While only shallow stacks are freed, one in 16, at distances of 8, 13 and 21, so that no program
-   frees its deep stacks between two looks, every time. What is missed is found when the stack is
-   next freed, or goes back with its batch. Large stacks could hold too much until then. */
+/* While only shallow stacks are freed, one in 16 is looked at, at distances of 8, 13 and 21: so no
+   program can free its deep stacks always between two looks. A deep stack that is missed is found
+   when it is next freed, or goes back with its batch. Large stacks could hold too much until
+   then. */
 static bool is_worth_a_look(const struct haft_pool *pool, uint32_t shallow) {
     enum { LARGE = 1024 * 1024, ALL_SHALLOW = 64 };
     static const uint32_t golden_ratio = 0x9e3779b1u;

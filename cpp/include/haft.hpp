@@ -75,7 +75,7 @@ struct effect {
     using effect_result = std::remove_cv_t<Result>;
 };
 
-/* What the library knows of an effect; specialised by HAFT_ADOPT for effects of C. */
+/* Properties of an effect; specialised by HAFT_ADOPT for effects of C. */
 template <typename Effect>
 struct effect_traits;
 

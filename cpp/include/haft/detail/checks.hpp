@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* What kind of clause a handler has for an effect, and what its answer is; and the checks that
-   clauses, body and answer fit, with messages that name the effect. */
+/* The kind of clause that a handler has for an effect, and its answer; and the checks that clauses,
+   body and answer fit, with messages that name the effect. */
 #ifndef HAFT_DETAIL_CHECKS_HPP
 #define HAFT_DETAIL_CHECKS_HPP
 

@@ -197,8 +197,8 @@ struct computation {
        task_over once the computation has finished, was thrown out of, or dropped. */
     std::uint32_t use = 0;
     void (*destroy)(computation *) noexcept = nullptr;
-    /* While the stack is unwound on behalf of a never clause: calls the clause, if its answer has the
-       type with that mark, or lets go of the payload. */
+    /* Set while the stack is unwound on behalf of a never clause: calls the clause, if its answer
+       has the type with that mark, or lets go of the payload. */
     leave_t *leave = nullptr;
     void *left_with; /* the payload */
     holder_base
@@ -231,8 +231,8 @@ inline void destroy_swapped(computation *task) noexcept {
         held->destroy(held);
     }
 }
-/* Whether the stack is unwound on behalf of a clause of a holder, which must stay: a never clause, or
-   one in place that has thrown. (The task itself has the holder that no resume_with made.) */
+/* Whether the stack is unwound on behalf of a clause of a holder, which must stay: a never clause,
+   or one in place that has thrown. (The task itself has the holder that no resume_with made.) */
 inline bool is_unwound_for_clause(const computation *task) noexcept {
     const holder_base *held = task->swapped;
     while (held != nullptr && held->thrown == nullptr)
@@ -324,7 +324,7 @@ __attribute__((noinline)) inline void drop(computation *task) {
     }
 }
 
-/* As drop, but what the cleanups perform goes to the handlers around the caller. */
+/* Like drop, but the effects of the cleanups go to the handlers around the caller. */
 inline void drop_under_caller(computation *task) {
     if (is_over(task))
         return;
