@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request asks of a representation that has a tag and a date: preconditions (RFC 9110,
+ * Conditions of a request on a representation with a tag and a date: preconditions (RFC 9110,
  * section 13), and a range of its bytes (14). A field that cannot be read is as if it were not
  * there.
  */
@@ -61,7 +61,7 @@ static bool holds_if_range(haft_http_request_t *request, const hafti_http_versio
     return hafti_http_parse_date(text, &date) && date == version->modified && !version->is_weak;
 }
 
-/* Digits; false: there are none. What is too large is as large as can be. */
+/* Digits; false: there are none. A number that is too large becomes UINT64_MAX. */
 static bool take_number(const char **text, uint64_t *number) {
     const char *at = *text;
     for (*number = 0; *at >= '0' && *at <= '9'; at++) {

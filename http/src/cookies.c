@@ -201,8 +201,8 @@ static bool goes_before(const cookie_t *one, const cookie_t *other) {
     return one->is_secure != other->is_secure ? other->is_secure : one->used < other->used;
 }
 
-/* Removes what was sent longest ago, of a domain, or, for NULL, of all, if there are too many: first
-   of what http has set, so that somebody on the way cannot push out what only https sets. */
+/* Removes what was sent longest ago, of a domain, or, for NULL, of all, if there are too many:
+   first of what http has set, so that somebody on the way cannot push out what only https sets. */
 static void make_room(haft_http_cookie_jar_t *jar, const char *domain, size_t most) {
     cookie_t **oldest = NULL;
     size_t count = 0;

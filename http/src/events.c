@@ -37,7 +37,7 @@ static bool is_line(const char *text) {
     return text == NULL || text[strcspn(text, "\r\n")] == '\0';
 }
 
-/* Of the text that an event becomes. NULL: counts only. */
+/* The text that an event becomes. NULL: its size is only counted. */
 typedef struct {
     char *text;
     size_t size;

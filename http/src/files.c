@@ -31,7 +31,7 @@ typedef struct {
 enum { NO_MAGIC_LINKS = 0x02, BENEATH = 0x08, CACHED = 0x20, OPENAT2 = 437 };
 enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
 
-/* What the names of encoded files end in, the best encoding first. */
+/* The endings of the names of encoded files, the best encoding first. */
 static const struct {
     const char *name, *ending;
 } encodings[] = {{"br", ".br"}, {"zstd", ".zst"}, {"gzip", ".gz"}};
