@@ -15,7 +15,7 @@ struct haft_http_series {
 };
 
 /* Series are added to the front of `all`, and to a free place of `places`, under the lock, and
-   never removed; who reads takes none. */
+   never removed; readers take no lock. */
 struct haft_http_metric {
     hafti_http_owned_t owned; /* must be first: free_owned casts its address */
     haft_http_metric_t *next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run looks like from inside: its scopes and tasks as text, and counters.
+ * The inside of a run: its scopes and tasks as text, and counters.
  *
  * The tree is walked from the root down, with the locks of the scopes on the way, which keep their
  * lists and the tasks in these. Before that, the table of descriptors is read for which task waits
