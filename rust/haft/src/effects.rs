@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Effects and their handlers.
 //!
-//! To C the payload of an effect of Rust is the address of a [`Slot`] in the performer's frame, with
-//! the effect and, later, the answer. C knows an effect by a descriptor, one for each type in the
-//! process; a handler handles the effects of one type, so it knows of what type a slot is.
+//! To C the payload of an effect of Rust is the address of a [`Slot`] in the performer's frame,
+//! with the effect and, later, the answer. C knows an effect by a descriptor, one for each type in
+//! the process; a handler handles the effects of one type, so it knows of what type a slot is.
 //!
 //! ```text
 //!   perform(e)          Slot { effect, answer }   on the performer's stack, which does not move
@@ -13,8 +13,8 @@
 //!   the handler ----------+ writes answer
 //! ```
 //!
-//! Between a fiber and whoever has resumed it effects and answers need no slot: they go along with the
-//! switch, see [`sys::hot`].
+//! Between a fiber and whoever has resumed it effects and answers need no slot: they go along with
+//! the switch, see [`sys::hot`].
 
 use crate::wait::Call;
 use haft_sys as sys;
@@ -48,7 +48,7 @@ use std::{fmt, ptr, thread};
 /// assert_eq!(answer, 10);
 /// ```
 pub trait Effect: Sized + 'static {
-    /// What [`perform`] returns.
+    /// The type of the answer, which [`perform`] returns.
     type Output: 'static;
 
     /// The default handler: answers where no other does, outside of all handlers. On a task it may
@@ -71,8 +71,8 @@ pub trait Effect: Sized + 'static {
     }
 }
 
-/// Declares effects: structs, each with what [`perform`] returns. A type that needs parameters, or a
-/// default handler, implements [`Effect`] itself.
+/// Declares effects: structs, each with what [`perform`] returns. A type that needs parameters, or
+/// a default handler, implements [`Effect`] itself.
 ///
 /// ```
 /// use haft::{handle, perform};
@@ -153,7 +153,7 @@ pub(crate) struct Slot<E: Effect> {
 
 // ---- Descriptors ----
 
-/// What C has for a type of Rust: made once, and for ever.
+/// C's descriptor of a type of Rust: made once, and never freed.
 #[derive(Clone, Copy)]
 struct Made(*mut c_void);
 // SAFETY: the C library's own, which any thread may use.
@@ -175,7 +175,7 @@ impl Hasher for OfType {
     }
 }
 
-/// What `make` has made for the type, by this call or an earlier one. Each perform asks this.
+/// Returns what `make` has made for the type, now or in an earlier call. Each perform calls this.
 #[inline]
 pub(crate) fn once_for(of: TypeId, make: fn() -> *mut c_void) -> *mut c_void {
     const PLACES: usize = 32;
@@ -426,7 +426,7 @@ impl<F: FnOnce() -> R, R> Body<F, R> {
 }
 
 /// Calls the body, whose effects of type `E` are answered by the clause: at once, without a switch,
-/// on the performer's stack. What the clause performs itself goes to the handlers further out; its
+/// on the performer's stack. Effects that the clause performs go to the handlers further out; its
 /// panic goes on where the effect was performed.
 ///
 /// ```

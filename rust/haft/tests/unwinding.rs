@@ -1,5 +1,5 @@
-//! A computation is unwound under its own handler, whatever ends it: what a destructor performs comes to the
-//! handler's clause. Every way to end a computation.
+//! A computation is unwound under its own handler, whatever ends it: what a destructor performs
+//! comes to the handler's clause. Every way to end a computation.
 //!
 //! `core/tests/test_unwinding.c` and `cpp/tests/test_unwinding.cpp` have the same for C and C++.
 

@@ -327,8 +327,8 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// Has the function called by a destructor in a task that has been cancelled, while another task may
-/// go on for a moment.
+/// Has the function called by a destructor in a task that has been cancelled, while another task
+/// may go on for a moment.
 fn in_a_destructor_under_a_cancel(function: impl FnMut() + Send, meanwhile: impl FnOnce() + Send) {
     haft::run(|| {
         haft::scope(|s| {

@@ -217,7 +217,7 @@ pub unsafe fn suspend(here: Here, effect: *mut haft_rust_effect_t, word: Word) -
     }
 }
 
-/// As `super::resume`; the fiber handles what it is to handle.
+/// Like `super::resume`, also for an idle fiber whose scope handles the effect already.
 #[inline(always)]
 pub unsafe fn resume(fiber: Waiting, word: Word) -> Arrived {
     let (from, word_back, tag);
