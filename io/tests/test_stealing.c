@@ -723,7 +723,7 @@ static void closing_ends_a_wait_on_another_thread_with_an_error(void) {
     CHECK_RUNS_ON(4, close_under_readers);
 }
 
-/* As many as wait get an error, and none the bytes of the next file of the number. */
+/* All tasks that wait get an error, and none gets a connection of the next file of the number. */
 static atomic_int waiting, refused;
 static void *accept_until_closed(void *unused) {
     atomic_fetch_add(&waiting, 1);

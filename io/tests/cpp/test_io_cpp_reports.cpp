@@ -25,7 +25,7 @@ void leave_by_exception(const haft_error_t *error) {
 }
 haft_error_handler_t *handler;
 
-/* What the mistakes are made with. */
+/* Objects with which the mistakes are made. */
 struct objects {
     haft_io_mutex_t mutex = {};
     haft_io_condition_t condition = {};

@@ -108,7 +108,7 @@ fn what_knows_nothing_of_the_simulation_sees_its_time() {
     assert!(begun.elapsed() < hour);
 }
 
-/// As the hash maps of std and the crates for random numbers ask for it.
+/// The hash maps of std and the crates for random numbers ask for chance so.
 #[test]
 #[cfg(feature = "posix")]
 fn chance_is_the_seeds() {
@@ -224,7 +224,7 @@ mod files_of_std {
     const EXCLUSIVE: i32 = 2;
     const AT_ONCE: i32 = 4;
 
-    /// As `File::lock`, which std has since 1.89.
+    /// Like `File::lock`, which std has since 1.89.
     fn lock(file: &File, operation: i32) -> std::io::Result<()> {
         unsafe extern "C" {
             fn flock(descriptor: i32, operation: i32) -> i32;

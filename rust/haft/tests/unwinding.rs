@@ -52,7 +52,7 @@ fn body(way: Way, got: &Mutex<Vec<u32>>) -> u32 {
     }
 }
 
-/// What is between the two handlers of the effect.
+/// The outcome of `inner`, which runs between the two handlers of the effect.
 fn outcome(inner: impl FnOnce(&Mutex<Vec<u32>>) -> u32) -> (Vec<u32>, Result<u32, &'static str>) {
     let got = Mutex::new(Vec::new());
     let result = handle(

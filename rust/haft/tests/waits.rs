@@ -280,7 +280,7 @@ fn a_panic_a_cancel_or_a_drop_at_any_wait_loses_nothing() {
         }
     }
     let alive = Alive::new(());
-    // What the program comes to, if it is not interrupted; and in how many places it was.
+    // The outcome of the program, if it is not interrupted; and in how many places it was.
     let interrupt = |at: At<'static>| {
         let program = || {
             let sample = || Some(sample(&alive, at));
