@@ -180,8 +180,8 @@ static void dispatch(haft_http_request_t *request) {
         judge(request, call_handler(request, &request->server->connect));
         return;
     }
-    int code = hafti_http_routes_find(request->server->routes, message, path, request->method,
-                                      &request->match);
+    int code = hafti_http_routes_find(request->server->routes, message, path,
+                                      message->parser.method, &request->match);
     if (code != 0) {
         request->keeps = false;
         hafti_http_answer_error(request, code == -EINVAL ? 400 : code == -EMSGSIZE ? 414 : 500, 0);
@@ -218,11 +218,18 @@ static void unwind_request(haft_http_request_t *request) {
     haft_io_scope_with(&options, send_last_words, request, NULL);
 }
 
+static void end_span(const haft_http_request_t *request) {
+    const hafti_http_match_t *match = &request->match;
+    const hafti_http_entry_t *entry = match->entries != NULL ? match->entry : NULL;
+    haft_io_trace_end(entry != NULL ? entry->title : request->method, request->answer.status);
+}
+
 void hafti_http_request_end(haft_http_request_t *request) {
     if (request->served != NULL)
         request->served->request = NULL;
     hafti_http_tasks_end(request, -ECANCELED);
     if (request->is_running) {
+        end_span(request);
         unwind_request(request);
         hafti_http_tasks_end(request, -ECANCELED); /* of the application's function for errors */
         if (request->server->notes_requests)
@@ -268,9 +275,11 @@ static void answer_refused(haft_http_request_t *request) {
     message->block[message->head] = '\0';
     message->memory = message->head + 1;
     begin_to_watch(request);
+    haft_io_trace_begin(request->method);
     request->keeps = false;
     message->parser.http_minor = 1;
     hafti_http_answer_error(request, message->status, 0);
+    end_span(request);
 }
 
 static void answer_request(haft_http_request_t *request) {
@@ -282,7 +291,9 @@ static void answer_request(haft_http_request_t *request) {
     begin_to_watch(request);
     request->is_running = true;
     request->served->request = request;
+    haft_io_trace_begin(request->method);
     dispatch(request);
+    end_span(request);
     request->served->request = NULL;
     request->is_running = false;
 }

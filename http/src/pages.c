@@ -34,11 +34,14 @@ static int show_tasks(haft_http_request_t *request, void *unused) {
     mapped_t text = {mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0), (size_t)size};
     if (text.bytes == MAP_FAILED)
         return -ENOMEM;
-    code = haft_http_answer_set_header(request, "Cache-Control", "no-store");
-    code = code == 0 ? haft_http_answer_begin(request, 200, "text/plain; charset=utf-8",
-                                              HAFT_HTTP_UNKNOWN_SIZE)
+    __attribute__((cleanup(hafti_http_text_page_end))) hafti_http_text_page_t page = {0};
+    if (!hafti_http_text_page_begin(&page))
+        return -ENOMEM;
+    code = hafti_http_write_grouped(page.file, request, text.bytes, text.size);
+    if (code == 0)
+        code = haft_http_answer_set_header(request, "Cache-Control", "no-store");
+    return code == 0 ? hafti_http_text_page_answer(&page, request, "text/plain; charset=utf-8")
                      : code;
-    return code == 0 ? hafti_http_write_grouped(request, text.bytes, text.size) : code;
 }
 
 static int show_list(haft_http_request_t *request, void *unused) {

@@ -133,8 +133,11 @@ static char *joined(const char *prefix, const char *path) {
 
 int haft_http_server_route(haft_http_server_t *server, const char *method, const char *path,
                            haft_http_handler_t *handler, void *argument) {
-    hafti_http_entry_t entry = {
-        .method = method, .handler = handler, .argument = argument, .owner = server};
+    hafti_http_text_t name = {method, method != NULL ? strlen(method) : 0};
+    hafti_http_entry_t entry = {.method = hafti_http_method_of(name),
+                                .handler = handler,
+                                .argument = argument,
+                                .owner = server};
     haft_http_server_t *root = hafti_http_root_of(server);
     const char *mistake = path == NULL ? "the path is NULL" : NULL;
     if (mistake == NULL && *path != '/' && !(*path == '\0' && server->parent != NULL))
@@ -172,7 +175,7 @@ int haft_http_server_on_connect(haft_http_server_t *server, haft_http_handler_t 
     if (server->connect.handler != NULL)
         return -EEXIST;
     server->connect = (hafti_http_entry_t){
-        .method = "CONNECT", .handler = handler, .argument = argument, .owner = server};
+        .method = HTTP_CONNECT, .handler = handler, .argument = argument, .owner = server};
     return 0;
 }
 

@@ -156,6 +156,10 @@ static void settle(rest_t *rest, hafti_io_worker_t *worker) {
 
 static void send_last(rest_t *rest, hafti_io_worker_t *worker, hafti_io_lent_t *lent) {
     HAFTI_IO_COUNT(worker->counters.operations);
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_OPERATION, rest->runner.task,
+                       hafti_io_kind_name(HAFTI_IO_SEND), false,
+                       (uint64_t)(uint32_t)rest->descriptor << 32 | rest->size, 0);
     rest->sending.cell = &rest->cell;
     ssize_t done =
         worker->backend->send_last(worker, rest->descriptor, &rest->sending, lent, rest->size);
@@ -246,6 +250,8 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
     hafti_io_worker_t *worker = runner->worker;
     rest_t *rest = runner->rest;
     hafti_io_check_leaving(task, "rests");
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_PARK, task, "a rest", false, 0, 0);
     if (runner->listed) /* it has waited on the stack */
         hafti_io_scope_unlist(task->home, runner);
     task->function = rest->function;

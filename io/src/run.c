@@ -238,6 +238,7 @@ static void in_child_of_fork(void) {
     hafti_io_become_programs_thread();
     hafti_io_forget_runs();
     hafti_io_forget_dumps();
+    hafti_io_forget_trace();
     if (worker != NULL)
         hafti_io_become_child(worker->crew);
 }
@@ -263,8 +264,8 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
         hafti_io_misuse("A run needs a function to begin with (NULL).");
     hafti_io_watch_terminate();
     hafti_io_be_shown();
-    if (simulated != NULL)
-        haft_io_look_for_initialisers();
+    hafti_io_find_initialisers();
+    hafti_io_trace_as_asked();
     unsigned threads = count_threads(options, simulated != NULL);
     hafti_io_crew_t *crew = aligned_alloc(_Alignof(hafti_io_crew_t), sizeof *crew);
     hafti_io_descriptors_t *descriptors = hafti_io_descriptors_new(threads > 1);

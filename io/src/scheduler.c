@@ -279,6 +279,7 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->scope = task->home;
     runner->cell = NULL;
     runner->waits_for = NULL;
+    runner->looked_at = 0;
     runner->yielded = runner->listed = false;
     runner->unwinding = runner->returns_cancels = runner->counted = runner->gated = false;
     runner->unarmed = false;
@@ -291,11 +292,17 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->own = NULL;
 }
 
+static HAFTI_IO_COLD void trace_run(const haft_io_task_t *task) {
+    hafti_io_trace(HAFTI_IO_EVENT_RUN, task, task->name, false, 0, 0);
+}
+
 static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {
     haft_io_task_t *task = runner->task;
     begin_task(runner, task);
     HAFTI_IO_COUNT(runner->worker->counters.tasks);
     hafti_io_set_state(task, HAFTI_IO_RUNNING);
+    if (hafti_io_is_traced())
+        trace_run(task);
     runner->worker->operations = runner->worker->turn_begins;
     task->result = task->function(task->argument);
     if (runner->rest != NULL)
@@ -408,12 +415,15 @@ static void set_running(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static inline void has_parked(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
+static inline void has_parked(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
+                              const bool traced) {
     haft_io_task_t *task = runner->task;
     if (HAFTI_IO_UNLIKELY(task == NULL)) {
         runner_rests(worker, runner);
         return;
     }
+    if (traced)
+        hafti_io_trace(HAFTI_IO_EVENT_PARK, task, runner->waits_for, false, 0, 0);
     runner->saved_errno = *worker->error;
     if (HAFTI_IO_LIKELY(hafti_io_state(task) == HAFTI_IO_RUNNING)) { /* not READY */
         HAFTI_IO_CHECK(waiting, worker, task);
@@ -452,8 +462,8 @@ static inline void note_yield(const hafti_io_worker_t *worker, hafti_io_runner_t
 }
 
 /* Inlined into both loops: with one frame less the processor predicts the returns. */
-static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
-                                                      haft_io_task_t *task, const bool shared) {
+static inline __attribute__((always_inline)) void
+run(hafti_io_worker_t *worker, haft_io_task_t *task, const bool shared, const bool traced) {
     HAFTI_IO_CHECK(next, worker, task);
     hafti_io_rest_t *rest = NULL;
     if (task->runner != NULL && HAFTI_IO_UNLIKELY(task->runner->fiber == NULL))
@@ -475,19 +485,23 @@ static inline __attribute__((always_inline)) void run(hafti_io_worker_t *worker,
     }
     haft_reply_t reply = reply_to(runner);
     begin_turn(worker, runner, shared);
+    if (traced)
+        trace_run(task);
     haft_fiber_t *fiber = runner->fiber;
     haft_request_t request = haft_resume_turn(&worker->turn, &fiber, reply, FROM_TASKS);
     runner = worker->running; /* the task may have handed over */
     for (;;) {
         if (HAFTI_IO_LIKELY(request.effect == HAFT_ID(hafti_io_park))) {
             set_running(worker, NULL);
-            has_parked(worker, runner);
+            has_parked(worker, runner, traced);
             return;
         }
         if (HAFTI_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
             break;
         if (HAFTI_IO_LIKELY(!worker->forked)) {
             note_yield(worker, runner);
+            if (traced)
+                hafti_io_trace(HAFTI_IO_EVENT_YIELD, runner->task, NULL, false, 0, 0);
             set_running(worker, NULL);
             hafti_io_let_go_on_anywhere(worker, runner->task);
             return;
@@ -579,6 +593,8 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     worker->foreseen = 0;
     if (may_sleep || worker->waiting != 0)
         HAFTI_IO_COUNT(worker->counters.polls);
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_POLL, NULL, NULL, false, 0, may_sleep);
     if (may_sleep) {
         HAFTI_IO_CHECK(idle, worker);
         sleep_in_poll(worker, falls_asleep(worker) ? time_to_sleep(worker) : 0);
@@ -590,6 +606,8 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     } else if (worker->waiting != 0) {
         worker->backend->poll(worker, 0);
     }
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_POLLED, NULL, NULL, false, 0, 0);
     hafti_io_take_mail(worker);
     int64_t polled_before = worker->clock;
     hafti_io_set_clock(worker);
@@ -642,33 +660,41 @@ static inline haft_io_task_t *dequeue_plainly(hafti_io_worker_t *worker) {
                : NULL; /* its place was in vain */
 }
 
-static HAFTI_IO_HOT void loop_alone(hafti_io_worker_t *worker) {
+/* Both loops are compiled twice, so that what they do costs nothing where it is not traced. They
+   return true when the run has ended, or false when that has changed, which they see at a poll. */
+static inline __attribute__((always_inline)) bool loop_alone(hafti_io_worker_t *worker,
+                                                             const bool traced) {
     const haft_io_scope_t *root = &worker->crew->root;
     for (;;) {
         haft_io_task_t *task = dequeue_plainly(worker);
         if (HAFTI_IO_UNLIKELY(task == NULL)) {
             if (root->live == 0) /* no task is left that could have been ready */
-                return;
+                return true;
             if (!poll_is_due(worker))
                 task = dequeue_any(worker);
             if (task == NULL) {
                 poll_backend(worker, hafti_io_ring_empty(&worker->ready) &&
                                          hafti_io_ring_empty(&worker->polled));
+                if (traced != hafti_io_is_traced())
+                    return false;
                 continue;
             }
         }
         HAFTI_IO_COUNT(worker->resumed);
-        run(worker, task, false);
+        run(worker, task, false, traced);
     }
 }
 
-static void loop_shared(hafti_io_worker_t *worker) {
+static inline __attribute__((always_inline)) bool loop_shared(hafti_io_worker_t *worker,
+                                                              const bool traced) {
     while (!__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)) {
         bool is_due = poll_is_due(worker);
         haft_io_task_t *task = is_due ? NULL : dequeue_shared(worker);
         if (task == NULL) {
             bool has_mail = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) != NULL;
             poll_backend(worker, !is_due && !has_mail);
+            if (traced != hafti_io_is_traced())
+                return false;
             continue;
         }
         if (worker->searching)
@@ -676,15 +702,23 @@ static void loop_shared(hafti_io_worker_t *worker) {
         HAFTI_IO_COUNT(worker->resumed);
         if (HAFTI_IO_UNLIKELY(task->moves) && task->runner != NULL)
             hafti_io_set_timers(worker, task);
-        run(worker, task, true);
+        run(worker, task, true, traced);
     }
+    return true;
+}
+
+static HAFTI_IO_COLD bool loop_traced(hafti_io_worker_t *worker) {
+    return worker->shared ? loop_shared(worker, true) : loop_alone(worker, true);
 }
 
 HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
-    if (worker->shared)
-        loop_shared(worker);
-    else
-        loop_alone(worker);
+    bool has_ended = false;
+    while (!has_ended) {
+        if (hafti_io_is_traced())
+            has_ended = loop_traced(worker);
+        else
+            has_ended = worker->shared ? loop_shared(worker, false) : loop_alone(worker, false);
+    }
 }
 
 /* ---- Yielding ---- */
@@ -726,12 +760,6 @@ static inline int goes_on(hafti_io_worker_t *worker) {
     return reply_to_yield(worker->running);
 }
 
-static HAFTI_IO_COLD void look_for_initialiser(void) {
-    const haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL)
-        hafti_io_look_for_initialiser(task);
-}
-
 static HAFTI_IO_COLD int cancelled(void) {
     bool before = haft_io_return_cancels(true);
     int code = haft_io_unwind_cancelled();
@@ -742,10 +770,15 @@ static HAFTI_IO_COLD int cancelled(void) {
 /* Where tasks yield in turn, each lets the next go on by a switch from here, which takes three
    quarters of the time of the way through the loop (bench/io, yield). */
 static inline int yield(void) {
-    if (hafti_io_tasks_are_looked_at())
-        look_for_initialiser();
     hafti_io_worker_t *worker = hafti_io_worker();
-    if (HAFTI_IO_UNLIKELY(worker == NULL || !needs_no_loop(worker)))
+    if (HAFTI_IO_UNLIKELY(worker == NULL || worker->running == NULL))
+        return HAFT_PERFORM(haft_io_yield);
+    if (hafti_io_watches() != 0) {
+        hafti_io_look_at(worker->running);
+        if (hafti_io_is_traced())
+            return HAFT_PERFORM(haft_io_yield);
+    }
+    if (HAFTI_IO_UNLIKELY(!needs_no_loop(worker)))
         return HAFT_PERFORM(haft_io_yield);
     if (hafti_io_ring_empty(&worker->ready))
         return goes_on(worker);

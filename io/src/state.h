@@ -30,6 +30,7 @@
 #define HAFTI_IO_STATE_H
 
 #include "timers.h"
+#include "trace.h"
 
 /* Suspends the task until its cell has been won. Never performed without a scheduler. Its cache
    slot differs from those of the operations that tasks alternate with it: see io_effects.h. */
@@ -124,7 +125,8 @@ struct hafti_io_runner {
     bool closes : 1; /* by a function of haft_io_close_by, for which others of its thread may wait,
                         busily */
     uint8_t refused; /* waits, since a cancel or a deadline has reached it: so many, at most 255 */
-    unsigned stays;  /* number of things that keep it with its worker: requests to the kernel */
+    uint16_t looked_at; /* the place of its last wait, by hafti_io_look_at */
+    unsigned stays;     /* number of things that keep it with its worker: requests to the kernel */
     hafti_io_link_t link;    /* in scope->tasks once it has waited */
     hafti_io_timer_t *timer; /* of its wait, or NULL */
     haft_io_gate_t *gate;

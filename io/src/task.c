@@ -111,6 +111,10 @@ void hafti_io_check_leaving(const haft_io_task_t *task, const char *what) {
                         haft_io_task_name(task), what);
 }
 
+static HAFTI_IO_COLD void trace_end(const haft_io_task_t *task) {
+    hafti_io_trace(HAFTI_IO_EVENT_END, task, NULL, false, (uint64_t)(int64_t)task->code, 0);
+}
+
 void hafti_io_task_end(haft_io_task_t *task, int code) {
     haft_io_scope_t *home = task->home;
     hafti_io_worker_t *worker = task->worker;
@@ -122,6 +126,8 @@ void hafti_io_task_end(haft_io_task_t *task, int code) {
     }
     task->code = code;
     hafti_io_set_state(task, HAFTI_IO_ENDED);
+    if (hafti_io_is_traced())
+        trace_end(task);
     if (HAFTI_IO_UNLIKELY(task->locals != NULL)) {
         release_binding(task->locals);
         task->locals = NULL;
@@ -187,6 +193,11 @@ static haft_io_scope_t *scope_of_spawns(haft_io_scope_t *here) {
                                                                                             : NULL;
 }
 
+static HAFTI_IO_COLD void trace_spawn(const haft_io_task_t *task) {
+    hafti_io_trace(HAFTI_IO_EVENT_SPAWN, task, task->name, true, (uintptr_t)hafti_io_this_task(),
+                   0);
+}
+
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
                              void *argument, hafti_io_cell_t *joiner, const void *spawned_at) {
     haft_io_task_t *parent = hafti_io_this_task();
@@ -211,6 +222,8 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     task->spawned_at = spawned_at;
     if (HAFTI_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);
+    if (hafti_io_is_traced())
+        trace_spawn(task);
     bool accepted = parent->runner->accepted;
     if (HAFTI_IO_UNLIKELY((accepted || options->spread) && worker->shared)) {
         parent->runner->accepted = false;
@@ -318,8 +331,22 @@ int haft_io_join(haft_io_task_t *task, void **result) {
 
 void haft_io_task_set_name(const char *name) {
     haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL)
-        __atomic_store_n(&task->name, name, __ATOMIC_RELAXED);
+    if (task == NULL)
+        return;
+    __atomic_store_n(&task->name, name, __ATOMIC_RELAXED);
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_NAME, task, name, true, 0, 0);
+}
+
+void haft_io_trace_begin(const char *name) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_SPAN_BEGIN, hafti_io_this_task(), name, true, 0, 0);
+}
+
+void haft_io_trace_end(const char *name, int64_t value) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_SPAN_END, hafti_io_this_task(), name, true, (uint64_t)value,
+                       0);
 }
 
 void *haft_io_local_get(const void *key) {
@@ -382,6 +409,15 @@ static int bind_value(const char *function, const void *key, void *value, hafti_
     (*place)->value = value;
     (*place)->given = given;
     return 0;
+}
+
+int haft_io_interrupt(haft_io_task_t *task) {
+    if (task->worker->shared)
+        return -EINVAL;
+    hafti_io_runner_t *runner = task->runner;
+    if (runner == NULL || runner->cell == NULL)
+        return -EAGAIN;
+    return hafti_io_cell_win(runner->cell, HAFTI_IO_CANCELLED) ? 0 : -EAGAIN;
 }
 
 void *haft_io_own_get(void) {

@@ -108,6 +108,7 @@ static inline struct timespec hafti_io_simulated_date(const hafti_io_simulated_t
 }
 
 enum { HAFTI_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
+enum { HAFTI_IO_PLACES = 256 };    /* places of waits that a worker remembers */
 
 /* What a worker that searches remembers of another's queue (stealing.c). */
 typedef struct hafti_io_seen {
@@ -185,6 +186,7 @@ struct hafti_io_worker {
     pthread_t thread;
     pid_t thread_number;                         /* the system's, for the watchdog */
     hafti_io_seen_t seen[HAFTI_IO_MOST_THREADS]; /* by index in the crew */
+    uint64_t looked_at[HAFTI_IO_PLACES]; /* places where its tasks have waited (initialisers.c) */
     unsigned spread;        /* tasks that were spread to it, and have not ended; any thread */
     hafti_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
 };

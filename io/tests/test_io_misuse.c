@@ -602,8 +602,35 @@ static void deadlines_of_blocks_nest_in_one_task(void) {
     CHECK_ABORTS(in_a_task, "with a deadline that it set first inside");
 }
 
+/* The name by which initialisers of thread-local variables are found, also where compilers optimise. */
+__attribute__((noinline)) void __tls_init(void);
+__attribute__((noinline)) void __tls_init(void) {
+    haft_io_sleep(HAFT_IO_MICROSECOND);
+    check_failures += haft_io_yield() != 0;
+}
+static void *wait_in_initialiser(void *unused) {
+    haft_io_sleep(HAFT_IO_MICROSECOND); /* at another place */
+    haft_io_yield();
+    __tls_init();
+    __tls_init();
+    return unused;
+}
+static void run_initialiser(void) {
+    haft_io_run(wait_in_initialiser, NULL);
+}
+static void a_wait_in_an_initialiser_is_reported_in_every_build(void) {
+    if (RUNNING_ON_VALGRIND || CHECK_THREAD_SANITIZER)
+        return;
+    check_child_t child = check_child(run_initialiser);
+    const char *report = "waits in an initialiser of a thread-local variable";
+    const char *first = strstr(child.output, report);
+    CHECK_EQUAL(child.status, 0);
+    CHECK(first != NULL && strstr(first + 1, report) == NULL);
+}
+
 int main(void) {
     check_backend();
+    RUN(a_wait_in_an_initialiser_is_reported_in_every_build);
     RUN(deadlines_of_blocks_nest_in_one_task);
     RUN(what_cannot_be_done_is_a_code);
     RUN(a_time_long_past_is_now);

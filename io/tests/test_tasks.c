@@ -524,6 +524,34 @@ static void a_binding_is_told_before_and_after_each_sleep(void) {
                 0);
 }
 
+BODY(wait_twice) {
+    haft_io_return_cancels(true);
+    CHECK_EQUAL(haft_io_sleep(1000 * HAFT_IO_SECOND), -ECANCELED);
+    CHECK_EQUAL(haft_io_sleep(HAFT_IO_MILLISECOND), 0);
+    return NULL;
+}
+BODY(interrupt_another) {
+    haft_io_task_t *task = haft_io_async(wait_twice, NULL);
+    CHECK_EQUAL(haft_io_interrupt(task), -EAGAIN); /* it has not begun */
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    CHECK_EQUAL(haft_io_interrupt(haft_io_self()), -EAGAIN);
+    CHECK_EQUAL(haft_io_interrupt(task), 0);
+    CHECK_EQUAL(haft_io_interrupt(task), -EAGAIN); /* it is ready */
+    CHECK_EQUAL(haft_io_join(task, NULL), 0);
+    return NULL;
+}
+BODY(interrupt_in_a_shared_run) {
+    CHECK_EQUAL(haft_io_interrupt(haft_io_self()), -EINVAL);
+    return NULL;
+}
+static void a_binding_ends_one_wait_of_a_task(void) {
+    CHECK_RUNS(interrupt_another);
+    CHECK_EQUAL(haft_io_simulate(interrupt_another, NULL), 0);
+    CHECK_EQUAL(
+        haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, interrupt_in_a_shared_run, NULL),
+        0);
+}
+
 static const char *awaited_backend;
 BODY(check_backend_of_task) {
     CHECK_SAME_TEXT(haft_io_backend(), awaited_backend);
@@ -1266,6 +1294,7 @@ int main(void) {
     RUN(a_tree_of_tasks_that_join_theirs_adds_up);
     RUN(a_run_has_a_number_of_its_own);
     RUN(a_binding_is_told_before_and_after_each_sleep);
+    RUN(a_binding_ends_one_wait_of_a_task);
     RUN(a_task_knows_the_back_end_of_its_thread);
     RUN(a_tree_of_tasks_that_set_events_begins_a_branch_at_a_time);
     RUN(a_wait_for_a_task_ends_with_its_event_wherever_the_task_is);

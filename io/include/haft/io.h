@@ -988,15 +988,12 @@ int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int siz
  */
 
 /*
- * From now on, in this process, a task that waits in an initialiser of a thread-local variable is
- * reported on standard error, with a backtrace, once for each initialiser: another task of the
- * thread may use the variable meanwhile. (Rust's thread_local! makes two values then, and drops one
- * that is borrowed; C++'s thread_local shows an object that is not constructed.) Simulations, and
- * Rust's debug builds, do so by themselves. The check needs the program's symbols, does not see
- * thread-local variables of C++ that are local to a function, and costs some hundred nanoseconds a
- * wait. Call this outside of tasks.
+ * A task that waits in an initialiser of a thread-local variable is reported on standard error,
+ * with a backtrace, once for each initialiser: another task of the thread may use the variable
+ * meanwhile. (Rust's thread_local! makes two values then, and drops one that is borrowed; C++'s
+ * thread_local shows an object that is not constructed.) The report needs the program's symbols,
+ * and does not see thread-local variables of C++ that are local to a function.
  */
-void haft_io_look_for_initialisers(void);
 
 typedef struct haft_io_counters {
     uint64_t tasks;      /* tasks that have started, and that have gone on after haft_io_rest */
@@ -1022,5 +1019,6 @@ size_t haft_io_living(void);
 
 #include "io_sync.h"
 #include "io_testing.h"
+#include "io_trace.h"
 
 #endif

@@ -152,7 +152,6 @@ void *haft_io_local_get(const void *);
 int haft_io_local_set(const void *, void *);
 int haft_io_scope_with(const haft_io_scope_options_t *, haft_body_t *, void *, void **);
 haft_io_scope_t *haft_io_this_scope(void);
-void haft_io_look_for_initialisers(void);
 haft_io_scope_t *haft_io_run_scope(void);
 void haft_io_scope_cancel(haft_io_scope_t *);
 bool haft_io_return_cancels(bool);

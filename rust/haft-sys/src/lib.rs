@@ -215,7 +215,6 @@ unsafe extern "C" {
     pub fn haft_io_sleep(nanoseconds: i64) -> c_int;
     pub fn haft_io_sleep_until(deadline: i64) -> c_int;
     pub fn haft_io_dump(descriptor: c_int) -> c_int;
-    pub fn haft_io_look_for_initialisers();
 
     pub fn haft_io_read(descriptor: c_int, buffer: *mut c_void, size: usize) -> isize;
     pub fn haft_io_write(descriptor: c_int, buffer: *const c_void, size: usize) -> isize;

@@ -128,11 +128,6 @@ pub(crate) fn run_by<T>(
     guard_panic_hook();
     #[cfg(feature = "posix")]
     crate::parking::tell_of_parks();
-    #[cfg(debug_assertions)]
-    // SAFETY: any thread may call it.
-    unsafe {
-        sys::haft_io_look_for_initialisers();
-    }
     let mut main = Call::new(|| {
         // SAFETY: any thread may call it.
         unsafe { sys::haft_io_return_cancels(true) };

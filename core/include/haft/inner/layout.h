@@ -230,7 +230,7 @@ struct haft_fiber {
     char *low;             /* lowest usable byte of the stack */
     /* OCaml's nested fibers (ocaml/lib/nests.c) lie on their stacks as far apart as a header of
        this size has them. */
-    uint64_t spare;
+    uint64_t unlocked;        /* another language's: it was resumed without that language's lock */
     struct haft_stage *stage; /* of a fiber whose computation has been copied (copies.c) */
     struct haft_fiber *next, *previous; /* lists of fibers */
     uint64_t unwound_under; /* the scope's serial when the unwinding of the stack began */
