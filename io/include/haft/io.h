@@ -226,8 +226,8 @@ int haft_io_local_set(const void *key, void *value);
    the last task that has it has ended, or has another one for the key, on the thread of that task;
    it must not wait. After an error the value is still the caller's. */
 int haft_io_local_give(const void *key, void *value, void (*release)(void *value));
-/* One pointer of the current task, for whoever wrote the task's function: NULL until it is set, and
-   nobody inherits it. It takes no memory. Outside of a scheduler it stays NULL. */
+/* One pointer of the current task, for the author of the task's function: NULL until it is set, and
+   no other task inherits it. It takes no memory. Outside of a scheduler it stays NULL. */
 void *haft_io_own_get(void);
 void haft_io_own_set(void *pointer);
 

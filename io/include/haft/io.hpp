@@ -386,7 +386,7 @@ inline void cancel() {
     if (haft_io_scope_t *here = haft_io_this_scope())
         haft_io_scope_cancel(here);
 }
-/* The innermost scope that the caller is in, whoever has opened it: run(), scope() or their kin, or
+/* The innermost scope that the caller is in, opened by run(), scope() or their kin, or by
    haft/io.h. */
 inline scope_ref this_scope() {
     detail::home here = detail::home::current();

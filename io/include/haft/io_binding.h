@@ -43,10 +43,10 @@ int haft_io_event_wait_for(haft_io_event_t *event, haft_io_task_t *task);
 /* ---- Tasks whose cancels are another language's ---- */
 
 /*
- * Ends the wait of `task`, a task of the caller's run, as a cancel of it would; its later waits are as
- * before. Returns 0; -EAGAIN if the task does not wait, or no cancel may end its wait; -EINVAL in a
- * run of several threads. A task whose waits were ended so 64 times and more is slowed down, as one
- * that goes on after a cancel.
+ * Ends the wait of `task`, a task of the caller's run, as a cancel of it would; its later waits are
+ * as before. Returns 0; -EAGAIN if the task does not wait, or no cancel may end its wait; -EINVAL
+ * in a run of several threads. A task whose waits were ended so 64 times and more is slowed down,
+ * as one that goes on after a cancel.
  */
 int haft_io_interrupt(haft_io_task_t *task);
 

@@ -278,8 +278,8 @@ fn descriptor_of(effect: *mut haft_rust_effect_t) -> usize {
     effect.addr().wrapping_add(offset_of!(RustEffect, effect))
 }
 
-/// Performs the effect, which may be [`UNMADE`], if whoever has resumed the innermost fiber handles
-/// it, and no handler is further in. If that is not so nothing is done.
+/// Performs the effect, which may be [`UNMADE`], if the resumer of the innermost fiber handles it,
+/// and no handler is further in. Otherwise nothing is done.
 ///
 /// # Safety
 /// Handlers of the effect expect such a word. Nothing lets the frames around be unwound by force.

@@ -13,8 +13,8 @@
 //!   the handler ----------+ writes answer
 //! ```
 //!
-//! Between a fiber and whoever has resumed it effects and answers need no slot: they go along with
-//! the switch, see [`sys::hot`].
+//! Between a fiber and its resumer, effects and answers need no slot: they go along with the
+//! switch, see [`sys::hot`].
 
 use crate::wait::Call;
 use haft_sys as sys;
@@ -215,8 +215,8 @@ fn look_up(of: TypeId, make: fn() -> *mut c_void) -> Made {
 /// Answers in place what C has the payload of.
 ///
 /// # Safety
-/// The payload is a slot of this type, in the frame of the performer, who waits; nobody else takes
-/// the effect.
+/// The payload is a slot of this type, in the frame of the performer, which waits; nothing else
+/// takes the effect.
 unsafe fn answer<E: Effect>(payload: *mut c_void, clause: impl FnOnce(E) -> E::Output) {
     // SAFETY: the caller says so.
     let slot = unsafe { &mut *payload.cast::<Slot<E>>() };
@@ -261,7 +261,7 @@ fn key<E: Effect>() -> TypeId {
 /// The descriptor, or [`sys::hot::UNMADE`].
 #[inline(always)]
 pub(crate) fn known<E: Effect>() -> *mut sys::haft_rust_effect_t {
-    // SAFETY: the word is that of this type, and whoever writes it writes the same.
+    // SAFETY: the word is that of this type, and all writers write the same value.
     unsafe { sys::word_of!(key::<E>, value, *mut sys::haft_rust_effect_t) }
 }
 
@@ -297,9 +297,9 @@ pub(crate) fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
 pub fn perform<E: Effect>(effect: E) -> E::Output {
     let made = known::<E>();
     let effect = ManuallyDrop::new(effect);
-    // SAFETY: whoever has resumed the fiber gets such a word, and answers it, unless nothing was
-    // done. The handler in place is dropped before this call returns, or is left by a panic, which
-    // passes no frame of C; its state is that of `handle`, whose frame is around this one.
+    // SAFETY: the fiber's resumer gets such a word, and answers it, unless nothing was done. The
+    // handler in place is dropped before this call returns, or is left by a panic, which passes no
+    // frame of C; its state is that of `handle`, whose frame is around this one.
     unsafe {
         match sys::hot::perform(made, sys::hot::encode(&effect)) {
             Ok(woken) if woken.is_ordinary() => return sys::hot::decode(woken.word),
@@ -331,7 +331,7 @@ fn perform_by_c<E: Effect>(effect: E) -> E::Output {
     // SAFETY: the slot lies in this frame until the call returns, and the handler of this effect's
     // descriptor knows its type. Nothing is unwound through C.
     unsafe { sys::hot::perform_by_c(descriptor::<E>(), slot.get().cast()) };
-    // SAFETY: whoever lets a performer go on has answered it: `answer`, or `Fiber::resume`.
+    // SAFETY: a performer goes on only after its answer is written: `answer`, or `Fiber::resume`.
     match unsafe { slot.into_inner().answer.assume_init() } {
         Answer::Value(value) => value,
         Answer::Raise(payload) => resume_unwind(payload),

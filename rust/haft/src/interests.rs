@@ -135,8 +135,8 @@ impl Interests {
         Interests { number, outer }
     }
 
-    /// Waits until the event is set or anything of interest has come, and wakes those whom that
-    /// concerns.
+    /// Waits until the event is set or anything of interest has come, and wakes the futures
+    /// concerned.
     pub(crate) fn wait(&self, event: &Event) {
         let all: Vec<Interest> = LISTS.with_borrow(|lists| {
             let list = lists.get(&self.number).map_or(&[][..], Vec::as_slice);
@@ -178,7 +178,7 @@ impl Interests {
                 let now = now();
                 self.wake(|of| of.time().is_some_and(|time| time <= now));
             }
-            // A descriptor was closed, say: those who use them find out.
+            // A descriptor was closed, say: the futures that use descriptors find out.
             Err(_) => self.wake(|of| of.descriptor().is_some()),
         }
     }

@@ -117,7 +117,7 @@ impl TcpStream {
     /// Connects to the first of the addresses that answers.
     ///
     /// # Errors
-    /// Of the last address.
+    /// The error of the last address.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -220,7 +220,7 @@ impl TcpListener {
     /// Listens at the first of the addresses at which this can be done.
     ///
     /// # Errors
-    /// Of the last address.
+    /// The error of the last address.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {

@@ -446,7 +446,7 @@ impl Command {
     /// Starts the program and waits for its end.
     ///
     /// # Errors
-    /// Those of [`spawn`](Self::spawn).
+    /// The errors of [`spawn`](Self::spawn).
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -466,7 +466,7 @@ impl Command {
     /// pipes unless they are set, when it has ended.
     ///
     /// # Errors
-    /// Those of [`spawn`](Self::spawn).
+    /// The errors of [`spawn`](Self::spawn).
     ///
     /// # Panics
     /// Outside of a run.

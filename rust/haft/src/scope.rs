@@ -135,7 +135,7 @@ where
 /// Like [`scope`], but cancels the tasks if the body returns an error.
 ///
 /// # Errors
-/// Those of the body.
+/// The error of the body.
 ///
 /// # Panics
 /// Like [`scope`].

@@ -59,7 +59,7 @@ macro_rules! shared_effect {
         #[repr(C)]
         #[derive(Clone, Copy)]
         $visibility struct $name { $($visibility $field: $type),* }
-        // SAFETY: whoever has written `unsafe` says so.
+        // SAFETY: the author of the `unsafe` says so.
         unsafe impl $crate::SharedEffect for $name {
             type Output = $result;
             fn descriptor() -> *mut $crate::__sys::haft_effect_t {
@@ -106,7 +106,7 @@ struct State<'a, E: SharedEffect> {
 /// A panic of the clause ends the process here, as C calls this.
 unsafe extern "C" fn in_place<E: SharedEffect>(state: *mut c_void, payload: *mut E) -> E::Output {
     // SAFETY: the state is that of `handle_shared`, whose frame is around the performer's; the
-    // payload is the performer's, who waits.
+    // payload is the performer's, which waits.
     let (state, effect) = unsafe { (&*state.cast::<State<'_, E>>(), *payload) };
     // (The clause is outside of its handler, so it does not come here from inside.)
     (state.clause.borrow_mut())(effect)

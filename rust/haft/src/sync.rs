@@ -278,7 +278,7 @@ pub struct MutexGuard<'a, T: ?Sized> {
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: whoever has the guard has the mutex, and so the value.
+        // SAFETY: the owner of the guard has the mutex, and so the value.
         unsafe { &*self.mutex.value.get() }
     }
 }

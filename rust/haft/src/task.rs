@@ -164,7 +164,7 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
 /// Starts a task of the scope, null: the current one, by a function that tells its end.
 ///
 /// # Safety
-/// As of `Unstarted::start`.
+/// The same as for `Unstarted::start`.
 pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
     scope: *mut sys::haft_io_scope_t,
     name: Option<&'static CStr>,

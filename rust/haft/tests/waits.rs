@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a task waits for: one of several things, mutexes and semaphores of the crate.
+//! Waits of a task: for one of several things, mutexes and semaphores of the crate.
 
 use haft::sync::{Event, Mutex, Semaphore};
 use haft::{Generator, RecvError, SendError};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the types promise: the programs in `fail/` do not compile, for the reason that their last
+//! Promises of the types: the programs in `fail/` do not compile, for the reason that their last
 //! line names.
 
 use std::path::{Path, PathBuf};

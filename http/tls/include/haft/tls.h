@@ -33,10 +33,10 @@
  *         return haft_io_run(serve, NULL);
  *     }
  *
- * A context says what the streams that are made with it have in common: certificates, whom they
- * trust, protocols. A stream encrypts what goes over a connected descriptor, by TLS 1.2 or 1.3. Its
- * waits are those of haft_io_read and haft_io_write: cancels, deadlines and scopes end them alike,
- * and a stream whose wait was ended by a deadline goes on where it was.
+ * A context has the common settings of the streams made with it: certificates, authorities that
+ * they trust, protocols. A stream encrypts what goes over a connected descriptor, by TLS 1.2 or
+ * 1.3. Its waits are those of haft_io_read and haft_io_write: cancels, deadlines and scopes end
+ * them alike, and a stream whose wait was ended by a deadline goes on where it was.
  *
  * Sections: contexts; streams; what was agreed on; errors.
  *

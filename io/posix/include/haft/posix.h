@@ -188,10 +188,10 @@
  * - With .files, paths are the simulation's, except those below /dev, /proc and /sys (but see
  *   above); so is what open and its kin open, and the calls above give what the machine's give for
  *   it. Permissions and owners are kept (chmod) or ignored (chown), never checked, and the umask
- *   does not apply. There
- *   are no links and FIFOs, and mknod makes nothing (EPERM); a file has at most 1 GiB (EFBIG). Time
- *   stamps are of the virtual date; a read does not change them. flock is as under Linux; a record
- *   lock is the process's, so there is nobody whom it excludes. readdir tells names in an order
+ *   does not apply. There are no links and FIFOs, and mknod makes nothing (EPERM); a file has at
+ *   most 1 GiB (EFBIG). Time stamps are of the virtual date; a read does not change them. flock is
+ * as under Linux; a record
+ *   lock is the process's, so it excludes nobody. readdir tells names in an order
  *   that the seed decides. copy_file_range (EXDEV) and sendfile (EINVAL) refuse simulated files,
  *   after which callers read and write; mmap fails with EBADF.
  * - Each call on a path lets other tasks go first, as if it waited for a disk. For C the C library
