@@ -602,7 +602,8 @@ static void deadlines_of_blocks_nest_in_one_task(void) {
     CHECK_ABORTS(in_a_task, "with a deadline that it set first inside");
 }
 
-/* The name by which initialisers of thread-local variables are found, also where compilers optimise. */
+/* The name by which initialisers of thread-local variables are found, also where compilers
+   optimise. */
 __attribute__((noinline)) void __tls_init(void);
 __attribute__((noinline)) void __tls_init(void) {
     haft_io_sleep(HAFT_IO_MICROSECOND);

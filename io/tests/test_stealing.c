@@ -470,7 +470,7 @@ BODY(be_stolen_from_by_who_gets_mail) {
         sched_yield();
     CHECK_EQUAL(atomic_load(&has_run), 1);
     haft_io_semaphore_release(
-        &letters); /* A thread that was interrupted does not search for a time, and asks for no mail. */
+        &letters); /* An interrupted thread does not search for a time, and asks for no mail. */
     haft_io_join(reader, NULL);
     return NULL;
 }

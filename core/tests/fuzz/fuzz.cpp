@@ -5,7 +5,7 @@
  *     test_fuzz                       5 seconds; 30 with HAFT_CAMPAIGN=long
  *     test_fuzz --endless             until something fails
  *     test_fuzz --programs N          N programs, in the time that they take
- *     test_fuzz --seed SEED ...       from this seed on; else from a random one, which is printed, or
+ *     test_fuzz --seed SEED ...       from this seed on; else from a random one (printed), or
  *                                     with HAFT_CAMPAIGN from 1
  *     test_fuzz --file FILE           the input in a file, once
  *     test_fuzz --signals ...         signals whose handler performs interrupt one program in eight
