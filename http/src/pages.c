@@ -9,6 +9,21 @@ int haft_http_server_serve_counters(haft_http_server_t *server, const char *path
     return haft_http_server_get(server, path, hafti_http_show_counters, NULL);
 }
 
+/* ---- For balancers ---- */
+
+static int show_readiness(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    bool is_stopping = haft_http_server_is_stopping(request->server);
+    int code = haft_http_answer_set_header(request, "Cache-Control", "no-store");
+    return code != 0     ? code
+           : is_stopping ? haft_http_answer_text(request, 503, "stopping\n")
+                         : haft_http_answer_text(request, 200, "ready\n");
+}
+
+int haft_http_server_serve_readiness(haft_http_server_t *server, const char *path) {
+    return haft_http_server_get(server, path, show_readiness, NULL);
+}
+
 /* ---- Pages ---- */
 
 typedef struct {

@@ -103,6 +103,8 @@ typedef struct haft_io_run_options {
                          canaries instead of guards, as haft_fiber_options_t.dense; `stack_size` is
                          ignored. Link such a program with -Wl,-z,now (docs/io.md). On AArch64,
                          where unwinding needs more: 16 KiB, guarded */
+    bool own_thread_locals; /* of all tasks; see "thread-locals". Where they cannot be had, the
+                               run does not begin: -ENOTSUP */
 } haft_io_run_options_t;
 
 /*
@@ -115,6 +117,42 @@ typedef struct haft_io_run_options {
  */
 int haft_io_run(void *(*main)(void *), void *argument);
 int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *), void *argument);
+
+/*
+ * A run in steps, for a thread whose loop is another library's: GLib's, libuv's, that of a toolkit.
+ * (Where a task may own the loop, run the loop in a task instead: docs/io.md, "Other loops".)
+ *
+ *     haft_io_stepper_t *stepper = haft_io_stepper_new(begin, argument);
+ *     while (haft_io_stepper_step(stepper, 0) == 1)
+ *         wait until haft_io_stepper_descriptor(stepper) is readable, or the time is
+ *         haft_io_stepper_deadline(stepper), by haft_io_now()
+ *     int code = haft_io_stepper_end(stepper);
+ *
+ * haft_io_stepper_new makes a run of one thread, the caller's, and begins nothing; NULL: no memory.
+ * `options` are those of haft_io_run_with, without `threads`; the back end is epoll, whatever
+ * HAFT_IO_BACKEND says, and io_uring ends the run with -ENOTSUP, since its rings have no descriptor.
+ *
+ * haft_io_stepper_step runs all tasks that can go on, until all of them wait. With a timeout in
+ * nanoseconds it first waits so long, at most, for something to do. Returns 1; 0: the run has ended;
+ * -EXDEV: this is another thread than the one that has made it; -EBUSY: it is called in a run, such
+ * as by a task of its own. Ask for the deadline after each step. The descriptor stays the same from
+ * the first step to the end of the run, and is -1 before and after; the
+ * deadline is HAFT_IO_FOREVER if no task waits for a time.
+ *
+ * haft_io_stepper_end steps until the run has ended, frees it, and returns what haft_io_run would
+ * have. To end a run from the outside, tell a task, by an event (haft_io_event_set) or a channel,
+ * which the thread may use between two steps like any thread that is in no run.
+ */
+typedef struct haft_io_stepper haft_io_stepper_t;
+haft_io_stepper_t *haft_io_stepper_new_with(const haft_io_run_options_t *options,
+                                            void *(*main)(void *), void *argument);
+static inline haft_io_stepper_t *haft_io_stepper_new(void *(*main)(void *), void *argument) {
+    return haft_io_stepper_new_with(NULL, main, argument);
+}
+int haft_io_stepper_step(haft_io_stepper_t *stepper, int64_t timeout);
+int haft_io_stepper_descriptor(const haft_io_stepper_t *stepper);
+int64_t haft_io_stepper_deadline(const haft_io_stepper_t *stepper);
+int haft_io_stepper_end(haft_io_stepper_t *stepper);
 
 /*
  * For bindings to a language whose threads share a lock: in the calling task's run, which has one
@@ -165,6 +203,9 @@ typedef struct haft_io_task_options {
     /* The function is called also if no stack can be had; then on the scheduler's, where
        haft_io_self() is NULL and nothing may wait. So it can always tell its end. */
     bool even_without_stack;
+    /* The task has thread-local variables of its own, also if those of the run have not; see
+       "thread-locals". Where they cannot be had, there is no task: -ENOTSUP, or NULL. */
+    bool own_thread_locals;
     /* Size of the address range, rounded up as by haft_set_stack_size, of the task's stack and of
        the stacks of its scopes' bodies; these are not dense then. 0: as the run's. If no such stack
        can be had, the scope fails with -ENOMEM, as for any task. The stack is unmapped at the end
@@ -183,6 +224,30 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
 /* haft_io_spawn with options. (As everywhere, NULL for `options` means zeroed options.) */
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
+/*
+ * Like haft_io_spawn, haft_io_spawn_with and haft_io_async_with, for a task that has the handlers of
+ * effects around the scope in which it is spawned. Other tasks have none of their spawner's: what
+ * they perform reaches the handlers that they have installed themselves, then defaults.
+ *
+ *     haft_handle(&users, state, ...)      a handler, whose body opens
+ *       haft_io_scope(...)                   a scope, which ends before it; in there
+ *         haft_io_spawn_handled(...)           a task, which performs under the same clauses
+ *
+ * The clauses run on the task, with the same state; in a run of several threads, maybe on two at
+ * once. An exception of C++ that leaves one leaves the perform there, as that of a haft::raising
+ * one, because the handler's frame is another task's. The caller fails (haft_io_fail) with -ENOTSUP
+ * and words where a handler is inside of the scope, and would end before the task; where the scope
+ * has no body (haft_io_scope_open; so is that of a request of haft/http.h) and there are handlers;
+ * and where one of the handlers takes a resumption (HAFT_GENERAL, HAFT_NEVER, haft_resume).
+ */
+int haft_io_spawn_handled_with(const haft_io_task_options_t *options, void *(*function)(void *),
+                               void *argument);
+static inline int haft_io_spawn_handled(void *(*function)(void *), void *argument) {
+    return haft_io_spawn_handled_with(NULL, function, argument);
+}
+haft_io_task_t *haft_io_async_handled_with(const haft_io_task_options_t *options,
+                                           void *(*function)(void *), void *argument);
+
 /*
  * Waits for the end of the task and stores its result in `*result`, NULL if it was cancelled or has
  * failed; `result` may be NULL. Returns 0; -ECANCELED if the task was cancelled; or the code with
@@ -230,6 +295,32 @@ int haft_io_local_give(const void *key, void *value, void (*release)(void *value
    no other task inherits it. It takes no memory. Outside of a scheduler it stays NULL. */
 void *haft_io_own_get(void);
 void haft_io_own_set(void *pointer);
+
+/* ---- Thread-locals -------------------------------------------------------------------------- */
+
+/*
+ * A thread-local variable, __thread, thread_local, errno, the value of a key, is the thread's, and
+ * the tasks of a thread share it: what one has put there, another finds after a wait. A task with
+ * `own_thread_locals` has all of them for itself, those of the program and of its libraries: the
+ * value of a key, the locale, what C++ knows of exceptions, the number that a recursive mutex has
+ * of its owner, pthread_self() and std::this_thread::get_id() are the task's. Their addresses stay
+ * as they are over waits, also when the task moves. They begin as on a new thread. When the task's
+ * function has returned, or was unwound, destructors run, those of C++ first, then those of keys:
+ * in a task that is cancelled, too. They may wait, which no cancel cuts short.
+ *
+ * Such a task has a runner and a stack of its own, some 4.6 KiB of storage, and more if libraries
+ * have more; a switch to it writes the thread pointer. A task that rests (haft_io_rest) keeps its
+ * stack. Signal masks, the kernel's number of the thread (gettid) and what malloc keeps free for
+ * the thread stay the thread's. It needs glibc on x86-64 whose threads are as is looked for when
+ * this is first used; docs/limits.md says what else does not work.
+ */
+
+/* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that
+   is not freed; `own_thread_locals` is refused then. Any thread may call this. */
+const char *haft_io_own_thread_locals_refused(void);
+/* The number that the C library has for the calling task, as the owner of a mutex for example; 0:
+   the caller is no task with thread-locals of its own. */
+int haft_io_own_thread_id(void);
 
 /* ---- Scopes --------------------------------------------------------------------------------- */
 
