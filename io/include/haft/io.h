@@ -130,14 +130,15 @@ int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *)
  *
  * haft_io_stepper_new makes a run of one thread, the caller's, and begins nothing; NULL: no memory.
  * `options` are those of haft_io_run_with, without `threads`; the back end is epoll, whatever
- * HAFT_IO_BACKEND says, and io_uring ends the run with -ENOTSUP, since its rings have no descriptor.
+ * HAFT_IO_BACKEND says, and io_uring ends the run with -ENOTSUP, since its rings have no
+ * descriptor.
  *
  * haft_io_stepper_step runs all tasks that can go on, until all of them wait. With a timeout in
- * nanoseconds it first waits so long, at most, for something to do. Returns 1; 0: the run has ended;
- * -EXDEV: this is another thread than the one that has made it; -EBUSY: it is called in a run, such
- * as by a task of its own. Ask for the deadline after each step. The descriptor stays the same from
- * the first step to the end of the run, and is -1 before and after; the
- * deadline is HAFT_IO_FOREVER if no task waits for a time.
+ * nanoseconds it first waits so long, at most, for something to do. Returns 1; 0: the run has
+ * ended; -EXDEV: this is another thread than the one that has made it; -EBUSY: it is called in a
+ * run, such as by a task of its own. Ask for the deadline after each step. The descriptor stays the
+ * same from the first step to the end of the run, and is -1 before and after; the deadline is
+ * HAFT_IO_FOREVER if no task waits for a time.
  *
  * haft_io_stepper_end steps until the run has ended, frees it, and returns what haft_io_run would
  * have. To end a run from the outside, tell a task, by an event (haft_io_event_set) or a channel,
@@ -225,9 +226,9 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
 /*
- * Like haft_io_spawn, haft_io_spawn_with and haft_io_async_with, for a task that has the handlers of
- * effects around the scope in which it is spawned. Other tasks have none of their spawner's: what
- * they perform reaches the handlers that they have installed themselves, then defaults.
+ * Like haft_io_spawn, haft_io_spawn_with and haft_io_async_with, for a task that has the handlers
+ * of effects around the scope in which it is spawned. Other tasks have none of their spawner's:
+ * what they perform reaches the handlers that they have installed themselves, then defaults.
  *
  *     haft_handle(&users, state, ...)      a handler, whose body opens
  *       haft_io_scope(...)                   a scope, which ends before it; in there
@@ -308,11 +309,11 @@ void haft_io_own_set(void *pointer);
  * function has returned, or was unwound, destructors run, those of C++ first, then those of keys:
  * in a task that is cancelled, too. They may wait, which no cancel cuts short.
  *
- * Such a task has a runner and a stack of its own, some 4.6 KiB of storage, and more if libraries
- * have more; a switch to it writes the thread pointer. A task that rests (haft_io_rest) keeps its
- * stack. Signal masks, the kernel's number of the thread (gettid) and what malloc keeps free for
- * the thread stay the thread's. It needs glibc on x86-64 whose threads are as is looked for when
- * this is first used; docs/limits.md says what else does not work.
+ * A task with `own_thread_locals` has a runner and a stack of its own, some 4.6 KiB of storage, and
+ * more if libraries have more; a switch to it writes the thread pointer. If it rests
+ * (haft_io_rest), it keeps its stack. Signal masks, the kernel's number of the thread (gettid) and
+ * malloc's free memory of the thread stay the thread's. This needs glibc on x86-64, whose threads
+ * are checked on first use; docs/limits.md lists what else does not work.
  */
 
 /* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that
