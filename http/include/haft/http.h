@@ -98,8 +98,8 @@ typedef struct haft_http_limits {
     /* Of waiting to write, likewise (30 s); then the connection breaks off, or over HTTP/2 the
        request is reset. */
     int64_t write_time;
-    int64_t
-        events_time; /* without an event (15 s); then a comment is sent: haft_http_request_select_until */
+    /* Of waiting without an event (15 s); then haft_http_request_select_until sends a comment. */
+    int64_t events_time;
     uint64_t least_rate; /* so many bytes that have come, or gone, pay for a second's wait (1024) */
     int64_t grace;       /* for requests that have come when the server is told to stop (10 s) */
 } haft_http_limits_t;
