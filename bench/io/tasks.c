@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tasks of libhaft-io: what each step costs, beside a perform-resume round trip of core. One run of the
- * scheduler does a slice. */
+/* Tasks of libhaft-io: what each step costs, beside a perform-resume round trip of core. One run of
+ * the scheduler does a slice. */
 #include "../harness.h"
 
 #include <haft/io.h>

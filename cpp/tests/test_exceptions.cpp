@@ -98,7 +98,7 @@ static void a_clause_in_place_throws_to_its_handler() {
     CHECK(trace == "unwound ");
 }
 
-/* As in a list, and among lambdas; without a fiber, and beside a general clause. */
+/* A clause as in a list, and among lambdas; without a fiber, and beside a general clause. */
 struct raising_handler : haft::handler<haft::raising<Get>> {
     int operator()(Get) { throw std::runtime_error("clause"); }
 };

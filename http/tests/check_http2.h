@@ -32,7 +32,7 @@ typedef struct {
     answer_t answers[STREAMS];
 } client_t;
 
-/* Of a client_t. */
+/* The answer that a client_t has for the stream. */
 static inline answer_t *answer_of(void *client, int32_t id) {
     CHECK(id >= 0 && id < STREAMS);
     return &((client_t *)client)->answers[id];

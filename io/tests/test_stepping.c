@@ -8,7 +8,7 @@
 static haft_io_event_t asked, ended;
 static int ends[2], steps, rounds;
 
-/* As another library's loop does: it waits for both, never in a step. */
+/* Acts like another library's loop: it waits for both, never in a step. */
 static int drive(haft_io_stepper_t *stepper) {
     int code;
     CHECK_EQUAL(haft_io_stepper_descriptor(stepper), -1);

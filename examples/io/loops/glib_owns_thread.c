@@ -14,7 +14,7 @@ typedef struct {
     GMainLoop *loop;
 } tasks_t;
 
-/* What the source waits for, which each step may change. */
+/* Sets what the source waits for, which each step may change. */
 static void wait_again(tasks_t *tasks) {
     int descriptor = haft_io_stepper_descriptor(tasks->stepper);
     int64_t deadline = haft_io_stepper_deadline(tasks->stepper), left = deadline - haft_io_now();

@@ -16,7 +16,7 @@ static void tick(uv_timer_t *timer) {
         uv_close((uv_handle_t *)timer, NULL);
 }
 
-/* As uv_run(loop, UV_RUN_DEFAULT). */
+/* Like uv_run(loop, UV_RUN_DEFAULT). */
 static void run_loop(uv_loop_t *loop) {
     while (uv_run(loop, UV_RUN_NOWAIT) != 0) {
         int milliseconds = uv_backend_timeout(loop);

@@ -28,8 +28,8 @@
  * by value, or join the tasks in the body.
  *
  * Errors are std::system_error with a code of the generic category, which compares with std::errc.
- * Functions ending in _until or _for give up at a time. Those that the standard library has under
- * the same name return false then; the others throw std::errc::timed_out.
+ * Functions ending in _until or _for give up at a time. Functions that the standard library has
+ * under the same name return false then; the others throw std::errc::timed_out.
  *
  * Exceptions: an exception that leaves the body or a task of a scope cancels the scope; when all of
  * its tasks have ended, the scope throws the exception where it was opened. If there were several,
@@ -112,8 +112,8 @@ inline std::chrono::system_clock::time_point date() {
 }
 inline constexpr clock::time_point forever = clock::time_point::max();
 
-/* The time that is `duration` from now; the clock's last, in 292 years, if that is beyond the clock;
-   now if it is negative or not a number. */
+/* The time that is `duration` from now; the clock's last, in 292 years, if that is beyond the
+   clock; now if it is negative or not a number. */
 template <typename Rep, typename Period>
 clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
     using seconds = std::chrono::duration<double>;
@@ -393,7 +393,7 @@ inline void cancel() {
     if (haft_io_scope_t *here = haft_io_this_scope())
         haft_io_scope_cancel(here);
 }
-/* The innermost scope that the caller is in, whoever has opened it: run(), scope() or their kin, or
+/* The innermost scope that the caller is in, opened by run(), scope() or their kin, or by
    haft/io.h. */
 inline scope_ref this_scope() {
     detail::home here = detail::home::current();
@@ -1664,7 +1664,7 @@ class socket : public descriptor {
         return {socket(ends[0]), socket(ends[1])};
     }
 
-    /* As recv(2) and send(2), with their flags. */
+    /* Like recv(2) and send(2), with their flags. */
     std::size_t receive(std::span<std::byte> into, int flags = 0) const {
         return detail::counted(haft_io_receive(get(), into.data(), into.size(), flags), "receive");
     }
@@ -1824,7 +1824,7 @@ std::invoke_result_t<F &> call_or_leave(F function) {
 class file : public descriptor {
   public:
     using descriptor::descriptor;
-    /* As open(2). */
+    /* Like open(2). */
     explicit file(const std::string &path, int flags = O_RDONLY, mode_t mode = 0666)
         : descriptor(checked_open(path, flags, mode)) {}
     std::size_t pread(std::int64_t offset, std::span<std::byte> into) const {
@@ -1847,7 +1847,7 @@ class file : public descriptor {
     }
 };
 
-/* As mkdir(2), remove(3), rename(2), stat(2); the names in a directory, sorted, without "." and
+/* Like mkdir(2), remove(3), rename(2), stat(2); the names in a directory, sorted, without "." and
    "..". */
 inline void mkdir(const std::string &path, mode_t mode = 0777) {
     detail::checked(haft_io_mkdir(path.c_str(), mode), path.c_str());

@@ -48,8 +48,8 @@ static int try_mutex(void *lock) {
     return SYSTEM(pthread_mutex_trylock)(lock);
 }
 
-/* The holder is a task of this thread, or may be: it has thread-locals, and so a number, of its own.
-   A mutex that checks errors refuses who holds it at once. */
+/* The holder is a task of this thread, or may be: it has thread-locals, and so a number, of its
+   own. A mutex that checks errors refuses its holder at once. */
 static bool may_be_held_here(const pthread_mutex_t *mutex) {
     int owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
     if (owner >= HAFTI_IO_FIRST_OWN_ID && owner <= HAFTI_IO_LAST_OWN_ID)

@@ -92,7 +92,7 @@ FIELD(haft_io_select_case_t, descriptor, event)
 FIELD(haft_io_select_case_t, events, descriptor)
 FIELD(haft_io_select_case_t, signals, events)
 
-/* What src/hot reads and writes. */
+/* The fields that src/hot reads and writes. */
 #define AT(record, field, offset)                                                                  \
     _Static_assert(offsetof(record, field) == (offset), #record "." #field);
 
