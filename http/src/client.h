@@ -218,10 +218,10 @@ bool hafti_http_means_body(const char *method);
    hafti_http_connect. */
 int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need);
 void hafti_http2_free_origins(haft_http_client_t *client);
-/* Closes at most so many connections that nobody uses: those that have ended, and those that have
+/* Closes at most so many connections that no task uses: those that have ended, and those that have
    been idle since `until` or longer. */
 void hafti_http2_close_idle(haft_http_client_t *client, int64_t until, size_t most);
-/* Like hafti_http_pool_count, for connections that nobody uses. */
+/* Like hafti_http_pool_count, for connections that no task uses. */
 size_t hafti_http2_count_idle(haft_http_client_t *client, int64_t *oldest);
 
 #endif

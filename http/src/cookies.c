@@ -217,7 +217,7 @@ static void make_room(haft_http_cookie_jar_t *jar, const char *domain, size_t mo
         remove_at(jar, oldest);
 }
 
-/* In place of the one that it replaces, whose turn it has (5.3). */
+/* In place of the one that it replaces, whose turn it has (RFC 6265, section 5.3). */
 static void put(haft_http_cookie_jar_t *jar, cookie_t *cookie, time_t now) {
     cookie_t **at = &jar->first;
     while (*at != NULL && !is_same(*at, cookie))

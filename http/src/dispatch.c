@@ -295,8 +295,8 @@ static void *send_last_words(void *argument) {
     return NULL;
 }
 
-/* The handler has failed, and its stack is being unwound: says so to the client, if it has heard
-   nothing yet. */
+/* The handler has failed, and its stack is being unwound: answers the client, if no answer has
+   begun. */
 static void unwind_request(haft_http_request_t *request) {
     bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
     if (has_begun || request->answer.failed || atomic_load(&request->server->cutting))

@@ -262,7 +262,7 @@ static int await_either(shared_t *shared) {
     return events;
 }
 
-/* While the peer takes nothing, what it says is read all the same. */
+/* The peer's frames are read even while it takes nothing. */
 static int read_or_write(shared_t *shared) {
     int events = await_either(shared);
     if (events < 0)
@@ -484,7 +484,7 @@ static bool is_idle(shared_t *shared, int64_t until) {
     return is_idle;
 }
 
-/* Takes one out that nobody uses, nor is about to. */
+/* Takes a connection out that no task uses, or is about to use. */
 static shared_t *detach_idle(haft_http_client_t *client, int64_t until) {
     shared_t *shared = NULL;
     pthread_mutex_lock(&client->mutex);

@@ -169,7 +169,7 @@ void hafti_http2_pump(hafti_http2_t *connection);
 /* Takes `size` bytes that have come. 0; -EPROTO: the peer is to be sent away, with the complaint;
    -ENOMEM. */
 int hafti_http2_receive(hafti_http2_t *connection, const void *bytes, size_t size);
-/* The connection has come to its end: whoever waits for a stream learns that. */
+/* The connection has come to its end: wakes all tasks that wait for a stream. */
 void hafti_http2_fail(hafti_http2_t *connection, int code);
 /* `stream` is zeroed, and has a message that has begun. */
 void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *connection, int32_t id);

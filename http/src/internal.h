@@ -56,9 +56,9 @@ typedef struct {
 } hafti_http_answer_t;
 
 /*
- * How a version of HTTP says what an answer is. The bytes of its body are gathered for every
- * version, and sent to the message's stream; bodies of requests are read from there. So these five,
- * and the operations of the stream, are all in which versions differ.
+ * The functions by which a version of HTTP writes an answer. The bytes of its body are gathered for
+ * every version, and sent to the message's stream; bodies of requests are read from there. So these
+ * five, and the operations of the stream, are all in which versions differ.
  */
 typedef struct {
     /* The head; `type` may be NULL. Nothing need be sent before bytes of the body are, or the

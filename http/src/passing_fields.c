@@ -242,7 +242,7 @@ int hafti_http_return_trailers(haft_http_request_t *request, haft_http_reply_t *
 
 /* ---- In place of the service ---- */
 
-/* RFC 9110, section 9.3.8: TRACE gives the request back, without what nobody else should know. */
+/* RFC 9110, section 9.3.8: TRACE gives the request back, without its confidential fields. */
 static char *message_of(haft_http_request_t *request) {
     static const char *const private[] = {"Authorization", "Cookie", "Proxy-Authorization", NULL};
     const char *name, *value;

@@ -10,7 +10,7 @@
  * the wait returns -ETIMEDOUT.
  *
  * Most blocks end before their task has waited: so a deadline has its timer from the first wait or
- * yield on, before which nobody looks at timers.
+ * yield on, before which timers are not looked at.
  *
  * A scope that is opened inside of the block inherits the earliest time as its own deadline, unless
  * it is shielded, and puts the list aside (hafti_io_put_deadlines_aside): so its tasks are

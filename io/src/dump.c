@@ -9,7 +9,7 @@
  * A stack is walked while its task is PARKED. In a run of several threads another one may be about
  * to resume it:
  *
- *   who looks                          | who resumes (run in scheduler.c)
+ *   the thread that looks              | the thread that resumes (run in scheduler.c)
  *   takes look_lock, sets looked_at    | sets the task's state to RUNNING
  *   membarrier: on every thread, what  |
  *     was before it is done, and seen  |

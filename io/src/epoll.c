@@ -112,7 +112,7 @@ static size_t asked_for(const hafti_io_operation_t *operation) {
     }
 }
 
-/* Whether this worker hears of all its edges, and no other does. */
+/* Whether this worker gets all its edges, and no other does. */
 static bool is_only_here(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *entry) {
     return __atomic_load_n(&entry->registered, __ATOMIC_RELAXED) == UINT64_C(1) << worker->index;
 }

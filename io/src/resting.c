@@ -2,8 +2,8 @@
 /*
  * Waiting without a stack. The function of the task has returned, and its runner with the fiber is
  * for other tasks. The state of the wait lies in the program's haft_io_rest_t: a runner without a
- * fiber, so that whoever cancels, wakes or dumps the task finds there what every waiting task has;
- * the cell, the timer, and the place in the descriptor's list.
+ * fiber, so that a cancel, a wake-up or a dump finds there what every waiting task has; the cell,
+ * the timer, and the place in the descriptor's list.
  *
  *   the task is | from                   | until
  *   RUNNING     | haft_io_rest           | its function returns

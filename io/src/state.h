@@ -6,14 +6,14 @@
  * A task's states:
  *
  *   state    | in                          | moved on by
- *   NEW      | a ready queue, or before an | who takes it from there
+ *   NEW      | a ready queue, or before an | the worker that takes it
  *            | inbox; in a shared run the  |
  *            | queue that others steal from|
  *   READY    | the worker's ready queue    | the loop, which resumes its runner
  *   OFFERED  | as NEW: suspended, and it   | a worker's loop
  *            | moves (stealing.c)          |
  *   RUNNING  | its runner                  | itself: it waits, yields, ends
- *   PARKED   | its cell's owner's list; a  | who wins the cell
+ *   PARKED   | its cell's owner's list; a  | the winner of the cell
  *            | task that rests has no stack|
  *   ENDED    | its home's list of ended,   | haft_io_join, or the end of the scope
  *            | if it is to be joined       |

@@ -20,7 +20,7 @@ enum hafti_io_event {
     HAFTI_IO_EVENT_POLL,      /* code: 1: it may sleep */
     HAFTI_IO_EVENT_POLLED,
     HAFTI_IO_EVENT_DEADLINE,   /* of a block of the task has passed */
-    HAFTI_IO_EVENT_CANCEL,     /* text: the scope's name; task: who cancels it */
+    HAFTI_IO_EVENT_CANCEL,     /* text: the scope's name; task: the canceller */
     HAFTI_IO_EVENT_SPAN_BEGIN, /* text: its name */
     HAFTI_IO_EVENT_SPAN_END    /* text: its name; other: its value */
 };

@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) void hafti_io_look_at(hafti_io_runn
     }
 }
 
-/* Shows the cell of a task that is about to wait to whoever cancels its scope. False: that has been
+/* Shows the cell of a task that is about to wait to cancels of its scope. False: that has been
    cancelled, and the cell won by it. */
 bool hafti_io_show_to_cancels(hafti_io_runner_t *runner, hafti_io_cell_t *cell);
 /* When it has been won: no canceller looks at it any more. */
