@@ -72,7 +72,7 @@ typedef struct hafti_io_waiter {
 } hafti_io_waiter_t;
 
 enum hafti_io_nature { HAFTI_IO_UNKNOWN, HAFTI_IO_SOCKET, HAFTI_IO_FILE, HAFTI_IO_STREAM };
-/* The knowledge from epoll's events and the last read about the bytes that can be read. */
+/* Knowledge of unread bytes, from epoll's events and the last read. */
 enum hafti_io_left {
     HAFTI_IO_MAYBE,        /* nothing */
     HAFTI_IO_UNLESS_FEWER, /* a read of fewer than were asked for takes all */

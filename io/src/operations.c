@@ -266,7 +266,7 @@ static void *call_here(void *argument) {
 }
 
 /* In a simulation the task calls a program's function itself, so the function opens and waits for
-   simulated objects. Like in the pool, others go on first, and no cancel cuts it. */
+   simulated objects. Others go on first, as in the pool, and no cancel cuts it. */
 static int call_in_simulation(void (*function)(void *), void *argument, void (*left)(void *)) {
     int code = haft_io_yield_or_cancelled();
     if (code != 0) {

@@ -15,8 +15,8 @@
  * ended early. So nothing is handed over.
  *
  * The back end sends the bytes of haft_io_send_and_rest when the function has returned. Where there
- * is no room for all of it, the task goes on with a function of the library's, which waits for that
- * on a stack, and rests again. Until then the descriptor may be closed, and its number become
+ * is no room for all of them, the task goes on with a function of the library's, which waits for
+ * that on a stack, and rests again. Until then the descriptor may be closed, and its number become
  * another file's: its entry in the descriptor's list tells.
  */
 #include "resting.h"

@@ -23,7 +23,7 @@
  *   its worker's   | PARKED                         | READY, the last of `ready`; of `polled` while
  *   thread         |                                |   the loop polls, unless the run is simulated
  *                  | PARKED, and keeps a place      | READY, there
- *                  | PARKED, moves, `stays` is 0    | OFFERED, in a queue of which any worker takes
+ *                  | PARKED, moves, `stays` is 0    | OFFERED, in a queue open to any worker
  *                  | RUNNING: it looks at what the  | READY, the last of `ready`, and still runs;
  *                  |   kernel has done (uring.c)    |   when it waits, run() leaves it READY
  *   another thread | PARKED, or RUNNING and about   | it goes into the inbox as it is; its worker

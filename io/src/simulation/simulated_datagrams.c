@@ -101,8 +101,8 @@ static void put_into(state_t *state, object_t *receiver, datagram_t *datagram) {
     hafti_io_object_wake_one_way(state, receiver, HAFTI_IO_INWARD);
 }
 
-/* Like in the system, a socket that is connected to a port without a receiver gets an error from
-   its next operation. */
+/* A socket that is connected to a port without a receiver gets an error from its next operation, as
+   in the system. */
 static void refuse(state_t *state, const datagram_t *datagram) {
     object_t *sender = receiver_at(state, &datagram->from);
     if (sender == NULL || !is_connected(sender) || sender->to.port != datagram->to.port)

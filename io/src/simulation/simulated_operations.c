@@ -76,7 +76,7 @@ static bool is_of_sockets(const hafti_io_operation_t *operation) {
            kind == HAFTI_IO_SEND_MESSAGE;
 }
 
-/* Whether the operation does nothing on a socket if it has no bytes: like in the system, unlike a
+/* Whether the operation does nothing on a socket if it has no bytes: as in the system, unlike a
    receive, a send and a write. */
 static bool moves_nothing(const hafti_io_operation_t *operation) {
     return operation->kind == HAFTI_IO_READ || operation->kind == HAFTI_IO_READ_PARTS ||

@@ -246,7 +246,7 @@ static bool excludes(const object_t *held, const object_t *object, int lock) {
            (held->lock == LOCK_EX || lock == LOCK_EX);
 }
 
-/* Like on Linux, another lock that the object has had is lost in any case. */
+/* Another lock that the object has had is lost in any case, as on Linux. */
 int hafti_io_calls_flock(int descriptor, int command) {
     state_t *state = hafti_io_state_here();
     object_t *object;
@@ -325,7 +325,7 @@ int hafti_io_calls_renameat2(int from_directory, const char *from, int to_direct
     return code == 0 ? hafti_io_path_rename(&old, &new, flags) : code;
 }
 
-/* Fails like on a file system without links. */
+/* Fails as on a file system without links. */
 int hafti_io_calls_link(int directory, const char *path) {
     file_t *base;
     hafti_io_path_t place;

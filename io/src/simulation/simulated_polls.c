@@ -138,7 +138,7 @@ static int poll_several_real(state_t *state, struct pollfd *entries, size_t coun
     return ready;
 }
 
-/* Nothing changes without the state of the objects, so every turn is like the first. */
+/* Each change shows in the state of the objects, so every turn is like the first. */
 int hafti_io_simulated_poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
                                     int64_t deadline, unsigned turn) {
     (void)turn;

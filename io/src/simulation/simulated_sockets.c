@@ -294,8 +294,7 @@ static void give_error_back(object_t *socket, int code) {
         socket->lost |= code == -ECONNRESET && !socket->broken;
 }
 
-/* Like on Linux, an error goes before messages that have come; one behind them is the next
-   call's. */
+/* An error goes before messages that have come, as on Linux; one behind them is the next call's. */
 static int call_recvmmsg(int descriptor, struct mmsghdr *messages, unsigned count, int flags) {
     object_t *socket;
     int code = socket_of(descriptor, &socket);
