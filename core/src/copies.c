@@ -34,7 +34,9 @@
  * - Nothing stands on a fiber whose image is put there: what is suspended on it is set aside first,
  *   which moves it, cleanups and all; anything else is an error.
  * - What is put on its fibers has the parent that the code has which resumes it, and so gets new
- *   serials and empty caches, unless that is the scope which had resumed it before.
+ *   serials and empty caches, unless that is the scope which had resumed it before. Caches in
+ *   frames are those of the image; caches in headers are of what ran on the fiber last: so both
+ *   have to be of this chain.
  * - The red zone below the stack pointer is not copied. A function that performs or resumes calls
  *   the library where the switch was special: so it is no leaf, and has no red zone.
  */
@@ -54,6 +56,7 @@ typedef struct inner {
     hafti_context_t resumer;
     hafti_scope_t *outer;
     const haft_handles_t *handles;
+    uint64_t serial; /* with another one, its cache is of another chain */
     uint32_t set;
 } inner_t;
 
@@ -235,8 +238,9 @@ static void copy_out(haft_image_t *image, haft_fiber_t *fiber) {
         to += size + haft_shadow_size(size);
         if (part.fiber == fiber)
             return;
-        *inner = (inner_t){part.fiber, part.fiber->resumer, part.fiber->scope.outer,
-                           part.fiber->scope.handles, part.fiber->set};
+        const hafti_scope_t *scope = &part.fiber->scope;
+        *inner = (inner_t){part.fiber,     part.fiber->resumer, scope->outer,
+                           scope->handles, scope->serial,       part.fiber->set};
     }
 }
 
@@ -263,10 +267,12 @@ static uint32_t epoch_of(const haft_fiber_t *fiber) {
     }
     return stage->epoch == UINT32_MAX ? 0 : stage->epoch;
 }
-/* Whether the code that runs has resumed it before, and nothing has changed around that. */
+/* Whether the code that runs has resumed it before, and nothing has changed around that. No other
+   code has resumed a copy since, which has left its own in the caches. */
 static bool has_same_parent(const haft_image_t *image, const hafti_thread_t *thread) {
     const haft_stage_t *stage = image->fiber->stage;
-    return image->context.gate == stage->epoch && stage->owner == thread->current->serial;
+    return image->context.gate == stage->epoch && stage->owner == thread->current->serial &&
+           image->fiber->owner == stage->owner;
 }
 
 /* An image of what is suspended at the fiber, without a reference. NULL: no memory. The fiber's
@@ -483,8 +489,24 @@ static void put_outermost(hafti_thread_t *thread, const haft_image_t *image) {
                      __ATOMIC_RELEASE);
 }
 
+/* What was derived from the chain outside of the image's scopes no longer holds. */
+static void renew_all(hafti_thread_t *thread, const haft_image_t *image) {
+    for (hafti_scope_t *scope = image->top; scope != thread->current; scope = scope->outer)
+        haft_scope_renew(thread, scope);
+}
+
+/* The owners of the inner fibers may be scopes that have resumed other copies of them. */
+static void own_inner(hafti_thread_t *thread, const haft_image_t *image) {
+    for (uint32_t i = 0; i < image->inside; i++) {
+        haft_fiber_t *fiber = image->inner[i].fiber;
+        __atomic_store_n(&fiber->owner, haft_scope_serial(thread, fiber->scope.outer),
+                         __ATOMIC_RELAXED);
+    }
+}
+
 static void put_all(hafti_thread_t *thread, haft_image_t *image) {
     const char *from = bytes_of(image);
+    bool same = has_same_parent(image, thread);
     for (uint32_t i = 0; i <= image->inside; i++) {
         part_t part = part_of(image, i);
         size_t size = size_of(&part);
@@ -493,14 +515,15 @@ static void put_all(hafti_thread_t *thread, haft_image_t *image) {
         part.fiber->state = HAFT_FIBER_RUNNING;
         part.fiber->stage->abandoned = false;
         haft_use_up(part.fiber);
-        if (i < image->inside)
+        if (i < image->inside) {
+            same &= part.fiber->scope.serial == image->inner[i].serial;
             put_inner(part.fiber, &image->inner[i]);
+        }
     }
     put_outermost(thread, image);
-    if (HAFTI_LIKELY(has_same_parent(image, thread)))
-        return; /* caches and serials hold */
-    for (hafti_scope_t *scope = image->top; scope != thread->current; scope = scope->outer)
-        haft_scope_renew(thread, scope);
+    if (HAFTI_UNLIKELY(!same)) /* otherwise caches and serials hold */
+        renew_all(thread, image);
+    own_inner(thread, image);
 }
 
 /* For the sanitizers, before anything is changed. */

@@ -11,6 +11,7 @@ HAFT_EFFECT(choose, int, { int count; });
 HAFT_EFFECT(keep, int, { int number; });
 HAFT_EFFECT(get, int, {});
 HAFT_EFFECT(set, void, { int value; });
+HAFT_EFFECT(tell, void, {});
 typedef struct big {
     int64_t words[20];
 } big_t;
@@ -318,6 +319,78 @@ static void a_copy_performs_to_the_handlers_around_its_resume(void) {
         haft_resumption_drop(second);
     }
     haft_resumption_drop(first);
+    CHECK_EQUAL(stacks(), before);
+}
+
+/* The same scope resumes copies again after another one has: what the fiber's cache says since is
+   the other's. */
+static void *get_once_after_keep(void *unused) {
+    (void)unused;
+    int kept_value = HAFT_PERFORM(keep, 0);
+    return NUMBER(kept_value * 100 + HAFT_PERFORM(get));
+}
+static void *resume_by_turns(void *unused) {
+    haft_resumption_t k = suspended(get_once_after_keep, unused);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(resume_under(&state_in_place, 2, haft_resumption_copy(k)), 2);
+        CHECK_EQUAL(go_on(haft_resumption_copy(k), 1), 101);
+        CHECK_EQUAL(resume_under(&state_general, 3, haft_resumption_copy(k)), 3);
+        CHECK_EQUAL(go_on(haft_resumption_copy(k), 1), 101);
+    }
+    haft_resumption_drop(k);
+    return unused;
+}
+static void copies_are_resumed_by_turns_from_two_scopes(void) {
+    size_t before = stacks();
+    int one = 1;
+    haft_handle(&state_in_place, &one, resume_by_turns, NULL);
+    CHECK_EQUAL(stacks(), before);
+}
+
+/* An inner fiber that its resumer resumes from a handler in place, and then from outside of it. */
+static void *get_and_keep_twice(void *unused) {
+    int sum = HAFT_PERFORM(get) + HAFT_PERFORM(keep, 1);
+    (void)unused;
+    sum = sum * 10 + HAFT_PERFORM(get);
+    HAFT_PERFORM(tell);
+    sum = sum * 10 + HAFT_PERFORM(get) + HAFT_PERFORM(keep, 2);
+    return NUMBER(sum * 10 + HAFT_PERFORM(get));
+}
+static void *resume_first(void *inner) {
+    CHECK(haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(tell)).effect == HAFT_ID(tell));
+    return NULL;
+}
+static void *resume_inside_and_outside(void *unused) {
+    haft_fiber_t *inner = haft_fiber_new(get_and_keep_twice, unused);
+    int five = 5;
+    haft_handle(&state_in_place, &five, resume_first, inner);
+    haft_request_t request = haft_resume(inner, HAFT_REPLY(tell), HAFT_HANDLES(tell));
+    int result = VALUE(((HAFT_PAYLOAD(return ) *)request.payload)->result);
+    haft_fiber_drop(inner);
+    return NUMBER(result);
+}
+static void *start_inside_and_outside(void *unused) {
+    haft_resumption_t first = suspended(resume_inside_and_outside, unused);
+    for (int i = 0; i < 3; i++) {
+        kept_count = 0;
+        CHECK_EQUAL(go_on(haft_resumption_copy(first), 0), -1);
+        haft_resumption_t second = kept[0];
+        for (int j = 0; j < 3; j++) {
+            CHECK_EQUAL(go_on(haft_resumption_copy(second), 0), 5511);
+            kept_count = 0;
+            CHECK_EQUAL(go_on(haft_resumption_copy(first), 0), -1);
+            CHECK_EQUAL(go_on(kept[0], 0), 5511);
+        }
+        haft_resumption_drop(second);
+    }
+    haft_resumption_drop(first);
+    return unused;
+}
+static void inner_fibers_of_copies_have_the_handlers_of_their_resumers(void) {
+    size_t before = stacks();
+    int one = 1;
+    haft_may_copy_frames((haft_function_t *)resume_inside_and_outside);
+    haft_handle(&state_in_place, &one, start_inside_and_outside, NULL);
     CHECK_EQUAL(stacks(), before);
 }
 
@@ -747,7 +820,7 @@ static void clean_and_keep(const int *by) {
     cleaned += *by + HAFT_PERFORM(keep, 3);
 }
 static void *keep_while_cleaning(void *unused) {
-    __attribute__((cleanup(clean_and_keep))) int by = 1;
+    __attribute__((cleanup(clean_and_keep), unused)) int by = 1;
     HAFT_PERFORM(keep, 1);
     return unused;
 }
@@ -772,6 +845,8 @@ int main(void) {
     RUN(choices_nest_in_choices);
     RUN(fibers_that_are_resumed_inside_are_copied);
     RUN(a_copy_performs_to_the_handlers_around_its_resume);
+    RUN(copies_are_resumed_by_turns_from_two_scopes);
+    RUN(inner_fibers_of_copies_have_the_handlers_of_their_resumers);
     RUN(copies_are_resumed_after_the_clause_in_constant_space);
     RUN(a_copy_is_discontinued);
     RUN(a_copy_whose_frames_may_be_copied_runs_its_cleanups);
