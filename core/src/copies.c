@@ -129,6 +129,7 @@ static void forget(haft_resumption_t k, haft_image_t *image) {
 bool haft_image_forget(haft_resumption_t k, haft_image_t *image) {
     if (image == NULL || image->cleanups != HAFT_CLEANUPS_NONE)
         return false;
+    haft_check_uses(haft_thread_ready(), image->fiber, "dropped");
     forget(k, image);
     return true;
 }

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 
 HAFT_EFFECT(choose, int, { int count; });
 HAFT_EFFECT(keep, int, { int number; });
@@ -834,6 +835,32 @@ static void what_is_being_unwound_is_not_copied(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
+static haft_resumption_t of_handler;
+static void drop_there(int unused) {
+    (void)unused;
+    haft_resumption_drop(of_handler);
+}
+static void copy_there(int unused) {
+    (void)unused;
+    (void)haft_resumption_copy(of_handler);
+}
+static void in_signal_handler(void (*there)(int)) {
+    of_handler = haft_resumption_copy(suspended(add_two, NULL));
+    struct sigaction action = {.sa_handler = there, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+}
+static void drop_in_signal_handler(void) {
+    in_signal_handler(drop_there);
+}
+static void copy_in_signal_handler(void) {
+    in_signal_handler(copy_there);
+}
+static void copies_are_not_used_in_a_signal_handler(void) {
+    CHECK_ABORTS(drop_in_signal_handler, "cannot be dropped in a signal handler");
+    CHECK_ABORTS(copy_in_signal_handler, "cannot be copied in a signal handler");
+}
+
 int main(void) {
     if (CHECK_THREAD_SANITIZER)
         return 77;
@@ -864,5 +891,6 @@ int main(void) {
     RUN(a_fiber_that_waits_for_a_resume_is_not_set_aside);
     RUN(so_many_functions_may_be_promised);
     RUN(what_is_being_unwound_is_not_copied);
+    RUN(copies_are_not_used_in_a_signal_handler);
     return check_end();
 }
