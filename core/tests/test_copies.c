@@ -362,13 +362,11 @@ static void *resume_first(void *inner) {
     return NULL;
 }
 static void *resume_inside_and_outside(void *unused) {
-    haft_fiber_t *inner = haft_fiber_new(get_and_keep_twice, unused);
+    HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(get_and_keep_twice, unused);
     int five = 5;
     haft_handle(&state_in_place, &five, resume_first, inner);
     haft_request_t request = haft_resume(inner, HAFT_REPLY(tell), HAFT_HANDLES(tell));
-    int result = VALUE(((HAFT_PAYLOAD(return ) *)request.payload)->result);
-    haft_fiber_drop(inner);
-    return NUMBER(result);
+    return ((HAFT_PAYLOAD(return ) *)request.payload)->result;
 }
 static void *start_inside_and_outside(void *unused) {
     haft_resumption_t first = suspended(resume_inside_and_outside, unused);
