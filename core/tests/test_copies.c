@@ -393,6 +393,39 @@ static void inner_fibers_of_copies_have_the_handlers_of_their_resumers(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
+/* Copies whose frames lie differently on the same stack: a sanitizer that colours them sees each
+   one's own. */
+static __attribute__((noinline)) int keep_below_small_arrays(int depth) {
+    volatile char small[24];
+    small[0] = (char)depth;
+    int got = depth > 0 ? keep_below_small_arrays(depth - 1) : HAFT_PERFORM(keep, 2);
+    return got + small[0];
+}
+static __attribute__((noinline)) int fill_a_large_array(void) {
+    volatile char large[6000];
+    for (size_t i = 0; i < sizeof large; i++)
+        large[i] = 1;
+    return large[17] + HAFT_PERFORM(keep, 3);
+}
+static void *lie_differently(void *unused) {
+    int got = HAFT_PERFORM(keep, 1);
+    (void)unused;
+    return NUMBER(got == 1 ? keep_below_small_arrays(20) : fill_a_large_array());
+}
+static void copies_lie_differently_on_one_stack(void) {
+    size_t before = stacks();
+    haft_resumption_t k = suspended(lie_differently, NULL);
+    for (int i = 0; i < 4; i++) {
+        kept_count = 0;
+        CHECK_EQUAL(go_on(haft_resumption_copy(k), 1), -1);
+        CHECK_EQUAL(go_on(haft_resumption_copy(k), 2), -1);
+        CHECK_EQUAL(go_on(kept[0], 5), 20 * 21 / 2 + 5);
+        CHECK_EQUAL(go_on(kept[1], 5), 6);
+    }
+    haft_resumption_drop(k);
+    CHECK_EQUAL(stacks(), before);
+}
+
 /* ---- Tail resumes ---- */
 
 static haft_answer_t loop_over_copies(void *state, HAFT_PAYLOAD(keep) * payload,
@@ -872,6 +905,7 @@ int main(void) {
     RUN(a_copy_performs_to_the_handlers_around_its_resume);
     RUN(copies_are_resumed_by_turns_from_two_scopes);
     RUN(inner_fibers_of_copies_have_the_handlers_of_their_resumers);
+    RUN(copies_lie_differently_on_one_stack);
     RUN(copies_are_resumed_after_the_clause_in_constant_space);
     RUN(a_copy_is_discontinued);
     RUN(a_copy_whose_frames_may_be_copied_runs_its_cleanups);
