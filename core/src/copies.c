@@ -539,8 +539,6 @@ static bool tell_tools(const haft_image_t *image) {
 
 haft_resumption_t haft_image_stand(haft_resumption_t k, haft_image_t *image, const char *what,
                                    haft_judge_t *judge) {
-    if (HAFTI_LIKELY(image == NULL))
-        return k;
     hafti_thread_t *thread = haft_thread_ready();
     haft_fiber_t *fiber = image->fiber;
     haft_check_uses(thread, fiber, what);
