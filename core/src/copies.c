@@ -82,7 +82,7 @@ static size_t size_of(const part_t *part) {
     return (size_t)(part->fiber->high - part->low);
 }
 
-/* Of what is suspended at the fiber. */
+/* The innermost part of what is suspended at the fiber. */
 static part_t first_standing(haft_fiber_t *fiber) {
     return (part_t){haft_innermost(fiber), fiber->context.sp};
 }
@@ -136,7 +136,7 @@ bool haft_image_forget(haft_resumption_t k, haft_image_t *image) {
 
 /* ---- What may be copied ---- */
 
-/* Why what is suspended at a fiber cannot leave its stacks; NULL: it can. */
+/* Returns why the frames on the fiber cannot leave its stack. NULL: they can. */
 static const char *holds(const haft_fiber_t *fiber) {
     if (fiber->language != NULL || hafti_thread()->language != NULL)
         return "another language's frames may be among them";
@@ -216,7 +216,8 @@ static seen_t look_at(haft_fiber_t *fiber, haft_judge_t *judge) {
 
 /* ---- Copying out ---- */
 
-/* How many fibers are inside, and how many bytes there are. Reports what cannot leave its stack. */
+/* Returns how many fibers are inside, and stores the bytes of all. Reports frames that cannot leave
+   their stack. */
 static uint32_t measure(haft_fiber_t *fiber, size_t *size) {
     uint32_t inside = 0;
     *size = 0;
@@ -256,9 +257,9 @@ static bool pin_all(const haft_image_t *image) {
 }
 
 /*
- * The number of the scope that had resumed what is suspended at the fiber, among those of the
- * fiber's images: it changes whenever that is another scope than at the image before. 0: of none,
- * so many there were.
+ * Returns a number that grows whenever the scope that had resumed the computation is another one
+ * than it was at the image before. 0: there were too many such scopes; this one is never known
+ * again.
  */
 static uint32_t epoch_of(const haft_fiber_t *fiber) {
     haft_stage_t *stage = fiber->stage;
@@ -349,7 +350,8 @@ static haft_image_t *standing_on(const haft_fiber_t *fiber) {
                : NULL;
 }
 
-/* Of a suspended fiber, which no other thread may resume meanwhile. */
+/* Returns the image of what is suspended at the fiber, which no other thread may resume meanwhile;
+   makes it if there is none. `copied`: frames with cleanups are refused. */
 static haft_image_t *image_at(hafti_thread_t *thread, haft_fiber_t *fiber, haft_judge_t *judge,
                               bool copied, bool unchecked) {
     haft_image_t *image = standing_on(fiber);
@@ -430,7 +432,7 @@ static haft_fiber_t *suspended_over(haft_fiber_t *fiber) {
     return NULL;
 }
 
-/* Nothing stands on these fibers any more. */
+/* Frees the fibers of the image for other copies: nothing stands on them any more. */
 static void leave_all(const haft_image_t *image) {
     for (uint32_t i = 0; i <= image->inside; i++) {
         haft_fiber_t *fiber = part_of(image, i).fiber;
@@ -445,7 +447,8 @@ static void leave_all(const haft_image_t *image) {
 static void set_aside(hafti_thread_t *thread, const haft_image_t *image, haft_fiber_t *fiber,
                       const char *what, haft_judge_t *judge) {
     if (fiber->state != HAFT_FIBER_RUNNING)
-        occupied(image, fiber, what, "is used by what has not been dropped");
+        occupied(image, fiber, what,
+                 "has ended and has not been dropped. Call haft_fiber_drop first");
     haft_fiber_t *outermost = suspended_over(fiber);
     if (outermost == NULL)
         occupied(
@@ -475,7 +478,7 @@ static void put_inner(haft_fiber_t *fiber, const inner_t *inner) {
     __atomic_store_n(&fiber->context.gate, HAFTI_GATE_CLOSED, __ATOMIC_RELAXED);
 }
 
-/* The code that runs has it as what it suspended last. */
+/* Leaves the handler's fiber as if the code that runs had resumed it before. */
 static void put_outermost(hafti_thread_t *thread, const haft_image_t *image) {
     haft_fiber_t *fiber = image->fiber;
     fiber->context = image->context;
@@ -527,7 +530,7 @@ static void put_all(hafti_thread_t *thread, haft_image_t *image) {
     own_inner(thread, image);
 }
 
-/* For the sanitizers, before anything is changed. */
+/* Tells the sanitizers where the frames will stand. False: no memory, and nothing has changed. */
 static bool tell_tools(const haft_image_t *image) {
     const haft_fiber_t *innermost = part_of(image, 0).fiber;
     for (uint32_t i = 0; i <= image->inside; i++)

@@ -840,6 +840,30 @@ static void a_fiber_that_waits_for_a_resume_is_not_set_aside(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
+/* A computation that keeps an inner fiber after that has ended. */
+static void *drop_later(void *unused) {
+    haft_fiber_t *inner = haft_fiber_new(run_inner, unused);
+    haft_request_t request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(get));
+    int result = VALUE(((HAFT_PAYLOAD(return ) *)request.payload)->result);
+    result = result * 10 + HAFT_PERFORM(keep, 3);
+    haft_fiber_drop(inner);
+    return NUMBER(result);
+}
+static void a_fiber_that_has_ended_is_dropped_before_a_copy_goes_on(void) {
+    size_t before = stacks();
+    haft_may_copy_frames((haft_function_t *)drop_later);
+    haft_resumption_t k = suspended(drop_later, NULL);
+    haft_resumption_t copy = haft_resumption_copy(k);
+    CHECK_EQUAL(go_on(k, 1), -1);
+    for (int i = 0; i < 2; i++)
+        CHECK_REPORTS(HAFT_ERROR_NOT_RESUMABLE, "has ended and has not been dropped", resumes,
+                      copy);
+    CHECK_EQUAL(go_on(kept[1], 2), 12);
+    CHECK_EQUAL(go_on(copy, 3), -1);
+    CHECK_EQUAL(go_on(kept[2], 4), 34);
+    CHECK_EQUAL(stacks(), before);
+}
+
 static void promise_many(void) {
     for (int i = 0; i < 65; i++)
         haft_may_copy_frames((haft_function_t *)promise_many);
@@ -921,6 +945,7 @@ int main(void) {
     RUN(code_of_a_computation_cannot_resume_a_copy_of_it);
     RUN(a_promised_computation_is_not_set_aside);
     RUN(a_fiber_that_waits_for_a_resume_is_not_set_aside);
+    RUN(a_fiber_that_has_ended_is_dropped_before_a_copy_goes_on);
     RUN(so_many_functions_may_be_promised);
     RUN(what_is_being_unwound_is_not_copied);
     RUN(copies_are_not_used_in_a_signal_handler);
