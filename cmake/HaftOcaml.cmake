@@ -35,7 +35,7 @@ function(haft_ocaml_program name)
     set(path "${packages}:${path}")
     list(APPEND needs haft_ocaml_package "${package}/haft.cmxa" "${package}/libhaft.a"
       "${package}/libhaft_ocaml.a")
-    foreach(other IN ITEMS haft-io haft-http haft-lwt)
+    foreach(other IN ITEMS haft-io haft-http haft-lwt haft-posix)
       if(other IN_LIST arg_PACKAGES)
         string(REPLACE "-" "_" library "${other}")
         list(APPEND needs ${library}_package "${packages}/${other}/${library}.cmxa")
@@ -80,13 +80,13 @@ function(haft_ocaml_program name)
 endfunction()
 
 # haft_ocaml_library(PACKAGE UNITS name... [STUBS file...] [HEADERS file...] [LIBS target...] [PACKAGES name...]
-#                    [LINK flag...] [NEEDS target...] DESCRIPTION text)
+#                    [WHOLE target] [LINK flag...] [NEEDS target...] DESCRIPTION text)
 # A package of native code beside `haft`, in its own folder of HAFT_OCAML_PACKAGES, built by the target
 # PACKAGE_package, with `_` for `-`. UNITS are in the order of their dependencies; those that have a .mli are
 # compiled with it. The archives LIBS of C lie in the package; what else they are linked with is their HAFT_LINK, and
-# LINK.
+# LINK. WHOLE: an archive of which all is linked, wherever the package is named.
 function(haft_ocaml_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DESCRIPTION" "UNITS;STUBS;HEADERS;LIBS;LINK;PACKAGES;NEEDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DESCRIPTION;WHOLE" "UNITS;STUBS;HEADERS;LIBS;LINK;PACKAGES;NEEDS")
   string(REPLACE "-" "_" library "${name}")
   set(package "${HAFT_OCAML_PACKAGES}/${name}")
   file(MAKE_DIRECTORY "${package}")
@@ -108,6 +108,14 @@ function(haft_ocaml_library name)
     list(APPEND arg_NEEDS ${library}_stubs)
   endif()
   set(archives)
+  set(flags)
+  if(arg_WHOLE)
+    set(archives "$<TARGET_FILE:${arg_WHOLE}>")
+    list(PREPEND linked -cclib -Wl,--whole-archive -cclib "-l$<TARGET_FILE_BASE_NAME:${arg_WHOLE}>"
+      -cclib -Wl,--no-whole-archive)
+    set(flags -linkall)
+    list(APPEND arg_NEEDS ${arg_WHOLE})
+  endif()
   foreach(target IN LISTS arg_LIBS)
     list(APPEND archives "$<TARGET_FILE:${target}>")
     list(APPEND linked -cclib "-l$<TARGET_FILE_BASE_NAME:${target}>")
@@ -149,7 +157,7 @@ function(haft_ocaml_library name)
     COMMAND "${CMAKE_COMMAND}" -E copy ${files} ${archives} "${package}"
     COMMAND "${CMAKE_COMMAND}" -E env "OCAMLPATH=${HAFT_OCAML_PACKAGES}:$ENV{OCAMLPATH}" "${HAFT_OCAMLFIND}"
       ocamlopt -g -bin-annot -inline 100 ${warnings} -thread -package "${packages}" -I . -c ${sources}
-    COMMAND "${HAFT_OCAMLFIND}" ocamlopt -a -o ${library}.cmxa ${implementations} ${linked}
+    COMMAND "${HAFT_OCAMLFIND}" ocamlopt -a ${flags} -o ${library}.cmxa ${implementations} ${linked}
     DEPENDS ${files} ${arg_LIBS} ${arg_NEEDS}
     WORKING_DIRECTORY "${package}"
     COMMENT "Compiling the OCaml package ${name}"

@@ -53,6 +53,9 @@ compile_ocaml() {
   elif grep -q 'Haft_io' "$1.ml"; then
     packages=$packages,haft-io
   fi
+  if grep -q 'Haft_posix' "$1.ml"; then
+    packages=$packages,haft-posix
+  fi
   (
     cd "$work/project" || exit 1
     ocamlfind ocamlopt -g -w +a-4-9-32-40..42-44-45-70 -warn-error +a -pp haft-effect-syntax -thread \

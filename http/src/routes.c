@@ -6,10 +6,12 @@
  */
 #include "routes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct hafti_http_node {
     char *text; /* of the part; "" of one that captures: its name is the route's */
+    size_t size;
     hafti_http_node_t *sibling;
     hafti_http_node_t *texts, *capture, *rest;
     hafti_http_entry_t *entries;
@@ -21,12 +23,14 @@ static hafti_http_node_t *node_new(const char *text, size_t size) {
         free(node);
         return NULL;
     }
+    if (node != NULL)
+        node->size = size;
     return node;
 }
 
 static hafti_http_node_t *child_with_text(hafti_http_node_t *first, const char *text, size_t size) {
     for (hafti_http_node_t *node = first; node != NULL; node = node->sibling)
-        if (strlen(node->text) == size && memcmp(node->text, text, size) == 0)
+        if (node->size == size && memcmp(node->text, text, size) == 0)
             return node;
     return NULL;
 }
@@ -100,7 +104,6 @@ static const char *mistake_in_pattern(hafti_http_text_t path) {
 }
 
 static void free_entry(hafti_http_entry_t *entry) {
-    free((char *)entry->method);
     free((char *)entry->names);
     free((char *)entry->title);
     free(entry->counts);
@@ -133,31 +136,23 @@ static int add_entry(hafti_http_node_t *node, const hafti_http_entry_t *added,
                      hafti_http_text_t path) {
     hafti_http_entry_t **last = &node->entries;
     for (; *last != NULL; last = &(*last)->next)
-        if (strcmp((*last)->method, added->method) == 0)
+        if ((*last)->method == added->method)
             return -EEXIST;
     hafti_http_entry_t *entry = malloc(sizeof *entry);
     if (entry == NULL)
         return -ENOMEM;
     *entry = *added;
-    entry->method = strdup(added->method);
+    const char *method = llhttp_method_name((llhttp_method_t)added->method);
     entry->names = names_in(path);
-    entry->title = title_of(added->method, path.bytes - 1); /* with the slash */
+    entry->title = title_of(method, path.bytes - 1); /* with the slash */
     entry->counts = calloc(1, sizeof *entry->counts);
-    if (entry->method == NULL || entry->names == NULL || entry->title == NULL ||
-        entry->counts == NULL) {
+    if (entry->names == NULL || entry->title == NULL || entry->counts == NULL) {
         free_entry(entry);
         return -ENOMEM;
     }
-    entry->pattern = entry->title + strlen(added->method) + 1;
+    entry->pattern = entry->title + strlen(method) + 1;
     *last = entry;
     return 0;
-}
-
-/* CONNECT has no path. */
-static bool is_method(const char *method) {
-    int known =
-        method != NULL ? hafti_http_method_of((hafti_http_text_t){method, strlen(method)}) : -1;
-    return known >= 0 && known != HTTP_CONNECT;
 }
 
 /* NULL: nothing. */
@@ -167,7 +162,7 @@ static const char *mistake_of(const char *path, hafti_http_text_t pattern,
         return "a path begins with '/'";
     if (entry->handler == NULL)
         return "the handler is NULL";
-    if (!is_method(entry->method))
+    if (entry->method < 0 || entry->method == HTTP_CONNECT) /* which has no path */
         return "that is no method that requests can have (CONNECT: haft_http_server_on_connect)";
     return mistake_in_pattern(pattern);
 }
@@ -270,14 +265,14 @@ static int split(hafti_http_message_t *message, hafti_http_text_t text, path_t *
 /* What is looked for, and what has been found of it. */
 typedef struct {
     const path_t *path;
-    const char *method;
+    int method;
     hafti_http_match_t *match;
 } search_t;
 
 static bool find(const hafti_http_node_t *node, const search_t *search, size_t at);
 
-static const hafti_http_entry_t *entry_for(const hafti_http_entry_t *entry, const char *method) {
-    while (entry != NULL && strcmp(entry->method, method) != 0)
+static const hafti_http_entry_t *entry_for(const hafti_http_entry_t *entry, int method) {
+    while (entry != NULL && entry->method != method)
         entry = entry->next;
     return entry;
 }
@@ -285,8 +280,7 @@ static const hafti_http_entry_t *entry_for(const hafti_http_entry_t *entry, cons
 static uint64_t methods_of(const hafti_http_entry_t *entry) {
     uint64_t methods = 0;
     for (; entry != NULL; entry = entry->next)
-        methods |= UINT64_C(1) << hafti_http_method_of(
-                       (hafti_http_text_t){entry->method, strlen(entry->method)});
+        methods |= UINT64_C(1) << entry->method;
     return methods;
 }
 
@@ -294,8 +288,8 @@ static uint64_t methods_of(const hafti_http_entry_t *entry) {
 static bool found(const hafti_http_node_t *node, const search_t *search) {
     hafti_http_match_t *match = search->match;
     const hafti_http_entry_t *entry = entry_for(node->entries, search->method);
-    if (entry == NULL && strcmp(search->method, "HEAD") == 0)
-        entry = entry_for(node->entries, "GET");
+    if (entry == NULL && search->method == HTTP_HEAD)
+        entry = entry_for(node->entries, HTTP_GET);
     if (entry != NULL || match->entries == NULL)
         match->entries = node->entries;
     if (entry == NULL)
@@ -339,7 +333,7 @@ static bool find(const hafti_http_node_t *node, const search_t *search, size_t a
 }
 
 int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,
-                           hafti_http_text_t path, const char *method, hafti_http_match_t *match) {
+                           hafti_http_text_t path, int method, hafti_http_match_t *match) {
     path_t parts;
     match->entries = match->entry = NULL;
     match->names = NULL;

@@ -19,7 +19,7 @@ typedef struct hafti_http_counts {
 typedef struct hafti_http_node hafti_http_node_t;
 typedef struct hafti_http_entry {
     struct hafti_http_entry *next;
-    const char *method;
+    int method; /* HTTP_GET and the like; -1: none */
     haft_http_handler_t *handler;
     void *argument;
     const haft_http_server_t *owner; /* a server, or a group of its routes */
@@ -52,6 +52,6 @@ void hafti_http_routes_visit(const hafti_http_node_t *routes,
                              void *argument);
 /* 0, or -EINVAL: that is no path; -EMSGSIZE: it has too many parts; -ENOMEM. */
 int hafti_http_routes_find(const hafti_http_node_t *routes, hafti_http_message_t *message,
-                           hafti_http_text_t path, const char *method, hafti_http_match_t *match);
+                           hafti_http_text_t path, int method, hafti_http_match_t *match);
 
 #endif

@@ -47,10 +47,16 @@ bool hafti_http_is_one_of(const char *text, const char *const *words) {
     return false;
 }
 
+static unsigned parts_at(const char *byte) {
+    return parts_of[(unsigned char)*byte];
+}
+
 static bool are_all(const char *bytes, size_t size, unsigned part) {
     unsigned common = part;
-    for (size_t i = 0; i < size; i++)
-        common &= parts_of[(unsigned char)bytes[i]];
+    for (; size >= 4; bytes += 4, size -= 4)
+        common &= parts_at(bytes) & parts_at(bytes + 1) & parts_at(bytes + 2) & parts_at(bytes + 3);
+    for (; size != 0; bytes++, size--)
+        common &= parts_at(bytes);
     return common != 0;
 }
 

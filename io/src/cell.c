@@ -154,9 +154,8 @@ bool hafti_io_goes_on_after_others(enum hafti_io_wait_kind kind) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL || task->runner->closes || keeps_its_turn(task->worker))
         return true;
-    if (hafti_io_tasks_are_looked_at())
-        hafti_io_look_for_initialiser(task);
     hafti_io_runner_t *runner = task->runner;
+    hafti_io_look_at(runner);
     bool gated = runner->gated && !runner->worker->forked;
     if (gated)
         leave_gate(runner);
@@ -216,8 +215,7 @@ uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind,
     if (HAFTI_IO_UNLIKELY(task == NULL))
         return wait_as_thread(cell, deadline);
     hafti_io_check_may_wait(task);
-    if (hafti_io_tasks_are_looked_at())
-        hafti_io_look_for_initialiser(task);
+    hafti_io_look_at(task->runner);
     if (HAFTI_IO_UNLIKELY(kind == HAFTI_IO_CANCELLABLE && hafti_io_is_withdrawn(task->runner)) &&
         hafti_io_cell_swap(cell, HAFTI_IO_CANCELLED))
         return HAFTI_IO_CANCELLED;

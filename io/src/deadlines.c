@@ -49,6 +49,8 @@ static void time_has_come(hafti_io_timer_t *timer) {
     if (!is_among(limit, runner->limits))
         return;
     runner->late = true;
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_DEADLINE, runner->task, NULL, false, 0, 0);
     hafti_io_cell_cancel(runner, runner->worker->shared);
 }
 

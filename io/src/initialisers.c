@@ -5,9 +5,14 @@
  * returned: with Rust a second task makes a second value, which the first one then drops, although it
  * is borrowed; with C++ the second task uses an object that is not constructed.
  *
- * Where this is looked for, a task that is about to wait looks on its stack for a return address in a
- * function that initialises such variables, by the program's symbols. Nearly always there is none.
- * What a stack holds may be left from earlier calls, so what is found is looked for in the backtrace.
+ * So a task that is about to wait looks on its stack for a return address in a function that
+ * initialises such variables, by the program's symbols. Nearly always there is none. What a stack
+ * holds may be left from earlier calls, so what is found is looked for in the backtrace.
+ *
+ * To look takes a nanosecond for each word of the stack. Therefore a worker remembers the places at
+ * which nothing was found: the task's function, the caller that waits, and how much of the stack it
+ * has. A wait in an initialiser is missed only where an earlier wait, outside of it, had all three
+ * alike.
  */
 #include "waits.h"
 
@@ -28,8 +33,6 @@
 #    define RUNNING_ON_VALGRIND false
 #endif
 
-bool hafti_io_looks_for_initialisers;
-
 /* ---- The functions ---- */
 
 typedef struct range {
@@ -42,9 +45,11 @@ static struct {
     size_t count;
 } known;
 
+/* The two ways to write names that Rust has had begin like this. (Few names get further.) */
 static bool initialises(const char *name) {
-    return strcmp(name, "__tls_init") == 0 ||
-           (strstr(name, "thread_local") != NULL && strstr(name, "get_or_init_slow") != NULL);
+    if (strncmp(name, "_ZN3std3sys", 11) != 0 && strncmp(name, "_R", 2) != 0)
+        return strcmp(name, "__tls_init") == 0;
+    return strstr(name, "thread_local") != NULL && strstr(name, "get_or_init_slow") != NULL;
 }
 
 static int base_of_program(struct dl_phdr_info *object, size_t size, void *base) {
@@ -106,12 +111,13 @@ static void find_functions(void) {
         close(program);
 }
 
-void haft_io_look_for_initialisers(void) {
+void hafti_io_find_initialisers(void) {
     if (RUNNING_ON_VALGRIND) /* which would tell of words that are not initialised */
         return;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_functions);
-    __atomic_store_n(&hafti_io_looks_for_initialisers, known.count != 0, __ATOMIC_RELEASE);
+    if (known.count != 0)
+        __atomic_fetch_or(&hafti_io_watched, HAFTI_IO_LOOKS_FOR_INITIALISERS, __ATOMIC_RELEASE);
 }
 
 /* ---- On a task ---- */
@@ -157,15 +163,27 @@ static const haft_fiber_t *fiber_at(const haft_io_task_t *task, const char *here
     return fiber != NULL && here >= fiber->low && here < fiber->high ? fiber : NULL;
 }
 
+/* Whether none was found there before; remembers that. */
+static bool is_new_place(const haft_io_task_t *task, const char *caller, size_t depth) {
+    const uint64_t spread = 0x9E3779B97F4A7C15; /* odd; its products differ in the high bits */
+    uint64_t place = ((uintptr_t)task->function * spread) ^ (uintptr_t)caller;
+    place = ((place * spread) ^ depth) * spread;
+    uint64_t *known_place = &task->worker->looked_at[place % HAFTI_IO_PLACES];
+    bool is_new = *known_place != place;
+    *known_place = place;
+    return is_new;
+}
+
 /* Some of the words have no value: they are room of the frames. */
 __attribute__((no_sanitize_address, no_sanitize_thread)) void
-hafti_io_look_for_initialiser(const haft_io_task_t *task) {
-    const uintptr_t *word = __builtin_frame_address(0);
-    const haft_fiber_t *fiber = fiber_at(task, (const char *)word);
-    if (fiber == NULL || !__atomic_load_n(&hafti_io_looks_for_initialisers, __ATOMIC_ACQUIRE))
-        return; /* (`known` is read after that) */
+hafti_io_look_for_initialiser(const haft_io_task_t *task, const char *caller, const void *frames) {
+    const haft_fiber_t *fiber = fiber_at(task, frames);
+    unsigned watched = __atomic_load_n(&hafti_io_watched, __ATOMIC_ACQUIRE);
+    if (fiber == NULL || !(watched & HAFTI_IO_LOOKS_FOR_INITIALISERS) ||
+        !is_new_place(task, caller, (size_t)(fiber->high - (const char *)frames)))
+        return; /* (`known` is read after the flag) */
     uintptr_t lowest = known.ranges[0].first, after = known.ranges[known.count - 1].after;
-    const uintptr_t *end = (const void *)fiber->high;
+    const uintptr_t *word = __builtin_frame_address(0), *end = (const void *)fiber->high;
     while (word < end && (*word - lowest >= after - lowest || range_with(*word) == NULL))
         word++;
     if (word < end)

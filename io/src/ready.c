@@ -44,6 +44,11 @@ void hafti_io_set_timers(hafti_io_worker_t *worker, const haft_io_task_t *task) 
     }
 }
 
+void hafti_io_trace_wake(const haft_io_task_t *task, uint32_t outcome) {
+    hafti_io_trace(HAFTI_IO_EVENT_WAKE, task, NULL, false, (uintptr_t)hafti_io_this_task(),
+                   outcome);
+}
+
 void hafti_io_ready_elsewhere(haft_io_task_t *task) {
     hafti_io_worker_t *worker = task->worker;
     if (worker == hafti_io_worker())

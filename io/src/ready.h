@@ -75,6 +75,8 @@ static inline void hafti_io_let_go_on_anywhere(hafti_io_worker_t *worker, haft_i
 static inline bool hafti_io_is_of_this_thread(const haft_io_task_t *task) {
     return task != NULL && task->worker == hafti_io_worker() && !task->moves;
 }
+/* Keeps that a task, or NULL, is woken by the caller. */
+HAFTI_IO_COLD void hafti_io_trace_wake(const haft_io_task_t *task, uint32_t outcome);
 /* Lets the task run again; any thread. */
 /* Rare cases return first, here and below: gcc treats code after an `else` that calls a cold
    function as cold. */

@@ -121,17 +121,31 @@ int haft_io_rest_sent(const haft_io_rest_t *rest) {
 
 /* The function of a task that has come back to a stack to send the rest. A cancel is for the
    program's function. */
-static void *send_and_go_on(void *argument) {
-    rest_t *rest = argument;
+static void send_unwithdrawn(rest_t *rest) {
     hafti_io_lent_t *lent = rest->lent;
     rest->lent = NULL;
     haft_io_return_cancels(true);
     send_here(rest, lent);
     haft_io_return_cancels(false);
+}
+
+static void *send_and_go_on(void *argument) {
+    rest_t *rest = argument;
+    send_unwithdrawn(rest);
     if (rest->code != 0)
         return rest->function(rest->argument);
     hafti_io_this_task()->runner->rest = rest;
     return NULL;
+}
+
+void *hafti_io_go_on_without_rest(hafti_io_runner_t *runner) {
+    rest_t *rest = runner->rest;
+    rest->lent = runner->unsent;
+    runner->rest = NULL;
+    runner->unsent = NULL;
+    if (rest->lent != NULL)
+        send_unwithdrawn(rest);
+    return rest->function(rest->argument);
 }
 
 static void note_sent(rest_t *rest, hafti_io_lent_t *lent, ssize_t result) {
@@ -156,6 +170,10 @@ static void settle(rest_t *rest, hafti_io_worker_t *worker) {
 
 static void send_last(rest_t *rest, hafti_io_worker_t *worker, hafti_io_lent_t *lent) {
     HAFTI_IO_COUNT(worker->counters.operations);
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_OPERATION, rest->runner.task,
+                       hafti_io_kind_name(HAFTI_IO_SEND), false,
+                       (uint64_t)(uint32_t)rest->descriptor << 32 | rest->size, 0);
     rest->sending.cell = &rest->cell;
     ssize_t done =
         worker->backend->send_last(worker, rest->descriptor, &rest->sending, lent, rest->size);
@@ -246,6 +264,8 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
     hafti_io_worker_t *worker = runner->worker;
     rest_t *rest = runner->rest;
     hafti_io_check_leaving(task, "rests");
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_PARK, task, "a rest", false, 0, 0);
     if (runner->listed) /* it has waited on the stack */
         hafti_io_scope_unlist(task->home, runner);
     task->function = rest->function;

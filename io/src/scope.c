@@ -216,6 +216,8 @@ void hafti_io_scope_cancel(haft_io_scope_t *scope, int code) {
 }
 
 void haft_io_scope_cancel(haft_io_scope_t *scope) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_CANCEL, hafti_io_this_task(), scope->name, true, 0, 0);
     hafti_io_scope_cancel(scope, -ECANCELED);
 }
 

@@ -266,6 +266,8 @@ static haft_io_task_t *steal_from(hafti_io_worker_t *worker, hafti_io_worker_t *
         return NULL;
     for (uint32_t i = 0; i < count; i++) {
         HAFTI_IO_COUNT(worker->counters.steals);
+        if (hafti_io_is_traced())
+            hafti_io_trace(HAFTI_IO_EVENT_STEAL, tasks[i], NULL, false, other->index, 0);
         if (i != 0)
             hafti_io_queue_put(&worker->queue, tasks[i]);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tasks: their making and end, joining, names, values by key. */
+#include "own_threads.h"
 #include "tasks.h"
 
 #include <limits.h>
@@ -111,6 +112,10 @@ void hafti_io_check_leaving(const haft_io_task_t *task, const char *what) {
                         haft_io_task_name(task), what);
 }
 
+static HAFTI_IO_COLD void trace_end(const haft_io_task_t *task) {
+    hafti_io_trace(HAFTI_IO_EVENT_END, task, NULL, false, (uint64_t)(int64_t)task->code, 0);
+}
+
 void hafti_io_task_end(haft_io_task_t *task, int code) {
     haft_io_scope_t *home = task->home;
     hafti_io_worker_t *worker = task->worker;
@@ -122,6 +127,8 @@ void hafti_io_task_end(haft_io_task_t *task, int code) {
     }
     task->code = code;
     hafti_io_set_state(task, HAFTI_IO_ENDED);
+    if (hafti_io_is_traced())
+        trace_end(task);
     if (HAFTI_IO_UNLIKELY(task->locals != NULL)) {
         release_binding(task->locals);
         task->locals = NULL;
@@ -180,11 +187,15 @@ static HAFTI_IO_COLD haft_io_task_t *spawn_elsewhere(void *(*function)(void *), 
     return code == 0 ? &somewhere : NULL;
 }
 
-/* Where a task goes that is spawned here and names no scope; NULL: no memory. */
-static haft_io_scope_t *scope_of_spawns(haft_io_scope_t *here) {
+haft_io_scope_t *hafti_io_scope_of_spawns(haft_io_scope_t *here) {
     haft_io_scope_t *chosen = here;
     return HAFTI_IO_LIKELY(here->scope_of_spawns == NULL) || here->scope_of_spawns(&chosen) ? chosen
                                                                                             : NULL;
+}
+
+static HAFTI_IO_COLD void trace_spawn(const haft_io_task_t *task) {
+    hafti_io_trace(HAFTI_IO_EVENT_SPAWN, task, task->name, true, (uintptr_t)hafti_io_this_task(),
+                   0);
 }
 
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
@@ -194,9 +205,11 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
         hafti_io_misuse("A task needs a function to run (NULL).");
     if (HAFTI_IO_UNLIKELY(parent == NULL))
         return spawn_elsewhere(function, argument, joiner);
+    if (HAFTI_IO_UNLIKELY(options->own_thread_locals) && !hafti_io_may_own_threads())
+        return NULL;
     hafti_io_worker_t *worker = parent->worker;
     haft_io_scope_t *home =
-        options->scope != NULL ? options->scope : scope_of_spawns(parent->runner->scope);
+        options->scope != NULL ? options->scope : hafti_io_scope_of_spawns(parent->runner->scope);
     if (HAFTI_IO_UNLIKELY(home == NULL))
         return NULL;
     haft_io_task_t *task = hafti_io_task_new(worker, home, function, argument);
@@ -206,11 +219,15 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     task->moves |= options->moves && worker->shared;
     task->even_without_stack = options->even_without_stack;
     if (HAFTI_IO_UNLIKELY(options->stack_size != 0))
-        task->stack = bits_of(options->stack_size);
+        task->stack |= bits_of(options->stack_size);
+    if (HAFTI_IO_UNLIKELY(options->own_thread_locals))
+        task->stack |= HAFTI_IO_OWN_THREAD;
     task->joiner = joiner;
     task->spawned_at = spawned_at;
     if (HAFTI_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);
+    if (hafti_io_is_traced())
+        trace_spawn(task);
     bool accepted = parent->runner->accepted;
     if (HAFTI_IO_UNLIKELY((accepted || options->spread) && worker->shared)) {
         parent->runner->accepted = false;
@@ -236,11 +253,17 @@ haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                  CALLER);
 }
 
+static HAFTI_IO_COLD int not_spawned(const haft_io_task_options_t *options) {
+    return options != NULL && options->own_thread_locals && hafti_io_own_threads_refused() != NULL
+               ? -ENOTSUP
+               : -ENOMEM;
+}
+
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument) {
     const haft_io_task_t *task = spawn(options != NULL ? options : &defaults, function, argument,
                                        HAFTI_IO_NOT_JOINABLE, CALLER);
-    return task != NULL ? 0 : -ENOMEM;
+    return task != NULL ? 0 : not_spawned(options);
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {
@@ -318,8 +341,22 @@ int haft_io_join(haft_io_task_t *task, void **result) {
 
 void haft_io_task_set_name(const char *name) {
     haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL)
-        __atomic_store_n(&task->name, name, __ATOMIC_RELAXED);
+    if (task == NULL)
+        return;
+    __atomic_store_n(&task->name, name, __ATOMIC_RELAXED);
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_NAME, task, name, true, 0, 0);
+}
+
+void haft_io_trace_begin(const char *name) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_SPAN_BEGIN, hafti_io_this_task(), name, true, 0, 0);
+}
+
+void haft_io_trace_end(const char *name, int64_t value) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_SPAN_END, hafti_io_this_task(), name, true, (uint64_t)value,
+                       0);
 }
 
 void *haft_io_local_get(const void *key) {
@@ -382,6 +419,15 @@ static int bind_value(const char *function, const void *key, void *value, hafti_
     (*place)->value = value;
     (*place)->given = given;
     return 0;
+}
+
+int haft_io_interrupt(haft_io_task_t *task) {
+    if (task->worker->shared)
+        return -EINVAL;
+    hafti_io_runner_t *runner = task->runner;
+    if (runner == NULL || runner->cell == NULL)
+        return -EAGAIN;
+    return hafti_io_cell_win(runner->cell, HAFTI_IO_CANCELLED) ? 0 : -EAGAIN;
 }
 
 void *haft_io_own_get(void) {

@@ -13,11 +13,24 @@ void hafti_io_cell_cancel(hafti_io_runner_t *runner, bool shared);
 uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, int64_t deadline,
                             const char *waits_for);
 
-/* Whether tasks that are about to wait are looked at by the function; see initialisers.c. */
-extern __attribute__((visibility("hidden"))) bool hafti_io_looks_for_initialisers;
-HAFTI_IO_COLD void hafti_io_look_for_initialiser(const haft_io_task_t *task);
-static inline bool hafti_io_tasks_are_looked_at(void) {
-    return HAFTI_IO_UNLIKELY(__atomic_load_n(&hafti_io_looks_for_initialisers, __ATOMIC_RELAXED));
+/*
+ * A task that is about to wait is looked at, if it has not been at this place last (initialisers.c).
+ * A place is what the caller of the waiting function is, and how much of the stack it has; the
+ * second says so for the function into which this is inlined.
+ */
+void hafti_io_find_initialisers(void); /* before the first task */
+HAFTI_IO_COLD void hafti_io_look_for_initialiser(const haft_io_task_t *task, const char *caller,
+                                                 const void *frames);
+static inline __attribute__((always_inline)) void hafti_io_look_at(hafti_io_runner_t *runner) {
+    if (hafti_io_watches() & HAFTI_IO_LOOKS_FOR_INITIALISERS) {
+        const char *caller = __builtin_return_address(0);
+        const char *frames = __builtin_dwarf_cfa();
+        uint16_t place = (uint16_t)((uintptr_t)caller ^ (uintptr_t)frames);
+        if (HAFTI_IO_UNLIKELY(runner->looked_at != place)) {
+            runner->looked_at = place;
+            hafti_io_look_for_initialiser(runner->task, caller, frames);
+        }
+    }
 }
 
 /* Shows the cell of a task that is about to wait to whoever cancels its scope. False: that has been
@@ -87,11 +100,15 @@ static inline bool hafti_io_cell_win(hafti_io_cell_t *cell, uint32_t outcome) {
     haft_io_task_t *task = cell->task;
     if (!hafti_io_cell_swap(cell, outcome))
         return false;
+    if (hafti_io_is_traced())
+        hafti_io_trace_wake(task, outcome);
     hafti_io_let_waiter_go_on(cell, task);
     return true;
 }
 static inline void hafti_io_cell_finish(hafti_io_cell_t *cell, uint32_t outcome) {
     haft_io_task_t *task = cell->task;
+    if (hafti_io_is_traced())
+        hafti_io_trace_wake(task, outcome);
     __atomic_store_n(&cell->word, outcome, __ATOMIC_RELEASE);
     hafti_io_let_waiter_go_on(cell, task);
 }
@@ -213,6 +230,7 @@ hafti_io_wait_here(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, int64_t 
     if (HAFTI_IO_UNLIKELY(!worker->plain || !runner->listed || runner->gated ||
                           hafti_io_is_withdrawn(runner)))
         return hafti_io_cell_wait(cell, kind, deadline, waits_for);
+    hafti_io_look_at(runner);
     if (kind == HAFTI_IO_CANCELLABLE)
         runner->cell = cell;
     hafti_io_suspend(runner, worker, waits_for);

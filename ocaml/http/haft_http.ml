@@ -10,6 +10,8 @@ type server_pointer = private int
 type request_pointer = private int
 type socket_pointer = private int
 type client_pointer = private int
+type reply_pointer = private int
+type multipart_pointer = private int
 
 module C = struct
   external server : (request_pointer -> int) -> server_pointer = "haft_ocaml_http_server"
@@ -38,6 +40,9 @@ module C = struct
   external limit_body : request_pointer -> int -> unit = "haft_ocaml_http_limit_body"
   external read : request_pointer -> Cstruct.buffer -> int -> int -> int = "haft_ocaml_http_read"
   external body : request_pointer -> Obj.t = "haft_ocaml_http_body"
+  external multipart : request_pointer -> multipart_pointer = "haft_ocaml_http_multipart"
+  external next_part : multipart_pointer -> Obj.t = "haft_ocaml_http_next_part"
+  external read_part : multipart_pointer -> Cstruct.buffer -> int -> int -> int = "haft_ocaml_http_read_part"
   external set_header : request_pointer -> string -> string -> int = "haft_ocaml_http_set_header"
   external set_cookie : request_pointer -> string -> string -> string * string * int * bool * bool * string -> int
     = "haft_ocaml_http_set_cookie"
@@ -55,10 +60,18 @@ module C = struct
   external websocket_send : socket_pointer -> int -> string -> int -> int = "haft_ocaml_http_websocket_send"
   external client : int * int * int * int * bool -> client_pointer = "haft_ocaml_http_client"
 
-  external ask : client_pointer -> string * string * string * string * (string * string) array -> int -> int
+  external ask :
+    client_pointer -> string * string * string * string * (string * string) array * string * int -> int -> int
     = "haft_ocaml_http_ask"
 
   external cancel : int -> unit = "haft_ocaml_http_cancel"
+  external taken_reply_object : unit -> reply_pointer = "haft_ocaml_http_taken_object"
+  external taken_socket : unit -> socket_pointer = "haft_ocaml_http_taken_object"
+  external reply_read : reply_pointer -> Cstruct.buffer -> int -> int -> int -> int = "haft_ocaml_http_reply_read"
+  external reply_free : reply_pointer -> unit = "haft_ocaml_http_reply_free"
+  external client_socket_receive : socket_pointer -> int -> int = "haft_ocaml_http_client_socket_receive"
+  external taken_message : unit -> bool * string = "haft_ocaml_http_taken_message"
+  external client_socket_free : socket_pointer -> unit = "haft_ocaml_http_client_socket_free"
   external taken_reply : unit -> int * (string * string) list * string = "haft_ocaml_http_taken_reply"
   external taken_failure : unit -> string = "haft_ocaml_http_taken_failure"
 end
@@ -198,6 +211,30 @@ let parameters text =
 
 let on_c_stack f = Effect.perform (Loop.On_c_stack f)
 
+(* Waits for work in C that a cancel ends, and returns what [take] makes of its result. [begin_] returns what
+   [C.cancel] takes, or 0. *)
+let stoppable what begin_ take =
+  Loop.suspend what (fun fiber resume ->
+      let cancelled = ref None and work = ref 0 in
+      let finish code =
+        fiber.withdraw <- Loop.no_wait;
+        resume
+          (match !cancelled with
+          | Some exn -> Result.Error exn
+          | None -> ( match take code with value -> Ok value | exception exn -> Result.Error exn))
+      in
+      fiber.withdraw <-
+        (fun exn ->
+          fiber.withdraw <- Loop.no_wait;
+          cancelled := Some exn;
+          C.cancel !work);
+      let slot = Loop.new_slot finish in
+      work := begin_ slot;
+      if !work = 0 then (
+        Loop.free_slot slot;
+        fiber.withdraw <- Loop.no_wait;
+        resume (Result.Error Out_of_memory)))
+
 module Request = struct
   type t = {
     mutable pointer : request_pointer option;  (* None: it has been answered *)
@@ -292,6 +329,45 @@ module Request = struct
         if got = 0 then raise End_of_file;
         got)
 
+  let parse request of_text =
+    match of_text (text request) with
+    | value -> value
+    | exception ((Error _ | Cancel.Cancelled _ | Out_of_memory | Stack_overflow) as exn) -> raise exn
+    | exception exn -> fail `Bad_request (Printexc.to_string exn ^ "\n")
+
+  type part = {
+    name : string;
+    file_name : string option;
+    content_type : string option;
+    content : Flow.source_ty Resource.t;
+  }
+
+  let iter_parts request f =
+    let pointer = pointer request in
+    let multipart = on_c_stack (fun () -> C.multipart pointer) in
+    if (multipart :> int) = -95 (* EOPNOTSUPP *) then
+      fail `Unsupported_media_type "this takes a form of the type multipart/form-data\n";
+    check_body (min (multipart :> int) 0);
+    let rec next () =
+      let part = on_c_stack (fun () -> C.next_part multipart) in
+      if Obj.is_int part then check_body (Obj.obj part)
+      else
+        let name, file_name, content_type = Obj.obj part in
+        let reads = ref true in
+        let read (view : Cstruct.t) =
+          if not !reads then invalid_arg "this part has been passed";
+          let got = on_c_stack (fun () -> C.read_part multipart view.buffer view.off view.len) in
+          check_body got;
+          if got = 0 then raise End_of_file;
+          got
+        in
+        Fun.protect
+          ~finally:(fun () -> reads := false)
+          (fun () -> f { name; file_name; content_type; content = Flow.source_of_read read });
+        next ()
+    in
+    next ()
+
   let is_form request =
     match header request "Content-Type" with
     | None -> false
@@ -308,6 +384,7 @@ end
 module Websocket = struct
   type t = {
     mutable socket : socket_pointer option;  (* None: its handler has ended *)
+    of_client : bool;
     mutable sending : int;
     idle : unit Fibers.Waiters.t;
   }
@@ -335,19 +412,27 @@ module Websocket = struct
   let send_text it text = send_kind it 1 text
   let close ?(code = 1000) ?(reason = "") it = try send_kind it code reason with Closed -> ()
 
+  let message (binary, bytes) = if binary then Binary bytes else Text bytes
+
+  let raise_code code =
+    if code = -125 (* ECANCELED *) then (
+      Fiber.check ();
+      raise Closed)
+    else if Haft_io__calls.error code = Unix.EPIPE then raise Closed
+    else Haft_io__flow.raise_code code "websocket" ""
+
   let receive it =
     let socket = socket_of it in
-    let received = on_c_stack (fun () -> C.websocket_receive socket) in
-    if Obj.is_int received then
-      let code : int = Obj.obj received in
-      if code = -125 (* ECANCELED *) then (
-        Fiber.check ();
-        raise Closed)
-      else if Haft_io__calls.error code = Unix.EPIPE then raise Closed
-      else Haft_io__flow.raise_code code "websocket" ""
+    if it.of_client then
+      match
+        stoppable "a message" (C.client_socket_receive socket) (fun code ->
+            if code = 0 then Ok (message (C.taken_message ())) else Result.Error code)
+      with
+      | Ok message -> message
+      | Error code -> raise_code code
     else
-      let binary, bytes = Obj.obj received in
-      if binary then Binary bytes else Text bytes
+      let received = on_c_stack (fun () -> C.websocket_receive socket) in
+      if Obj.is_int received then raise_code (Obj.obj received) else message (Obj.obj received)
 
   let rec iter f it =
     match receive it with
@@ -460,7 +545,9 @@ let send_from_task pointer (response : Response.t) =
       match on_c_stack (fun () -> C.websocket pointer origins) with
       | socket when (socket :> int) = 0 -> ()
       | socket ->
-          let it : Websocket.t = { socket = Some socket; sending = 0; idle = Fibers.Waiters.create () } in
+          let it : Websocket.t =
+            { socket = Some socket; of_client = false; sending = 0; idle = Fibers.Waiters.create () }
+          in
           Fun.protect
             ~finally:(fun () -> Websocket.finish it)
             (fun () -> try body it with Websocket.Closed -> ()))
@@ -493,7 +580,10 @@ let handle context (handler : handler) pointer =
   match outcome with
   | Ok response -> answer_here pointer response
   | Result.Error (Gone, _) -> -32 (* EPIPE *)
-  | Result.Error (Cancel.Cancelled _, _) -> C.answer pointer 503 "" "" (* the server ends *)
+  | Result.Error (Cancel.Cancelled _, _) -> (
+      match C.answer pointer 503 "" "" (* the server ends *) with
+      | -114 (* EALREADY: a part of the answer has been sent *) -> -32 (* EPIPE *)
+      | code -> code)
   | Result.Error (exn, backtrace) ->
       C.note_failure pointer
         (String.trim (Printexc.to_string exn ^ "\n" ^ Printexc.raw_backtrace_to_string backtrace));
@@ -790,33 +880,59 @@ module Client = struct
 
   let shared = lazy (create ())
 
-  let request ?client ?(meth = "") ?(headers = []) ?(content_type = "") ?(body = "") url =
+  let ask ?client ?(meth = "") ?(headers = []) ?(content_type = "") ?(body = "") ?(protocols = "") url kind take =
     let client = match client with Some client -> client | None -> Stdlib.Lazy.force shared in
-    Loop.suspend "an answer" (fun fiber resume ->
-        let cancelled = ref None and asking = ref 0 in
-        let finish code =
-          fiber.withdraw <- Loop.no_wait;
-          resume
-            (match !cancelled with
-            | Some exn -> Result.Error exn
-            | None when code = 0 ->
-                let status, headers, body = C.taken_reply () in
-                Ok { status; headers = List.rev headers; body }
-            | None ->
-                let why = match C.taken_failure () with "" -> Loop.error_text code | text -> text in
-                Result.Error (Failed (url ^ ": " ^ why)))
-        in
-        fiber.withdraw <-
-          (fun exn ->
-            fiber.withdraw <- Loop.no_wait;
-            cancelled := Some exn;
-            C.cancel !asking);
-        let slot = Loop.new_slot finish in
-        asking := C.ask client (meth, url, content_type, body, Array.of_list headers) slot;
-        if !asking = 0 then (
-          Loop.free_slot slot;
-          fiber.withdraw <- Loop.no_wait;
-          resume (Result.Error Out_of_memory)))
+    stoppable "an answer"
+      (C.ask client (meth, url, content_type, body, Array.of_list headers, protocols, kind))
+      (fun code ->
+        if code = 0 then take ()
+        else
+          let why = match C.taken_failure () with "" -> Loop.error_text code | text -> text in
+          raise (Failed (url ^ ": " ^ why)))
+
+  let take_reply () =
+    let status, headers, body = C.taken_reply () in
+    { status; headers = List.rev headers; body }
+
+  let request ?client ?meth ?headers ?content_type ?body url =
+    ask ?client ?meth ?headers ?content_type ?body url 0 take_reply
+
+  let stream ?client ?meth ?headers ?content_type ?body url f =
+    let reply, pointer =
+      ask ?client ?meth ?headers ?content_type ?body url 1 (fun () ->
+          let reply = take_reply () in
+          (reply, C.taken_reply_object ()))
+    in
+    let reads = ref true in
+    let read (view : Cstruct.t) =
+      if not !reads then invalid_arg "the function that got this reply has returned";
+      let got =
+        stoppable "bytes of an answer" (C.reply_read pointer view.buffer view.off view.len) (fun code ->
+            ignore (Sys.opaque_identity view.buffer);
+            code)
+      in
+      if got < 0 then raise (Failed (url ^ ": " ^ Loop.error_text got));
+      if got = 0 then raise End_of_file;
+      got
+    in
+    Fun.protect
+      ~finally:(fun () ->
+        reads := false;
+        C.reply_free pointer)
+      (fun () -> f reply (Flow.source_of_read read))
+
+  let websocket ?client ?headers ?(protocols = []) url f =
+    let socket =
+      ask ?client ?headers ~protocols:(String.concat ", " protocols) url 2 C.taken_socket
+    in
+    let it : Websocket.t =
+      { socket = Some socket; of_client = true; sending = 0; idle = Fibers.Waiters.create () }
+    in
+    Fun.protect
+      ~finally:(fun () ->
+        Websocket.finish it;
+        C.client_socket_free socket)
+      (fun () -> f it)
 
   let get ?client ?headers url = request ?client ?headers url
 

@@ -51,6 +51,7 @@ type status =
   | `Code of int ]
 
 val code_of_status : status -> int
+(** As HTTP has it: 200 to 599. *)
 
 exception Error of status * string
 (** A handler that raises it answers with this status and text. Any other exception is logged with its backtrace, and
@@ -66,6 +67,8 @@ module Request : sig
   type t
 
   val meth : t -> [ `GET | `HEAD | `POST | `PUT | `PATCH | `DELETE | `OPTIONS | `Other of string ]
+  (** Its method. *)
+
   val target : t -> string
   (** As it came: ["/a%20b?c=d"]. *)
 
@@ -79,11 +82,16 @@ module Request : sig
   (** The first parameter of this name, decoded. *)
 
   val queries : t -> (string * string) list
+  (** All parameters, in their order. *)
+
   val header : t -> string -> string option
   (** The case of the name does not matter. Several fields of one name are joined by [", "]. *)
 
   val headers : t -> headers
+  (** All fields, in their order. *)
+
   val cookie : t -> string -> string option
+  (** The cookie of this name. *)
 
   val peer : t -> string
   (** The address of the peer; [""]: it has none. *)
@@ -105,6 +113,23 @@ module Request : sig
 
   val field : t -> string -> string option
   (** Reads the first field of this name in the form. *)
+
+  val parse : t -> (string -> 'a) -> 'a
+  (** Reads the body and gives it to the function: [Request.parse request Yojson.Safe.from_string]. What that raises,
+      but for {!Error}, is status 400 with the exception's text. *)
+
+  type part = {
+    name : string;  (** of the form's field *)
+    file_name : string option;
+        (** What the client calls the file: any bytes, also ["../"]; never use it as a path. [None]: it is no file. *)
+    content_type : string option;  (** as the client has it *)
+    content : Flow.source_ty Resource.t;  (** while the function runs *)
+  }
+
+  val iter_parts : t -> (part -> unit) -> unit
+  (** Reads the parts of a body of the type multipart/form-data as they come, and calls the function for each; what it
+      leaves of a part is skipped. The body has the limit of {!Limits.t}, or of {!limit_body}.
+      @raise Error (415, 413, 408, 400) if it has another type, is too large, too slow, or malformed. *)
 end
 
 (** {1 Responses} *)
@@ -113,9 +138,17 @@ module Response : sig
   type t
 
   val status : t -> int
+  (** Its code. *)
+
   val headers : t -> headers
+  (** The fields that were given. *)
+
   val with_header : string -> string -> t -> t
+  (** With one more field. *)
+
   val with_status : status -> t -> t
+  (** With another status. *)
+
   val body_text : t -> string option
   (** If it was given whole. *)
 
@@ -134,12 +167,21 @@ module Response : sig
       [for_scripts]. [max_age] is in seconds; 0: until the browser ends. *)
 
   val without_cookie : ?path:string -> ?domain:string -> string -> t -> t
+  (** Removes the cookie; path and domain are those with which it was set. *)
 end
 
 val respond : ?status:status -> ?headers:headers -> ?content_type:string -> string -> Response.t
+(** An answer with this body, of status 200 unless said otherwise. *)
+
 val respond_text : ?status:status -> ?headers:headers -> string -> Response.t
+(** The same, of the type text/plain. *)
+
 val respond_html : ?status:status -> ?headers:headers -> string -> Response.t
+(** Of the type text/html. *)
+
 val respond_json : ?status:status -> ?headers:headers -> string -> Response.t
+(** Of the type application/json, whose text is given. *)
+
 val respond_file : ?headers:headers -> ?content_type:string -> string -> Response.t
 (** The file of this path, which no client should choose: see [files] of {!serve}. 404 if there is none. *)
 
@@ -179,6 +221,7 @@ module Limits : sig
   }
 
   val default : t
+  (** All 0. *)
 end
 
 val serve :
@@ -225,6 +268,8 @@ module Route : sig
   (** Of functions of the type ['f], which return an ['r] when they have got the path's parts. *)
 
   val root : ('r, 'r) path
+  (** No parts: the path ["/"], or that of a scope. *)
+
   val s : string -> ('r, 'r) path
   (** This text. *)
 
@@ -232,7 +277,11 @@ module Route : sig
   (** Any one part. *)
 
   val int : (int -> 'r, 'r) path
+  (** A part that is an integer. *)
+
   val float : (float -> 'r, 'r) path
+  (** A part that is a number. *)
+
   val part : (string -> 'a option) -> ('a -> string) -> ('a -> 'r, 'r) path
   (** A part of a type of your own: [None] fits no path. *)
 
@@ -240,6 +289,8 @@ module Route : sig
   (** All further parts. *)
 
   val ( / ) : ('f, 'g) path -> ('g, 'r) path -> ('f, 'r) path
+  (** One behind the other. *)
+
   val link : ('f, string) path -> 'f
   (** [link (s "hello" / string) "you"] is ["/hello/you"]. A path that serves a route and a link is a function:
       [let hello () = s "hello" / string]. *)
@@ -250,9 +301,17 @@ module Route : sig
   (** Also HEAD. *)
 
   val post : ('f, handler) path -> 'f -> t
+  (** For POST. *)
+
   val put : ('f, handler) path -> 'f -> t
+  (** For PUT. *)
+
   val patch : ('f, handler) path -> 'f -> t
+  (** For PATCH. *)
+
   val delete : ('f, handler) path -> 'f -> t
+  (** For DELETE. *)
+
   val scope : string -> middleware -> t list -> t list
   (** Below a prefix, in middleware of their own. *)
 
@@ -261,6 +320,7 @@ module Route : sig
 end
 
 val router : ?otherwise:handler -> Route.t list -> handler
+(** {!Route.router}. *)
 
 (** {1 Sessions} *)
 
@@ -271,8 +331,14 @@ module Session : sig
       cookie is sent without TLS, too. *)
 
   val get : string -> string option
+  (** What is remembered under this name. *)
+
   val put : string -> string -> unit
+  (** Remembers it. *)
+
   val remove : string -> unit
+  (** Forgets it. *)
+
   val finish : unit -> unit
   (** Forgets the session: for a logout. *)
 
@@ -303,7 +369,10 @@ module Websocket : sig
   (** Any task may send. @raise Closed *)
 
   val send_text : t -> string -> unit
+  (** Sends a text. @raise Closed *)
+
   val close : ?code:int -> ?reason:string -> t -> unit
+  (** Closes it with a code (1000) and a reason. Does nothing if it is closed. *)
 end
 
 val websocket : ?origins:string -> (Websocket.t -> unit) -> Response.t
@@ -332,11 +401,33 @@ module Client : sig
       {!Haft_io.Time.with_timeout} to say. @raise Failed *)
 
   val post : ?client:t -> ?headers:headers -> ?content_type:string -> body:string -> string -> reply
+  (** Sends this body. @raise Failed *)
 
   val request :
     ?client:t -> ?meth:string -> ?headers:headers -> ?content_type:string -> ?body:string -> string -> reply
+  (** Any question; GET without a body, POST with one. @raise Failed *)
 
   val header : reply -> string -> string option
+  (** The field of this name; its case does not matter. *)
+
+  val stream :
+    ?client:t ->
+    ?meth:string ->
+    ?headers:headers ->
+    ?content_type:string ->
+    ?body:string ->
+    string ->
+    (reply -> Flow.source_ty Resource.t -> 'a) ->
+    'a
+  (** Calls the function with the head of the answer, whose [body] is [""], and a flow that reads the body as it comes,
+      without a limit of its size. The connection is kept if the function has read it to its end.
+      @raise Failed also where the flow is read. *)
+
+  val websocket :
+    ?client:t -> ?headers:headers -> ?protocols:string list -> string -> (Websocket.t -> 'a) -> 'a
+  (** Connects to the WebSocket of this URL (ws, wss, http, https), calls the function with it, and closes the
+      connection, without a word if {!Websocket.close} was not called. [protocols] are offered. One task at a time
+      receives, any may send. @raise Failed if the server does not agree. *)
 end
 
 (** {1 Texts of URLs} *)
@@ -345,3 +436,4 @@ val encode : string -> string
 (** [%]-encodes what is not unreserved. *)
 
 val decode : string -> string
+(** The text of a [%]-encoded one. *)

@@ -277,6 +277,41 @@ value haft_ocaml_http_body(value request) {
     return size < 0 ? Val_long(size) : caml_alloc_initialized_string((mlsize_t)size, body);
 }
 
+value haft_ocaml_http_multipart(value request);
+/* Of the body; or an error, below 0. */
+value haft_ocaml_http_multipart(value request) {
+    haft_http_multipart_t *multipart;
+    int code = haft_http_multipart_begin(to_pointer(request), &multipart);
+    return code < 0 ? Val_long(code) : of_pointer(multipart);
+}
+
+value haft_ocaml_http_next_part(value multipart);
+/* Name, name of the file, type; or an error, or 0: there are no more. */
+value haft_ocaml_http_next_part(value multipart) {
+    CAMLparam0();
+    CAMLlocal2(result, text);
+    haft_http_part_t part;
+    int code = haft_http_multipart_next(to_pointer(multipart), &part);
+    if (code != 1)
+        CAMLreturn(Val_long(code));
+    result = caml_alloc_tuple(3);
+    text = copy_text(part.name);
+    Store_field(result, 0, text);
+    text = some_text(part.file_name);
+    Store_field(result, 1, text);
+    text = some_text(part.type);
+    Store_field(result, 2, text);
+    CAMLreturn(result);
+}
+
+value haft_ocaml_http_read_part(value multipart, value memory, value at, value size);
+value haft_ocaml_http_read_part(value multipart, value memory, value at, value size) {
+    CAMLparam1(memory);
+    ssize_t got = haft_http_multipart_read(
+        to_pointer(multipart), HAFT_OCAML_MEMORY(memory) + Long_val(at), (size_t)Long_val(size));
+    CAMLreturn(Val_long(got));
+}
+
 /* ---- The answer ---- */
 
 value haft_ocaml_http_set_header(value request, value name, value text);
@@ -465,27 +500,68 @@ value haft_ocaml_http_client(value options) {
     return of_pointer(haft_http_client_new_with(&given));
 }
 
-typedef struct asking {
-    haft_ocaml_work_t work;
-    haft_http_client_t *client;
-    haft_io_scope_t *scope; /* while it asks */
+/* Work in a scope of its own, by which OCaml code cancels it. */
+typedef struct stoppable stoppable_t;
+struct stoppable {
+    haft_ocaml_work_t work; /* must be first, as this in what has one: addresses are cast */
+    haft_io_scope_t *scope; /* while it works */
     bool cancelled;
-    char *method, *url, *type, *body;
+    intptr_t (*function)(stoppable_t *self);
+    intptr_t result;
+};
+
+static void *call_in_scope(void *argument) {
+    stoppable_t *it = argument;
+    it->scope = haft_io_this_scope();
+    if (it->cancelled)
+        haft_io_scope_cancel(it->scope);
+    it->result = it->function(it);
+    return NULL;
+}
+
+static intptr_t work_in_scope(haft_ocaml_work_t *work) {
+    stoppable_t *it = (stoppable_t *)(void *)work;
+    it->result = -ECANCELED;
+    haft_io_scope_with(&(haft_io_scope_options_t){.name = "question"}, call_in_scope, it, NULL);
+    it->scope = NULL;
+    return it->result;
+}
+
+/* Returns what haft_ocaml_http_cancel takes, or, as an error, 0: no memory. */
+static value begin_stoppable(stoppable_t *it, intptr_t (*function)(stoppable_t *self), value slot) {
+    it->work.work = work_in_scope;
+    it->function = function;
+    return haft_ocaml_io_begin(&it->work, Long_val(slot)) == 0 ? of_pointer(it) : Val_long(0);
+}
+
+value haft_ocaml_http_cancel(value work);
+/* While its end has not been taken. */
+value haft_ocaml_http_cancel(value work) {
+    stoppable_t *it = to_pointer(work);
+    it->cancelled = true;
+    if (it->scope != NULL)
+        haft_io_scope_cancel(it->scope);
+    return Val_unit;
+}
+
+typedef struct asking {
+    stoppable_t stoppable;
+    haft_http_client_t *client;
+    bool connects; /* to a WebSocket */
+    bool whole;    /* reads the body, too */
+    char *method, *url, *type, *body, *protocols;
     size_t size;
     haft_http_header_t *headers;
     size_t header_count;
     haft_http_reply_t *reply;
+    haft_http_websocket_t *socket;
     char *answer;
     ssize_t answer_size;
-    int code;
     char failure[200];
 } asking_t;
 
-static void *ask(void *argument) {
-    asking_t *asking = argument;
-    asking->scope = haft_io_this_scope();
-    if (asking->cancelled)
-        haft_io_scope_cancel(asking->scope);
+static intptr_t ask(stoppable_t *self) {
+    asking_t *asking = (asking_t *)(void *)self;
     const haft_http_question_t question = {
         .method = asking->method[0] == '\0' ? NULL : asking->method,
         .url = asking->url,
@@ -497,25 +573,24 @@ static void *ask(void *argument) {
         .failure = asking->failure,
         .failure_size = sizeof asking->failure,
     };
-    asking->code = haft_http_client_ask(asking->client, &question, &asking->reply);
-    if (asking->code == 0) {
-        asking->answer_size = haft_http_reply_body(asking->reply, &asking->answer);
-        asking->code = asking->answer_size < 0 ? (int)asking->answer_size : 0;
+    if (asking->connects) {
+        const haft_http_websocket_options_t options = {
+            .protocols = asking->protocols[0] == '\0' ? NULL : asking->protocols};
+        return haft_http_websocket_connect_with(&options, asking->client, &question,
+                                                &asking->socket);
     }
-    return NULL;
-}
-
-static intptr_t ask_in_scope(haft_ocaml_work_t *work) {
-    asking_t *asking = (asking_t *)(void *)work;
-    asking->code = -ECANCELED;
-    haft_io_scope_with(&(haft_io_scope_options_t){.name = "question"}, ask, asking, NULL);
-    asking->scope = NULL;
-    return asking->code;
+    int code = haft_http_client_ask(asking->client, &question, &asking->reply);
+    if (code == 0 && asking->whole) {
+        asking->answer_size = haft_http_reply_body(asking->reply, &asking->answer);
+        code = asking->answer_size < 0 ? (int)asking->answer_size : 0;
+    }
+    return code;
 }
 
 static void free_asking(haft_ocaml_work_t *work) {
     asking_t *asking = (asking_t *)(void *)work;
     haft_http_reply_free(asking->reply);
+    haft_http_websocket_free(asking->socket);
     for (size_t i = 0; i < asking->header_count; i++) {
         free((char *)asking->headers[i].name);
         free((char *)asking->headers[i].value);
@@ -525,28 +600,31 @@ static void free_asking(haft_ocaml_work_t *work) {
     free(asking->url);
     free(asking->type);
     free(asking->body);
+    free(asking->protocols);
     free(asking);
 }
 
 value haft_ocaml_http_ask(value client, value question, value slot);
-/* `question`: method, URL, type, body, headers. Returns what haft_ocaml_http_cancel takes, or, as
-   an error, 0: no memory. */
+/* `question`: method, URL, type, body, headers, protocols, kind: 0: a reply with its body; 1: a
+   reply whose body is read afterwards; 2: a WebSocket. */
 value haft_ocaml_http_ask(value client, value question, value slot) {
     asking_t *asking = calloc(1, sizeof *asking);
     if (asking == NULL)
         return Val_long(0);
-    asking->work.work = ask_in_scope;
-    asking->work.free = free_asking;
+    asking->stoppable.work.free = free_asking;
     asking->client = to_pointer(client);
     asking->method = bytes_of(Field(question, 0));
     asking->url = bytes_of(Field(question, 1));
     asking->type = bytes_of(Field(question, 2));
     asking->body = bytes_of(Field(question, 3));
     asking->size = caml_string_length(Field(question, 3));
+    asking->protocols = bytes_of(Field(question, 5));
+    asking->whole = Field(question, 6) == Val_long(0);
+    asking->connects = Field(question, 6) == Val_long(2);
     value headers = Field(question, 4);
     asking->headers = calloc(Wosize_val(headers) + 1, sizeof *asking->headers);
     bool enough = asking->method != NULL && asking->url != NULL && asking->type != NULL &&
-                  asking->body != NULL && asking->headers != NULL;
+                  asking->body != NULL && asking->headers != NULL && asking->protocols != NULL;
     for (size_t i = 0; enough && i < Wosize_val(headers); i++) {
         asking->header_count++;
         asking->headers[i].name = bytes_of(Field(Field(headers, i), 0));
@@ -554,21 +632,10 @@ value haft_ocaml_http_ask(value client, value question, value slot) {
         enough = asking->headers[i].name != NULL && asking->headers[i].value != NULL;
     }
     if (!enough) {
-        free_asking(&asking->work);
+        free_asking(&asking->stoppable.work);
         return Val_long(0);
     }
-    return haft_ocaml_io_begin(&asking->work, Long_val(slot)) == 0 ? of_pointer(asking)
-                                                                   : Val_long(0);
-}
-
-value haft_ocaml_http_cancel(value question);
-/* While its end has not been taken. */
-value haft_ocaml_http_cancel(value question) {
-    asking_t *asking = to_pointer(question);
-    asking->cancelled = true;
-    if (asking->scope != NULL)
-        haft_io_scope_cancel(asking->scope);
-    return Val_unit;
+    return begin_stoppable(&asking->stoppable, ask, slot);
 }
 
 value haft_ocaml_http_taken_reply(value unit);
@@ -590,7 +657,9 @@ value haft_ocaml_http_taken_reply(value unit) {
         Field(cell, 1) = headers;
         headers = cell;
     }
-    text = caml_alloc_initialized_string((mlsize_t)asking->answer_size, asking->answer);
+    text = asking->whole
+               ? caml_alloc_initialized_string((mlsize_t)asking->answer_size, asking->answer)
+               : caml_copy_string("");
     result = caml_alloc_tuple(3);
     Store_field(result, 0, Val_long(haft_http_reply_status(asking->reply)));
     Store_field(result, 1, headers); /* the last first */
@@ -602,4 +671,79 @@ value haft_ocaml_http_taken_failure(value unit);
 value haft_ocaml_http_taken_failure(value unit) {
     (void)unit;
     return caml_copy_string(((const asking_t *)(const void *)haft_ocaml_io_taken())->failure);
+}
+
+value haft_ocaml_http_taken_object(value unit);
+/* The reply whose body is to be read, or the socket: to be freed by OCaml code. */
+value haft_ocaml_http_taken_object(value unit) {
+    (void)unit;
+    asking_t *asking = (asking_t *)(void *)haft_ocaml_io_taken();
+    void *object = asking->connects ? (void *)asking->socket : (void *)asking->reply;
+    asking->socket = NULL;
+    asking->reply = NULL;
+    return of_pointer(object);
+}
+
+typedef struct reading {
+    stoppable_t stoppable;
+    haft_http_reply_t *reply;
+    haft_http_websocket_t *socket;
+    char *memory; /* of the task that waits for it */
+    size_t size;
+    haft_http_websocket_message_t message;
+} reading_t;
+
+static intptr_t read_reply(stoppable_t *self) {
+    const reading_t *reading = (const reading_t *)(const void *)self;
+    return haft_http_reply_read(reading->reply, reading->memory, reading->size);
+}
+
+value haft_ocaml_http_reply_read(value reply, value memory, value at, value size, value slot);
+value haft_ocaml_http_reply_read(value reply, value memory, value at, value size, value slot) {
+    reading_t *reading = calloc(1, sizeof *reading);
+    if (reading == NULL)
+        return Val_long(0);
+    reading->reply = to_pointer(reply);
+    reading->memory = HAFT_OCAML_MEMORY(memory) + Long_val(at);
+    reading->size = (size_t)Long_val(size);
+    return begin_stoppable(&reading->stoppable, read_reply, slot);
+}
+
+value haft_ocaml_http_reply_free(value reply);
+value haft_ocaml_http_reply_free(value reply) {
+    haft_http_reply_free(to_pointer(reply));
+    return Val_unit;
+}
+
+static intptr_t receive_message(stoppable_t *self) {
+    reading_t *reading = (reading_t *)(void *)self;
+    return haft_http_websocket_receive(reading->socket, &reading->message);
+}
+
+value haft_ocaml_http_client_socket_receive(value socket, value slot);
+value haft_ocaml_http_client_socket_receive(value socket, value slot) {
+    reading_t *reading = calloc(1, sizeof *reading);
+    if (reading == NULL)
+        return Val_long(0);
+    reading->socket = to_pointer(socket);
+    return begin_stoppable(&reading->stoppable, receive_message, slot);
+}
+
+value haft_ocaml_http_taken_message(value unit);
+/* Whether it is binary, and the bytes. */
+value haft_ocaml_http_taken_message(value unit) {
+    CAMLparam1(unit);
+    CAMLlocal2(pair, bytes);
+    const reading_t *reading = (const reading_t *)(const void *)haft_ocaml_io_taken();
+    bytes = caml_alloc_initialized_string(reading->message.size, reading->message.bytes);
+    pair = caml_alloc_tuple(2);
+    Store_field(pair, 0, Val_bool(reading->message.kind == HAFT_HTTP_WEBSOCKET_BINARY));
+    Store_field(pair, 1, bytes);
+    CAMLreturn(pair);
+}
+
+value haft_ocaml_http_client_socket_free(value socket);
+value haft_ocaml_http_client_socket_free(value socket) {
+    haft_http_websocket_free(to_pointer(socket));
+    return Val_unit;
 }

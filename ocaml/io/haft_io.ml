@@ -178,9 +178,7 @@ let as_task body =
   if !root_of_run == nowhere then invalid_arg "Haft_io.as_task: there is no run";
   run_in_c !root_of_run body
 
-let dump () =
-  let rec up context = if context.parent == nowhere then context else up context.parent in
-  Format.asprintf "%a" Cancel.dump (up (Haft_io__fibers.current ()).context)
+let dump () = if !root_of_run == nowhere then "" else Format.asprintf "%a" Cancel.dump !root_of_run
 
 let clock = Haft_io__time.Time.system
 let mono_clock = Haft_io__time.Time.system
@@ -268,15 +266,50 @@ module Std = struct
 
   type 'a r = 'a Resource.t
 
-  let traceln format =
-    Format.kasprintf
-      (fun text ->
-        String.split_on_char '\n' text |> List.iter (fun line -> prerr_string ("+" ^ line ^ "\n"));
-        flush Stdlib.stderr)
-      format
+  let traceln = Haft_io__resource.traceln
 end
 
 let traceln = Std.traceln
+
+module Mock = struct
+  module Action = Haft_io__mock.Action
+  module Handler = Haft_io__mock.Handler
+
+  module Clock = struct
+    include Haft_io__mock.Clock
+
+    type t = float Time.clock_ty Resource.t
+
+    module Mono = struct
+      include Mono
+
+      type t = Time.Mono.ty Resource.t
+    end
+  end
+
+  module Flow = struct
+    include Haft_io__mock.Flow
+
+    type ty = [ Flow.two_way_ty | Net.socket_ty | `Stream | `Mock ]
+    type t = ty Resource.t
+  end
+
+  module Net = struct
+    include Haft_io__mock.Net
+
+    type t = [ `Network | `Mock ] Resource.t
+    type listening_socket = [ Net.listening_socket_ty | `Mock ] Resource.t
+  end
+
+  module Backend = struct
+    exception Deadlock_detected
+
+    let run main =
+      match run_by (simulate_c (1, false, 0, 0)) main with
+      | value -> value
+      | exception Stuck -> raise Deadlock_detected
+  end
+end
 
 module As_eio = struct
   module Eio = struct
@@ -323,6 +356,7 @@ module As_eio = struct
     let await_writable = await_writable
   end
 
+  module Eio_mock = Mock
   module Cstruct = Cstruct
   module Mtime = Mtime
 end

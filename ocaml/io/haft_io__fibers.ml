@@ -154,6 +154,7 @@ module Cancel = struct
         value
     | exception exn ->
         let backtrace = Printexc.get_raw_backtrace () in
+        let exn = as_cancel context exn in
         back ();
         end_context context;
         Printexc.raise_with_backtrace exn backtrace
@@ -178,7 +179,12 @@ module Cancel = struct
     Format.fprintf formatter "@[<v2>%s%s%s" (if context.name = "" then "context" else context.name)
       (if context.protected then " (protected)" else "")
       (match context.state with On -> "" | Cancelling _ -> " (cancelled)" | Finished -> " (finished)");
-    List.iter (fun fiber -> Format.fprintf formatter "@,task waits for: %s" fiber.waits_for) (fibers_of context);
+    List.iter
+      (fun fiber ->
+        Format.fprintf formatter "@,@[<v2>task waits for: %s" fiber.waits_for;
+        List.iter (Format.fprintf formatter "@,%s") (calls_of fiber);
+        Format.fprintf formatter "@]")
+      (fibers_of context);
     List.iter (fun child -> Format.fprintf formatter "@,%a" dump child) (children_of context);
     Format.fprintf formatter "@]"
 end
@@ -267,6 +273,7 @@ module Switch = struct
 
   let fail ?(bt = Exn.empty_backtrace) switch exn =
     check_open switch;
+    let exn = as_cancel switch.context exn in
     switch.failure <-
       Some (match switch.failure with None -> (exn, bt) | Some failure -> Exn.combine failure (exn, bt));
     cancel_context switch.context exn bt
@@ -453,7 +460,9 @@ module Fiber = struct
               add value;
               stop ()
           | exception exn ->
-              let this = Exn.get exn in
+              let exn, backtrace = Exn.get exn in
+              let exn = as_cancel context exn in
+              let this = (exn, backtrace) in
               let is_own_cancel = match exn with Cancelled Not_first -> true | _ -> false in
               if not is_own_cancel then
                 failure := Some (match !failure with None -> this | Some first -> Exn.combine first this);

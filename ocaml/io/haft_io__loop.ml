@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* The loop: tasks of OCaml as continuations in a queue, in one task of libhaft-io.
+(* The loop: tasks of OCaml as continuations in a queue, in a task of libhaft-io, its carrier.
 
    A task of OCaml that waits is a continuation: it is in no queue, and whoever ends the wait puts it into [ready].
    The loop resumes one after the other. It lets the tasks of C go first after [turn] of them, and when there is none
@@ -10,14 +10,21 @@
      the task to [no_wait].
    - [push] and [pop] allocate nothing between the first word that they read and the last that they write. So signal
      handlers and other threads, which run only where something is allocated, may push.
-   - [running] is the task of the loop that runs, or ran last. (A task of OCaml in a task of C is none of the loop's.)
+   - [!here] is the lane of the carrier that runs, and its [running] the task that runs on it, or ran last. (A task of
+     OCaml in a task of C is none of the loop's.) A carrier that is away, with a task that waits in a function of C
+     (loop_stubs.c), finds its lane there when it goes on.
    - What a clause of [effc] does after it has put the continuation somewhere ends with [schedule], in tail position:
      so a million switches take constant stack. *)
 open Effect
 open Effect.Deep
 
-external run_c : string -> int -> (unit -> unit) -> int = "haft_ocaml_io_run"
-external simulate_c : int * bool * int * int -> (unit -> unit) -> int = "haft_ocaml_io_simulate"
+type carrier = int
+
+external run_c : string -> int -> (carrier -> unit) -> int = "haft_ocaml_io_run"
+external simulate_c : int * bool * int * int -> (carrier -> unit) -> int = "haft_ocaml_io_simulate"
+external is_current : carrier -> bool = "haft_ocaml_io_is_current" [@@noalloc]
+external park : carrier -> bool = "haft_ocaml_io_park"
+external away : unit -> int = "haft_ocaml_io_away" [@@noalloc]
 external wait_c : int -> int = "haft_ocaml_io_wait"
 external yield_c : unit -> int = "haft_ocaml_io_yield"
 external wake_c : unit -> unit = "haft_ocaml_io_wake"
@@ -31,7 +38,7 @@ external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
 external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
 external dump_c : int -> int = "haft_ocaml_io_dump"
-external show : 'fiber ref -> unit = "haft_ocaml_io_show"
+external show : 'lane ref -> unit = "haft_ocaml_io_show"
 
 type memory = (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1.t
 
@@ -47,11 +54,12 @@ exception Cancelled of exn
 type state = On | Cancelling of exn * Printexc.raw_backtrace | Finished
 
 type fiber = {
-  mutable context : context;
+  mutable context : context;  (* first, and [state] in that: loop_stubs.c reads them *)
   mutable next : fiber;  (* of the context's; or nobody *)
   mutable previous : fiber;
   mutable withdraw : exn -> unit;  (* ends the wait by raising this; [no_wait]: none that can be cancelled *)
   mutable waits_for : string;
+  mutable suspended : Obj.t;  (* its last continuation, for backtraces; an integer: none *)
   mutable bindings : (int * exn) list;
 }
 
@@ -69,7 +77,15 @@ and context = {
 let no_wait (_ : exn) = ()
 
 let rec nobody =
-  { context = nowhere; next = nobody; previous = nobody; withdraw = no_wait; waits_for = ""; bindings = [] }
+  {
+    context = nowhere;
+    next = nobody;
+    previous = nobody;
+    withdraw = no_wait;
+    waits_for = "";
+    suspended = Obj.repr 0;
+    bindings = [];
+  }
 
 and nowhere =
   {
@@ -97,7 +113,17 @@ let leave fiber =
   fiber.previous <- nobody
 
 let new_fiber context bindings =
-  let fiber = { context; next = nobody; previous = nobody; withdraw = no_wait; waits_for = ""; bindings } in
+  let fiber =
+    {
+      context;
+      next = nobody;
+      previous = nobody;
+      withdraw = no_wait;
+      waits_for = "";
+      suspended = Obj.repr 0;
+      bindings;
+    }
+  in
   enter fiber context;
   fiber
 
@@ -136,11 +162,24 @@ let children_of context =
   let rec collect child all = if child == nowhere then all else collect child.next_child (child :: all) in
   collect context.children []
 
+external cancel_away : fiber -> unit = "haft_ocaml_io_cancel_away"
+
+let cancel_fiber fiber exn =
+  if fiber.withdraw != no_wait then fiber.withdraw (Cancelled exn) else if away () > 0 then cancel_away fiber
+
 let rec cancel_context context exn backtrace =
   if context.state = On then (
     context.state <- Cancelling (exn, backtrace);
-    List.iter (fun fiber -> fiber.withdraw (Cancelled exn)) (fibers_of context);
+    List.iter (fun fiber -> cancel_fiber fiber exn) (fibers_of context);
     List.iter (fun child -> if not child.protected then cancel_context child exn backtrace) (children_of context))
+
+(* What has ended a task whose context is [context]. A function of C that was waiting when the cancel came has failed
+   with ECANCELED, and so Unix or a channel: that is the cancel. *)
+let as_cancel context exn =
+  match (context.state, exn) with
+  | Cancelling (why, _), Unix.Unix_error (EUNKNOWNERR 125, _, _) -> Cancelled why
+  | Cancelling (why, _), Sys_error text when text = "Operation canceled" -> Cancelled why
+  | _ -> exn
 
 (* ---- Effects ---- *)
 
@@ -244,30 +283,40 @@ let resume_by fiber k = function
 
 (* ---- Running them ---- *)
 
+(* Of a carrier; as in loop_stubs.c. *)
+type lane = { mutable running : fiber; mutable left : int  (* how many are resumed before the head of the loop *) }
+
+external enter_lane : carrier -> lane -> unit = "haft_ocaml_io_enter_lane"
+external keep_lane : lane ref -> unit = "haft_ocaml_io_keep"
+
+(* Whether tasks that wait can tell where, as exceptions can (Printexc.record_backtrace). *)
+let keeps_backtraces = ref false
+
 let turn = 256
-let left = ref turn
-let running = ref nobody
-let () = show running
+let here = ref { running = nobody; left = 0 }
+let () = keep_lane here
+let () = show here
 
 let rec schedule () =
-  if !left <= 0 then ()
+  let lane = !here in
+  if lane.left <= 0 then ()
   else (
-    decr left;
+    lane.left <- lane.left - 1;
     match pop () with
     | Nothing -> ()
     | Continue (fiber, k) ->
-        running := fiber;
+        lane.running <- fiber;
         continue k ()
     | Continue_yielded (fiber, k) -> (
-        running := fiber;
+        lane.running <- fiber;
         match fiber.context.state with
         | Cancelling (exn, _) -> discontinue k (Cancelled exn)
         | On | Finished -> continue k ())
     | Continue_with (fiber, k, value) ->
-        running := fiber;
+        lane.running <- fiber;
         continue k value
     | Discontinue (fiber, k, exn) ->
-        running := fiber;
+        lane.running <- fiber;
         discontinue k exn
     | Start (fiber, body) -> start fiber body
     | Call f ->
@@ -275,18 +324,18 @@ let rec schedule () =
         schedule ())
 
 and start fiber body =
-  running := fiber;
+  !here.running <- fiber;
   match_with body () handler
 
 and handler =
   {
     retc =
       (fun () ->
-        leave !running;
+        leave !here.running;
         schedule ());
     exnc =
       (fun exn ->
-        leave !running;
+        leave !here.running;
         raise exn);
     effc =
       (fun (type a) (effect : a Effect.t) ->
@@ -294,19 +343,20 @@ and handler =
         | Suspend begin_ ->
             Some
               (fun (k : (a, unit) continuation) ->
-                let fiber = !running in
+                let fiber = !here.running in
+                if !keeps_backtraces then fiber.suspended <- Obj.repr k;
                 (try begin_ fiber (resume_by fiber k) with exn -> push (Discontinue (fiber, k, exn)));
                 schedule ())
-        | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k !running)
+        | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k !here.running)
         | Yield ->
             Some
               (fun (k : (a, unit) continuation) ->
-                push (Continue_yielded (!running, k));
+                push (Continue_yielded (!here.running, k));
                 schedule ())
         | Fork (other, body) ->
             Some
               (fun (k : (a, unit) continuation) ->
-                push_first (Continue (!running, k));
+                push_first (Continue (!here.running, k));
                 start other body)
         | On_c_stack _ ->
             Some
@@ -314,6 +364,38 @@ and handler =
                 discontinue k (Invalid_argument "only the task that serves a request may use it"))
         | _ -> None);
   }
+
+(* ---- Backtraces ---- *)
+
+(* The calls of a task that is suspended, the innermost first; empty for one that is not. Without those of this
+   package. *)
+let calls_of fiber =
+  let is_of_package file = String.length file > 7 && String.sub file 0 7 = "haft_io" in
+  let of_continuation (k : (unit, unit) continuation) = get_callstack k 100 in
+  let rec of_queue i =
+    if i = ready.count then None
+    else
+      match ready.items.((ready.first + i) land (Array.length ready.items - 1)) with
+      | Continue_yielded (other, k) | Continue (other, k) when other == fiber -> Some (of_continuation k)
+      | _ -> of_queue (i + 1)
+  in
+  let backtrace =
+    match of_queue 0 with
+    | Some backtrace -> Some backtrace
+    | None when Obj.is_block fiber.suspended -> Some (of_continuation (Obj.obj fiber.suspended))
+    | None -> None
+  in
+  match Option.map Printexc.backtrace_slots backtrace with
+  | None | Some None -> []
+  | Some (Some slots) ->
+      let call slot =
+        match Printexc.Slot.location slot with
+        | Some { filename; line_number; _ } when not (is_of_package filename) ->
+            let name = Option.value (Printexc.Slot.name slot) ~default:"" in
+            Some (Printf.sprintf "%s, %s, line %d" name filename line_number)
+        | _ -> None
+      in
+      List.filter_map call (Array.to_list slots)
 
 (* ---- Timers: a heap ---- *)
 
@@ -537,20 +619,29 @@ let interrupt exn =
 (* Tasks of OCaml in tasks of C. *)
 let guests = ref 0
 
-let rec loop root finished =
+let is_over finished = !finished && !guests = 0 && away () = 0
+
+(* Whether the carrier is to go on with the loop. Another one may sleep in it, and does not know what was done here. *)
+let rec stays_current carrier finished =
+  is_current carrier
+  ||
+  (if !sleeps && (ready.count > 0 || !finished || !is_interrupted) then wake_c ();
+   park carrier && stays_current carrier finished)
+
+let rec loop carrier root finished =
   match
-    while not (!finished && !guests = 0) do
+    while stays_current carrier finished && not (is_over finished) do
       if !finished then interrupt Exit (* which the guests are told *);
       (if !is_interrupted then
          match root.state with
          | On -> cancel_context root !interrupted (Printexc.get_raw_backtrace ())
          | Cancelling _ | Finished -> ());
-      left := turn;
+      !here.left <- turn;
       take_all_done ();
       fire_timers ();
       schedule ();
       if !finished && not !is_interrupted then () (* the next turn tells the guests, if there are any *)
-      else if not (!finished && !guests = 0) then
+      else if is_current carrier && not (is_over finished) then
         if ready.count > 0 then (if yield_c () < 0 then interrupt Stuck)
         else (
           sleeps := true;
@@ -561,9 +652,9 @@ let rec loop root finished =
   with
   | () -> ()
   | exception exn ->
-      sleeps := false;
+      if is_current carrier then sleeps := false else if !sleeps then wake_c ();
       interrupt exn;
-      loop root finished
+      loop carrier root finished
 
 let is_running = ref false
 let root_of_run = ref nowhere
@@ -573,6 +664,7 @@ let run_by run_c main =
   if !is_running then invalid_arg "Haft_io.run: this process has a run already";
   is_running := true;
   is_interrupted := false;
+  keeps_backtraces := Printexc.backtrace_status ();
   let result = ref None and finished = ref false in
   let root = new_context ~name:"run" nowhere in
   root_of_run := root;
@@ -580,13 +672,18 @@ let run_by run_c main =
     (result :=
        match main () with
        | value -> Some (Ok value)
-       | exception exn -> Some (Error (exn, Printexc.get_raw_backtrace ())));
+       | exception exn ->
+           let backtrace = Printexc.get_raw_backtrace () in
+           Some (Error (as_cancel root exn, backtrace)));
     finished := true
   in
-  let main_of_c () =
-    push (Start (new_fiber root [], body));
-    loop root finished
+  let carry carrier =
+    let lane = { running = nobody; left = 0 } in
+    enter_lane carrier lane;
+    here := lane;
+    loop carrier root finished
   in
+  push (Start (new_fiber root [], body));
   let code =
     Fun.protect
       ~finally:(fun () ->
@@ -601,7 +698,7 @@ let run_by run_c main =
         ready.count <- 0;
         slots.used <- 0;
         slots.free <- [])
-      (fun () -> run_c main_of_c)
+      (fun () -> run_c carry)
   in
   match !result with
   | Some (Error (Cancelled _, backtrace)) when !is_interrupted -> Printexc.raise_with_backtrace !interrupted backtrace
@@ -637,6 +734,7 @@ let run_in_c context body =
         Some
           (fun k ->
             let slot = ref None in
+            if !keeps_backtraces then fiber.suspended <- Obj.repr k;
             let resume result =
               slot := Some result;
               event_set (Lazy.force event)

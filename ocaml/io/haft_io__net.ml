@@ -70,11 +70,13 @@ type network = {
   connect : sw:Switch.t -> Sockaddr.stream -> any;
   datagrams : sw:Switch.t -> [ Sockaddr.datagram | `UdpV4 | `UdpV6 ] -> any;
   addresses : string -> string -> (Unix.sockaddr * int) list;
+  network_mock : kind;  (* Plain: it is none *)
 }
 
 type listener = {
   accept : sw:Switch.t -> any * Sockaddr.stream;
   address : unit -> Sockaddr.stream;
+  listener_mock : kind;
 }
 
 type datagram_socket = {
@@ -130,7 +132,7 @@ let listen ~sw ~reuse_port ~backlog address =
     {
       plain with
       close = (fun () -> close_descriptor descriptor);
-      kind = Listener { accept = accept_from descriptor; address };
+      kind = Listener { accept = accept_from descriptor; address; listener_mock = Plain };
     }
 
 let connection_failure failure = Exn.create (Net_error (Connection_failure failure))
@@ -220,7 +222,7 @@ let datagrams ~sw address =
   let send target views = send_view target (Cstruct.concat views) in
   close_with sw { flow with kind = Datagrams { send; recv } }
 
-let system = { plain with kind = Network { listen; connect; datagrams; addresses } }
+let system = { plain with kind = Network { listen; connect; datagrams; addresses; network_mock = Plain } }
 
 (* ---- The interface ---- *)
 

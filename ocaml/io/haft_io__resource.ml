@@ -104,6 +104,14 @@ module Cstruct = struct
     | [] -> if count = 0 then [] else invalid_arg "Cstruct.shiftv"
 end
 
+(* Each line with a plus, on standard error. *)
+let traceln format =
+  Format.kasprintf
+    (fun text ->
+      String.split_on_char '\n' text |> List.iter (fun line -> prerr_string ("+" ^ line ^ "\n"));
+      flush stderr)
+    format
+
 (* What an object is beside a flow. *)
 type kind = ..
 type kind += Plain

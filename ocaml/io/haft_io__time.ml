@@ -38,6 +38,7 @@ module Time = struct
     read : unit -> int;
     sleep_until : int -> unit;
     add_timer : int -> (unit -> unit) -> unit -> unit;  (* returns what removes it *)
+    clock_mock : kind;  (* Plain: it is none *)
   }
 
   type kind += Clock of clock
@@ -132,6 +133,7 @@ module Time = struct
         (fun time fire ->
           let timer = Haft_io__loop.add_timer time fire in
           fun () -> remove_timer timer);
+      clock_mock = Plain;
     }
 
   let system = { plain with kind = Clock system_clock }

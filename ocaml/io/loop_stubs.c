@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop of OCaml's tasks is one task of libhaft-io, in the body of a scope: OCaml code that
- * resumes one continuation after the other (haft_io__loop.ml), and waits for an event of
- * libhaft-io when there is none. What an OCaml task waits for is begun here, and takes no stack of
+ * The loop of OCaml's tasks runs in a task of libhaft-io: OCaml code that resumes one continuation
+ * after the other (haft_io__loop.ml), and waits for an event of libhaft-io when there is none. What an OCaml task waits for is begun here, and takes no stack of
  * OCaml's:
  *
  *   readiness of a descriptor | a task of C that rests (haft_io_rest): 0.5 KiB, and no stack where
@@ -14,10 +13,20 @@
  * Such a task of C puts what it has done into the list `done`, and sets the event. It holds no
  * value of OCaml but a number, the slot, so that the collector need not know of it.
  *
- * The tasks of C that serve the loop belong to a scope that a task of its own has opened, which
- * cancels them when the loop has ended. The loop itself is the first task of the run, in no scope
- * but the run's: a task that waits in a scope waits on an inner fiber's stack, and ocaml/lib then
- * looks for it among all that wait.
+ * The tasks of C that serve the loop belong to a scope that the first task of the run has opened,
+ * which closes it when the loop has ended. The tasks in which the loop runs are in no body of a
+ * scope: a task that waits there waits on an inner fiber's stack, and ocaml/lib then looks for it
+ * among all that wait.
+ *
+ * A carrier is a task of C in which the loop runs. When an OCaml task has called a function of C
+ * that waits in a blocking section (with libhaft-posix, Unix.read), its carrier waits, with the
+ * frames of that function and of the loop on its stack, and another carrier goes on with the loop.
+ * Code that keeps OCaml's lock keeps the loop, too: it may have addresses of values.
+ *
+ *   current  | runs the loop, or sleeps in it: one; none while another is begun
+ *   away     | waits with an OCaml task on its stack. When that goes on, it runs until it waits or
+ *            | ends, and its carrier comes to the head of its loop, where it parks
+ *   parked   | waits until it is to be the current one, or the run is over
  *
  * The thread holds OCaml's lock, but while the back end sleeps. A signal whose handler is in OCaml
  * ends that sleep, and wakes the loop, where the handler is called.
@@ -27,6 +36,8 @@
 #include "stubs.h"
 
 #include <haft/shown.h>
+
+#include "sections.h"
 
 #define CAML_INTERNALS
 #include <caml/signals.h>
@@ -38,14 +49,29 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+typedef struct carrier {
+    haft_io_gate_t gate; /* must be first: callbacks cast its address to the struct */
+    struct loop *loop;
+    haft_io_task_t *task;
+    haft_io_event_t turn; /* ends the parking */
+    value lane;           /* OCaml's record of it, a root */
+    bool away;
+    bool interrupted; /* a wait of it: it does not park, but ends (haft_io_interrupt) */
+    struct carrier *next, *previous; /* in the list of those that are away; parked; ended */
+} carrier_t;
+
 typedef struct loop {
     haft_io_event_t woken;
-    haft_io_event_t serves, ended; /* for the task that has the scope */
-    haft_io_scope_t *scope;        /* of the tasks that serve */
+    haft_io_event_t asked;  /* for the first task, which begins and ends carriers */
+    haft_io_scope_t *scope; /* of the tasks that serve */
+    carrier_t *current, *away, *parked, *ended_carriers;
+    intptr_t carriers_count, away_count, parked_count;
+    bool ended;
     haft_ocaml_work_t *done, **done_end;
     bool cancelled;
     bool rests_late;       /* see comes_soon */
-    value *main;           /* a root */
+    value *carry;          /* the function of OCaml that runs the loop in a carrier, a root */
+    const void *below;     /* haft_ocaml_last_frame() of what has called the run */
     int set;               /* of epoll, for descriptors of others; -1: there is none yet */
     struct others *others; /* by their numbers */
     size_t others_count;
@@ -72,7 +98,7 @@ static void take_lock(void) {
 
 /* ---- For debuggers ---- */
 
-static value running; /* of haft_io__loop.ml: leads to all tasks */
+static value running; /* the reference `here` of haft_io__loop.ml: leads to all tasks */
 
 /* The records of haft_io__loop.ml, by the places of their fields. */
 #define FIELD_OF_OCAML(name, place)                                                                \
@@ -103,40 +129,209 @@ static void free_work(haft_ocaml_work_t *work) {
         free(work);
 }
 
-static void *call_main(void *argument) {
-    loop_t *loop = argument;
-    haft_io_return_cancels(true);
-    (void)caml_callback_exn(*loop->main, Val_unit); /* which catches all */
+/* The fields of a lane, a fiber and a context in haft_io__loop.ml. */
+enum { RUNNING, LEFT };
+enum { CONTEXT };
+enum { STATE }; /* a block: Cancelling */
+
+static carrier_t *carrier_of(value number) {
+    return (carrier_t *)(number - 1);
+}
+
+static void hand_over(loop_t *loop) {
+    carrier_t *next = loop->current = loop->parked;
+    if (next == NULL) {
+        haft_io_event_set(&loop->asked);
+        return;
+    }
+    loop->parked = next->next;
+    loop->parked_count--;
+    haft_io_event_set(&next->turn);
+}
+
+static bool is_cancelled(const carrier_t *carrier) {
+    return Is_block(Field(Field(Field(carrier->lane, RUNNING), CONTEXT), STATE));
+}
+
+static void interrupt(carrier_t *carrier) {
+    if (haft_io_interrupt(carrier->task) == 0)
+        carrier->interrupted = true;
+}
+
+static void go_away(haft_io_gate_t *gate) {
+    carrier_t *carrier = (carrier_t *)(void *)gate;
+    if (!haft_ocaml_in_section())
+        return;
+    caml_leave_blocking_section();
+    loop_t *loop = carrier->loop;
+    carrier->away = true;
+    Field(carrier->lane, LEFT) = Val_long(0);
+    carrier->previous = NULL;
+    carrier->next = loop->away;
+    if (loop->away != NULL)
+        loop->away->previous = carrier;
+    loop->away = carrier;
+    loop->away_count++;
+    if (loop->current == carrier)
+        hand_over(loop);
+    else /* The task may have made others ready. */
+        haft_io_event_set(&loop->woken);
+    if (is_cancelled(carrier)) /* by now, as it is for waits of OCaml */
+        interrupt(carrier);
+}
+
+static haft_io_event_t *come_back(haft_io_gate_t *gate) {
+    carrier_t *carrier = (carrier_t *)(void *)gate;
+    if (!carrier->away)
+        return NULL;
+    loop_t *loop = carrier->loop;
+    carrier->away = false;
+    if (carrier->previous != NULL)
+        carrier->previous->next = carrier->next;
+    else
+        loop->away = carrier->next;
+    if (carrier->next != NULL)
+        carrier->next->previous = carrier->previous;
+    loop->away_count--;
+    if (loop->current == NULL) /* no other has begun */
+        loop->current = carrier;
+    caml_enter_blocking_section_no_pending();
     return NULL;
 }
 
-/* The scope of the tasks that serve, until the loop has ended. */
-static void *hold_scope(void *argument) {
-    loop_t *loop = argument;
+static void *carry(void *argument) {
+    carrier_t *carrier = argument;
+    loop_t *loop = carrier->loop;
+    carrier->task = haft_io_self();
     haft_io_return_cancels(true);
-    loop->scope = haft_io_this_scope();
-    haft_io_event_set(&loop->serves);
-    haft_io_event_wait_to_the_end(&loop->ended);
-    haft_io_scope_cancel(loop->scope);
+    haft_io_gate_set(&carrier->gate);
+    (void)caml_callback_exn(*loop->carry, (value)carrier | 1); /* an integer; it catches all */
+    haft_io_gate_set(NULL);
+    if (loop->current == carrier) {
+        loop->ended = true;
+        for (carrier_t *parked = loop->parked; parked != NULL; parked = parked->next)
+            haft_io_event_set(&parked->turn);
+    }
+    carrier->next = loop->ended_carriers;
+    loop->ended_carriers = carrier;
+    haft_io_event_set(&loop->asked);
     return NULL;
 }
 
-static void *serve_loop(void *argument) {
-    haft_io_return_cancels(true);
-    haft_io_scope_with(&(haft_io_scope_options_t){.name = "for OCaml"}, hold_scope, argument, NULL);
-    return NULL;
+static void end_carrier(carrier_t *carrier) {
+    carrier->loop->carriers_count--;
+    caml_remove_generational_global_root(&carrier->lane);
+    free(carrier);
+}
+
+/* Without memory there is none: then one that is away goes on with the loop when it comes back. */
+static bool begin_carrier(loop_t *loop) {
+    carrier_t *carrier = calloc(1, sizeof *carrier);
+    if (carrier == NULL)
+        return false;
+    carrier->gate = (haft_io_gate_t){go_away, come_back};
+    carrier->loop = loop;
+    carrier->lane = Val_unit;
+    caml_register_generational_global_root(&carrier->lane);
+    loop->carriers_count++;
+    loop->current = carrier;
+    if (haft_io_spawn_with(&(haft_io_task_options_t){.name = "OCaml"}, carry, carrier) == 0)
+        return true;
+    loop->current = NULL;
+    end_carrier(carrier);
+    return false;
+}
+
+static void end_carriers(loop_t *loop) {
+    while (loop->ended_carriers != NULL) {
+        carrier_t *carrier = loop->ended_carriers;
+        loop->ended_carriers = carrier->next;
+        end_carrier(carrier);
+    }
+}
+
+value haft_ocaml_io_enter_lane(value carrier, value lane);
+/* The lane is the carrier's from now on. */
+value haft_ocaml_io_enter_lane(value carrier, value lane) {
+    carrier_t *it = carrier_of(carrier);
+    caml_modify_generational_global_root(&it->lane, lane);
+    return Val_unit;
+}
+
+value haft_ocaml_io_is_current(value carrier);
+value haft_ocaml_io_is_current(value carrier) {
+    return Val_bool(the_loop->current == carrier_of(carrier));
+}
+
+enum { PARKED = 16 };
+
+value haft_ocaml_io_park(value carrier);
+/* Waits until the carrier is the current one. False: it has to end. */
+value haft_ocaml_io_park(value carrier) {
+    carrier_t *it = carrier_of(carrier);
+    loop_t *loop = it->loop;
+    if (it->interrupted || loop->ended || loop->parked_count >= PARKED)
+        return Val_false;
+    it->next = loop->parked;
+    loop->parked = it;
+    loop->parked_count++;
+    haft_io_event_wait_to_the_end(&it->turn);
+    haft_io_event_clear(&it->turn);
+    return Val_bool(!loop->ended);
+}
+
+value haft_ocaml_io_away(value unit);
+/* How many OCaml tasks wait in functions of C. */
+value haft_ocaml_io_away(value unit) {
+    (void)unit;
+    return Val_long(the_loop == NULL ? 0 : the_loop->away_count);
+}
+
+value haft_ocaml_io_cancel_away(value task);
+/* Ends the wait of the task in a function of C, if it is in one. */
+value haft_ocaml_io_cancel_away(value task) {
+    for (carrier_t *carrier = the_loop->away; carrier != NULL; carrier = carrier->next)
+        if (Field(carrier->lane, RUNNING) == task)
+            interrupt(carrier);
+    return Val_unit;
+}
+
+bool haft_ocaml_io_may_suspend(void) {
+    return haft_ocaml_in_section() || the_loop == NULL ||
+           haft_ocaml_last_frame() == the_loop->below;
+}
+
+value haft_ocaml_io_keep(value lane);
+/* The lane that runs is in the first field of this block. */
+value haft_ocaml_io_keep(value lane) {
+    static value kept = Val_unit;
+    caml_register_generational_global_root(&kept);
+    caml_modify_generational_global_root(&kept, lane);
+    haft_ocaml_kept = &kept;
+    return Val_unit;
 }
 
 static void *begin_loop(void *argument) {
     static const haft_io_around_sleep_t around_sleep = {release_lock, take_lock};
     loop_t *loop = argument;
     haft_io_set_around_sleep(&around_sleep);
-    haft_io_task_set_name("OCaml");
+    haft_io_return_cancels(true);
     loop->rests_late = strcmp(haft_io_backend(), "io_uring") == 0;
-    if (haft_io_spawn(serve_loop, loop) == 0) {
-        haft_io_event_wait_to_the_end(&loop->serves);
-        call_main(loop);
-        haft_io_event_set(&loop->ended);
+    loop->scope = haft_io_scope_open(&(haft_io_scope_options_t){.name = "for OCaml"}, NULL);
+    if (loop->scope == NULL)
+        return NULL;
+    loop->ended = !begin_carrier(loop);
+    while (!loop->ended) {
+        haft_io_event_wait_to_the_end(&loop->asked);
+        haft_io_event_clear(&loop->asked);
+        end_carriers(loop);
+        if (!loop->ended && loop->current == NULL)
+            begin_carrier(loop);
+    }
+    haft_io_scope_close_until(loop->scope, 0);
+    for (end_carriers(loop); loop->carriers_count > 0; end_carriers(loop)) {
+        haft_io_event_wait_to_the_end(&loop->asked);
+        haft_io_event_clear(&loop->asked);
     }
     return NULL;
 }
@@ -152,9 +347,9 @@ static void free_list(haft_ocaml_work_t *work) {
 static void free_others(const loop_t *loop);
 
 /* Calls `run` for the loop. */
-static int run_loop(value *main, int (*run)(loop_t *loop, const void *options),
+static int run_loop(value *carry, int (*run)(loop_t *loop, const void *options),
                     const void *options) {
-    loop_t loop = {.main = main, .set = -1};
+    loop_t loop = {.carry = carry, .below = haft_ocaml_last_frame(), .set = -1};
     loop.done_end = &loop.done;
     if (the_loop != NULL)
         return -EBUSY;
@@ -176,10 +371,10 @@ static int run_simulated(loop_t *loop, const void *options) {
     return haft_io_simulate_with(options, begin_loop, loop);
 }
 
-value haft_ocaml_io_run(value backend, value dump_signal, value main);
+value haft_ocaml_io_run(value backend, value dump_signal, value carry_function);
 /* Returns 0, or the error with which the run could not begin. */
-value haft_ocaml_io_run(value backend, value dump_signal, value main) {
-    CAMLparam1(main);
+value haft_ocaml_io_run(value backend, value dump_signal, value carry_function) {
+    CAMLparam1(carry_function);
     char *name = caml_string_length(backend) == 0 ? NULL : caml_stat_strdup(String_val(backend));
     const haft_io_run_options_t options = {
         .threads = 1,
@@ -187,15 +382,15 @@ value haft_ocaml_io_run(value backend, value dump_signal, value main) {
         .dump_signal = Long_val(dump_signal) == 0
                            ? 0
                            : caml_convert_signal_number((int)Long_val(dump_signal))};
-    int code = run_loop(&main, run_for_real, &options);
+    int code = run_loop(&carry_function, run_for_real, &options);
     caml_stat_free(name);
     CAMLreturn(Val_long(code));
 }
 
-value haft_ocaml_io_simulate(value options, value main);
+value haft_ocaml_io_simulate(value options, value carry_function);
 /* `options` are integers: seed, short counts, faults_one_in, switches_one_in. */
-value haft_ocaml_io_simulate(value options, value main) {
-    CAMLparam1(main);
+value haft_ocaml_io_simulate(value options, value carry_function) {
+    CAMLparam1(carry_function);
     const haft_io_simulation_options_t simulation = {
         .seed = (uint64_t)Long_val(Field(options, 0)),
         .short_counts = Bool_val(Field(options, 1)),
@@ -204,7 +399,7 @@ value haft_ocaml_io_simulate(value options, value main) {
         .faults_one_in = (unsigned)Long_val(Field(options, 2)),
         .switches_one_in = (unsigned)Long_val(Field(options, 3)),
     };
-    CAMLreturn(Val_long(run_loop(&main, run_simulated, &simulation)));
+    CAMLreturn(Val_long(run_loop(&carry_function, run_simulated, &simulation)));
 }
 
 static void *wait_once_more(void *deadline) {

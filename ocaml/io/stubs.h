@@ -28,6 +28,9 @@ struct haft_ocaml_work {
 int haft_ocaml_io_begin(haft_ocaml_work_t *work, intptr_t slot);
 /* The work whose results OCaml code may ask for, having taken it. */
 haft_ocaml_work_t *haft_ocaml_io_taken(void);
+/* Whether a call of the C library may suspend the task that makes it: it is not made by OCaml code
+   that holds the lock. For libhaft-posix. */
+bool haft_ocaml_io_may_suspend(void);
 #define HAFT_OCAML_MEMORY(array) ((char *)Caml_ba_data_val(array))
 
 #endif

@@ -12,6 +12,7 @@
 #include <unwind.h>
 
 #include "registers.h"
+#include "sections.h"
 
 /* ---- What libhaft asks ---- */
 
@@ -52,8 +53,8 @@ static bool overflows(void *context) {
 
 /*
  * The runtime calls OCaml code on its own account, wherever the program happens to be: finalisers,
- * signal handlers, memprof's callbacks. What they perform must not suspend the code that they
- * interrupt. These are the functions of the runtime that call them.
+ * signal handlers, memprof's callbacks. Effects that they perform must not suspend the code that
+ * they interrupt. These functions of the runtime call them.
  */
 extern value caml_execute_signal_exn(int, int);
 extern value caml_final_do_calls_exn(void);
@@ -170,10 +171,12 @@ struct crossing {
     struct caml_context context;
     haft_fiber_t *fiber;
     const char *end; /* suspended: the resumer's stack at its last OCaml code */
-    value exception_value;
+    value kept;      /* inwards: the exception that has left the fiber; outwards: of the code there,
+                        see haft_ocaml_kept */
     crossing_t *next, *previous;
     bool inwards;
-    char *room; /* a place on the fiber's stack below what it keeps */
+    bool in_section; /* the code there is in a blocking section */
+    char *room;      /* a place on the fiber's stack below what it keeps */
     char *exception;
     crossing_t *next_near, *previous_near; /* in the list of its place */
 };
@@ -225,21 +228,42 @@ static void unlist(crossing_t *crossing) {
         crossing->next_near->previous_near = crossing->previous_near;
 }
 
-/* Whether this thread runs OCaml code, or functions that it has called, and not a blocking
-   section. */
+/*
+ * OCaml's lock at the border. A fiber of C that was resumed with the lock, and is suspended in a
+ * blocking section, takes the lock first, and gives it back when it goes on. So its resumer finds
+ * the lock as it left it, and the collector finds the frames of the fiber. A fiber that was resumed
+ * without the lock runs and is suspended without it, and the runtime learns nothing of it.
+ *
+ * `holds_lock`: this thread runs OCaml code, or functions that it has called, and not a blocking
+ * section. `in_section`: a blocking section, as a whole: not while it is entered or left, when the
+ * thread library uses mutexes and conditions of its own.
+ */
 static __thread bool holds_lock;
+static __thread bool in_section;
 static void (*enter_before)(void);
 static void (*leave_before)(void);
 
 static void enters_blocking_section(void) {
     holds_lock = false;
     enter_before();
+    in_section = true;
 }
 
 static void leaves_blocking_section(void) {
+    in_section = false;
     leave_before();
     holds_lock = true;
 }
+
+bool haft_ocaml_in_section(void) {
+    return in_section;
+}
+
+const void *haft_ocaml_last_frame(void) {
+    return Caml_state->bottom_of_stack;
+}
+
+value *haft_ocaml_kept;
 
 /* The thread library sets the hooks when it starts, which may be at any time. */
 void haft_ocaml_watch_threads(void) {
@@ -287,13 +311,18 @@ void haft_ocaml_escaped(crossing_t *crossing, value exception);
 /* In switch.S's haft_ocaml_escape: on the stack of the fiber, whose frames are given up. */
 void haft_ocaml_escaped(crossing_t *crossing, value exception) {
     assert((char *)crossing->fiber->resumer.sp + 64 > (char *)crossing); /* crossing.h */
-    crossing->exception_value = exception;
+    crossing->kept = exception;
     haft_language_leave(crossing->fiber);
 }
 
 static void before(haft_fiber_t *fiber, enum haft_crossing direction,
                    haft_language_state_t *words) {
     crossing_t *mine = (crossing_t *)(void *)words;
+    bool section = direction != HAFT_INTO && in_section && !fiber->unlocked;
+    if (section)
+        caml_leave_blocking_section();
+    if (direction == HAFT_INTO)
+        fiber->unlocked = !holds_lock;
     if (!holds_lock) {
         mine->fiber = NULL;
         return;
@@ -307,6 +336,7 @@ static void before(haft_fiber_t *fiber, enum haft_crossing direction,
                     Caml_state->gc_regs},
         .fiber = fiber,
         .inwards = direction == HAFT_INTO,
+        .in_section = section,
     };
     if (direction == HAFT_INTO) {
         Caml_state->exception_pointer = (char *)mine;
@@ -316,6 +346,8 @@ static void before(haft_fiber_t *fiber, enum haft_crossing direction,
         const crossing_t *entrance = find_crossing(fiber, true);
         mine->end = entrance == NULL ? NULL : entrance->context.bottom_of_stack;
         mine->room = entrance == NULL ? NULL : entrance->room;
+        if (haft_ocaml_kept != NULL)
+            mine->kept = Field(*haft_ocaml_kept, 0);
     }
     list(mine);
 }
@@ -340,6 +372,28 @@ static void set_outermost(const crossing_t *suspended, crossing_t *entrance) {
     ((crossing_t **)(void *)frames.link)[-2] = entrance;
 }
 
+static void put_back(const crossing_t *mine) {
+    Caml_state->exception_pointer = mine->exception;
+    Caml_state->bottom_of_stack = mine->context.bottom_of_stack;
+    Caml_state->last_return_address = mine->context.last_retaddr;
+    Caml_state->gc_regs = mine->context.gc_regs;
+}
+
+static void put_back_outwards(crossing_t *mine) {
+    const haft_fiber_t *fiber = mine->fiber;
+    crossing_t *entrance = find_crossing(fiber, true);
+    if (mine->kept != 0 && Field(*haft_ocaml_kept, 0) != mine->kept)
+        caml_modify(&Field(*haft_ocaml_kept, 0), mine->kept);
+    if (entrance != NULL && mine->context.bottom_of_stack == mine->end) {
+        /* It has called nothing back: the runtime's state is the resumer's already. */
+        Caml_state->exception_pointer = (char *)entrance;
+        return;
+    }
+    if (entrance != NULL)
+        set_outermost(mine, entrance);
+    put_back(mine);
+}
+
 static void after(haft_fiber_t *fiber, enum haft_crossing direction, haft_language_state_t *words) {
     crossing_t *mine = (crossing_t *)(void *)words;
     if (mine->fiber == NULL)
@@ -349,31 +403,25 @@ static void after(haft_fiber_t *fiber, enum haft_crossing direction, haft_langua
                          haft_fiber_name(fiber));
     unlist(mine);
     Caml_state->local_roots = mine->roots;
-    crossing_t *entrance = direction == HAFT_INTO ? NULL : find_crossing(fiber, true);
-    if (entrance != NULL && mine->context.bottom_of_stack == mine->end) {
-        /* It has called nothing back: the runtime's state is the resumer's already. */
-        Caml_state->exception_pointer = (char *)entrance;
-        return;
-    }
-    if (entrance != NULL)
-        set_outermost(mine, entrance);
-    Caml_state->exception_pointer = mine->exception;
-    Caml_state->bottom_of_stack = mine->context.bottom_of_stack;
-    Caml_state->last_return_address = mine->context.last_retaddr;
-    Caml_state->gc_regs = mine->context.gc_regs;
-    if (mine->exception_value != 0) {
+    if (direction == HAFT_INTO)
+        put_back(mine);
+    else
+        put_back_outwards(mine);
+    if (direction == HAFT_INTO && mine->kept != 0) {
         /* The exception passes the frame of haft_handle, which would have freed it. */
         if (fiber->handler != NULL)
             haft_language_give(fiber);
-        caml_raise(mine->exception_value);
+        caml_raise(mine->kept);
     }
+    if (mine->in_section)
+        caml_enter_blocking_section_no_pending();
 }
 
 void haft_ocaml_scan_foreign(scanning_action action) {
     for (crossing_t *crossing = crossings; crossing != NULL; crossing = crossing->next) {
         haft_ocaml_scan_roots_blocks(action, crossing->roots);
-        if (crossing->exception_value != 0)
-            action(crossing->exception_value, &crossing->exception_value);
+        if (crossing->kept != 0)
+            action(crossing->kept, &crossing->kept);
         if (crossing->inwards || crossing->context.bottom_of_stack == crossing->end)
             continue;
         frames_t frames = frames_of_crossing(crossing);
@@ -418,8 +466,8 @@ static void left(hafti_scope_t *innermost, const haft_fiber_t *fiber) {
     haft_ocaml_forget_crossings(fiber);
 }
 
-/* What threads have left behind by Thread.exit, linked by `next`. Not locked: they end outside of
-   OCaml's lock. */
+/* Fibers that threads have left behind by Thread.exit, linked by `next`. Atomic, because threads
+   end outside of OCaml's lock. */
 static haft_fiber_t *abandoned_fibers;
 
 static void abandoned(haft_fiber_t *fiber) {

@@ -69,6 +69,14 @@ for expected in haft/examples/*.expected tests/examples/*.expected; do
   *) "$CARGO_TARGET_DIR/debug/examples/$name" | diff "$expected" - ;;
   esac
 done
+# What tasks do can be traced.
+if command -v python3 >/dev/null; then
+  trace=$CARGO_TARGET_DIR/chat.trace
+  rm -f "$trace"
+  python3 ../tools/haft-trace record -o "$trace" -- "$CARGO_TARGET_DIR/debug/examples/chat" >/dev/null 2>&1
+  python3 ../tools/haft-trace view -o "$trace.json" "$trace" >/dev/null
+  python3 ../io/tests/traces/check.py "$trace.json" running ready 'waits: a channel to receive from'
+fi
 # What gdb shows of a program that gets stuck.
 sh "$HAFT_SOURCE_DIR/tools/debug/tests/debugger_rust.sh" "$CARGO_TARGET_DIR/debug/examples/stuck" || [ $? -eq 77 ]
 # With the back end for io_uring, if liburing is installed: as the system has it, and where a filter refuses it.

@@ -799,7 +799,8 @@ def ocaml_root(process):
     reference = process.word(process["&ocaml_running"])
     if reference & 1 or reference == 0:
         return None
-    context = OcamlContext(process, process.word(process.word(reference), "ocaml_task.context"))
+    lane = process.word(reference)  # of the carrier that runs the loop
+    context = OcamlContext(process, process.word(process.word(lane), "ocaml_task.context"))
     if context.parent == context.address:
         return None  # nothing runs
     while True:

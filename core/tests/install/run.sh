@@ -44,7 +44,7 @@ readelf -d "$work/shared" | grep -q 'NEEDED.*libhaft\.so\.0\.3'
 step the commands of gdb
 if command -v gdb >/dev/null && gdb -nx -batch -ex 'python print(1)' 2>/dev/null | grep -q 1; then
   LD_LIBRARY_PATH=$libraries gdb -nx -batch -iex "add-auto-load-safe-path $libraries" -iex 'set debuginfod enabled off' \
-    -ex 'break haft_fiber_drop' -ex run -ex 'haft fibers' "$work/shared" >"$work/log" 2>&1 </dev/null
+    -iex 'set breakpoint pending on' -ex 'break haft_fiber_drop' -ex run -ex 'haft fibers' "$work/shared" >"$work/log" 2>&1 </dev/null
   grep -q '^1 fiber$' "$work/log" || { cat "$work/log"; exit 1; }
 fi
 

@@ -200,7 +200,6 @@ struct made_slowly {
 static thread_local made_slowly slow_to_make;
 
 static void use_slow() {
-    haft_io_look_for_initialisers();
     io::run([] {
         haft_io_task_set_name("ada");
         io::scope([] { CHECK_EQUAL(slow_to_make.number, 7); });

@@ -431,6 +431,140 @@ let others =
               (List.init 100 Fun.id)));
   ]
 
+(* ---- Uploads, streamed replies, sockets of clients ---- *)
+
+let part ?file_name ?kind name content =
+  let file = match file_name with None -> "" | Some file -> Printf.sprintf "; filename=%S" file in
+  let kind = match kind with None -> "" | Some kind -> "Content-Type: " ^ kind ^ "\r\n" in
+  Printf.sprintf "--frontier\r\nContent-Disposition: form-data; name=%S%s\r\n%s\r\n%s\r\n" name file kind content
+
+let post_parts url parts =
+  Http.Client.post ~content_type:"multipart/form-data; boundary=frontier" ~body:(String.concat "" parts) url
+
+let last_part = "--frontier--\r\n"
+
+let describe request =
+  let log = Buffer.create 100 and kept = ref None in
+  Http.Request.iter_parts request (fun { name; file_name; content_type; content } ->
+      kept := Some content;
+      let show = Option.value ~default:"-" in
+      let size = if name = "skipped" then -1 else String.length (Flow.read_all content) in
+      Printf.bprintf log "%s %s %s %d\n" name (show file_name) (show content_type) size);
+  (match !kept with
+  | Some content -> (
+      match Flow.read_all content with _ -> () | exception Invalid_argument why -> Buffer.add_string log why)
+  | None -> ());
+  Http.respond_text (Buffer.contents log)
+
+let echo =
+  Http.websocket (fun socket ->
+      Http.Websocket.iter
+        (fun message ->
+          if message = Text "close" then Http.Websocket.close ~reason:"as asked" socket
+          else Http.Websocket.send socket message)
+        socket)
+
+let streams =
+  [
+    case "a form with files, part by part" describe (fun url ->
+        let large = String.make 300_000 'x' in
+        let reply =
+          post_parts url
+            [
+              part "title" "a day";
+              part "skipped" large;
+              part "file" ~file_name:"../day.jpg" ~kind:"image/jpeg" large;
+              part "empty" "";
+              last_part;
+            ]
+        in
+        check int "status" 200 reply.status;
+        text "parts"
+          ("title - - 5\nskipped - - -1\nfile ../day.jpg image/jpeg 300000\nempty - - 0\n"
+          ^ "this part has been passed")
+          reply.body);
+    case "a form that is none, or no such form" describe (fun url ->
+        check int "another type" 415 (Http.Client.post ~body:"a=b" url).status;
+        check int "cut off" 400 (post_parts url [ part "title" "a day" ]).status;
+        check int "no boundary" 400 (Http.Client.post ~content_type:"multipart/form-data" ~body:"x" url).status;
+        check int "too large" 413 (post_parts url [ part "file" (String.make 2_000_000 'x'); last_part ]).status;
+        check int "none" 200 (post_parts url [ last_part ]).status);
+    case "what the parser of a body raises is 400"
+      (fun request -> Http.respond_text (string_of_int (1 + Http.Request.parse request int_of_string)))
+      (fun url ->
+        text "parsed" "42" (Http.Client.post ~body:"41" url).body;
+        let reply = Http.Client.post ~body:"many" url in
+        check int "status" 400 reply.status;
+        text "why" "Failure(\"int_of_string\")\n" reply.body);
+    case "a reply is read as it comes"
+      (fun _ ->
+        Http.respond_stream (fun ~flush write ->
+            for i = 1 to 1000 do
+              write (String.make 100 (Char.chr (97 + (i mod 26))));
+              if i mod 100 = 0 then flush ()
+            done))
+      (fun url ->
+        let size =
+          Http.Client.stream url (fun reply body ->
+              check int "status" 200 reply.status;
+              text "no body" "" reply.body;
+              let memory = Cstruct.create 777 and sum = ref 0 in
+              (try
+                 while true do
+                   sum := !sum + Flow.single_read body memory;
+                   if Random.int 20 = 0 then Gc.compact ()
+                 done
+               with End_of_file -> ());
+              !sum)
+        in
+        check int "size" 100_000 size;
+        (* Not to its end; and after the end of its function. *)
+        let kept = Http.Client.stream url (fun _ body -> Flow.read_exact body (Cstruct.create 10); body) in
+        check bool "passed" true (match Flow.read_all kept with _ -> false | exception Invalid_argument _ -> true);
+        text "next" "bcd" (String.init 3 (fun i -> (get url).body.[100 * i])));
+    case "a read of a reply is cancelled" ~limits:{ Http.Limits.default with grace = 0.01 }
+      (fun _ ->
+        Http.respond_stream (fun ~flush write ->
+            write "begun";
+            flush ();
+            Fiber.await_cancel ()))
+      (fun url ->
+        for _ = 1 to 10 do
+          Http.Client.stream url (fun _ body ->
+              let buffer = Buf_read.of_flow body ~max_size:100 in
+              text "begun" "begun" (Buf_read.take 5 buffer);
+              match Time.with_timeout clock 0.002 (fun () -> Ok (Buf_read.any_char buffer)) with
+              | Ok _ -> fail "it has read"
+              | Error `Timeout -> ())
+        done);
+    case "a socket of a client, and one of the server" (fun _ -> echo) (fun url ->
+        Http.Client.websocket url (fun socket ->
+            let open Http.Websocket in
+            send_text socket "hello";
+            check bool "text" true (receive socket = Text "hello");
+            let large = String.init 100_000 (fun i -> Char.chr (i land 255)) in
+            send socket (Binary large);
+            Gc.compact ();
+            check bool "binary" true (receive socket = Binary large);
+            (* One receives while others send. *)
+            let got = ref 0 in
+            Fiber.both
+              (fun () -> while !got < 50 do ignore (receive socket); incr got done)
+              (fun () -> Fiber.List.iter (fun i -> send_text socket (string_of_int i)) (List.init 50 Fun.id));
+            (match Time.with_timeout clock 0.002 (fun () -> Ok (receive socket)) with
+            | Ok _ -> fail "it has received"
+            | Error `Timeout -> ());
+            send_text socket "still";
+            check bool "after a limit of time" true (receive socket = Text "still");
+            send_text socket "close";
+            check bool "closed" true (match receive socket with _ -> false | exception Closed -> true);
+            check bool "and stays so" true (match send_text socket "x" with () -> false | exception Closed -> true)));
+    case "a socket to a server that has none" hello (fun url ->
+        match Http.Client.websocket (url ^ "/hello/you") ignore with
+        | () -> fail "it has connected"
+        | exception Http.Client.Failed _ -> ());
+  ]
+
 let () =
   Alcotest.run "haft-http"
     [
@@ -439,4 +573,5 @@ let () =
       ("routes", routes);
       ("sockets", sockets);
       ("others", others);
+      ("streams", streams);
     ]

@@ -473,6 +473,10 @@ let random_collections body =
         Fiber.yield ()
       done)
 
+let[@inline never] wait_for_a_promise promise =
+  Promise.await promise;
+  print_endline "it has a value"
+
 let many =
   [
     notes_case "a deep switch of tasks survives collections" [ "499500" ] (fun () ->
@@ -513,6 +517,50 @@ let many =
               look 0
             in
             note "%b" (has "task waits for: a time" && has "task waits for: the answer" && has "both")));
+    test_case "exit in a task calls what at_exit has, and ends the process" `Quick (fun () ->
+        let from_child, to_parent = Unix.pipe () in
+        match Unix.fork () with
+        | 0 ->
+            let output = Unix.out_channel_of_descr to_parent in
+            at_exit (fun () -> output_string output "first of all\n");
+            at_exit (fun () -> output_string output "last\n");
+            run (fun () ->
+                Fiber.both
+                  (fun () -> Fun.protect ~finally:(fun () -> output_string output "not\n") Fiber.await_cancel)
+                  (fun () ->
+                    Fiber.yield ();
+                    exit 3))
+        | child ->
+            Unix.close to_parent;
+            let input = Unix.in_channel_of_descr from_child in
+            let lines = List.init 2 (fun _ -> input_line input) in
+            check (list string) "output" [ "last"; "first of all" ] lines;
+            check bool "end" true (match input_line input with _ -> false | exception End_of_file -> true);
+            close_in input;
+            check bool "status" true (Unix.waitpid [] child = (child, WEXITED 3)));
+    test_case "with backtraces, the dump says where tasks wait" `Quick (fun () ->
+        let before = Printexc.backtrace_status () in
+        Printexc.record_backtrace true;
+        let text =
+          run (fun () ->
+              let never, _ = Promise.create () in
+              Fiber.first
+                (fun () ->
+                  Fiber.both (fun () -> wait_for_a_promise never) (fun () -> while true do Fiber.yield () done);
+                  "")
+                (fun () ->
+                  Fiber.yield ();
+                  Fiber.yield ();
+                  dump ()))
+        in
+        Printexc.record_backtrace before;
+        let has part =
+          let n = String.length part in
+          let rec look i = i + n <= String.length text && (String.sub text i n = part || look (i + 1)) in
+          look 0
+        in
+        check bool "the function" true (has "wait_for_a_promise, test_io_tasks.ml, line ");
+        check bool "none of the package's" false (has "haft_io__"));
   ]
 
 let () =

@@ -51,6 +51,7 @@ record! { haft_io_run_options_t, 48 {
     times_polls: bool,
     moves: bool,
     dense: bool,
+    own_thread_locals: bool,
 }}
 record! { haft_io_task_options_t, 32 {
     scope: *mut haft_io_scope_t,
@@ -58,6 +59,7 @@ record! { haft_io_task_options_t, 32 {
     moves: bool,
     spread: bool,
     even_without_stack: bool,
+    own_thread_locals: bool,
     stack_size: usize,
 }}
 record! { haft_io_scope_options_t, 64 {
@@ -215,7 +217,6 @@ unsafe extern "C" {
     pub fn haft_io_sleep(nanoseconds: i64) -> c_int;
     pub fn haft_io_sleep_until(deadline: i64) -> c_int;
     pub fn haft_io_dump(descriptor: c_int) -> c_int;
-    pub fn haft_io_look_for_initialisers();
 
     pub fn haft_io_read(descriptor: c_int, buffer: *mut c_void, size: usize) -> isize;
     pub fn haft_io_write(descriptor: c_int, buffer: *const c_void, size: usize) -> isize;

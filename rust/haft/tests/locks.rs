@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What std waits for by futexes, between tasks of one thread: nothing blocks that thread. And what
-//! std keeps for a thread, or under a lock, while it calls the system.
+//! Locks of std that wait by futexes, between tasks of one thread: none blocks that thread. And
+//! state that std keeps for a thread, or under a lock, while it calls the system.
 #![cfg(feature = "posix")]
 
 use std::cell::Cell;
@@ -290,6 +290,12 @@ fn two_tasks_of_a_thread_that_park_are_reported() {
     }
 }
 
+fn receive_one() -> u32 {
+    let (sender, receiver) = haft::channel(1);
+    haft::spawn(move || sender.send(7).unwrap());
+    receiver.recv().unwrap()
+}
+
 #[test]
 #[ignore = "is run by an_initialiser_of_a_thread_local_that_waits_is_reported"]
 fn child_that_initialises() {
@@ -306,19 +312,23 @@ fn child_that_initialises() {
             haft::yield_now();
             vec![1]
         };
+        static RECEIVES: Vec<u32> = vec![receive_one()];
     }
-    let use_both = || {
+    // A task that has waited before.
+    let use_all = || {
         haft::set_task_name(c"ada");
+        (0..3).for_each(|_| assert_eq!(receive_one(), 7));
         haft::spawn(|| BLOCKS.with(|text| assert_eq!(text, "blocks")))
             .join()
             .unwrap();
         eprintln!("blocked");
         haft::scope(|_| SLOW.with(|text| assert_eq!(text, "slow")));
         YIELDS.with(|bytes| assert_eq!(bytes, &[1]));
+        RECEIVES.with(|numbers| assert_eq!(numbers, &[7]));
         (0..2).for_each(|_| thread::sleep(SHORT));
     };
-    haft::run(use_both);
-    thread::spawn(move || haft::simulate(1, use_both))
+    haft::run(use_all);
+    thread::spawn(move || haft::simulate(1, use_all))
         .join()
         .unwrap();
 }
@@ -329,7 +339,7 @@ fn an_initialiser_of_a_thread_local_that_waits_is_reported() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {said}", output.status);
     let report = "the task 'ada' waits in an initialiser of a thread-local variable";
-    assert_eq!(said.matches(report).count(), 2, "{said}");
+    assert_eq!(said.matches(report).count(), 3, "{said}");
     assert!(said.find("blocked") < said.find(report), "{said}");
 }
 

@@ -33,14 +33,14 @@ static int connect_and_send(int port, const char *text) {
 static void *visit(void *argument) {
     haft_http_server_t *server = argument;
     char answer[500];
-    while (haft_http_port(server) == 0)
+    while (haft_http_server_port(server) == 0)
         haft_io_yield();
-    int port = haft_http_port(server);
+    int port = haft_http_server_port(server);
     haft_io_read(connect_and_send(port, "GET / HTTP/1.1\r\nHost: shop\r\n\r\n"), answer,
                  sizeof answer);
+    connect_and_send(port, "GET /late HTTP/1.1\r\nHo");
     connect_and_send(port,
                      "POST /order?number=7 HTTP/1.1\r\nHost: shop\r\nContent-Length: 0\r\n\r\n");
-    connect_and_send(port, "GET /late HTTP/1.1\r\nHo");
     while (ordered == 0)
         haft_io_yield();
     haft_io_sleep(20 * HAFT_IO_MILLISECOND);
@@ -50,10 +50,10 @@ static void *visit(void *argument) {
 static void *serve(void *argument) {
     haft_http_server_t *server = haft_http_server_new();
     int listener = haft_io_listen_tcp("127.0.0.1", 0, 0);
-    haft_http_get(server, "/", greet, NULL);
-    haft_http_post(server, "/order", order, NULL);
+    haft_http_server_get(server, "/", greet, NULL);
+    haft_http_server_post(server, "/order", order, NULL);
     haft_io_spawn(visit, server);
-    haft_http_serve(server, listener);
+    haft_http_server_serve(server, listener);
     return argument;
 }
 

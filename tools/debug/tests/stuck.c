@@ -23,13 +23,14 @@ typedef struct transfer {
 account_t savings = {.cents = 100000}, household = {.cents = 5000};
 haft_io_event_t closing_time;
 static haft_io_barrier_t manager = {.needed = 2};
-static int to_branch[2], customers_inside;
+static int to_branch[2], customers_inside, signed_orders;
 
 static void *transfer(void *argument) {
     const transfer_t *order = argument;
     haft_io_mutex_lock(&order->from->mutex);
     haft_io_sleep(HAFT_IO_MILLISECOND); /* asks the manager, who signs two orders at a time */
     haft_io_barrier_wait(&manager);
+    signed_orders++;
     haft_io_mutex_lock(&order->to->mutex);
     order->from->cents -= order->cents;
     order->to->cents += order->cents;
@@ -77,9 +78,10 @@ static void *open_bank(void *argument) {
     for (int i = 0; i < customers; i++)
         haft_io_spawn_with(&customer, serve_customer, NULL);
     if (strcmp(how, "live") != 0) {
-        while (customers_inside < customers)
+        while (customers_inside < customers || signed_orders < 2)
             haft_io_yield();
-        haft_io_sleep(20 * HAFT_IO_MILLISECOND);
+        for (int i = 0; i < 10; i++) /* each of the others comes to its wait */
+            haft_io_yield();
         abort();
     }
     haft_io_join(spend, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* As stuck.c: two transfers wait for each other, a reader for bytes, customers for an event. */
+/* Like stuck.c: two transfers wait for each other, a reader for bytes, customers for an event. */
 #include <haft/io.hpp>
 
 #include <cstdlib>
@@ -18,13 +18,14 @@ struct account {
 
 static account savings{{}, 100000}, household{{}, 5000};
 static io::event closing_time;
-static int orders = 0;
+static int orders = 0, signed_orders = 0;
 
 static void transfer(account &from, account &to, long cents) {
     std::lock_guard out(from.mutex);
     io::sleep_for(1ms); /* asks the manager, who signs two orders at a time */
     for (orders++; orders < 2;)
         io::yield();
+    signed_orders++;
     std::lock_guard in(to.mutex);
     from.cents -= cents;
     to.cents += cents;
@@ -44,7 +45,10 @@ static void open_bank(std::string_view how) {
     for (int i = 0; i < 50; i++)
         io::spawn({.name = "customer"}, [] { closing_time.wait(); });
     if (how != "live") {
-        io::sleep_for(20ms);
+        while (signed_orders < 2)
+            io::yield();
+        for (int i = 0; i < 10; i++) /* each of the others comes to its wait */
+            io::yield();
         std::abort();
     }
     spend.join();

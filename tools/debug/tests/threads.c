@@ -81,7 +81,7 @@ static void *open_shop(void *argument) {
 static void *close_shop(void *argument) {
     while (atomic_load(&arrived) < 2)
         usleep(1000);
-    usleep(20000);
+    usleep(200000);
     abort();
     return argument;
 }

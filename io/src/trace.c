@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trace: a file that is mapped into memory, so that nothing is lost when the process is killed.
+ *
+ *   header_t          what the other parts are, and two pairs of ticks and nanoseconds, which say
+ *                     how long a tick takes
+ *   texts             each ends with '\0'; an event has the offset of its own, 0: none
+ *   ring_t × RINGS    of one thread each: its number, how many events it has had, the events
+ *
+ * Only a ring's thread writes to it. `count` is stored after the event, so a reader takes the
+ * events before it, but for the oldest, which may be being replaced. A ring's part of the file has
+ * its blocks from the beginning: a full file system is an error then, and no SIGBUS later.
+ *
+ * An event has its task's address; an address belongs to one task from its spawn to its end.
+ */
+#include "trace.h"
+#include "system_call.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+unsigned hafti_io_watched;
+
+enum {
+    RINGS = 64,
+    EVENTS = 65536,
+    LEAST_EVENTS = 64,
+    HEADER = 4096,
+    TEXTS = 256 * 1024,
+    KNOWN = 8192, /* addresses of texts */
+    LOOKS = 8,    /* places in which one may stand */
+};
+
+typedef struct event {
+    uint64_t ticks;
+    uint64_t task;
+    uint64_t other;
+    uint32_t text;
+    uint8_t kind, code;
+    uint16_t unused;
+} event_t;
+_Static_assert(sizeof(event_t) == 32, "tools/haft-trace reads as many");
+
+typedef struct ring {
+    uint64_t count; /* stored by its thread, read by others */
+    uint32_t thread;
+    uint32_t is_there;
+    char unused[HAFTI_IO_LINE - 16];
+    event_t events[];
+} ring_t;
+
+typedef struct header {
+    char magic[8];
+    uint32_t version, process;
+    uint32_t rings, events; /* of a ring */
+    uint64_t texts_at, rings_at, ring_size;
+    uint64_t ticks_first, nanoseconds_first, ticks_last, nanoseconds_last;
+} header_t;
+_Static_assert(sizeof(header_t) <= HEADER, "texts begin behind it");
+
+typedef struct known {
+    const char *address;
+    uint32_t text;
+} known_t;
+
+/* Not given back when it is stopped: a thread may be about to write. */
+static struct {
+    uint32_t lock; /* for what follows but `rings`, and for new texts */
+    header_t *header;
+    uint32_t texts_end;
+    uint32_t rings;  /* that were given away */
+    uint32_t number; /* of the file */
+    known_t known[KNOWN];
+} trace;
+
+/* Of the calling thread, in the file of that number. */
+static __thread __attribute__((tls_model("initial-exec"))) struct {
+    ring_t *ring; /* NULL: it gets none */
+    uint64_t last;
+    uint64_t ticks; /* of its last event */
+    uint32_t number;
+} own;
+
+static inline uint64_t ticks(void) {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t count;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
+#else
+    return (uint64_t)hafti_io_clock();
+#endif
+}
+
+/* ---- Texts ---- */
+
+static uint32_t add_text(const char *text) {
+    size_t size = strlen(text) + 1;
+    if (size > TEXTS - trace.texts_end)
+        return 0;
+    uint32_t at = trace.texts_end;
+    memcpy((char *)trace.header + HEADER + at, text, size);
+    trace.texts_end += (uint32_t)size;
+    return at;
+}
+
+static known_t *place_of(const char *text, unsigned look) {
+    uint64_t spread = (uintptr_t)text * UINT64_C(0x9E3779B97F4A7C15);
+    return &trace.known[((spread >> 48) + look) % KNOWN];
+}
+
+static bool is_text_at(uint32_t at, const char *text) {
+    return strcmp((const char *)trace.header + HEADER + at, text) == 0;
+}
+
+/* The address has no place yet, or is another text's now. */
+static HAFTI_IO_COLD uint32_t learn(const char *text) {
+    hafti_io_guard(&trace.lock);
+    uint32_t at = 0;
+    for (unsigned look = 0; look < LOOKS && at == 0; look++) {
+        known_t *known = place_of(text, look);
+        if (known->address != NULL && known->address != text)
+            continue;
+        at = known->address == text && is_text_at(known->text, text) ? known->text : add_text(text);
+        __atomic_store_n(&known->text, at, __ATOMIC_RELAXED);
+        __atomic_store_n(&known->address, text, __ATOMIC_RELEASE);
+        break;
+    }
+    hafti_io_unguard(&trace.lock);
+    return at;
+}
+
+static uint32_t offset_of(const char *text, bool is_new) {
+    if (text == NULL)
+        return 0;
+    for (unsigned look = 0; look < LOOKS; look++) {
+        const known_t *known = place_of(text, look);
+        const char *address = __atomic_load_n(&known->address, __ATOMIC_ACQUIRE);
+        if (address == NULL)
+            break;
+        if (address != text)
+            continue;
+        uint32_t at = __atomic_load_n(&known->text, __ATOMIC_RELAXED);
+        if (is_new && !is_text_at(at, text))
+            break;
+        return at;
+    }
+    return learn(text);
+}
+
+/* ---- Rings ---- */
+
+/* Has the memory's pages, so that the file system's fault is an error here. (Kernels before 5.14
+   have them later.) */
+static int populate(void *from, size_t size) {
+    enum { POPULATE_WRITE = 23 };
+    long code = hafti_io_system_call(SYS_madvise, (long)from, (long)size, POPULATE_WRITE, 0, 0, 0);
+    return code == -EFAULT ? -ENOSPC : code == -EINVAL ? 0 : (int)code;
+}
+
+static ring_t *ring_at(const header_t *header, uint32_t index) {
+    return (void *)((char *)header + header->rings_at + index * header->ring_size);
+}
+
+static HAFTI_IO_COLD void take_ring(void) {
+    hafti_io_guard(&trace.lock);
+    own.number = trace.number;
+    own.ring = NULL;
+    if (trace.rings < RINGS) {
+        ring_t *ring = ring_at(trace.header, trace.rings);
+        if (populate(ring, trace.header->ring_size) == 0) {
+            ring->thread = (uint32_t)hafti_io_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+            __atomic_store_n(&ring->is_there, 1, __ATOMIC_RELEASE);
+            own.ring = ring;
+            own.last = trace.header->events - 1;
+            own.ticks = ticks();
+            trace.rings++;
+        }
+    }
+    hafti_io_unguard(&trace.lock);
+}
+
+static HAFTI_IO_COLD void note_time(void) {
+    hafti_io_guard(&trace.lock);
+    trace.header->ticks_last = ticks();
+    trace.header->nanoseconds_last = (uint64_t)hafti_io_clock();
+    hafti_io_unguard(&trace.lock);
+}
+
+__attribute__((noinline)) void hafti_io_trace(enum hafti_io_event event, const void *task,
+                                              const char *text, bool is_new, uint64_t other,
+                                              unsigned code) {
+    enum { TICKS_BETWEEN_NOTES = 1 << 22 };
+    if (HAFTI_IO_UNLIKELY(own.number != __atomic_load_n(&trace.number, __ATOMIC_ACQUIRE)))
+        take_ring();
+    ring_t *ring = own.ring;
+    if (HAFTI_IO_UNLIKELY(ring == NULL || !hafti_io_is_traced()))
+        return;
+    /* A task that goes on does so just after the thread's last event: to read the clock may take
+       longer than all else here. */
+    uint64_t count = ring->count, now = event == HAFTI_IO_EVENT_RUN ? own.ticks : ticks();
+    own.ticks = now;
+    ring->events[count & own.last] = (event_t){.ticks = now,
+                                               .task = (uintptr_t)task,
+                                               .other = other,
+                                               .text = offset_of(text, is_new),
+                                               .kind = (uint8_t)event,
+                                               .code = (uint8_t)code};
+    __atomic_store_n(&ring->count, count + 1, __ATOMIC_RELEASE);
+    if (event == HAFTI_IO_EVENT_POLLED && now - trace.header->ticks_last > TICKS_BETWEEN_NOTES)
+        note_time();
+}
+
+/* ---- The file ---- */
+
+/* The system's own calls: the caller may be a task, whose open(2) is libhaft-posix's. */
+static header_t *map_new_file(const char *path, size_t size, int *code) {
+    long file = hafti_io_system_call(SYS_openat, AT_FDCWD, (long)path,
+                                     O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600, 0, 0);
+    if (file < 0) {
+        *code = (int)file;
+        return NULL;
+    }
+    long result = hafti_io_system_call(SYS_ftruncate, file, (long)size, 0, 0, 0, 0);
+    if (result == 0)
+        result = hafti_io_system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                      file, 0);
+    hafti_io_system_call(SYS_close, file, 0, 0, 0, 0, 0);
+    bool failed = result < 0 && result > -HEADER;
+    *code = failed ? (int)result : populate((void *)result, HEADER + TEXTS);
+    return failed ? NULL : (header_t *)result;
+}
+
+static int begin(const char *path, size_t events) {
+    const size_t ring_size = sizeof(ring_t) + events * sizeof(event_t),
+                 size = HEADER + TEXTS + RINGS * ring_size;
+    int code;
+    header_t *header = map_new_file(path, size, &code);
+    if (code != 0) {
+        if (header != NULL)
+            munmap(header, size);
+        return code;
+    }
+    *header = (header_t){.magic = "HAFTTRC",
+                         .version = 1,
+                         .process = (uint32_t)getpid(),
+                         .rings = RINGS,
+                         .events = (uint32_t)events,
+                         .texts_at = HEADER,
+                         .rings_at = HEADER + TEXTS,
+                         .ring_size = ring_size,
+                         .ticks_first = ticks(),
+                         .nanoseconds_first = (uint64_t)hafti_io_clock()};
+    header->ticks_last = header->ticks_first;
+    header->nanoseconds_last = header->nanoseconds_first;
+    memset(trace.known, 0, sizeof trace.known);
+    trace.header = header;
+    trace.texts_end = 1;
+    trace.rings = 0;
+    __atomic_store_n(&trace.number, trace.number + 1, __ATOMIC_RELEASE);
+    __atomic_fetch_or(&hafti_io_watched, HAFTI_IO_TRACES, __ATOMIC_RELEASE);
+    return 0;
+}
+
+int haft_io_trace_start_with(const haft_io_trace_options_t *options, const char *path) {
+    size_t events = options != NULL && options->events != 0 ? options->events : EVENTS;
+    bool is_power = (events & (events - 1)) == 0;
+    if (path == NULL || !is_power || events < LEAST_EVENTS || events > UINT32_MAX / 2)
+        return -EINVAL;
+    hafti_io_guard(&trace.lock);
+    int code = hafti_io_is_traced() ? -EALREADY : begin(path, events);
+    hafti_io_unguard(&trace.lock);
+    return code;
+}
+
+int haft_io_trace_start(const char *path) {
+    return haft_io_trace_start_with(NULL, path);
+}
+
+void haft_io_trace_stop(void) {
+    if (__atomic_fetch_and(&hafti_io_watched, ~HAFTI_IO_TRACES, __ATOMIC_ACQ_REL) & HAFTI_IO_TRACES)
+        note_time();
+}
+
+void hafti_io_forget_trace(void) {
+    __atomic_fetch_and(&hafti_io_watched, ~HAFTI_IO_TRACES, __ATOMIC_RELAXED);
+}
+
+static void start_as_asked(void) {
+    const char *path = getenv("HAFT_IO_TRACE");
+    if (path == NULL || *path == '\0')
+        return;
+    int code = haft_io_trace_start(path);
+    if (code == 0)
+        atexit(haft_io_trace_stop);
+    else if (code != -EALREADY)
+        dprintf(STDERR_FILENO, "haft-io: no trace is kept in HAFT_IO_TRACE=%s: %s\n", path,
+                haft_io_error_text(code));
+}
+
+void hafti_io_trace_as_asked(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_as_asked);
+}

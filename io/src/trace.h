@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* What is kept of what tasks and threads do; trace.c has the format. */
+#ifndef HAFTI_IO_TRACE_H
+#define HAFTI_IO_TRACE_H
+
+#include "base.h"
+
+/* tools/haft-trace has the same numbers. */
+enum hafti_io_event {
+    HAFTI_IO_EVENT_NONE,
+    HAFTI_IO_EVENT_SPAWN,     /* text: its name; other: the task that spawns it */
+    HAFTI_IO_EVENT_RUN,       /* text: its name */
+    HAFTI_IO_EVENT_PARK,      /* text: what it waits for */
+    HAFTI_IO_EVENT_YIELD,     /* text: none */
+    HAFTI_IO_EVENT_WAKE,      /* other: the task that wakes it; code: the outcome of its cell */
+    HAFTI_IO_EVENT_STEAL,     /* other: the index of the worker that had it */
+    HAFTI_IO_EVENT_OPERATION, /* text: its kind; other: the descriptor << 32 | bytes */
+    HAFTI_IO_EVENT_END,       /* other: how it ended, negative: an error */
+    HAFTI_IO_EVENT_NAME,      /* text: its new name */
+    HAFTI_IO_EVENT_POLL,      /* code: 1: it may sleep */
+    HAFTI_IO_EVENT_POLLED,
+    HAFTI_IO_EVENT_DEADLINE,   /* of a block of the task has passed */
+    HAFTI_IO_EVENT_CANCEL,     /* text: the scope's name; task: who cancels it */
+    HAFTI_IO_EVENT_SPAN_BEGIN, /* text: its name */
+    HAFTI_IO_EVENT_SPAN_END    /* text: its name; other: its value */
+};
+
+/* What is done beside, in this process: a yield asks for all of it at once. */
+enum hafti_io_watch {
+    HAFTI_IO_TRACES = 1,
+    HAFTI_IO_LOOKS_FOR_INITIALISERS = 2 /* see initialisers.c */
+};
+extern __attribute__((visibility("hidden"))) unsigned hafti_io_watched;
+static inline unsigned hafti_io_watches(void) {
+    return __atomic_load_n(&hafti_io_watched, __ATOMIC_RELAXED);
+}
+static inline bool hafti_io_is_traced(void) {
+    return HAFTI_IO_UNLIKELY(hafti_io_watches() & HAFTI_IO_TRACES);
+}
+/* Keeps an event of the calling thread. `text` may be NULL; if it `is_new`, the same address may have
+   been another text's before. */
+void hafti_io_trace(enum hafti_io_event event, const void *task, const char *text, bool is_new,
+                    uint64_t other, unsigned code);
+/* If the environment asks for it; when a run begins. */
+void hafti_io_trace_as_asked(void);
+/* In a child of fork, to which the file does not belong. */
+void hafti_io_forget_trace(void);
+
+#endif
