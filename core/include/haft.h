@@ -498,17 +498,18 @@ HAFTI_API haft_effect_t *haft_resumption_effect(haft_resumption_t k);
  *
  * The frames of the computation are copied byte by byte, as they wait: what they own or point to
  * elsewhere is shared (memory of malloc, files, the handler's state, a resumption that a frame
- * holds). Copies of a computation run on its fibers, one at a time, where the first one ran; any
- * other is kept aside, in as many bytes as its frames have, and some 100 more. A payload is valid
- * until any copy is resumed. One thread at a time uses a computation and its copies.
+ * holds, a fiber that has come back to a frame with a request). Copies of a computation run on its
+ * fibers, one at a time, where the first one ran; any other is kept aside, in as many bytes as its
+ * frames have, and some 100 more. A payload is valid until any copy is resumed. One thread at a
+ * time uses a computation and its copies.
  *
  * Errors: `k` has been used; a frame has a cleanup or destructor to run, or code on it handles an
  * exception (HAFT_ERROR_NOT_COPYABLE); the stack is segmented, in memory of the caller, or holds
  * frames of a language other than C and C++, or a fiber in memory of a frame; no memory. Using a
  * copy is an error (HAFT_ERROR_NOT_RESUMABLE) while one of its fibers runs: code of a computation
- * cannot resume a copy of that computation; or while a fiber of it is suspended that haft_resume is
- * to resume. Address sanitizers must not detect uses of stacks after return; the thread sanitizer
- * knows no copies.
+ * cannot resume a copy of that computation; while a fiber of it is suspended that haft_resume is to
+ * resume; or while one has ended and has not been dropped. Address sanitizers must not detect uses
+ * of stacks after return; the thread sanitizer knows no copies.
  */
 HAFTI_API haft_resumption_t haft_resumption_copy(haft_resumption_t k);
 

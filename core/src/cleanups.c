@@ -423,34 +423,89 @@ static bool resumes_at_once(uintptr_t landing) {
 }
 #endif
 
-/* Whether the call that returns to `pc` is known to have no landing pad that matters. */
-static bool nothing_to_run(const step_t *step, uintptr_t pc) {
+/* Where an exception continues that comes out of a call. */
+typedef struct landing {
+    uintptr_t pad;  /* 0: in the caller */
+    bytes_t action; /* NULL: cleanups only */
+    bytes_t types_end;
+    unsigned type_encoding;
+} landing_t;
+
+/* False: it is not known. */
+static bool find_landing(const step_t *step, uintptr_t pc, landing_t *landing) {
     bytes_t at = step->exceptions;
-    if (at == NULL || step->start == (uintptr_t)haft_handle_in_place)
-        return true;
+    *landing = (landing_t){0, NULL, NULL, ENCODED_NOTHING};
     uintptr_t landings = step->start;
     unsigned landing_base = *at++;
     if (landing_base != ENCODED_NOTHING && !read_encoded(&at, landing_base, &landings))
         return false;
-    unsigned types = *at++;
-    if (types != ENCODED_NOTHING)
-        (void)read_unsigned(&at);
+    landing->type_encoding = *at++;
+    if (landing->type_encoding != ENCODED_NOTHING) {
+        uint64_t distance = read_unsigned(&at);
+        landing->types_end = at + distance;
+    }
     unsigned encoding = *at++;
     uint64_t length = read_unsigned(&at);
     bytes_t end = at + length;
     uintptr_t place = pc - 1 - step->start;
     while (at < end) {
-        uintptr_t start, size, landing;
+        uintptr_t start, size, pad;
         if (!read_encoded(&at, encoding, &start) || !read_encoded(&at, encoding, &size) ||
-            !read_encoded(&at, encoding, &landing))
+            !read_encoded(&at, encoding, &pad))
             return false;
-        (void)read_unsigned(&at); /* the action */
+        uint64_t action = read_unsigned(&at);
         if (place < start)
             break;
-        if (place - start < size)
-            return landing == 0 || resumes_at_once(landings + landing);
+        if (place - start < size) {
+            landing->pad = pad == 0 ? 0 : landings + pad;
+            landing->action = action == 0 ? NULL : end + (action - 1);
+            return true;
+        }
     }
     return step->is_c;
+}
+
+/* Whether the call that returns to `pc` is known to have no landing pad that matters. */
+static bool nothing_to_run(const step_t *step, uintptr_t pc) {
+    if (step->exceptions == NULL || step->start == (uintptr_t)haft_handle_in_place)
+        return true;
+    landing_t landing;
+    return find_landing(step, pc, &landing) && (landing.pad == 0 || resumes_at_once(landing.pad));
+}
+
+/* Whether the entry of the table of types that belongs to `filter` is the one of catch (...), or
+   is not known. */
+static bool catches_all(const landing_t *landing, uint64_t filter) {
+    unsigned format = landing->type_encoding & ENCODED_FORMAT;
+    bool wide = format == ENCODED_ABSOLUTE || format == ENCODED_DATA8 || format == ENCODED_SIGNED8;
+    if (!wide && format != ENCODED_DATA4 && format != ENCODED_SIGNED4)
+        return true;
+    size_t size = wide ? sizeof(uint64_t) : sizeof(uint32_t);
+    uint64_t type = 0;
+    memcpy(&type, landing->types_end - filter * size, size);
+    return type == 0;
+}
+
+/* Whether an exception that comes out of the call enters the function only to be caught by its
+   type, as a `catch (const std::exception &)` does: then an unwinding has nothing to run there. */
+static bool catches_types_only(const step_t *step, uintptr_t pc) {
+    enum { MOST = 64 };
+    landing_t landing;
+    if (step->exceptions == NULL || !find_landing(step, pc, &landing) || landing.action == NULL ||
+        landing.type_encoding == ENCODED_NOTHING)
+        return false;
+    bytes_t at = landing.action;
+    for (int i = 0; i < MOST; i++) {
+        int64_t filter = read_signed(&at);
+        if (filter <= 0 || catches_all(&landing, (uint64_t)filter))
+            return false;
+        bytes_t place = at;
+        int64_t next = read_signed(&at);
+        if (next == 0)
+            return true;
+        at = place + next;
+    }
+    return false;
 }
 
 /* ---- Steps that were found before ---- */
@@ -693,7 +748,8 @@ bool haft_nothing_to_clean(haft_frame_t frame) {
    anything, the function has a table. */
 static haft_cleanups_t cleanups_at(const step_t *step, uintptr_t pc, bool is_switch,
                                    haft_judge_t *judge) {
-    if (is_switch ? step->exceptions == NULL : nothing_to_run(step, pc))
+    if (is_switch ? step->exceptions == NULL
+                  : nothing_to_run(step, pc) || catches_types_only(step, pc))
         return HAFT_CLEANUPS_NONE;
     haft_cleanups_t known = judge(step->start, is_switch);
     return known == HAFT_CLEANUPS_SOME && is_switch ? HAFT_CLEANUPS_AT_SWITCH : known;

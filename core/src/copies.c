@@ -34,7 +34,9 @@
  * - Nothing stands on a fiber whose image is put there: what is suspended on it is set aside first,
  *   which moves it, cleanups and all; anything else is an error.
  * - What is put on its fibers has the parent that the code has which resumes it, and so gets new
- *   serials and empty caches, unless that is the scope which had resumed it before.
+ *   serials and empty caches, unless that is the scope which had resumed it before. Caches in
+ *   frames are those of the image; caches in headers are of what ran on the fiber last: so both
+ *   have to be of this chain.
  * - The red zone below the stack pointer is not copied. A function that performs or resumes calls
  *   the library where the switch was special: so it is no leaf, and has no red zone.
  */
@@ -54,6 +56,7 @@ typedef struct inner {
     hafti_context_t resumer;
     hafti_scope_t *outer;
     const haft_handles_t *handles;
+    uint64_t serial; /* with another one, its cache is of another chain */
     uint32_t set;
 } inner_t;
 
@@ -79,7 +82,7 @@ static size_t size_of(const part_t *part) {
     return (size_t)(part->fiber->high - part->low);
 }
 
-/* Of what is suspended at the fiber. */
+/* The innermost part of what is suspended at the fiber. */
 static part_t first_standing(haft_fiber_t *fiber) {
     return (part_t){haft_innermost(fiber), fiber->context.sp};
 }
@@ -126,13 +129,14 @@ static void forget(haft_resumption_t k, haft_image_t *image) {
 bool haft_image_forget(haft_resumption_t k, haft_image_t *image) {
     if (image == NULL || image->cleanups != HAFT_CLEANUPS_NONE)
         return false;
+    haft_check_uses(haft_thread_ready(), image->fiber, "dropped");
     forget(k, image);
     return true;
 }
 
 /* ---- What may be copied ---- */
 
-/* Why what is suspended at a fiber cannot leave its stacks; NULL: it can. */
+/* Returns why the frames on the fiber cannot leave its stack. NULL: they can. */
 static const char *holds(const haft_fiber_t *fiber) {
     if (fiber->language != NULL || hafti_thread()->language != NULL)
         return "another language's frames may be among them";
@@ -212,7 +216,8 @@ static seen_t look_at(haft_fiber_t *fiber, haft_judge_t *judge) {
 
 /* ---- Copying out ---- */
 
-/* How many fibers are inside, and how many bytes there are. Reports what cannot leave its stack. */
+/* Returns how many fibers are inside, and stores the bytes of all. Reports frames that cannot leave
+   their stack. */
 static uint32_t measure(haft_fiber_t *fiber, size_t *size) {
     uint32_t inside = 0;
     *size = 0;
@@ -235,8 +240,9 @@ static void copy_out(haft_image_t *image, haft_fiber_t *fiber) {
         to += size + haft_shadow_size(size);
         if (part.fiber == fiber)
             return;
-        *inner = (inner_t){part.fiber, part.fiber->resumer, part.fiber->scope.outer,
-                           part.fiber->scope.handles, part.fiber->set};
+        const hafti_scope_t *scope = &part.fiber->scope;
+        *inner = (inner_t){part.fiber,     part.fiber->resumer, scope->outer,
+                           scope->handles, scope->serial,       part.fiber->set};
     }
 }
 
@@ -251,9 +257,9 @@ static bool pin_all(const haft_image_t *image) {
 }
 
 /*
- * The number of the scope that had resumed what is suspended at the fiber, among those of the
- * fiber's images: it changes whenever that is another scope than at the image before. 0: of none,
- * so many there were.
+ * Returns a number that grows whenever the scope that had resumed the computation is another one
+ * than it was at the image before. 0: there were too many such scopes; this one is never known
+ * again.
  */
 static uint32_t epoch_of(const haft_fiber_t *fiber) {
     haft_stage_t *stage = fiber->stage;
@@ -263,10 +269,12 @@ static uint32_t epoch_of(const haft_fiber_t *fiber) {
     }
     return stage->epoch == UINT32_MAX ? 0 : stage->epoch;
 }
-/* Whether the code that runs has resumed it before, and nothing has changed around that. */
+/* Whether the code that runs has resumed it before, and nothing has changed around that. No other
+   code has resumed a copy since, which has left its own in the caches. */
 static bool has_same_parent(const haft_image_t *image, const hafti_thread_t *thread) {
     const haft_stage_t *stage = image->fiber->stage;
-    return image->context.gate == stage->epoch && stage->owner == thread->current->serial;
+    return image->context.gate == stage->epoch && stage->owner == thread->current->serial &&
+           image->fiber->owner == stage->owner;
 }
 
 /* An image of what is suspended at the fiber, without a reference. NULL: no memory. The fiber's
@@ -342,7 +350,8 @@ static haft_image_t *standing_on(const haft_fiber_t *fiber) {
                : NULL;
 }
 
-/* Of a suspended fiber, which no other thread may resume meanwhile. */
+/* Returns the image of what is suspended at the fiber, which no other thread may resume meanwhile;
+   makes it if there is none. `copied`: frames with cleanups are refused. */
 static haft_image_t *image_at(hafti_thread_t *thread, haft_fiber_t *fiber, haft_judge_t *judge,
                               bool copied, bool unchecked) {
     haft_image_t *image = standing_on(fiber);
@@ -423,7 +432,7 @@ static haft_fiber_t *suspended_over(haft_fiber_t *fiber) {
     return NULL;
 }
 
-/* Nothing stands on these fibers any more. */
+/* Frees the fibers of the image for other copies: nothing stands on them any more. */
 static void leave_all(const haft_image_t *image) {
     for (uint32_t i = 0; i <= image->inside; i++) {
         haft_fiber_t *fiber = part_of(image, i).fiber;
@@ -438,7 +447,8 @@ static void leave_all(const haft_image_t *image) {
 static void set_aside(hafti_thread_t *thread, const haft_image_t *image, haft_fiber_t *fiber,
                       const char *what, haft_judge_t *judge) {
     if (fiber->state != HAFT_FIBER_RUNNING)
-        occupied(image, fiber, what, "is used by what has not been dropped");
+        occupied(image, fiber, what,
+                 "has ended and has not been dropped. Call haft_fiber_drop first");
     haft_fiber_t *outermost = suspended_over(fiber);
     if (outermost == NULL)
         occupied(
@@ -468,7 +478,7 @@ static void put_inner(haft_fiber_t *fiber, const inner_t *inner) {
     __atomic_store_n(&fiber->context.gate, HAFTI_GATE_CLOSED, __ATOMIC_RELAXED);
 }
 
-/* The code that runs has it as what it suspended last. */
+/* Leaves the handler's fiber as if the code that runs had resumed it before. */
 static void put_outermost(hafti_thread_t *thread, const haft_image_t *image) {
     haft_fiber_t *fiber = image->fiber;
     fiber->context = image->context;
@@ -483,8 +493,24 @@ static void put_outermost(hafti_thread_t *thread, const haft_image_t *image) {
                      __ATOMIC_RELEASE);
 }
 
+/* What was derived from the chain outside of the image's scopes no longer holds. */
+static void renew_all(hafti_thread_t *thread, const haft_image_t *image) {
+    for (hafti_scope_t *scope = image->top; scope != thread->current; scope = scope->outer)
+        haft_scope_renew(thread, scope);
+}
+
+/* The owners of the inner fibers may be scopes that have resumed other copies of them. */
+static void own_inner(hafti_thread_t *thread, const haft_image_t *image) {
+    for (uint32_t i = 0; i < image->inside; i++) {
+        haft_fiber_t *fiber = image->inner[i].fiber;
+        __atomic_store_n(&fiber->owner, haft_scope_serial(thread, fiber->scope.outer),
+                         __ATOMIC_RELAXED);
+    }
+}
+
 static void put_all(hafti_thread_t *thread, haft_image_t *image) {
     const char *from = bytes_of(image);
+    bool same = has_same_parent(image, thread);
     for (uint32_t i = 0; i <= image->inside; i++) {
         part_t part = part_of(image, i);
         size_t size = size_of(&part);
@@ -493,17 +519,18 @@ static void put_all(hafti_thread_t *thread, haft_image_t *image) {
         part.fiber->state = HAFT_FIBER_RUNNING;
         part.fiber->stage->abandoned = false;
         haft_use_up(part.fiber);
-        if (i < image->inside)
+        if (i < image->inside) {
+            same &= part.fiber->scope.serial == image->inner[i].serial;
             put_inner(part.fiber, &image->inner[i]);
+        }
     }
     put_outermost(thread, image);
-    if (HAFTI_LIKELY(has_same_parent(image, thread)))
-        return; /* caches and serials hold */
-    for (hafti_scope_t *scope = image->top; scope != thread->current; scope = scope->outer)
-        haft_scope_renew(thread, scope);
+    if (HAFTI_UNLIKELY(!same)) /* otherwise caches and serials hold */
+        renew_all(thread, image);
+    own_inner(thread, image);
 }
 
-/* For the sanitizers, before anything is changed. */
+/* Tells the sanitizers where the frames will stand. False: no memory, and nothing has changed. */
 static bool tell_tools(const haft_image_t *image) {
     const haft_fiber_t *innermost = part_of(image, 0).fiber;
     for (uint32_t i = 0; i <= image->inside; i++)
@@ -515,8 +542,6 @@ static bool tell_tools(const haft_image_t *image) {
 
 haft_resumption_t haft_image_stand(haft_resumption_t k, haft_image_t *image, const char *what,
                                    haft_judge_t *judge) {
-    if (HAFTI_LIKELY(image == NULL))
-        return k;
     hafti_thread_t *thread = haft_thread_ready();
     haft_fiber_t *fiber = image->fiber;
     haft_check_uses(thread, fiber, what);

@@ -45,7 +45,8 @@ uintptr_t haft_image_awaits(const haft_image_t *image);
 haft_resumption_t haft_image_copy(haft_resumption_t k, haft_image_t *image, haft_judge_t *judge,
                                   bool unchecked);
 
-/* Puts the computation that `k` names on its fibers, after what is there has been set aside.
+/* Puts the computation that `k` names by its image on its fibers, after what is there has been set
+   aside.
    Returns the resumption that names it there, in place of `k`. An error (`what` is to be done with
    it) leaves all as it was. */
 haft_resumption_t haft_image_stand(haft_resumption_t k, haft_image_t *image, const char *what,

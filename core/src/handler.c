@@ -151,21 +151,16 @@ static HAFT_UNINSTRUMENTED uint64_t shot_of(const haft_fiber_t *fiber) {
 HAFTI_INLINE haft_fiber_t *promised_by(haft_answer_t answer, haft_fiber_t *fiber, uint64_t shot,
                                        bool lasts) {
     haft_fiber_t *next = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
-    if (HAFTI_UNLIKELY(next != fiber)) {
-        if (lasts && shot_of(fiber) == shot + 1) {
-            if (next->scope.shot & 1)
-                take_promise_back(next);
-            forgotten(fiber);
-        }
-        shot = next->scope.shot & ~UINT64_C(1);
+    if (HAFTI_UNLIKELY(next != fiber) && lasts && shot_of(fiber) == shot + 1) {
+        if (next->scope.shot & 1)
+            take_promise_back(next);
+        forgotten(fiber);
     }
-    if (HAFTI_UNLIKELY(next->scope.shot != shot + 1)) {
-        /* A copy has been put on the fiber since: its count is another. */
-        if (next->scope.shot < shot || (next->scope.shot & 1) == 0)
-            answered_twice(next);
-        shot = next->scope.shot - 1;
-    }
-    next->scope.shot = shot + 2;
+    /* Not `shot` + 1 where a copy has been put on the fiber since. */
+    uint64_t promise = next->scope.shot;
+    if (HAFTI_UNLIKELY((promise & 1) == 0))
+        answered_twice(next);
+    next->scope.shot = promise + 1;
     return next;
 }
 HAFTI_INLINE unsigned wake_of(haft_answer_t answer) {
@@ -348,7 +343,8 @@ HAFTI_INLINE uintptr_t awaited_by(haft_resumption_t k, const haft_image_t *image
 
 /* The computation stands on its fiber after this; the resumption is used up. */
 static haft_fiber_t *use(haft_resumption_t k, haft_image_t *image, const char *what) {
-    k = haft_image_stand(k, image, what, judge);
+    if (HAFTI_UNLIKELY(image != NULL))
+        k = haft_image_stand(k, image, what, judge);
     haft_use_up(k.fiber);
     return k.fiber;
 }
@@ -370,7 +366,9 @@ void *haft_resumption_discontinue(haft_resumption_t k, haft_raise_t *raise, void
 haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, haft_reply_t reply) {
     haft_image_t *image = image_of_unused(k, "resumed");
     haft_check_reply(k.fiber, awaited_by(k, image), reply);
-    haft_fiber_t *fiber = haft_image_stand(k, image, "resumed", judge).fiber;
+    if (HAFTI_UNLIKELY(image != NULL))
+        k = haft_image_stand(k, image, "resumed", judge);
+    haft_fiber_t *fiber = k.fiber;
     bool copied = hafti_awaited(fiber)->result_size > sizeof reply.word;
     /* The reply lies in the block of the clause, which is about to end. */
     if (copied)

@@ -347,6 +347,9 @@ bool haft_tools_stand(haft_fiber_t *fiber, const haft_fiber_t *innermost,
         return true;
     if (fiber->tools == NULL && !haft_tools_born(fiber))
         return false;
+    /* Frames that lay below those of the copy and were set aside have left their colours. */
+    if (__asan_unpoison_memory_region)
+        __asan_unpoison_memory_region(fiber->low, (size_t)(fiber->high - fiber->low));
     tools_t *tools = fiber->tools;
     tools->inside.bottom = innermost->low;
     tools->inside.size = (size_t)(innermost->high - innermost->low);

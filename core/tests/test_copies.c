@@ -6,11 +6,13 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 
 HAFT_EFFECT(choose, int, { int count; });
 HAFT_EFFECT(keep, int, { int number; });
 HAFT_EFFECT(get, int, {});
 HAFT_EFFECT(set, void, { int value; });
+HAFT_EFFECT(tell, void, {});
 typedef struct big {
     int64_t words[20];
 } big_t;
@@ -318,6 +320,109 @@ static void a_copy_performs_to_the_handlers_around_its_resume(void) {
         haft_resumption_drop(second);
     }
     haft_resumption_drop(first);
+    CHECK_EQUAL(stacks(), before);
+}
+
+/* The same scope resumes copies again after another one has: what the fiber's cache says since is
+   the other's. */
+static void *get_once_after_keep(void *unused) {
+    (void)unused;
+    int kept_value = HAFT_PERFORM(keep, 0);
+    return NUMBER(kept_value * 100 + HAFT_PERFORM(get));
+}
+static void *resume_by_turns(void *unused) {
+    haft_resumption_t k = suspended(get_once_after_keep, unused);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(resume_under(&state_in_place, 2, haft_resumption_copy(k)), 2);
+        CHECK_EQUAL(go_on(haft_resumption_copy(k), 1), 101);
+        CHECK_EQUAL(resume_under(&state_general, 3, haft_resumption_copy(k)), 3);
+        CHECK_EQUAL(go_on(haft_resumption_copy(k), 1), 101);
+    }
+    haft_resumption_drop(k);
+    return unused;
+}
+static void copies_are_resumed_by_turns_from_two_scopes(void) {
+    size_t before = stacks();
+    int one = 1;
+    haft_handle(&state_in_place, &one, resume_by_turns, NULL);
+    CHECK_EQUAL(stacks(), before);
+}
+
+/* An inner fiber that its resumer resumes from a handler in place, and then from outside of it. */
+static void *get_and_keep_twice(void *unused) {
+    int sum = HAFT_PERFORM(get) + HAFT_PERFORM(keep, 1);
+    (void)unused;
+    sum = sum * 10 + HAFT_PERFORM(get);
+    HAFT_PERFORM(tell);
+    sum = sum * 10 + HAFT_PERFORM(get) + HAFT_PERFORM(keep, 2);
+    return NUMBER(sum * 10 + HAFT_PERFORM(get));
+}
+static void *resume_first(void *inner) {
+    CHECK(haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(tell)).effect == HAFT_ID(tell));
+    return NULL;
+}
+static void *resume_inside_and_outside(void *unused) {
+    HAFT_SCOPED haft_fiber_t *inner = haft_fiber_new(get_and_keep_twice, unused);
+    int five = 5;
+    haft_handle(&state_in_place, &five, resume_first, inner);
+    haft_request_t request = haft_resume(inner, HAFT_REPLY(tell), HAFT_HANDLES(tell));
+    return ((HAFT_PAYLOAD(return ) *)request.payload)->result;
+}
+static void *start_inside_and_outside(void *unused) {
+    haft_resumption_t first = suspended(resume_inside_and_outside, unused);
+    for (int i = 0; i < 3; i++) {
+        kept_count = 0;
+        CHECK_EQUAL(go_on(haft_resumption_copy(first), 0), -1);
+        haft_resumption_t second = kept[0];
+        for (int j = 0; j < 3; j++) {
+            CHECK_EQUAL(go_on(haft_resumption_copy(second), 0), 5511);
+            kept_count = 0;
+            CHECK_EQUAL(go_on(haft_resumption_copy(first), 0), -1);
+            CHECK_EQUAL(go_on(kept[0], 0), 5511);
+        }
+        haft_resumption_drop(second);
+    }
+    haft_resumption_drop(first);
+    return unused;
+}
+static void inner_fibers_of_copies_have_the_handlers_of_their_resumers(void) {
+    size_t before = stacks();
+    int one = 1;
+    haft_may_copy_frames((haft_function_t *)resume_inside_and_outside);
+    haft_handle(&state_in_place, &one, start_inside_and_outside, NULL);
+    CHECK_EQUAL(stacks(), before);
+}
+
+/* Copies whose frames lie differently on the same stack: a sanitizer that colours them sees each
+   one's own. */
+static __attribute__((noinline)) int keep_below_small_arrays(int depth) {
+    volatile char small[24];
+    small[0] = (char)depth;
+    int got = depth > 0 ? keep_below_small_arrays(depth - 1) : HAFT_PERFORM(keep, 2);
+    return got + small[0];
+}
+static __attribute__((noinline)) int fill_a_large_array(void) {
+    volatile char large[6000];
+    for (size_t i = 0; i < sizeof large; i++)
+        large[i] = 1;
+    return large[17] + HAFT_PERFORM(keep, 3);
+}
+static void *lie_differently(void *unused) {
+    int got = HAFT_PERFORM(keep, 1);
+    (void)unused;
+    return NUMBER(got == 1 ? keep_below_small_arrays(20) : fill_a_large_array());
+}
+static void copies_lie_differently_on_one_stack(void) {
+    size_t before = stacks();
+    haft_resumption_t k = suspended(lie_differently, NULL);
+    for (int i = 0; i < 4; i++) {
+        kept_count = 0;
+        CHECK_EQUAL(go_on(haft_resumption_copy(k), 1), -1);
+        CHECK_EQUAL(go_on(haft_resumption_copy(k), 2), -1);
+        CHECK_EQUAL(go_on(kept[0], 5), 20 * 21 / 2 + 5);
+        CHECK_EQUAL(go_on(kept[1], 5), 6);
+    }
+    haft_resumption_drop(k);
     CHECK_EQUAL(stacks(), before);
 }
 
@@ -735,6 +840,30 @@ static void a_fiber_that_waits_for_a_resume_is_not_set_aside(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
+/* A computation that keeps an inner fiber after that has ended. */
+static void *drop_later(void *unused) {
+    haft_fiber_t *inner = haft_fiber_new(run_inner, unused);
+    haft_request_t request = haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(get));
+    int result = VALUE(((HAFT_PAYLOAD(return ) *)request.payload)->result);
+    result = result * 10 + HAFT_PERFORM(keep, 3);
+    haft_fiber_drop(inner);
+    return NUMBER(result);
+}
+static void a_fiber_that_has_ended_is_dropped_before_a_copy_goes_on(void) {
+    size_t before = stacks();
+    haft_may_copy_frames((haft_function_t *)drop_later);
+    haft_resumption_t k = suspended(drop_later, NULL);
+    haft_resumption_t copy = haft_resumption_copy(k);
+    CHECK_EQUAL(go_on(k, 1), -1);
+    for (int i = 0; i < 2; i++)
+        CHECK_REPORTS(HAFT_ERROR_NOT_RESUMABLE, "has ended and has not been dropped", resumes,
+                      copy);
+    CHECK_EQUAL(go_on(kept[1], 2), 12);
+    CHECK_EQUAL(go_on(copy, 3), -1);
+    CHECK_EQUAL(go_on(kept[2], 4), 34);
+    CHECK_EQUAL(stacks(), before);
+}
+
 static void promise_many(void) {
     for (int i = 0; i < 65; i++)
         haft_may_copy_frames((haft_function_t *)promise_many);
@@ -747,7 +876,7 @@ static void clean_and_keep(const int *by) {
     cleaned += *by + HAFT_PERFORM(keep, 3);
 }
 static void *keep_while_cleaning(void *unused) {
-    __attribute__((cleanup(clean_and_keep))) int by = 1;
+    __attribute__((cleanup(clean_and_keep), unused)) int by = 1;
     HAFT_PERFORM(keep, 1);
     return unused;
 }
@@ -761,6 +890,32 @@ static void what_is_being_unwound_is_not_copied(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
+static haft_resumption_t of_handler;
+static void drop_there(int unused) {
+    (void)unused;
+    haft_resumption_drop(of_handler);
+}
+static void copy_there(int unused) {
+    (void)unused;
+    (void)haft_resumption_copy(of_handler);
+}
+static void in_signal_handler(void (*there)(int)) {
+    of_handler = haft_resumption_copy(suspended(add_two, NULL));
+    struct sigaction action = {.sa_handler = there, .sa_flags = SA_ONSTACK};
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+}
+static void drop_in_signal_handler(void) {
+    in_signal_handler(drop_there);
+}
+static void copy_in_signal_handler(void) {
+    in_signal_handler(copy_there);
+}
+static void copies_are_not_used_in_a_signal_handler(void) {
+    CHECK_ABORTS(drop_in_signal_handler, "cannot be dropped in a signal handler");
+    CHECK_ABORTS(copy_in_signal_handler, "cannot be copied in a signal handler");
+}
+
 int main(void) {
     if (CHECK_THREAD_SANITIZER)
         return 77;
@@ -772,6 +927,9 @@ int main(void) {
     RUN(choices_nest_in_choices);
     RUN(fibers_that_are_resumed_inside_are_copied);
     RUN(a_copy_performs_to_the_handlers_around_its_resume);
+    RUN(copies_are_resumed_by_turns_from_two_scopes);
+    RUN(inner_fibers_of_copies_have_the_handlers_of_their_resumers);
+    RUN(copies_lie_differently_on_one_stack);
     RUN(copies_are_resumed_after_the_clause_in_constant_space);
     RUN(a_copy_is_discontinued);
     RUN(a_copy_whose_frames_may_be_copied_runs_its_cleanups);
@@ -787,7 +945,9 @@ int main(void) {
     RUN(code_of_a_computation_cannot_resume_a_copy_of_it);
     RUN(a_promised_computation_is_not_set_aside);
     RUN(a_fiber_that_waits_for_a_resume_is_not_set_aside);
+    RUN(a_fiber_that_has_ended_is_dropped_before_a_copy_goes_on);
     RUN(so_many_functions_may_be_promised);
     RUN(what_is_being_unwound_is_not_copied);
+    RUN(copies_are_not_used_in_a_signal_handler);
     return check_end();
 }

@@ -95,6 +95,64 @@ void *after_a_string(void *) {
     }
     return number(HAFT_PERFORM(keep, 1) + result);
 }
+int caught_once;
+void *throws_and_catches(void *) {
+    int result = 0;
+    for (int i = 0; i < 2; i++)
+        try {
+            int got = HAFT_PERFORM(keep, i);
+            if (got % 2 != 0)
+                throw got;
+            result = result * 10 + got;
+        } catch (int odd) {
+            result = result * 10 + odd * 3;
+        } catch (const std::exception &) {
+            result = -1;
+        }
+    return number(result);
+}
+haft_reply_t throw_one(void *) {
+    throw 1;
+}
+void frames_that_catch_exceptions_of_some_types_are_copied() {
+    haft_resumption_t first = suspended(throws_and_catches);
+#if defined(__clang__) && defined(__OPTIMIZE__)
+    /* The ends of variables' lives are cleanups to it, wherever an exception is caught. */
+    haft_may_copy_frames(reinterpret_cast<haft_function_t *>(throws_and_catches));
+#endif
+    for (int i = 0; i < 4; i++) {
+        go_on(haft_resumption_copy(first), i);
+        haft_resumption_t second = kept.back();
+        for (int j = 0; j < 4; j++)
+            CHECK_EQUAL(go_on(haft_resumption_copy(second), j),
+                        (i % 2 == 0 ? i : i * 3) * 10 + (j % 2 == 0 ? j : j * 3));
+        CHECK_EQUAL(reinterpret_cast<intptr_t>(haft_resumption_discontinue(
+                        haft_resumption_copy(second), throw_one, nullptr)),
+                    (i % 2 == 0 ? i : i * 3) * 10 + 3);
+        haft_resumption_drop(second);
+    }
+    haft_resumption_drop(first);
+}
+void *catches_everything(void *) {
+    int result = 0;
+    try {
+        result = HAFT_PERFORM(keep, 1);
+    } catch (int thrown) {
+        result = thrown;
+    } catch (...) {
+        caught_once++;
+        throw;
+    }
+    return number(result);
+}
+void a_catch_of_everything_is_a_cleanup() {
+    if (CHECK_ADDRESS_SANITIZER)
+        return; /* whose own cleanups cannot be told from others */
+    haft_resumption_t k = suspended(catches_everything);
+    CHECK_CONTAINS(refusal_of_copy(k).c_str(), "in a frame with cleanups or destructors");
+    haft_resumption_drop(k);
+    CHECK_EQUAL(caught_once, 1);
+}
 void *in_a_catch(void *) {
     int result = 0;
     try {
@@ -167,6 +225,8 @@ int main() {
     if (CHECK_THREAD_SANITIZER)
         return 77;
     RUN(frames_without_destructors_are_copied);
+    RUN(frames_that_catch_exceptions_of_some_types_are_copied);
+    RUN(a_catch_of_everything_is_a_cleanup);
     RUN(frames_with_destructors_are_not_copied);
     RUN(code_that_handles_an_exception_is_not_copied);
     RUN(an_exception_leaves_each_copy_on_its_own);
