@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What suspended computations cost in memory: the process is looked at before and after they are
+/* The cost of suspended computations in memory: the process is looked at before and after they are
  * made, and each difference is divided by their number. Page tables are counted apart from
  * resident memory, because the kernel does.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the prefetching binary searches (§4.2.2, figure 10) share: a sorted array far larger than
+/* Data of all prefetching binary searches (§4.2.2, figure 10): a sorted array far larger than
  * the caches, and the keys to look for. Every peer answers the same keys in the same order of
  * arrival with `streams` searches in flight; one operation is one search.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every benchmark program shares, whatever peer it is written for: its one argument, its one
+/* Code of every benchmark program, whatever peer it is written for: its one argument, its one
  * line of output, and the operator, the tree and the list of the public benchmark set. */
 #ifndef BENCH_PROGRAM_H
 #define BENCH_PROGRAM_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs share that put load on a server in a process of its own: its processor, its
+/* Code for programs that put load on a server in a process of its own: its processor, its
    clocks, its memory. */
 #ifndef HAFT_BENCH_SERVER_H
 #define HAFT_BENCH_SERVER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* skynet: a tree of computations, ten below each, and `size` at the bottom. One at the bottom sleeps
- * for a turn and has its number for a result; any other polls, once a turn, whether the ten below
- * it have finished, and has their sum for a result. So all of them live at the same time.
+/* skynet: a tree of computations, ten below each, and `size` at the bottom. One at the bottom
+ * sleeps for a turn and has its number for a result; any other polls, once a turn, whether the ten
+ * below it have finished, and has their sum for a result. So all of them live at the same time.
  *
  * The scheduler and what a computation does. The includer first defines computation_t, whatever a
  * peer keeps of a computation, all zero before it begins, and then the three functions. */

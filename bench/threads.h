@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* threads: so many threads, sixteen at a time, each of which runs one computation that yields ten
- * times and returns its number; the sum of these. What is measured is what the first computation of
- * a thread costs, beside the thread. */
+ * times and returns its number; the sum of these. This measures the cost of a thread's first
+ * computation, beside the thread's own. */
 #ifndef BENCH_THREADS_H
 #define BENCH_THREADS_H
 

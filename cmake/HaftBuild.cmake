@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # How everything in this repository is compiled, and the functions that declare tests and examples.
 
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+# That of a project that Haft is a part of is the project's to choose.
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
 endif()
 
@@ -265,8 +266,10 @@ function(haft_libraries name)
     add_library(haft::${target} ALIAS ${target})
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME haft-${name})
     target_link_libraries(${target} PRIVATE Threads::Threads ${arg_LIBS})
+    # Headers of C++ include haft.hpp, which is beside them where they are installed.
     target_include_directories(${target} INTERFACE
       $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
+      $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cpp/include>
       $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   endforeach()
 endfunction()

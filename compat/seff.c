@@ -100,8 +100,8 @@ static void call_default(haft_function_t *function, void *state, void *payload, 
     EIGHT(macro, 04) EIGHT(macro, 05) EIGHT(macro, 06) EIGHT(macro, 07)
 /* clang-format on */
 
-/* What stands for a default handler while there is none. It is not what the library knows for that
-   (`unhandled` of the descriptor): the library would report the effect in its own words. */
+/* Stand-ins for default handlers while there are none. With the library's own (`unhandled` of the
+   descriptor) it would report the effect in its own words. */
 #define UNHANDLED(n)                                                                               \
     static void *unhandled_##n(void *payload) {                                                    \
         (void)payload;                                                                             \
@@ -124,7 +124,7 @@ static default_handler_t *const no_default[MAX_EFFECTS] = {ALL(UNHANDLED_ENTRY)}
       0}},
 seff_effect_t seff_effects[MAX_EFFECTS] = {ALL(EFFECT)};
 
-/* Stands for whatever a coroutine's `left_by` says. */
+/* Stands for the effect that a coroutine's `left_by` names. */
 static haft_effect_t numbered = {.name = "sent by seff_yield or seff_exit with a number",
                                  .where = "seff.h",
                                  .result_size = sizeof(void *),
@@ -438,7 +438,7 @@ void seff_coroutine_reset(seff_coroutine_t *k) {
     begin(k, fiber);
 }
 
-/* Before the fiber of a coroutine that has not ended is freed. */
+/* Called before the fiber of a coroutine that has not ended is freed. */
 static void drop(seff_coroutine_t *k) {
     haft_fiber_t *fiber = k->fiber;
     haft_fiber_state_t state = haft_fiber_state(fiber);
@@ -515,7 +515,7 @@ static bool is_around(const seff_coroutine_t *k, bool *cleanups) {
     return false;
 }
 
-/* What an error in leaving by this number is about. */
+/* The effect that an error in leaving by this number names. */
 static haft_effect_t *effect_left_by(effect_id id) {
     return id < MAX_EFFECTS ? &seff_effects[id].effect : &numbered;
 }

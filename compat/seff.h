@@ -17,13 +17,13 @@
  *     seff_coroutine_delete(k);
  *
  * Effects are numbers from 0 to 63. The payload of an effect and its result travel as pointers: an
- * integer result is cast to a pointer and back. As in libseff, a coroutine that is deleted or left
- * by seff_exit and seff_throw is not unwound: cleanups on its stack do not run. Programs that need
- * cleanups, wider results, or more effects, use haft.h, also beside this header: coroutines and the
- * fibers of haft.h are on one chain of handlers. The guide, "Coming from libseff", says what
- * differs.
+ * integer result is cast to a pointer and back. A coroutine that is deleted or left by seff_exit
+ * and seff_throw is not unwound, as in libseff: cleanups on its stack do not run. Programs that
+ * need cleanups, wider results, or more effects, use haft.h, also beside this header: coroutines
+ * and the fibers of haft.h are on one chain of handlers. The guide, "Coming from libseff",
+ * describes the differences.
  *
- * Mistakes that are undefined in libseff are errors here, reported as haft.h says: a coroutine
+ * Mistakes that are undefined in libseff are errors here, reported as haft.h describes: a coroutine
  * resumed while it runs, after its end or after its release; a yield or exit from a coroutine that
  * is not around the caller; an effect without a handler; a number that is not an effect's.
  */
@@ -73,7 +73,7 @@ typedef void seff_result_return;
 /* ---- Coroutines ---- */
 
 /* These return false or NULL when memory is exhausted. A stack has the size that
-   haft_set_stack_size says, 1 MiB by default, in addresses; memory is committed as it is used.
+   haft_set_stack_size sets, 1 MiB by default, in addresses; memory is committed as it is used.
    `stack_size`, or LIBSEFF_DEFAULT_FRAME_SIZE in the environment, gives a stack more bytes; a
    smaller number has no effect. */
 bool seff_coroutine_init(seff_coroutine_t *k, seff_start_fun_t *function, void *argument);

@@ -11,7 +11,8 @@ typedef uint64_t effect_id;
 typedef uint64_t effect_set; /* a bit for each effect */
 
 #define MAX_EFFECTS 64
-/* What a request says of a coroutine that has returned. No effect's number, so it is in no set. */
+/* Marks the request of a coroutine that has returned. No effect has this number, so no set has
+   it. */
 #define RETURN_EFFECT_ID (~(effect_id)0)
 
 typedef void *seff_start_fun_t(void *);
@@ -24,7 +25,7 @@ typedef enum seff_coroutine_state {
     RUNNING             /* runs, or waits for a coroutine that it resumed */
 } seff_coroutine_state_t;
 
-/* May be a local variable; must not be copied while in use. Only `state` is for programs to read. */
+/* May be a local variable; must not be copied while in use. Programs read only `state`. */
 typedef struct seff_coroutine {
     struct haft_fiber *fiber; /* NULL: finished, or released */
     effect_set handled;       /* the set that the fiber handles, while the coroutine can be resumed;

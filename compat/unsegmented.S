@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What code compiled with -fsplit-stack finds in libhaft-compat when it asks for more stack.
- * Coroutines there have stacks of the default kind, and the check of such code would compare with a
- * limit that nobody sets: a fault without a word. So the linker stops, at a name that says what to
- * do.
+ * The functions that code compiled with -fsplit-stack finds in libhaft-compat when it needs more
+ * stack. Coroutines there have stacks of the default kind, and the check of such code would compare
+ * with a limit that nobody sets: a fault without a message. So the linker stops, at a name that
+ * tells what to do.
  *
  * (libhaft-split, which knows both kinds of stacks, may come before libhaft-compat.)
  */

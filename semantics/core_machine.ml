@@ -194,7 +194,7 @@ let step ~through_c ~shot { term; environment; stack } =
         (ocaml_step ~through_c ~shot term environment fiber k c_stack)
   | In_ocaml ([], _) -> None
 
-(* In one-shot runs ResumeAgain comes before Resume, and [used] holds the shots that were resumed. *)
+(* In one-shot runs ResumeAgain comes before Resume, and [used] holds the resumed shots. *)
 module Shots = Set.Make (Int)
 
 let step_once ~through_c ~shot ~used configuration =
@@ -314,7 +314,7 @@ let pp_configuration formatter { term; environment; stack } =
   Format.fprintf formatter "@[<hv 3>|| %a,@ {%a},@ %a ||@]" pp_term term
     (list ~empty:"" pp_binding) visible pp_stack stack
 
-(* What a value shows of itself: two runs agree if this is the same. *)
+(* The visible part of a value: two runs agree if it is the same. *)
 let summary = function
   | (Number n : value) -> string_of_int n
   | Closure (OCaml, _, _, _) -> "<fun>"

@@ -43,7 +43,7 @@ let rec interpret env : value -> machine_value = function
       Pair (v, interpret env w)
   | Inject (label, v) -> Inject (label, interpret env v)
 
-(* What a primitive does, where it is defined. *)
+(* Result of a primitive, where it is defined. *)
 let apply_primitive primitive argument =
   match (primitive, argument) with
   | Add, Pair (Number m, Number n) -> Some (Number (m + n))
@@ -206,7 +206,7 @@ let pp_configuration formatter { control; environment; continuation } =
   Format.fprintf formatter "@[<hv 2>< %a@ | %a@ | %a >@]" pp control (list pp_binding) visible
     pp_continuation continuation
 
-(* What a value shows of itself: two runs agree if this is the same. *)
+(* The visible part of a value: two runs agree if it is the same. *)
 let rec summary = function
   | Number n -> string_of_int n
   | Primitive c -> primitive_name c

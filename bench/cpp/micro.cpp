@@ -115,7 +115,7 @@ struct answerer {
 struct adding final : answerer {
     NOINLINE int64_t answer(Ask ask) override { return ask.value + 1; }
 };
-/* Of a class that has one descendant in its file the compiler calls that one's functions directly. */
+/* A second descendant: the compiler calls the functions of an only one in its file directly. */
 struct subtracting final : answerer {
     NOINLINE int64_t answer(Ask ask) override { return ask.value - 1; }
 };

@@ -4,9 +4,9 @@
  *   apart      up to eight have different slots of a scope's cache: the best case
  *   together   all have one slot: the worst
  *
- * each by requests, by tail-resumptive clauses and by general ones; one operation is one perform. And a
- * fiber resumed in turn at 1, 2, 3, 8 places in the program that each write HAFT_HANDLES with the same
- * names (`places`); one operation is one resume.
+ * each by requests, by tail-resumptive clauses and by general ones; one operation is one perform.
+ * And a fiber resumed in turn at 1, 2, 3, 8 places in the program that each write HAFT_HANDLES with
+ * the same names (`places`); one operation is one resume.
  */
 #include "../harness.h"
 
@@ -24,7 +24,7 @@
 #define DECLARE_TOGETHER(name) HAFT_EFFECT_IN_SLOT(0, name, int64_t, {});
 ALL(DECLARE_TOGETHER, together)
 
-/* Of names that differ in the last digit the slots differ. */
+/* Names that differ in the last digit have different slots. */
 #define DECLARE_APART(name) HAFT_EFFECT(name, int64_t, {});
 ALL(DECLARE_APART, apart)
 

@@ -6,8 +6,8 @@
  *   tail      get and put are tail-resumptive clauses, across `depth` handlers without stacks
  *   tail-across-fibers   the same across `depth` fibers
  *
- * One operation is one perform, a get or a put. And the worst cases of lookup, in which nothing that was
- * found before helps, so that they grow with the depth:
+ * One operation is one perform, a get or a put. And the worst cases of lookup, in which nothing
+ * that was found before helps, so that they grow with the depth:
  *
  *   new-handler   a handler is installed inside `depth` others, and its body performs once
  *   two-scopes    a fiber with `depth` fibers inside is resumed alternately from two scopes

@@ -49,8 +49,8 @@ BENCHMARK("haft/two-switches", two_switches) {
 }
 
 #if defined(__x86_64__)
-/* The same if each switch also kept MXCSR apart: stored, compared, and loaded where it differs, which
-   it does not here. */
+/* The same if each switch also kept MXCSR apart: stored, compared, and loaded where it differs,
+   which it does not here. */
 static inline __attribute__((always_inline)) void keep_mxcsr(uint32_t *mine,
                                                              const uint32_t *other) {
     __asm__ volatile("stmxcsr %0" : "=m"(*mine));

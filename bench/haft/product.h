@@ -9,8 +9,8 @@
 
 HAFT_EFFECT(aborted, void, {});
 
-/* A function of its own: a perform in product itself would make each of its thousand frames save all
-   registers (docs/guide.md, What costs what). */
+/* A function of its own: a perform in product itself would make each of its thousand frames save
+   all registers (docs/guide.md, What costs what). */
 static NOINLINE void abort_product(void) {
     HAFT_PERFORM(aborted);
 }

@@ -92,7 +92,7 @@ BENCHMARK("haft/signal-loaded", signal_loaded) {
     measure(benchmark, perform_under_signals, tell_time);
 }
 
-/* What the signals cost by themselves. */
+/* The cost of the signals by themselves. */
 BENCHMARK("haft/signal-loaded-idle", signal_loaded_idle) {
     measure(benchmark, perform_under_signals, ignore_signal);
 }

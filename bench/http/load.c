@@ -70,7 +70,7 @@ static void accept_all(int epoll, int listener) {
     }
 }
 
-/* What ends with an empty line is taken for a request. */
+/* Bytes that end with an empty line are taken for a request. */
 static void answer(int connection, const char *bytes, size_t size) {
     char request[ROOM];
     ssize_t got;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * What middleware costs: ten handlers of an effect around a request, in nanoseconds a request. They
- * are functions with haft::handle (server.use), or handlers alone (server.handle); and the handler
- * of the route performs nothing, or each of the ten effects once. For each of these four, in this
- * order, prints how much longer the time from before the outermost one to the end of the route's
- * handler and back is with them: once a request, behind the system calls by which that has come, and
- * at once again, as the mean of a hundred times; medians of all requests. A client in the same run
- * asks the servers in turn, a hundred requests each.
+ * The cost of middleware: ten handlers of an effect around a request, in nanoseconds a request.
+ * They are functions with haft::handle (server.use), or handlers alone (server.handle); and the
+ * handler of the route performs nothing, or each of the ten effects once. For each of these four,
+ * in this order, prints how much longer the time from before the outermost one to the end of the
+ * route's handler and back is with them: once a request, behind the system calls by which that has
+ * come, and at once again, as the mean of a hundred times; medians of all requests. A client in the
+ * same run asks the servers in turn, a hundred requests each.
  *
  *     middleware [REQUESTS]
  */

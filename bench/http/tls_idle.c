@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `tls_idle FOLDER PORT CONNECTIONS [SERVER ARGUMENT...]`: KiB that a server takes for a connection over
- * TLS that has had one answer and is idle. SERVER is a program that listens at PORT with FOLDER's
- * chain.pem and key.pem; without it, the server is OpenSSL itself in here, which keeps of each
- * connection what OpenSSL does, and nothing else.
+ * `tls_idle FOLDER PORT CONNECTIONS [SERVER ARGUMENT...]`: KiB that a server takes for a connection
+ * over TLS that has had one answer and is idle. SERVER is a program that listens at PORT with
+ * FOLDER's chain.pem and key.pem; without it, the server is OpenSSL itself in here, which keeps of
+ * each connection what OpenSSL does, and nothing else.
  */
 #define _GNU_SOURCE
 #include "../server.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accepting TCP connections: the server's processor time for each. The server, a process of its own on the
- * second processor, accepts and closes; the load comes from the first, so many connections at a time.
+ * Accepting TCP connections: the server's processor time for each. The server, a process of its own
+ * on the second processor, accepts and closes; the load comes from the first, so many connections
+ * at a time.
  *
  *     accepts tried|once|many|epoll|io_uring AT_ONCE SECONDS
  *
- * The first three are loops by hand on io_uring: accept4 is tried, and the listener polled when there is
- * none; the kernel is asked for one connection at a time; it is asked once, for all (multishot). The others
- * are tasks on either back end.
+ * The first three are loops by hand on io_uring: accept4 is tried, and the listener polled when
+ * there is none; the kernel is asked for one connection at a time; it is asked once, for all
+ * (multishot). The others are tasks on either back end.
  */
 #define _GNU_SOURCE
 #include <haft/io.h>

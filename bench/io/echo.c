@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * TCP echo: the server's processor time a message. The server is a process of its own on the second
- * processor: an epoll loop written by hand, or tasks on either back end; the load comes from the first.
+ * processor: an epoll loop written by hand, or tasks on either back end; the load comes from the
+ * first.
  *
  *     echo loop|ring|epoll|io_uring|dense CONNECTIONS BYTES SECONDS [samples]
- *     echo PATH CONNECTIONS BYTES SECONDS [samples]     the server is a program with the arguments of work.c
+ *     echo PATH CONNECTIONS BYTES SECONDS [samples] the server is a program with work.c's arguments
  *
- * `loop` and `ring` are loops by hand, on epoll and io_uring; `dense` are tasks on small stacks. With
- * `samples`, prints the time in user mode only: taking them slows the server, so that it has a run of its own.
- * With THREADS in the environment the tasks' server has so many threads, and the server and the load have all processors.
- * With 0 seconds each connection exchanges one message and then is idle: prints the server's own memory a
- * connection, with its page tables.
+ * `loop` and `ring` are loops by hand, on epoll and io_uring; `dense` are tasks on small stacks.
+ * With `samples`, prints the time in user mode only: taking them slows the server, so that it has a
+ * run of its own. With THREADS in the environment the tasks' server has so many threads, and the
+ * server and the load have all processors. With 0 seconds each connection exchanges one message and
+ * then is idle: prints the server's own memory a connection, with its page tables.
  */
 #define _GNU_SOURCE
 #include <haft/io.h>
@@ -186,7 +187,8 @@ static void ring_loop(void) {
 
 /* ---- The load ---- */
 
-/* Several addresses: each has some 28,000 ports to connect from, and the kernel finds the last half slowly. */
+/* Several addresses: each has some 28,000 ports to connect from, and the kernel finds the last half
+   slowly. */
 static int connect_as(int number) {
     enum { PORTS = 10000 };
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -223,8 +225,8 @@ static double memory_each(pid_t server, int connections, size_t size) {
     return (kibibytes_of(server) - before) / connections;
 }
 
-/* Every connection exchanges a message before anything is counted, so that neither the server's start nor its
-   accepting is. */
+/* Every connection exchanges a message before anything is counted, so that neither the server's
+   start nor its accepting is. */
 static uint64_t exchange(pid_t server, const struct perf_event_mmap_page *samples, int connections,
                          size_t size, double seconds, used_t *used) {
     enum { AT_ONCE = 100 };

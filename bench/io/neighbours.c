@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Latency beside noisy neighbours: how long 1,000 quiet connections wait for the answer of an echo server of one thread,
- * which is busy with something else as well.
+ * Latency beside noisy neighbours: how long 1,000 quiet connections wait for the answer of an echo
+ * server of one thread, which is busy with something else as well.
  *
  *     neighbours PATH alone|flood|compute SECONDS
  *
- * The server is a program with the arguments of work.c, on the second processor; the load is on the first. One quiet
- * connection after the other sends 64 bytes and waits for them. `flood`: four more connections always have 16 KiB on
- * the way. `compute`: two tasks of the server (COMPUTING in its environment) compute for a millisecond and yield, for
- * ever. Prints the median and the 99th percentile of the waits, in microseconds.
+ * The server is a program with the arguments of work.c, on the second processor; the load is on the
+ * first. One quiet connection after the other sends 64 bytes and waits for them. `flood`: four more
+ * connections always have 16 KiB on the way. `compute`: two tasks of the server (COMPUTING in its
+ * environment) compute for a millisecond and yield, for ever. Prints the median and the 99th
+ * percentile of the waits, in microseconds.
  */
 #define _GNU_SOURCE
 #include <haft/io.h>
@@ -45,7 +46,8 @@ static int connect_to_server(void) {
     return connection;
 }
 
-/* In a process of its own, which leaves the processor to the quiet ones when they have something to do. */
+/* In a process of its own, which leaves the processor to the quiet ones when they have something to
+   do. */
 static void flood(void) {
     static char bytes[LARGE];
     struct epoll_event events[FLOODS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tasks of libhaft-io: what each step costs, beside a perform-resume round trip of core. One run of the
- * scheduler does a slice. */
+/* Tasks of libhaft-io: what each step costs, beside a perform-resume round trip of core. One run of
+ * the scheduler does a slice. */
 #include "../harness.h"
 
 #include <haft/io.h>
@@ -102,6 +102,19 @@ static void *yield_by_two(void *argument) {
 }
 BENCHMARK("haft/io-yield", yield) {
     run(benchmark, yield_by_two);
+}
+
+/* The same, and spawn-join, of tasks with thread-locals of their own. */
+static void run_own(benchmark_t *benchmark, void *(*body)(void *)) {
+    haft_io_run_options_t options = {.threads = 1, .own_thread_locals = true};
+    if (haft_io_run_with(&options, body, benchmark) != 0)
+        abort();
+}
+BENCHMARK("haft/io-yield-own-locals", yield_own) {
+    run_own(benchmark, yield_by_two);
+}
+BENCHMARK("haft/io-spawn-join-own-locals", spawn_join_own) {
+    run_own(benchmark, spawn_and_join);
 }
 
 static void *return_at_once(void *argument) {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work that libhaft-io and its peers (go/, tokio/, asio/) are compared by. Each has a program with
- * these arguments, which prints the nanoseconds that one of `count` took:
+ * The work that libhaft-io and its peers (go/, tokio/, asio/) are compared by. Each has a program
+ * with these arguments, which prints the nanoseconds that one of `count` took:
  *
  *     work spawn|yield|channel|apart|skynet|chameneos|mutex|timers|cancel THREADS COUNT [moves]
- *     work nothing THREADS COUNT            sleeps once for `count` ms; prints the wake-ups that this took
- *     work echo THREADS DESCRIPTOR          serves a listening socket until it is killed (echo.c), with
- *                                           buffers of as many bytes as BUFFER in the environment says, beside
- *                                           as many tasks as COMPUTING says, which compute for a
- *                                           millisecond and yield, forever
+ *     work nothing THREADS COUNT            sleeps once for `count` ms; prints the wake-ups of that
+ *     work echo THREADS DESCRIPTOR          serves a listening socket until killed (echo.c), with
+ *                                           buffers of as many bytes as BUFFER in the environment
+ *                                           says, beside as many tasks as COMPUTING says,
+ *                                           which compute for a millisecond and yield, forever
  *
  * With DENSE in the environment tasks have small stacks, as those of timers always have.
  *
- * spawn: tasks that do nothing, spawned by the hundred and joined. yield: two tasks in turn. channel: two
- * tasks and two channels of capacity 1, there and back. apart: the same, kept on two threads. skynet: a tree of tasks, each the parent of ten,
- * with `count` leaves. chameneos: ten tasks ask a broker for a partner, over a channel that all share, and get
- * it over one of their own; `count` meetings. mutex: a thousand tasks lock it; every tenth holder yields. timers: a task each,
- * that sleeps up to half a second; every second one is cancelled. cancel: tasks that sleep forever, by the
- * hundred; the time from the call that cancels them to the end of the last.
+ * spawn: tasks that do nothing, spawned by the hundred and joined. yield: two tasks in turn.
+ * channel: two tasks and two channels of capacity 1, there and back. apart: the same, kept on two
+ * threads. skynet: a tree of tasks, each the parent of ten, with `count` leaves. chameneos: ten
+ * tasks ask a broker for a partner, over a channel that all share, and get it over one of their
+ * own; `count` meetings. mutex: a thousand tasks lock it; every tenth holder yields. timers: a task
+ * each, that sleeps up to half a second; every second one is cancelled. cancel: tasks that sleep
+ * forever, by the hundred; the time from the call that cancels them to the end of the last.
  */
 #include <haft/io.h>
 

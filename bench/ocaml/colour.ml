@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* What chameneos are and how their colours change when two meet. *)
+(* Chameneos, and how their colours change when two meet. *)
 type t = Blue | Red | Yellow
 
 let complement one other =

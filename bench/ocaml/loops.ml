@@ -4,7 +4,7 @@
 (* [loop name body]: [body n] performs [n] operations. *)
 external loop : string -> (int -> unit) -> unit = "bench_loop"
 
-(* What a body did until now is not timed. *)
+(* Starts the clock: nothing that the body did before is timed. *)
 external start : unit -> unit = "bench_start" [@@noalloc]
 
 (* True for a smoke run, from the first time that a loop runs: small data, please. *)

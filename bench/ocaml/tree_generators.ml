@@ -56,7 +56,7 @@ let generate_in_monad tree =
     !step ();
     !element
 
-(* What is left to do after the subtree at hand. *)
+(* The work left after the subtree at hand. *)
 type rest = Done | Visit of int * tree * rest
 
 let generate_by_hand tree =

@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
 (* waiting COUNT CALLS: so many computations wait at the same time, each below so many calls; then all go on.
-   What counts is the process's peak memory and its time. *)
+   The results are the process's peak memory and its time. *)
 open Effect
 open Effect.Deep
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a batch of fibers costs whoever makes it: as many lines of memory as the life of a
+/* The cost of a batch of fibers to its maker: as many lines of memory as the life of a
  * fiber touches, on a page of its own each, a little more than a mebibyte apart, as the stacks
  * of fibers are. */
 #include "../harness.h"

@@ -23,7 +23,7 @@ struct variable final : cell {
     NOINLINE void put(int64_t value) override { state = value; }
     int64_t state = 0;
 };
-/* Of a class that has one descendant in its file the compiler calls that one's functions directly. */
+/* A second descendant: the compiler calls the functions of an only one in its file directly. */
 struct constant final : cell {
     NOINLINE int64_t get() override { return 1; }
     NOINLINE void put(int64_t) override {}

@@ -36,10 +36,11 @@
  * tail_resume returns before anything is resumed, so it leaves a note with the clause that has
  * called it. A clause is found by the stack that it runs on (`clause_here`).
  *
- * Mistakes that are undefined in cpp-effects are errors here, reported as haft.h says: a resumption
- * used twice, a command without a handler, a label or handler_ref that is not around the caller, a
- * null handler. An exception that leaves a body, a general or a no_resume clause leaves the call
- * that let it run (handle, or resume); one that leaves a plain clause leaves invoke_command.
+ * Mistakes that are undefined in cpp-effects are errors here, reported as haft.h describes: a
+ * resumption used twice, a command without a handler, a label or handler_ref that is not around the
+ * caller, a null handler. An exception that leaves a body, a general or a no_resume clause leaves
+ * the call that let it run (handle, or resume); one that leaves a plain clause leaves
+ * invoke_command.
  *
  * Threads: as in haft.h. Every thread has handlers of its own; a resumption may be moved to another
  * thread.
@@ -109,7 +110,7 @@ concept is_command = requires {
 
 enum class clause_mode { general, plain, no_resume };
 
-/* What stands in the list of a handler; clause-modifiers.h has those with a modifier. */
+/* An entry in the list of a handler; clause-modifiers.h has entries with a modifier. */
 template <typename Entry>
 struct clause_entry {
     using command = Entry;
@@ -248,7 +249,7 @@ using haft_resumption = haft::resumption<typename haft::detail::signature<Answer
 
 /* ---- Resumptions (§2.1, §2.4, §3.4) --------------------------------------------------------- */
 
-/* What a resumption holds while it is released: kept with the computation, so that nothing is
+/* Contents of a resumption while it is released: kept with the computation, so that nothing is
    allocated. */
 template <typename Out, typename Answer>
 class resumption_data {
@@ -646,7 +647,7 @@ struct general_clause<Holder, Cmd> {
     }
 
   private:
-    /* As `answered`, without a copy of the answer in this frame. */
+    /* Like `answered`, without a copy of the answer in this frame. */
     template <typename Clause, typename... Captured>
     static HAFT_DETAIL_INLINE ending invoke(void *place, Clause &clause, const Cmd &command,
                                             Captured &...computation) {
@@ -671,7 +672,7 @@ namespace detail {
 
 /* ---- Handlers by label ---- */
 
-/* Of a scope that is a frame's. */
+/* The place of a scope that is a frame's. */
 HAFT_DETAIL_INLINE place place_of(const hafti_scope_t *scope) {
     auto *clause =
         reinterpret_cast<place (*)(void *, whereabouts *)>(scope->handles->clauses[0].function);

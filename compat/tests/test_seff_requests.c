@@ -1,5 +1,5 @@
-/* What a request says: of a coroutine that has finished, of numbers that are no effect's; and how a
-   switch over requests behaves. */
+/* Requests of a coroutine that has finished, and for numbers of no effect; and how a switch over
+   requests behaves. */
 #include "../../core/tests/check.h"
 #include <seff.h>
 

@@ -44,7 +44,7 @@
  * names, which change from version to version. All others are documented here.
  *
  * Threads: every thread has a chain of handlers of its own. One thread at a time uses a fiber; any
- * thread may resume a suspended fiber. Unless said otherwise, any thread may call a function, and
+ * thread may resume a suspended fiber. Unless stated otherwise, any thread may call a function, and
  * no other thread may use a fiber that the function is given.
  *
  * Errors: the library reports a mistake (an effect without a handler, a fiber resumed while it
@@ -271,8 +271,8 @@ HAFTI_API haft_fiber_t *haft_fiber_current(void);
 HAFTI_API haft_fiber_t *haft_fiber_parent(const haft_fiber_t *fiber);
 
 /*
- * Says that the next thread to resume the suspended `fiber` may be another one. No program has to
- * call this: it saves time. Without it, the first resume on a new thread makes a system call, to
+ * Declares that the next thread to resume the suspended `fiber` may be another one. No program has
+ * to call this: it saves time. Without it, the first resume on a new thread makes a system call, to
  * make sure that the old thread is not resuming the fiber at the same time.
  */
 HAFTI_API void haft_fiber_detach(haft_fiber_t *fiber);
@@ -364,7 +364,7 @@ HAFTI_INLINE bool haft_finished(haft_request_t request) {
 }
 
 /*
- * As haft_resume, but instead of giving a reply calls `raise(argument)` at the perform that
+ * Like haft_resume, but instead of giving a reply calls `raise(argument)` at the perform that
  * suspended the fiber, on the fiber's stack: to throw an exception there, or to look around. If
  * `raise` returns, its result is the reply; a reply of more than a word must not lie in the frame
  * of `raise`.
@@ -377,10 +377,10 @@ HAFTI_API haft_request_t haft_discontinue(haft_fiber_t *fiber, haft_raise_t *rai
 
 /*
  * A computation that waits at a perform, as a general clause receives it. One-shot: it is resumed,
- * discontinued or dropped, once; a second use is an error that names the effect. What is to go on
- * several times is copied before (haft_resumption_copy). A resumption may
- * outlive the haft_handle that captured it, and is resumed under the same handler: the state that
- * the handler was given must live as long.
+ * discontinued or dropped, once; a second use is an error that names the effect. To resume it
+ * several times, copy it before (haft_resumption_copy). A resumption may outlive the haft_handle
+ * that captured it, and is resumed under the same handler: the state that the handler was given
+ * must live as long.
  */
 typedef struct haft_resumption {
     haft_fiber_t *fiber;
@@ -388,7 +388,7 @@ typedef struct haft_resumption {
 } haft_resumption_t;
 
 /*
- * What a general clause returns: an answer, haft_answer(value), or haft_tail_resume(k, reply),
+ * The result of a general clause: an answer, haft_answer(value), or haft_tail_resume(k, reply),
  * which resumes a computation after the clause; that computation's answer is then the clause's.
  */
 typedef struct haft_answer {
@@ -405,9 +405,10 @@ HAFTI_INLINE haft_answer_t haft_answer(void *value) {
  * Defines, at file scope, the constant table `name` of a deep handler. A clause is one of
  *
  *   HAFT_TAIL(effect, function)     result function(void *state, HAFT_PAYLOAD(effect) *payload)
- *       Tail-resumptive: called in place, on the performer's stack, without a switch; what it returns
- *       is the result of the perform.
- *   HAFT_GENERAL(effect, function)  haft_answer_t function(void *state, HAFT_PAYLOAD(effect) *payload,
+ *       Tail-resumptive: called in place, on the performer's stack, without a switch; its result is
+ *       the result of the perform.
+ *   HAFT_GENERAL(effect, function)  haft_answer_t function(void *state,
+ *                                                          HAFT_PAYLOAD(effect) *payload,
  *                                                          haft_resumption_t k)
  *       The computation is suspended. The clause resumes it (haft_resumption_resume), ends by
  *       resuming it (return haft_tail_resume(k, reply)), drops it, or keeps it for later. The
@@ -638,7 +639,7 @@ typedef struct haft_error {
 } haft_error_t;
 
 /*
- * Sets the error handler, the function that is told of errors, and returns the previous one. NULL
+ * Sets the error handler, the function that receives errors, and returns the previous one. NULL
  * sets the default, which prints the message on standard error. The error handler runs where the
  * mistake was made. It may leave by throwing an exception, or by longjmp within the same stack: the
  * call that made the mistake has changed nothing before. If the error handler returns, the process
@@ -699,7 +700,8 @@ HAFTI_EXTERN_C_END
 #if !defined(__EXCEPTIONS) && !defined(HAFT_WITHOUT_CLEANUPS) && !defined(HAFT_FREESTANDING)
 #    warning                                                                                       \
         "without -fexceptions (pkg-config --cflags haft) no cleanup runs when a fiber or a task is \
-unwound, HAFT_SCOPED and HAFT_IO_SCOPED_DESCRIPTOR included; if none has to, define HAFT_WITHOUT_CLEANUPS"
+unwound, HAFT_SCOPED and HAFT_IO_SCOPED_DESCRIPTOR included; if none has to, define \
+HAFT_WITHOUT_CLEANUPS"
 #endif
 
 #endif

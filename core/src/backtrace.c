@@ -18,7 +18,7 @@
 
 extern int dladdr(const void *address, Dl_info *information) __attribute__((weak));
 
-/* What is known of the code that a frame returns to. */
+/* Properties of the code that a frame returns to. */
 typedef struct frame {
     bool own;      /* it is the library's */
     bool is_named; /* by a symbol of the library's interface */

@@ -18,7 +18,7 @@ HAFTI_INLINE uint64_t haft_claim_here(hafti_thread_t *thread, haft_fiber_t *fibe
         haft_not_resumable(fiber, code, what);
     uint64_t serial = haft_scope_serial(thread, thread->current);
     if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) == serial) {
-        /* As on the hot path: see haft/inner/hot.h. */
+        /* Same order as on the hot path: see haft/inner/hot.h. */
         __atomic_store_n(&fiber->context.gate, HAFTI_GATE_CLOSED, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
         if (__atomic_load_n(&fiber->owner, __ATOMIC_RELAXED) != serial)
@@ -28,8 +28,8 @@ HAFTI_INLINE uint64_t haft_claim_here(hafti_thread_t *thread, haft_fiber_t *fibe
     return haft_claim_foreign(thread, fiber);
 }
 
-/* After a claim that returned `before`, and until the next serial is drawn: gives the fiber the
-   owner `after`. If a thread has tried to claim it meanwhile, the mark of that one stays. */
+/* Gives the fiber the owner `after`. Called after a claim that returned `before`, until the next
+   serial is drawn. If a thread has tried to claim the fiber meanwhile, that thread's mark stays. */
 HAFTI_INLINE void haft_set_owner(hafti_thread_t *thread, haft_fiber_t *fiber, uint64_t before,
                                  uint64_t after) {
     uint64_t serial = thread->current->serial;

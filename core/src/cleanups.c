@@ -11,9 +11,9 @@
  * Invariant: the answer is "nothing to run" only if every frame up to the fiber's first was
  * understood completely. Anything unusual (a language with tables of its own, a call that may not
  * throw, a frame that is not described by stack or frame pointer, the end of the stack) is left to
- * the unwinder, which also reports what is wrong. Decoded frame descriptions are cached. Those of
- * the program and of this library never change; any other is trusted only while the same bytes lie
- * at the same place of an object with the same layout, so code may be unloaded.
+ * the unwinder, which also reports what is wrong. Decoded frame descriptions are cached.
+ * Descriptions of the program and of this library never change; any other is trusted only while the
+ * same bytes lie at the same place of an object with the same layout, so code may be unloaded.
  *
  * A handler in place has a landing pad that takes its scope off the chain. Code that leaves a stack
  * for good continues in the scope around the fiber, so these landing pads need not run.
@@ -467,10 +467,10 @@ enum { LASTS = 2 }; /* it is never unloaded */
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 /*
- * An entry lies in one of the PLACES that begin where the hash of its return address says. If all
- * are taken, a new entry takes the place of one of them, each in turn: so addresses that are used
- * again and again find room, however they are spread. A writer first makes `version` odd; while it
- * is odd, no other thread reads or writes the entry. The step is valid while
+ * An entry lies in one of the PLACES that begin at the hash of its return address. If all are
+ * taken, a new entry takes the place of one of them, each in turn: so addresses that are used again
+ * and again find room, however they are spread. A writer first makes `version` odd; while it is
+ * odd, no other thread reads or writes the entry. The step is valid while
  *
  *   the object there is laid out as it was: so the same bytes can be read
  *   and the frame description is the same there (`fde_bytes` of them: known_by has both)
@@ -689,8 +689,8 @@ bool haft_nothing_to_clean(haft_frame_t frame) {
     return true;
 }
 
-/* The switch is no call: the exception table does not say what is there to run. But if anything is,
-   the function has a table. */
+/* The switch is no call: the exception table does not list what there is to run. But if there is
+   anything, the function has a table. */
 static haft_cleanups_t cleanups_at(const step_t *step, uintptr_t pc, bool is_switch,
                                    haft_judge_t *judge) {
     if (is_switch ? step->exceptions == NULL : nothing_to_run(step, pc))

@@ -2,7 +2,7 @@
 /* The end of a fiber: it is freed, or reset for another run. */
 #include "fiber.h"
 
-/* Of several threads that want a finished fiber one gets it. */
+/* Takes a finished fiber. If several threads want it, one gets it. */
 HAFTI_INLINE bool take_finished(haft_fiber_t *fiber) {
     if (HAFTI_LIKELY(hafti_is_alone())) {
         bool finished = fiber->state == HAFT_FIBER_FINISHED;
@@ -22,7 +22,7 @@ static char *late_payload(const haft_fiber_t *fiber) {
     return stopped_here && fiber->kind != HAFT_KIND_SEGMENTED ? stopped : NULL;
 }
 
-/* To the thread sanitizer the stack is another thread's. */
+/* Not instrumented: to the thread sanitizer the stack is another thread's. */
 static HAFT_UNINSTRUMENTED void spoil(char *from, const char *to) {
     haft_tools_reserved(from, (size_t)(to - from));
     for (volatile char *byte = from; byte < to; byte++)
@@ -90,7 +90,7 @@ static void release(const ending_t *dropped) {
     haft_kind_of(fiber)->give(fiber);
 }
 
-/* One that has not finished, or left something behind. */
+/* Drops a fiber that has not finished, or that has left something behind. */
 static HAFTI_COLD void drop_slow(haft_fiber_t *fiber) {
     haft_check_own(fiber, "dropped");
     /* Also when a cleanup of the fiber leaves for somewhere further out. */
@@ -105,7 +105,7 @@ static HAFTI_COLD void dropped_twice(const haft_fiber_t *fiber) {
               haft_fiber_label(fiber));
 }
 
-/* Whose stack stays for the next copy. */
+/* Whether it is a finished copy: its stack stays for the next copy. */
 static bool is_finished_copy(const haft_fiber_t *fiber) {
     return fiber->kind == HAFT_KIND_COPIED && fiber->state == HAFT_FIBER_FINISHED &&
            fiber->thrown == NULL && fiber->tools == NULL;

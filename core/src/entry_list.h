@@ -61,9 +61,9 @@ HAFT_ENTRY_STAYS(haft_unwind_to, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_misused, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_language_leave, HAFT_ENTRY_ROOM)
 
-/* Where the compiler makes its frames small it leaves it at what a segment promises: a fiber that
-   waits on its first segment shall not need a second one for that. (Only entries.S reads the room.
-   It may be assembled with other flags than the C sources are compiled with.) */
+/* Where the compiler makes frames small, hafti_suspend_slow makes do with the slack of a segment: a
+   fiber that waits on its first segment shall not need a second one for that. (Only entries.S reads
+   the room. It may be assembled with other flags than the C sources are compiled with.) */
 #ifdef __OPTIMIZE__
 HAFT_ENTRY_STAYS(hafti_suspend_slow, 0)
 #else

@@ -31,7 +31,7 @@ const char *haft_fiber_label(const haft_fiber_t *fiber) {
 
 extern int dladdr(const void *address, Dl_info *information) __attribute__((weak));
 
-/* The place of a call, for addr2line: addresses in a program that lies at fixed ones count from 0. */
+/* The place of a call, for addr2line: in a program at fixed addresses, it counts from 0. */
 const char *haft_place_label(const void *returns_to) {
     static __thread char label[80];
     Dl_info object = {.dli_fname = NULL};
@@ -73,7 +73,7 @@ typedef struct report {
     va_list arguments;
 } report_t;
 
-/* On a stack that has room for whatever the error handler does. */
+/* Runs on a stack that has room for whatever the error handler does. */
 static HAFTI_COLD void tell(void *argument) {
     report_t *report = argument;
     char message[600];

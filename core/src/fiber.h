@@ -33,7 +33,7 @@ HAFTI_INLINE void haft_wind_up(haft_fiber_t *fiber, void *(*function)(void *), v
                      __ATOMIC_RELEASE);
 }
 
-/* What all fibers have when they are made; `kind` is there. */
+/* Fills the fields that fibers of all kinds have when they are made; `kind` is set before. */
 HAFTI_INLINE void haft_furnish(haft_fiber_t *fiber, const char *name) {
     fiber->scope.kind = HAFTI_SCOPE_FIBER;
     fiber->scope.slow = 0;

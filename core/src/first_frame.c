@@ -8,7 +8,7 @@
 #    include <unwind.h>
 #endif
 
-/* What the switch (haft/switch_*.h) and the first frame (arch/) have as numbers. */
+/* Layout that the switch (haft/switch_*.h) and the first frame (arch/) have as numbers. */
 _Static_assert(offsetof(haft_fiber_t, context) == 0, "a switch finds a fiber's context there");
 _Static_assert(offsetof(haft_fiber_t, resumer) == 64, "and its resumer's there, as start.S does");
 _Static_assert(offsetof(hafti_context_t, fp) == 0 && offsetof(hafti_context_t, pc) == 8 &&
@@ -63,7 +63,7 @@ HAFT_UNINSTRUMENTED void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect, 
     part(thread, fiber, effect, payload);
 }
 
-/* Before the fiber's function. */
+/* Called before the fiber's function. */
 static HAFTI_COLD void arrive(haft_fiber_t *fiber, void *word, uintptr_t wake) {
     if (haft_tools_active)
         haft_tools_after(fiber, HAFT_OUT_OF);

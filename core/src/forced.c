@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The last byte of the class says of an unwinding that a catch-all has caught whether another one
-   has begun since: one that leaves the block, which lets go of the first. */
+/* The last byte of the class is for an unwinding that a catch-all has caught. It shows whether
+   another unwinding has begun since, one that leaves the block, which lets go of the first. */
 enum { CLASS_SIZE = 8, LAST = CLASS_SIZE - 1 };
 static const char unwinding_class[CLASS_SIZE] = {'H', 'A', 'F', 'T', 'U', 'N', 'W', 'D'};
 static const char class_of_left = 'L';

@@ -47,7 +47,7 @@ static bool lies_on(const void *address, const haft_fiber_t *fiber) {
     return (const char *)address >= fiber->low && (const char *)address < fiber->high;
 }
 
-/* As in given_memory.c, as far as it can be told in one thread. */
+/* Like in_its_frames of given_memory.c, as far as one thread can tell. */
 static bool in_its_frames(const haft_fiber_t *outer, const char *low, const char *high) {
     const char *here = __builtin_frame_address(0), *stopped = outer->context.sp;
     if (low < outer->low || high > outer->high)
@@ -151,7 +151,7 @@ static void write_number(writer_t *writer, uintptr_t number, unsigned base) {
     write_text(writer, first);
 }
 
-/* What the messages of the library use of printf's: %s and %zu. */
+/* Conversions of printf that the messages of the library use: %s and %zu. */
 static void write_format(writer_t *writer, const char *format, va_list arguments) {
     for (; *format != '\0'; format++) {
         if (format[0] == '%' && format[1] == 's') {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a freestanding build has in place of the pool, of unwinding and of tools: nothing, in a form
- * that the files it shares with the hosted build can call. Included by ground.h.
+ * Stand-ins for the pool, unwinding and tools in a freestanding build, which has none of them: the
+ * files that it shares with the hosted build can call these. Included by ground.h.
  *
  * Invariant: nothing here or in freestanding.c needs more than memcpy and memset.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ground floor: messages, the threads' states, signals, and what a fiber's header says by
- * itself. Every source includes the header of its floor, which includes those below;
+ * The ground floor: messages, the threads' states, signals, and what can be read from a fiber's
+ * header alone. Every source includes the header of its floor, which includes those below;
  * tools/floors.txt has the floors.
  */
 #ifndef HAFT_GROUND_H
@@ -18,7 +18,7 @@
 const char *haft_fiber_label(const haft_fiber_t *fiber);
 /* Names the call that returns to the address: ' at FILE+0xOFFSET', or nothing. */
 const char *haft_place_label(const void *returns_to);
-/* What the library that has made the fiber says at the end of a message (haft_set_stack_advice). */
+/* End of a message: the advice of the library that has made the fiber (haft_set_stack_advice). */
 const char *haft_advice_of(const haft_fiber_t *fiber, const char *otherwise);
 /* A line on standard error. */
 void haft_print(const char *message);
@@ -65,8 +65,8 @@ HAFTI_INLINE uintptr_t haft_awaiting(const haft_effect_t *effect) {
 /* thread.c: the calling thread's state, made ready on its first use. */
 HAFTI_COLD void haft_thread_start(hafti_thread_t *thread);
 /*
- * What the floors above do when threads and the process begin and end: the one place where the
- * ground calls up (the other is hafti_segments_failed). life.c has it.
+ * Functions of the floors above, for the begin and end of threads and the process. The ground calls
+ * up here and in hafti_segments_failed only. Defined in life.c.
  */
 typedef struct haft_life {
     bool (*process_starts)(void); /* returns whether tools want to be told of every resume */
@@ -86,7 +86,7 @@ HAFTI_INLINE hafti_thread_t *haft_thread_ready(void) {
         haft_thread_start(thread);
     return thread;
 }
-/* In one step, as far as signal handlers can tell. */
+/* Draws a serial, in one step as far as signal handlers can see. */
 HAFTI_INLINE uint64_t haft_next_stamp(hafti_thread_t *thread) {
     uint64_t stamp;
 #if defined(__x86_64__)
@@ -110,6 +110,10 @@ HAFTI_INLINE uint64_t haft_stamp(hafti_thread_t *thread) {
     uint64_t stamp = haft_next_stamp(thread);
     return HAFTI_LIKELY(stamp << HAFTI_THREAD_BITS != 0) ? stamp : haft_stamp_block(thread);
 }
+/* For paths out of line: whose roots, and whose stacks, the thread's code uses. */
+HAFTI_INLINE hafti_thread_t *haft_home(hafti_thread_t *thread) {
+    return HAFTI_LIKELY(thread->home == NULL) ? thread : thread->home;
+}
 HAFTI_INLINE bool haft_drawn_on(uint64_t stamp, const hafti_thread_t *thread) {
     return stamp >> HAFT_STAMP_BITS == thread->stamp >> HAFT_STAMP_BITS;
 }
@@ -117,9 +121,9 @@ extern hafti_exceptions_t haft_no_exceptions;
 /* Keeps every resume off the hot path: a tool has to be told of switches, or there is no barrier
    that could tell two threads apart. */
 extern bool haft_resume_slowly;
-/* From the thread pointer to the state of the thread; 0 before the first use. For debuggers. */
+/* Distance from the thread pointer to the thread's state; 0 before the first use. For debuggers. */
 extern intptr_t haft_thread_offset;
-/* What `thread->exceptions` is where no inlined path may switch: every field counts as an
+/* Value of `thread->exceptions` where no inlined path may switch: every field counts as an
    exception. */
 extern hafti_exceptions_t haft_always_pending;
 HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
@@ -128,7 +132,7 @@ HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
 /* Makes what every thread of the process has stored so far visible to this one. */
 void haft_thread_barrier(void);
 
-/* Of the process, or NULL. */
+/* The language of the process, or NULL. */
 extern const haft_language_t *haft_process_language;
 
 /* The kinds of stacks: see stacks.h. */
@@ -149,7 +153,7 @@ HAFTI_INLINE haft_fiber_t *haft_scope_fiber(hafti_scope_t *scope) {
     return scope == NULL ? NULL : hafti_fiber_of(scope);
 }
 
-/* Where an effect was found from a scope: a serial also stands for all that lies outwards. */
+/* The result of a lookup from a scope, whose serial also stands for all that lies outwards. */
 typedef struct haft_known {
     uint64_t serial;
     haft_effect_t *effect;

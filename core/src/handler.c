@@ -141,13 +141,13 @@ static HAFTI_COLD void answered_twice(const haft_fiber_t *fiber) {
         "once.");
 }
 
-/* Of a fiber that the clause may have dropped: another thread's by now, perhaps. */
+/* The `shot` of a fiber that the clause may have dropped: it may be another thread's by now. */
 static HAFT_UNINSTRUMENTED uint64_t shot_of(const haft_fiber_t *fiber) {
     return __atomic_load_n(&fiber->scope.shot, __ATOMIC_RELAXED);
 }
 
 /* The fiber that the clause has promised to resume, which need not be its own. `lasts`: the header
-   of its own can be read when that is gone. */
+   of its own fiber can be read even after that is dropped. */
 HAFTI_INLINE haft_fiber_t *promised_by(haft_answer_t answer, haft_fiber_t *fiber, uint64_t shot,
                                        bool lasts) {
     haft_fiber_t *next = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
@@ -231,7 +231,7 @@ HAFTI_INLINE void push(hafti_thread_t *thread, hafti_scope_t *scope, uint64_t se
     thread->current = scope;
 }
 
-/* On a thread that has not used the library, or whose block of serials is used up. */
+/* Called on a thread that has not used the library, or whose block of serials is used up. */
 static HAFTI_COLD void push_slowly(hafti_scope_t *scope, const haft_handles_t *handles,
                                    void *state) {
     hafti_thread_t *thread = haft_thread_ready();
@@ -311,7 +311,7 @@ void haft_may_copy_frames(haft_function_t *function) {
 }
 
 /* A frame of `drive` at a switch has nothing to run, and elsewhere the clause's resumption to drop.
-   Those of resume_slowly drop the fiber inside, which a copy has on a stage. */
+   A frame of resume_slowly drops the fiber inside, which a copy has on a stage. */
 static haft_cleanups_t judge(uintptr_t function, bool at_switch) {
     if (function == (uintptr_t)resume_slowly || (function == (uintptr_t)drive && at_switch))
         return HAFT_CLEANUPS_NONE;
@@ -331,7 +331,7 @@ static HAFTI_COLD __attribute__((noreturn)) void used(const haft_fiber_t *fiber,
               what);
 }
 
-/* Its image, if it has one. An error if it has been used. */
+/* The image of the resumption, if it has one. It is an error if the resumption has been used. */
 HAFTI_INLINE haft_image_t *image_of_unused(haft_resumption_t k, const char *what) {
     if (HAFTI_LIKELY(k.fiber != NULL && k.fiber->scope.shot == k.shot))
         return NULL;
@@ -341,7 +341,7 @@ HAFTI_INLINE haft_image_t *image_of_unused(haft_resumption_t k, const char *what
     return image;
 }
 
-/* What it waits for. */
+/* The word `awaits` of the suspended computation. */
 HAFTI_INLINE uintptr_t awaited_by(haft_resumption_t k, const haft_image_t *image) {
     return image != NULL ? haft_image_awaits(image) : k.fiber->awaits;
 }
@@ -372,7 +372,7 @@ haft_answer_t hafti_tail_resume_slow(haft_resumption_t k, haft_reply_t reply) {
     haft_check_reply(k.fiber, awaited_by(k, image), reply);
     haft_fiber_t *fiber = haft_image_stand(k, image, "resumed", judge).fiber;
     bool copied = hafti_awaited(fiber)->result_size > sizeof reply.word;
-    /* It lies in the block of the clause, which is about to end. */
+    /* The reply lies in the block of the clause, which is about to end. */
     if (copied)
         reply.word = fiber->resumer.base = haft_copy_reply(hafti_awaited(fiber), reply.word);
     fiber->scope.shot++;

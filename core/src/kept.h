@@ -8,7 +8,8 @@
 #ifndef HAFT_FREESTANDING
 
 /*
- * What a fiber ends with once it is unwound. Not in `awaits`: the cleanups may perform.
+ * The effect and payload that end a fiber once it is unwound. `awaits` cannot hold the effect: the
+ * cleanups may perform.
  *
  *   the payload has   | fiber->thrown is | the effect is in    | the payload is in
  *   a word, or less   | &fiber->result   | fiber->of_language  | fiber->result: needs no memory
@@ -26,7 +27,7 @@ typedef struct haft_thrown {
 HAFTI_INLINE bool haft_kept_inside(const haft_fiber_t *fiber) {
     return fiber->thrown == &fiber->result;
 }
-/* Of a fiber that has thrown. */
+/* The effect and payload of a fiber that has thrown. */
 HAFTI_INLINE haft_effect_t *haft_kept_effect(const haft_fiber_t *fiber) {
     return haft_kept_inside(fiber) ? (haft_effect_t *)fiber->of_language
                                    : ((haft_thrown_t *)fiber->thrown)->effect;
@@ -45,8 +46,7 @@ void *haft_settle_kept(haft_fiber_t *fiber, void *payload);
 /* A copy of a reply that does not fit a word, to be freed once its performer has it. */
 void *haft_copy_reply(const haft_effect_t *effect, const void *reply);
 void haft_free_reply(void *reply);
-/* Of a fiber whose resumption is promised (`shot` is odd): the copy of the reply, if there is
-   one. */
+/* Frees the copy of the reply, if any, of a fiber whose resumption is promised (`shot` is odd). */
 void haft_forget_promised(haft_fiber_t *fiber);
 
 #endif

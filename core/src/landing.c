@@ -53,6 +53,15 @@ static void unwind_to(void *argument) {
     stopped("the unwinder failed");
 }
 
+bool haft_can_unwind_to(const haft_landing_t *landing) {
+    const haft_fiber_t *target =
+        landing->fiber != NULL ? landing->fiber : haft_fiber_at(landing->sp);
+    const haft_fiber_t *fiber = haft_fiber_here();
+    while (fiber != NULL && fiber != target && !haft_on_this_fiber(landing->sp))
+        fiber = haft_resumer_of(fiber);
+    return fiber == target || haft_on_this_fiber(landing->sp);
+}
+
 void haft_unwind_to(haft_landing_t *landing) {
     haft_on_thread_stack(unwind_to, landing);
     __builtin_unreachable();

@@ -7,7 +7,7 @@
 void haft_language_thread_exits(hafti_thread_t *thread) {
     if (thread->language == NULL)
         return;
-    /* What lies on the thread's own stack may have been overwritten. */
+    /* Scopes on the thread's own stack may have been overwritten. */
     hafti_scope_t *scope = thread->current;
     while (scope != NULL && haft_pool_fiber_at(scope) != NULL) {
         hafti_scope_t *outer = scope->outer;

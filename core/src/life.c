@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the library does when its process, or a thread that uses it, begins and ends. */
+/* Work of the library when its process, or a thread that uses it, begins and ends. */
 #include "whole.h"
 
 static bool process_starts(void) {

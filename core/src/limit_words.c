@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a switch does when it leaves or reaches code on a segmented fiber. (segments.c has the
- * segments themselves.)
+ * Work of a switch that leaves or reaches code on a segmented fiber. (segments.c has the segments
+ * themselves.)
  *
  * Invariants
  * - While code runs on a segmented fiber, `thread->segmented` is that fiber and

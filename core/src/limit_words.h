@@ -15,7 +15,7 @@ typedef struct haft_footing {
 } haft_footing_t;
 HAFTI_COLD void haft_footing_leave(hafti_thread_t *thread, haft_footing_t *footing);
 HAFTI_COLD void haft_footing_return(const haft_footing_t *footing);
-/* To be called around an out-of-line switch. */
+/* Called around an out-of-line switch. */
 HAFTI_INLINE void haft_leave_segments(hafti_thread_t *thread, haft_footing_t *footing) {
     footing->fiber = thread->segmented;
     if (HAFTI_UNLIKELY(footing->fiber != NULL))
@@ -25,7 +25,7 @@ HAFTI_INLINE void haft_return_to_segments(const haft_footing_t *footing) {
     if (HAFTI_UNLIKELY(footing->fiber != NULL))
         haft_footing_return(footing);
 }
-/* Before a switch away for good. */
+/* Called before a switch away for good. */
 HAFTI_COLD void haft_footing_end(hafti_thread_t *thread);
 HAFTI_INLINE void haft_end_segments(hafti_thread_t *thread) {
     if (HAFTI_UNLIKELY(thread->segmented != NULL))
@@ -55,7 +55,7 @@ void haft_foreign_stack_free(hafti_thread_t *thread);
    frames. */
 bool haft_on_this_fiber(const void *sp);
 bool haft_unwound_to(uintptr_t frame, const void *sp);
-/* What a fault at this address has to do with segments, for signal handlers; NULL: nothing. */
+/* Explains a fault at this address, for signal handlers; NULL if segments did not cause it. */
 const char *haft_segments_fault(const void *address);
 
 #endif

@@ -38,8 +38,8 @@ static const haft_clause_t *clause_for(const haft_handles_t *handles, haft_effec
     return handles->all ? &any_clause : NULL;
 }
 
-/* What a scope remembers holds for those further in, too, unless one of them handles the effect, or
-   has the switch made out of line. */
+/* Reads the scope's cache. An entry also holds for scopes further in, unless one of them handles
+   the effect, or needs the out-of-line switch. */
 static bool knows(hafti_scope_t *scope, haft_effect_t *effect, unsigned slot, bool slow,
                   hafti_found_t *found) {
     hafti_found_t read;
@@ -51,9 +51,9 @@ static bool knows(hafti_scope_t *scope, haft_effect_t *effect, unsigned slot, bo
     return is_known;
 }
 
-/* To the handler; or, unless `known` is NULL, to the first scope that knows the way: so what a new
-   fiber performs first does not cost its depth. Then `*known`, which was empty, is what that
-   remembers. */
+/* Walks to the handler; or, unless `known` is NULL, to the first scope that has the effect in its
+   cache: so the first perform of a new fiber does not cost its depth. Then `*known`, which was
+   empty, is that scope's entry. */
 HAFTI_INLINE haft_handled_t walk(hafti_scope_t *from, haft_effect_t *effect, unsigned slot,
                                  uint32_t shape, hafti_found_t *known) {
     haft_handled_t found = {.slow = haft_tools_active};
@@ -91,8 +91,8 @@ hafti_found_t haft_found_of(haft_handled_t handled, haft_effect_t *effect) {
 /* ---- Remembering ---- */
 
 /*
- * A signal handler may perform, and thus look up, anywhere in here. It reads the previous content of
- * an entry, or nothing: the key is emptied first and written last. It writes nothing if it has
+ * A signal handler may perform, and thus look up, anywhere in here. It reads the previous content
+ * of an entry, or nothing: the key is emptied first and written last. It writes nothing if it has
  * interrupted a writer. A writer may never continue, because a handler may leave by siglongjmp; so
  * the writer's mark is its position on the stack: a handler is further in, or on the alternate
  * stack.
@@ -140,11 +140,11 @@ static bool has(const hafti_cache_entry_t *entry, const haft_effect_t *effect) {
 }
 
 /*
- * Which entry an effect gets: that of its slot, or otherwise its second one. If other effects have
- * both and there is an empty entry, that becomes its second one, in all scopes. (What it leaves
- * behind elsewhere is never read again.) When the cache is full an entry is evicted: as a rule the
- * one at the effect's second place. Now and then the effect moves all the same, because an entry
- * elsewhere may be such a leftover.
+ * The entry that an effect gets: that of its slot, or otherwise its second one. If other effects
+ * have both and there is an empty entry, that becomes its second one, in all scopes. (What it
+ * leaves behind elsewhere is never read again.) When the cache is full an entry is evicted: as a
+ * rule the one at the effect's second place. Now and then the effect moves all the same, because an
+ * entry elsewhere may be such a leftover.
  */
 static hafti_cache_entry_t *entry_for(hafti_thread_t *thread, hafti_scope_t *scope,
                                       haft_effect_t *effect, unsigned slot) {
@@ -180,7 +180,7 @@ static bool is_for(const haft_known_t *known, uint64_t serial, const haft_effect
     return known->serial == serial && known->effect == effect;
 }
 
-/* As hafti_read_entry. */
+/* Like hafti_read_entry. */
 static bool read_known(const haft_known_t *known, uint64_t serial, const haft_effect_t *effect,
                        hafti_found_t *found) {
     if (!is_for(known, serial, effect))
@@ -234,7 +234,7 @@ static hafti_found_t by_handler_or_default(hafti_thread_t *thread, haft_handled_
         return haft_found_of(handled, effect);
     const haft_clause_t *clause = clause_for(
         &(haft_handles_t){1, 0, HAFTI_SET_FIXED, &effect->default_clause}, effect, shape);
-    return (hafti_found_t){(uintptr_t)clause + HAFTI_CLAUSE_MARK, &thread->defaults};
+    return (hafti_found_t){(uintptr_t)clause + HAFTI_CLAUSE_MARK, &haft_home(thread)->defaults};
 }
 
 #if !defined(NDEBUG) && !defined(HAFT_FREESTANDING)

@@ -58,8 +58,8 @@ HAFTI_INLINE void haft_use_up(haft_fiber_t *fiber) {
         haft_forget_promised(fiber);
     fiber->scope.shot = (fiber->scope.shot + 2) & ~UINT64_C(1);
 }
-/* What the handler of `fiber` does with an effect that is sent out of it: NULL if that is
-   the code that resumed it; an error if a handler has no clause to give it to. */
+/* The clause by which the handler of `fiber` takes an effect that is sent out of it; NULL if the
+   code that resumed it takes it. It is an error if the handler has no clause for it. */
 const haft_clause_t *haft_clause_taking(const haft_fiber_t *fiber, const haft_effect_t *effect);
 /* The second word with which the fiber is suspended: the clause for a handler's loop, the effect
    for a caller of haft_resume. */

@@ -68,7 +68,7 @@ static void say_of_thread(void) {
 
 static void pass_on(const struct sigaction *action, int number, siginfo_t *information,
                     void *context) {
-    /* As the system would call it. */
+    /* The handler is called as the system would call it. */
     sigset_t mask = action->sa_mask;
     if (!(action->sa_flags & SA_NODEFER))
         sigaddset(&mask, number);
@@ -100,8 +100,8 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
     }
 }
 
-/* Whether the canary of a stack without a guard is gone. Of a header over which another fiber has
-   written nothing is believed. */
+/* Whether the canary of a stack without a guard is gone. A header that another fiber has
+   overwritten is not believed. */
 static bool is_overwritten_below(const haft_fiber_t *fiber) {
     const char *low = fiber->low;
     bool whole = low < fiber->high && fiber->high <= (const char *)fiber &&
@@ -213,7 +213,7 @@ static void say_where(int number, const siginfo_t *information, const void *cont
     haft_print_backtrace(context);
 }
 
-/* Where a fault goes on that what is looked at gives the handler itself, or NULL. */
+/* Where the signal handler goes on if memory that it reads faults, or NULL. */
 static __thread __attribute__((tls_model("initial-exec"))) sigjmp_buf *if_it_faults;
 
 /* A header over which another fiber has written may lead anywhere. */
@@ -269,7 +269,7 @@ void haft_overflow_watch(void) {
     sigemptyset(&ours.sa_mask);
     for (int i = 0; i < 2; i++)
         sigaction(signals[i], &ours, &before[i]);
-    /* What the program handles or ignores is not the library's. */
+    /* Signals that the program handles or ignores are left to it. */
     static const int further[] = {SIGABRT, SIGILL, SIGFPE};
     ours.sa_sigaction = fatal;
     for (size_t i = 0; i < sizeof further / sizeof further[0]; i++) {

@@ -45,8 +45,8 @@ enum {
     POOLS = 2 * SHIFTS, /* and their twins */
     GUARD = 64 * 1024,
     /* Slots do not lie a power of two apart: the entries of the page tables for the pages in use
-       would all fall into the same few sets of the cache. Of large slots those of the next level
-       would, too: each of these covers a whole table of the lowest one. */
+       would all fall into the same few sets of the cache. With large slots, so would the entries of
+       the next level: each covers a whole table of the lowest one. */
     ODD_PAGES = 9,
     ODD_TABLES = 9,
     MANY_TABLES = 32,
@@ -72,7 +72,7 @@ struct haft_pool {
 };
 
 static struct haft_pool pools[POOLS];
-/* Of all of them: a thread comes here once in a batch. */
+/* Guards all pools. A thread takes it once in a batch. */
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
 size_t haft_default_size = 1024 * 1024;
@@ -223,7 +223,7 @@ static bool give_back_some(struct haft_pool *pool) {
     return some;
 }
 
-/* To be called now and then, without a lock. */
+/* Called now and then, without a lock. */
 static void tend(void) {
     static uint64_t period_ends;
     struct timespec time;
@@ -340,6 +340,8 @@ static void swap_batches(hafti_thread_t *thread) {
 }
 
 haft_fiber_t *haft_pool_take_slow(hafti_thread_t *thread, size_t size) {
+    if (HAFTI_UNLIKELY(thread->home != NULL))
+        return haft_pool_take(thread->home, size);
     if (thread->idle_size == size && thread->other_full) {
         swap_batches(thread);
         thread->idle_count = HAFT_THREAD_KEEPS;
@@ -357,6 +359,7 @@ haft_fiber_t *haft_pool_take_slow(hafti_thread_t *thread, size_t size) {
 }
 
 haft_fiber_t *haft_pool_take_dense(hafti_thread_t *thread, size_t size) {
+    thread = haft_home(thread);
     struct haft_pool *pool = pool_for(size != 0 ? size : (size_t)1 << DENSE_SHIFT, DENSEST_SHIFT);
     return pool == NULL || pool >= &pools[SMALLEST_SHIFT] ? haft_pool_take(thread, size)
                                                           : take_slow(thread, pool);
@@ -376,9 +379,10 @@ haft_fiber_t *haft_pool_exhausted(size_t size) {
 
 /* ---- Giving ---- */
 
-/* While only shallow stacks are freed, one in 16, at distances of 8, 13 and 21, so that no program
-   frees its deep stacks between two looks, every time. What is missed is found when the stack is
-   next freed, or goes back with its batch. Large stacks could hold too much until then. */
+/* While only shallow stacks are freed, one in 16 is looked at, at distances of 8, 13 and 21: so no
+   program can free its deep stacks always between two looks. A deep stack that is missed is found
+   when it is next freed, or goes back with its batch. Large stacks could hold too much until
+   then. */
 static bool is_worth_a_look(const struct haft_pool *pool, uint32_t shallow) {
     enum { LARGE = 1024 * 1024, ALL_SHALLOW = 64 };
     static const uint32_t golden_ratio = 0x9e3779b1u;
@@ -429,6 +433,7 @@ static HAFTI_COLD void make_room(hafti_thread_t *thread, struct haft_pool *pool)
 }
 
 void haft_pool_give_slow(hafti_thread_t *thread, haft_fiber_t *fiber) {
+    thread = haft_home(thread);
     struct haft_pool *pool = fiber->pool;
     if ((fiber->uses & 0xffff) == 0)
         look(thread, fiber);
@@ -447,7 +452,7 @@ void haft_pool_give_slow(hafti_thread_t *thread, haft_fiber_t *fiber) {
 size_t haft_pool_trim(void) {
     size_t given = 0;
     pthread_once(&pools_once, pools_start);
-    hand_over(haft_thread_ready());
+    hand_over(haft_home(haft_thread_ready()));
     for (int i = 0; i < POOLS; i++) {
         struct haft_pool *pool = &pools[i];
         pthread_mutex_lock(&pools_lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process does with the object (program or shared library) that holds this copy of the
- * library, when that is loaded: it is looked for others, and kept.
+ * Work of a process when it loads the object (program or shared library) that holds this copy of
+ * the library: it looks for other copies, and keeps the object.
  *
  * Each copy has handlers and threads' states of its own, and knows nothing of what the others
  * switch. A copy that is linked into a program or a plugin exports nothing; but it has a note,
@@ -100,7 +100,7 @@ __attribute__((constructor)) static void on_load(void) {
             copies.others, own.dli_fname != NULL ? own.dli_fname : "the program");
 }
 
-/* Called so that this file, and the table for debuggers, are parts of every program with libhaft.a. */
+/* Makes this file and the table for debuggers parts of every program with libhaft.a. */
 void haft_process_knows(void) {
     __asm__ volatile("" : : "r"(&haft_shown));
 }

@@ -6,7 +6,7 @@
 #include "claim.h"
 #include "crossing.h"
 
-/* What was derived from the chain outside of these scopes no longer holds. */
+/* Renews the scopes from `from` up to `end`: the chain outside of them has changed. */
 static void renew(hafti_thread_t *thread, hafti_scope_t *from, const hafti_scope_t *end) {
     for (hafti_scope_t *scope = from; scope != end; scope = scope->outer)
         haft_scope_renew(thread, scope);
@@ -77,7 +77,7 @@ HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, v
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 
-/* It has stopped further in, or it has overflowed. */
+/* The fiber has stopped further in, or has overflowed. */
 static HAFTI_COLD void look_further(haft_fiber_t *fiber) {
     if (!haft_has_overflowed(fiber, fiber->context.sp, fiber->within))
         return;
@@ -85,7 +85,7 @@ static HAFTI_COLD void look_further(haft_fiber_t *fiber) {
     haft_overflowed(fiber);
 }
 
-/* Before the gate is open: behind it another thread may run the fiber already. Looks at the first
+/* Called before the gate is open: afterwards another thread may run the fiber. Looks at the first
    lines of the header and at the canary, and no further, unless something is amiss. */
 void hafti_look_at_stack(haft_fiber_t *fiber) {
     size_t room = fiber->resumer.room & HAFTI_ROOM_MOST;

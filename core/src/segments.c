@@ -73,7 +73,7 @@ static const uintptr_t canary_value = 0x7365676d656e7421;
 
 __thread void *hafti_thread_stack_pointer __attribute__((tls_model("initial-exec")));
 
-/* What the vector registers that hold arguments are: 0 xmm, 1 ymm, 2 zmm. Read by morestack.S. */
+/* The vector registers that hold arguments: 0 xmm, 1 ymm, 2 zmm. Read by morestack.S. */
 EXPORTED int hafti_segments_vectors;
 
 __attribute__((constructor)) static void find_vectors(void) {
@@ -164,7 +164,7 @@ static void *take_from_class(size_class_t *class, size_t size) {
     return class->fresh - size;
 }
 
-/* At least *size bytes; sets *size to what they are. */
+/* Takes at least *size bytes; sets *size to their number. */
 static void *take(size_t *size) {
     size_t page = (size_t)SMALLEST;
     if (*size > PTRDIFF_MAX) {

@@ -13,21 +13,23 @@
 #include <haft/shown.h>
 
 /*
- * What the kinds of stacks do differently. Everything else about a fiber is the same for all kinds;
- * the usual kind, HAFT_KIND_POOL, also has short paths of its own (haft_pool_take, haft_pool_give).
+ * Operations in which the kinds of stacks differ. Everything else about a fiber is the same for all
+ * kinds; the usual kind, HAFT_KIND_POOL, also has short paths of its own (haft_pool_take,
+ * haft_pool_give).
  */
 typedef struct haft_stack_kind {
-    /* A fiber with an empty stack. NULL: no memory, which has been reported. */
+    /* Makes a fiber with an empty stack. NULL: no memory, which has been reported. */
     haft_fiber_t *(*make)(hafti_thread_t *thread, const haft_fiber_options_t *options);
-    /* On the stack, before its function runs. */
+    /* Called on the stack, before the fiber's function runs. */
     void (*begins)(haft_fiber_t *fiber);
-    /* It has ended with `payload`, and its resumer goes on. Returns where the payload now lies. */
+    /* The fiber has ended with `payload`, and its resumer goes on. Returns the payload's new
+       place. */
     void *(*ended)(haft_fiber_t *fiber, void *payload);
-    /* Its frames are given up. */
+    /* The fiber's frames are given up. */
     void (*given_up)(haft_fiber_t *fiber);
-    /* It is to run again. False: its memory is another's. */
+    /* The fiber is to run again. False: its memory is another's. */
     bool (*again)(haft_fiber_t *fiber);
-    /* Nothing uses it any more. */
+    /* Nothing uses the fiber any more. */
     void (*give)(haft_fiber_t *fiber);
 } haft_stack_kind_t;
 extern const haft_stack_kind_t haft_stack_kinds[];
@@ -49,7 +51,7 @@ HAFTI_INLINE void haft_place_canary(haft_fiber_t *fiber) {
         ((uint64_t *)(void *)fiber->low)[-1 - i] = haft_canary;
 }
 
-/* Of what lies below a stack. */
+/* Whether the words below a stack are not the canary. */
 HAFTI_INLINE bool haft_is_no_canary(const char *low) {
     uint64_t difference = 0;
     for (int i = 0; i < HAFT_CANARY_WORDS; i++)
@@ -96,8 +98,8 @@ HAFTI_INLINE void haft_fiber_prepare(haft_fiber_t *fiber, void *memory) {
 }
 
 /* Nothing of a fiber is in use any more: from now on another thread may drop or reset it. Its
-   resumer says so, not the fiber on its way out, which needs its stack and the resumer's context
-   until then. */
+   resumer sets this state, not the fiber on its way out, which needs its stack and the resumer's
+   context until then. */
 static inline void haft_set_finished(haft_fiber_t *fiber) {
     __atomic_store_n(&fiber->state, (uint32_t)HAFT_FIBER_FINISHED, __ATOMIC_RELEASE);
 }

@@ -17,7 +17,7 @@ typedef struct haft_named {
 
 enum { HAFT_NAMED_INSIDE = 4 };
 
-/* What a fiber has besides its header while images pin it. */
+/* State of a fiber, besides its header, while images pin it. */
 typedef struct haft_stage {
     size_t pins; /* the images that the fiber is a part of; never 0 */
     /* The image of what is suspended on the fiber, if that has been copied: as long as the fiber's

@@ -259,7 +259,7 @@ static void gone(haft_fiber_t *fiber, const char *empty) {
         return;
     fiber->tools = NULL;
     if (!haft_tools_active) {
-        /* What lay below the stack pointer counts as unaddressable, but is the caller's again. */
+        /* Memory below the stack pointer counts as unaddressable, but is the caller's again. */
         haft_tools_reserved(fiber->low, (size_t)(empty - fiber->low));
         (void)valgrind_request(VALGRIND_STACK_DEREGISTER, (uintptr_t)tools - 1, 0);
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sanitizers and Valgrind are told of fibers. All no-ops while none is there. */
+/* Reports of fibers to sanitizers and Valgrind. All are no-ops while no such tool is there. */
 #ifndef HAFT_TOOLS_H
 #define HAFT_TOOLS_H
 
@@ -18,19 +18,19 @@ bool haft_tools_born(haft_fiber_t *fiber);
 /* Reports that; returns NULL, with errno. */
 haft_fiber_t *haft_tools_exhausted(void);
 void haft_tools_gone(haft_fiber_t *fiber);
-/* On every thread that uses libhaft. */
+/* Called on every thread that uses libhaft. */
 void haft_tools_thread_start(void);
 void haft_tools_thread_exit(void);
 /* Memory of an empty stack is about to be written from elsewhere. */
 void haft_tools_reserved(void *low, size_t size);
-/* Around every out-of-line switch across `fiber`'s border. */
+/* Called around every out-of-line switch across `fiber`'s border. */
 void haft_tools_before(haft_fiber_t *fiber, enum haft_crossing crossing);
 void haft_tools_after(haft_fiber_t *fiber, enum haft_crossing crossing);
-/* The stack, memory of the caller, is empty. What a throw has left on it stays. */
+/* The stack, memory of the caller, is empty, except for the payload that a throw has left on it. */
 void haft_tools_ended(haft_fiber_t *fiber);
 /* The fiber's stack is empty and will be used again. */
 void haft_tools_reset(haft_fiber_t *fiber);
-/* What had resumed the fiber will not run again, nor be unwound. */
+/* The code that had resumed the fiber will not run again, nor be unwound. */
 void haft_tools_abandon(haft_fiber_t *fiber);
 /* Frames of the current stack are about to be left without returning. */
 void haft_tools_unwinding(void);

@@ -36,13 +36,13 @@ haft_fiber_t *haft_innermost(haft_fiber_t *fiber);
 /* Whether any of the fibers from the one that the suspended `fiber` stopped in, outwards, needs
    unwinding. */
 bool haft_needs_unwinding(haft_fiber_t *fiber);
-/* What haft_throw and haft_exit are given. */
+/* Checks the arguments of haft_throw and haft_exit. */
 void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const haft_effect_t *effect,
                        const void *payload, size_t size);
 /* Ends the fibers suspended inside `fiber`, as they are. */
 void haft_abandon_inside(haft_fiber_t *fiber);
 
-/* What would run if the frames of a suspended stack were unwound. */
+/* Cleanups that would run if the frames of a suspended stack were unwound. */
 typedef enum haft_cleanups {
     HAFT_CLEANUPS_NONE,
     HAFT_CLEANUPS_COPIED,  /* cleanups that each copy of the frames has to run */
@@ -52,8 +52,8 @@ typedef enum haft_cleanups {
        of which the switch has no address. */
     HAFT_CLEANUPS_AT_SWITCH
 } haft_cleanups_t;
-/* What is known of the cleanups of a function of the library, or of one that the program has
-   promised something of. `at_switch`: its frame ends in a switch. */
+/* Classifies the cleanups of a function of the library, or of one for which the program has made a
+   promise (haft_may_copy_frames). `at_switch`: its frame ends in a switch. */
 typedef haft_cleanups_t haft_judge_t(uintptr_t function, bool at_switch);
 
 #ifdef HAFT_FREESTANDING
@@ -73,12 +73,12 @@ HAFTI_INLINE void haft_unwind_on(const haft_fiber_t *fiber, const haft_effect_t 
 
 #else
 
-/* What a handler without a stack is around its body (handler.c). */
+/* The function around the body of a handler without a stack (handler.c). */
 void *haft_handle_in_place(const haft_handler_t *handler, void *state, void *(*body)(void *),
                            void *argument);
 
-/* Of the frames from `frame` to the fiber's first. `frame` is then the one at which the walk has
-   stopped. */
+/* Cleanups of the frames from `frame` to the fiber's first. `frame` is then the one at which the
+   walk has stopped. */
 haft_cleanups_t haft_cleanups_from(haft_frame_t *frame, bool is_switch, haft_judge_t *judge);
 /* The frames that end in the switch at `pc` have nothing to run. */
 void haft_cleanups_learn(uintptr_t pc);

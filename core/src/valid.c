@@ -76,7 +76,8 @@ HAFT_UNINSTRUMENTED const char *haft_invalid_chain(const hafti_thread_t *thread)
         if (scope == NULL)
             return "a chain ends in the root of a thread";
     }
-    return scope->kind == HAFTI_SCOPE_ROOT && scope != &thread->root
+    return scope->kind == HAFTI_SCOPE_ROOT &&
+                   scope != &(thread->home != NULL ? thread->home : thread)->root
                ? "a chain ends in its own thread's root"
                : NULL;
 }

@@ -15,9 +15,9 @@ const char *haft_invalid_fiber(const haft_fiber_t *fiber);
 /* Checks a new or suspended fiber that the caller has claimed: also the context with which it
    continues. */
 const char *haft_invalid_claimed(const haft_fiber_t *fiber);
-/* Of the scopes around the running code, as far out as can be looked at each time. */
+/* Checks the scopes around the running code, as many as can be looked at each time. */
 const char *haft_invalid_chain(const hafti_thread_t *thread);
-/* Of what one of them remembers of an effect (lookup.c). */
+/* Checks an entry that one of them has cached for an effect (lookup.c). */
 const char *haft_invalid_known(hafti_thread_t *thread, haft_effect_t *effect, hafti_found_t known);
 
 HAFTI_COLD __attribute__((noreturn)) void haft_invalid(const char *invariant,

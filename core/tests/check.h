@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests share: checks that print the place and the values and go on, and running a
+ * Helpers for all tests: checks that print the place and the values and go on, and running a
  * function in a forked child to see how it ends.
  *
  * A test is a function with the name of the behaviour that it protects. A test program ends with

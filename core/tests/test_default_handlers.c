@@ -1,4 +1,4 @@
-/* What happens when nobody handles an effect: default handlers, process-wide and typed (§2.5). */
+/* Effects that nobody handles: default handlers, process-wide and typed (§2.5). */
 #include <haft.h>
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What debug builds check of the library's own structures: a broken one is reported where it is
+/* Checks of the library's own structures in debug builds: a broken one is reported where it is
    used. */
 #include <haft.h>
 

@@ -1,5 +1,5 @@
-/* What only the stacks of fibers refer to when the process ends is no leak: LeakSanitizer, where it
- * is, ends this program with an error otherwise. */
+/* Memory to which only stacks of fibers refer at the end of the process is no leak: LeakSanitizer,
+ * where it is, ends this program with an error otherwise. */
 #include <haft.h>
 
 #include "check.h"

@@ -1,6 +1,6 @@
 /*
- * What goes wrong in other libraries of this kind, a test each. Those that other files of this
- * folder hold already are named at the end.
+ * Faults of other libraries of this kind, a test each. The end of this file names the faults that
+ * other files of this folder test.
  */
 #include <haft.h>
 

@@ -304,7 +304,7 @@ static intptr_t result_of(haft_request_t request) {
     return (intptr_t)((HAFT_PAYLOAD(return ) *)request.payload)->result;
 }
 
-/* As where a sanitizer is told of every switch. */
+/* Whether nobody gets the hand-over, as where a sanitizer is told of every switch. */
 static bool handed_over_to_nobody(haft_request_t request, const haft_fiber_t *fiber) {
     bool nobody = fiber == turning[0] && request.effect == HAFT_ID(turn);
     CHECK(!nobody || !check_bare());
@@ -352,7 +352,7 @@ static void what_a_fiber_performs_that_was_handed_over_to_reaches_the_loop(void)
         CHECK_EQUAL(((HAFT_PAYLOAD(other) *)request.payload)->value, 0);
         CHECK_EQUAL(haft_fiber_state(turning[1]), HAFT_FIBER_SUSPENDED);
         CHECK_EQUAL(result_of(resume_turning(0, HAFT_REPLY(other, 8), &fiber)), 8);
-        /* What waits in a hand-over is dropped as anything else that waits. */
+        /* A fiber that waits in a hand-over is dropped like any other that waits. */
     }
     drop_turning();
 }

@@ -103,8 +103,8 @@ static void *perform_one(void *unused) {
     return NULL;
 }
 
-/* What the handler of signals does, one thing a round; at times, so that the slot is not always its
-   own. */
+/* The action of the signal handler, one kind a round; only at times, so that the slot is not always
+   its own. */
 static void perform_there(void) {
     int inner_three = 33, inner_one = 11;
     if (signals % every != 0)

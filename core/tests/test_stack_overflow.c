@@ -220,7 +220,7 @@ static void overflow_of_a_dense_stack_is_found_at_the_next_switch(void) {
         CHECK_ABORTS(run_dense, "the fiber 'dense' has overflowed its stack of ");
 }
 
-/* Who goes on without a switch comes to memory that may not be written. */
+/* Code that goes on without a switch comes to memory that may not be written. */
 static void run_into_fault(void) {
     const size_t size = 128 * 1024, kept = 16 * 1024;
     char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -316,7 +316,7 @@ static void an_ordinary_crash_ends_the_process_by_its_signal(void) {
     }
 }
 
-/* Of what ends the process without a handler of the program's. */
+/* A handler for a signal that would end the process. */
 static void simple_abort_handler(int number) {
     (void)number;
     _exit(9);

@@ -1,8 +1,8 @@
 /*
- * What a context switch must keep on every architecture: the values in registers on both sides, the
- * floating-point environment of each fiber, stack alignment, frames that need a base pointer, the
- * red zone, and the way from a fiber's frames into its parent's, by unwind tables and by frame
- * pointers (which everything in this repository is compiled with).
+ * State that a context switch must keep on every architecture: the values in registers on both
+ * sides, the floating-point environment of each fiber, stack alignment, frames that need a base
+ * pointer, the red zone, and the way from a fiber's frames into its parent's, by unwind tables and
+ * by frame pointers (which everything in this repository is compiled with).
  */
 #define _GNU_SOURCE
 #include <haft.h>

@@ -49,7 +49,7 @@ struct task {
 enum event { RESUMED, GOT, ANSWERED, ENDED, LEFT, DROPPED, CLEANED, SPAWNED };
 using events = std::vector<std::pair<event, int64_t>>;
 
-/* Of one run. */
+/* The state of one run. */
 struct run {
     bool hands_over;
     uint64_t seed;
@@ -100,7 +100,7 @@ void spawn(loop &on, uint64_t choices) {
     now->note(SPAWNED, made->number);
 }
 
-/* What the loop does with the next task that has begun. */
+/* The action of the loop on the next task that has begun. */
 enum turn_kind { DROP, DISCONTINUE, RESUME };
 turn_kind next_turn() {
     unsigned chosen = now->chance(40);

@@ -75,7 +75,7 @@ struct effect {
     using effect_result = std::remove_cv_t<Result>;
 };
 
-/* What the library knows of an effect; specialised by HAFT_ADOPT for effects of C. */
+/* Properties of an effect; specialised by HAFT_ADOPT for effects of C. */
 template <typename Effect>
 struct effect_traits;
 
@@ -159,6 +159,11 @@ struct effects {};
    lambdas, never(function) makes a clause that never resumes. */
 template <typename EffectOrClause>
 struct never {};
+/* In the list of a handler, raising<Effect> marks an effect whose clause has no resumption, and
+   whose exceptions are the performer's: they leave the perform. Among lambdas, raising(function)
+   makes such a clause. */
+template <typename EffectOrClause>
+struct raising {};
 
 namespace detail {
 struct handler_base {};
@@ -193,7 +198,10 @@ struct handler_base {};
  *     Answer on_return(Body)
  *         Makes the answer from what the body returns. Without it, the body returns the answer.
  *
- * A clause runs outside its own handler: what it performs goes to the handlers further out.
+ * A clause runs outside its own handler: what it performs goes to the handlers further out, and
+ * what it throws leaves handle(), while the computation is unwound. A clause without a resumption
+ * whose exceptions are for the performer is marked raising<Effect>; a general one has
+ * resumption::discontinue.
  */
 template <typename... Effects>
 struct handler : detail::handler_base {
@@ -222,6 +230,18 @@ struct never<Clause> : Clause {
 };
 template <typename F>
 never(F) -> never<detail::clause_type<F>>;
+
+/* raising(function): see above. */
+template <typename Clause>
+requires detail::is_clause<Clause>
+struct raising<Clause> : Clause {
+    using Clause::operator();
+    template <typename F>
+    requires(!std::is_same_v<F, raising>) explicit raising(F unmarked)
+        : Clause(detail::as_clause(std::move(unmarked))) {}
+};
+template <typename F>
+raising(F) -> raising<detail::clause_type<F>>;
 
 /* Marks a lambda as the return clause: it makes the answer from what the body returns. */
 template <typename F>
@@ -514,8 +534,8 @@ class [[nodiscard]] handling {
      * own unless all clauses are tail-resumptive.
      *
      * with(parts...)   the handler is made of parts. A part is a clause (a lambda, a function, a
-     *                  function object, std::ref of one, never(clause)), on_return(function), or
-     *                  another handler
+     *                  function object, std::ref of one, never(clause), raising(clause)),
+     *                  on_return(function), or another handler
      * with(handler)    an lvalue is referred to, and must live as long as the computation; an
      *                  rvalue is moved in
      * with(pointer)    the handler is the one that a std::shared_ptr or std::unique_ptr owns

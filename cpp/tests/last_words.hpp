@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a process that runs it prints on standard error before it aborts. */
+/* Returns what a process that runs it prints on standard error before it aborts. */
 inline std::string last_words(void (*run)()) {
     int ends[2];
     CHECK(pipe(ends) == 0);

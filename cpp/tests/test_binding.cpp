@@ -170,7 +170,7 @@ static std::string application() {
 static void objects_are_made_from_those_further_out() {
     CHECK(application() == "made at 3");
     CHECK(counted::alive == 0);
-    /* What hides a dependency further in does not change what is made further out. */
+    /* A binding that hides a dependency further in does not change objects made further out. */
     CHECK(haft::provide<Clock>(FixedClock(3)).provide<Store>([] { return StampedStore(); }).run([] {
         return haft::provide<Clock>(FixedClock(8)).run([] {
             return haft::inject<Store>().name() + std::to_string(haft::inject<Clock>().now());

@@ -1,4 +1,4 @@
-/* What can be a clause, and parts of a handler: functions and function objects of every kind,
+/* Clauses, and parts of a handler: functions and function objects of every kind,
  * templates, references, handlers beside clauses and each other. */
 #include "check.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Coroutines of C++20 on the stack of a computation that is dropped: their frames are unwound, too, if what
-   catches exceptions in them rethrows. */
+/* Coroutines of C++20 on the stack of a computation that is dropped: their frames are unwound, too,
+   if what catches exceptions in them rethrows. */
 #include "check.hpp"
 
 #include <coroutine>

@@ -98,6 +98,47 @@ static void a_clause_in_place_throws_to_its_handler() {
     CHECK(trace == "unwound ");
 }
 
+/* A clause as in a list, and among lambdas; without a fiber, and beside a general clause. */
+struct raising_handler : haft::handler<haft::raising<Get>> {
+    int operator()(Get) { throw std::runtime_error("clause"); }
+};
+
+static void a_raising_clause_throws_at_the_perform() {
+    std::string trace;
+    auto body = [&] {
+        try {
+            haft::perform(Get{});
+        } catch (const std::runtime_error &caught) {
+            trace += caught.what();
+        }
+        trace += haft::perform(Get{}) == 7 ? " and goes on" : "";
+    };
+    auto throwing = haft::raising([times = 0](Get) mutable -> int {
+        return times++ == 0 ? throw std::runtime_error("clause") : 7;
+    });
+    haft::handle(body).with(throwing);
+    CHECK(trace == "clause and goes on");
+    trace = "";
+    haft::handle(body).with(throwing, [](Outer, haft::resumption<void(int)>) {});
+    CHECK(trace == "clause and goes on");
+    trace = "";
+    haft::handle([&] { /* what lies between is not left */
+                       haft::handle(body).with([](Outer, haft::resumption<void(int)>) {});
+    })
+        .with(throwing);
+    CHECK(trace == "clause and goes on");
+    CHECK(thrown_by<std::runtime_error>([] {
+              haft::handle([] { return haft::perform(Get{}); }).with_new<raising_handler>();
+          }).what() == std::string("clause"));
+    try {
+        throw 1;
+    } catch (int) { /* the performer's own exception stays */
+        trace = "";
+        haft::handle(body).with(throwing);
+        CHECK(trace == "clause and goes on" && std::current_exception() != nullptr);
+    }
+}
+
 static void a_clause_in_place_throws_while_others_are_handled() {
     for (int fiber = 0; fiber < 2; fiber++) {
         try {
@@ -330,6 +371,7 @@ static void a_default_handler_throws_to_the_performer() {
 int main() {
     passes_through_handlers_with_its_identity();
     a_clause_in_place_throws_to_its_handler();
+    a_raising_clause_throws_at_the_perform();
     a_clause_in_place_throws_while_others_are_handled();
     a_clause_in_place_catches_for_itself();
     a_general_clause_throws_and_the_computation_is_unwound();

@@ -1,5 +1,5 @@
-/* What goes wrong in other libraries of this kind, as far as it concerns C++, a test each. Those
- * that other files of this folder hold already are named at the end. */
+/* Faults of other libraries of this kind that concern C++, a test each. The end of this file names
+ * the faults that other files of this folder test. */
 #include "check.hpp"
 
 #include <cfenv>

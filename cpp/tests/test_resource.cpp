@@ -314,7 +314,7 @@ static void a_bracket_releases_what_it_acquired() {
                   haft::bracket([] { return open_one(4); }, [](int) { throw 1; }, close_one);
               });
           }) == "+4-4");
-    /* What could not be acquired is not released. */
+    /* A resource that could not be acquired is not released. */
     CHECK(traced([] {
               (void)thrown_by<int>(
                   [] { haft::bracket([]() -> int { throw 1; }, [](int) {}, close_one); });

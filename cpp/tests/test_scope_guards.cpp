@@ -13,7 +13,7 @@ struct Pause : haft::effect<> {};
 
 static std::string trace;
 
-/* What SCOPE_FAIL and SCOPE_SUCCESS do. */
+/* A guard that acts like SCOPE_FAIL and SCOPE_SUCCESS. */
 struct guard {
     char name;
     int before = std::uncaught_exceptions();

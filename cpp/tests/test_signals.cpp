@@ -29,7 +29,7 @@ static void interrupt_every(suseconds_t period) {
     setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-/* Which slots the effects share is for the compiler to say: so there are several, and new scopes. */
+/* The compiler decides which slots the effects share: so there are several, and new scopes. */
 static void the_interrupted_code_gets_its_own_answers() {
     struct sigaction action = {};
     action.sa_handler = perform_there;

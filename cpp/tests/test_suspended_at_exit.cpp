@@ -1,5 +1,5 @@
-/* What only a suspended computation refers to is no leak: LeakSanitizer looks into its stack when
- * the program ends. */
+/* Memory to which only a suspended computation refers is no leak: LeakSanitizer looks into its
+ * stack when the program ends. */
 #include "check.hpp"
 
 #include <haft.hpp>

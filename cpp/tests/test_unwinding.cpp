@@ -157,7 +157,7 @@ struct Handler : haft::handler<InPlace, Resumed, TailResumed, Kept, LetGo, haft:
     void operator()(Fail) { throw std::runtime_error("thrown"); }
 };
 
-/* What the whole computation says, answers or throws. */
+/* Returns what the whole computation notes, answers or throws. */
 static std::string outcome(way how, kind what, bool by_destructor) {
     told.clear();
     Handler handler(how);
@@ -314,8 +314,8 @@ static void a_cleanup_goes_on_under_another_handler() {
     CHECK(run(other_answer, false) == -1);
 }
 
-/* Whose clause ends the computation, and has the exception, is not changed by that: also if more
-   than one handler came since, and if they are of one type. */
+/* A replaced handler does not change whose clause ends the computation and gets the exception: also
+   if more than one handler came since, and if they are of one type. */
 struct Replaced : haft::handler<haft::never<Leave>, Resumed, Fail> {
     std::string name;
     int swaps;

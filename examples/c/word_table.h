@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the two word-frequency programs share: pieces of text, a table that counts words, the
- * report.
+ * Code of both word-frequency programs: pieces of text, a table that counts words, the report.
  */
 #ifndef WORD_TABLE_H
 #define WORD_TABLE_H
@@ -108,8 +107,8 @@ static inline void word_table_report(word_table_t *table) {
     *table = (word_table_t){.size = 0};
 }
 
-/* Of processor time, so that other programs do not count; on standard error, so that standard
-   output is the same every time. */
+/* Processor time, so that other programs do not count. It is reported on standard error, so that
+   standard output is the same every time. */
 static inline double seconds_now(void) {
     return (double)clock() / CLOCKS_PER_SEC;
 }

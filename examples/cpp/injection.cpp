@@ -21,7 +21,7 @@ struct Language : haft::variable<std::string> {
     static std::string initial() { return "en"; }
 };
 
-/* What the program does, however deep in its calls, with whatever it is given. */
+/* The program's own code, however deep in its calls, works with whatever it is given. */
 std::string greeting() {
     bool morning = haft::inject<Clock>().hour() < 12;
     if (haft::bound<Language>() == "fr")

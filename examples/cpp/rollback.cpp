@@ -25,7 +25,7 @@ bool transaction(Body body) {
         std::optional<bank> before;
         bank *written = nullptr;
 
-        /* What the clause performs goes further out: a transaction around this one sees it. */
+        /* The clause's own perform goes further out: a transaction around this one sees it. */
         bank &operator()(Write write) {
             written = &haft::perform(write);
             if (!before)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Cooperative threads: forked, joined, killed, and a channel between them, built on a waiting list. */
+/* Cooperative threads: fork, join, kill, and a channel between them, built on a waiting list. */
 #include <deque>
 #include <haft/thread.hpp>
 #include <iostream>

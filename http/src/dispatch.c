@@ -8,6 +8,7 @@
 
 #include <haft/language.h>
 
+#include <setjmp.h>
 #include <stdio.h>
 
 /* ---- Handlers ---- */
@@ -36,20 +37,108 @@ static void pop(hafti_scope_t *const *scope) {
     haft_scope_pop(*scope);
 }
 
-/* Up to four handlers share a frame, which costs less than a function with a frame for each. To pop
+/*
+ * Handlers without a function between them have one frame, to which their clauses leave: everything
+ * inside is unwound, then land() is called in place of what the frame has called, and the frame
+ * returns the code. The jump is the compiler's own where there is one, which stores three words.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    (defined(__clang__) && !defined(__x86_64__))
+#    define PLAIN_JUMP
+#elif defined(__has_feature)
+#    if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#        define PLAIN_JUMP
+#    endif
+#endif
+#ifdef PLAIN_JUMP
+typedef jmp_buf jump_t;
+#    define SET_JUMP(jump) _setjmp(jump)
+#    define JUMP(jump) longjmp(jump, 1)
+#else
+typedef void *jump_t[5];
+#    define SET_JUMP(jump) __builtin_setjmp(jump)
+#    define JUMP(jump) __builtin_longjmp(jump, 1)
+#endif
+
+struct hafti_http_frame {
+    haft_landing_t landing; /* must be first: land casts its address */
+    jump_t back;
+    int code;
+    unsigned uncaught; /* exceptions of C++ in flight around the frame */
+};
+
+static void land(haft_landing_t *landing) {
+    JUMP(((hafti_http_frame_t *)landing)->back);
+}
+
+bool haft_http_handling_is_around(const haft_http_handling_t *handling) {
+    return haft_can_unwind_to(&handling->frame->landing);
+}
+
+void haft_http_handling_leave(const haft_http_handling_t *handling, int code) {
+    hafti_http_frame_t *frame = handling->frame;
+    if (!haft_http_handling_is_around(handling))
+        haft_io_fail(code < 0 ? code : -EINVAL, "a clause has left its handler");
+    frame->code = code;
+    haft_unwind_to(&frame->landing);
+}
+
+/* Up to four of them are pushed by one function, which costs less than a function for each. To pop
    the first pops all. */
-static int go_on_under(const hafti_http_around_t *around, const haft_http_server_t *level,
-                       const hafti_http_entry_t *entry, haft_http_request_t *request) {
-    enum { MOST = 4 };
-    haft_http_handling_t handlings[MOST];
-    hafti_scope_t scopes[MOST];
-    for (unsigned i = 0; i < MOST && around != NULL && around->handler != NULL; i++) {
-        handlings[i] = (haft_http_handling_t){request, around->argument};
-        haft_scope_push(&scopes[i], &around->handler->handles, &handlings[i]);
+enum { HANDLERS_AT_ONCE = 4 };
+typedef struct {
+    haft_http_handling_t handlings[HANDLERS_AT_ONCE];
+    hafti_scope_t scopes[HANDLERS_AT_ONCE];
+} handlers_t;
+
+static inline const hafti_http_around_t *push(handlers_t *handlers,
+                                              const hafti_http_around_t *around,
+                                              haft_http_request_t *request,
+                                              hafti_http_frame_t *frame) {
+    for (unsigned i = 0; i < HANDLERS_AT_ONCE && around != NULL && around->handler != NULL; i++) {
+        handlers->handlings[i] = (haft_http_handling_t){request, around->argument, frame};
+        haft_scope_push(&handlers->scopes[i], &around->handler->handles, &handlers->handlings[i]);
         around = around->inner;
     }
-    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = scopes;
-    return go_on(around, level, entry, request);
+    return around;
+}
+
+/* More of the same frame, or what is behind them. */
+__attribute__((noinline)) static int go_on_in(hafti_http_frame_t *frame,
+                                              const hafti_http_around_t *around,
+                                              const haft_http_server_t *level,
+                                              const hafti_http_entry_t *entry,
+                                              haft_http_request_t *request) {
+    if (around == NULL || around->handler == NULL)
+        return go_on(around, level, entry, request);
+    handlers_t handlers;
+    around = push(&handlers, around, request, frame);
+    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = handlers.scopes;
+    return go_on_in(frame, around, level, entry, request);
+}
+
+static __attribute__((cold, noinline)) int landed(const hafti_http_frame_t *frame) {
+    hafti_thread()->globals->uncaught = frame->uncaught;
+    return frame->code != -ECANCELED ? frame->code : haft_io_unwind_cancelled();
+}
+
+/* Not inlined, so that its calls have one stack pointer. Nothing that it reads after it has landed
+   changes behind the SET_JUMP. */
+__attribute__((noinline)) static int go_on_under(const hafti_http_around_t *around,
+                                                 const haft_http_server_t *level,
+                                                 const hafti_http_entry_t *entry,
+                                                 haft_http_request_t *request) {
+    hafti_http_frame_t frame;
+    handlers_t handlers;
+    frame.landing.fiber = NULL;
+    frame.landing.sp = haft_stack_pointer();
+    frame.landing.land = land;
+    frame.uncaught = hafti_thread()->globals->uncaught;
+    around = push(&handlers, around, request, &frame);
+    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = handlers.scopes;
+    if (SET_JUMP(frame.back) != 0)
+        return landed(&frame);
+    return go_on_in(&frame, around, level, entry, request);
 }
 
 static int call_next(haft_http_next_t *self, haft_http_request_t *request) {

@@ -9,12 +9,10 @@
 
 #include <locale.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct {
-    haft_http_request_t *request;
+    hafti_http_text_page_t text;
     bool is_open;    /* OpenMetrics */
     locale_t locale; /* "C", in which numbers have a point */
 } page_t;
@@ -22,26 +20,16 @@ typedef struct {
 /* ---- Words and numbers ---- */
 
 static void put(const page_t *page, const char *text) {
-    haft_http_answer_write(page->request, text, strlen(text));
+    fputs(text, page->text.file);
 }
 
-__attribute__((format(printf, 2, 3))) static void print(const page_t *page, const char *format,
-                                                        ...) {
-    char text[300];
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    if (size > 0)
-        haft_http_answer_write(page->request, text,
-                               (size_t)size < sizeof text ? (size_t)size : sizeof text - 1);
-}
+#define print(page, ...) fprintf((page)->text.file, __VA_ARGS__)
 
 /* Of a label, or of a help, in which a quote stays as it is. */
 static void put_escaped(const page_t *page, const char *text, bool with_quotes) {
     for (size_t size; *text != '\0'; text += size + (text[size] != '\0')) {
         size = strcspn(text, with_quotes ? "\\\"\n" : "\\\n");
-        haft_http_answer_write(page->request, text, size);
+        fwrite(text, 1, size, page->text.file);
         if (text[size] != '\0')
             put(page, text[size] == '\n' ? "\\n" : text[size] == '"' ? "\\\"" : "\\\\");
     }
@@ -271,28 +259,20 @@ static void put_metric(const page_t *page, const haft_http_metric_t *metric) {
 
 /* ---- The page ---- */
 
-static void free_locale(const locale_t *locale) {
-    freelocale(*locale);
+static void end_page(page_t *page) {
+    if (page->locale != (locale_t)0)
+        freelocale(page->locale);
+    hafti_http_text_page_end(&page->text);
 }
 
 int hafti_http_show_counters(haft_http_request_t *request, void *unused) {
     static const char *const types[] = {"text/plain", "application/openmetrics-text"};
     (void)unused;
-    page_t page = {request, haft_http_request_accepts(request, types, 2) == 1,
-                   newlocale(LC_NUMERIC_MASK, "C", (locale_t)0)};
-    if (page.locale == (locale_t)0)
+    __attribute__((cleanup(end_page)))
+    page_t page = {.is_open = haft_http_request_accepts(request, types, 2) == 1,
+                   .locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0)};
+    if (page.locale == (locale_t)0 || !hafti_http_text_page_begin(&page.text))
         return -ENOMEM;
-    __attribute__((cleanup(free_locale), unused)) locale_t locale = page.locale;
-    int code = haft_http_answer_set_header(request, "Vary", "Accept");
-    code = code == 0
-               ? haft_http_answer_begin(
-                     request, 200,
-                     page.is_open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                                  : "text/plain; version=0.0.4; charset=utf-8",
-                     HAFT_HTTP_UNKNOWN_SIZE)
-               : code;
-    if (code != 0)
-        return code;
     put_server(&page, request->server);
     put_io(&page);
     for (const haft_http_metric_t *metric = request->server->metrics; metric != NULL;
@@ -300,5 +280,11 @@ int hafti_http_show_counters(haft_http_request_t *request, void *unused) {
         put_metric(&page, metric);
     if (page.is_open)
         put(&page, "# EOF\n");
-    return 0;
+    int code = haft_http_answer_set_header(request, "Vary", "Accept");
+    return code == 0
+               ? hafti_http_text_page_answer(
+                     &page.text, request,
+                     page.is_open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                  : "text/plain; version=0.0.4; charset=utf-8")
+               : code;
 }

@@ -7,9 +7,6 @@
  */
 #include "exposition.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 typedef struct {
     const char *bytes;
     size_t size, indent, key; /* `key` bytes count when lines are compared */
@@ -24,7 +21,8 @@ typedef struct {
 } block_t;
 
 typedef struct {
-    haft_http_request_t *request;
+    FILE *to;
+    haft_http_request_t *request; /* whose memory is used */
     line_t *lines;
     int code;
 } grouping_t;
@@ -130,26 +128,17 @@ static size_t join_blocks(const line_t *lines, block_t *blocks, size_t count) {
     return left;
 }
 
-static void put(grouping_t *grouping, const void *bytes, size_t size) {
-    if (grouping->code == 0)
-        grouping->code = haft_http_answer_write(grouping->request, bytes, size);
-}
-
-static void put_head(grouping_t *grouping, const block_t *block) {
+static void put_head(const grouping_t *grouping, const block_t *block) {
     const line_t *line = &grouping->lines[block->from];
-    char text[80];
     if (block->count == 1) {
-        put(grouping, line->bytes, line->size);
-        put(grouping, "\n", 1);
+        fprintf(grouping->to, "%.*s\n", (int)line->size, line->bytes);
         return;
     }
-    put(grouping, line->bytes, line->indent);
-    put(grouping, text, (size_t)snprintf(text, sizeof text, "%zu times: ", block->count));
-    put(grouping, line->bytes + line->indent, line->key - line->indent);
+    fprintf(grouping->to, "%*s%zu times: %.*s", (int)line->indent, "", block->count,
+            (int)(line->key - line->indent), line->bytes + line->indent);
     if (line->since >= 0)
-        put(grouping, text,
-            (size_t)snprintf(text, sizeof text, ", %lld to %lld ms", block->least, block->most));
-    put(grouping, "\n", 1);
+        fprintf(grouping->to, ", %lld to %lld ms", block->least, block->most);
+    fputc('\n', grouping->to);
 }
 
 /* Lines that are no deeper than the first. The tree is no deeper than the dump indents. */
@@ -170,11 +159,12 @@ static void put_blocks(grouping_t *grouping, size_t from, size_t to) {
     }
 }
 
-int hafti_http_write_grouped(haft_http_request_t *request, const char *text, size_t size) {
+int hafti_http_write_grouped(FILE *to, haft_http_request_t *request, const char *text,
+                             size_t size) {
     size_t count = 1;
     for (size_t i = 0; i < size; i++)
         count += text[i] == '\n';
-    grouping_t grouping = {.request = request};
+    grouping_t grouping = {.to = to, .request = request};
     grouping.lines = haft_http_request_allocate(request, count * sizeof *grouping.lines);
     if (grouping.lines == NULL)
         return -ENOMEM;

@@ -260,6 +260,14 @@ typedef struct hafti_http_around {
     void *argument;
 } hafti_http_around_t;
 
+/* What haft_http_server_add_background has added. */
+typedef struct hafti_http_background {
+    struct hafti_http_background *next;
+    const char *name;
+    void *(*function)(void *argument);
+    void *argument;
+} hafti_http_background_t;
+
 /* A group of routes is one, too, of which only what stands before the routes is used. */
 struct haft_http_server {
     haft_http_server_t *parent;           /* of a group; NULL: it is none */
@@ -275,6 +283,9 @@ struct haft_http_server {
     void *log_argument;
     haft_http_error_handler_t *on_error; /* NULL: a line of text */
     void *on_error_argument;
+    haft_http_listening_t *on_listening; /* NULL: none */
+    void *on_listening_argument;
+    hafti_http_background_t *background;
     haft_io_scope_t *scope; /* while it is served */
     char mistake[256];      /* of the program's, the last one; "": none */
     bool limits_loopback;   /* its connections, too */
@@ -291,14 +302,21 @@ struct haft_http_server {
     hafti_http_counts_t counters;
     haft_http_metric_t *metrics;       /* of the application */
     haft_tls_context_t *tls;           /* NULL: without */
-    hafti_http_listeners_t *listening; /* of haft_http_server_run */
+    hafti_http_listeners_t *listening; /* of haft_http_server_serve_with */
+    bool notifies;                     /* the service manager */
+    atomic_int notify_code;            /* the last failure of that; 0: none */
+    _Atomic int64_t unready_time;      /* in which it says that it is not ready */
     atomic_bool is_served;
     atomic_bool restarting;
-    atomic_bool stopping; /* connections end after their request */
-    atomic_bool cutting;  /* and now */
+    atomic_bool is_handed_over; /* to another process */
+    atomic_bool is_told;        /* to stop */
+    atomic_bool stopping;       /* connections end after their request */
+    atomic_bool cutting;        /* and now */
     atomic_int port;
-    haft_io_event_t stop, ended; /* ended: the last open connection has */
-    haft_io_semaphore_t places;  /* for further connections */
+    /* told: to stop; stop: the time in which it is not ready is over; ended: the last open
+       connection has */
+    haft_io_event_t told, stop, ended;
+    haft_io_semaphore_t places; /* for further connections */
     atomic_size_t open;
     pthread_mutex_t mutex; /* of what follows; never held over a wait */
     hafti_http_addresses_t *addresses;
@@ -311,6 +329,12 @@ extern const haft_shown_t hafti_http_shown_connections[], hafti_http_shown_frame
 /* Notes, and logs, what is wrong with what the program has asked for, and what to write instead. */
 __attribute__((format(printf, 2, 3))) void hafti_http_note_mistake(haft_http_server_t *server,
                                                                    const char *format, ...);
+
+/* The machine's sockets, files and variables are none of the simulation's. */
+static inline bool hafti_http_is_simulated(void) {
+    const char *backend = haft_io_backend();
+    return backend != NULL && strcmp(backend, "simulation") == 0;
+}
 
 /* So long a server that stops waits for the first request of a connection. */
 enum { HAFTI_HTTP_FRESH_MILLISECONDS = 250 };
@@ -348,6 +372,13 @@ int hafti_http_tasks_end(haft_http_request_t *request, int code);
 /* Answers an error in the form of the application (haft_http_server_on_error), or else by a
    line. */
 int hafti_http_answer_error(haft_http_request_t *request, int status, int code);
+/* ---- notify.c ---- */
+/* Tells the service manager, if the server is to, within a second; what fails is logged. */
+void hafti_http_notify(haft_http_server_t *server, const char *word);
+/* Which process is the service's from now on. */
+void hafti_http_notify_successor(haft_http_server_t *server, pid_t process);
+/* A task that tells it again and again that the run goes on, if it wants to hear that. */
+void *hafti_http_notify_watchdog(void *server);
 /* ---- server.c ---- */
 /* From now on the server frees it. */
 static inline void hafti_http_own(haft_http_server_t *server, hafti_http_owned_t *owned) {

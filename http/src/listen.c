@@ -28,11 +28,23 @@ static int add(hafti_http_listeners_t *listeners, int descriptor, const char *pl
     return 0;
 }
 
+static void *remove_simulated(void *path) {
+    haft_io_remove(path);
+    return NULL;
+}
+
+static void remove_path(char *path) {
+    if (hafti_http_is_simulated())
+        haft_io_shield(remove_simulated, path);
+    else
+        unlink(path);
+}
+
 void hafti_http_forget_listeners(hafti_http_listeners_t *listeners) {
     while (listeners->count != 0)
         haft_io_close(listeners->descriptors[--listeners->count]);
     for (size_t at = 0; at < listeners->paths_size; at += strlen(listeners->paths + at) + 1)
-        unlink(listeners->paths + at);
+        remove_path(listeners->paths + at);
     free(listeners->paths);
     while (listeners->passed != 0)
         free(listeners->places[--listeners->passed]);
@@ -66,7 +78,7 @@ static int listen_by_name(const haft_http_run_options_t *options, char *name) {
 /* Whether a socket was left by a process that has ended. */
 static bool is_left(const char *path) {
     struct stat status;
-    if (lstat(path, &status) != 0 || !S_ISSOCK(status.st_mode))
+    if (hafti_http_is_simulated() || lstat(path, &status) != 0 || !S_ISSOCK(status.st_mode))
         return false;
     int connection = haft_io_connect_unix(path);
     if (connection >= 0)
@@ -103,7 +115,8 @@ static unsigned long number_in(const char *variable) {
 /* sd_listen_fds(3): the sockets are this process's if it is the one that was started. */
 static int take_passed(hafti_http_listeners_t *listeners) {
     unsigned long count = number_in("LISTEN_FDS");
-    if (number_in("LISTEN_PID") != (unsigned long)getpid() || count == 0)
+    if (hafti_http_is_simulated() || number_in("LISTEN_PID") != (unsigned long)getpid() ||
+        count == 0)
         return -ENOTCONN;
     for (int descriptor = FIRST_PASSED; descriptor < FIRST_PASSED + (int)count; descriptor++) {
         int flags = fcntl(descriptor, F_GETFL);
@@ -203,7 +216,7 @@ static int listen_at_port(const haft_http_server_t *server, const haft_http_run_
 
 int hafti_http_listen(haft_http_server_t *server, const haft_http_run_options_t *options,
                       hafti_http_listeners_t *listeners) {
-    listeners->inherits = hafti_http_inherits();
+    listeners->inherits = !hafti_http_is_simulated() && hafti_http_inherits();
     int code = options->listen != NULL ? listen_at_all(server, options, listeners)
                                        : listen_at_port(server, options, listeners);
     if (listeners->inherits)

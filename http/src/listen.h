@@ -35,4 +35,11 @@ void hafti_http_forget_inherited(void);
 /* Tells the process before, if there is one, that this one serves. */
 void hafti_http_tell_ready(void);
 
+/* ---- serving.c ---- */
+
+/* haft_http_server_serve_all, with what the options say of serving, and with listeners that a
+   restart may pass on; both may be NULL. */
+int hafti_http_serve(haft_http_server_t *server, const int *listeners, size_t count,
+                     const haft_http_run_options_t *options, hafti_http_listeners_t *listening);
+
 #endif

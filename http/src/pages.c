@@ -9,6 +9,21 @@ int haft_http_server_serve_counters(haft_http_server_t *server, const char *path
     return haft_http_server_get(server, path, hafti_http_show_counters, NULL);
 }
 
+/* ---- For balancers ---- */
+
+static int show_readiness(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    bool is_stopping = haft_http_server_is_stopping(request->server);
+    int code = haft_http_answer_set_header(request, "Cache-Control", "no-store");
+    return code != 0     ? code
+           : is_stopping ? haft_http_answer_text(request, 503, "stopping\n")
+                         : haft_http_answer_text(request, 200, "ready\n");
+}
+
+int haft_http_server_serve_readiness(haft_http_server_t *server, const char *path) {
+    return haft_http_server_get(server, path, show_readiness, NULL);
+}
+
 /* ---- Pages ---- */
 
 typedef struct {
@@ -34,11 +49,14 @@ static int show_tasks(haft_http_request_t *request, void *unused) {
     mapped_t text = {mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0), (size_t)size};
     if (text.bytes == MAP_FAILED)
         return -ENOMEM;
-    code = haft_http_answer_set_header(request, "Cache-Control", "no-store");
-    code = code == 0 ? haft_http_answer_begin(request, 200, "text/plain; charset=utf-8",
-                                              HAFT_HTTP_UNKNOWN_SIZE)
+    __attribute__((cleanup(hafti_http_text_page_end))) hafti_http_text_page_t page = {0};
+    if (!hafti_http_text_page_begin(&page))
+        return -ENOMEM;
+    code = hafti_http_write_grouped(page.file, request, text.bytes, text.size);
+    if (code == 0)
+        code = haft_http_answer_set_header(request, "Cache-Control", "no-store");
+    return code == 0 ? hafti_http_text_page_answer(&page, request, "text/plain; charset=utf-8")
                      : code;
-    return code == 0 ? hafti_http_write_grouped(request, text.bytes, text.size) : code;
 }
 
 static int show_list(haft_http_request_t *request, void *unused) {

@@ -174,9 +174,12 @@ __attribute__((noinline)) static int make_pipe(handover_t *handover) {
     return handover->ready >= 0 ? 0 : -EMFILE;
 }
 
+/* Or names this process as the one that systemd watches, which the new one will be. */
 static bool is_ours(const char *variable) {
+    static const char watched_name[] = "WATCHDOG_PID=";
     return strncmp(variable, passed_name, strlen(passed_name)) == 0 ||
-           strncmp(variable, ready_name, strlen(ready_name)) == 0;
+           strncmp(variable, ready_name, strlen(ready_name)) == 0 ||
+           strncmp(variable, watched_name, strlen(watched_name)) == 0;
 }
 
 static int make_variables(handover_t *handover) {
@@ -206,7 +209,8 @@ static int wait_for_word(const handover_t *handover, pid_t process) {
     return got == 0 ? -ECHILD : (int)got;
 }
 
-static int start_anew(const hafti_http_listeners_t *listeners) {
+/* The number of the new process, which serves; or an error. */
+static pid_t start_anew(const hafti_http_listeners_t *listeners) {
     __attribute__((cleanup(end_handover))) handover_t handover = {.said = -1, .ready = -1};
     int code = read_arguments(&handover);
     code = code == 0 ? copy_listeners(&handover, listeners) : code;
@@ -220,19 +224,21 @@ static int start_anew(const hafti_http_listeners_t *listeners) {
     code = process < 0 ? (int)process : wait_for_word(&handover, process);
     if (code != 0 && process > 0)
         haft_io_process_wait(process, NULL);
-    return code;
+    return code != 0 ? code : process;
 }
 
 int haft_http_server_restart(haft_http_server_t *server) {
     hafti_http_listeners_t *listeners = server->listening;
-    if (listeners == NULL)
+    if (listeners == NULL || hafti_http_is_simulated())
         return -ENOTSUP;
     if (atomic_exchange(&server->restarting, true))
         return -EALREADY;
-    int code = start_anew(listeners);
-    if (code == 0) {
+    pid_t code = start_anew(listeners);
+    if (code > 0) {
         listeners->paths_size = 0; /* the sockets are the new process's */
         hafti_http_log(server, "a new process has taken over");
+        hafti_http_notify_successor(server, code);
+        atomic_store(&server->is_handed_over, true);
         haft_http_server_stop(server);
         return 0;
     }

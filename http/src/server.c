@@ -53,6 +53,11 @@ void haft_http_server_free(haft_http_server_t *server) {
                                                 "haft_http_server_serve has not returned."});
     hafti_http_routes_free(server->routes);
     free_routes(server);
+    while (server->background != NULL) {
+        hafti_http_background_t *background = server->background;
+        server->background = background->next;
+        free(background);
+    }
     hafti_http_proxies_free(server->proxies);
     free(server->addresses);
     pthread_mutex_destroy(&server->mutex);
@@ -105,6 +110,27 @@ void haft_http_server_on_error(haft_http_server_t *server, haft_http_error_handl
                                void *argument) {
     server->on_error = handler;
     server->on_error_argument = argument;
+}
+
+void haft_http_server_on_listening(haft_http_server_t *server, haft_http_listening_t *function,
+                                   void *argument) {
+    server->on_listening = function;
+    server->on_listening_argument = argument;
+}
+
+int haft_http_server_add_background(haft_http_server_t *server, const char *name,
+                                    void *(*function)(void *argument), void *argument) {
+    hafti_http_background_t **at = &server->background;
+    hafti_http_background_t *added = malloc(sizeof *added);
+    if (server->parent != NULL || function == NULL || added == NULL) {
+        free(added);
+        return server->parent != NULL || function == NULL ? -EINVAL : -ENOMEM;
+    }
+    while (*at != NULL) /* they begin in their order */
+        at = &(*at)->next;
+    *added = (hafti_http_background_t){NULL, name, function, argument};
+    *at = added;
+    return 0;
 }
 
 void haft_http_server_set_log(haft_http_server_t *server, haft_http_log_t *log, void *argument) {
@@ -268,7 +294,14 @@ int haft_http_server_expect_proxy_header(haft_http_server_t *server, int listene
 /* ---- Its end, and where it is ---- */
 
 void haft_http_server_stop(haft_http_server_t *server) {
-    haft_io_event_set(&server->stop);
+    atomic_store(&server->is_told, true);
+    haft_io_event_set(&server->told);
+    if (atomic_load(&server->unready_time) == 0)
+        haft_io_event_set(&server->stop);
+}
+
+bool haft_http_server_is_stopping(const haft_http_server_t *server) {
+    return atomic_load(&hafti_http_root_of(server)->is_told);
 }
 
 uint16_t haft_http_server_port(const haft_http_server_t *server) {

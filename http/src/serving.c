@@ -9,8 +9,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /* One that becomes idle later sees that the server stops. */
 static void shut_idle_connections(haft_http_server_t *server, bool fresh_ones) {
@@ -31,16 +29,17 @@ typedef struct {
     haft_http_server_t *server;
     const int *listeners;
     size_t count; /* 0: they have been closed */
-    haft_io_scope_t *connections;
-    int64_t deadline; /* of the time of grace */
+    haft_io_scope_t *connections, *background;
+    int64_t deadline;   /* of the time of grace */
+    bool says_stopping; /* the service manager knows that the server stops */
     int code;
 } serving_t;
 
-/* The tasks that outlive requests. */
+/* Scopes of tasks that no connection owns. */
 typedef struct {
-    haft_io_on_failure_t on_failure; /* must be first: log_background casts its address */
+    haft_io_on_failure_t on_failure; /* must be first: log_task casts its address */
     haft_http_server_t *server;
-} background_t;
+} of_tasks_t;
 
 /* Accepts from one listener. */
 typedef struct {
@@ -71,9 +70,24 @@ static void take(const serving_t *serving, int descriptor, bool is_announced) {
     hafti_http_leave_place(&accepted);
 }
 
+static void say_stopping(serving_t *serving) {
+    bool is_handed_over = atomic_load(&serving->server->is_handed_over);
+    if (!serving->says_stopping && !is_handed_over) /* that would end the service */
+        hafti_http_notify(serving->server, "STOPPING=1");
+    serving->says_stopping = true;
+}
+
+/* Until it has been told to stop, and everybody has had the time to see that it is not ready. A
+   server that has been handed over has a successor, which is. */
 static void *cancel_when_stopped(void *argument) {
-    haft_http_server_t *server = argument;
-    haft_io_event_wait(&server->stop);
+    serving_t *serving = argument;
+    haft_http_server_t *server = serving->server;
+    haft_io_event_wait(&server->told);
+    say_stopping(serving);
+    int64_t unready_time = atomic_load(&server->unready_time);
+    if (unready_time != 0 && !atomic_load(&server->is_handed_over))
+        haft_io_event_wait_until(&server->stop, hafti_http_deadline(haft_io_now(), unready_time));
+    haft_io_event_set(&server->stop);
     haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
@@ -111,17 +125,51 @@ static void *accept_connections(void *argument) {
     return NULL;
 }
 
+static void *call_on_listening(void *argument) {
+    serving_t *serving = argument;
+    haft_http_server_t *server = serving->server;
+    serving->code = server->on_listening(server, server->on_listening_argument);
+    return NULL;
+}
+
+/* In a scope of its own, so that the server is ready when the tasks that it has started are. */
+static int begin(serving_t *serving) {
+    haft_http_server_t *server = serving->server;
+    if (server->on_listening != NULL) {
+        int code = haft_io_scope_with(&(haft_io_scope_options_t){.name = "HTTP listening"},
+                                      call_on_listening, serving, NULL);
+        if (code != 0 || serving->code != 0)
+            return serving->code != 0 ? serving->code : code;
+    }
+    for (const hafti_http_background_t *task = server->background; task != NULL;
+         task = task->next) {
+        haft_io_task_options_t how = {.scope = serving->background, .name = task->name};
+        int code = haft_io_spawn_with(&how, task->function, task->argument);
+        if (code != 0)
+            return code;
+    }
+    haft_io_task_options_t how = {.scope = serving->background, .name = "HTTP watchdog"};
+    int code = server->notifies ? haft_io_spawn_with(&how, hafti_http_notify_watchdog, server) : 0;
+    if (code != 0)
+        return code;
+    hafti_http_notify(server, "READY=1");
+    if (server->listening != NULL && !hafti_http_is_simulated())
+        hafti_http_tell_ready();
+    return 0;
+}
+
 static void *accept_from_all(void *argument) {
     accepting_t *first = argument;
     serving_t *serving = first->serving;
-    int code = haft_io_spawn(cancel_when_stopped, serving->server);
+    int code = haft_io_spawn(cancel_when_stopped, serving);
+    code = code == 0 ? begin(serving) : code;
     for (size_t i = 1; i < serving->count && code == 0; i++) {
         first[i] = (accepting_t){serving, i};
         code = haft_io_spawn(accept_connections, &first[i]);
     }
     if (code == 0)
         return accept_connections(first);
-    serving->code = code;
+    serving->code = code == -ECANCELED ? 0 : code; /* told to stop */
     haft_io_scope_cancel(haft_io_this_scope());
     return NULL;
 }
@@ -188,7 +236,9 @@ static void *serve_until_stopped(void *argument) {
     serving->connections = haft_io_this_scope();
     accept_until_stopped(serving);
     atomic_store(&server->stopping, true);
+    atomic_store(&server->is_told, true);
     haft_io_event_set(&server->stop); /* also where it has not been told to */
+    say_stopping(serving);
     int64_t deadline = hafti_http_deadline(haft_io_now(), server->limits.grace),
             fresh = hafti_http_fresh_until();
     serving->deadline = deadline;
@@ -207,18 +257,24 @@ static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *fai
     hafti_http_log_failure(((const serving_t *)self)->server, "a handler", failure);
 }
 
-static void log_background(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
-    hafti_http_log_failure(((const background_t *)self)->server, "a task of the server", failure);
+static void log_task(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
+    hafti_http_log_failure(((const of_tasks_t *)self)->server, "a task of the server", failure);
 }
 
 /* Where the server was not served to its end, which is known by its scope, they are cancelled. */
-static void cut_background(background_t *background) {
-    haft_io_scope_close_until(background->server->scope, 0);
-    background->server->scope = NULL;
+static void cut_tasks(of_tasks_t *tasks) {
+    haft_io_scope_close_until(tasks->server->scope, 0);
+    tasks->server->scope = NULL;
 }
 
-/* Whether all of them have ended in time. */
-static bool has_background_ended(haft_http_server_t *server, int64_t deadline) {
+/* These have no end of their own. */
+static void cut_background(serving_t *const *serving) {
+    haft_io_scope_close_until((*serving)->background, 0);
+    (*serving)->background = NULL;
+}
+
+/* Whether the tasks that outlive requests have ended in time. */
+static bool have_tasks_ended(haft_http_server_t *server, int64_t deadline) {
     haft_io_scope_t *scope = server->scope;
     int code = haft_io_scope_close_until(scope, deadline);
     server->scope = NULL;
@@ -254,6 +310,13 @@ static void forget(haft_http_server_t *const *server) {
     atomic_store(&(*server)->stopping, false);
     atomic_store(&(*server)->restarting, false);
     atomic_store(&(*server)->cutting, false);
+    atomic_store(&(*server)->is_handed_over, false);
+    atomic_store(&(*server)->is_told, false);
+    (*server)->notifies = false;
+    atomic_store(&(*server)->notify_code, 0);
+    atomic_store(&(*server)->unready_time, 0);
+    (*server)->listening = NULL;
+    haft_io_event_clear(&(*server)->told);
     haft_io_event_clear(&(*server)->stop);
     atomic_store(&(*server)->is_served, false);
 }
@@ -266,6 +329,11 @@ static int port_of(const serving_t *serving) {
     return port > 0 ? port : 0;
 }
 
+static haft_io_scope_t *open_scope(const char *name, of_tasks_t *tasks) {
+    return haft_io_scope_open(
+        &(haft_io_scope_options_t){.name = name, .on_failure = &tasks->on_failure}, NULL);
+}
+
 /* Without a certificate every handshake would fail, and nobody would know why. */
 static bool is_tls_ready(haft_http_server_t *server) {
     const char *mistake = server->tls != NULL ? hafti_http_secure_mistake(server->tls) : NULL;
@@ -275,6 +343,11 @@ static bool is_tls_ready(haft_http_server_t *server) {
 }
 
 int haft_http_server_serve_all(haft_http_server_t *given, const int *listeners, size_t count) {
+    return hafti_http_serve(given, listeners, count, NULL, NULL);
+}
+
+int hafti_http_serve(haft_http_server_t *given, const int *listeners, size_t count,
+                     const haft_http_run_options_t *options, hafti_http_listeners_t *listening) {
     __attribute__((cleanup(close_listeners))) serving_t serving = {
         .on_failure = {log_failure}, .server = given, .listeners = listeners, .count = count};
     if (given->parent != NULL || count == 0 || !is_tls_ready(given))
@@ -283,111 +356,32 @@ int haft_http_server_serve_all(haft_http_server_t *given, const int *listeners, 
         return -EBUSY;
     list_served(given);
     __attribute__((cleanup(forget))) haft_http_server_t *server = given;
-    __attribute__((cleanup(cut_background))) background_t background = {{log_background}, given};
-    server->scope = haft_io_scope_open(
-        &(haft_io_scope_options_t){.name = "HTTP tasks", .on_failure = &background.on_failure},
-        NULL);
+    of_tasks_t tasks = {{log_task}, given};
+    if (options != NULL) {
+        server->notifies = options->notify;
+        atomic_store(&server->unready_time, options->unready_time);
+    }
+    server->listening = listening;
+    __attribute__((cleanup(cut_background))) serving_t *of_background = &serving;
+    serving.background = open_scope("HTTP background", &tasks);
+    __attribute__((cleanup(cut_tasks))) of_tasks_t of_server = tasks;
+    server->scope = serving.background != NULL ? open_scope("HTTP tasks", &of_server) : NULL;
     if (server->scope == NULL)
         return -ENOMEM;
-    haft_io_scope_options_t options = {.name = "HTTP server",
-                                       .on_failure = &serving.on_failure,
-                                       .scope_of_spawns = hafti_http_scope_of_spawns};
+    haft_io_scope_options_t how = {.name = "HTTP server",
+                                   .on_failure = &serving.on_failure,
+                                   .scope_of_spawns = hafti_http_scope_of_spawns};
     atomic_store(&server->port, port_of(&serving));
     server->places = (haft_io_semaphore_t){.count = server->limits.connections};
-    int code = haft_io_scope_with(&options, serve_until_stopped, &serving, NULL);
-    if (code == 0 && !has_background_ended(server, serving.deadline) && serving.code == 0)
+    int code = haft_io_scope_with(&how, serve_until_stopped, &serving, NULL);
+    if (code == 0 && !have_tasks_ended(server, serving.deadline) && serving.code == 0)
         serving.code = -ETIMEDOUT;
+    cut_background(&of_background);
     return serving.code != 0 ? serving.code : code;
 }
 
 int haft_http_server_serve(haft_http_server_t *server, int listener) {
     return haft_http_server_serve_all(server, &listener, 1);
-}
-
-/* ---- In a run of its own ---- */
-
-typedef struct {
-    haft_http_server_t *server;
-    const haft_http_run_options_t *options;
-    sigset_t signals;
-    int code;
-} running_t;
-
-static void *stop_on_signal(void *argument) {
-    const running_t *running = argument;
-    int restarts = running->options->restart_signal, signal;
-    do
-        signal = haft_io_signal_wait(&running->signals);
-    while (signal > 0 && signal == restarts && haft_http_server_restart(running->server) != 0);
-    if (signal < 0)
-        return NULL;
-    if (signal != restarts) {
-        hafti_http_log(running->server, "told to stop");
-        haft_http_server_stop(running->server);
-    }
-    do
-        signal = haft_io_signal_wait(&running->signals);
-    while (signal > 0 && signal == restarts);
-    if (signal < 0)
-        return NULL;
-    atomic_store(&running->server->cutting, true);
-    haft_io_scope_cancel(haft_io_this_scope());
-    return NULL;
-}
-
-static void log_end(const haft_http_server_t *server, int code) {
-    if (code == -ETIMEDOUT)
-        hafti_http_log(server, "requests were cut off, since their time of grace was over");
-    else if (code != 0)
-        hafti_http_log(server, "cannot serve: %s", haft_io_error_text(code));
-}
-
-static void *listen_and_serve(void *argument) {
-    running_t *running = argument;
-    __attribute__((cleanup(hafti_http_forget_listeners))) hafti_http_listeners_t listeners = {0};
-    running->code = hafti_http_listen(running->server, running->options, &listeners);
-    if (running->code != 0) {
-        running->server->announced_count = 0; /* these listeners are closed */
-        return NULL;
-    }
-    size_t count = listeners.count;
-    listeners.count = 0; /* they are the server's */
-    running->server->listening = &listeners;
-    hafti_http_tell_ready();
-    haft_io_spawn(stop_on_signal, running);
-    running->code = haft_http_server_serve_all(running->server, listeners.descriptors, count);
-    log_end(running->server, running->code);
-    running->server->listening = NULL;
-    haft_io_scope_cancel(haft_io_this_scope());
-    return NULL;
-}
-
-int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_server_t *server) {
-    static const haft_http_run_options_t defaults = {0};
-    running_t running = {.server = server, .options = options != NULL ? options : &defaults};
-    int threads = running.options->threads;
-    haft_io_run_options_t how = {.threads = threads == 0                          ? 1
-                                            : threads == HAFT_HTTP_EACH_PROCESSOR ? 0
-                                                                                  : threads,
-                                 .backend = running.options->backend,
-                                 .stack_size = running.options->stack_size};
-    sigset_t before;
-    if (threads < HAFT_HTTP_EACH_PROCESSOR) {
-        log_end(server, -EINVAL);
-        return -EINVAL;
-    }
-    sigemptyset(&running.signals);
-    sigaddset(&running.signals, SIGINT);
-    sigaddset(&running.signals, SIGTERM);
-    if (running.options->restart_signal != 0)
-        sigaddset(&running.signals, running.options->restart_signal);
-    pthread_sigmask(SIG_BLOCK, &running.signals, &before);
-    int code = haft_io_run_with(&how, listen_and_serve, &running);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code == 0 || code == -ECANCELED)
-        return running.code;
-    log_end(server, code);
-    return code;
 }
 
 /* ---- For debuggers ---- */

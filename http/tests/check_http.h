@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of libhaft-http share: a server with a few routes, and a client that says bytes
-   and hears bytes. */
+/* Helpers for the tests of libhaft-http: a server with a few routes, and a client that sends bytes
+   and receives bytes. */
 #ifndef CHECK_HTTP_H
 #define CHECK_HTTP_H
 
@@ -93,8 +93,8 @@ static inline void simulate_seeds(void *(*body)(void *)) {
     }
 }
 
-/* What a client says, what is in the answers that it hears, in this order, and how many there
-   are. */
+/* The bytes that a client sends, texts that its answers must contain, in this order, and the
+   number of answers. */
 typedef struct {
     const char *says;
     const char *hears[5];
@@ -126,7 +126,7 @@ static inline int times_in(const char *text, const char *word) {
     return count;
 }
 
-/* What must not be heard is in `never`, which may be NULL. */
+/* No answer may contain `never`, which may be NULL. */
 static inline void run_talk(uint16_t port, const talk_t *talk, const char *never) {
     static char heard[300000];
     say_and_hear(port, talk->says, strlen(talk->says), false, heard, sizeof heard);

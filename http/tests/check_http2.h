@@ -32,9 +32,10 @@ typedef struct {
     answer_t answers[STREAMS];
 } client_t;
 
-static inline answer_t *answer_of(client_t *client, int32_t id) {
+/* The answer that a client_t has for the stream. */
+static inline answer_t *answer_of(void *client, int32_t id) {
     CHECK(id >= 0 && id < STREAMS);
-    return &client->answers[id];
+    return &((client_t *)client)->answers[id];
 }
 
 static inline int on_header(nghttp2_session *session, const nghttp2_frame *frame,
@@ -59,7 +60,7 @@ static inline int on_data(nghttp2_session *session, uint8_t flags, int32_t id, c
                           size_t size, void *client) {
     answer_t *answer = answer_of(client, id);
     (void)session, (void)flags;
-    answer->body = realloc(answer->body, answer->size + size + 1);
+    answer->body = (char *)realloc(answer->body, answer->size + size + 1);
     memcpy(answer->body + answer->size, bytes, size);
     answer->size += size;
     answer->body[answer->size] = '\0';
@@ -74,7 +75,7 @@ static inline int on_close(nghttp2_session *session, int32_t id, uint32_t code, 
 }
 
 static inline int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *argument) {
-    client_t *client = argument;
+    client_t *client = (client_t *)argument;
     (void)session;
     if (frame->hd.type == NGHTTP2_GOAWAY) {
         client->is_told_to_go = true;
@@ -191,14 +192,16 @@ static inline int32_t ask_with(client_t *client, const char *method, const char 
         snprintf(copy, sizeof copy, ":method: %s\n%s", method, fields);
     for (char *line = copy, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         char *colon = strchr(line + 1, ':');
-        all[count++] = (nghttp2_nv){(uint8_t *)line, (uint8_t *)colon + 2, (size_t)(colon - line),
-                                    (size_t)(end - colon - 2), 0};
+        const nghttp2_nv field = {(uint8_t *)line, (uint8_t *)colon + 2, (size_t)(colon - line),
+                                  (size_t)(end - colon - 2), 0};
+        all[count++] = field;
     }
     nghttp2_data_provider provider = {.read_callback = read_out};
     int32_t id = nghttp2_submit_request(client->session, NULL, all, count,
                                         body != NULL ? &provider : NULL, NULL);
     CHECK(id > 0);
-    *answer_of(client, id) = (answer_t){.out = body, .out_size = size, .last = trailer};
+    const answer_t fresh = {.out = body, .out_size = size, .last = trailer};
+    *answer_of(client, id) = fresh;
     return id;
 }
 

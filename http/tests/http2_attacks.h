@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a peer of HTTP/2 may do that it must not, and what has to follow: one table for servers and
+ * Mistakes that a peer of HTTP/2 can make, and what has to follow: one table for servers and
  * for clients (RFC 9113). A test opens a connection, says the preface, or reads the client's
  * request, and then has http2_attack send the frames and http2_judge look at what was heard.
  *
  * Stream 1 is the first request. A server is told of it by the attack; where `is_open` is set, its
- * head comes before the frames. A client has begun it, and waits for the answer. The payload HEAD is
- * the head of a message: of a request for a server, of an answer for a client.
+ * head comes before the frames. A client has begun it, and waits for the answer. The payload HEAD
+ * is the head of a message: of a request for a server, of an answer for a client.
  */
 #ifndef HTTP2_ATTACKS_H
 #define HTTP2_ATTACKS_H
@@ -664,7 +664,7 @@ static inline char *http2_put(char *to, const http2_frame_t *frame, int victim, 
     return to + size;
 }
 
-/* What the victim has said since. */
+/* The answer of the victim since then. */
 typedef struct {
     int descriptor;
     haft_io_event_t settled; /* something of what follows may have changed */
@@ -732,7 +732,7 @@ static inline bool http2_is_settled(const http2_attack_t *attack, const http2_he
     return heard->has_ended || (heard->has_pong && goes_on);
 }
 
-/* What is on its way after the answer to the PING comes soon. */
+/* Frames that are still on their way after the answer to the PING come soon. */
 static inline void http2_settle(const http2_attack_t *attack, http2_heard_t *heard) {
     int code = 0;
     while (code == 0 && !http2_is_settled(attack, heard)) {
@@ -744,9 +744,9 @@ static inline void http2_settle(const http2_attack_t *attack, http2_heard_t *hea
 }
 
 /*
- * Sends the attack, over a connection on which the peers have begun (a client's preface, SETTINGS of
- * both, and of a client its request), and a PING behind it; returns when that is answered, or the
- * connection has ended. What was heard before must have been read to the end of a frame.
+ * Sends the attack, over a connection on which the peers have begun (a client's preface, SETTINGS
+ * of both, and of a client its request), and a PING behind it; returns when that is answered, or
+ * the connection has ended. The bytes before must have been read to the end of a frame.
  */
 static inline void http2_attack(int descriptor, const http2_attack_t *attack, int victim,
                                 http2_heard_t *heard) {

@@ -123,7 +123,7 @@ static said_trace_t read_trace(const char *text) {
 
 static const char *url_of(const char *path);
 
-/* What "/trace" is told by a question of this task. */
+/* Stores the trace that "/trace" gets with a question of this task. */
 static void *ask_for_trace(void *said) {
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
     char *body;
@@ -491,7 +491,7 @@ static void keep_secure_cookies(void) {
     haft_http_cookie_jar_free(jar);
 }
 
-/* Those that were sent or set longest ago go; what is sent stays below a limit. */
+/* Cookies that were sent or set longest ago go; the sent ones stay below a limit. */
 static void limit_cookies(void) {
     haft_http_cookie_jar_t *jar = haft_http_cookie_jar_new();
     static char text[5000];
@@ -663,7 +663,7 @@ static void follow_traces(void) {
     static const haft_http_header_t given[] = {{"traceparent", "00-" ID "-" SPAN "-00"},
                                                {"tracestate", "a=b"}};
     CHECK(ask((haft_http_question_t){.headers = given, .header_count = 2}, "/trace/on", ID) == 200);
-    /* What begins here; and a client that does not tell. */
+    /* A trace that begins here; and a client that does not send it. */
     said_trace_t said;
     CHECK(haft_http_trace_get() == NULL);
     CHECK(haft_http_trace_begin("00-" ID "-" SPAN "-00", "a=b") == 0);
@@ -1115,7 +1115,7 @@ static void ask_by_given_proxy(void) {
     haft_http_client_free(asking);
 }
 
-/* What the environment says; the proxy is meant by "P". */
+/* The variables of the environment; "P" stands for the proxy. */
 static const struct {
     const char *variables[3][2];
     const char *url;

@@ -14,7 +14,7 @@ static haft_http_server_t *server;
 static char log_lines[1 << 16], access_lines[8192];
 static int cancelled;
 
-/* As far as there is room. */
+/* Adds the line, cut to the room. */
 static void note_in(char *lines, size_t room, const char *line) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&mutex);
@@ -315,7 +315,7 @@ static void *answer_many_at_once(void *unused) {
     return unused;
 }
 
-/* Of a file, the head and the bytes come by ways of their own. */
+/* The head and the bytes of a file come by different ways. */
 static void *answer_files(void *unused) {
     client_t client;
     start_server(server);
@@ -339,7 +339,7 @@ static void *answer_files(void *unused) {
     return unused;
 }
 
-/* What no frames can hold is the handler's mistake: its client learns that at once. */
+/* A head that no frames can hold is the handler's mistake: its client learns that at once. */
 static void *refuse_long_heads_of_answers(void *unused) {
     client_t client;
     start_server(server);
@@ -1031,7 +1031,7 @@ static void *serve_listener(void *listener) {
     return NULL;
 }
 
-/* Asks what was not answered yet. What is answered whole is the answer to its own question. */
+/* Asks what was not answered yet. A whole answer belongs to its own question. */
 static void ask_the_rest(client_t *client, bool has_answer[NUMBERED]) {
     static char bodies[NUMBERED][MOST_NUMBERED], answer_is[MOST_NUMBERED];
     int32_t ids[NUMBERED];

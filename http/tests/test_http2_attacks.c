@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a client of HTTP/2 may do that it must not: the server's side of http2_attacks.h. */
+/* Mistakes that a client of HTTP/2 can make: the server's side of http2_attacks.h. */
 #include "check_http.h"
 #include "http2_attacks.h"
 

@@ -317,7 +317,7 @@ BODY(hear_malformed_answers) {
     return NULL;
 }
 
-/* As many as over HTTP/1.1, and then one more. */
+/* Sends as many informational answers as are allowed over HTTP/1.1, and then one more. */
 static void *inform(void *unused) {
     peer_t peer;
     begin_peer(&peer);

@@ -14,7 +14,7 @@
 namespace http = haft::http;
 namespace io = haft::io;
 
-/* What the service needs from around it. */
+/* Effects that the service needs handled around it. */
 struct current_user : haft::effect<std::string> {};
 
 struct place : haft::effect<std::string> {};
@@ -179,7 +179,7 @@ static void add_routes(http::server &server) {
         std::string first = std::to_string(haft::perform<counted>());
         return first + std::to_string(haft::perform<counted>());
     });
-    /* What it performs goes further out. */
+    /* Effects that it performs go further out. */
     inner.handle([](http::request &in, place) {
         if (in.target() == "/inner/refused")
             throw http::error(403, "not here");

@@ -178,7 +178,7 @@ static void check_tasks(std::uint16_t port) {
     CHECK(has(ask(port, "GET /discard"), "\r\n\r\nsecond")); /* the server goes on */
 }
 
-/* As a program with a run of its own does it: a task of a handler that throws is not its run's. */
+/* A program with a run of its own does so: a task of a handler that throws is not its run's. */
 static void serve_and_check(http::server &server) {
     int before = later;
     auto serving = io::async([&] { CHECK(server.serve(io::listener("127.0.0.1", 0))); });
@@ -229,7 +229,7 @@ static void check_forms() {
     again.join();
 }
 
-/* What the function for errors starts ends with the request, whatever the request was. */
+/* Tasks that the function for errors starts end with the request, whatever the request was. */
 static void check_tasks_of_forms() {
     http::server server;
     std::atomic<int> ended = 0;

@@ -196,7 +196,7 @@ static int around(haft_http_request_t *request, haft_http_next_t *next, void *un
     return next->call(next, request);
 }
 
-/* What is refused changes nothing. */
+/* A refused setting changes nothing. */
 static void *refuse_to_build(void *unused) {
     static const haft_http_limits_t wrong[] = {{.head = 100, .request_line = 101},
                                                {.head = 16385},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests of HTTP/1.1 and HTTP/2 under random cancels, resets and shutdowns. Each has a number,
- * and its answer says that number and repeats its body. What must hold: an answer is that of its
+ * and its answer says that number and repeats its body. These must hold: an answer is that of its
  * own request; a handler is called at most once for a number; and unless its client gave up, a
  * request whose handler was called gets its whole answer, also when the server was told to stop
  * meanwhile.
@@ -21,7 +21,7 @@
 
 enum { CLIENTS = 24, LARGE = 60000, PIPELINED = 6, MULTIPLEXED = 20, ROOM = 3 * LARGE };
 
-/* What has become of a request, for its client. FAILED: it got no answer, and did not give up. */
+/* The fate of a request, for its client. FAILED: it got no answer, and did not give up. */
 enum { UNASKED, ANSWERED, FAILED, GIVEN_UP };
 
 static unsigned requests;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Metrics of the application's own, those of routes, and the two formats in which a page shows them. */
+/* Metrics of the application's own, those of routes, and the two formats in which a page shows
+   them. */
 #include "check_http.h"
 
 #include <math.h>
@@ -138,7 +139,7 @@ static void check_has(const char *page, const char *const *words, size_t count) 
 }
 #define CHECK_HAS(page, words) check_has(page, words, sizeof(words) / sizeof *(words))
 
-/* What Prometheus 2 and 3 send. */
+/* Headers that Prometheus 2 and 3 send. */
 static const char *const wants_open[] = {
     "Accept: application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version="
     "0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2\r\n",

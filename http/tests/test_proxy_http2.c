@@ -54,7 +54,7 @@ static void *serve_service(void *unused) {
     return unused;
 }
 
-/* Of HTTP/1.1: hears one request, with a trailer. */
+/* A server of HTTP/1.1: reads one request, with a trailer. */
 static void *answer_one(void *listener) {
     HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(*(const int *)listener);
     static const char says[] =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server does with what is well-formed: routes, bodies, answers, failures, limits of
+/* Well-formed requests to a server: routes, bodies, answers, failures, limits of
    time, its end. Each case runs over the simulated network, whose time is virtual, and where it
    needs no virtual time, over sockets. */
 #include "check_http.h"
@@ -144,7 +144,7 @@ static int say_spaces(haft_http_request_t *request, void *unused) {
     return haft_http_answer(request, 200, " text/plain\t", "", 0);
 }
 
-/* What is no route, with the words that say so. */
+/* Mistaken routes, with the words of their errors. */
 static void refuse_routes(void) {
     static const struct {
         const char *method, *path, *words;
@@ -398,7 +398,7 @@ static void *meet_slow_ones(void *unused) {
     return unused;
 }
 
-/* What has come in time before grants no more. */
+/* Bytes that came in time before give no extra time. */
 static void *refuse_a_body_that_stalls(void *unused) {
     static const char *const heads[] = {
         "POST /echo" WITH("Content-Length: 900000"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What services use beside routes and answers: server-sent events, handlers that end with their
+/* Tools of services beside routes and answers: server-sent events, handlers that end with their
    client. Each case runs over the simulated network, whose time is virtual, and where it needs
    no virtual time, over sockets. */
 #include "check_http.h"
@@ -639,7 +639,7 @@ static int say_client(haft_http_request_t *request, void *unused) {
 #define FOR(list) "GET /client" WITH("X-Forwarded-For: " list)
 #define FORWARDED(list) "GET /client" WITH("Forwarded: " list)
 
-/* What a client says, and who it is for a server that trusts 127.0.0.0/8 and 10.1.0.0/16. */
+/* Requests, and the client's address for a server that trusts 127.0.0.0/8 and 10.1.0.0/16. */
 static const talk_t by_x_forwarded_for[] = {
     {"GET /client" END, {"[127.0.0.1] [127.0.0.1]"}, 1},
     {FOR("192.0.2.1"), {"[127.0.0.1] [192.0.2.1]"}, 1},
@@ -700,7 +700,7 @@ static void run_cases(void *(*const cases[])(void *), size_t count, size_t virtu
 #define NINES                                                                                      \
     "999999999999999999999999999999999999999999999999999999999999999999999999999999999999999"
 
-/* What the server says to a proxy that it trusts; NULL: it closes the connection. */
+/* Bytes of a proxy that the server trusts, and its answer; NULL: it closes the connection. */
 static const struct {
     const char *bytes;
     size_t size;
@@ -779,7 +779,7 @@ static void *announce(void *unused) {
     return unused;
 }
 
-/* What nobody who is trusted says is not read, and not waited for. */
+/* The head of an untrusted proxy is neither read nor waited for. */
 static void *announce_by_stranger(void *unused) {
     char heard[2000];
     uint16_t port = start_for_proxies("10.1.0.0/16", NULL);

@@ -25,7 +25,7 @@ static void count_out(const int *unused) {
 typedef int take_message_t(haft_http_websocket_t *socket,
                            const haft_http_websocket_message_t *message);
 
-/* What it notes is looked at when no socket is open any more. */
+/* Its notes are checked when no socket is open any more. */
 static int take_all(haft_http_request_t *request, const haft_http_websocket_options_t *options,
                     take_message_t *take) {
     haft_http_websocket_t *socket = haft_http_websocket_accept_with(options, request);
@@ -368,7 +368,7 @@ static void *break_rules(void *unused) {
     return unused;
 }
 
-/* What comes byte by byte is the same. */
+/* A message that comes byte by byte is the same. */
 static void *trickle(void *unused) {
     int socket = connect_to(start(), "/echo");
     static const char frame[] = "\x81\xfe\x00\x7e" MASK;
@@ -544,7 +544,7 @@ static void *be_slow(void *unused) {
         say(socket, 0x00, "on", 2);
     }
     expect_close(socket, 1008);
-    /* What has come in time before grants no more. */
+    /* Bytes that came in time before give no extra time. */
     static char much[800000];
     socket = connect_to(port, "/echo");
     say(socket, 0x02, much, sizeof much);
@@ -867,7 +867,7 @@ static void *be_silent_by_client(void *unused) {
     return unused;
 }
 
-/* What a server answers, whose key is not known in advance: "%s" is the right answer to it. */
+/* Answers of a server. The key is not known in advance: "%s" is the right answer to it. */
 #define SWITCH "HTTP/1.1 101 Switching Protocols\r\n"
 #define ACCEPT "Sec-WebSocket-Accept: %s\r\n"
 static const struct {

@@ -69,6 +69,9 @@ typedef struct hafti_io_runner hafti_io_runner_t;
 /* Signals are for the program's own threads, but a fault is for the thread that makes it. 0, or an
    error (threads.c). */
 int hafti_io_start_thread(pthread_t *thread, void *(*function)(void *), void *argument);
+/* Gives what a thread pointer `to` leads to the mask of the program that the calling thread knows;
+   `from` is the pointer under which the caller is. */
+void hafti_io_copy_programs_mask(const char *from, char *to);
 /* In a child of fork, of which the caller is the only thread. */
 void hafti_io_become_programs_thread(void);
 

@@ -51,7 +51,7 @@ void hafti_io_become_child(hafti_io_crew_t *crew) {
     crew->pool = NULL; /* Its threads are not in the child; their waiters still have its address. */
     for (unsigned i = 0; i < crew->count; i++) {
         crew->workers[i]->backend = &in_child;
-        crew->workers[i]->forked = true;
+        crew->workers[i]->forked = crew->workers[i]->by_loop = true;
         crew->workers[i]->plain = false;
     }
 }

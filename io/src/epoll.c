@@ -378,6 +378,10 @@ static int start_epoll(hafti_io_worker_t *worker) {
     return code;
 }
 
+static int descriptor_of_epoll(const hafti_io_worker_t *worker) {
+    return worker->epoll;
+}
+
 const hafti_io_backend_t hafti_io_epoll = {
     .name = "epoll",
     .start = start_epoll,
@@ -393,4 +397,5 @@ const hafti_io_backend_t hafti_io_epoll = {
     .poll_several = poll_several_by_epoll,
     .poll = hafti_io_take_edges,
     .interrupt = interrupt_epoll,
+    .descriptor = descriptor_of_epoll,
 };

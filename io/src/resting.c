@@ -121,17 +121,31 @@ int haft_io_rest_sent(const haft_io_rest_t *rest) {
 
 /* The function of a task that has come back to a stack to send the rest. A cancel is for the
    program's function. */
-static void *send_and_go_on(void *argument) {
-    rest_t *rest = argument;
+static void send_unwithdrawn(rest_t *rest) {
     hafti_io_lent_t *lent = rest->lent;
     rest->lent = NULL;
     haft_io_return_cancels(true);
     send_here(rest, lent);
     haft_io_return_cancels(false);
+}
+
+static void *send_and_go_on(void *argument) {
+    rest_t *rest = argument;
+    send_unwithdrawn(rest);
     if (rest->code != 0)
         return rest->function(rest->argument);
     hafti_io_this_task()->runner->rest = rest;
     return NULL;
+}
+
+void *hafti_io_go_on_without_rest(hafti_io_runner_t *runner) {
+    rest_t *rest = runner->rest;
+    rest->lent = runner->unsent;
+    runner->rest = NULL;
+    runner->unsent = NULL;
+    if (rest->lent != NULL)
+        send_unwithdrawn(rest);
+    return rest->function(rest->argument);
 }
 
 static void note_sent(rest_t *rest, hafti_io_lent_t *lent, ssize_t result) {

@@ -8,6 +8,7 @@
  * goes on with those it has.
  */
 #include "runs.h"
+#include "own_threads.h"
 #include "processors.h"
 #include "valid.h"
 
@@ -262,6 +263,8 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
         return -EBUSY;
     if (main == NULL)
         hafti_io_misuse("A run needs a function to begin with (NULL).");
+    if (options != NULL && options->own_thread_locals && !hafti_io_may_own_threads())
+        return -ENOTSUP;
     hafti_io_watch_terminate();
     hafti_io_be_shown();
     hafti_io_find_initialisers();
@@ -281,6 +284,7 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
             crew->stacks.stack_size = options != NULL ? options->stack_size : 0;
         crew->stacks.name = "a task, see haft_io_run_options_t.stack_size";
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
+        crew->own_thread_locals = options != NULL && options->own_thread_locals;
         struct timespec date;
         clock_gettime(CLOCK_REALTIME, &date);
         crew->date_offset = (int64_t)date.tv_sec * HAFT_IO_SECOND + date.tv_nsec - hafti_io_clock();

@@ -62,6 +62,7 @@
  * if that begins later. Debug builds check what of this one thread can see (valid.c).
  */
 #include "scheduler.h"
+#include "own_threads.h"
 #include "resting.h"
 #include "returns.h"
 #include "valid.h"
@@ -337,26 +338,114 @@ static void *run_single_runner(void *argument) {
                        run_single_task, argument);
 }
 
+/* ---- Tasks with thread-locals of their own ---- */
+
+/*
+ * Each has a runner, a fiber and a thread pointer of its own. The worker's loop is another one once
+ * it has such a task: so the loops of other runs have no instruction for them.
+ *
+ *   on the runner's fiber, under its pointer         in the loop, under the thread's
+ *     run_own_task: begins, calls the function,        own_runner_new: storage, fiber
+ *       the destructors, and ends the task     ---->   finished: storage and runner are freed
+ *     or it was unwound                        ---->   begin_farewell: the fiber begins anew
+ *     farewell: the destructors, and the end   ---->   finished: as above
+ *
+ * The destructors are shielded from cancels, which must not unwind a destructor of C++.
+ */
+static inline hafti_io_own_thread_t *own_thread_of(const hafti_io_runner_t *runner) {
+    return runner->fiber->argument;
+}
+
+static void *call_destructors(void *argument) {
+    hafti_io_own_thread_end(argument);
+    return NULL;
+}
+
+static inline void end_own_thread(hafti_io_runner_t *runner) {
+    hafti_io_own_thread_t *thread = own_thread_of(runner);
+    if (hafti_io_own_thread_has_destructors(thread))
+        haft_io_shield(call_destructors, thread);
+}
+
+static void *run_own_task(void *argument) {
+    hafti_io_runner_t *runner = argument;
+    haft_io_task_t *task = runner->task;
+    begin_task(runner, task);
+    HAFTI_IO_COUNT(runner->worker->counters.tasks);
+    hafti_io_set_state(task, HAFTI_IO_RUNNING);
+    runner->worker->operations = runner->worker->turn_begins;
+    void *result = task->function(task->argument);
+    while (runner->rest != NULL)
+        result = hafti_io_go_on_without_rest(runner);
+    end_own_thread(runner);
+    task->result = result;
+    hafti_io_task_end(task, 0);
+    runner->task = NULL;
+    return NULL;
+}
+static void *run_own_runner(void *argument) {
+    hafti_io_runner_t *runner = ((const hafti_io_own_thread_t *)argument)->runner;
+    hafti_io_own_thread_begin();
+    return haft_handle(runner->worker->crew->operations, runner, run_own_task, runner);
+}
+
+static void *farewell(void *argument) {
+    hafti_io_runner_t *runner = argument;
+    haft_io_task_t *task = runner->task;
+    begin_task(runner, task);
+    hafti_io_set_state(task, HAFTI_IO_RUNNING);
+    end_own_thread(runner);
+    hafti_io_task_end(task, own_thread_of(runner)->unwound_with);
+    runner->task = NULL;
+    return NULL;
+}
+static void *run_farewell(void *argument) {
+    hafti_io_runner_t *runner = ((const hafti_io_own_thread_t *)argument)->runner;
+    return haft_handle(runner->worker->crew->operations, runner, farewell, runner);
+}
+
+/* The function of the task has been unwound, and its fiber has ended with it. */
+static HAFTI_IO_COLD void begin_farewell(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
+                                         const haft_payload_hafti_io_unwind *unwound) {
+    haft_io_task_t *task = runner->task;
+    hafti_io_drop_unsent(runner);
+    hafti_io_check_leaving(task, "has ended");
+    if (runner->listed)
+        hafti_io_scope_unlist(task->home, runner);
+    runner->listed = false;
+    own_thread_of(runner)->unwound_with = unwound->code;
+    runner->yielded = false;
+    haft_fiber_reset(runner->fiber, run_farewell, own_thread_of(runner));
+    hafti_io_set_state(task, HAFTI_IO_READY);
+    hafti_io_enqueue(worker, task);
+}
+
+/* In a loop of other tasks. From now on the worker has the other loop, and the task is its
+   first. */
+static HAFTI_IO_COLD void change_loops(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    hafti_io_own_threads_start(worker);
+    hafti_io_append(worker->ready.next, &task->queued);
+}
+
+/* ---- Their runners ---- */
+
 static void runner_forget(hafti_io_runner_t *runner) {
     runner->next = runner->worker->free_runners;
     runner->worker->free_runners = runner;
 }
 
-static hafti_io_runner_t *runner_new(hafti_io_worker_t *worker, haft_io_task_t *task) {
-    hafti_io_runner_t *runner = worker->idle;
-    if (runner != NULL && HAFTI_IO_LIKELY(task->stack == 0)) {
-        worker->idle = runner->next;
-        worker->idle_count--;
-        return runner;
-    }
-    runner = worker->free_runners;
+/* Its fiber calls the function, with `own_thread` or else with the runner. */
+static hafti_io_runner_t *runner_with(hafti_io_worker_t *worker, haft_io_task_t *task,
+                                      void *(*function)(void *),
+                                      hafti_io_own_thread_t *own_thread) {
+    hafti_io_runner_t *runner = worker->free_runners;
     if (runner != NULL)
         worker->free_runners = runner->next;
     else if ((runner = hafti_io_new_record(worker, &worker->runners, sizeof *runner)) == NULL)
         return NULL;
     *runner = (hafti_io_runner_t){.worker = worker, .single = task->stack != 0};
     runner->fiber =
-        hafti_io_fiber_of(task, runner->single ? run_single_runner : run_runner, runner);
+        hafti_io_fiber_of(task, function, own_thread != NULL ? (void *)own_thread : runner);
     if (runner->fiber != NULL)
         return runner;
     runner_forget(runner);
@@ -366,6 +455,47 @@ static hafti_io_runner_t *runner_new(hafti_io_worker_t *worker, haft_io_task_t *
 static void runner_free(hafti_io_runner_t *runner) {
     haft_fiber_drop(runner->fiber);
     runner_forget(runner);
+}
+
+static void own_runner_free(hafti_io_runner_t *runner) {
+    hafti_io_own_thread_free(own_thread_of(runner));
+    runner_free(runner);
+}
+
+static __attribute__((noinline)) hafti_io_runner_t *own_runner_new(hafti_io_worker_t *worker,
+                                                                   haft_io_task_t *task) {
+    hafti_io_own_thread_t *thread = hafti_io_own_thread_new();
+    if (thread == NULL)
+        return NULL;
+    hafti_io_runner_t *runner = runner_with(worker, task, run_own_runner, thread);
+    if (runner == NULL) {
+        hafti_io_own_thread_free(thread);
+        return NULL;
+    }
+    thread->runner = runner;
+    runner->owns = true;
+    hafti_io_own_thread_set_stack(thread, runner->fiber->low,
+                                  (size_t)(runner->fiber->high - runner->fiber->low));
+    return runner;
+}
+
+/* With a stack as only this task has it. */
+static __attribute__((noinline)) hafti_io_runner_t *single_runner_new(hafti_io_worker_t *worker,
+                                                                      haft_io_task_t *task) {
+    if (!hafti_io_has_own_thread(task))
+        return runner_with(worker, task, run_single_runner, NULL);
+    return worker->owns ? own_runner_new(worker, task) : NULL;
+}
+
+static hafti_io_runner_t *runner_new(hafti_io_worker_t *worker, haft_io_task_t *task) {
+    if (HAFTI_IO_UNLIKELY(task->stack != 0))
+        return single_runner_new(worker, task);
+    hafti_io_runner_t *runner = worker->idle;
+    if (runner == NULL)
+        return runner_with(worker, task, run_runner, NULL);
+    worker->idle = runner->next;
+    worker->idle_count--;
+    return runner;
 }
 
 /* What suspends a task. */
@@ -461,9 +591,11 @@ static inline void note_yield(const hafti_io_worker_t *worker, hafti_io_runner_t
     hafti_io_arm_deadlines(runner);
 }
 
-/* Inlined into both loops: with one frame less the processor predicts the returns. */
-static inline __attribute__((always_inline)) void
-run(hafti_io_worker_t *worker, haft_io_task_t *task, const bool shared, const bool traced) {
+/* Inlined into the loops: with one frame less the processor predicts the returns. False: the worker
+   needs the loop for tasks with thread-locals of their own (`owns`). */
+static inline __attribute__((always_inline)) bool run(hafti_io_worker_t *worker,
+                                                      haft_io_task_t *task, const bool shared,
+                                                      const bool traced, const bool owns) {
     HAFTI_IO_CHECK(next, worker, task);
     hafti_io_rest_t *rest = NULL;
     if (task->runner != NULL && HAFTI_IO_UNLIKELY(task->runner->fiber == NULL))
@@ -473,11 +605,15 @@ run(hafti_io_worker_t *worker, haft_io_task_t *task, const bool shared, const bo
         task->worker = worker;
         runner = runner_new(worker, task);
         if (runner == NULL) {
+            if (!worker->owns && hafti_io_has_own_thread(task)) {
+                change_loops(worker, task);
+                return false;
+            }
             if (rest != NULL)
                 hafti_io_rest_for_stack(rest, task);
             else
                 task_has_no_stack(task);
-            return;
+            return true;
         }
         runner->task = task;
         runner->yielded = false;
@@ -488,13 +624,17 @@ run(hafti_io_worker_t *worker, haft_io_task_t *task, const bool shared, const bo
     if (traced)
         trace_run(task);
     haft_fiber_t *fiber = runner->fiber;
+    if (owns && runner->owns)
+        hafti_io_stand_on(worker, own_thread_of(runner));
     haft_request_t request = haft_resume_turn(&worker->turn, &fiber, reply, FROM_TASKS);
     runner = worker->running; /* the task may have handed over */
+    if (owns && HAFTI_IO_LIKELY(!worker->forked))
+        hafti_io_stand_on(worker, worker->home);
     for (;;) {
         if (HAFTI_IO_LIKELY(request.effect == HAFT_ID(hafti_io_park))) {
             set_running(worker, NULL);
             has_parked(worker, runner, traced);
-            return;
+            return true;
         }
         if (HAFTI_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
             break;
@@ -504,17 +644,26 @@ run(hafti_io_worker_t *worker, haft_io_task_t *task, const bool shared, const bo
                 hafti_io_trace(HAFTI_IO_EVENT_YIELD, runner->task, NULL, false, 0, 0);
             set_running(worker, NULL);
             hafti_io_let_go_on_anywhere(worker, runner->task);
-            return;
+            return true;
         }
         /* In a child of fork the others are the parent's. */
         request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, reply_to_yield(runner)),
                               FROM_TASKS);
     }
     set_running(worker, NULL);
+    if (owns && runner->owns) {
+        hafti_io_stand_on(worker, worker->home);
+        if (haft_finished(request))
+            own_runner_free(runner);
+        else
+            begin_farewell(worker, runner, request.payload);
+        return true;
+    }
     if (haft_finished(request))
         runner_free(runner);
     else
         task_was_unwound(worker, runner, request.payload);
+    return true;
 }
 
 /* ---- The loop ---- */
@@ -564,9 +713,32 @@ static bool falls_asleep(hafti_io_worker_t *worker) {
     return __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) == NULL;
 }
 
+static bool has_work(const hafti_io_worker_t *worker) {
+    return !hafti_io_ring_empty(&worker->ready) || !hafti_io_ring_empty(&worker->polled) ||
+           worker->offered || __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) != NULL;
+}
+
+/* The fiber of the run is suspended, while the worker says that it sleeps; between the polls its
+   thread is not one of a run. */
+static HAFTI_IO_COLD void pause_in_poll(hafti_io_worker_t *worker, int64_t nanoseconds) {
+    worker->backend->poll(worker, 0);
+    if (has_work(worker))
+        return;
+    *worker->pauses =
+        (hafti_io_pauses_t){worker->backend->descriptor(worker),
+                            nanoseconds < 0 ? HAFT_IO_FOREVER : hafti_io_clock() + nanoseconds};
+    hafti_io_this_worker = NULL;
+    HAFT_PERFORM(hafti_io_pause);
+    hafti_io_this_worker = worker;
+    worker->backend->poll(worker, 0);
+}
+
 static void sleep_in_poll(hafti_io_worker_t *worker, int64_t nanoseconds) {
     const haft_io_around_sleep_t *around = worker->around_sleep;
-    if (HAFTI_IO_LIKELY(around == NULL) || nanoseconds == 0 || worker->simulated != NULL) {
+    if (HAFTI_IO_UNLIKELY(worker->pauses != NULL) && nanoseconds != 0 &&
+        worker->backend->descriptor != NULL) {
+        pause_in_poll(worker, nanoseconds);
+    } else if (HAFTI_IO_LIKELY(around == NULL) || nanoseconds == 0 || worker->simulated != NULL) {
         worker->backend->poll(worker, nanoseconds);
     } else if (around->falls_asleep()) {
         worker->backend->poll(worker, nanoseconds);
@@ -660,10 +832,11 @@ static inline haft_io_task_t *dequeue_plainly(hafti_io_worker_t *worker) {
                : NULL; /* its place was in vain */
 }
 
-/* Both loops are compiled twice, so that what they do costs nothing where it is not traced. They
-   return true when the run has ended, or false when that has changed, which they see at a poll. */
+/* The loops are compiled for each case, so that what they do costs nothing where it is not traced,
+   and where no task has thread-locals of its own. They return true when the run has ended, or false
+   when a case has changed, which they see at a poll, or by a task. */
 static inline __attribute__((always_inline)) bool loop_alone(hafti_io_worker_t *worker,
-                                                             const bool traced) {
+                                                             const bool traced, const bool owns) {
     const haft_io_scope_t *root = &worker->crew->root;
     for (;;) {
         haft_io_task_t *task = dequeue_plainly(worker);
@@ -681,12 +854,13 @@ static inline __attribute__((always_inline)) bool loop_alone(hafti_io_worker_t *
             }
         }
         HAFTI_IO_COUNT(worker->resumed);
-        run(worker, task, false, traced);
+        if (!run(worker, task, false, traced, owns))
+            return false;
     }
 }
 
 static inline __attribute__((always_inline)) bool loop_shared(hafti_io_worker_t *worker,
-                                                              const bool traced) {
+                                                              const bool traced, const bool owns) {
     while (!__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)) {
         bool is_due = poll_is_due(worker);
         haft_io_task_t *task = is_due ? NULL : dequeue_shared(worker);
@@ -700,15 +874,24 @@ static inline __attribute__((always_inline)) bool loop_shared(hafti_io_worker_t 
         if (worker->searching)
             hafti_io_stops_searching(worker);
         HAFTI_IO_COUNT(worker->resumed);
-        if (HAFTI_IO_UNLIKELY(task->moves) && task->runner != NULL)
+        if (HAFTI_IO_UNLIKELY(task->moves) && task->runner != NULL) {
+            if (!worker->owns && hafti_io_has_own_thread(task)) { /* it has started elsewhere */
+                change_loops(worker, task);
+                return false;
+            }
             hafti_io_set_timers(worker, task);
-        run(worker, task, true, traced);
+        }
+        if (!run(worker, task, true, traced, owns))
+            return false;
     }
     return true;
 }
 
 static HAFTI_IO_COLD bool loop_traced(hafti_io_worker_t *worker) {
-    return worker->shared ? loop_shared(worker, true) : loop_alone(worker, true);
+    return worker->shared ? loop_shared(worker, true, true) : loop_alone(worker, true, true);
+}
+static __attribute__((noinline)) bool loop_owning(hafti_io_worker_t *worker) {
+    return worker->shared ? loop_shared(worker, false, true) : loop_alone(worker, false, true);
 }
 
 HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
@@ -716,8 +899,11 @@ HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
     while (!has_ended) {
         if (hafti_io_is_traced())
             has_ended = loop_traced(worker);
+        else if (HAFTI_IO_UNLIKELY(worker->owns))
+            has_ended = loop_owning(worker);
         else
-            has_ended = worker->shared ? loop_shared(worker, false) : loop_alone(worker, false);
+            has_ended = worker->shared ? loop_shared(worker, false, false)
+                                       : loop_alone(worker, false, false);
     }
 }
 
@@ -726,7 +912,7 @@ HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
 /* Whether the loop would resume the first of the ready tasks next, if there is one, or else the task
    that yields, and would do nothing before. */
 static inline bool needs_no_loop(const hafti_io_worker_t *worker) {
-    return is_plain_turn(worker) && HAFTI_IO_LIKELY(!worker->offered && !worker->forked) &&
+    return is_plain_turn(worker) && HAFTI_IO_LIKELY(!worker->offered) &&
            HAFT_IS_FOR_LOOP(&worker->turn, haft_io_yield) &&
            HAFTI_IO_LIKELY(!worker->running->task->moves);
 }
@@ -769,15 +955,8 @@ static HAFTI_IO_COLD int cancelled(void) {
 
 /* Where tasks yield in turn, each lets the next go on by a switch from here, which takes three
    quarters of the time of the way through the loop (bench/io, yield). */
-static inline int yield(void) {
-    hafti_io_worker_t *worker = hafti_io_worker();
-    if (HAFTI_IO_UNLIKELY(worker == NULL || worker->running == NULL))
-        return HAFT_PERFORM(haft_io_yield);
-    if (hafti_io_watches() != 0) {
-        hafti_io_look_at(worker->running);
-        if (hafti_io_is_traced())
-            return HAFT_PERFORM(haft_io_yield);
-    }
+static inline __attribute__((always_inline)) int yield_on(hafti_io_worker_t *worker,
+                                                          const bool owns) {
     if (HAFTI_IO_UNLIKELY(!needs_no_loop(worker)))
         return HAFT_PERFORM(haft_io_yield);
     if (hafti_io_ring_empty(&worker->ready))
@@ -786,8 +965,24 @@ static inline int yield(void) {
     haft_reply_t reply = HAFT_REPLY(haft_io_yield, 0);
     if (HAFTI_IO_UNLIKELY(next == NULL || !haft_claim_next(&worker->turn, next->fiber, reply)))
         return HAFT_PERFORM(haft_io_yield);
+    if (owns) /* first: until the pointer is written, no thread-local is read */
+        hafti_io_stand_on(worker, next->owns ? own_thread_of(next) : worker->home);
     take_turns(worker, next);
     return HAFT_HAND_OVER(&worker->turn, haft_io_yield, next->fiber, reply);
+}
+
+static inline __attribute__((always_inline)) int yield(void) {
+    hafti_io_worker_t *worker = hafti_io_worker();
+    if (HAFTI_IO_UNLIKELY(worker == NULL || worker->running == NULL))
+        return HAFT_PERFORM(haft_io_yield);
+    if (hafti_io_watches() != 0) {
+        hafti_io_look_at(worker->running);
+        if (hafti_io_is_traced())
+            return HAFT_PERFORM(haft_io_yield);
+    }
+    if (HAFTI_IO_LIKELY(!worker->by_loop))
+        return yield_on(worker, false);
+    return worker->forked ? HAFT_PERFORM(haft_io_yield) : yield_on(worker, true);
 }
 
 HAFTI_IO_HOT HAFTI_IO_RETURNS_BY_JUMP int haft_io_yield_or_cancelled(void) {

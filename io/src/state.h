@@ -124,6 +124,7 @@ struct hafti_io_runner {
     bool accepted : 1;        /* a connection, since it has spread a task */
     bool closes : 1; /* by a function of haft_io_close_by, for which others of its thread may wait,
                         busily */
+    bool owns : 1;   /* its task has thread-locals of its own, and it is for that one */
     uint8_t refused; /* waits, since a cancel or a deadline has reached it: so many, at most 255 */
     uint16_t looked_at; /* the place of its last wait, by hafti_io_look_at */
     unsigned stays;     /* number of things that keep it with its worker: requests to the kernel */
@@ -162,7 +163,8 @@ struct haft_io_task {
     bool even_without_stack; /* its function is called */
     uint16_t number; /* NEW: of its entry in the queue of its spawner's worker, if it is there */
     bool spread;     /* counted in its worker's `spread` */
-    uint8_t stack;   /* log2 of the size of its own stack; 0: a stack as the run's */
+    uint8_t stack;   /* log2 of the size of its own stack; 0: a stack as the run's; and
+                        HAFTI_IO_OWN_THREAD (own_threads.h) */
     haft_io_scope_t *home;   /* in which it was spawned */
     hafti_io_cell_t *joiner; /* NULL: none yet; any thread */
     union {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tasks: their making and end, joining, names, values by key. */
+#include "own_threads.h"
 #include "tasks.h"
 
 #include <limits.h>
@@ -186,8 +187,7 @@ static HAFTI_IO_COLD haft_io_task_t *spawn_elsewhere(void *(*function)(void *), 
     return code == 0 ? &somewhere : NULL;
 }
 
-/* Where a task goes that is spawned here and names no scope; NULL: no memory. */
-static haft_io_scope_t *scope_of_spawns(haft_io_scope_t *here) {
+haft_io_scope_t *hafti_io_scope_of_spawns(haft_io_scope_t *here) {
     haft_io_scope_t *chosen = here;
     return HAFTI_IO_LIKELY(here->scope_of_spawns == NULL) || here->scope_of_spawns(&chosen) ? chosen
                                                                                             : NULL;
@@ -205,9 +205,11 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
         hafti_io_misuse("A task needs a function to run (NULL).");
     if (HAFTI_IO_UNLIKELY(parent == NULL))
         return spawn_elsewhere(function, argument, joiner);
+    if (HAFTI_IO_UNLIKELY(options->own_thread_locals) && !hafti_io_may_own_threads())
+        return NULL;
     hafti_io_worker_t *worker = parent->worker;
     haft_io_scope_t *home =
-        options->scope != NULL ? options->scope : scope_of_spawns(parent->runner->scope);
+        options->scope != NULL ? options->scope : hafti_io_scope_of_spawns(parent->runner->scope);
     if (HAFTI_IO_UNLIKELY(home == NULL))
         return NULL;
     haft_io_task_t *task = hafti_io_task_new(worker, home, function, argument);
@@ -217,7 +219,9 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     task->moves |= options->moves && worker->shared;
     task->even_without_stack = options->even_without_stack;
     if (HAFTI_IO_UNLIKELY(options->stack_size != 0))
-        task->stack = bits_of(options->stack_size);
+        task->stack |= bits_of(options->stack_size);
+    if (HAFTI_IO_UNLIKELY(options->own_thread_locals))
+        task->stack |= HAFTI_IO_OWN_THREAD;
     task->joiner = joiner;
     task->spawned_at = spawned_at;
     if (HAFTI_IO_UNLIKELY(parent->locals != NULL))
@@ -249,11 +253,17 @@ haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                  CALLER);
 }
 
+static HAFTI_IO_COLD int not_spawned(const haft_io_task_options_t *options) {
+    return options != NULL && options->own_thread_locals && hafti_io_own_threads_refused() != NULL
+               ? -ENOTSUP
+               : -ENOMEM;
+}
+
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument) {
     const haft_io_task_t *task = spawn(options != NULL ? options : &defaults, function, argument,
                                        HAFTI_IO_NOT_JOINABLE, CALLER);
-    return task != NULL ? 0 : -ENOMEM;
+    return task != NULL ? 0 : not_spawned(options);
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {

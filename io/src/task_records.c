@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The records of tasks, and the stacks that they are given. */
+#include "own_threads.h"
 #include "tasks.h"
 
 enum { FRESH_AT_ONCE = 16, MOVED_AT_ONCE = 64 };
@@ -67,7 +68,7 @@ haft_io_task_t *hafti_io_task_new(hafti_io_worker_t *worker, haft_io_scope_t *sc
     task->kept = HAFTI_IO_NOT_KEPT;
     task->even_without_stack = false;
     task->spread = false;
-    task->stack = 0;
+    task->stack = worker->crew->own_thread_locals ? HAFTI_IO_OWN_THREAD : 0;
     task->state = HAFTI_IO_NEW;
     if (HAFTI_IO_UNLIKELY(worker->shared)) {
         worker->free_count--;
@@ -98,7 +99,10 @@ void hafti_io_task_forget(haft_io_task_t *task, hafti_io_worker_t *worker) {
 
 static HAFTI_IO_COLD __attribute__((noinline)) haft_fiber_t *
 fiber_on_own_stack(const haft_io_task_t *task, void *(*function)(void *), void *argument) {
-    haft_fiber_options_t options = {.stack_size = (size_t)1 << task->stack,
+    const int bits = task->stack & ~HAFTI_IO_OWN_THREAD;
+    if (bits == 0)
+        return haft_fiber_new_with(&task->worker->crew->stacks, function, argument);
+    haft_fiber_options_t options = {.stack_size = (size_t)1 << bits,
                                     .name = "a task, see haft_io_task_options_t.stack_size"};
     return haft_fiber_new_with(&options, function, argument);
 }

@@ -24,6 +24,8 @@ enum { HAFTI_IO_MOST_FREE = 256 };
 /* Calls hafti_io_task_forget for these, by the home's worker. */
 void hafti_io_scope_take_returned(haft_io_scope_t *home);
 
+/* Where a task goes that is spawned here and names no scope; NULL: no memory. */
+haft_io_scope_t *hafti_io_scope_of_spawns(haft_io_scope_t *here);
 void hafti_io_scope_start(haft_io_scope_t *scope, hafti_io_worker_t *worker, haft_io_scope_t *outer,
                           const haft_io_scope_options_t *options, bool opener_moves);
 /* Waits for the tasks, except in a child of fork, and takes the scope out of its outer one. True:

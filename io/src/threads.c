@@ -9,9 +9,15 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* On a thread of the library, what the program's threads block; otherwise NULL. */
-static __thread const sigset_t *programs_mask;
+static __thread __attribute__((tls_model("initial-exec"))) const sigset_t *programs_mask;
+
+void hafti_io_copy_programs_mask(const char *from, char *to) {
+    ptrdiff_t distance = (const char *)&programs_mask - from;
+    memcpy(to + distance, &programs_mask, sizeof programs_mask);
+}
 
 typedef struct start {
     void *(*function)(void *);

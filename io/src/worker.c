@@ -4,6 +4,7 @@
 #include "system_call.h"
 #include "workers.h"
 
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +21,11 @@ void hafti_io_set_worker(hafti_io_worker_t *worker) {
     hafti_io_this_worker = worker;
     if (worker != NULL)
         worker->error = &errno;
+}
+
+void hafti_io_copy_worker(const char *from, char *to) {
+    ptrdiff_t distance = (const char *)&hafti_io_this_worker - from;
+    memcpy(to + distance, &hafti_io_this_worker, sizeof hafti_io_this_worker);
 }
 
 bool haft_io_runs_here(void) {

@@ -70,7 +70,17 @@ typedef struct hafti_io_backend {
        forever). */
     void (*poll)(hafti_io_worker_t *worker, int64_t nanoseconds);
     void (*interrupt)(hafti_io_worker_t *worker); /* ends a poll; any thread */
+    /* The descriptor that is readable when a poll would find something. NULL: there is none, as of
+       a ring of io_uring, whose number is given up (uring.c). */
+    int (*descriptor)(const hafti_io_worker_t *worker);
 } hafti_io_backend_t;
+
+/* Where a run in steps stands still (stepping.c). */
+HAFT_EFFECT(hafti_io_pause, void, {});
+typedef struct hafti_io_pauses {
+    int descriptor;
+    int64_t deadline; /* of its first timer */
+} hafti_io_pauses_t;
 HAFTI_IO_COLD __attribute__((noreturn)) void hafti_io_waits_in_child(const haft_io_task_t *task);
 
 /* The time at which a simulation begins. */
@@ -160,6 +170,7 @@ struct hafti_io_worker {
     unsigned polled_at;   /* `resumed` at the last poll */
     unsigned unlooked;    /* number resumed before the first look; in a simulation 0 */
     bool offered;         /* there may be new tasks in `queue` or the overflow */
+    bool by_loop;         /* a task that yields does not hand over as ever: `forked`, or `owns` */
     hafti_io_timers_t timers;                  /* the first words of which belong to the line */
     hafti_io_simulated_t *simulated;           /* NULL: a real run */
     haft_io_counters_t counters;               /* any thread reads */
@@ -171,6 +182,7 @@ struct hafti_io_worker {
                           is one until it is woken */
     bool dozes;   /* in such a sleep */
     const haft_io_around_sleep_t *around_sleep; /* or NULL */
+    hafti_io_pauses_t *pauses;                  /* in place of sleeping; or NULL */
     unsigned unsearched,
         unsearched_next; /* so often it sleeps without a search, now and the next time */
     int epoll, waker;    /* or -1: see epoll.c, waker.c */
@@ -186,6 +198,11 @@ struct hafti_io_worker {
     pthread_t thread;
     pid_t thread_number;                         /* the system's, for the watchdog */
     hafti_io_seen_t seen[HAFTI_IO_MOST_THREADS]; /* by index in the crew */
+    /* Once it has had a task with thread-locals of its own (own_threads.h): what the thread pointer
+       leads to now, and what it leads to between tasks. */
+    bool owns;
+    struct hafti_io_own_thread *stands_on, *home;
+    uint64_t place_of_home[8];
     uint64_t looked_at[HAFTI_IO_PLACES]; /* places where its tasks have waited (initialisers.c) */
     unsigned spread;        /* tasks that were spread to it, and have not ended; any thread */
     hafti_io_queue_t queue; /* of new tasks, in a shared run; any thread takes */
@@ -208,6 +225,7 @@ struct hafti_io_crew {
     haft_fiber_options_t stacks; /* of tasks */
     int blocking_threads;
     bool times_polls;
+    bool own_thread_locals;     /* of all tasks */
     struct hafti_io_pool *pool; /* under the lock until it is there */
     uint32_t lock;              /* for what follows */
     haft_io_task_t **overflow;  /* a ring of new tasks that a queue had no room for */
@@ -238,6 +256,9 @@ void hafti_io_set_clock(hafti_io_worker_t *worker);
 
 /* The calling thread's worker, until its loop has ended (NULL). */
 void hafti_io_set_worker(hafti_io_worker_t *worker);
+/* Gives what a thread pointer `to` leads to the calling thread's worker; `from` is the pointer under
+   which the caller is. */
+void hafti_io_copy_worker(const char *from, char *to);
 /* Ends the worker's poll, if it is in one that may block, or the next; any thread. */
 void hafti_io_rouse(hafti_io_worker_t *worker);
 

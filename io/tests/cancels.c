@@ -187,7 +187,7 @@ static void scope_ends(struct late *of) {
         CHECK_EQUAL(code, of->cuts != 0 ? -ETIMEDOUT : 0);
     __atomic_store_n(&of->scope, NULL, __ATOMIC_RELAXED);
 }
-/* Who leaves a scope removes its timer at the end. */
+/* A task that leaves a scope removes its timer at the end. */
 void __real_hafti_io_timer_remove(hafti_io_timers_t *timers, hafti_io_timer_t *timer);
 void __wrap_hafti_io_timer_remove(hafti_io_timers_t *timers, hafti_io_timer_t *timer);
 void __wrap_hafti_io_timer_remove(hafti_io_timers_t *timers, hafti_io_timer_t *timer) {
@@ -252,8 +252,8 @@ BODY(run_and_look) {
 
 static long runs; /* -1: the first in each way, of which the libraries keep something */
 
-/* What a library keeps of a way that a run is the first to take is kept once: another such run
-   keeps no more. */
+/* Memory that a library keeps after the first run of a way is kept once: another such run keeps no
+   more. */
 static bool runs_again;
 
 /* True: all injections have come. */
@@ -268,7 +268,7 @@ static bool run_with(injection_t first, injection_t second) {
     code_of_whole = 1;
     sample_reset();
     CHECK_EQUAL(sample_run(run_and_look), 0);
-    /* What goes on after the end of the innermost scope may fail in its own way. */
+    /* Code that goes on after the end of the innermost scope may fail in its own way. */
     if (!first.innermost && !second.innermost)
         CHECK_EQUAL(code_of_whole, whole_is_cancelled  ? -ECANCELED
                                    : late[0].cuts != 0 ? -ETIMEDOUT

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of libhaft-io share: the checks of core's tests, and a run that has to end well. */
+/* Helpers for libhaft-io's tests: the checks of core's tests, and a run that has to end well. */
 #ifndef HAFT_IO_TESTS_CHECK_H
 #define HAFT_IO_TESTS_CHECK_H
 
@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 #if CHECK_THREAD_SANITIZER
-/* liburing unmaps a ring by a system call that the sanitizer does not see: it takes the next ring at that
-   address, another thread's, for the same memory. */
+/* liburing unmaps a ring by a system call that the sanitizer does not see: it takes the next ring
+   at that address, another thread's, for the same memory. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) {
     return "race:io_uring_\n";
 }
 #endif
 
-/* Whether fibers can be followed in a child of fork: the thread sanitizer sees races between those of one
-   thread there. */
+/* Whether fibers can be followed in a child of fork: the thread sanitizer sees races between those
+   of one thread there. */
 static inline bool check_follows_children(void) {
     return !CHECK_THREAD_SANITIZER;
 }
@@ -38,7 +38,8 @@ static inline bool check_follows_children(void) {
 static inline bool check_moves(void) {
     return getenv("HAFT_IO_MOVES") != NULL;
 }
-/* A run whose first task is unwound ends well, but that has not checked what comes then: here it is an error. */
+/* A run whose first task is unwound ends well, but that has not checked what comes then: here it is
+   an error. */
 typedef struct check_first_task {
     void *(*function)(void *);
     void *argument;
@@ -73,7 +74,8 @@ static inline int check_io_simulate_with(const haft_io_simulation_options_t *giv
 #define haft_io_simulate(main, argument) check_io_simulate_with(NULL, main, argument)
 #define haft_io_simulate_with check_io_simulate_with
 
-/* Ends the program as one that cannot run where the back end that the environment asks for is refused. */
+/* Ends the program as one that cannot run where the back end that the environment asks for is
+   refused. */
 static inline void *check_nothing(void *argument) {
     return argument;
 }
@@ -88,7 +90,7 @@ static inline void check_backend(void) {
     exit(77);
 }
 
-/* Calls the function with options for each back end that the system has, on one thread and on two. */
+/* Calls the function with options for each back end that the system has, on one thread and two. */
 static inline void check_everywhere(void (*function)(const haft_io_run_options_t *options)) {
     static const char *const backends[] = {"epoll", "io_uring"};
     for (int i = 0; i < 4; i++) {
@@ -118,8 +120,8 @@ static inline void check_seeds(void *(*body)(void *), int count, haft_io_simulat
         CHECK_EQUAL(check_simulate(body, (uint64_t)seed, how), 0);
 }
 
-/* For how many seconds, or over how many plans, to go on with what can go on for as long as one likes:
-   as the variable of the environment says, or else the campaign. */
+/* For how many seconds, or over how many plans, to go on with what can go on for as long as one
+   likes: as the variable of the environment says, or else the campaign. */
 static inline double check_campaign(const char *variable, double in_short, double in_long) {
     const char *text = getenv(variable), *campaign = getenv("HAFT_CAMPAIGN");
     if (text != NULL)
@@ -127,8 +129,9 @@ static inline double check_campaign(const char *variable, double in_short, doubl
     return campaign != NULL && strcmp(campaign, "long") == 0 ? in_long : in_short;
 }
 
-/* Of the half a minute that the thread sanitizer's long campaign gives to work stealing and to channels, the part of one of
-   the four runs of such a test: by default, on each back end, and with tasks that move. */
+/* The share of one run in the half a minute that the thread sanitizer's long campaign gives to work
+   stealing and to channels. A test has four runs: by default, on each back end, with tasks that
+   move. */
 enum { CHECK_RACE_SECONDS = CHECK_THREAD_SANITIZER ? 8 : 0 };
 
 /* How many this process has. */

@@ -7,10 +7,10 @@
  * A plan is a pair of descriptors of some kind and a list of steps, drawn from a seed. First it is
  * recorded: each step is done by a thread of its own, with the system's call. The thread ends, or
  * is seen to sleep in the call: then the operation waits, and a later step ends it, or a cancel at
- * the end of the plan. Then the plan is replayed elsewhere. What waited must wait there, too, as a
- * task; what ended must end at the same step, with the same result, bytes, addresses and events. A
- * step that could not be compared is passed over when it is recorded: two readers of a stream, or a
- * write of which only a part would fit.
+ * the end of the plan. Then the plan is replayed elsewhere. An operation that waited must wait
+ * there, too, as a task; one that ended must end at the same step, with the same result, bytes,
+ * addresses and events. A step that could not be compared is passed over when it is recorded: two
+ * readers of a stream, or a write of which only a part would fit.
  *
  *   recorded      | replayed on the back ends, in a simulation     | without a scheduler
  *   a thread      | a task in a scope                              | a thread
@@ -169,7 +169,7 @@ typedef struct step {
     int variant;
     int path, other_path;
     int64_t offset;
-    /* What was recorded. */
+    /* The record. */
     bool skipped;
     int ends_at; /* the step */
     answer_t answer;
@@ -182,7 +182,7 @@ typedef struct plan {
     bool lends; /* of TCP: it is read in parts that the kernel chooses */
     int count;
     step_t steps[STEPS];
-    /* What was recorded. */
+    /* The record. */
     bool simulable, interrupts;
 } plan_t;
 
@@ -486,7 +486,7 @@ static size_t make_parts(job_t *job, struct iovec parts[1025], void *bytes) {
     }
 }
 
-/* Whose it is; -1: nobody's. */
+/* Returns whose address it is; -1: nobody's. */
 static int side_of(const stage_t *stage, const struct sockaddr_storage *address, socklen_t size) {
     if (size == 0)
         return -1;
@@ -542,7 +542,7 @@ static void send_to(job_t *job, int number, const void *bytes) {
                                                   names ? sizeof address : 0);
 }
 
-/* Of a stream that is read in parts as they come, so many as were recorded at once. */
+/* Reads a stream in parts as they come, until there are as many bytes as were recorded at once. */
 static void read_lent(job_t *job, int number) {
     const calls_t *calls = job->stage->calls;
     const void *lent = NULL;
@@ -746,7 +746,7 @@ static short ready(const stage_t *stage, int number, short events) {
     return stage->calls->poll(&entry, 1, 0) > 0 ? entry.revents : 0;
 }
 
-/* Of a socket without waiting, of others where a poll says that it can be done. */
+/* Fills a socket without waiting, and others while a poll reports that it can be done. */
 static void fill(const stage_t *stage, int number) {
     char bytes[4096];
     memset(bytes, 'f', sizeof bytes);
@@ -804,8 +804,8 @@ static int arm(const stage_t *stage) {
     return HAFTI_IO_RESULT(timerfd_settime(stage->sides[0], 0, &soon, NULL));
 }
 
-/* What the kernel does after the call of the system has returned: until there is something to read,
-   or the `reader` has got it. */
+/* Waits for what the kernel does after the system call has returned: until there is something to
+   read, or the `reader` has got it. */
 static void settle(const stage_t *stage, const step_t *step, job_t *reader) {
     enum kind kind = stage->plan->kind;
     bool writes_now = (writes & SET(step->action)) != 0 && step->answer.code > 0;
@@ -995,7 +995,7 @@ static bool waits_for_all_behind_urgent_data(const plan_t *plan, const step_t *s
     return false;
 }
 
-/* What differs for a reason that docs/limits.md has. */
+/* Whether the step differs for a reason that docs/limits.md has. */
 static bool is_known_to_differ(const course_t *course, const step_t *step) {
     enum kind kind = course->plan->kind;
     uint64_t action = SET(step->action);
@@ -1109,7 +1109,7 @@ static void take_in(course_t *course, job_t *job, int at) {
     has_done(course, job);
 }
 
-/* Of what the step has written. */
+/* The job that waits to read what the step has written. */
 static job_t *reader_of(const course_t *course, const step_t *step) {
     for (int i = 0; i < course->plan->count; i++) {
         job_t *job = &course->jobs[i];
@@ -1120,7 +1120,7 @@ static job_t *reader_of(const course_t *course, const step_t *step) {
     return NULL;
 }
 
-/* What the step before has ended. */
+/* Takes in all jobs that the step has ended. */
 static void take_in_all(course_t *course, int at) {
     for (int i = 0; i < course->plan->count; i++)
         if (course->jobs[i].waits && has_ended(&course->jobs[i]))

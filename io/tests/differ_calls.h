@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions of haft/io.h that differ.c compares, as a table, and what each promises to be, by the system's own calls
- * in an ordinary thread. EINTR ends one of these, so that a signal can stand for a cancel.
+ * The functions of haft/io.h that differ.c compares, as a table, and what each promises to be, by
+ * the system's own calls in an ordinary thread. EINTR ends one of these, so that a signal can stand
+ * for a cancel.
  */
 #ifndef HAFT_IO_TESTS_DIFFER_CALLS_H
 #define HAFT_IO_TESTS_DIFFER_CALLS_H
@@ -52,7 +53,7 @@
     CALL(int, rename, (const char *from, const char *to), rename(from, to))                        \
     CALL(int, stat, (const char *path, struct stat *s), stat(path, s))
 
-/* What is more than one call of the system. */
+/* Operations that are more than one call of the system. */
 static int write_whole(int d, const void *b, size_t n) {
     for (size_t sent = 0; sent < n;) {
         ssize_t done = write(d, (const void *)((uintptr_t)b + sent), n - sent);

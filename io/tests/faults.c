@@ -3,8 +3,8 @@
  * The system fails at each of its calls in turn, while programs that use everything run: out of
  * memory, of descriptors or of threads, interrupted, not ready after all, with less than was asked
  * for, with a broken connection. The program sees an error, or the call is made again; nothing is
- * left, and nobody waits for ever. What the system may always do (interrupt, give less, not be
- * ready) no program sees.
+ * left, and nobody waits for ever. No program sees what the system may always do (interrupt, give
+ * less, not be ready).
  *
  * The linker puts functions of this file (__wrap_) in the way of the library's calls. A request of
  * io_uring fails by being another one, which does nothing, until its completion.
@@ -31,7 +31,7 @@
 
 enum { SHORT = -1, NO_MEMORY = -2 }; /* or an error number */
 
-/* What a call can do besides failing for good. */
+/* The traits of a call, besides that it can fail for good. */
 enum traits { PLAIN = 0, INTERRUPTIBLE = 1, TRANSFERS = 2, WAITS = 4, ALLOCATES = 8 };
 
 static bool armed;
@@ -85,7 +85,7 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file, of
     return __real_mmap(at, size, protection, flags, file, offset);
 }
 
-/* ---- Not ready after all, or not all of it: epoll tells again, as of what gets ready later ---- */
+/* ---- Not ready after all, or not all of it: epoll reports again, as if ready later ---- */
 
 enum { MOST_FILES = 1024 };
 static struct {
@@ -124,7 +124,7 @@ static void tell_again(int file) {
         tell_again(file);                                                                          \
         return done;                                                                               \
     }
-/* Those of an eventfd can only be interrupted. */
+/* A transfer of an eventfd can only be interrupted. */
 #define OF_EVENTFD (size == sizeof(uint64_t) && fault != EINTR)
 TRANSFER(read, (int file, void *buffer, size_t size), (file, buffer, size), (file, buffer, 1),
          OF_EVENTFD)
@@ -265,7 +265,7 @@ __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...) {
     return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* What returns its error. */
+/* Runs a function that returns its error. */
 typedef struct serving {
     void *(*function)(void *);
     void *argument;
@@ -320,7 +320,7 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
 static const char *const in_ring = "a request of io_uring";
 static uint64_t struck_request;
 
-/* Of the requests that the kernel has not been handed yet. */
+/* Strikes one of the requests that the kernel has not been handed yet. */
 static void strike_requests(struct io_uring *ring) {
     for (unsigned i = ring->sq.sqe_head; i != ring->sq.sqe_tail; i++) {
         struct io_uring_sqe *entry = &ring->sq.sqes[i & ring->sq.ring_mask];

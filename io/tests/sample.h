@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small programs that together use everything of haft/io.h, for tests that cancel them, or let the system
- * fail, at each moment. Whatever goes wrong fails the program's scope, and everything is given back by
- * cleanups; sample_is_idle() checks that nothing is held afterwards.
+ * Small programs that together use everything of haft/io.h, for tests that cancel them, or let the
+ * system fail, at each moment. Whatever goes wrong fails the program's scope, and everything is
+ * given back by cleanups; sample_is_idle() checks that nothing is held afterwards.
  */
 #ifndef HAFT_IO_TESTS_SAMPLE_H
 #define HAFT_IO_TESTS_SAMPLE_H

@@ -24,7 +24,7 @@ static const char *const names[] = {"socket pair", "blocking socket pair",
                                     "pipe",        "blocking pipe",
                                     "TCP",         "pipe that is spliced to a socket pair"};
 
-/* What one task does to one end. */
+/* The work of one task on one end. */
 typedef struct side {
     int descriptor, other; /* `other`: where a spliced stream goes */
     bool is_socket;
@@ -186,7 +186,7 @@ static void *operate_to_the_end(void *argument) {
         if (check_failures != 0)
             break;
     }
-    /* Whoever is next sees the end of the stream. */
+    /* The next task sees the end of the stream. */
     if (side->operate != read_some)
         CHECK_EQUAL(haft_io_close(side->operate == splice_some ? side->other : side->descriptor),
                     0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who closes a descriptor that a task waits on, or gives its number to another file: an ordinary
- * thread, the pool, a task of another run. The task gets -EBADF, wherever it waits, and never the
- * data of a file that has the number then.
+ * Closers of a descriptor that a task waits on, or that give its number to another file: an
+ * ordinary thread, the pool, a task of another run. The task gets -EBADF, wherever it waits, and
+ * never the data of a file that has the number then.
  */
 #include "check_io.h"
 
@@ -69,7 +69,7 @@ static ssize_t poll_both(void) {
     return ready == 1 && entries[1].revents == POLLNVAL ? -EBADF : ready;
 }
 
-/* What takes no more until its other end is read. */
+/* Fills a socket, which takes no more until its other end is read. */
 static void fill(int descriptor) {
     static const char much[4096];
     while (send(descriptor, much, sizeof much, MSG_DONTWAIT) > 0)
@@ -81,7 +81,7 @@ static void make_full(void) {
     others[0] = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     others[1] = dup(STDERR_FILENO);
 }
-/* Of which the first is a file, to be sent to the full one. */
+/* Makes a file, the first, that is to be sent to a full socket. */
 static void make_file(void) {
     CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, others), 0);
     fill(others[0]);

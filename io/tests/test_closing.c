@@ -344,8 +344,8 @@ static void a_number_is_one_files_while_an_operation_asks_in_steps(void) {
 
 /* ---- A close that is put off ---- */
 
-/* While a task sends a file, who closes the connection leaves that to the task. What others begin
-   before it goes on ends with an error, and the connection ends. */
+/* While a task sends a file, a close of the connection is left to that task. Operations that others
+   begin before it goes on end with an error, and the connection ends. */
 static int file;
 static atomic_bool is_put_off;
 static void await_close(void) { /* Another thread may have taken the task before. */

@@ -20,7 +20,7 @@ typedef struct attempt {
     haft_io_event_t cancelled; /* is to be */
 } attempt_t;
 
-/* What belongs to the thread is looked up by each call: compilers keep it otherwise. */
+/* Each call looks up the thread anew: compilers would keep it. */
 static __attribute__((noinline)) long this_thread(void) {
     return syscall(SYS_gettid);
 }

@@ -67,7 +67,7 @@ static void a_dump_says_who_waits_for_what(void) {
                 -ECANCELED);
 }
 
-/* Of several descriptors, the first few. */
+/* Polls the first few of several descriptors. */
 static int several[12][2];
 static void *poll_several(void *count) {
     struct pollfd entries[12];
@@ -488,7 +488,7 @@ static void a_process_that_is_stopped_holds_no_thread(void) {
     text[size > 0 ? size : 0] = '\0';
     CHECK(strstr(text, "has held its thread") == NULL);
 }
-/* As one that waits for a lock that no task has. */
+/* Blocks like a task that waits for a lock that no task has. */
 static void *block_the_thread(void *unused) {
     haft_io_task_set_name("the blocker");
     while (!is_written("ms: 'the blocker'\n"))

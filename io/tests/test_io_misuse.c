@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arguments that cannot be, and calls in the wrong place: an error, or a message that names the
-   mistake. What an object is read from or written to may not be NULL: as for any function of C,
-   that is a fault. */
+   mistake. Memory that is read or written may not be NULL: as for any function of C, that is
+   a fault. */
 #include "check_io.h"
 
 #include <dirent.h>
@@ -272,7 +272,7 @@ static void first_of_nothing(void) {
     haft_io_first(NULL, 0);
 }
 
-/* What a task does wrong. */
+/* The mistake of a task. */
 static void (*mistake)(void);
 BODY(make_mistake) {
     mistake();
@@ -448,7 +448,7 @@ BODY(refuse_uring_and_end) {
     return NULL;
 }
 
-/* What is read in lent memory of a connection: as often as somebody writes. */
+/* Reads a connection into lent memory, as often as somebody writes. */
 static void *hear(void *connection) {
     HAFT_IO_SCOPED_LENT const void *bytes = NULL;
     intptr_t heard = 0;
@@ -602,7 +602,8 @@ static void deadlines_of_blocks_nest_in_one_task(void) {
     CHECK_ABORTS(in_a_task, "with a deadline that it set first inside");
 }
 
-/* The name by which initialisers of thread-local variables are found, also where compilers optimise. */
+/* The name by which initialisers of thread-local variables are found, also where compilers
+   optimise. */
 __attribute__((noinline)) void __tls_init(void);
 __attribute__((noinline)) void __tls_init(void) {
     haft_io_sleep(HAFT_IO_MICROSECOND);

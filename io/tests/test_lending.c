@@ -296,7 +296,7 @@ BODY(read_to_nowhere) {
     close_ends();
     return NULL;
 }
-/* What is written must not be taken for another way to read. */
+/* A write must not be taken for another way to read. */
 BODY(send_where_bytes_have_arrived) {
     char bytes[16];
     struct iovec parts[] = {{(char[]){"pa"}, 2}, {(char[]){"rts"}, 3}};
@@ -716,7 +716,7 @@ static void *hear_to_the_end(void *number) {
     haft_io_close(reads_from);
     return NULL;
 }
-/* What the kernel has been provided with for a burst goes back while the run goes on. */
+/* Memory that the kernel was given for a burst goes back while the run goes on. */
 BODY(send_in_a_burst) {
     enum { SENDERS = 100, MUCH = 1 << 17 };
     static char much[MUCH];

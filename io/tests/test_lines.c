@@ -146,7 +146,7 @@ static void a_line_may_have_zeros(void) {
 
 /* ---- Limits ---- */
 
-/* What fits in memory of each size, and what does not. */
+/* Lines that fit in memory of each size, and lines that do not. */
 static void a_line_is_shorter_than_the_memory(void) {
     static const char text[] = "abc\nabcdefg\nabcdefg";
     char *line;

@@ -18,7 +18,7 @@ static int run_moving(int threads, void *(*body)(void *)) {
             CHECK_EQUAL(run_moving(threads, body), 0);                                             \
     } while (0)
 
-/* What belongs to the thread is looked up by each call: compilers keep it otherwise. */
+/* Each call looks up the thread's state anew: compilers would keep it. */
 static __attribute__((noinline)) long this_thread(void) {
     return syscall(SYS_gettid);
 }

@@ -260,7 +260,7 @@ BODY(write_until_cancelled) {
     CHECK_EQUAL(haft_io_scope(write_letters_and_be_cancelled, NULL, NULL), -ECANCELED);
     fcntl(terminal[1], F_SETFL, O_NONBLOCK);
     char bytes[1000];
-    /* What the terminal's line discipline has kept comes a little later. */
+    /* Bytes that the terminal's line discipline has kept come a little later. */
     for (ssize_t count; read_so_far < written;) {
         CHECK((count = haft_io_read(terminal[1], bytes, sizeof bytes)) > 0);
         check_letters(bytes, count);

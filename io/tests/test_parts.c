@@ -27,7 +27,7 @@ static void *replace(void *unused) {
     CHECK_EQUAL(send(next[1], "next", 4, 0), 4);
     return unused;
 }
-/* What was sent to the next file, and is left of what that was sent. */
+/* Nothing was sent by the next file, and the bytes sent to it are still there. */
 static void next_is_left_alone(void) {
     char bytes[SIZE];
     CHECK_EQUAL(recv(next[1], bytes, sizeof bytes, MSG_DONTWAIT), -1);
@@ -202,7 +202,7 @@ static ssize_t result;
 static void *call_after_others(void *index) {
     has_begun = true;
     result = beside[(size_t)index]();
-    /* What was done before the close is done. */
+    /* A call that ended before the close has succeeded. */
     CHECK(result == -EBADF || !is_closed);
     has_ended = true;
     return NULL;
@@ -355,7 +355,7 @@ static void what_waits_for_a_queue_is_not_sent_by_the_next_file(void) {
 
 /* ---- Both directions at once ---- */
 
-/* A call in parts has the number to its end: reads meanwhile go on as ever, and a close ends both. */
+/* A call in parts has the number to its end: reads meanwhile go on, and a close ends both. */
 static void *read_lent_to_the_end(void *expected) {
     ssize_t done;
     while ((done = read_lent()) > 0)

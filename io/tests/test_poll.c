@@ -92,7 +92,7 @@ static void closing_one_of_them_ends_the_wait(void) {
     CHECK_RUNS(poll_what_is_closed);
 }
 
-/* What a foreign library does with a descriptor that was waited on. */
+/* A foreign library does so with a descriptor that was waited on. */
 BODY(poll_two_files_of_one_number) {
     for (int i = 0; i < 3; i++) {
         open_pipes();

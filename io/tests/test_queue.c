@@ -7,7 +7,7 @@
 
 static hafti_io_queue_t queue;
 
-/* Who has read a slot and then sleeps for so long that both ends are again what they were must
+/* A thread that has read a slot and then sleeps until both ends are again what they were must
    notice it. */
 static void check_differs(void *(*take)(void)) {
     static int first, other;

@@ -18,7 +18,7 @@ enum { MUCH = 8 << 20, PART = 256 << 10 };
 
 /* ---- The system's calls ---- */
 
-/* As the kernel does when the peer resets between two parts. */
+/* The kernel does so when the peer resets between two parts. */
 static bool breaks_after_part;
 static size_t part_of(size_t size) {
     return breaks_after_part && size > 1 ? size / 2 : size;

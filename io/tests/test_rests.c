@@ -96,7 +96,7 @@ static void *serve(void *pair) {
     count(&woken);
     if (got == 1)
         each(i, &bytes);
-    else /* Of two threads the other may have ended it already. */
+    else /* The other of two threads may have ended it. */
         answers[i] = got;
     return NULL;
 }
@@ -273,8 +273,7 @@ BODY(cancel_all) {
 /* Before the system has been asked to send: by the next that the same poll has woken. */
 /* ---- Others that use the connection ---- */
 
-/* Who polls for it takes it from the kernel that gives by itself; then the kernel is asked
-   again. */
+/* A poll takes the connection from the kernel's own deliveries; then the kernel is asked again. */
 BODY(poll_meanwhile) {
     begin(serve, answer_text);
     for (int i = 0; i < PAIRS; i++) {
@@ -292,8 +291,8 @@ BODY(read_meanwhile) {
     return NULL;
 }
 
-/* What the answer's task waits for is the next message: another may write meanwhile, and wait for
-   that, too. */
+/* The answer's task waits for the next message: another may write meanwhile, and wait for that,
+   too. */
 static void *get_load(void *unused) {
     receive_much(0, LOAD);
     return unused;
@@ -599,7 +598,7 @@ BODY(close_before_it_is_sent) {
     return NULL;
 }
 
-/* What has no room waits for its turn on a stack, when the number becomes another file's. */
+/* An answer without room waits for its turn on a stack, when the number becomes another file's. */
 static void *note_answer(void *argument) {
     resting_t *self = argument;
     end_answer(&self);
@@ -645,8 +644,8 @@ BODY(close_when_there_is_no_room) {
     return NULL;
 }
 
-/* Of a function that is unwound afterwards, or rests otherwise, nothing is sent; the memory is
-   given back. */
+/* A function that is unwound afterwards, or rests otherwise, sends nothing; the memory is given
+   back. */
 static void *change_its_mind(void *argument) {
     resting_t *self = argument;
     haft_io_send_and_rest(&self->rest, haft_io_lend(), 9, ours[self->pair], HAFT_IO_FOREVER,
@@ -851,8 +850,8 @@ BODY(cancel_a_rest) {
     return NULL;
 }
 
-/* What has come before, and was not read, wakes it; so does what another task reads, and what no
-   back end watches. */
+/* Bytes that came before, and were not read, wake it; so do a read of another task, and a
+   descriptor that no back end watches. */
 static void *read_rest(void *argument) {
     resting_t *self = argument;
     char bytes[9];

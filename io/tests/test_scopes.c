@@ -595,7 +595,7 @@ static void all_of_these_and_the_first_of_these(void) {
     CHECK_RUNS(all_and_first);
 }
 
-/* Whose calls are cancelled with the caller, while it waits for them and not in its body. */
+/* The calls are cancelled with the caller, while it waits for them and not in its body. */
 static bool went_on;
 BODY(wait_for_all) {
     haft_io_call_t calls[] = {{sleep_long, "", NULL}, {sleep_long, "", NULL}};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tasks send that one poll has woken: io_uring may take it from all of them at once, after
- * each has begun to wait. Nobody can tell but by the time that it takes.
+ * Sends of tasks that one poll has woken: io_uring may take them all at once, after each task has
+ * begun to wait. Only the time that it takes shows this.
  */
 #include "check_io.h"
 

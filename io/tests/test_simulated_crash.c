@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a crash leaves of the files of a simulation. */
+/* The files of a simulation after a crash. */
 #define _GNU_SOURCE /* O_DSYNC */
 #include "check_io.h"
 
@@ -380,8 +380,8 @@ static void a_crash_needs_files(void) {
 
 /* ---- Any changes ---- */
 
-/* Files that say who they are, and are synced, in directories that are. What there is after a crash
-   is what there was at some time, and each of them once. */
+/* Synced files that hold their own number, in synced directories. After a crash the files are those
+   of some moment before it, and each is there once. */
 enum { STEPS = 150, PLACES = 3, NAMES = 4, MOST_FILES = STEPS + 1 };
 static uint64_t state_of_chance;
 static unsigned below(unsigned bound) {

@@ -33,7 +33,7 @@ static void *serve(void *listener) {
     return NULL;
 }
 
-/* Of each client: how it ended, at which time, with how many bytes. */
+/* The outcome of each client: how it ended, at which time, with how many bytes. */
 typedef struct outcome {
     int code;
     int64_t when;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What was closed in a simulation takes no memory any more, however much of it there was; and its
-   number is not soon another's. */
+/* Closed descriptors of a simulation take no memory any more, however many there were; and their
+   numbers are not soon used again. */
 #include "check_io.h"
 
 #include <malloc.h>

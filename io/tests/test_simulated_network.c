@@ -14,7 +14,7 @@ static const haft_io_simulation_options_t with_network = {.network = true};
 
 enum { CLIENTS = 10, SENT = 6000 };
 
-/* What was done, in order. */
+/* The operations that were done, in order. */
 static char trace[1 << 16];
 static size_t traced;
 static void note(char what, int who) {
@@ -300,7 +300,7 @@ BODY(fill_a_backlog) {
         CHECK_EQUAL(haft_io_join(connecting[i], &results[i]), 0);
     bool first = (intptr_t)results[0] >= 0;
     CHECK_EQUAL((intptr_t)results[first], -ECONNREFUSED);
-    /* What was accepted goes on; the others are reset. */
+    /* The accepted connection goes on; the others are reset. */
     char byte;
     CHECK_EQUAL(haft_io_write(ends[0], "x", 1), 1);
     CHECK_EQUAL(haft_io_read(accepted, &byte, 1), 1);

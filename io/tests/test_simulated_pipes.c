@@ -209,7 +209,7 @@ static void a_pair_has_two_directions(void) {
 /* ---- The seed ---- */
 
 enum { SENT = 20000 };
-/* What was read, in which order. */
+/* The bytes that were read, in order. */
 static int trace[4 * SENT];
 static size_t traced;
 

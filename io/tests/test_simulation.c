@@ -312,8 +312,7 @@ static void who_waits_for_ever_where_no_cancel_reaches_ends_the_process_with_the
                      "Tasks wait for ever where no cancel reaches them. (The seed was 4711.)");
 }
 
-/* What could happen on two threads: another task goes on between a look at the count and its
-   change. */
+/* A race as of two threads: another task goes on between a look at the count and its change. */
 static int count, log_ends[2];
 static haft_io_mutex_t mutex;
 static void *count_around_a_write(void *unused) {

@@ -130,7 +130,7 @@ static void connections_that_come_at_one_time_are_spread(void) {
                 0);
 }
 
-/* Those that are spawned so without a connection, among others that are not. */
+/* A task that is spawned so without a connection, among others that are not. */
 static void *wait_for_end(void *end) {
     int thread = this_thread();
     atomic_fetch_add(&at_once[thread], 1);

@@ -470,7 +470,7 @@ BODY(be_stolen_from_by_who_gets_mail) {
         sched_yield();
     CHECK_EQUAL(atomic_load(&has_run), 1);
     haft_io_semaphore_release(
-        &letters); /* A thread that was interrupted does not search for a time, and asks for no mail. */
+        &letters); /* An interrupted thread does not search for a time, and asks for no mail. */
     haft_io_join(reader, NULL);
     return NULL;
 }
@@ -723,7 +723,7 @@ static void closing_ends_a_wait_on_another_thread_with_an_error(void) {
     CHECK_RUNS_ON(4, close_under_readers);
 }
 
-/* As many as wait get an error, and none the bytes of the next file of the number. */
+/* All tasks that wait get an error, and none gets a connection of the next file of the number. */
 static atomic_int waiting, refused;
 static void *accept_until_closed(void *unused) {
     atomic_fetch_add(&waiting, 1);

@@ -743,8 +743,8 @@ static void who_locks_again_and_again_passes_over_who_waits_256_times(void) {
     CHECK_RUNS(lock_until_others_have_gone_on);
 }
 
-/* Who waits for the mutex is called on another thread, which is busy until the mutex has been taken
-   many times. */
+/* The task that waits for the mutex is called on another thread, which is busy until the mutex has
+   been taken many times. */
 static int busy;
 static void *be_busy(void *unused) {
     __atomic_store_n(&busy, true, __ATOMIC_SEQ_CST);
@@ -781,7 +781,7 @@ BODY(lock_many_times_while_another_is_called) {
     haft_io_mutex_unlock(&mutex);
     CHECK(mutex.called);
     bool done = lock_many_times();
-    pid_t child = fork(); /* What the threads have is not freed there: nobody is to look for it. */
+    pid_t child = fork(); /* The threads' memory is not freed there: no check may report it. */
     if (child == 0) {
         if (lock_many_times())
             kill(getpid(), SIGKILL);
@@ -803,8 +803,8 @@ static void a_mutex_that_is_free_is_not_waited_for(void) {
 /* ---- Turns ---- */
 
 /*
- * What can be done at once, again and again: each of these goes on until another task of the
- * thread, which waits for a time, has gone on.
+ * Operations that can be done at once, again and again: each of these goes on until another task of
+ * the thread, which waits for a time, has gone on.
  */
 static haft_io_semaphore_t supply;
 static haft_io_rwlock_t readers_and_writer;

@@ -470,7 +470,7 @@ BODY(stop_a_group) {
     return NULL;
 }
 
-/* What is blocked or ignored here is neither there: a program that gets it ends. */
+/* A signal that is blocked or ignored here is neither there: a program that gets it ends. */
 BODY(stop_a_process) {
     int status;
     pid_t sleeper = haft_io_process_start((const char *[]){"sleep", "1000", NULL}, NULL);

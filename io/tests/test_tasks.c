@@ -568,7 +568,7 @@ static void a_task_knows_the_back_end_of_its_thread(void) {
     CHECK(haft_io_backend() == NULL);
 }
 
-/* As libraries with handles of their own do it: each task leaves its sum, and sets an event. */
+/* Libraries with handles of their own do so: each task leaves its sum, and sets an event. */
 typedef struct node {
     intptr_t depth, sum;
     haft_io_event_t ended;
@@ -801,8 +801,8 @@ static void run_read_in_child(void) {
     haft_io_run(read_in_child, NULL);
 }
 
-/* What is done at once, and closes, in a child: nothing of it happens to who waits in the
-   parent. */
+/* Operations that are done at once, and closes, in a child: none of them reaches a task that waits
+   in the parent. */
 static int between[2];
 static void *read_a_byte(void *unused) {
     char byte = 0;
@@ -896,7 +896,7 @@ BODY(leave_in_child) {
     return NULL;
 }
 static void a_child_of_fork_leaves_the_run_that_has_done_blocking_work(void) {
-    /* What the parent's threads and its back end have is not freed in the child. */
+    /* Memory of the parent's threads and its back end is not freed in the child. */
     if (RUNNING_ON_VALGRIND || !check_follows_children())
         return;
     pid_t parent = getpid();
@@ -949,8 +949,8 @@ static void mistakes_go_to_the_error_handler_which_may_leave(void) {
     haft_set_error_handler(NULL);
 }
 
-/* Whoever waits in a child of fork leaves nothing where he would have waited: the frame that it
-   lies in is gone. */
+/* A wait in a child of fork leaves nothing in the list of those who wait: the frame that it would
+   lie in is gone. */
 static struct {
     haft_io_mutex_t mutex;
     haft_io_semaphore_t semaphore;
@@ -1096,7 +1096,7 @@ static void very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind(void) 
 
 /* ---- Large stacks ---- */
 
-/* Of 64 KiB and more each. */
+/* Uses frames of 64 KiB and more each. */
 static int use_frames(int count) {
     volatile char frame[64 << 10];
     frame[0] = (char)count;

@@ -60,7 +60,7 @@ static void receive_bytes(void) {
     CHECK_EQUAL(haft_io_receive(ends[0], text, sizeof text, MSG_WAITALL), 11);
     CHECK(memcmp(text, "hello world", 11) == 0);
 }
-/* What comes along with the last piece is not lost. */
+/* A descriptor that comes along with the last piece is not lost. */
 static void receive_a_descriptor(void) {
     __attribute__((aligned(8))) char control[CMSG_SPACE(sizeof(int))];
     struct msghdr message = {.msg_iov = parts,
@@ -213,8 +213,8 @@ static void a_datagram_is_whole(void) {
 typedef enum kind { TCP, UNIX_STREAM, UDP, UNIX_DATAGRAMS, PACKETS, KINDS } kind_t;
 typedef enum way { RECEIVE, RECEIVE_FROM, RECEIVE_MESSAGE, WAYS } way_t;
 
-/* What can be seen of a call that receives: what it says, what it has written, and what it has left
-   in the socket. */
+/* The effects of a call that receives: its result, the memory that it has written, and the bytes
+   that it has left in the socket. */
 typedef struct seen {
     ssize_t done;
     int message_flags;

@@ -363,7 +363,7 @@ int main(void) {
     RUN(waits_sleep_until_something_comes);
     RUN(waits_sleep_until_they_are_cancelled);
     RUN(waits_of_what_blocks_sleep_until_their_deadline);
-    if (check_bare()) { /* the thread sanitizer follows no more than 8,128 fibers, and Valgrind is slow */
+    if (check_bare()) { /* the thread sanitizer follows 8,128 fibers at most; Valgrind is slow */
         RUN(waits_sleep_and_end_beside_many_others);
         RUN(beside_many_waits_the_kernel_is_asked_for_no_more_requests);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The states of a descriptor in which an operation has to wait, and what makes the wait end; for programs that have a
- * table of operations (in C, in C++, or the C library's own calls), and run each operation in each state.
+ * The states of a descriptor in which an operation has to wait, and what makes the wait end; for
+ * programs that have a table of operations (in C, in C++, or the C library's own calls), and run
+ * each operation in each state.
  */
 #ifndef HAFT_IO_TESTS_WAITS_H
 #define HAFT_IO_TESTS_WAITS_H
@@ -36,7 +37,7 @@ enum {
     SENDS_TO = 1 << 8 /* an address */
 };
 
-/* What a descriptor is. */
+/* The kind of a descriptor. */
 enum { IS_SOCKET = 1 << 0, IS_STREAM = 1 << 1, IS_TCP = 1 << 2, IS_NUMBER = 1 << 3 };
 
 typedef struct cell cell_t;
@@ -249,7 +250,8 @@ static inline void make_full_datagrams(cell_t *cell) {
         continue;
 }
 
-/* A receiver that is full, for who is not connected to it: the system does not tell when it has room. */
+/* A receiver that is full, for who is not connected to it: the system does not tell when it has
+   room. */
 static inline void bind_anywhere(cell_t *cell, int socket) {
     sa_family_t family = AF_UNIX; /* the system chooses a name */
     CHECK(bind(socket, (const struct sockaddr *)&family, sizeof family) == 0);
@@ -609,7 +611,7 @@ static void *waits_main(void *argument) {
     return NULL;
 }
 
-/* Of TCP some room comes by itself, when the peer has acknowledged what was sent. */
+/* Some room of TCP comes by itself, when the peer has acknowledged what was sent. */
 static inline void waits_fill(cell_t *cells, size_t count) {
     for (bool some = true; some;) {
         some = false;
@@ -665,9 +667,9 @@ static inline double waits_try(cell_t *cells, size_t count, enum waits_ending en
     return run.spent;
 }
 
-/* Below this all waits have slept, or looked now and then: on an idle machine that takes one millisecond or two, on one
-   that has much else to do several times as much. One that spins uses half of the time at least, as far as the
-   machine gives it. */
+/* Below this all waits have slept, or looked now and then: on an idle machine that takes one
+   millisecond or two, on one that has much else to do several times as much. One that spins uses
+   half of the time at least, as far as the machine gives it. */
 static inline double waits_most(void) {
     return check_bare() ? 15 : 1e9;
 }
@@ -700,8 +702,8 @@ static inline void waits_unmake_all(cell_t *cells, size_t count) {
         waits_unmake(&cells[--count]);
 }
 
-/* Side by side. On a machine that has much else to do, what is to be done before the waits may still go on while it is
-   measured: a wait that spins does so at each try. */
+/* Side by side. On a machine that has much else to do, what is to be done before the waits may
+   still go on while it is measured: a wait that spins does so at each try. */
 static inline void waits_table(const way_t *ways, size_t way_count, bool blocks,
                                enum waits_ending ending) {
     enum { STATES = sizeof waits_states / sizeof waits_states[0], TRIES = 3 };

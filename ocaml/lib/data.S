@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the assembly of every architecture has in static memory: the frames that the garbage
-   collector meets, the states of a continuation's stack, closures. */
+/* Static memory of the assembly of every architecture: the frames that the garbage collector meets,
+   the states of a continuation's stack, closures. */
 #include "layout.h"
 
         .data

@@ -55,7 +55,8 @@ let perform_rarely effect =
 
 let identity x = x
 
-(* They raise in their caller's place. This file is compiled without -g: no backtrace has a line of it. *)
+(* They raise in their caller's place. This file is compiled without -g: no backtrace has a line of
+   it. *)
 let raise : exn -> 'a = magic raise_closure
 let reraise : exn -> 'a = magic reraise_closure
 
@@ -150,8 +151,8 @@ external release : captured -> captured -> int = "haft_ocaml_release"
 
 external free_dropped : unit -> unit = "haft_ocaml_free_dropped"
 
-(* There has been a collection since the perform: what has the stack may be anything, and [k] is not in
-   the minor heap. *)
+(* There has been a collection since the perform: what has the stack may be anything, and [k] is not
+   in the minor heap. *)
 let rec decline_again k effect ~tried =
   let again = captured effect in
   match release k again with

@@ -7,31 +7,32 @@
  *
  * Where a fiber is, and what its fields mean there (haft_ocaml_is_valid):
  *
- *   state      header at        `continuation`    `young`              moved by, to
- *   --------------------------------------------------------------------------------------------
- *   IDLE       end of a stack   FIBER_IDLE        may be on the list   switch.S (runstack, continue):
- *                                                                      RUNNING; give: the pool
- *   RUNNING    end of a stack   FIBER_RUNNING,    may be on the list   switch.S (perform): SUSPENDED;
- *                               FIBER_CALLS                            nests.c (settle): another stack
- *   NESTED     on the stack of  FIBER_NESTED      YOUNG_END            nests.c (leave_nest): SHELVED,
- *              another one                                             SUSPENDED; or it is a SETTLER;
- *                                                                      switch.S (perform): PLACED
- *   PLACED     the same         the continuation  YOUNG_END            switch.S (continue, or its parent
- *                                                                      is captured): NESTED; nests.c:
- *                                                                      SHELVED, SUSPENDED with those inside
- *   SETTLER    the same         as of RUNNING and SUSPENDED            as those; when it has ended,
- *                                                                      the stack is IDLE
- *   SUSPENDED  end of a stack   the continuation  on the list          roots.c, when a collection
- *                                                                      ends: IDLE (dropped), RECENT, an
- *                                                                      image, KEPT; shelves.c: SHELVED
- *   SHELVED    on a shelf       the continuation  in the list of       the same; switch.S (continue):
- *                                                 shelves              NESTED; shelves.c: RUNNING
- *   RECENT     either           the continuation  its place, odd       roots.c: an image, KEPT;
- *                                                                      resumed: as before
- *   KEPT       end of a stack   FIBER_KEPT        NULL                 stacks.c: RUNNING; IDLE when the
- *                                                                      keeper is not reachable
- *   (an image) none: a block of the heap (stacks.c)                    stacks.c, switch.S: RUNNING,
- *                                                                      NESTED
+ * state      header at       `continuation`   `young`             moved by, to
+ * ----------------------------------------------------------------------------------------------
+ * IDLE       end of a stack  FIBER_IDLE       may be on the list  switch.S (runstack, continue):
+ *                                                                 RUNNING; give: the pool
+ * RUNNING    end of a stack  FIBER_RUNNING,   may be on the list  switch.S (perform): SUSPENDED;
+ *                            FIBER_CALLS                          nests.c (settle): another stack
+ * NESTED     on the stack of FIBER_NESTED     YOUNG_END           nests.c (leave_nest): SHELVED,
+ *            another one                                          SUSPENDED; or it is a SETTLER;
+ *                                                                 switch.S (perform): PLACED
+ * PLACED     the same        the continuation YOUNG_END           switch.S (continue, or its parent
+ *                                                                 is captured): NESTED; nests.c:
+ *                                                                 SHELVED, SUSPENDED with those
+ *                                                                 inside
+ * SETTLER    the same        as of RUNNING and SUSPENDED          as those; when it has ended,
+ *                                                                 the stack is IDLE
+ * SUSPENDED  end of a stack  the continuation on the list         roots.c, when a collection
+ *                                                                 ends: IDLE (dropped), RECENT, an
+ *                                                                 image, KEPT; shelves.c: SHELVED
+ * SHELVED    on a shelf      the continuation in the list of      the same; switch.S (continue):
+ *                                             shelves             NESTED; shelves.c: RUNNING
+ * RECENT     either          the continuation its place, odd      roots.c: an image, KEPT;
+ *                                                                 resumed: as before
+ * KEPT       end of a stack  FIBER_KEPT       NULL                stacks.c: RUNNING; IDLE when the
+ *                                                                 keeper is not reachable
+ * (an image) none: a block of the heap (stacks.c)                 stacks.c, switch.S: RUNNING,
+ *                                                                 NESTED
  *
  * Only NESTED and PLACED fibers share a stack, and only PLACED, SUSPENDED, SHELVED, RECENT and KEPT
  * fibers are not in the chain of a thread. A fiber that is suspended inside another one stays
@@ -92,7 +93,7 @@ const haft_handles_t haft_ocaml_handles = {.all = 0};
 ocaml_fiber_t *haft_ocaml_idle;
 value haft_ocaml_unhandled, haft_ocaml_already, haft_ocaml_identity;
 uintnat haft_ocaml_decline, haft_ocaml_decline_after_guards, haft_ocaml_perform_rarely;
-/* What a fiber has for a continuation that begins to run. */
+/* Value of `continuation` in a fiber that begins to run. */
 uintnat haft_ocaml_running = FIBER_RUNNING;
 uintnat haft_ocaml_callback_trap;
 
@@ -102,8 +103,8 @@ static size_t stacks_before_nests = 128;
 enum { FEW_STACKS = 1024 };
 static long few_stacks = FEW_STACKS;
 static long taken, most_stacks = LONG_MAX;
-/* The least size of a stack. Of the first DEEP_STACKS, `deep_stack_size`, which is more where there
-   are not addresses enough for many stacks of that size. */
+/* The least size of a stack. The first DEEP_STACKS have `deep_stack_size`, which is more where
+   there are not addresses enough for many stacks of that size. */
 size_t haft_ocaml_stack_size;
 static size_t deep_stack_size;
 enum { DEEP_STACKS = 64 };
@@ -342,8 +343,8 @@ static void give(ocaml_fiber_t *fiber) {
    Whatever takes the stack writes a handler there. */
 #define UNUSED Val_unit
 
-/* Of the first `most` on the list, gives back those that no list of roots.c has until the next
-   collection, and, if `unused`, that are marked; marks what stays. */
+/* Gives back those of the first `most` on the list that no list of roots.c has until the next
+   collection, and, if `unused`, that are marked; marks the others. */
 static void give_from(ocaml_fiber_t **list, long most, bool unused) {
     ocaml_fiber_t **link = list;
     while (most-- > 0 && *link != NULL) {
@@ -388,8 +389,8 @@ void haft_ocaml_trim(long dropped) {
     /* If many were dropped, those in use may be few. */
     if (dropped > few_stacks / 2 || ++collections % COLLECTIONS == 0)
         set_crowded(false);
-    /* As many as a recursion has before it nests, and its first host. Where thousands have been in
-       use at some time, each of as many handlers would have one otherwise. */
+    /* Keeps as many as a recursion has before it nests, and its first host. Otherwise, where
+       thousands have been in use at some time, each of as many handlers would have one. */
     if (taken > 2 * (long)stacks_before_nests)
         keep_idle(stacks_before_nests + 1);
     if (!a_period_has_ended())
@@ -509,7 +510,7 @@ void haft_ocaml_end(ocaml_fiber_t *fiber) {
 /* Sees to it that there is an idle fiber, and that the thread is known to libhaft. False: no
    memory. */
 bool haft_ocaml_refill(void);
-/* What was derived through the fiber is invalid: it has ended. */
+/* Invalidates what was derived through the fiber, which has ended. */
 void haft_ocaml_forget(ocaml_fiber_t *fiber);
 /* The suspended fiber is about to get a parent, on this thread. */
 void haft_ocaml_prepare(ocaml_fiber_t *fiber);

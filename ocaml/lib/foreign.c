@@ -53,8 +53,8 @@ static bool overflows(void *context) {
 
 /*
  * The runtime calls OCaml code on its own account, wherever the program happens to be: finalisers,
- * signal handlers, memprof's callbacks. What they perform must not suspend the code that they
- * interrupt. These are the functions of the runtime that call them.
+ * signal handlers, memprof's callbacks. Effects that they perform must not suspend the code that
+ * they interrupt. These functions of the runtime call them.
  */
 extern value caml_execute_signal_exn(int, int);
 extern value caml_final_do_calls_exn(void);
@@ -466,8 +466,8 @@ static void left(hafti_scope_t *innermost, const haft_fiber_t *fiber) {
     haft_ocaml_forget_crossings(fiber);
 }
 
-/* What threads have left behind by Thread.exit, linked by `next`. Not locked: they end outside of
-   OCaml's lock. */
+/* Fibers that threads have left behind by Thread.exit, linked by `next`. Atomic, because threads
+   end outside of OCaml's lock. */
 static haft_fiber_t *abandoned_fibers;
 
 static void abandoned(haft_fiber_t *fiber) {

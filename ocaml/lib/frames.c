@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The frames of suspended code, by the tables of the compiler. The runtime's own walk ends where a
- * caml_context says that nothing comes after it; this one ends before the frame at the base of the
- * given fiber, whose context leads to its last resumer.
+ * caml_context is marked as the last; this one ends before the frame at the base of the given
+ * fiber, whose context leads to its last resumer.
  */
 #include "runtime.h"
 

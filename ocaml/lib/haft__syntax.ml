@@ -36,7 +36,7 @@ let runstack_closure = closure 2
 let[@inline] match_with f x handler =
   (magic runstack_closure : ('a -> 'b) -> 'a -> Obj.t -> 'c) f x (Obj.repr handler)
 
-(* What they do is in switch.S: place_jumps.sh. *)
+(* Their code is in switch.S: see place_jumps.sh. *)
 let[@inline never] decline effect k = (magic k : 'a Effect.t -> 'b) effect
 let[@inline never] decline_after_guards effect k = (magic k : 'a Effect.t -> 'b) effect
 

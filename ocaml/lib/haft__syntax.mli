@@ -1,8 +1,8 @@
 (* SPDX-License-Identifier: MIT *)
 (** For the code that [haft-effect-syntax] generates. Not for use by hand.
 
-    All that this code mentions is here, because a program may have modules, types and constructors of its own
-    with any other name. *)
+    All that this code mentions is here, because a program may have modules, types and constructors
+    of its own with any other name. *)
 
 module Effect = Effect
 module Obj = Stdlib.Obj
@@ -34,8 +34,8 @@ type 'a ref = 'a Stdlib.ref
 external ( ! ) : 'a ref -> 'a = "%field0"
 external raise_notrace : exn -> 'a = "%raise_notrace"
 
-(** Like {!Effect.Deep.handler}, but that [effc] is not asked for a clause: it is the clause, or {!decline}. (The
-    runtime tells the two by the arity of [effc], or by what it returns.) *)
+(** Like {!Effect.Deep.handler}, but that [effc] is not asked for a clause: it is the clause, or
+    {!decline}. (The runtime tells the two by the arity of [effc], or by what it returns.) *)
 type ('a, 'b) handler = {
   retc : 'a -> 'b;
   exnc : exn -> 'b;
@@ -48,8 +48,9 @@ val decline : 'a Effect.t -> ('a, 'b) Effect.Deep.continuation -> 'b
 (** In tail position of [effc]: the next handler outwards is asked. *)
 
 val decline_after_guards : 'a Effect.t -> ('a, 'b) Effect.Deep.continuation -> 'b
-(** The same, where [effc] has run code of the program's before, so that the computation around it may have been
-    copied. *)
+(** The same, where [effc] has run code of the program's before, so that the computation around it
+    may have been copied. *)
 
 val reraise : exn -> 'a
-(** Raises the exception as if its caller did: the backtrace goes on with that function's callers. *)
+(** Raises the exception as if its caller did: the backtrace goes on with that function's
+    callers. *)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* clang-format off */
 /*
- * What the assembly and the C of this library share: where things lie.
+ * The layout that the assembly and the C of this library share.
  *
  * A fiber of OCaml is a fiber of libhaft (haft/inner/layout.h) whose frames are OCaml's. Its header
  * serves as the frames at the base of its stack, so that a switch touches two lines of the header

@@ -45,8 +45,8 @@
  * other fiber, and the gap has gone. A host is placed inside of the fiber that its own stack was
  * taken for.
  *
- *   ... <- rsp | frames of the grandparent | gap | frames | header | frames | header | frames of the
- *                                                  \________ placed, a chain ________/  grandparent
+ *  ... <- rsp | frames of the grandparent | gap | frames | header | frames | header | frames of the
+ *                                                 \________ placed, a chain ________/  grandparent
  *
  * Placed fibers are in a list, the last one first, through the gaps. Before anything else happens
  * to one of them, even a return of its clause, all of them go to shelves, and chains go to stacks.
@@ -95,7 +95,7 @@ HAFTI_INLINE ocaml_fiber_t *fiber_of_gap(const gap_t *gap) {
     return (ocaml_fiber_t *)(gap->fiber & ~(uintptr_t)SEEN);
 }
 
-/* What goes with a gap is from the return address below it to the next one of its fiber's own. */
+/* A gap reaches from the return address below it to the next one of its fiber itself. */
 size_t haft_ocaml_dense_bytes(const ocaml_fiber_t *fiber, const char *start, const char *trap) {
     const char *base = (const char *)base_trap(fiber);
     size_t bytes = (size_t)(base - start);

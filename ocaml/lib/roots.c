@@ -37,7 +37,7 @@ static void add(fibers_t *fibers, ocaml_fiber_t *fiber) {
     fibers->at[fibers->count++] = fiber;
 }
 
-/* What a scan of the shelf will need. */
+/* Prefetches the memory that a scan of the shelf will need. */
 HAFTI_INLINE void prefetch_shelf(const ocaml_fiber_t *shelf) {
     for (int line = 0; line < 3; line++)
         __builtin_prefetch((const char *)shelf - 64 * line);

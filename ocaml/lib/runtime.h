@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of this library share, one section a file.
+ * Declarations that the files of this library share, one section a file.
  */
 #ifndef HAFTI_OCAML_RUNTIME_H
 #define HAFTI_OCAML_RUNTIME_H
@@ -157,9 +157,10 @@ typedef struct frames {
     struct caml_context *link; /* of the last chunk that was passed */
     frame_descr *last;         /* of the last frame: in a recursion that of the next one, too */
 } frames_t;
-/* Those on a fiber's stack from `sp` on: an exception pointer, a return address, frames. */
+/* The frames on a fiber's stack. At `sp` lie an exception pointer, a return address, and the
+   frames. */
 frames_t haft_ocaml_frames_from(const ocaml_fiber_t *fiber, const char *sp);
-/* Those of a suspended fiber and of the fibers inside it. */
+/* The frames of a suspended fiber and of the fibers inside it. */
 frames_t haft_ocaml_frames(const ocaml_fiber_t *fiber);
 /* The next frame, innermost first, or NULL; at the ends of chunks in between, `*border` becomes
    true. */
@@ -210,8 +211,8 @@ void haft_ocaml_end_placed_youth(void);
 bool haft_ocaml_may_pass(const ocaml_fiber_t *placed);
 /* Ends the stacks that no chain needs now. */
 void haft_ocaml_give_spares(void);
-/* The bytes of a fiber's stack from `start` on, on which that is the innermost trap, without the
-   gaps. */
+/* The bytes of a fiber's stack from `start` on, without the gaps. `trap` is the innermost trap
+   there. */
 size_t haft_ocaml_dense_bytes(const ocaml_fiber_t *fiber, const char *start, const char *trap);
 /* Copies the stack of `from`, from `start` on, to the end of that of `to`, without the gaps.
    `*link` leads to the innermost trap, and does so afterwards. Returns where `start` went. */
@@ -239,7 +240,7 @@ HAFTI_INLINE void move_traps(char **link, const ocaml_fiber_t *to, intnat distan
         link = (char **)(void *)*link;
     }
 }
-/* What was moved to the fiber will end as it would on a stack of its own. */
+/* Code that was moved to the fiber will end as it would on a stack of its own. */
 HAFTI_INLINE void set_end(ocaml_fiber_t *fiber) {
     base_trap(fiber)[-1] = (value)haft_ocaml_returned;
 }

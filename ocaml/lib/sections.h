@@ -14,9 +14,9 @@ bool haft_ocaml_in_section(void);
 const void *haft_ocaml_last_frame(void);
 
 /*
- * A root that has a block, or NULL. The first field of the block belongs to the code that runs: when
- * a fiber of C is suspended its value is put aside, and is written back when the fiber goes on. It
- * is a pointer.
+ * A root that has a block, or NULL. The first field of the block belongs to the code that runs:
+ * when a fiber of C is suspended its value is put aside, and is written back when the fiber goes
+ * on. It is a pointer.
  */
 extern value *haft_ocaml_kept;
 

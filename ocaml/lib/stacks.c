@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What keeps the stack of a continuation that has survived a minor collection: a block of the major
- * heap, in the continuation's last field: it is KEPT. There are two kinds.
+ * A block of the major heap keeps the stack of a continuation that has survived a minor collection.
+ * The continuation, which is then KEPT, has the block in its last field. There are two kinds of
+ * blocks.
  *
  * An image, for a computation that is small and has frames of OCaml only: the stack is copied into
  * the block, and the fiber's own is free. A million continuations so take a million small blocks,
- * and what dies is simply not marked. Of fibers suspended inside one another each has its image,
- * the innermost one in the continuation. No word of an image but the next image outwards and its
- * live slots is a value to the collector:
+ * and what dies is simply not marked. Fibers suspended inside one another have an image each, the
+ * innermost one in the continuation. No word of an image but the next image outwards and its live
+ * slots is a value to the collector:
  *
- *   | words | outer image | shots | live ... | tops ... | again ... | words of the stack ... | handler |
+ *   | words | outer image | shots | live.. | tops.. | again.. | words of the stack.. | handler |
  *
  * `live` has a bit for each word: set if the word refers to a block, and is stored as it is; any
  * other word w is stored as 2w + 1, with its top bit in `tops`. (More blocks, with less in each,
@@ -239,8 +240,8 @@ static bool fits_minor_heap(size_t fields) {
     return fields <= Max_young_wosize && (intnat)fields < room;
 }
 
-/* Has the collector count an eighth of a new image, as far as it is small. Otherwise it would have to
-   mark everything about twice as often as OCaml 5's, which does not count stacks at all. */
+/* Has the collector count an eighth of a new image, as far as it is small. Otherwise it would have
+   to mark everything about twice as often as OCaml 5's, which does not count stacks at all. */
 static void allow_for(size_t fields) {
     uintnat small = fields < LARGEST_IMAGE ? fields : LARGEST_IMAGE, not_counted = small / 8 * 7;
     caml_allocated_words -= not_counted < caml_allocated_words ? not_counted : caml_allocated_words;
@@ -347,7 +348,7 @@ static void put_inside(ocaml_fiber_t *inner, ocaml_fiber_t *fiber, char *sp) {
     inner->continuation = FIBER_RUNNING;
 }
 
-/* Of the stack that it is restored to. */
+/* Bytes of the stack to which the image is restored. */
 static size_t image_bytes(value image) {
     return sizeof(value) * (size_t)Long_val(Field(image, IMAGE_WORDS));
 }
@@ -527,7 +528,7 @@ void haft_ocaml_judge_early(void) {
     early = early_restored = 0;
 }
 
-/* What was on the stack when marking began is no longer reachable through the block. */
+/* Marks what was on the stack when marking began: it is no longer reachable through the block. */
 static void leave_block(value block) {
     if (caml_gc_phase == Phase_mark)
         caml_darken(block, NULL);

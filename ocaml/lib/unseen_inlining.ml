@@ -1,5 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* A rewriter for effect.ml: what is inlined has no locations, so that a backtrace shows the callers only. *)
+(* A rewriter for effect.ml: what is inlined has no locations, so that a backtrace shows the callers
+   only. *)
 
 open Parsetree
 

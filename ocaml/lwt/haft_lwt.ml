@@ -1,6 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
-(* Lwt's main loop is a task of the run. Its engine has a task for each descriptor and timer that is registered, which
-   calls Lwt's callback when that has come; the loop itself waits until one has. *)
+(* Lwt's main loop is a task of the run. Its engine has a task for each descriptor and timer that is
+   registered, which calls Lwt's callback when that has come; the loop itself waits until one
+   has. *)
 open Haft_io
 
 (* While there is an event loop: the switch of its tasks, and how Lwt's loop is woken. *)
@@ -76,7 +77,7 @@ let with_event_loop body =
           wake loop;
           Cancel.protect (fun () -> ignore (Promise.await main));
           current := None;
-          (* What Lwt keeps registered, such as its threads' notifications. *)
+          (* Registrations that Lwt keeps, such as its threads' notifications, move to [before]. *)
           Lwt_engine.set ~transfer:true ~destroy:false before)
         body)
 

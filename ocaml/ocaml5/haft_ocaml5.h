@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * OCaml 5's names for what the C interface of OCaml 4.13 and 4.14 has under others: to be included before any
- * other header, by the flag -include haft_ocaml5.h.
+ * OCaml 5's names for functions that the C interface of OCaml 4.13 and 4.14 has under others: to be
+ * included before any other header, by the flag -include haft_ocaml5.h.
  */
 #ifndef HAFT_OCAML5_H
 #define HAFT_OCAML5_H
@@ -14,8 +14,8 @@
 #        define CAMLnoret __attribute__((noreturn))
 #    endif
 
-/* caml/signals.h, which OCaml 5's other headers include. (Only declared here: what a program defines before it
-   includes OCaml's headers, as CAML_INTERNALS, is still to come.) */
+/* caml/signals.h, which OCaml 5's other headers include. (Only declared here: what a program
+   defines before it includes OCaml's headers, as CAML_INTERNALS, is still to come.) */
 #    ifdef __cplusplus
 extern "C" {
 #    endif

@@ -1,7 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
-(* What OCaml 5's standard library has and that of 4.13 or 4.14 lacks, under its names: to be opened by the flag
-   -open Haft_ocaml5. Written from the manual of OCaml 5.3, which documents it. Here are only the names; each of
-   the files haft_ocaml5__*.ml says what it holds. *)
+(* Names that OCaml 5's standard library has and that of 4.13 or 4.14 lacks: to be opened by the
+   flag -open Haft_ocaml5. Written from the manual of OCaml 5.3, which documents them. Here are only
+   the names; each of the files haft_ocaml5__*.ml describes its contents. *)
 
 (* These are in Stdlib, too. *)
 open struct

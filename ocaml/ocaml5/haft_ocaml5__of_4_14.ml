@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* What 4.14's standard library has, for 4.13. *)
+(* Additions of 4.14's standard library, for 4.13. *)
 
 module In_channel = struct
   type t = in_channel
@@ -82,7 +82,7 @@ module Out_channel = struct
   let close_noerr = close_out_noerr
 
   open struct
-    (* What cannot be written is told; after an exception of [f], that one is. *)
+    (* Raises what [close] raises; but an exception of [f], if there is one. *)
     let with_channel channel f =
       match f channel with
       | result ->

@@ -2,7 +2,7 @@
 (* The generator is OCaml 4's: a seed gives other numbers than on OCaml 5. *)
 
 open struct
-  (* What there is in 4.14, made of 4.13's [bits], of which there are 30. *)
+  (* Functions of 4.14, made of the 30 bits that 4.13's [bits] gives. *)
   let bits32_of bits =
     let half () = Int32.of_int (bits () lsr 14) in
     let high = half () in
@@ -71,7 +71,8 @@ module State = struct
   let split state = make (Array.init 55 (fun _ -> bits state))
 
   open struct
-    (* What a state of OCaml 4's generator is: its last numbers, of 30 bits, in a ring; and its place in that. *)
+    (* A state of OCaml 4's generator: its last numbers, of 30 bits, in a ring; and its place in
+       that. *)
     type ring = { numbers : int array; mutable place : int } [@@ocaml.warning "-69"]
 
     let size = 55

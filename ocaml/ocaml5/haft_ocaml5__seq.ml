@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* Sequences. What 4.14 has of them is there for 4.13, too. *)
+(* Sequences. Functions of 4.14 are there for 4.13, too. *)
 
 include struct
   [@@@ocaml.warning "-32"]

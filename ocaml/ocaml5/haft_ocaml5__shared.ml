@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* What the other files share. *)
+(* Definitions that the other files share. *)
 
 (* The standard library's, where it has them. *)
 module Latest = struct
@@ -36,11 +36,11 @@ struct
   let seeded_hash seed (key : Key.t) = Hashtbl.seeded_hash seed key
 end
 
-(* One domain at a time runs OCaml code, so one that polls must let the others go on: it would poll in vain until the
-   tick of 50 ms, and a loop that never allocates for ever. Where it asks the same object [enough] times, it gets the
-   others their turn; and where it asks many objects, as one that looks for work at all others does, after [many]
-   changes of the one that is counted. No object is kept for that; one that the collector has moved is taken for
-   another one. *)
+(* One domain at a time runs OCaml code, so one that polls must let the others go on: it would poll
+   in vain until the tick of 50 ms, and a loop that never allocates for ever. Where it asks the same
+   object [enough] times, it gets the others their turn; and where it asks many objects, as one that
+   looks for work at all others does, after [many] changes of the one that is counted. No object is
+   kept for that; one that the collector has moved is taken for another one. *)
 module Polling = struct
   let enough = 256
   let many = 16
@@ -49,8 +49,9 @@ module Polling = struct
   let others_run = ref false
   let let_others_run = ref ignore
 
-  (* The object that is counted, by its address; how often it was asked; how often others may be, until one of them is
-     counted in its place; and how often that was so since the others had their turn. *)
+  (* The object that is counted, by its address; how often it was asked; how often others may be,
+     until one of them is counted in its place; and how often that was so since the others had their
+     turn. *)
   let watched = ref 0
   let asked = ref 0
   let patience = ref 0
@@ -79,9 +80,10 @@ module Polling = struct
       if !asked >= enough then pause ()
     end
 
-  (* Before it is asked: who has just got a lock must not let those run who ask for it. *)
+  (* Called before the object is asked: a thread that has just got a lock must not let those run
+     that ask for it. *)
   let[@inline] note_question object_ = if !others_run then note object_ 1
 
-  (* What was refused is asked for again soon. *)
+  (* Called after a refusal: the request is repeated soon. *)
   let[@inline] note_refusal object_ = if !others_run then note object_ (enough / 16)
 end

@@ -1,5 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* Channels, files and the system. Unix's modules are included and not named: see haft_ocaml5__threads.ml. *)
+(* Channels, files and the system. Unix's modules are included and not named: see
+   haft_ocaml5__threads.ml. *)
 
 open! Haft_ocaml5__shared
 module Of_4_14 = Haft_ocaml5__of_4_14

@@ -1,7 +1,8 @@
 (* SPDX-License-Identifier: MIT *)
-(* Threads, what each has of its own, and domains. A domain is a thread of the system, so one domain at a time runs
-   OCaml code. Modules of OCaml's libraries of threads are included and not named: the compiler does not find what
-   an alias names where it is not told that library's folder, as under dune's (implicit_transitive_deps false). *)
+(* Threads, what each has of its own, and domains. A domain is a thread of the system, so one domain
+   at a time runs OCaml code. Modules of OCaml's libraries of threads are included and not named:
+   the compiler does not find what an alias names where it is not told that library's folder, as
+   under dune's (implicit_transitive_deps false). *)
 
 open! Haft_ocaml5__shared
 
@@ -9,7 +10,7 @@ open struct
   module Threads = struct
     exception Exit
 
-    (* What each thread has of its own. It is forgotten when the thread ends. *)
+    (* State of each thread. It is forgotten when the thread ends. *)
     type own = { domain : int; local : (int, Obj.t) Hashtbl.t }
 
     let main = { domain = 0; local = Hashtbl.create 8 }

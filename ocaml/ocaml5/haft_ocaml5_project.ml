@@ -1,9 +1,10 @@
 (* SPDX-License-Identifier: MIT *)
-(* haft-ocaml5-project FOLDER...: changes the dune files of a project that was written for OCaml 5, so that it is
-   built by OCaml 4 with the package haft.ocaml5: every library and program gets the package, in place of
-   runtime_events; the flag that opens Haft_ocaml5; and for its functions in C, haft_ocaml5.h. What has the
-   package already stays as it is. OCaml 4's threads, which the package has, need `unix`: no program can forbid it.
-   Conditions on OCaml's version, by which dune leaves stanzas out, become what they are on OCaml 5. *)
+(* haft-ocaml5-project FOLDER...: changes the dune files of a project that was written for OCaml 5,
+   so that it is built by OCaml 4 with the package haft.ocaml5: every library and program gets the
+   package, in place of runtime_events; the flag that opens Haft_ocaml5; and for its functions in C,
+   haft_ocaml5.h. A library or program that has the package already stays as it is. OCaml 4's
+   threads, which the package has, need `unix`: no program can forbid it. Conditions on OCaml's
+   version, by which dune leaves stanzas out, become what they are on OCaml 5. *)
 
 (* ---- A dune file, with where things stand in it ---- *)
 
@@ -117,8 +118,8 @@ let has_package fields =
   | Some (_, libraries) -> List.exists (fun (_, name) -> name = "haft.ocaml5") (atoms libraries)
   | None -> false
 
-(* Compares the version of OCaml whose names the package has with another one, as dune does: 5.3 is before 5.3.0,
-   and so is 5.3.0~beta1. None: the text is no version. *)
+(* Compares the version of OCaml whose names the package has with another one, as dune does: 5.3 is
+   before 5.3.0, and so is 5.3.0~beta1. None: the text is no version. *)
 let compare_version other =
   let numbers, if_equal =
     match (String.index_opt other '~', String.index_opt other '+') with
@@ -134,7 +135,7 @@ let unquoted text =
   let length = String.length text in
   if length > 1 && text.[0] = '"' then String.sub text 1 (length - 2) else text
 
-(* What a comparison with OCaml's version is on OCaml 5; None: it is another one. *)
+(* Result that a comparison with OCaml's version has on OCaml 5; None: it is another comparison. *)
 let decided operator left right =
   let is_version text = List.mem text [ "%{ocaml_version}"; "%{ocaml-config:version}" ] in
   let order =

@@ -1,28 +1,30 @@
 (* SPDX-License-Identifier: MIT *)
 (* The meaning of effect declarations and effect cases, as functions of the Effect module.
 
-     effect E : s -> t                type _ Effect.t += E : s -> t Effect.t
-     let effect E : s -> t in e       let open struct type _ Effect.t += E : s -> t Effect.t end in e
+     effect E : s -> t               type _ Effect.t += E : s -> t Effect.t
+     let effect E : s -> t in e      let open struct type _ Effect.t += E : s -> t Effect.t end in e
 
-     match e with                     Haft__syntax.match_with (fun _ -> e) 0
-     | v -> e1                          { retc = (function v -> e1);
-     | exception X -> e2                  exnc = (fun exn -> try raise_notrace exn with X -> e2);
-     | effect (E x), k when g -> e3       effc = (fun (type result) performed continuation ->
-                                            match performed with
-                                            | E x when g -> (match continuation with k -> e3)
-                                            | _ -> decline performed continuation) }
+     match e with                    Haft__syntax.match_with (fun _ -> e) 0
+     | v -> e1                         { retc = (function v -> e1);
+     | exception X -> e2                 exnc = (fun exn -> try raise_notrace exn with X -> e2);
+     | effect (E x), k when g -> e3      effc = (fun (type result) performed continuation ->
+                                           match performed with
+                                           | E x when g -> (match continuation with k -> e3)
+                                           | _ -> decline performed continuation) }
 
    Handlers are deep. The value, exception and effect cases run outside the handler, in tail
-   position; between a perform and its clause nothing is allocated, so that no signal's handler runs there. An
-   exception that no case matches is raised on with its backtrace: the `try` above re-raises it, and without any
-   exception case there is Haft__syntax.reraise in its place. The continuation is not in scope of the guard. What
-   OCaml 5.3 refuses is refused here with its message: it is reported, and the tree is that of the rest. Names
-   that the cases could capture are fresh.
+   position; between a perform and its clause nothing is allocated, so that no signal's handler runs
+   there. An exception that no case matches is raised on with its backtrace: the `try` above
+   re-raises it, and without any exception case there is Haft__syntax.reraise in its place. The
+   continuation is not in scope of the guard. Code that OCaml 5.3 refuses is refused here with its
+   message: it is reported, and the tree is that of the rest. Names that the cases could capture are
+   fresh.
 
-   Everything is named by its path from Haft__syntax, because programs have modules, types and constructors of
-   their own called Effect, Stdlib, ref, Some, false or (). The labels are those of Haft__syntax, where nothing
-   else has them. A tree for OCaml 5, which has no such module, has
-   Stdlib in its place, and the functions of Stdlib.Effect.Deep, where a case is `Some (fun k -> e3)`.
+   Everything is named by its path from Haft__syntax, because programs have modules, types and
+   constructors of their own called Effect, Stdlib, ref, Some, false or (). The labels are those of
+   Haft__syntax, where nothing else has them. A tree for OCaml 5, which has no such module, has
+   Stdlib in its place, and the functions of Stdlib.Effect.Deep, where a case is `Some (fun k ->
+   e3)`.
 
    An application gives its arguments no expected type, but the type of the whole must be known in
    the cases, as it is in those of a plain match: GADT and record patterns, and constructors, need
@@ -30,9 +32,10 @@
 
      let expected = (Obj.magic 0 : _ ref) in if false then !expected else ...
 
-   and its functions in the like with [fun _ -> !expected], and the bodies of cases, too: with -principal they do
-   not know what is around them. For the same reason the effect and the continuation of an effect case have their
-   types written. `expected` is never read, and native code has no trace of it. *)
+   and its functions in the like with [fun _ -> !expected], and the bodies of cases, too: with
+   -principal they do not know what is around them. For the same reason the effect and the
+   continuation of an effect case have their types written. `expected` is never read, and native
+   code has no trace of it. *)
 
 open Parsetree
 open Ast_helper
@@ -64,8 +67,8 @@ let value ~loc path = Exp.ident ~loc (name ~loc path)
 
 (* Declarations *)
 
-(* The extension of Effect.t by the constructor: [t] becomes [t Effect.t] where it is the constructor's result,
-   the type that ends last. *)
+(* The extension of Effect.t by the constructor: [t] becomes [t Effect.t] where it is the
+   constructor's result, the type that ends last. *)
 let declare context ~loc ~attrs constructor =
   let default = Ast_mapper.default_mapper in
   let last = ref Lexing.dummy_pos in
@@ -203,7 +206,7 @@ let checked_effect context pattern =
 
 (* Handlers *)
 
-(* What only the type checker sees: [if false then typed else expression]. *)
+(* Adds code that only the type checker sees: [if false then typed else expression]. *)
 let typed_as context ~loc typed expression =
   let false_ = Exp.construct ~loc (name ~loc [ "false" ]) None in
   let known_false =
@@ -229,7 +232,7 @@ let cases_as context mapper ~expected cases =
   let case_as case = { case with pc_rhs = body_as context ~expected case.pc_rhs } in
   List.map case_as (mapper.Ast_mapper.cases mapper cases)
 
-(* Of any type. *)
+(* An expression of any type. *)
 let magic context ~loc =
   Exp.apply ~loc (value ~loc (known context [ "Obj"; "magic" ])) [ (Nolabel, Exp.constant ~loc (Const.int 0)) ]
 
@@ -260,7 +263,7 @@ let continuation_type context ~loc asked =
   let result_type = Typ.constr ~loc (name ~loc [ asked.result ]) [] in
   Typ.constr ~loc (name ~loc (in_effect context [ "Deep"; "continuation" ])) [ result_type; Typ.any ~loc () ]
 
-(* What a case answers: [body], where the continuation has this pattern. *)
+(* The answer of a case: [body], where the continuation has this pattern. *)
 let clause context ~loc asked pattern body =
   let pattern = Pat.constraint_ ~loc pattern (continuation_type context ~loc asked) in
   if context.for_library then Exp.match_ ~loc (value ~loc [ asked.captured ]) [ Exp.case pattern body ]
@@ -276,8 +279,8 @@ let forces pattern =
   iterator.pat iterator pattern;
   !found
 
-(* The answer where no case matches. Code of the program's has run before it if there are guards or lazy patterns:
-   that may have been suspended, and copied. *)
+(* The answer where no case matches. Code of the program's has run before it if there are guards or
+   lazy patterns: that may have been suspended, and copied. *)
 let declined context ~loc asked cases =
   if context.for_library then
     let runs_code case = case.pc_guard <> None || forces case.pc_lhs in

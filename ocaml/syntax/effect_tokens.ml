@@ -3,20 +3,21 @@
 
    The stock parser decides. It runs once over the source's tokens, and at each identifier `effect`
    it is asked whether it can go on with that identifier and the token behind it. If it can, the
-   identifier stays: a program that stock OCaml accepts reads exactly as before. If it cannot, then
+   identifier stays: a program that stock OCaml accepts reads exactly as before. If it cannot, it
+   reads the tokens on the right in its place:
 
-     effect E : t             where a definition may begin, becomes   exception[@haft.effect] E : t
+     effect E : t             where a definition may begin:  exception[@haft.effect] E : t
      effect E = M.F           in the same way
-     let effect E : t in      becomes                                 let exception[@haft.effect] E : t in
-     effect p, k / effect p k where a pattern may begin, becomes      [%haft.effect? p, k]
-     effect[@a] p, k          becomes                                 [%haft.effect? _[@a], p, k]
+     let effect E : t in      as an expression:              let exception[@haft.effect] E : t in
+     effect p, k / effect p k where a pattern may begin:     [%haft.effect? p, k]
+     effect[@a] p, k          there, too:                    [%haft.effect? _[@a], p, k]
 
-   in tokens that stand at the places of those they replace, so that every location is the user's
-   own. Effect_cases gives both their meaning. *)
+   They stand at the places of those they replace, so that every location is the user's own.
+   Effect_cases gives both their meaning. *)
 
 module Machine = Parser.MenhirInterpreter
 
-(* What was written for [effect]: in attributes and extensions no other program uses. *)
+(* Name of the attribute and the extension that stand for [effect]. No other program uses it. *)
 let marker = "haft.effect"
 
 (* The module of the library that has all that generated code mentions. No program calls one so. *)
@@ -24,7 +25,7 @@ let library = "Haft__syntax"
 
 type source_token = Parser.token * Lexing.position * Lexing.position
 
-(* What becomes of one token of the source: itself, a replacement or nothing, then the tokens added. *)
+(* Result of one token of the source: itself, a replacement or nothing, then the tokens added. *)
 type edit = { skipped : bool; replacement : Parser.token option; added : Parser.token list }
 
 let unchanged = { skipped = false; replacement = None; added = [] }
@@ -56,8 +57,9 @@ let token_at (tokens : source_token array) index : Parser.token =
     token
   else EOF
 
-(* Whether only scopes tell which modules have an Effect that is Stdlib's: the program names Stdlib as a whole, to
-   define such a module or to give it another name, and has paths that end with Effect. *)
+(* Whether only scopes tell which modules have an Effect that is Stdlib's: the program names Stdlib
+   as a whole, to define such a module or to give it another name, and has paths that end with
+   Effect. *)
 let needs_stdlib tokens =
   let followed_by is_right name =
     let found = ref false in
@@ -86,8 +88,8 @@ let behind_extension tokens index =
   let rec behind_name index = if token_at tokens index = DOT then behind_name (index + 2) else index in
   if token_at tokens index = PERCENT then behind_name (index + 2) else index
 
-(* Where the `effect` at [index] declares an effect: the index of its name, behind an extension and attributes,
-   and the index behind the name. *)
+(* Where the `effect` at [index] declares an effect: the index of its name, behind an extension and
+   attributes, and the index behind the name. *)
 let declared_name tokens index =
   let name = behind_attributes tokens (behind_extension tokens (index + 1)) in
   match (token_at tokens name, token_at tokens (name + 1), token_at tokens (name + 2)) with
@@ -125,9 +127,9 @@ let rec comma tokens index =
   | token when opens token -> comma tokens (behind_group tokens index)
   | _ -> comma tokens (index + 1)
 
-(* The last token of the effect's pattern, which begins at [first], that of the continuation's, and whether a
-   comma stands between them, for the `effect` at [index]; or what is wrong, and the last token of the effect's
-   pattern and whether a comma follows, where there is one. *)
+(* The last token of the effect's pattern, which begins at [first], that of the continuation's, and
+   whether a comma stands between them, for the `effect` at [index]; or what is wrong, and the last
+   token of the effect's pattern and whether a comma follows, where there is one. *)
 let effect_pattern (tokens : source_token array) index ~first =
   let effect_token = tokens.(index) in
   let no_continuation last found =
@@ -169,8 +171,8 @@ let begins_item : Parser.token -> bool = function
       true
   | _ -> false
 
-(* Whether an item can be expected at [index] by the layout: behind the beginning of the items, or right below
-   the item before. *)
+(* Whether an item can be expected at [index] by the layout: behind the beginning of the items, or
+   right below the item before. *)
 let is_laid_out_as_item tokens index =
   let rec item_above above =
     above >= 0
@@ -225,7 +227,7 @@ let at editing index token =
 let replace editing index replacement =
   editing.edits.(index) <- { (editing.edits.(index)) with replacement = Some replacement }
 
-(* Of two additions behind one token, the inner pattern's, found later, comes first. *)
+(* Adds tokens behind one. The latest addition comes first: it is the inner pattern's. *)
 let add editing index added =
   let edit = editing.edits.(index) in
   editing.edits.(index) <- { edit with added = added @ edit.added }
@@ -336,8 +338,8 @@ let keyword ({ tokens; _ } as editing) state index =
       (* `0 as` begins a pattern, and nothing else. *)
       if may_come [ INT ("0", None); AS ] then pattern editing index
 
-(* Reads the tokens from [index] up to [stop], and makes the edits that the stock grammar needs. Ends with the
-   index of the token that is refused, or [stop]. *)
+(* Reads the tokens from [index] up to [stop], and makes the edits that the stock grammar needs.
+   Ends with the index of the token that is refused, or [stop]. *)
 let rec walk editing state index stop =
   if index >= stop then (state, stop)
   else begin
@@ -376,8 +378,8 @@ let rec next_token lexbuf =
       Lexer.init ();
       next_token lexbuf
 
-(* The tokens of [text]: up to the first that the lexer refuses, which the second reading reports; or with
-   [tolerant], without those. *)
+(* The tokens of [text]: up to the first that the lexer refuses, which the second reading reports;
+   or with [tolerant], without those. *)
 let source_tokens ?(tolerant = false) text =
   without_warnings @@ fun () ->
   let lexbuf = rewind text in
@@ -390,8 +392,8 @@ let source_tokens ?(tolerant = false) text =
   in
   Array.of_list (List.rev (collect []))
 
-(* The lexer of the second reading: the source's tokens, by [lexer], with the edits made. Added tokens have no
-   width and stand where the token before them ends. *)
+(* The lexer of the second reading: the source's tokens, by [lexer], with the edits made. Added
+   tokens have no width and stand where the token before them ends. *)
 let edited_lexer lexer edits =
   let index = ref 0 and added = ref [] in
   let rec next lexbuf =
@@ -409,8 +411,8 @@ let edited_lexer lexer edits =
   in
   next
 
-(* [second_reading grammar lexer edits text] is the syntax tree. The lexer's and the parser's errors are the
-   stock ones. *)
+(* [second_reading grammar lexer edits text] is the syntax tree. The lexer's and the parser's errors
+   are the stock ones. *)
 let second_reading grammar lexer edits text =
   let lexbuf = rewind text in
   Location.input_lexbuf := Some lexbuf;

@@ -24,7 +24,8 @@ let is_tree text =
   in
   has_prefix Config.ast_impl_magic_number || has_prefix Config.ast_intf_magic_number
 
-(* Merlin gives its preprocessors a copy of what is in the editor, in a file of this prefix and six digits. *)
+(* Merlin gives its preprocessors a copy of what is in the editor, in a file of this prefix and six
+   digits. *)
 let name_in_editor file =
   let copied = "merlinpp" and name = Filename.basename file in
   let prefix = String.length copied + 6 in
@@ -42,8 +43,9 @@ let in_order errors =
   let place error = error.Location.main.loc.loc_start.Lexing.pos_cnum in
   List.stable_sort (fun left right -> compare (place left) (place right)) (List.rev errors)
 
-(* What is written for the file, which is known as [name]: a function of the channel. Raises Refused if source
-   is wanted of a file with errors, and the stock errors if nothing can be read. *)
+(* Translates the file, which is known as [name], to a function that writes it to a channel. Raises
+   Refused if source is wanted of a file with errors, and the stock errors if nothing can be
+   read. *)
 let translation ~is_interface ~output ~for_library ~name text =
   Location.input_name := name;
   let errors = ref [] in

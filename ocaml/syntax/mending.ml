@@ -1,14 +1,15 @@
 (* SPDX-License-Identifier: MIT *)
 (* The tree of a file with syntax errors, for editors: right except where the file is wrong.
 
-   The file is split by its layout: an item begins a line, in the column of the items around it. Each item is
-   parsed by itself. An item that the parser refuses is mended. If it is a module with items of its own, these
-   are mended in the same way; otherwise tokens are added and left out until the stock parser accepts the item.
-   An item that cannot be mended so is left out. *)
+   The file is split by its layout: an item begins a line, in the column of the items around it.
+   Each item is parsed by itself. An item that the parser refuses is mended. If it is a module with
+   items of its own, these are mended in the same way; otherwise tokens are added and left out until
+   the stock parser accepts the item. An item that cannot be mended so is left out. *)
 
 open Effect_tokens
 
-(* What may be missing. An expression or a pattern can stand between any two of the others. *)
+(* Tokens that may be missing. An expression or a pattern can stand between any two of the
+   others. *)
 let hole : Parser.token list = [ LPAREN; ASSERT; FALSE; RPAREN ]
 
 let missing : Parser.token list list =
@@ -22,8 +23,8 @@ let depth_behind depth : Parser.token -> int = function
   | END -> depth - 1
   | _ -> depth
 
-(* The fewest of the missing tokens, at most [most] times, after which [is_right] holds of the parser and of
-   the tokens. *)
+(* The fewest of the missing tokens, at most [most] times, after which [is_right] holds of the
+   parser and of the tokens. *)
 let supply editing index state ~most ~is_right =
   let tries = ref 5000 in
   let rec supply state ~supplied ~last depth =
@@ -48,8 +49,8 @@ let supply editing index state ~most ~is_right =
   in
   deeper 0
 
-(* Whether the tokens from [first] up to [stop] and the [supplied] ones end an item: another one may follow, at
-   the same depth. *)
+(* Whether the tokens from [first] up to [stop] and the [supplied] ones end an item: another one may
+   follow, at the same depth. *)
 let is_complete editing first stop state supplied =
   let rec depth_at index depth =
     if index = stop then depth
@@ -69,8 +70,9 @@ let insert editing index tokens state =
   editing.edits.(index - 1) <- { edit with added = edit.added @ tokens };
   List.fold_left (fun state token -> read state (at editing (index - 1) token)) state tokens
 
-(* The items from [first] up to [stop], of which there is at least one token more. [refused] is told the index
-   of a token that is refused, or behind an item that is not complete. The parser's state behind them. *)
+(* The items from [first] up to [stop], of which there is at least one token more. [refused] is told
+   the index of a token that is refused, or behind an item that is not complete. The parser's state
+   behind them. *)
 let rec mend_items editing ~refused state first stop =
   let items_column = if first < stop then column editing.tokens.(first) else 0 in
   let rec item_behind index =
@@ -146,7 +148,8 @@ and mend_inner_items editing ~refused state first stop =
       end
 
 and mend_tokens editing state first stop =
-  (* Tokens are added once before each of the source's: those may have a meaning that [goes_on] does not see. *)
+  (* Tokens are added once before each of the source's: those may have a meaning that [goes_on] does
+     not see. *)
   let rec mend ?(behind_added = false) state index =
     if index >= stop then
       supply editing stop state ~most:7 ~is_right:(is_complete editing first stop)
@@ -178,8 +181,8 @@ let begins_with word text place =
 
 let place error = error.Location.main.loc.loc_start.Lexing.pos_cnum
 
-(* [parse grammar text] as Effect_tokens.parse does; but errors are reported, too, and the tree is that of
-   what is left. Raises the first error if nothing is. *)
+(* [parse grammar text] as Effect_tokens.parse does; but errors are reported, too, and the tree is
+   that of what is left. Raises the first error if nothing is. *)
 let parse ~renames_stdlib ~report ((start, grammar) as whole) text =
   let found = ref [] in
   let collect error =
@@ -205,8 +208,8 @@ let parse ~renames_stdlib ~report ((start, grammar) as whole) text =
             try without_warnings (fun () -> second_reading grammar next_token editing.edits text)
             with Syntaxerr.Error _ -> raise first
           in
-          (* A token may seem wrong only because of an item before that is not complete; and what the lexer
-             refuses is missing everywhere. *)
+          (* A token may seem wrong only because of an item before that is not complete; and what
+             the lexer refuses is missing everywhere. *)
           let earlier error = place error < place first_error in
           (* Read as an application of a variable to what an incomplete item before it ends with. *)
           let is_declaration error = earlier error && begins_with "effect" text (place error) in

@@ -1,16 +1,17 @@
 (* SPDX-License-Identifier: MIT *)
-(* What OCaml 5.3 has in scope everywhere: the types `eff` and `continuation`, and Effect in Stdlib. A file that
-   mentions one of the types before it defines a type of that name, or opens the module of Effect that has it,
-   begins with
+(* Names that OCaml 5.3 has in scope everywhere: the types `eff` and `continuation`, and Effect in
+   Stdlib. A file that mentions one of the types before it defines a type of that name, or opens the
+   module of Effect that has it, begins with
 
      open! Haft__syntax.Predefined [@@ocaml.warning "-33-66"]
 
-   and one where a definition of Stdlib of its own, or another name for it, may tell what is meant, with
+   A file where a definition of Stdlib of its own, or another name for it, may change the meaning
+   begins with
 
      open! Haft__syntax.Standard_library [@@ocaml.warning "-33-66"]
 
-   where Stdlib has Effect. In any other file `Stdlib.Effect` is Haft__syntax.Effect (Effect_tokens), so that a
-   Stdlib of an opened module keeps what else it has. *)
+   There Stdlib has Effect. In any other file `Stdlib.Effect` is Haft__syntax.Effect
+   (Effect_tokens), so that a Stdlib of an opened module keeps what else it has. *)
 
 open Parsetree
 open Ast_helper
@@ -65,7 +66,7 @@ let rec needed ~defines_effect ~has ~mentions = function
   | item :: rest when defines_effect item -> List.exists mentions (item :: rest)
   | item :: rest -> mentions item || needed ~defines_effect ~has ~mentions rest
 
-(* What a file of structure items, or of signature items, says of the types. *)
+(* Functions that find the types in the items of a structure, or of a signature. *)
 type 'item reading = {
   defines_effect : 'item -> bool;
   opens : 'item -> Longident.t Location.loc option;

@@ -65,7 +65,7 @@ static _Unwind_Reason_Code count(struct _Unwind_Context *context, void *frames) 
     return _URC_NO_REASON;
 }
 
-/* As many as unwinders see from here. */
+/* The number of frames that unwinders see from here. */
 value nests_frames(value unit) {
     long frames = 0;
     (void)unit;

@@ -147,7 +147,7 @@ let nested () =
     [ ("23100", 1); ("232", 1); ("23100", 1); ("233", 1) ]
     (all body)
 
-(* Of any depth, with a collection between. *)
+(* Computations of any depth, with a collection between. *)
 let large () =
   let rec deep n = if n = 0 then if perform Choose then 1 else 2 else 1 + deep (n - 1) in
   Alcotest.(check (list int)) "both" [ 10_001; 10_002 ] (all (fun () -> deep 10_000));

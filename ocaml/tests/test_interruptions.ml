@@ -1,5 +1,5 @@
 (* Finalisers, signal handlers and the callbacks of Gc.Memprof run inside whatever code happens to run.
-   What they perform is not handled by that code's handlers. *)
+   Their effects are not handled by that code's handlers. *)
 open Cases
 open Effect
 open Effect.Deep
@@ -30,7 +30,7 @@ let watching f =
 
 let interruptions = ref 0
 
-(* What every interruption does. *)
+(* The action of every interruption. *)
 let interrupt () =
   incr interruptions;
   (match perform Ask with

@@ -20,7 +20,7 @@ let waiting () =
     };
   Option.get !kept
 
-(* What a process says that does this, and how it ends. *)
+(* Returns the output of a process that does this, and how it ends. *)
 let apart f =
   flush_all ();
   let output, input = Unix.pipe () in

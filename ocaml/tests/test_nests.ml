@@ -120,7 +120,7 @@ let keeping f =
 let rec below depth f =
   if depth = 0 then f () else 1 + others (fun () -> below (depth - 1) f)
 
-(* What [f] returns, under as many. *)
+(* Returns the result of [f], under as many. *)
 let rec below_of depth f = if depth = 0 then f () else others (fun () -> below_of (depth - 1) f)
 
 (* The same with code of C, or local roots, or exception handlers, at each level. *)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Compiles the C libraries that travel in the package, with the back end for io_uring if the feature
-//! `io-uring` is on and liburing installed; or finds the installed libraries (feature `system`). And
-//! compiles `shim/`, the inlined functions of the headers as functions that Rust can call.
+//! Compiles the C libraries that travel in the package, with the back end for io_uring if the
+//! feature `io-uring` is on and liburing installed; or finds the installed libraries (feature
+//! `system`). And compiles `shim/`, the inlined functions of the headers as functions that Rust can
+//! call.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -159,8 +160,8 @@ fn compiled(architecture: &str, posix: bool) {
     });
     let out = env::var("OUT_DIR").expect("cargo says where");
     println!("cargo:rustc-link-search=native={out}");
-    // All of libhaft-posix is linked, as its functions have the names of those of the C library; and
-    // all of what it uses, since rustc places that before it, where linkers look only once.
+    // All of libhaft-posix is linked, as its functions have the names of those of the C library;
+    // and all of what it uses, since rustc places that before it, where linkers look only once.
     let kind = if posix {
         "static:+whole-archive"
     } else {

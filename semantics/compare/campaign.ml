@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* What the random comparisons share: how many programs, the seed, and the report. *)
+(* Common parts of the random comparisons: the number of programs, the seed, and the report. *)
 
 (* HAFT_SEMANTICS_PROGRAMS, or as many as the campaign is long. *)
 let programs =
@@ -30,7 +30,7 @@ let () =
     Gc.set { (Gc.get ()) with minor_heap_size = 1 lsl 20; space_overhead = 200 }
 
 (* A comparison: [machine program] and [library program], both outcomes as text; the machine's
-   answer says, too, which rules it took. Programs that run out of fuel are not compared. *)
+   answer also lists the rules that it took. Programs that run out of fuel are not compared. *)
 type 'program comparison = {
   machine : 'program -> string * string list;
   library : 'program -> string;

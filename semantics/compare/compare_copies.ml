@@ -1,8 +1,8 @@
 (* SPDX-License-Identifier: MIT *)
-(* compare_copies COPIES [FILE...]: the machine of figure 2, whose continuations go on as often as one
-   likes, against copies of libhaft's resumptions, on these programs or on random ones. COPIES is the
-   program of core_copies.c, which is fed a program a line; if one ends it, it is started again for
-   the next. What the library refuses is not compared. *)
+(* compare_copies COPIES [FILE...]: the machine of figure 2, whose continuations go on as often as
+   one likes, against copies of libhaft's resumptions, on these programs or on random ones. COPIES
+   is the program of core_copies.c, which is fed a program a line; if one ends it, it is started
+   again for the next. Programs that the library refuses are not compared. *)
 
 open Core_syntax
 module Rules = Set.Make (String)

@@ -193,7 +193,7 @@ static outcome_t *place(outcome_t outcome) {
 
 /* ---- Evaluation ---- */
 
-/* What a resumed performer goes on with. */
+/* The application with which a resumed performer goes on. */
 typedef struct go_on {
     const value_t *function;
     value_t *argument;
@@ -457,7 +457,8 @@ static void run(char *line) {
     }
 }
 
-/* What the library refuses: code that goes on as a copy of a computation in which it runs. */
+/* Reports that the library refuses code which goes on as a copy of a computation in which it
+   runs. */
 static void refused(const haft_error_t *error) {
     if (error->code != HAFT_ERROR_NOT_RESUMABLE) {
         fprintf(stderr, "core_copies: %s\n", error->message);

@@ -1,7 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
 (* The core language in direct style on the Effect module: handlers are Effect.Deep's, performing is
    Effect.perform, exceptions are OCaml's, and a call between the languages goes through a frame of
-   C. What the machine says of a program, this must do. *)
+   C. A program must end here as it does on the machine. *)
 
 open Core_syntax
 
@@ -13,7 +13,7 @@ type value =
       (* A continuation with its first argument, waiting for the second: in tail position it may
          meet it further out, anywhere else no rule applies to it. *)
 
-(* What is evaluated on top of a resumed continuation. *)
+(* A computation that is evaluated on top of a resumed continuation. *)
 and resumption = unit -> value
 and environment = (string * value) list
 
@@ -25,8 +25,8 @@ exception Stuck
 (* [call_through_c f x] is [f x] with a frame of C between. *)
 external call_through_c : ('a -> 'b) -> 'a -> 'b = "haft_semantics_call"
 
-(* What is around the evaluation. In figure 2 a callback from C begins a new OCaml stack, past which
-   effects do not go (EffUnHn); [under_c] tells that there is one below, [through_c] that they
+(* Surroundings of the evaluation. In figure 2 a callback from C begins a new OCaml stack, past
+   which effects do not go (EffUnHn); [under_c] tells that there is one below, [through_c] that they
    may. *)
 type place = { language : language; under_c : bool; through_c : bool }
 
@@ -130,7 +130,7 @@ and handle place env computation { return = x, return; exceptions; effects } =
           | _ -> None);
     }
 
-(* What the program does: as Core_machine.run in one-shot runs. *)
+(* Result of the program, like that of Core_machine.run in one-shot runs. *)
 let run ~through_c expression : string Core_machine.outcome =
   let summary = function
     | Number n -> string_of_int n

@@ -7,7 +7,7 @@ open QCheck.Gen
 
 type typ = Integer | Arrow of language * typ * typ | Resumption of typ * typ
 
-(* What the effects' performs take and give, and what the exceptions carry. *)
+(* Types that the effects' performs take and give, and that the exceptions carry. *)
 let effects =
   [
     ("Ask", (Integer, Integer));

@@ -448,7 +448,7 @@ static const value_t *resume(unsigned set, const value_t *k, const value_t *argu
     return inject(labels[index], pair);
 }
 
-/* What performs without a handler get. */
+/* Default clauses, for performs without a handler. */
 #define NOBODY(effect)                                                                             \
     static reply_t nobody_##effect(void *unused, HAFT_PAYLOAD(effect) * payload) {                 \
         (void)unused, (void)payload;                                                               \
@@ -610,7 +610,7 @@ static void run_line(const char *line) {
     }
     fflush(stdout);
 
-    /* Who is part of another's suspended chain ends with it. */
+    /* A coroutine in the suspended chain of another ends with it. */
     haft_fiber_drop(program);
     for (coroutine_t *coroutine = coroutines; coroutine; coroutine = coroutine->next)
         if (coroutine->is_head) {

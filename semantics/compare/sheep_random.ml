@@ -13,7 +13,7 @@ type typ =
   | Function of typ * typ
   | Resumption of typ * typ  (* what it is resumed with, and what its computation returns *)
 
-(* What the effects' performs take and give. *)
+(* Types that the effects' performs take and give. *)
 let effects =
   [
     ("Ask", (Integer, Integer));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two services in JSON share: entries of a to-do list by jansson, the connections to the
+/* Code of both services in JSON: entries of a to-do list by jansson, the connections to the
    database, and the server. */
 #ifndef HAFT_BENCH_JSON_SERVING_H
 #define HAFT_BENCH_JSON_SERVING_H
@@ -27,7 +27,7 @@ static inline void give_back(void *const *connection) {
     haft_io_semaphore_release(&turns);
 }
 
-/* What a handler borrows goes back when it returns, or is unwound. */
+/* Goes back when the handler that borrows it returns, or is unwound. */
 #define BORROWED __attribute__((cleanup(give_back)))
 
 static inline json_t *entry_of(long long id, const char *what) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * The work of ../work.c with tasks that have stacks: boost::asio::spawn, of what Boost 1.74 has, which is no
- * channel, mutex or join. As its documentation recommends: a concurrency hint of 1, since all of it runs on one
- * thread; tasks have their parent's strand. A join is a timer that is cancelled. A million timers would be a
- * million stacks of 64 KiB and their mappings: left out.
+ * The work of ../work.c with tasks that have stacks: boost::asio::spawn, of what Boost 1.74 has,
+ * which is no channel, mutex or join. It is set up as its documentation recommends: a concurrency
+ * hint of 1, since all of it runs on one thread; tasks have their parent's strand. A join is a
+ * timer that is cancelled. A million timers would be a million stacks of 64 KiB and their mappings:
+ * left out.
  */
 #define BOOST_COROUTINES_NO_DEPRECATION_WARNING
 #include <utility> /* which this version of Asio forgets */

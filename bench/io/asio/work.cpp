@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The work of ../work.c with Boost.Asio's C++20 coroutines, of what Boost 1.74 has: no channels, no mutex that a
- * coroutine awaits. As its documentation recommends: a concurrency hint of 1 where there is one thread, and
- * completion tokens that allocate nothing of their own (use_awaitable). A join is a timer that is cancelled; what
- * joins runs on one thread.
+ * The work of ../work.c with Boost.Asio's C++20 coroutines, of what Boost 1.74 has: no channels, no
+ * mutex that a coroutine awaits. It is set up as its documentation recommends: a concurrency hint
+ * of 1 where there is one thread, and completion tokens that allocate nothing of their own
+ * (use_awaitable). A join is a timer that is cancelled; what joins runs on one thread.
  */
 #include <utility> /* which this version of Asio forgets */
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The work of ../work.c with Boost.Fiber, of what it has: no cancellation, no sockets. As its documentation
- * recommends: round robin on one thread and work stealing on two, a pool of stacks where one thread uses them,
- * and launch::dispatch, which runs a fiber at once.
+ * The work of ../work.c with Boost.Fiber, of what it has: no cancellation, no sockets. It is set up
+ * as its documentation recommends: round robin on one thread and work stealing on two, a pool of
+ * stacks where one thread uses them, and launch::dispatch, which runs a fiber at once.
  */
 #include <boost/fiber/algo/work_stealing.hpp>
 #include <boost/fiber/all.hpp>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work of ../work.c with libuv, of what it has: no tasks, but timers and sockets with callbacks, on one
- * thread. As its documentation recommends: a write is tried at once, and queued if that would block.
+ * The work of ../work.c with libuv, of what it has: no tasks, but timers and sockets with
+ * callbacks, on one thread. It is used as its documentation recommends: a write is tried at once,
+ * and queued if that would block.
  */
 #include <uv.h>
 

@@ -1,4 +1,4 @@
-/* §2.5 of the paper: actors as an effect. As printed, but spawned bodies have the handler, too. */
+/* §2.5 of the paper, actors as an effect, as printed; but spawned bodies have the handler, too. */
 /* clang-format off */
 #include "cpp-effects/cpp-effects.h"
 #include "cpp-effects/clause-modifiers.h"

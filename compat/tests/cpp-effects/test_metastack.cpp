@@ -1,4 +1,4 @@
-/* What debug_print_metastack writes. */
+/* The output of debug_print_metastack. */
 #include "../../../cpp/tests/check.hpp"
 
 #include "cpp-effects/cpp-effects.h"

@@ -58,7 +58,7 @@ class Mixed : public eff::handler<std::string, int, eff::plain<Get>, eff::no_man
         state = p.value;
         return std::move(r).tail_resume();
     }
-    /* What the command refers to is still there. */
+    /* The object to which the command refers is still there. */
     std::string handle_command(Stop s) override {
         return s.why + " " + std::to_string(counted::alive);
     }

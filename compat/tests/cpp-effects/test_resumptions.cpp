@@ -1,4 +1,4 @@
-/* What can be done with a resumption. */
+/* Every use of a resumption. */
 #include "../../../cpp/tests/check.hpp"
 
 #include "cpp-effects/cpp-effects.h"
@@ -93,7 +93,7 @@ static void functions_become_resumptions() {
     queue.push_back(Res([c = counted()] { return 3; }));
     queue.clear();
     CHECK(counted::alive == 0);
-    /* What they invoke goes to the handlers around the resume. */
+    /* Their commands go to the handlers around the resume. */
     Res kept;
     Res pausing(std::function<int()>{pause_twice});
     CHECK(eff::handle<Keeper>([&] { return std::move(pausing).resume(); }, &kept) == -1);

@@ -170,7 +170,7 @@ static void elsewhere_it_resumes_at_once() {
     CHECK(eff::handle<Around>([] { return eff::invoke_command(Next{}); }) == 6);
 }
 
-/* What was tail-resumed and never comes to run is dropped. */
+/* A resumption that was tail-resumed but never runs is dropped. */
 class Failing : public eff::flat_handler<void, Yield> {
     void handle_command(Yield, eff::resumption<void()> r) override {
         std::move(r).tail_resume();

@@ -8,7 +8,7 @@
  *   high  | haft_fiber_t: ...              |
  *         |   resumer: fp, pc, sp, base    | <- x29
  *         |   context: fp, pc, sp, base    | <- sp
- *         | haft_fiber_run ...             |    which saves x29 and the return address into this frame
+ *         | haft_fiber_run ...             |    saves x29 and the return address into this frame
  *
  * While the fiber runs, `resumer` is the context of its parent. The unwind information below finds
  * the parent there, and so does a walk along frame pointers, because a context begins like a frame

@@ -25,9 +25,9 @@
         .size   \name, . - \name
         .endm
 
-/* Goes to the function itself, on the next segment if this one has less than `room` left: what the
-   prologue of -fsplit-stack code does. Room of 0: the function leaves it at what a segment promises,
-   of which code without such a prologue may have used some. */
+/* Goes to the function itself, on the next segment if this one has less than `room` left, like the
+   prologue of -fsplit-stack code. With a `room` of 0 there is no check: the function makes do with
+   the slack of a segment, of which its caller may have used some. */
         .macro  with_room name, room
         .hidden \name\()_entry
         .globl  \name

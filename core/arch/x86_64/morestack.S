@@ -238,9 +238,9 @@ haft_on_thread_stack:
         .cfi_endproc
         .size   haft_on_thread_stack, . - haft_on_thread_stack
 
-/* As __morestack, but for a function that calls others which do not check their stack (gold and
-   lld put it into the prologue of those). They may find room enough, or be on a stack that needs
-   no checks: then the function goes on where it is. */
+/* Like __morestack, but for a function that calls others which do not check their stack (gold and
+   lld put it into the prologue of such functions). If there is room enough, or the stack needs no
+   checks, the function goes on where it is. */
         .globl  __morestack_non_split
         .hidden __morestack_non_split
         .type   __morestack_non_split, @function
@@ -308,7 +308,8 @@ __morestack_allocate_stack_space:
 
         .hidden DW.ref.hafti_segments_personality
         .weak   DW.ref.hafti_segments_personality
-        .section .data.rel.local.DW.ref.hafti_segments_personality, "awG", @progbits, DW.ref.hafti_segments_personality, comdat
+        .section .data.rel.local.DW.ref.hafti_segments_personality, "awG", \
+                 @progbits, DW.ref.hafti_segments_personality, comdat
         .p2align 3
         .type   DW.ref.hafti_segments_personality, @object
         .size   DW.ref.hafti_segments_personality, 8

@@ -6,17 +6,16 @@
  * by name, room on a fiber's stack, unwinding up to a frame.
  *
  * The second part is for languages that own their frames: their runtime scans, moves or frees
- * stacks by its own rules, and switches them itself. Such a language takes its stacks from the
- * pool, puts them into the chain of handlers, and answers the library's questions about them.
+ * stacks by its own rules, and switches them itself. A language of this kind takes its stacks from
+ * the pool, puts them into the chain of handlers, and answers the library's questions about them.
  *
  * Invariants of the second part
  * - Only the language resumes, suspends and frees its fibers. Their gate stays closed, so that the
  *   library refuses to do so.
  * - The scope of a fiber of the language has the serial 0 until the library looks for a handler
- * through
- *   it (lookup.c), and then draws one. When a fiber whose scope has a serial gets another parent,
- *   the language calls haft_language_moved. So a switch between fibers of the language draws no
- *   serial.
+ *   through it (lookup.c), and then draws one. When a fiber whose scope has a serial gets another
+ *   parent, the language calls haft_language_moved. So a switch between fibers of the language
+ *   draws no serial.
  * - `scope.slow` of its fibers is set: effects of C that cross them take the out-of-line switch,
  *   which tells the language.
  */
@@ -65,8 +64,8 @@ HAFTI_INLINE hafti_found_t haft_find_at(hafti_here_t here, hafti_scope_t *scope,
     return haft_lookup_at(scope, effect, first->key == 0 ? slot : slot + 1, shape);
 }
 
-/* As haft_discontinue, for languages that check replies themselves: `function` returns the reply's
-   word. */
+/* Like haft_discontinue, for languages that check replies themselves: `function` returns the
+   reply's word. */
 HAFTI_API haft_request_t haft_resume_calling(haft_fiber_t *fiber, void *(*function)(void *),
                                              void *argument, const haft_handles_t *handles);
 
@@ -101,6 +100,9 @@ typedef struct haft_landing {
     __attribute__((aligned(16))) uint64_t unwinding[4];
 } haft_landing_t;
 HAFTI_API __attribute__((noreturn)) void haft_unwind_to(haft_landing_t *landing);
+/* Whether the handler is around the caller. It is not where a task of a scheduler runs a clause of
+   another's. */
+HAFTI_API bool haft_can_unwind_to(const haft_landing_t *landing);
 extern HAFTI_DATA haft_effect_t haft_special_landed;
 HAFTI_INLINE void *haft_stack_pointer(void) {
     void *sp;
@@ -112,7 +114,8 @@ HAFTI_INLINE void *haft_stack_pointer(void) {
     return sp;
 }
 
-/* Reports that a resumption of `effect` was used a second time; `what` says how ("resumed"...). */
+/* Reports that a resumption of `effect` was used a second time; `what` names the use
+   ("resumed"...). */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void
 haft_used_resumption(const haft_effect_t *effect, const char *what);
 
@@ -120,8 +123,8 @@ haft_used_resumption(const haft_effect_t *effect, const char *what);
 
 enum haft_crossing { HAFT_INTO, HAFT_OUT_OF, HAFT_OUT_FOR_GOOD };
 
-/* What a language's runtime keeps for the code that runs. While the code does not run, it lies at
-   the end of the stack of the switch: nothing below it is in use. */
+/* State that a language's runtime keeps for the code that runs. While the code does not run, it
+   lies at the end of the stack of the switch: nothing below it is in use. */
 typedef struct haft_language_state {
     uint64_t words[16];
 } haft_language_state_t;
@@ -166,7 +169,7 @@ HAFTI_API void haft_language_give(haft_fiber_t *fiber);
 /* Ends `fiber`, a fiber of C that the caller runs on, as if it had been dropped, and goes back to
    its resumer. */
 HAFTI_API __attribute__((noreturn)) void haft_language_leave(haft_fiber_t *fiber);
-/* Says that the scopes from `top` out to that of `fiber` have got, or are about to get, another
+/* Reports that the scopes from `top` out to that of `fiber` have got, or are about to get, another
    chain further out. */
 HAFTI_API void haft_language_moved(hafti_scope_t *top, haft_fiber_t *fiber);
 

@@ -12,7 +12,7 @@
  *   list:                                 | record | record | ... | record without a name |
  *
  * A record is a field ("task.name", its offset), a size ("task", in bytes), a constant ("=ENDED"),
- * or an address ("&runs"). Where a version of the library lacks a record, the debugger says which.
+ * or an address ("&runs"). Where a version of the library lacks a record, the debugger names it.
  */
 #ifndef HAFT_SHOWN_H
 #define HAFT_SHOWN_H
@@ -48,7 +48,7 @@ static inline uintptr_t haft_thread_pointer(void) {
     { "", 0 }
 
 #define HAFT_SHOWN_MAGIC "HaftShow"
-/* What the records mean. A new name needs no new version. */
+/* Version of the meaning of the records. A new name needs no new version. */
 #define HAFT_SHOWN_VERSION 1
 enum { HAFT_SHOWN_MOST = 15 };
 typedef struct haft_shown_table {

@@ -31,12 +31,12 @@
 #    pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
-/* Of one loop. The fiber that runs, if the loop has resumed it on the short way; else NULL. */
+/* State of one loop: the fiber that runs if the loop has resumed it on the short way, or NULL. */
 typedef struct haft_turn {
     haft_fiber_t *fiber;
 } haft_turn_t;
 
-/* As haft_resume. `*fiber` becomes the one whose request is returned. */
+/* Like haft_resume. `*fiber` becomes the one whose request is returned. */
 HAFTI_INLINE haft_request_t haft_resume_turn(haft_turn_t *turn, haft_fiber_t **fiber,
                                              haft_reply_t reply, const haft_handles_t *handles) {
     hafti_here_t here = hafti_here();
@@ -95,7 +95,7 @@ HAFTI_INLINE hafti_words_t hafti_switch_over(haft_fiber_t *from, haft_fiber_t *t
     return words;
 }
 
-/* Of floating point: the switch above leaves them alone. */
+/* Compares the modes of floating point, which the switch above does not change. */
 HAFTI_INLINE bool hafti_same_modes(haft_fiber_t *from, const haft_fiber_t *to) {
     __asm__ volatile("fnstcw %0" : "=m"(from->context.control));
     return HAFTI_LIKELY((uint16_t)from->context.control == (uint16_t)to->context.control);

@@ -1,5 +1,5 @@
 /*
- * What the test program has instead of a libc: an entry, two system calls, and the four functions
+ * The test program's replacement for a libc: an entry, two system calls, and the four functions
  * that compilers call by themselves and every freestanding program has to bring along.
  */
 #include "system.h"

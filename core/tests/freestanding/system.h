@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the test program can ask of the world. */
+/* The calls of the test program to the outside. */
 #ifndef SYSTEM_H
 #define SYSTEM_H
 

@@ -124,7 +124,7 @@ static int64_t last_of(const int64_t *words) {
         value, 0, 0, 0, 0, value                                                                   \
     }
 #define NO_FIELDS
-/* What a clause returns, and what a perform's result means. */
+/* The result of a clause, and the meaning of a perform's result. */
 #define GIVE_WHOLE(value) return value
 #define GIVE_NOTHING(value) (void)value
 #define GIVE_TRIPLE(value) return make_triple(value)

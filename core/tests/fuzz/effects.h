@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The effects of programs on libhaft: for each of them the calls that a C program would write by hand, and
-   the clauses of handlers. */
+/* The effects of programs on libhaft: for each of them the calls that a C program would write by
+   hand, and the clauses of handlers. */
 #ifndef HAFT_FUZZ_EFFECTS_H
 #define HAFT_FUZZ_EFFECTS_H
 
@@ -39,7 +39,7 @@ typedef union reply {
 haft_reply_t untyped_reply(int effect, int64_t value, reply_t *room);
 haft_reply_t missized_reply(int effect, reply_t *room);
 
-/* What a statement says, typed or untyped. */
+/* The action of a statement, typed or untyped. */
 int64_t perform(const statement_t *statement, int64_t value);
 int64_t yield(const statement_t *statement, haft_fiber_t *fiber, int64_t value);
 __attribute__((noreturn)) void throw(const statement_t *statement, int64_t value);

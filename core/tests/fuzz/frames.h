@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the abstract machine of model.cpp is made of. */
+/* Parts of the abstract machine of model.cpp. */
 #ifndef HAFT_FUZZ_FRAMES_H
 #define HAFT_FUZZ_FRAMES_H
 

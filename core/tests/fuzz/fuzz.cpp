@@ -5,7 +5,7 @@
  *     test_fuzz                       5 seconds; 30 with HAFT_CAMPAIGN=long
  *     test_fuzz --endless             until something fails
  *     test_fuzz --programs N          N programs, in the time that they take
- *     test_fuzz --seed SEED ...       from this seed on; else from a random one, which is printed, or
+ *     test_fuzz --seed SEED ...       from this seed on; else from a random one (printed), or
  *                                     with HAFT_CAMPAIGN from 1
  *     test_fuzz --file FILE           the input in a file, once
  *     test_fuzz --signals ...         signals whose handler performs interrupt one program in eight
@@ -52,7 +52,7 @@ struct event {
     bool operator==(const event &other) const = default;
 };
 
-/* What is observed of one run; in memory that a child shares with its parent. */
+/* The observed events of one run, in memory that a child shares with its parent. */
 struct event_log {
     static constexpr size_t MOST = 1 << 16;
     size_t count;
@@ -76,7 +76,7 @@ bool same_logs() {
            std::equal(expected->events, expected->events + expected->count, seen->events);
 }
 
-/* What the two logs have in common at the end of what they share, and what each has next. */
+/* Describes the last common events of the two logs, and the next event of each. */
 std::string difference() {
     static const char *const names[EVENTS] = {
         "result", "error",     "cleanup",       "caught",  "request", "thrown", "returned",

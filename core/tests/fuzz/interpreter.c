@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* What signals perform: one for each line of a scope's cache. */
+/* Effects that signals perform: one for each line of a scope's cache. */
 HAFT_EFFECT(signal_0, int64_t, { int64_t number; });
 HAFT_EFFECT(signal_1, int64_t, { int64_t number; });
 HAFT_EFFECT(signal_2, int64_t, { int64_t number; });
@@ -404,7 +404,7 @@ static void make_attempt(void *argument) {
     (void)reply(attempt->waiting, attempt->choice, attempt->value);
 }
 
-/* What it says of this reply, which is an error. */
+/* Notes the error that this reply gives. */
 static void observe_refusal(const waiting_t *waiting, reply_choice_t choice, int64_t value) {
     attempt_t attempt = {waiting, choice, value};
     observe(ERROR, guarded(make_attempt, &attempt), 0);

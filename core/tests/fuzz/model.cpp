@@ -236,7 +236,7 @@ class machine {
         }
         return false;
     }
-    /* Those that are not freed; in memory of the caller, those that have not finished. */
+    /* Counts the fibers that are not freed; in the caller's memory, the unfinished ones. */
     int64_t count() const {
         int64_t count = 0;
         for (const fiber &f : fibers)

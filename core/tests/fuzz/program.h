@@ -5,7 +5,7 @@
  * down what can be observed: the two logs must be equal.
  *
  * A body is a list of statements that work on one number, `value`. A statement's result is mixed
- * into it, so that a wrong reply anywhere changes everything after it. What a program refers to may
+ * into it, so that a wrong reply anywhere changes everything after it. An object of a program may
  * be missing or in the wrong state: misuse is part of the language, its error is the statement's
  * result. Every statement that is executed burns fuel; without fuel no statement runs.
  */
@@ -72,7 +72,7 @@ enum { ORDINARY, SMALL, FIXED, CARELESS };
 enum { MISTAKES = 4, WANTS = 4 };
 
 /* How a computation that waits is replied to: rightly, by the macros or by haft_reply; or as it may
-   be wrong. What it is told before it has started is nothing. */
+   be wrong. A reply before it has started does nothing. */
 typedef enum reply_kind {
     REPLY_TYPED,
     REPLY_UNTYPED,
@@ -124,8 +124,8 @@ struct statement {
 
 typedef enum clause_kind { ABSENT, TAIL, GENERAL, NEVER, CLAUSE_KINDS } clause_kind_t;
 
-/* What a general clause does with its resumption when its body has run; `after` runs then, save
-   after a tail-continue. A promise is what haft_tail_resume gives. */
+/* The use of a general clause's resumption when its body has run; `after` runs then, save after a
+   tail-continue. A promise is the result of haft_tail_resume. */
 typedef enum ending {
     END_CONTINUE,
     END_TAIL_CONTINUE,
@@ -157,7 +157,7 @@ struct handler {
     body_t on_return;
 };
 
-/* What the error handler does. */
+/* The action of the error handler. */
 typedef enum escape { BY_EXCEPTION, BY_LONGJMP, BY_ABORT } escape_t;
 
 typedef struct program {
@@ -194,7 +194,7 @@ static inline int64_t mix(int64_t value, int64_t other) {
     return (int64_t)(((uint64_t)value * 31 + (uint64_t)other + 7) % 10007);
 }
 
-/* What an effect can carry: a number; no result; a result larger than a word; a large payload; a
+/* The data of an effect: a number; no result; a result larger than a word; a large payload; a
    number as floating point; no payload. */
 typedef enum shape { WHOLE, SILENT, LARGE, LONG, REAL, BARE, SHAPES } shape_t;
 static inline shape_t shape_of(int effect) {

@@ -1,5 +1,5 @@
 /*
- * What holds of every race, whoever is refused:
+ * Rules that hold for every race, whichever operation is refused:
  *
  * - An operation succeeds or is refused with a code that says so. One that was refused has done
  * nothing.
@@ -25,7 +25,7 @@
 #include <string.h>
 
 enum { THREADS = 3, MOST_FIBERS = 2, MOST_OPERATIONS = 8, ROUNDS = 10, STEPS = 6 };
-/* Of the operations in the race, of the resumes before it, and of those at the end. */
+/* Numbers of the operations in the race, of the resumes before it, and of those at the end. */
 enum {
     BEFORE = THREADS * MOST_OPERATIONS,
     AFTER = BEFORE + MOST_FIBERS * STEPS,
@@ -146,7 +146,7 @@ static void *run_shared(void *argument) {
 /* ---- Refusals ---- */
 
 /* Where the error handler jumps to, or NULL: it throws. It also throws on another stack than that
-   (a visit can be refused on the fiber's). Of threads, read on stacks that stay on them. */
+   (a visit can be refused on the fiber's). One a thread, read on stacks that stay on it. */
 static __thread jmp_buf *refuge;
 static __thread const haft_fiber_t *refuge_on;
 static __thread int refused;
@@ -429,7 +429,7 @@ static void make_plan(plan_t *plan, const uint16_t *choice, size_t count) {
             step->fiber = take(&choice, end, plan->fiber_count);
             step->inside = take(&choice, end, 3) == 2;
             step->delay = take(&choice, end, 4) == 3 ? take(&choice, end, 500) : 0;
-            /* Of the caller's memory nothing is known once it is freed. */
+            /* Nothing is known of the caller's memory once it is freed. */
             if (step->operation == RACE_FREE && plan->fibers[step->fiber].fixed)
                 step->operation = RACE_LOOK;
         }

@@ -87,7 +87,7 @@ operation_t random_program::choose_operation(int depth) {
 }
 
 body_t random_program::make_body(int depth, int most) {
-    /* What is done again, later or under other handlers, is what caches get wrong. */
+    /* Caches fail on bodies that run again, later or under other handlers. */
     if (choose(6) == 5 && bodies.size() > 1) {
         const auto &again =
             bodies[bodies.size() - 1 - static_cast<size_t>(choose(8)) % bodies.size()];

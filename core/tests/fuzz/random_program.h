@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random programs: made from a list of numbers, the choices. Whoever shrinks the list shrinks the
+ * Random programs: made from a list of numbers, the choices. A shorter list makes a smaller
  * program: where choices run out, or are 0, comes the least that can stand there.
  */
 #ifndef HAFT_FUZZ_RANDOM_PROGRAM_H

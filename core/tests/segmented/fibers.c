@@ -597,8 +597,8 @@ static long suspend_from_foreign(long kind) {
     return 0;
 }
 
-/* What the fiber remembers of `ask`, without a foreign function in between, does not hold inside
-   that. */
+/* The fiber's cached handler of `ask`, found without a foreign function in between, does not hold
+   inside one. */
 static void *suspends_from_foreign(void *argument) {
     perform_ask(0);
     return (void *)at_depth(5, suspend_from_foreign, (long)argument);

@@ -10,7 +10,7 @@
 int guards_destroyed;
 int wrong_limits;
 
-/* What a function does that knows nothing of segments. */
+/* A function that knows nothing of segments. */
 static void use_stack() {
     volatile char frame[64 * 1024];
     for (size_t i = 0; i < sizeof frame; i += 512) {

@@ -83,7 +83,7 @@ static void memory_from_alloca(void *argument) {
     CHECK(test->frames->loop_alloca(300, 1000) == 300);
 }
 
-/* What a frame that is gone got from alloca is used again. */
+/* Memory that a finished frame got from alloca is used again. */
 static void alloca_does_not_leak(void *argument) {
     const test_t *test = argument;
     for (int i = 0; i < 10000; i++) {

@@ -10,9 +10,9 @@
  * random choices belong to the fiber and not to the thread, so that they do not depend on how the
  * threads run.
  *
- * What must hold: every fiber that was started ends exactly once; the cleanups that were entered
- * are run; what a fiber has in its locals and gets from its handlers is its own; at the end no
- * stack is in use.
+ * These must hold: every fiber that was started ends exactly once; the cleanups that were entered
+ * are run; a fiber's locals and the answers of its handlers are its own; at the end no stack is in
+ * use.
  */
 #include <haft.h>
 

@@ -50,7 +50,7 @@ struct variable {
     using variable_value = T;
 };
 
-/* What bound<V>() returns: const T &, or the reference that T is. */
+/* Result of bound<V>(): const T &, or the reference that T is. */
 template <typename V>
 using bound_reference =
     std::conditional_t<std::is_reference_v<typename V::variable_value>, typename V::variable_value,
@@ -309,7 +309,7 @@ struct provision {
     Source source;
 };
 
-/* What has been provided so far, to be run. */
+/* The provisions so far, and how a body is run with them. */
 template <typename... Provisions>
 class [[nodiscard]] providing {
   public:

@@ -72,7 +72,7 @@ struct release_of final : kept_thing {
     void run() override {}
 };
 
-/* What bracket() has acquired: there is room for it before it is. */
+/* A resource that bracket() has acquired. Its room is allocated before it is acquired. */
 template <typename T, typename Release>
 struct bracketed final : kept_thing {
     T thing;
@@ -151,7 +151,7 @@ class resources : public handler<deferred> {
 
 namespace detail {
 
-/* How things are given to a scope: `Scope` says to which, by defer_to(). */
+/* How things are given to a scope, which `Scope` selects by defer_to(). */
 template <typename Scope>
 struct acquiring {
     template <typename F>

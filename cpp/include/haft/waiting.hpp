@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What a cooperative thread (thread.hpp) waits for: a list of threads that are woken in order, on
- * which every wait is built, and the result that a thread or a promise ends with.
+ * Waits of a cooperative thread (thread.hpp): a list of threads that are woken in order, on which
+ * every wait is built, and the result that a thread or a promise ends with.
  *
  * A waiting thread has an entry in a list, which lies in the frame of the function that waits. The
  * caller of such a function is a thread of run(), a task (haft/io_threads.hpp), or, where it is any
@@ -150,11 +150,11 @@ class caller {
  *     void unlock() { locked = false, waiting.wake_one(); }
  *
  * A woken thread runs later, when its condition may have changed again, so it must check the
- * condition once more. A killed thread leaves the list. A list may be destroyed while threads wait in
- * it: they wait until they are killed, or until run() reports that nobody can go on.
+ * condition once more. A killed thread leaves the list. A list may be destroyed while threads wait
+ * in it: they wait until they are killed, or until run() reports that nobody can go on.
  *
  * The list itself may be used from any thread of the system, and is destroyed when no other one
- * uses it, be it to wake or to leave. What is built with it as above is for the threads of one
+ * uses it, be it to wake or to leave. An object built with it as above is for the threads of one
  * run(), which run one at a time.
  */
 class waiting_list {
@@ -227,7 +227,7 @@ struct outcome_base {
     virtual ~outcome_base() = default;
     virtual const scheduled *thread_behind() const { return nullptr; }
     [[noreturn]] virtual void throw_abandoned() const = 0;
-    /* Of a thread: its function. The result is stored but not yet visible. */
+    /* In a thread: calls its function. The result is stored but not yet visible. */
     virtual is call() { return is::value; }
     virtual void discard() noexcept {}
 

@@ -181,5 +181,12 @@ int main() {
 #ifdef CASE_default_of_nothing // clause
     haft::set_default([](auto) { return 1; });
 #endif
+#ifdef CASE_raising_general // raising discontinue
+    haft::handle([] {
+        return haft::perform(Get{});
+    }).with(haft::raising([](Get, haft::resumption<int(int)> k) {
+        return std::move(k).resume(1);
+    }));
+#endif
 }
 // SPDX-License-Identifier: MIT

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * haft.hpp on segmented fibers: clauses in place run, and throw, on the segments of the performer; computations
- * with fibers of their own are not segmented. This file is -fsplit-stack code.
+ * haft.hpp on segmented fibers: clauses in place run, and throw, on the segments of the performer;
+ * computations with fibers of their own are not segmented. This file is -fsplit-stack code.
  */
 #include "../check.hpp"
 

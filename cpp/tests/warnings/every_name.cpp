@@ -1,5 +1,5 @@
-/* Uses every public macro and template of haft.hpp and of the headers of haft/, so that a warning of
-   theirs, in any instance, is one here. Compiled only. */
+/* Uses every public macro and template of haft.hpp and of the headers of haft/, so that a warning
+   of theirs, in any instance, is one here. Compiled only. */
 #include <haft.hpp>
 #include <haft/actor.hpp>
 #include <haft/async.hpp>

@@ -98,7 +98,7 @@ used_state<T> use_state(T initial) {
     return {state.value, setter<T>(state.weak_from_this())};
 }
 
-/* As what an effect or memo depends on: on nothing, it is for the first render. */
+/* A dependency that never changes: the effect or memo is for the first render only. */
 struct once_type {
     friend bool operator==(once_type, once_type) { return true; }
 };
@@ -107,9 +107,9 @@ inline constexpr once_type once;
 /*
  * Runs `function()` when the update has rendered everything: after the first render, and after
  * those in which one of `dependencies` is not equal to what it was. With no dependencies: after
- * each; with gui::once: after the first only. What the function returns, if anything, is a
- * clean-up: it runs before the function runs again, and when the component is unmounted. Children's
- * effects run before their parents', and their clean-ups before their parents'.
+ * each; with gui::once: after the first only. If the function returns a function, that is
+ * a clean-up: it runs before the function runs again, and when the component is unmounted.
+ * Children's effects run before their parents', and their clean-ups before their parents'.
  */
 template <typename F, typename... Dependencies>
 void use_effect(F function, Dependencies... dependencies) {
@@ -133,7 +133,7 @@ void use_effect(F function, Dependencies... dependencies) {
     effect.owner->effects_to_run.push_back(effect.shared_from_this());
 }
 
-/* What `function()` returns, computed again only when one of the dependencies has changed. Valid
+/* The result of `function()`, computed again only when one of the dependencies has changed. Valid
  * until then, or until the component is unmounted. */
 template <typename F, typename... Dependencies>
 auto use_memo(F function, Dependencies... dependencies)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* What is mounted: the components that are shown, what their hooks remember, and how both follow
-   what the components return. */
+/* The mounted tree: the components that are shown, the state of their hooks, and how both follow
+   the nodes that the components return. */
 #ifndef COMPONENTS_MOUNTED_HPP
 #define COMPONENTS_MOUNTED_HPP
 
@@ -21,7 +21,7 @@ struct tree_state;
 inline constexpr char kind_of_effect[] = "use_effect";
 inline constexpr char kind_of_context[] = "use_context";
 
-/* What a hook remembers. `kind` and `type` say which hook it is, by their addresses. */
+/* The state of a hook. `kind` and `type` identify the hook by their addresses. */
 struct slot {
     mounted *owner = nullptr; /* NULL once unmounted */
     const char *kind = nullptr;
@@ -221,8 +221,8 @@ struct tree_state {
         guard.done = true;
     }
 
-    /* Makes the children of a mounted node show these. What keeps its key, or, without one, its
-       place among those without, is kept. */
+    /* Makes the children of a mounted node show these. A child that keeps its key, or, without
+       one, its place among those without, is kept. */
     void reconcile(mounted &at, std::vector<node> next) {
         refuse_equal_keys(at, next);
         /* If something throws, what there was stays after what there is: all is done again. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What components return: a description of what is to be seen. */
+/* The nodes that components return: a description of what is shown. */
 #ifndef COMPONENTS_NODE_HPP
 #define COMPONENTS_NODE_HPP
 
@@ -27,7 +27,7 @@ struct attribute {
     std::string name, value;
 };
 
-/* What an element does on an event. */
+/* The action of an element on an event. */
 struct listener {
     std::string event;
     std::function<void()> call;

@@ -370,7 +370,7 @@ static void an_exception_leaves_the_tree_usable() {
     shown.set(make(0));
     CHECK(take_trace() == "a a b effect ");
     CHECK(shown.show() == "row\n  button id=a\n    0\n  f id=f\n    0\n  button id=b\n    0\n");
-    /* Of an effect. */
+    /* The same for an exception of an effect. */
     CHECK(thrown_by<int>([&] { tree other(make(2)); }) == 2);
     CHECK(counted::alive == 0);
     take_trace();

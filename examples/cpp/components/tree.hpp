@@ -115,7 +115,7 @@ class tree {
         walk(kept->root, 0, visit);
     }
 
-    /* What is shown, a line for each text and element, indented by depth: "button id=apples". */
+    /* The shown tree, a line for each text and element, indented by depth: "button id=apples". */
     std::string show() const {
         std::string all;
         for_each([&](const node &each, int depth) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Calculator: a command-line tool and a server from the same function. `calculator -` answers the lines of
- * its standard input, by blocking; `calculator PORT` answers every connection in a task of its own. `answer`
- * does not know which: its reads and writes are effects, which block where no scheduler handles them.
- * Without an argument the program starts itself as the tool, and asks itself as the server.
+ * Calculator: a command-line tool and a server from the same function. `calculator -` answers the
+ * lines of its standard input, by blocking; `calculator PORT` answers every connection in a task of
+ * its own. `answer` does not know which: its reads and writes are effects, which block where no
+ * scheduler handles them. Without an argument the program starts itself as the tool, and asks
+ * itself as the server.
  */
 #include <haft/io.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Threads, actors and futures that read sockets: clients send words, each is served by a thread, and an
-   actor counts. A thread of the system knows when to stop. */
+/* Threads, actors and futures that read sockets: clients send words, each is served by a thread,
+   and an actor counts. A thread of the system knows when to stop. */
 #include <haft/actor.hpp>
 #include <haft/io_threads.hpp>
 #include <iostream>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A client of libcurl that tries again, tested in a hundred worlds: in each the network of a
- * simulation breaks other connections, refuses others, and cuts what is sent in other pieces. Client
- * and server know nothing of it; both are written with the calls of the C library, and sleep for as
- * long as they like.
+ * simulation breaks other connections, refuses others, and cuts what is sent in other pieces.
+ * Client and server know nothing of it; both are written with the calls of the C library, and sleep
+ * for as long as they like.
  */
 #include <arpa/inet.h>
 #include <curl/curl.h>

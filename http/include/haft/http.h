@@ -98,8 +98,8 @@ typedef struct haft_http_limits {
     /* Of waiting to write, likewise (30 s); then the connection breaks off, or over HTTP/2 the
        request is reset. */
     int64_t write_time;
-    int64_t
-        events_time; /* without an event (15 s); then a comment is sent: haft_http_request_select_until */
+    /* Of waiting without an event (15 s); then haft_http_request_select_until sends a comment. */
+    int64_t events_time;
     uint64_t least_rate; /* so many bytes that have come, or gone, pay for a second's wait (1024) */
     int64_t grace;       /* for requests that have come when the server is told to stop (10 s) */
 } haft_http_limits_t;
@@ -179,6 +179,10 @@ typedef struct haft_http_run_options {
     const char *host; /* NULL: "::", all addresses of this machine. See haft_io_listen_tcp */
     uint16_t port;    /* 0: the system chooses; see haft_http_server_port */
     int backlog;      /* 0: the system's maximum */
+    /* Number of threads that run handlers. 0 means one: then no two handlers run at once, and
+       they share data without locks. */
+    int threads;
+    const char *backend; /* of haft_io_run_options_t */
     /*
      * Instead of `host` and `port`, where to listen, with spaces between: "[::1]:8080",
      * "localhost:8080", ":8080" for all addresses, "unix:/run/service.sock", and "systemd" for the
@@ -190,14 +194,27 @@ typedef struct haft_http_run_options {
     /* TCP: other processes may listen at the same port, and the kernel divides the connections
        (SO_REUSEPORT). */
     bool reuse_port;
-    /* Number of threads that run handlers. 0 means one: then no two handlers run at once, and
-       they share data without locks. */
-    int threads;
-    const char *backend; /* of haft_io_run_options_t */
-    int restart_signal;  /* such as SIGUSR2, calls haft_http_server_restart; 0: none does */
+    int restart_signal; /* such as SIGUSR2, calls haft_http_server_restart; 0: none does */
     /* Of the stack on which a connection waits and its handlers run; 0: haft_stack_size(). The page
        tables of a stack of 1 MiB take 2.2 KiB, of one of 64 KiB 0.3. */
     size_t stack_size;
+    int64_t watchdog; /* of haft_io_run_options_t, as the next one */
+    int dump_signal;
+    /*
+     * Tells the service manager, such as systemd (Type=notify), at the socket which NOTIFY_SOCKET
+     * names: READY=1 when the server listens and haft_http_server_on_listening has returned,
+     * STOPPING=1 when it is told to stop, MAINPID=... after a restart, and WATCHDOG=1 twice in the
+     * time of WATCHDOG_USEC (WatchdogSec=), by a task of the run. Without NOTIFY_SOCKET, and in a
+     * simulation, nobody is told.
+     */
+    bool notify;
+    /* Nanoseconds for which a server that is told to stop still accepts and answers, while
+       haft_http_server_serve_readiness says that it is not ready: so that balancers have time to see
+       that. A second signal ends it at once; after a restart there is none. */
+    int64_t unready_time;
+    /* haft_http_server_serve_with: SIGINT and SIGTERM stop the server, as they do in
+       haft_http_server_run_with. */
+    bool stop_signals;
 } haft_http_run_options_t;
 
 /*
@@ -212,18 +229,51 @@ static inline int haft_http_server_run(haft_http_server_t *server) {
     return haft_http_server_run_with(NULL, server);
 }
 
+/*
+ * The same in a task of a run of your own, or of a simulation: listens where the options say, and
+ * serves until the server is stopped. The run's options are its own: -EINVAL for `threads`,
+ * `backend`, `stack_size`, `watchdog` and `dump_signal`. Signals are waited for if `stop_signals` or
+ * `restart_signal` is set, and have to be blocked before the run begins (haft_io_signal_wait); of
+ * several servers of a process, one has `stop_signals`, and stops the others. -EINVAL: a signal is
+ * not blocked. haft_http_server_mistake says what is wrong.
+ */
+int haft_http_server_serve_with(const haft_http_run_options_t *options, haft_http_server_t *server);
+
 /* Stops the server as a signal does. May be called on any thread and in handlers, but not in a
    signal handler. */
 void haft_http_server_stop(haft_http_server_t *server);
+/* Whether it was told to stop, or has stopped accepting by itself. On any thread, and for groups,
+   too. */
+bool haft_http_server_is_stopping(const haft_http_server_t *server);
+
+/*
+ * Calls `function` when the server listens, each time that it is served, before it accepts the first
+ * connection: for what takes a while, such as a warm cache, or has to come after the bind, such as
+ * giving up privileges. Clients that connect meanwhile wait. It runs in a task of the server, and
+ * may wait; the server goes on when the tasks that it has spawned have ended, too. An error that it
+ * returns ends the serving, with that error. Call this before the server serves; NULL: none.
+ */
+typedef int haft_http_listening_t(haft_http_server_t *server, void *argument);
+void haft_http_server_on_listening(haft_http_server_t *server, haft_http_listening_t *function,
+                                   void *argument);
+/*
+ * Runs `function(argument)` as a task while the server is served: from when it listens until its
+ * last request has ended; then the task is cancelled, if it has not ended. For a loop that refreshes
+ * or cleans up. A failure is a line in the log, and nothing else. `name` is for the log and the
+ * dump, and is not copied. Call this before the server serves. -EINVAL: that is a group, or there is
+ * no function; -ENOMEM.
+ */
+int haft_http_server_add_background(haft_http_server_t *server, const char *name,
+                                    void *(*function)(void *argument), void *argument);
 
 /*
  * Starts the program again, as this process was started, which may be a new version of it, and
- * passes on the sockets at which haft_http_server_run listens. When the new process calls
- * haft_http_server_run with the same places, it has their sockets and serves; then this server
+ * passes on the sockets at which haft_http_server_run listens, or haft_http_server_serve_with. When
+ * the new process calls the same with the same places, it has their sockets and serves; then this server
  * stops, as by haft_http_server_stop. No connection is refused meanwhile: both accept from the same
  * queues. If the new process ends before that, or takes 30 s, this server goes on. For a task of
- * the server's run, such as a handler. Returns 0; -ENOTSUP: the server was not started by
- * haft_http_server_run; -EALREADY: it is being restarted; -ECHILD: the new process has ended;
+ * the server's run, such as a handler. Returns 0; -ENOTSUP: the server was started by neither, or
+ * in a simulation; -EALREADY: it is being restarted; -ECHILD: the new process has ended;
  * -ETIMEDOUT; or an error of haft_io_process_start.
  */
 int haft_http_server_restart(haft_http_server_t *server);
@@ -319,12 +369,29 @@ int haft_http_server_use(haft_http_server_t *server, haft_http_around_t *around,
  *     ...
  *     haft_http_server_handle(server, &users, NULL);
  */
+typedef struct hafti_http_frame hafti_http_frame_t;
 typedef struct haft_http_handling {
     haft_http_request_t *request; /* inside of which the effect is performed */
     void *argument;               /* of haft_http_server_handle */
+    hafti_http_frame_t *frame;    /* the library's */
 } haft_http_handling_t;
+/*
+ * Leaves the handler, in one of its clauses: the performer, and all that is inside of the handler,
+ * is unwound, and `code` goes out through the middleware around the handler, as the error that a
+ * handler of requests has returned:
+ *
+ *     haft_http_handling_leave(handling, haft_http_request_refuse(handling->request, 401, NULL));
+ *
+ * An exception that leaves a clause of C++ does this, too (haft/http.hpp). In a task that has the
+ * handlers of its spawner (haft_io_spawn_handled), it is the task that fails.
+ */
+__attribute__((noreturn)) void haft_http_handling_leave(const haft_http_handling_t *handling,
+                                                        int code);
 int haft_http_server_handle(haft_http_server_t *server, const haft_handler_t *handler,
                             void *argument);
+
+/* Whether the handler is around the caller; it is not in a task that has its spawner's handlers. */
+bool haft_http_handling_is_around(const haft_http_handling_t *handling);
 
 /*
  * A group: routes whose paths begin with `prefix`, with middleware of their own, which is called

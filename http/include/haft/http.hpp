@@ -26,8 +26,10 @@
 #include <haft/io.hpp>
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -496,6 +498,19 @@ struct taken_by<effects<request &, E>> {
 };
 template <typename F>
 using taken = taken_by<typename haft::detail::signature_of<decltype(&F::operator())>::parameters>;
+template <typename F>
+inline constexpr bool is_raising = false;
+template <typename F>
+inline constexpr bool is_raising<raising<F>> = true;
+
+/* In a clause: what it has thrown goes out through the middleware around the handler. */
+[[noreturn]] inline void leave_handling(const haft_http_handling_t *handling,
+                                        std::exception_ptr thrown_by_clause) {
+    auto *carried = new (std::nothrow) thrown(std::move(thrown_by_clause));
+    haft_http_handling_leave(handling, carried != nullptr
+                                           ? haft_http_request_carry(handling->request, carried)
+                                           : -ENOMEM);
+}
 
 } // namespace detail
 
@@ -514,11 +529,36 @@ struct clauses {
     std::tuple<F...> functions;
 
     template <typename Function, typename E = typename taken<Function>::effect>
-    static result_of<E> call(void *state, E *performed) {
-        const auto *handling = static_cast<const haft_http_handling_t *>(state);
+    static result_of<E> call_plainly(const haft_http_handling_t *handling, E *performed) {
         auto &function = std::get<Function>(static_cast<clauses *>(handling->argument)->functions);
         return static_cast<result_of<E>>(
             taken<Function>::call(function, handling->request, *performed));
+    }
+    template <typename Function, typename E = typename taken<Function>::effect>
+    static result_of<E> call(void *state, E *performed) {
+        const auto *handling = static_cast<const haft_http_handling_t *>(state);
+        if constexpr (is_raising<Function>) {
+            return call_plainly<Function>(handling, performed);
+        } else {
+            if (hafti_exceptions_in(hafti_thread()->globals)) /* of the performer */
+                return haft::detail::without_exceptions(&call<Function>, state, performed);
+            std::exception_ptr leaving;
+            int code = 0;
+            try {
+                return call_plainly<Function>(handling, performed);
+            } catch (const io::cancelled &) {
+                code = -ECANCELED;
+                if (!haft_http_handling_is_around(handling))
+                    throw;
+            } catch (...) {
+                leaving = haft::detail::caught_exception();
+                if (!haft_http_handling_is_around(handling)) /* as io::spawn_handled has it */
+                    throw;
+            }
+            if (code != 0)
+                haft_http_handling_leave(handling, code);
+            leave_handling(handling, std::move(leaving));
+        }
     }
     template <typename Function, typename E = typename taken<Function>::effect>
     static haft_clause_t entry() {
@@ -559,16 +599,23 @@ struct cors_options {
     std::chrono::seconds max_age = {};
 };
 
+/* haft_http_run_options_t with durations, field by field: another order would not compile, or not
+   be bit-cast. */
 struct run_options {
     const char *host = nullptr;
     std::uint16_t port = 0;
     int backlog = 0;
     int threads = 0; /* 0: one; HAFT_HTTP_EACH_PROCESSOR */
     const char *backend = nullptr;
-    const char *listen = nullptr; /* instead of host and port: see haft_http_run_options_t */
+    const char *listen = nullptr; /* instead of host and port */
     bool reuse_port = false;
     int restart_signal = 0; /* such as SIGUSR2: see haft_http_server_restart */
     std::size_t stack_size = 0;
+    std::chrono::nanoseconds watchdog = {};
+    int dump_signal = 0;
+    bool notify = false; /* systemd, as Type=notify */
+    std::chrono::nanoseconds unready_time = {};
+    bool stop_signals = false; /* for server::serve */
 };
 
 class route_group;
@@ -646,7 +693,9 @@ class routes {
     /*
      * Middleware that only handles effects, by functions that take an effect, or the request and an
      * effect. It costs a small part of what a function around the handlers does; see
-     * haft_http_server_handle. What a function throws leaves the perform.
+     * haft_http_server_handle. What a function throws leaves the handler, as it leaves
+     * haft::handle(): the request's handler is unwound, and the exception goes out through the
+     * middleware around. That of a haft::raising(function) leaves the perform.
      *
      *     server.handle([](now) { return clock(); },
      *                   [](haft::http::request &in, user) { return in.header("X-User"); });
@@ -704,6 +753,11 @@ class routes {
     /* Counts requests, and shows the counters: see haft_http_server_serve_counters. */
     void serve_counters(const std::string &path) {
         io::detail::checked(haft_http_server_serve_counters(own, path.c_str()), "serve_counters");
+    }
+    /* 200, or 503 from when the server is told to stop: see haft_http_server_serve_readiness. */
+    void serve_readiness(const std::string &path) {
+        io::detail::checked(haft_http_server_serve_readiness(own, path.c_str()),
+                            [&] { return std::string(haft_http_server_mistake(own)); });
     }
     /* Pages for the operator, with the tree of tasks and the counters: see
        haft_http_server_serve_debug_pages. */
@@ -879,31 +933,53 @@ class server : private detail::server_state, public routes {
     }
 
     /* Serves until a signal or stop(). What main() may return: 0, or 1 after an error, which was
-       logged. */
+       logged. Throws what the function of on_listening has thrown. */
     int run(const run_options &how = {}) {
-        haft_http_run_options_t options = {};
-        options.host = how.host;
-        options.port = how.port;
-        options.backlog = how.backlog;
-        options.threads = how.threads;
-        options.backend = how.backend;
-        options.listen = how.listen;
-        options.reuse_port = how.reuse_port;
-        options.restart_signal = how.restart_signal;
-        options.stack_size = how.stack_size;
-        return haft_http_server_run_with(&options, state.get()) == 0 ? 0 : 1;
+        haft_http_run_options_t options = options_of(how);
+        int code = haft_http_server_run_with(&options, state.get());
+        throw_start_failure();
+        return code == 0 ? 0 : 1;
     }
     /* In a task of a run, or of a simulation, of your own. False: requests were cut off at its
        end. */
     bool serve(io::listener listener) {
         int code = haft_http_server_serve(state.get(), listener.release());
+        throw_start_failure();
         if (code == -EINVAL)
             io::detail::checked(code, [&] { return std::string(mistake()); });
         return io::detail::in_time(code, "serve");
     }
+    /* The same, where the options say; see haft_http_server_serve_with. */
+    bool serve(const run_options &how) {
+        haft_http_run_options_t options = options_of(how);
+        int code = haft_http_server_serve_with(&options, state.get());
+        throw_start_failure();
+        if (code == -EINVAL)
+            io::detail::checked(code, [&] { return std::string(mistake()); });
+        return io::detail::in_time(code, "serve");
+    }
+    /* Calls the function when the server listens, before it accepts. What it throws, run() and
+       serve() throw. See haft_http_server_on_listening. */
+    template <std::invocable F>
+    void on_listening(F function) {
+        auto kept = std::make_shared<F>(std::move(function));
+        listening = [kept = std::move(kept)] { std::invoke(*kept); };
+        haft_http_server_on_listening(state.get(), &call_on_listening, this);
+    }
+    /* A task for as long as the server is served, which is cancelled at the end. An exception that
+       leaves it is a line in the log, and nothing else. See haft_http_server_add_background. */
+    template <std::invocable F>
+    void add_background(const char *name, F function) {
+        auto kept = std::make_shared<F>(std::move(function));
+        io::detail::checked(
+            haft_http_server_add_background(state.get(), name, &call_background<F>, kept.get()),
+            "add_background");
+        functions.push_back(std::move(kept));
+    }
     /* What the last mistake was in the use of the server; see haft_http_server_mistake. */
     std::string_view mistake() const { return haft_http_server_mistake(state.get()); }
     void stop() { haft_http_server_stop(state.get()); }
+    bool is_stopping() const { return haft_http_server_is_stopping(state.get()); }
     /* Hands over to a new process; see haft_http_server_restart. */
     void restart() { io::detail::checked(haft_http_server_restart(state.get()), "restart"); }
     std::uint16_t port() const { return haft_http_server_port(state.get()); }
@@ -917,7 +993,40 @@ class server : private detail::server_state, public routes {
             detail::answer_with(in, io::detail::call(answer));
         });
     }
+    static haft_http_run_options_t options_of(const run_options &how) {
+        static_assert(offsetof(run_options, stop_signals) ==
+                          offsetof(haft_http_run_options_t, stop_signals),
+                      "run_options has other fields than haft_http_run_options_t");
+        return std::bit_cast<haft_http_run_options_t>(how);
+    }
+    static int call_on_listening(haft_http_server_t *, void *self) {
+        auto &here = *static_cast<server *>(self);
+        io::detail::outcome<void> done;
+        {
+            detail::throwing_cancels throwing;
+            done.take_from(here.listening);
+        }
+        if (done.was_cancelled)
+            return haft_io_unwind_cancelled();
+        here.start_failure = done.failure;
+        return done.failed ? HAFT_IO_BY_EXCEPTION : 0;
+    }
+    void throw_start_failure() {
+        if (start_failure != nullptr)
+            std::rethrow_exception(std::exchange(start_failure, nullptr));
+    }
+    template <typename F>
+    static void *call_background(void *function) {
+        io::detail::outcome<std::invoke_result_t<F &>> done;
+        haft_io_return_cancels(true);
+        done.take_from(*static_cast<F *>(function));
+        if (done.failed)
+            haft_io_note_failure(HAFT_IO_BY_EXCEPTION, io::detail::words_of(done.failure).c_str());
+        return nullptr;
+    }
     std::function<void(std::string_view)> log, access_log;
+    std::function<void()> listening;
+    std::exception_ptr start_failure; /* what `listening` has thrown */
 };
 
 /* For server::on_error: application/problem+json (RFC 9457). */

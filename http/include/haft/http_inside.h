@@ -74,6 +74,13 @@ void haft_http_server_read_counters(const haft_http_server_t *server,
    (haft/http_metrics.h). Errors are those of haft_http_server_route. */
 int haft_http_server_serve_counters(haft_http_server_t *server, const char *path);
 
+/* ---- For balancers -------------------------------------------------------------------------- */
+
+/* Answers GET for the path with 200 and "ready", or, from when the server is told to stop, with 503
+   and "stopping": see haft_http_run_options_t.unready_time. Errors are those of
+   haft_http_server_route. */
+int haft_http_server_serve_readiness(haft_http_server_t *server, const char *path);
+
 /* ---- Pages for the operator ----------------------------------------------------------------- */
 
 /*

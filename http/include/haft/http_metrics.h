@@ -43,7 +43,7 @@ typedef struct haft_http_metric_options {
     const double *limits; /* of a histogram, in ascending order; NULL: those of
                              haft_http_duration_limits, for seconds */
     size_t limit_count;
-    size_t most; /* series; 0: 1000. Further values of labels share one, in which each is "other":
+    size_t most; /* series (1000). Further values of labels share one, in which each is "other":
                     so a label that clients choose costs no more memory than that */
 } haft_http_metric_options_t;
 

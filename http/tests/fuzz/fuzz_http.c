@@ -3,8 +3,8 @@
  * A fuzzer of server and client, over simulated sockets. The first byte of an input says how it is
  * sent and to whom; the rest is what a client says to the server, or a server to the client.
  *
- * What must hold: the server goes on, and answers the next client; what it sends is a sequence of
- * whole messages, whatever stood in the request; and how the bytes are divided on their way changes
+ * These must hold: the server goes on, and answers the next client; it sends a sequence of whole
+ * messages, whatever stood in the request; and how the bytes are divided on their way changes
  * nothing that is understood. (Of HTTP/2, only that the server goes on.)
  *
  * By hand: `fuzz_http FOLDER` goes on until it is stopped, and keeps its inputs there. With

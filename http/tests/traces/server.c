@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What run.sh traces: a server that a client asks for a user, for nothing that is there, in HTTP/1 and with what is
-   no request. */
+/* Traced by run.sh: a server that a client asks for a user, for a missing page, in HTTP/1, and with
+   bytes that are no request. */
 #include "../check_http.h"
 
 static int greet(haft_http_request_t *request, void *unused) {

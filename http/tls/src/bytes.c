@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What OpenSSL reads and writes: a BIO over memory that libhaft-io lends. A record of TLS fits into
- * a block (HAFT_IO_LENT_SIZE), and is written into an empty one without a second call.
+ * The BIO that OpenSSL reads and writes, over memory that libhaft-io lends. A record of TLS fits
+ * into a block (HAFT_IO_LENT_SIZE), and is written into an empty one without a second call.
  */
 #include "internal.h"
 

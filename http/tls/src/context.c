@@ -208,7 +208,7 @@ static void reload(void *argument) {
     hafti_tls_certificates_free(all);
 }
 
-/* ---- Whom it trusts ---- */
+/* ---- Trust ---- */
 
 static int trust_all(haft_tls_context_t *context, STACK_OF(X509) * authorities) {
     X509_STORE *store = SSL_CTX_get_cert_store(context->openssl);

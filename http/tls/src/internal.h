@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-tls share. From below: room.c (where OpenSSL runs), chance.c, errors.c (codes and
- * texts), bytes.c (what OpenSSL reads and writes), certificates.c (the own ones), trust.c (the
- * peer's), sessions.c (what resumes), context.c, stream.c.
+ * Declarations that the files of libhaft-tls share. The files, each above those before it: room.c
+ * (where OpenSSL runs), chance.c, errors.c (codes and texts), bytes.c (what OpenSSL reads and
+ * writes), certificates.c (this side's), trust.c (the peer's), sessions.c (sessions that can be
+ * resumed), context.c, stream.c.
  *
  * OpenSSL never waits: it takes bytes that have arrived from memory, and leaves bytes to be sent in
  * memory (bytes.c). So none of its frames is on a stack that is unwound by a cancel, and each of
@@ -94,7 +95,7 @@ struct haft_tls_context {
 hafti_tls_certificate_t *hafti_tls_certificate_new(const char *chain, const char *key);
 /* Reads the two files: 0 or an error, described in `failure`. */
 int hafti_tls_certificate_read(hafti_tls_certificate_t *certificate, char failure[HAFTI_TLS_TEXT]);
-/* As OpenSSL's functions, 1 for success. */
+/* Returns 1 for success, like OpenSSL's functions. */
 int hafti_tls_certificate_use(SSL *openssl, const hafti_tls_certificate_t *certificate);
 /* A list of them. */
 void hafti_tls_certificates_free(hafti_tls_certificate_t *certificates);
@@ -104,9 +105,9 @@ int hafti_tls_read_certificates(const char *name, STACK_OF(X509) * certificates,
 /* Called by OpenSSL when it needs the own certificate. */
 int hafti_tls_choose_certificates(SSL *openssl, void *context);
 
-/* Of a client's stream: uses a session that an earlier one to its origin has left. */
+/* For a client's stream: uses a session that an earlier one to its origin has left. */
 void hafti_tls_session_resume(haft_tls_t *stream);
-/* Called by OpenSSL with one that can be resumed. */
+/* Called by OpenSSL with a session that can be resumed. */
 int hafti_tls_session_keep(SSL *openssl, SSL_SESSION *session);
 void hafti_tls_sessions_free(haft_tls_context_t *context);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a client keeps of its streams, so that later ones to the same host and port resume: a list,
- * the last one first. A session of TLS 1.3 is used once (RFC 8446, C.4): two streams that resume
+ * Sessions that a client keeps, so that later streams to the same host and port resume: a list, the
+ * newest first. A session of TLS 1.3 is used once (RFC 8446, appendix C.4): two streams that resume
  * the same one could be recognised as the same client's. Before 1.3 a server gives no new one to a
  * stream that resumes.
  */

@@ -24,14 +24,14 @@ static int fail_as_io(haft_tls_t *stream, int code) {
     return code >= 0 ? code : fail(stream, code, haft_io_error_text(code));
 }
 
-/* One that ends the stream. */
+/* A failure that ends the stream. */
 static int fail_for_good(haft_tls_t *stream, int code, const char *text) {
     atomic_store(&stream->code, code);
     return fail(stream, code, text);
 }
 
-/* What OpenSSL says, by the task that has `calling`: hafti_tls_verified has described what is wrong
-   with a certificate. */
+/* Fails with OpenSSL's error, in the task that holds `calling`. hafti_tls_verified has already
+   described what is wrong with a certificate. */
 static int fail_as_openssl(haft_tls_t *stream) {
     unsigned long error = ERR_peek_error();
     long verified = SSL_get_verify_result(stream->openssl);
@@ -131,8 +131,8 @@ static int lock_and_send(haft_tls_t *stream) {
     return code == 0 ? send_output(stream) : code;
 }
 
-/* What a handshake has to send, unless another task sends. A peer that has closed does not get it,
-   and what it has said before can still be read. */
+/* Sends the output of a handshake, unless another task is sending. A peer that has closed does not
+   get it, but the bytes that it sent before can still be read. */
 static int try_to_send(haft_tls_t *stream) {
     bool locks = haft_io_mutex_try_lock(&stream->sending);
     SCOPED_LOCK sending = locks ? &stream->sending : NULL;
@@ -520,8 +520,8 @@ int haft_tls_flush_now(haft_tls_t *stream) {
     return stream != NULL ? send_now(stream) : -ENOMEM;
 }
 
-/* As long as OpenSSL has all that has come, the next bytes are the answer. What has been emptied is
-   given back. */
+/* If OpenSSL has taken all bytes that came and holds none, a read has to wait for the descriptor;
+   the empty block is given back then. */
 bool haft_tls_has_unread(haft_tls_t *stream) {
     if (stream == NULL)
         return false;

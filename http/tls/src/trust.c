@@ -7,7 +7,7 @@
 
 /* ---- Texts ---- */
 
-/* What has been written of a text that may be cut off. */
+/* A text as far as it is written; it may be cut off. */
 typedef struct {
     char *text;
     size_t size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of libhaft-tls share: certificates, made in a folder of the test's own. */
+/* Helpers for the tests of libhaft-tls: certificates, made in a folder of the test's own. */
 #ifndef CHECK_TLS_H
 #define CHECK_TLS_H
 

@@ -336,7 +336,7 @@ BODY(reloads_certificates) {
     close_pair(&pair);
     close_pair(&again);
 
-    /* What cannot be read changes nothing. */
+    /* A file that cannot be read changes nothing. */
     FILE *file = fopen(after.key_file, "we");
     fputs("no key\n", file);
     fclose(file);
@@ -480,7 +480,7 @@ static void *echo_until_error(void *argument) {
 static void *ask_and_check(void *argument) {
     haft_tls_t *stream = ((pair_t *)argument)->client;
     char said[40000], heard[40000];
-    /* What a simulated stream holds the server can send back before this reads. */
+    /* The server can send back what a simulated stream holds before this reads. */
     size_t most = haft_io_seed() != 0 ? 4000 : sizeof said;
     for (size_t size = 1; size < most; size = size * 3 + 1) {
         memset(said, (int)size, size);
@@ -546,7 +546,7 @@ BODY(an_end_without_notice_is_an_error) {
     return NULL;
 }
 
-/* What the peer says instead of a handshake, and then ends. */
+/* The peer sends the text instead of a handshake, and then ends. */
 static int shake_hands_with(const char *text, size_t size, char failure[200]) {
     int ends[2];
     CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -921,7 +921,7 @@ BODY(is_cancelled_in_a_simulation) {
     CHECK_EQUAL(haft_io_simulated_count(), 0);
     return NULL;
 }
-/* What fails is told, and what is told to be whole is. */
+/* A failure is reported, and a stream reported as whole is whole. */
 static void *converse_with_faults(__attribute__((unused)) void *argument) {
     int ends[2];
     if (haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)

@@ -103,6 +103,8 @@ typedef struct haft_io_run_options {
                          canaries instead of guards, as haft_fiber_options_t.dense; `stack_size` is
                          ignored. Link such a program with -Wl,-z,now (docs/io.md). On AArch64,
                          where unwinding needs more: 16 KiB, guarded */
+    bool own_thread_locals; /* of all tasks; see "thread-locals". Where they cannot be had, the
+                               run does not begin: -ENOTSUP */
 } haft_io_run_options_t;
 
 /*
@@ -115,6 +117,43 @@ typedef struct haft_io_run_options {
  */
 int haft_io_run(void *(*main)(void *), void *argument);
 int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *), void *argument);
+
+/*
+ * A run in steps, for a thread whose loop is another library's: GLib's, libuv's, that of a toolkit.
+ * (Where a task may own the loop, run the loop in a task instead: docs/io.md, "Other loops".)
+ *
+ *     haft_io_stepper_t *stepper = haft_io_stepper_new(begin, argument);
+ *     while (haft_io_stepper_step(stepper, 0) == 1)
+ *         wait until haft_io_stepper_descriptor(stepper) is readable, or the time is
+ *         haft_io_stepper_deadline(stepper), by haft_io_now()
+ *     int code = haft_io_stepper_end(stepper);
+ *
+ * haft_io_stepper_new makes a run of one thread, the caller's, and begins nothing; NULL: no memory.
+ * `options` are those of haft_io_run_with, without `threads`; the back end is epoll, whatever
+ * HAFT_IO_BACKEND says, and io_uring ends the run with -ENOTSUP, since its rings have no
+ * descriptor.
+ *
+ * haft_io_stepper_step runs all tasks that can go on, until all of them wait. With a timeout in
+ * nanoseconds it first waits so long, at most, for something to do. Returns 1; 0: the run has
+ * ended; -EXDEV: this is another thread than the one that has made it; -EBUSY: it is called in a
+ * run, such as by a task of its own. Ask for the deadline after each step. The descriptor stays the
+ * same from the first step to the end of the run, and is -1 before and after; the deadline is
+ * HAFT_IO_FOREVER if no task waits for a time.
+ *
+ * haft_io_stepper_end steps until the run has ended, frees it, and returns what haft_io_run would
+ * have. To end a run from the outside, tell a task, by an event (haft_io_event_set) or a channel,
+ * which the thread may use between two steps like any thread that is in no run.
+ */
+typedef struct haft_io_stepper haft_io_stepper_t;
+haft_io_stepper_t *haft_io_stepper_new_with(const haft_io_run_options_t *options,
+                                            void *(*main)(void *), void *argument);
+static inline haft_io_stepper_t *haft_io_stepper_new(void *(*main)(void *), void *argument) {
+    return haft_io_stepper_new_with(NULL, main, argument);
+}
+int haft_io_stepper_step(haft_io_stepper_t *stepper, int64_t timeout);
+int haft_io_stepper_descriptor(const haft_io_stepper_t *stepper);
+int64_t haft_io_stepper_deadline(const haft_io_stepper_t *stepper);
+int haft_io_stepper_end(haft_io_stepper_t *stepper);
 
 /*
  * For bindings to a language whose threads share a lock: in the calling task's run, which has one
@@ -165,6 +204,9 @@ typedef struct haft_io_task_options {
     /* The function is called also if no stack can be had; then on the scheduler's, where
        haft_io_self() is NULL and nothing may wait. So it can always tell its end. */
     bool even_without_stack;
+    /* The task has thread-local variables of its own, also if those of the run have not; see
+       "thread-locals". Where they cannot be had, there is no task: -ENOTSUP, or NULL. */
+    bool own_thread_locals;
     /* Size of the address range, rounded up as by haft_set_stack_size, of the task's stack and of
        the stacks of its scopes' bodies; these are not dense then. 0: as the run's. If no such stack
        can be had, the scope fails with -ENOMEM, as for any task. The stack is unmapped at the end
@@ -184,6 +226,30 @@ haft_io_task_t *haft_io_async_with(const haft_io_task_options_t *options, void *
 int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
 /*
+ * Like haft_io_spawn, haft_io_spawn_with and haft_io_async_with, for a task that has the handlers
+ * of effects around the scope in which it is spawned. Other tasks have none of their spawner's:
+ * what they perform reaches the handlers that they have installed themselves, then defaults.
+ *
+ *     haft_handle(&users, state, ...)      a handler, whose body opens
+ *       haft_io_scope(...)                   a scope, which ends before it; in there
+ *         haft_io_spawn_handled(...)           a task, which performs under the same clauses
+ *
+ * The clauses run on the task, with the same state; in a run of several threads, maybe on two at
+ * once. An exception of C++ that leaves one leaves the perform there, as that of a haft::raising
+ * one, because the handler's frame is another task's. The caller fails (haft_io_fail) with -ENOTSUP
+ * and words where a handler is inside of the scope, and would end before the task; where the scope
+ * has no body (haft_io_scope_open; so is that of a request of haft/http.h) and there are handlers;
+ * and where one of the handlers takes a resumption (HAFT_GENERAL, HAFT_NEVER, haft_resume).
+ */
+int haft_io_spawn_handled_with(const haft_io_task_options_t *options, void *(*function)(void *),
+                               void *argument);
+static inline int haft_io_spawn_handled(void *(*function)(void *), void *argument) {
+    return haft_io_spawn_handled_with(NULL, function, argument);
+}
+haft_io_task_t *haft_io_async_handled_with(const haft_io_task_options_t *options,
+                                           void *(*function)(void *), void *argument);
+
+/*
  * Waits for the end of the task and stores its result in `*result`, NULL if it was cancelled or has
  * failed; `result` may be NULL. Returns 0; -ECANCELED if the task was cancelled; or the code with
  * which it failed. Releases the handle, even if the caller is cancelled during the wait. A task
@@ -191,7 +257,7 @@ int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(
  */
 int haft_io_join(haft_io_task_t *task, void **result);
 
-/* As haft_io_yield, for bindings to other languages: it never unwinds, but returns -ECANCELED. */
+/* Like haft_io_yield, for bindings to other languages: it never unwinds, but returns -ECANCELED. */
 int haft_io_yield_or_cancelled(void);
 
 /*
@@ -226,10 +292,36 @@ int haft_io_local_set(const void *key, void *value);
    the last task that has it has ended, or has another one for the key, on the thread of that task;
    it must not wait. After an error the value is still the caller's. */
 int haft_io_local_give(const void *key, void *value, void (*release)(void *value));
-/* One pointer of the current task, for whoever wrote the task's function: NULL until it is set, and
-   nobody inherits it. It takes no memory. Outside of a scheduler it stays NULL. */
+/* One pointer of the current task, for the author of the task's function: NULL until it is set, and
+   no other task inherits it. It takes no memory. Outside of a scheduler it stays NULL. */
 void *haft_io_own_get(void);
 void haft_io_own_set(void *pointer);
+
+/* ---- Thread-locals -------------------------------------------------------------------------- */
+
+/*
+ * A thread-local variable, __thread, thread_local, errno, the value of a key, is the thread's, and
+ * the tasks of a thread share it: what one has put there, another finds after a wait. A task with
+ * `own_thread_locals` has all of them for itself, those of the program and of its libraries: the
+ * value of a key, the locale, what C++ knows of exceptions, the number that a recursive mutex has
+ * of its owner, pthread_self() and std::this_thread::get_id() are the task's. Their addresses stay
+ * as they are over waits, also when the task moves. They begin as on a new thread. When the task's
+ * function has returned, or was unwound, destructors run, those of C++ first, then those of keys:
+ * in a task that is cancelled, too. They may wait, which no cancel cuts short.
+ *
+ * A task with `own_thread_locals` has a runner and a stack of its own, some 4.6 KiB of storage, and
+ * more if libraries have more; a switch to it writes the thread pointer. If it rests
+ * (haft_io_rest), it keeps its stack. Signal masks, the kernel's number of the thread (gettid) and
+ * malloc's free memory of the thread stay the thread's. This needs glibc on x86-64, whose threads
+ * are checked on first use; docs/limits.md lists what else does not work.
+ */
+
+/* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that
+   is not freed; `own_thread_locals` is refused then. Any thread may call this. */
+const char *haft_io_own_thread_locals_refused(void);
+/* The number that the C library has for the calling task, as the owner of a mutex for example; 0:
+   the caller is no task with thread-locals of its own. */
+int haft_io_own_thread_id(void);
 
 /* ---- Scopes --------------------------------------------------------------------------------- */
 
@@ -264,7 +356,7 @@ typedef struct haft_io_on_cancel {
 /*
  * For a scope that outlives the failure of a task, such as the scope of a server with one task for
  * each connection. `failed` is called for each failure of a task of the scope, on the thread and
- * stack of that task, and must not wait. Such a failure neither cancels the scope nor becomes its
+ * stack of that task, and must not wait. That failure neither cancels the scope nor becomes its
  * result. A failure of the body still does both.
  */
 typedef struct haft_io_on_failure {
@@ -328,8 +420,8 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
  *
  * The same task closes the scope, before it leaves `around`. haft_io_scope_close_until
  * waits for the tasks, even where the caller is cancelled; those that have not ended at the
- * deadline are cancelled, and waited for as well. HAFT_IO_FOREVER: it has no deadline; 0: it cancels
- * them at once. It returns what haft_io_scope would. NULL for `scope` does nothing. It is reported
+ * deadline are cancelled, and waited for as well. HAFT_IO_FOREVER: no deadline; 0: it cancels them
+ * at once. It returns what haft_io_scope would. NULL for `scope` does nothing. It is reported
  * as a mistake if another task closes the scope, or the scope around it ends first.
  */
 haft_io_scope_t *haft_io_scope_open(const haft_io_scope_options_t *options,
@@ -341,9 +433,9 @@ int haft_io_scope_close_until(haft_io_scope_t *scope, int64_t deadline);
 haft_io_scope_t *haft_io_this_scope(void);
 /* Whether `scope` is `around` itself or below it. Only tasks of the run may call this. */
 bool haft_io_scope_is_in(const haft_io_scope_t *scope, const haft_io_scope_t *around);
-/* The outermost scope of the caller's run, which ends with the run: for tasks that are to outlive the
-   scopes around the call that starts them, such as that of a connection which a library keeps. NULL
-   outside of a scheduler. */
+/* The outermost scope of the caller's run, which ends with the run: for tasks that outlive the
+   scopes around the call that starts them, such as the task of a connection that a library keeps.
+   NULL outside of a scheduler. */
 haft_io_scope_t *haft_io_run_scope(void);
 
 /*
@@ -423,8 +515,8 @@ int64_t haft_io_now_roughly(void);
    that is the simulation's (haft_io_simulation_options_t.date). */
 struct timespec haft_io_date(void);
 
-/* Fills the memory with random bytes, as getrandom(2) does; in a simulation its seed decides them. 0,
-   or a negative error number. */
+/* Fills the memory with random bytes, as getrandom(2) does; in a simulation its seed decides them.
+   Returns 0, or a negative error number. */
 int haft_io_random(void *bytes, size_t size);
 
 /* The clock of timers ticks every 65.5 microseconds: a wait ends at the first tick that is not
@@ -526,7 +618,8 @@ enum { HAFT_IO_LENT_SIZE = 16384 + 512 };
  *         ssize_t size = haft_io_read_lent(connection->descriptor, &bytes);
  *         if (size <= 0 || haft_io_write_all(connection->descriptor, bytes, (size_t)size) != 0)
  *             return close_and_free(connection);
- *         haft_io_rest(&connection->rest, connection->descriptor, HAFT_IO_FOREVER, serve, argument);
+ *         haft_io_rest(&connection->rest, connection->descriptor, HAFT_IO_FOREVER, serve,
+ *                      argument);
  *         return NULL;
  *     }
  *
@@ -534,12 +627,12 @@ enum { HAFT_IO_LENT_SIZE = 16384 + 512 };
  * still missing. Where resting is impossible it is called at once: for what is not a socket
  * or pipe, while another task reads the descriptor, in a simulation, and with io_uring in a run of
  * several threads or for what is not a connection of TCP. Other tasks that read the descriptor
- * meanwhile get -EBUSY, as from a read. Of several calls before the return the last counts. A
- * cancelled task is not unwound here, but at the first wait of its function, which closes what its
- * argument owns, also then. Where there is no memory for a stack, the task asks for it again every
- * tenth of a second. The task keeps its name, its values and its joiner; it has left its scopes
- * and deadlines when its function returns. Anything that it does after this call and before it
- * returns is done.
+ * meanwhile get -EBUSY, as from a read. If this is called several times before the return, the last
+ * call counts. A cancelled task is not unwound here, but at the first wait of its function, which
+ * closes what its argument owns, also then. Where there is no memory for a stack, the task asks for
+ * it again every tenth of a second. The task keeps its name, its values and its joiner; it has left
+ * its scopes and deadlines when its function returns. Anything that it does after this call and
+ * before it returns is done.
  */
 typedef struct {
     void *inside[45];
@@ -561,7 +654,7 @@ void haft_io_rest(haft_io_rest_t *rest, int descriptor, int64_t deadline, void *
  */
 void haft_io_send_and_rest(haft_io_rest_t *rest, const void *lent, size_t size, int descriptor,
                            int64_t deadline, void *(*function)(void *), void *argument);
-/* Of the function's last rest: 0, or the error by which the send has failed. */
+/* For the function's last rest: returns 0, or the error with which the send has failed. */
 int haft_io_rest_sent(const haft_io_rest_t *rest);
 
 /* Returns HAFT_IO_LENT_SIZE bytes of memory, to be given back, or NULL if there is none. For
@@ -637,8 +730,8 @@ typedef struct haft_io_writer {
  *     haft_io_writer_flush(&out);
  */
 int haft_io_writer_write(haft_io_writer_t *writer, const void *bytes, size_t size);
-/* As printf(3), into the writer's memory. Returns -EMSGSIZE if the text would not even fit into the
-   empty memory. Other errors are as above, but then no byte of this call has been taken. */
+/* Like printf(3), into the writer's memory. Returns -EMSGSIZE if the text would not even fit into
+   the empty memory. Other errors are as above, but then no byte of this call has been taken. */
 __attribute__((format(printf, 2, 3))) int haft_io_writer_print(haft_io_writer_t *writer,
                                                                const char *format, ...);
 /* Writes what was gathered. Returns 0 or an error; the next call continues where this one
@@ -650,7 +743,7 @@ int haft_io_writer_flush(haft_io_writer_t *writer);
 ssize_t haft_io_read_all(int descriptor, void *buffer, size_t size);
 
 struct iovec;
-/* As readv(2) and writev(2). */
+/* Like readv(2) and writev(2). */
 ssize_t haft_io_readv(int descriptor, const struct iovec *parts, size_t count);
 ssize_t haft_io_writev(int descriptor, const struct iovec *parts, size_t count);
 
@@ -675,11 +768,11 @@ int haft_io_wait_ready_until(int descriptor, short events, int64_t deadline);
 
 struct pollfd;
 /*
- * As poll(2), until a deadline of haft_io_now(): waits for the events of several descriptors, fills
- * in their `revents`, and returns the number of descriptors that have some; 0 after the deadline.
- * If the deadline has already passed it only looks. Unlike the other waits it accepts a descriptor
- * that was closed by something other than haft_io_close since a task last waited on it, and is
- * another file now.
+ * Like poll(2), until a deadline of haft_io_now(): waits for the events of several descriptors,
+ * fills in their `revents`, and returns the number of descriptors that have some; 0 after the
+ * deadline. If the deadline has already passed it only looks. Unlike the other waits it accepts a
+ * descriptor that was closed by something other than haft_io_close since a task last waited on it,
+ * and is another file now.
  */
 int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
 
@@ -690,14 +783,14 @@ int haft_io_poll(struct pollfd *entries, size_t count, int64_t deadline);
  * descriptor is closed after that thread's next poll. A descriptor that a task has waited on must
  * be closed by this function, or by way of haft_io_close_by, and by nothing else.
  *
- * A call that takes several operations (haft_io_write_all, a line, ...) ends in
- * the same way between two of them, so all of it is of one file; with MSG_WAITALL it returns what
- * has come. If such a call is past its first operation, this function returns 0 at once, and the
- * descriptor is closed when the call ends.
+ * A call that takes several operations (haft_io_write_all, a line, ...) ends in the same way
+ * between two of them, so all of it is of one file; with MSG_WAITALL it returns what has come. If
+ * such a call is past its first operation, this function returns 0 at once, and the descriptor is
+ * closed when the call ends.
  *
- * Calls that have not begun are not ended. A task on another thread that is about to call a function
- * keeps using the number, which may be another file's by then. So to close a descriptor that other
- * threads use, first cancel the tasks that use it, and close it when they have ended.
+ * Calls that have not begun are not ended. A task on another thread that is about to call a
+ * function keeps using the number, which may be another file's by then. So to close a descriptor
+ * that other threads use, first cancel the tasks that use it, and close it when they have ended.
  */
 int haft_io_close(int descriptor);
 
@@ -750,7 +843,7 @@ ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
                         const struct sockaddr *address, socklen_t address_size);
 
-/* As recvmsg(2) and sendmsg(2). Received descriptors close on exec. A receive ends where
+/* Like recvmsg(2) and sendmsg(2). Received descriptors close on exec. A receive ends where
    descriptors or other control data end, even with MSG_WAITALL: later bytes are for the next
    call. */
 ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags);
@@ -791,7 +884,7 @@ int haft_io_connect(int socket, const struct sockaddr *address, socklen_t addres
  */
 int haft_io_socket(int domain, int type, int protocol);
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]);
-/* As bind(2), for sockets of datagrams, and for streams that are about to connect; listeners are
+/* Like bind(2), for sockets of datagrams, and for streams that are about to connect; listeners are
    bound by the functions below. Works in a simulation, too. */
 int haft_io_bind(int socket, const struct sockaddr *address, socklen_t address_size);
 /* Return a listening socket. `host` is a numeric address ("::" for all addresses), or a name such
@@ -821,7 +914,7 @@ int haft_io_listen_unix(const char *path, int backlog);
  */
 int haft_io_connect_tcp(const char *host, uint16_t port);
 int haft_io_connect_unix(const char *path);
-/* As shutdown(2). After SHUT_WR the peer reads what was sent before, and then the end of the
+/* Like shutdown(2). After SHUT_WR the peer reads what was sent before, and then the end of the
    stream. After SHUT_RD a read, also one that a task waits for, returns what has arrived, and then
    the end of the stream. -ENOTCONN: the socket is not connected. */
 int haft_io_shutdown(int socket, int how);
@@ -870,13 +963,13 @@ int haft_io_open(const char *path, int flags, mode_t mode);
 ssize_t haft_io_pread(int descriptor, void *buffer, size_t size, int64_t offset);
 ssize_t haft_io_pwrite(int descriptor, const void *buffer, size_t size, int64_t offset);
 int haft_io_fsync(int descriptor);
-/* As openat(2), for a FIFO: waits until the other end is open, too. The kernel does not notify of
+/* Like openat(2), for a FIFO: waits until the other end is open, too. The kernel does not notify of
    that, so this looks again after pauses of 1 to 32 milliseconds. `flags` must not be O_RDWR. Even
    in a simulation, the FIFO is the system's. */
 int haft_io_open_fifo(int directory, const char *path, int flags, mode_t mode);
 
 struct addrinfo;
-/* As getaddrinfo(3), in the pool, by haft_io_call_or_leave, whose errors it may return, too. An
+/* Like getaddrinfo(3), in the pool, by haft_io_call_or_leave, whose errors it may return, too. An
    error of getaddrinfo is returned as HAFT_IO_ERROR_OF_RESOLVER plus the EAI_ code, except that
    EAI_SYSTEM becomes the error number and EAI_MEMORY becomes -ENOMEM. */
 int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
@@ -987,11 +1080,11 @@ int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int siz
  */
 
 /*
- * A task that waits in an initialiser of a thread-local variable is reported on standard error, with
- * a backtrace, once for each initialiser: another task of the thread may use the variable meanwhile.
- * (Rust's thread_local! makes two values then, and drops one that is borrowed; C++'s thread_local
- * shows an object that is not constructed.) It needs the program's symbols, and does not see
- * thread-local variables of C++ that are local to a function.
+ * A task that waits in an initialiser of a thread-local variable is reported on standard error,
+ * with a backtrace, once for each initialiser: another task of the thread may use the variable
+ * meanwhile. (Rust's thread_local! makes two values then, and drops one that is borrowed; C++'s
+ * thread_local shows an object that is not constructed.) The report needs the program's symbols,
+ * and does not see thread-local variables of C++ that are local to a function.
  */
 
 typedef struct haft_io_counters {

@@ -28,8 +28,8 @@
  * by value, or join the tasks in the body.
  *
  * Errors are std::system_error with a code of the generic category, which compares with std::errc.
- * Functions ending in _until or _for give up at a time. Those that the standard library has under
- * the same name return false then; the others throw std::errc::timed_out.
+ * Functions ending in _until or _for give up at a time. Functions that the standard library has
+ * under the same name return false then; the others throw std::errc::timed_out.
  *
  * Exceptions: an exception that leaves the body or a task of a scope cancels the scope; when all of
  * its tasks have ended, the scope throws the exception where it was opened. If there were several,
@@ -112,8 +112,8 @@ inline std::chrono::system_clock::time_point date() {
 }
 inline constexpr clock::time_point forever = clock::time_point::max();
 
-/* The time that is `duration` from now; the clock's last, in 292 years, if that is beyond the clock;
-   now if it is negative or not a number. */
+/* The time that is `duration` from now; the clock's last, in 292 years, if that is beyond the
+   clock; now if it is negative or not a number. */
 template <typename Rep, typename Period>
 clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
     using seconds = std::chrono::duration<double>;
@@ -170,6 +170,9 @@ struct run_options {
     bool times_polls = false;
     bool moves = false; /* all tasks move between threads; see haft/io.h, "scopes" */
     bool dense = false; /* for very many tasks: small stacks; see haft_io_run_options_t */
+    /* Tasks have thread-local variables of their own; see haft/io.h, "thread-locals". Where they
+       cannot be had, run() and spawn() throw io::error with -ENOTSUP. */
+    bool own_thread_locals = false;
     std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
 };
 
@@ -177,11 +180,12 @@ template <typename T>
 class task;
 
 struct task_options {
-    const char *name = nullptr; /* for the dump; not copied; nullptr: the caller's name */
-    bool moves = false;         /* even if its scope's tasks do not */
-    bool spread = false;        /* start on the least loaded thread; for this and the next see
+    const char *name = nullptr;     /* for the dump; not copied; nullptr: the caller's name */
+    bool moves = false;             /* even if its scope's tasks do not */
+    bool spread = false;            /* start on the least loaded thread; for this and the next see
                                    haft_io_task_options_t */
-    std::size_t stack_size = 0; /* 0: as the run's */
+    std::size_t stack_size = 0;     /* 0: as the run's */
+    bool own_thread_locals = false; /* also if the run's other tasks have not */
 };
 
 /* An open scope: valid until it ends, for its body and its tasks. */
@@ -211,6 +215,8 @@ class scope_ref {
     }
     template <std::invocable F>
     task<std::invoke_result_t<F &>> async(task_options options, F function) const;
+    template <std::invocable F>
+    task<std::invoke_result_t<F &>> async_handled(task_options options, F function) const;
 
   private:
     detail::home at;
@@ -235,6 +241,7 @@ decltype(auto) run(const run_options &options, F function) {
     given.times_polls = options.times_polls;
     given.moves = options.moves;
     given.dense = options.dense;
+    given.own_thread_locals = options.own_thread_locals;
     return body.leave(haft_io_run_with(&given, &body.enter, &body), "run");
 }
 template <scope_body F>
@@ -386,7 +393,7 @@ inline void cancel() {
     if (haft_io_scope_t *here = haft_io_this_scope())
         haft_io_scope_cancel(here);
 }
-/* The innermost scope that the caller is in, whoever has opened it: run(), scope() or their kin, or
+/* The innermost scope that the caller is in, opened by run(), scope() or their kin, or by
    haft/io.h. */
 inline scope_ref this_scope() {
     detail::home here = detail::home::current();
@@ -468,8 +475,8 @@ task<std::invoke_result_t<F &>> async(F function) {
 namespace detail {
 /* Starts the job in that scope, with its frame as the value that the task finds. */
 template <typename Job>
-haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job> job,
-                      bool joinable) {
+haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job> job, bool joinable,
+                      bool handled = false) {
     const haft_io_scope_t *here = haft_io_this_scope();
     if (at.scope == nullptr || here == nullptr)
         throw_outside();
@@ -480,14 +487,25 @@ haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job>
     given.moves = options.moves;
     given.spread = options.spread;
     given.stack_size = options.stack_size;
+    given.own_thread_locals = options.own_thread_locals;
+    if (options.own_thread_locals && haft_io_own_thread_locals_refused() != nullptr)
+        checked(-ENOTSUP, "own_thread_locals");
     job->self = job;
     haft_io_task_t *started = nullptr;
-    bool done = joinable ? (started = haft_io_async_with(&given, &Job::start, job.get())) != nullptr
-                         : haft_io_spawn_with(&given, &Job::start, job.get()) == 0;
-    if (!done) {
-        job->self = nullptr;
+    struct owning {
+        std::shared_ptr<Job> *self; /* nullptr: the task has it */
+        ~owning() {
+            if (self != nullptr)
+                *self = nullptr;
+        }
+    } not_started{&job->self};
+    auto *async = handled ? &haft_io_async_handled_with : &haft_io_async_with;
+    auto *spawn = handled ? &haft_io_spawn_handled_with : &haft_io_spawn_with;
+    bool done = joinable ? (started = async(&given, &Job::start, job.get())) != nullptr
+                         : spawn(&given, &Job::start, job.get()) == 0;
+    if (!done)
         throw std::bad_alloc();
-    }
+    not_started.self = nullptr;
     return started;
 }
 } // namespace detail
@@ -501,6 +519,37 @@ task<std::invoke_result_t<F &>> scope_ref::async(task_options options, F functio
     auto job = std::make_shared<detail::job<F>>(std::move(function));
     haft_io_task_t *handle = detail::start(at, options, job, true);
     return {handle, std::move(job)};
+}
+template <std::invocable F>
+task<std::invoke_result_t<F &>> scope_ref::async_handled(task_options options, F function) const {
+    auto job = std::make_shared<detail::job<F>>(std::move(function));
+    haft_io_task_t *handle = detail::start(at, options, job, true, true);
+    return {handle, std::move(job)};
+}
+
+/* Like spawn() and async(), for tasks that have the handlers of effects around this scope, as its
+   body has; other tasks have none of their spawner's. See haft_io_spawn_handled_with.
+
+       haft::handle([] {
+           io::scope([] { io::spawn_handled([] { haft::perform<user>(); }); });
+       }).with([](user) { return "Ada"; });
+*/
+template <std::invocable F>
+void spawn_handled(task_options options, F function) {
+    detail::start(detail::home::current(), options,
+                  std::make_shared<detail::job<F>>(std::move(function)), false, true);
+}
+template <std::invocable F>
+void spawn_handled(F function) {
+    io::spawn_handled(task_options{}, std::move(function));
+}
+template <std::invocable F>
+task<std::invoke_result_t<F &>> async_handled(task_options options, F function) {
+    return scope_ref(detail::home::current()).async_handled(options, std::move(function));
+}
+template <std::invocable F>
+task<std::invoke_result_t<F &>> async_handled(F function) {
+    return io::async_handled(task_options{}, std::move(function));
 }
 
 /* ---- Several at once ------------------------------------------------------------------------ */
@@ -1615,7 +1664,7 @@ class socket : public descriptor {
         return {socket(ends[0]), socket(ends[1])};
     }
 
-    /* As recv(2) and send(2), with their flags. */
+    /* Like recv(2) and send(2), with their flags. */
     std::size_t receive(std::span<std::byte> into, int flags = 0) const {
         return detail::counted(haft_io_receive(get(), into.data(), into.size(), flags), "receive");
     }
@@ -1775,7 +1824,7 @@ std::invoke_result_t<F &> call_or_leave(F function) {
 class file : public descriptor {
   public:
     using descriptor::descriptor;
-    /* As open(2). */
+    /* Like open(2). */
     explicit file(const std::string &path, int flags = O_RDONLY, mode_t mode = 0666)
         : descriptor(checked_open(path, flags, mode)) {}
     std::size_t pread(std::int64_t offset, std::span<std::byte> into) const {
@@ -1798,7 +1847,7 @@ class file : public descriptor {
     }
 };
 
-/* As mkdir(2), remove(3), rename(2), stat(2); the names in a directory, sorted, without "." and
+/* Like mkdir(2), remove(3), rename(2), stat(2); the names in a directory, sorted, without "." and
    "..". */
 inline void mkdir(const std::string &path, mode_t mode = 0777) {
     detail::checked(haft_io_mkdir(path.c_str(), mode), path.c_str());

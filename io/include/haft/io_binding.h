@@ -29,24 +29,24 @@ uint64_t haft_io_run_number(void);
 
 /* ---- Tasks whose results lie elsewhere ---- */
 
-/* haft_io_spawn_with, for a task whose end is waited for by haft_io_event_wait_for. The task that it returns
-   is not to be joined, and is valid until it ends; it sets the event in any case with
-   `.even_without_stack`. NULL: no memory. */
+/* Like haft_io_spawn_with, for a task whose end is waited for by haft_io_event_wait_for. The
+   returned task must not be joined, and is valid until it ends; with `.even_without_stack` it sets
+   the event in any case. NULL: no memory. */
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument);
 
 /* Like haft_io_event_wait, for an event that the task sets before it ends: so the task is valid
-   while the event is not set. As haft_io_join, this lets a task that has not started go first. NULL:
-   no task. For bindings whose tasks leave their results in objects of their own. */
+   while the event is not set. Like haft_io_join, this lets a task that has not started go first.
+   NULL: no task. For bindings whose tasks leave their results in objects of their own. */
 int haft_io_event_wait_for(haft_io_event_t *event, haft_io_task_t *task);
 
 /* ---- Tasks whose cancels are another language's ---- */
 
 /*
- * Ends the wait of `task`, a task of the caller's run, as a cancel of it would; its later waits are as
- * before. Returns 0; -EAGAIN if the task does not wait, or no cancel may end its wait; -EINVAL in a
- * run of several threads. A task whose waits were ended so 64 times and more is slowed down, as one
- * that goes on after a cancel.
+ * Ends the wait of `task`, a task of the caller's run, as a cancel of it would; its later waits are
+ * as before. Returns 0; -EAGAIN if the task does not wait, or no cancel may end its wait; -EINVAL
+ * in a run of several threads. A task whose waits were ended so 64 times and more is slowed down,
+ * as one that goes on after a cancel.
  */
 int haft_io_interrupt(haft_io_task_t *task);
 

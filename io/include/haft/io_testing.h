@@ -80,7 +80,7 @@ void haft_io_simulated_break(int end);
  *
  * -EADDRINUSE: an open listener has the port or the path. Port 0 is given a number. A connect
  * without a listener is -ECONNREFUSED, and so is one that still waits when the listener is closed.
- * As under Linux, `backlog` + 1 connections wait to be accepted, and further connects wait for
+ * Up to `backlog` + 1 connections wait to be accepted, as under Linux; further connects wait for
  * room, in turn; another connect of the same socket meanwhile is -EALREADY. Closing a listener
  * resets the connections that were not accepted.
  *
@@ -134,12 +134,12 @@ void haft_io_simulated_break(int end);
  * was opened with O_SYNC or O_DSYNC. In a file that was written to since, each block of 512 bytes
  * has its old content or its new one, or zeros if there was no old one; data appended to the file
  * may be cut short. A truncated file is either as it was before, or its old content behind the
- * smallest size that it has had is lost (with O_TRUNC, all of it). Of the changes of a name, by
- * which it was made, removed or renamed since its directory was synced, none, all, or only the
- * first few survive; a rename survives whole or not at all, and the removal or rename of a
- * directory only with all renames before it. What is in a directory is lost with that. Syncing a
- * file does not sync its name: open its directory, and sync that. Of more than 1000 unsynced
- * changes of names, the oldest count as synced.
+ * smallest size that it has had is lost (with O_TRUNC, all of it). The changes of a name (made,
+ * removed, renamed) since its directory was synced are all lost or all kept, or only the first few
+ * are kept; a rename survives whole or not at all, and the removal or rename of a directory only
+ * with all renames before it. A lost directory loses its content, too. Syncing a file does not sync
+ * its name: open its directory, and sync that. Beyond 1000 unsynced changes of names, the oldest
+ * count as synced.
  *
  * Call this when the tasks that use files have ended. Descriptors opened before must be closed; any
  * other operation on them is -EIO. Sockets and pipes are not affected. Needs

@@ -30,8 +30,8 @@
  * blocks. Threads of a haft::run outside of all tasks are an exception: what they wait for must
  * come from their own thread of the system.
  *
- * What is the same: results, exceptions, names, kill(), the end of actors that only wait. What is
- * not:
+ * These are the same: results, exceptions, names, kill(), the end of actors that only wait. These
+ * differ:
  * - A kill is a cancel: it takes effect where the thread waits, and kill() waits for the thread's
  *   end. A thread in a shielded scope first finishes that scope. In scopes of haft/io.hpp the kill
  *   is an exception, haft::io::cancelled.
@@ -193,7 +193,7 @@ class tasks final : public scheduler, public std::enable_shared_from_this<tasks>
         return true;
     }
 
-    /* Those of the gate. */
+    /* leave() and enter() are called by the gate of the thread's task. */
     void leave(scheduled &thread, const task_part &part) {
         if (part.sleeps)
             return;

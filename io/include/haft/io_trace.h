@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Haft I/O: what tasks and threads have done, event by event. Part of haft/io.h, which includes it. */
+/* Haft I/O: the past of tasks and threads, event by event. Part of haft/io.h, which includes it. */
 #ifndef HAFT_IO_TRACE_H
 #define HAFT_IO_TRACE_H
 

@@ -6,8 +6,8 @@
  *
  * Libraries that start programs by fork and exec (std::process of Rust, Python) learn by a pipe, or
  * by a pair of SOCK_SEQPACKET, whether exec has failed, and wait for the child if so. They take an
- * error of either for impossible. So no cancel cuts these waits: the reads of such a descriptor with
- * FD_CLOEXEC by the task that has forked, up to the first end or error, and, if they have read
+ * error of either for impossible. So no cancel cuts these waits: the reads of such a descriptor
+ * with FD_CLOEXEC by the task that has forked, up to the first end or error, and, if they have read
  * something, its next wait for a child.
  */
 #include "internal.h"

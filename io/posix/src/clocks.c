@@ -129,8 +129,8 @@ HAFT_POSIX_EXPORT uint32_t arc4random_uniform(uint32_t bound) {
 }
 #endif
 
-/* What std::random_device calls: of libstdc++, which asks the processor (RDSEED, RDRAND), and of
-   libc++. (Weak: where a C++ library is linked statically, that has its own.) */
+/* Functions that std::random_device calls: that of libstdc++, which uses the processor's RDSEED or
+   RDRAND, and that of libc++. (Weak: a C++ library that is linked statically has its own.) */
 typedef unsigned random_device_t(void *device);
 static unsigned ask_device(const char *name, void *device) {
     random_device_t *function;

@@ -163,7 +163,7 @@ HAFT_POSIX_EXPORT int readdir_r(DIR *restrict directory, struct dirent *restrict
 
 /* ---- A list of all ---- */
 
-/* Those that the filter takes, from the front; the others are freed. */
+/* Moves the entries that the filter takes to the front, frees the others, and returns how many. */
 static int choose(struct dirent **entries, int count, int (*filter)(const struct dirent *)) {
     int chosen = 0;
     for (int i = 0; i < count; i++) {

@@ -10,16 +10,16 @@
  * rayon lets one task go on before its job is done, with a frame that others still use. So the
  * thread waits there, with all its tasks.
  *
- * Callers do not expect a cancel, so none ends the wait. What is wrong with the arguments the
- * kernel says, and so it answers everything else: other operations of futexes, and all other system
- * calls, except those for time and chance in a simulation (clocks.c).
+ * Callers do not expect a cancel, so none ends the wait. The kernel reports wrong arguments, and
+ * answers everything else: other operations of futexes, and all other system calls, except those
+ * for time and chance in a simulation (clocks.c).
  */
 #include "internal.h"
 #include "../../src/system_call.h"
 
 #include <link.h>
 
-/* As the kernel has the arguments; `limit` is also a count. */
+/* The arguments in the kernel's order; `limit` is also a count. */
 typedef struct futex_call {
     long word, operation, value, limit, other, third;
 } futex_call_t;
@@ -40,7 +40,7 @@ static void *let_others_go_first(void *unused) {
     return unused;
 }
 
-/* As hafti_posix_deadline. */
+/* Like hafti_posix_deadline, also for a limit that is a point in time. */
 static int64_t deadline_of(const futex_call_t *c, bool is_point_in_time) {
     const struct timespec *limit = (const struct timespec *)c->limit;
     if (limit == NULL || !is_point_in_time)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-posix share. Each replaced function has the system's name. On a task it
- * does the same as the system's in three steps: try without blocking; if that says EAGAIN and the
- * caller would block, wait by an effect of libhaft-io; try again.
+ * Declarations that the files of libhaft-posix share. Each replaced function has the system's name.
+ * On a task it does the same as the system's in three steps: try without blocking; if that says
+ * EAGAIN and the caller would block, wait by an effect of libhaft-io; try again.
  *
  * The effects are performed directly: the functions of haft/io.h would unwind the stack of a
  * cancelled task, and frames of a C library cannot be unwound.
@@ -12,14 +12,15 @@
 
 #include "waits.h"
 
-/* Those for a path, in the descriptor of a directory or AT_FDCWD. If they are the simulation's,
-   others have gone on first, as they would while the pool works. (paths.c) */
+/* The system of a path, below the descriptor of a directory or AT_FDCWD. If it is the simulation's,
+   other tasks have gone on first, as they would while the pool works. (paths.c) */
 const hafti_posix_system_t *hafti_posix_path_system_asked(int directory, const char *path);
 static inline const hafti_posix_system_t *hafti_posix_path_system(int directory, const char *path) {
     return hafti_posix_may_simulate() ? hafti_posix_path_system_asked(directory, path)
                                       : hafti_posix_system();
 }
-/* The same for a path that is to be opened: /dev/random and /dev/urandom are any simulation's own. */
+/* The same for a path that is to be opened: any simulation has its own /dev/random and
+   /dev/urandom. */
 const hafti_posix_system_t *hafti_posix_opening_system(int directory, const char *path);
 #define PATH_SYSTEM(directory, path, name) (hafti_posix_path_system(directory, path)->name)
 
@@ -45,14 +46,14 @@ const char *hafti_posix_host_of(const char *name, int family);
 /* Whether reads and writes of the number may wait by libhaft-io's own operations: it is a socket
    that blocks, without limits of time or a mark, as an earlier wait has found out. */
 bool hafti_posix_is_plain(int number);
-/* What was known before a wait looks at the number's mode; and that it blocks without a limit. */
+/* Called before a wait looks at the number's mode; and when it blocks without a limit. */
 typedef struct hafti_posix_look {
     uint64_t word;
     uint32_t changes;
 } hafti_posix_look_t;
 hafti_posix_look_t hafti_posix_look(int number);
 void hafti_posix_note_wait(int number, hafti_posix_look_t look);
-/* Around what closes the number, or gives it to another file. */
+/* Called before and after the number is closed or given to another file. */
 void hafti_posix_number_changes(int number);
 void hafti_posix_number_has_changed(int number);
 /* After a change of the mode of some descriptor, or of many numbers. */
@@ -80,8 +81,9 @@ void hafti_posix_end_park(void);
 /* How many numbers the process's table of descriptors has room for; FD_SETSIZE, if that is
    unknown. */
 int hafti_posix_room_for_descriptors(void);
-/* Calls the function, which closes the descriptor, or has none (-1) to close, and returns a negative
-   error number: ends the waits on the descriptor, and returns 0, or -1 and errno. (closing.c) */
+/* Calls the function, which closes the descriptor, or has none (-1) to close, and returns a
+   negative error number: ends the waits on the descriptor, and returns 0, or -1 and errno.
+   (closing.c) */
 int hafti_posix_close_by(int descriptor, int (*function)(void *), void *argument);
 /* Ends the waits on the descriptor of the stream, which is about to be closed. */
 void hafti_posix_end_waits(FILE *stream);

@@ -10,6 +10,7 @@
  * Callers do not expect these calls to fail, so no cancel ends the wait.
  */
 #include "internal.h"
+#include "../../src/own_ids.h"
 #include "../../src/system_call.h"
 
 typedef struct acquisition {
@@ -47,11 +48,18 @@ static int try_mutex(void *lock) {
     return SYSTEM(pthread_mutex_trylock)(lock);
 }
 
-static __attribute__((noinline, cold)) int acquire_mutex(pthread_mutex_t *mutex) {
+/* The holder is a task of this thread, or may be: it has thread-locals, and so a number, of its
+   own. A mutex that checks errors refuses its holder at once. */
+static bool may_be_held_here(const pthread_mutex_t *mutex) {
     int owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
-    int code = owner == (int)hafti_io_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0)
-                   ? acquire(try_mutex, mutex)
-                   : EBUSY;
+    if (owner >= HAFTI_IO_FIRST_OWN_ID && owner <= HAFTI_IO_LAST_OWN_ID)
+        return (mutex->__data.__kind & 3) != PTHREAD_MUTEX_ERRORCHECK ||
+               owner != haft_io_own_thread_id();
+    return owner == (int)hafti_io_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+static __attribute__((noinline, cold)) int acquire_mutex(pthread_mutex_t *mutex) {
+    int code = may_be_held_here(mutex) ? acquire(try_mutex, mutex) : EBUSY;
     return code == EBUSY ? SYSTEM(pthread_mutex_lock)(mutex) : code;
 }
 

@@ -3,13 +3,13 @@
  * Lookups of hosts, users, groups, services and protocols, which are made by the pool: modules of
  * the system may ask servers, under locks of the C library that belong to threads.
  *
- * Of each there are two functions. One, whose name ends in _r, puts its result where the caller
- * says. The other returns a pointer to memory of the C library, which the next call overwrites,
- * whoever makes it. Here each task has such memory of its own for each function, until the task's
- * next call of that, or its end; so a task finds its result there also after other tasks have run.
+ * Each lookup has two functions. One, whose name ends in _r, puts its result into memory of the
+ * caller. The other returns a pointer to memory of the C library, which the next call of any task
+ * would overwrite. Here each task has such memory of its own for each function, until its next call
+ * of that function, or its end; so its result stays there while other tasks run.
  *
- * A cancel cuts lookups of hosts. The others run to their end: to their callers no result means that
- * there is no such user.
+ * A cancel cuts lookups of hosts. The others run to their end: to their callers no result means
+ * that there is no such user.
  */
 #include "internal.h"
 

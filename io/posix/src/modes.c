@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which sockets block without limits of time, so that a read or write of one need not ask the
- * system each time that it waits (F_GETFL, SO_RCVTIMEO, SO_SNDTIMEO). What a wait has found out is
- * kept by number until the number becomes another file's, or until any descriptor of the process
- * gets another mode: which of them share one, nobody knows.
+ * system each time that it waits (F_GETFL, SO_RCVTIMEO, SO_SNDTIMEO). The result is kept by
+ * number until the number becomes another file's, or until any descriptor of the process gets
+ * another mode: it is unknown which of them share one.
  *
- *   a word, by number | bits 0 to 31                                            | 32 to 63
- *   UNKNOWN           | 0                                                       | how often the
- *   found out         | `changes` at that time, and whether it is plain (below) | number has changed
- *   being closed      | CHANGING                                                |
+ *   a word, by number | bits 0 to 31                                     | 32 to 63
+ *   UNKNOWN           | 0                                                | how often the
+ *   found out         | `changes` then, and whether it is plain (below)  | number has changed
+ *   being closed      | CHANGING                                         |
  *
  * Only calls that come to this library are noticed: not those of other processes that share a
  * socket, nor system calls by other ways.
@@ -63,8 +63,8 @@ hafti_posix_look_t hafti_posix_look(int number) {
     return (hafti_posix_look_t){word, changes_now()};
 }
 
-/* Of TLS in the kernel: there the end of a record ends a read, and no event tells that more has
-   come. Also true for what is no socket. */
+/* Whether the socket may have TLS in the kernel, where the end of a record ends a read and no event
+   reports further bytes. Also true for what is no socket. */
 static bool may_have_layer(int number) {
     char name[16] = "";
     socklen_t size = sizeof name;

@@ -65,7 +65,7 @@ static void send_once(void *argument) {
         HAFT_POSIX_RESULT(SYSTEM(sendfile)(call->to, call->from, call->offset, call->size));
 }
 
-/* What a blocking call sends, it sends in full. */
+/* Sends everything if the call blocks. */
 static ssize_t send_file(sendfile_call_t *call) {
     size_t done = 0, size = call->size;
     bool waits = hafti_io_blocks(call->to);

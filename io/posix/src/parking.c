@@ -3,18 +3,18 @@
  * thread::park of Rust's std, which parks the thread and knows nothing of its tasks. Two tasks of a
  * thread that park at once are reported.
  *
- * std counts the thread's word down from EMPTY to PARKED, and waits by a futex while it is PARKED. An
- * unpark makes it NOTIFIED, and wakes if it was PARKED. With two tasks in it:
+ * std counts the thread's word down from EMPTY to PARKED, and waits by a futex while it is PARKED.
+ * An unpark makes it NOTIFIED, and wakes if it was PARKED. With two tasks in it:
  *
- *     word of a parked task   what has happened                     what is wrong
- *     less than PARKED        another task parks                    it turns in std, and calls nothing
- *     EMPTY                   another one has taken its wake-up     a further unpark would wake nobody
- *     NOTIFIED                and there was such an unpark          it was to wake somebody
+ *     word of a parked task   what has happened                  what is wrong
+ *     less than PARKED        another task parks                 it turns in std, and calls nothing
+ *     EMPTY                   another one has taken its wake-up  a further unpark would wake nobody
+ *     NOTIFIED                and there was such an unpark       it was to wake somebody
  *
- * So while a task is parked another thread looks at its word from time to time, and sets it to PARKED
- * again, or wakes the task. Then the second task, too, comes to its futex, where it is reported. That
- * mends what is known of the word. But the thread has one token for both tasks, so the wake-up that is
- * meant for one may go to the other.
+ * So while a task is parked another thread looks at its word from time to time, and sets it to
+ * PARKED again, or wakes the task. Then the second task, too, comes to its futex, where it is
+ * reported. That mends what is known of the word. But the thread has one token for both tasks, so
+ * the wake-up that is meant for one may go to the other.
  */
 #include "internal.h"
 #include "../../src/system_call.h"
@@ -81,7 +81,7 @@ static void start(void) {
 
 /* ---- Tasks ---- */
 
-/* Of the crate, which knows where std has the words. No other word may be changed here. */
+/* Given by the crate, which knows where std has the words. No other word may be changed here. */
 static bool (*is_of_this_thread)(const uint32_t *word);
 
 HAFT_POSIX_EXPORT void haft_posix_know_parks(bool (*function)(const uint32_t *word)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files by their names, and what they are: calls that a simulation with files answers, and the
-   machine otherwise. Those of the machine block the thread, for as long as a directory takes. */
+/* Files by their names, and what they are: a simulation with files answers these calls, or else the
+   machine does. The machine's calls block the thread, for as long as a directory takes. */
 #include "internal.h"
 
 #include <limits.h>
@@ -115,7 +115,7 @@ HAFT_POSIX_EXPORT int utimensat(int directory, const char *path, const struct ti
 HAFT_POSIX_EXPORT int futimens(int descriptor, const struct timespec times[2]) {
     return SYSTEM_OF(descriptor, futimens)(descriptor, times);
 }
-/* Of a call that has no nanoseconds; NULL: now. */
+/* Converts the times of a call without nanoseconds; NULL: now. */
 static const struct timespec *exact_of(const struct timeval times[2], struct timespec exact[2]) {
     for (int i = 0; times != NULL && i < 2; i++) {
         bool is_time = times[i].tv_usec >= 0 && times[i].tv_usec < 1000000;

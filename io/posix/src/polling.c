@@ -254,7 +254,7 @@ HAFT_POSIX_EXPORT int select(int count, fd_set *restrict readable, fd_set *restr
                                             limit->tv_sec + limit->tv_usec / 1000000,
                                             limit->tv_usec % 1000000 * HAFT_IO_MICROSECOND});
     ssize_t done = select_until(count, &sets, deadline, NULL);
-    if (limit != NULL && done >= 0 && deadline != HAFT_IO_FOREVER) { /* As Linux does. */
+    if (limit != NULL && done >= 0 && deadline != HAFT_IO_FOREVER) { /* Linux does so. */
         int64_t left = deadline - HAFT_PERFORM(haft_io_now);
         left = left > 0 ? left : 0;
         *limit =

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The system of a simulation, as functions of the C library: those on its descriptors, and those
- * that make something in it. They set errno, and never wait; what waits stands in the other files,
- * above either system. What is not here is the machine's, to which a simulated descriptor is none.
+ * that make something in it. They set errno, and never wait; the waits are in the other files,
+ * above either system. Other functions are the machine's, for which a simulated descriptor is
+ * invalid.
  */
 #include "simulations.h"
 
@@ -102,7 +103,7 @@ static ssize_t simulated_send(int socket, const void *buffer, size_t size, int f
     return simulated_sendto(socket, buffer, size, flags, (__CONST_SOCKADDR_ARG){NULL}, 0);
 }
 
-/* Of several messages as many as there are, or as there is room for. */
+/* Transfer as many of the messages as there are, or as there is room for. */
 static int simulated_recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags,
                               struct timespec *limit) {
     (void)limit;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program does with sockets without waiting, which only a simulation does in another way. */
+/* Calls on sockets that never wait: the system's own, except in a simulation. */
 #include "internal.h"
 
-/* Others, such as the kernel's own, are the system's. */
+/* Other kinds, such as the kernel's own, are always the system's. */
 static const hafti_posix_system_t *system_for(int domain, int type) {
     bool is_network = domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX;
     type &= ~(SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -32,8 +32,8 @@ static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
     return hafti_posix_result(done);
 }
 
-/* Less than all is an error, for the C library. It does not count what a function has written, so it
-   has to ask anew where the file is. */
+/* Less than all is an error, for the C library. It does not count what a function has written, so
+   it has to ask anew where the file is. */
 static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
     const stream_t *stream = cookie;
     const haft_io_simulated_calls_t *calls = calls_of(stream);
@@ -114,7 +114,7 @@ static int flags_of(const char *mode) {
            (strchr(mode, 'e') != NULL ? O_CLOEXEC : 0);
 }
 
-/* Of one that only appends: so ftell tells the size. */
+/* Moves to the end of a file that is only appended to, so that ftell returns its size. */
 static void go_to_end(int descriptor, int flags) {
     if ((flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY))
         haft_io_simulated_calls()->lseek(descriptor, 0, SEEK_END);

@@ -2,8 +2,8 @@
 /*
  * The system below this library: the table of its functions, which are found behind this library's
  * own; errno and results; and whether the process is a child of fork or vfork. All other files use
- * this one. They call the system by the table (SYSTEM, SYSTEM_OF), and a function of this library by
- * its plain name only where they are made of it, as creat is of open.
+ * this one. They call the system by the table (SYSTEM, SYSTEM_OF), and a function of this library
+ * by its plain name only where they are made of it, as creat is of open.
  */
 #include "system.h"
 #include "../../src/system_call.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The system below this library: the table of its functions, errno and results (system.c). All other
-   files use it. */
+/* The system below this library: the table of its functions, errno and results (system.c). All
+   other files use it. */
 #ifndef HAFTI_POSIX_SYSTEM_H
 #define HAFTI_POSIX_SYSTEM_H
 
@@ -39,7 +39,7 @@
 
 #define HAFT_POSIX_EXPORT __attribute__((visibility("default")))
 
-/* Those that a simulation has, too: of sockets and of any descriptor (simulated.c), of files
+/* Functions that a simulation has, too: for sockets and any descriptor (simulated.c), for files
    (simulated_files.c). */
 #define HAFT_POSIX_OF_DESCRIPTORS(X)                                                               \
     X(read)                                                                                        \
@@ -262,9 +262,10 @@ static inline bool hafti_posix_on_task(void) {
     return haft_io_runs_here() && haft_io_self() != NULL;
 }
 
-/* What such a child does is the system's, although it seems to be its parent's task. */
+/* Whether the caller is a child of vfork. Its calls are the system's, although it seems to be its
+   parent's task. */
 bool hafti_posix_is_child_of_vfork(void);
-/* Of fork, at any distance. */
+/* Whether the process is a child of fork, or a later descendant. */
 bool hafti_posix_is_child(void);
 
 /* ---- errno ---- */
@@ -282,7 +283,7 @@ void hafti_posix_set_host_error(int error);
    `before` is errno as the caller left it, which a success does not change. */
 ssize_t hafti_posix_answer(ssize_t done, int before);
 
-/* Of bytes to or from an address, or without one: NULL. */
+/* A message of bytes to or from an address, or without one: NULL. */
 static inline struct msghdr hafti_posix_message(struct iovec *bytes, const void *address,
                                                 socklen_t address_size) {
     return (struct msghdr){.msg_name = (void *)(uintptr_t)address,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files and directories of new names. Those of a simulation are made from its seed. */
+/* Files and directories with new names. In a simulation its seed decides the names. */
 #include "internal.h"
 
 #include <string.h>

@@ -117,7 +117,7 @@ static ssize_t try_after_poll(const transfer_t *t) {
             haft_io_call_briefly(transfer_in_pool, &call);
         else
             code = hafti_posix_call_for_a_moment(transfer_in_pool, &call);
-        if (code == -ECANCELED) /* What can be done at once is done, also in a cleanup. */
+        if (code == -ECANCELED) /* A cleanup, too, does what can be done at once. */
             haft_io_call_briefly(transfer_in_pool, &call);
         else if (code != 0)
             return code;
@@ -448,8 +448,8 @@ static bool is_message(const struct msghdr *message) {
 
 /*
  * Most calls are of a socket that blocks without a limit, and end here. libhaft-io's own operation
- * knows whether such a socket is empty, needs no system call to wait, and on io_uring sends together
- * with other tasks; and the task has less on its stack while it waits.
+ * knows whether such a socket is empty, needs no system call to wait, and on io_uring sends
+ * together with other tasks; and the task has less on its stack while it waits.
  */
 
 /* (In a simulation what is real blocks its thread.) */

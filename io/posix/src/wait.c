@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting: for descriptors, for times, and for calls of the pool. A wait that a cancel has cut returns
- * -ECANCELED; the call that makes it reports that once, by hafti_posix_answer or
+ * Waiting: for descriptors, for times, and for calls of the pool. A wait that a cancel has cut
+ * returns -ECANCELED; the call that makes it reports that once, by hafti_posix_answer or
  * hafti_posix_cancelled.
  */
 #include "waits.h"

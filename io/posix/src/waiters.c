@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tasks that wait for something at an address, which knows nothing of tasks: a condition, a
- * futex. They are listed here, in rows by the address, each row with a lock of its own. Whoever
- * ends waits there looks here first.
+ * futex. They are listed here, in rows by the address, each row with a lock of its own. A call
+ * that ends waits there looks here first.
  *
  * No wake is lost. A task counts itself in the row before it looks at the word on which it is
  * about to wait; a waker looks at the count after it has changed the word. Both do so by a change

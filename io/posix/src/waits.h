@@ -44,7 +44,7 @@ static inline int hafti_posix_call_on(int descriptor, void (*function)(void *), 
     function(argument);
     return 0;
 }
-/* As hafti_posix_call_blocking, but no cancel withdraws the call. */
+/* Like hafti_posix_call_blocking, but no cancel withdraws the call. */
 void hafti_posix_block_to_the_end(void (*function)(void *), void *argument);
 /* The two, with the caller's errno and h_errno. A call that was not made has set both. */
 void hafti_posix_call_pooled(void (*function)(void *), void *argument);
@@ -61,7 +61,7 @@ void hafti_posix_take_turns(int descriptor);
 
 /* ---- By address (waiters.c) ---- */
 
-/* What is at the address; a key is their sum. Addresses are divisible by four. */
+/* The kind of object at the address; a key is the sum of both. Addresses are divisible by four. */
 enum { HAFT_POSIX_CONDITION, HAFT_POSIX_FUTEX, HAFT_POSIX_SHARED_FUTEX };
 
 /* In the frame of the task that waits. */
@@ -78,11 +78,11 @@ typedef struct hafti_posix_waiter {
 /* Lists the task, which is about to wait. If a word is given and differs from the value, before any
    wake that comes now, this returns false and lists nothing. */
 bool hafti_posix_list(hafti_posix_waiter_t *waiter, const uint32_t *word, uint32_t value);
-/* The task that parks by this key, or NULL. It waits on as long as the caller, a task of its thread,
-   does not. */
+/* The task that parks by this key, or NULL. It waits on as long as the caller, a task of its
+   thread, does not. */
 const haft_io_task_t *hafti_posix_first_of(uintptr_t key);
-/* Calls the function with the word of each task that parks, and wakes the task if it returns true. Any
-   thread may call it. */
+/* Calls the function with the word of each task that parks, and wakes the task if it returns true.
+   Any thread may call it. */
 void hafti_posix_visit_parked(bool (*visit)(uint32_t *word));
 /* For a task that is not to wait after all: whether it was woken before. */
 bool hafti_posix_unlist(hafti_posix_waiter_t *waiter);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of libhaft-posix share: two ends, much to send, and a task that takes it. */
+/* Helpers for the tests of libhaft-posix: two ends, much to send, and a task that takes it. */
 #ifndef HAFT_POSIX_TESTS_CHECK_H
 #define HAFT_POSIX_TESTS_CHECK_H
 

@@ -262,7 +262,7 @@ BODY(receive_later_pieces) {
     int passed;
     memcpy(&passed, CMSG_DATA(header), sizeof passed);
     CHECK_EQUAL(close(passed), 0);
-    /* What was sent after it, and the next round, up to its descriptor. */
+    /* The bytes sent after it, and those of the next round, up to its descriptor. */
     message.msg_control = NULL;
     message.msg_controllen = 0;
     CHECK_EQUAL(recvmsg(ends[0], &message, MSG_WAITALL), 6);
@@ -281,7 +281,7 @@ static void a_descriptor_of_a_later_piece_is_kept(void) {
     CHECK_RUNS(receive_later_pieces);
 }
 
-/* What was sent to the sender is not read, so that its close resets the connection. */
+/* The sender does not read the bytes sent to it, so its close resets the connection. */
 BODY(send_and_reset) {
     haft_io_sleep(HAFT_IO_MILLISECOND);
     CHECK_EQUAL(send(ends[1], "ab", 2, 0), 2);
@@ -325,7 +325,7 @@ static void an_error_after_a_part_is_the_next_calls(void) {
     CHECK_RUNS(receive_until_a_reset);
 }
 
-/* What is no memory is the system's error. */
+/* A wrong address is the system's error. */
 static bool is_fault(ssize_t code) {
     return code == -1 && errno == EFAULT;
 }
@@ -676,9 +676,9 @@ static void select_looks_at_no_more_than_there_can_be_descriptors(void) {
 }
 
 /* A set for more descriptors than an fd_set has room for. */
-/* Of those that are no descriptors the kernel only sees such as its table of them has room for;
-   here the program has few, and the last member of a set is beyond. What a task gets, is what an
-   ordinary thread gets. */
+/* The kernel only sees closed members for which its table of descriptors has room; here the program
+   has few, and the last member of a set is beyond. A task gets the same result as an ordinary
+   thread. */
 typedef struct selected {
     fd_set readable;
     int members, error;
@@ -922,7 +922,7 @@ static void random_bytes_are_the_seeds_in_a_simulation(void) {
     CHECK_EQUAL(haft_io_run(draw_bytes, drawn[1]), 0);
 }
 
-/* What a process draws only once, for what it keeps, must not change its later runs. */
+/* Random bytes that a process draws once and keeps must not change its later runs. */
 static char turns[2][8];
 static size_t places;
 static bool draws;
@@ -1055,7 +1055,7 @@ BODY(use_simulated_files) {
     haft_io_simulated_fail(file, -EIO);
     CHECK_EQUAL(pread(file, text, 1, 0), -1);
     CHECK_EQUAL(errno, EIO);
-    /* What takes no such number says so. */
+    /* A call that takes no such number fails. */
     errno = 0;
     CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, file, 0) == MAP_FAILED);
     CHECK_EQUAL(errno, EBADF);
@@ -1256,7 +1256,7 @@ static void note_unwinding(const int *unused) {
     CHECK_EQUAL(read(ends[0], &byte, 1), -1);
     CHECK_EQUAL(errno, ECANCELED);
 }
-/* As Rust's std does, and many loops in C: any other error would be a mistake of the program. */
+/* Rust's std does so, and many loops in C: any other error would be a mistake of the program. */
 static void sleep_for_the_rest(void) {
     struct timespec rest = {1000, 0};
     CHECK_EQUAL(nanosleep(&rest, &rest), -1);
@@ -1415,7 +1415,7 @@ static void outside_of_tasks_the_calls_are_the_systems(void) {
     CHECK_EQUAL(errno, EBADF);
 }
 
-/* What gcc calls instead of read where it knows the room. */
+/* Functions that gcc calls instead of read and poll where it knows the room. */
 ssize_t __read_chk(int descriptor, void *buffer, size_t size, size_t room);
 int __poll_chk(struct pollfd *entries, nfds_t count, int milliseconds, size_t room);
 BODY(call_fortified) {

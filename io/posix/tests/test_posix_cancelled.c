@@ -207,7 +207,7 @@ static void files_events_and_counters_are_waited_for_to_the_end(void) {
     close(epoll);
 }
 
-/* As Python and std::process of Rust do: -1, with errno, if exec fails. */
+/* Starts a child like Python and std::process of Rust: -1, with errno, if exec fails. */
 static int start(const char *path, bool by_pipe, pid_t *child) {
     int report[2], error = 0;
     if (by_pipe)

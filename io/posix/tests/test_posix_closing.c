@@ -146,7 +146,7 @@ static void whatever_closes_a_number_ends_the_waits_on_it(void) {
     CHECK_RUNS(close_in_every_way);
 }
 
-/* What a command reads from takes all; so a task waits for it to break. */
+/* The input of a command takes all bytes; so a task waits for it to break. */
 BODY(wait_for_the_end_in_vain) {
     struct pollfd entry = {ends[0], POLLPRI, 0};
     CHECK_EQUAL(poll(&entry, 1, -1), 1);

@@ -149,7 +149,7 @@ static void *hold_with_flock(void *unused) {
     CHECK_EQUAL(close(file), 0);
     return unused;
 }
-/* Of an open file, since those of a process do not keep its own tasks out. */
+/* A lock of an open file, since one of a process does not keep its own tasks out. */
 static void *hold_with_record(void *unused) {
     int file = open(path, O_RDWR);
     struct flock record = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
@@ -702,7 +702,7 @@ static void in_a_block_of_the_thread_calls_are_the_systems(void) {
     close_ends();
 }
 
-/* Of more than there is room for. */
+/* Writes more than there is room for. */
 BODY(write_much) {
     pthread_t reader;
     begin_thread(&reader, drain_in_a_moment);
@@ -722,8 +722,8 @@ static void a_write_that_is_to_block_does(void) {
     CHECK_EQUAL(close(ends[0]), 0);
 }
 
-/* As what resolves the addresses of a backtrace reads its maps, under a lock. (An emulator makes
-   the maps itself.) */
+/* Code that resolves the addresses of a backtrace reads the maps so, under a lock. (An emulator
+   makes the maps itself.) */
 BODY(read_status) {
     char text[512];
     haft_io_spawn(take_turns, NULL);

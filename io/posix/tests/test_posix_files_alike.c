@@ -116,7 +116,7 @@ static void list(program_t *program, DIR *directory) {
     CHECK_EQUAL(closedir(directory), 0);
 }
 
-/* What is below the directory in which the program runs. */
+/* Notes the part of the path below the directory in which the program runs. */
 static void tell_path(program_t *program, const char *path) {
     size_t size = strlen(program->base_path);
     tell_result(program, path != NULL ? 0 : -1);

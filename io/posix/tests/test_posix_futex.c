@@ -450,7 +450,7 @@ static void a_wake_before_the_limit_ends_the_wait(void) {
     CHECK_RUNS(limit_and_wake);
 }
 
-/* As two tasks do that call std::thread::park: each changes the word under the other. */
+/* Two tasks that call std::thread::park do so: each changes the word under the other. */
 BODY(wait_in_vain) {
     while (load(&second) == 0)
         CHECK_EQUAL(futex(&first, FUTEX_WAIT | PRIVATE, 1), -EAGAIN);

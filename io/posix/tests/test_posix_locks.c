@@ -12,7 +12,7 @@
 
 /* ---- Locks ---- */
 
-/* Whose holder waits, as the first user of a library does that initialises it. */
+/* Locks whose holder waits, as the first user of a library does while it initialises it. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
 static int inside, writing, passed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The streams of files and std::filesystem of C++, which know nothing of a simulation, use its files.
+// File streams and std::filesystem of C++, which know nothing of a simulation, use its files.
 #include "../../tests/check_io.h"
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Code that knows nothing of a simulation uses its files by the C library's functions. What these
-   have in common with the machine's is for test_posix_files_alike.c. */
+/* Code that knows nothing of a simulation uses its files by the C library's functions. Their
+   common ground with the machine's files is for test_posix_files_alike.c. */
 #include "../../tests/check_io.h"
 
 #include <dirent.h>
@@ -459,7 +459,7 @@ static void a_crash_undoes_a_truncation_or_does_not(void) {
     CHECK_EQUAL(outcomes, 1U << 4 | 1U << 5 | 1U << 6 | 1U << 10 | 1U << 20 | 1U << 21);
 }
 
-/* What a file holds now, what it held when it was synced, and its smallest size since. */
+/* The bytes of a file now and when it was synced, and its smallest size since. */
 enum { MOST = 3000 };
 static struct {
     char now[MOST], synced[MOST];
@@ -687,7 +687,7 @@ BODY(use_streams) {
     fputs("text", kept);
     return NULL;
 }
-/* As the machine's: what fopencookie knows is less. */
+/* Streams know the modes of the machine's, although fopencookie knows fewer. */
 BODY(use_modes) {
     FILE *file = fopen("/file", "wbe");
     CHECK_EQUAL(fputs("0123456789", file), 1);

@@ -22,8 +22,8 @@ static const haft_io_simulation_options_t with_network = {.seed = 1, .network = 
 
 /*
  * A program of random calls on a few sockets, none of which blocks, is run on the machine and then
- * in a simulation, and notes what each call gives. What differs by design is left out: sizes of
- * buffers, and what takes time.
+ * in a simulation, and notes what each call gives. Differences by design are left out: sizes of
+ * buffers, and calls that take time.
  */
 enum { SLOTS = 8, CALLS = 60, NAMES = 2, NOTES = 1 << 15 };
 
@@ -81,7 +81,8 @@ static address_t name_of(unsigned name, socklen_t *size) {
     return address;
 }
 
-/* Whose name it is; ports that are chosen differ, and a connect in vain leaves one on the machine. */
+/* Notes whose name it is; ports that are chosen differ, and a connect in vain leaves one on the
+   machine. */
 static void note_name(const address_t *address, socklen_t size) {
     if (address->any.sa_family == AF_INET) {
         uint16_t port = ntohs(address->v4.sin_port);
@@ -101,7 +102,7 @@ static bool is_connected(unsigned slot) {
     return getpeername(slots[slot], &peer.any, &(socklen_t){sizeof peer}) == 0;
 }
 
-/* (Over TCP a close makes a difference that takes time; and a simulation answers as AF_UNIX then.) */
+/* (Over TCP a close makes a difference that takes time; a simulation answers as AF_UNIX then.) */
 static bool stays(unsigned slot) {
     int listens = 0;
     getsockopt(slots[slot], SOL_SOCKET, SO_ACCEPTCONN, &listens, &(socklen_t){sizeof listens});

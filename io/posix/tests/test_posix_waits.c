@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of the C library's calls on tasks: a wait takes no processor time, whatever the state of the
+/* The C library's calls on tasks: a wait takes no processor time, whatever the state of the
    descriptor, and ends when it should. (The table of io/tests/test_waits_sleep.c.) */
 #include "../../tests/waits.h"
 
@@ -204,7 +204,7 @@ BODY(send_three) {
     CHECK_EQUAL(send(plain[1], "123", 3, 0), 3);
     return NULL;
 }
-/* Of a socket that has been waited on, so that its mode is known. */
+/* Makes a socket that has been waited on, so that its mode is known. */
 static void make_plain(void) {
     connect_both(plain);
     for (int i = 0; i < 3; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// An error handler leaves the call that reported a mistake, by longjmp and by an exception; then what the mistake was
-// made with is used as if it had not been. One table has the reports of libhaft-io that can be left.
+// An error handler leaves the call that reported a mistake, by longjmp and by an exception; then
+// the objects of the mistake are used as before. The table has the reports that can be left.
 #include <haft/io.hpp>
 
 #include "../check_io.h"
@@ -25,7 +25,7 @@ void leave_by_exception(const haft_error_t *error) {
 }
 haft_error_handler_t *handler;
 
-/* What the mistakes are made with. */
+/* Objects with which the mistakes are made. */
 struct objects {
     haft_io_mutex_t mutex = {};
     haft_io_condition_t condition = {};

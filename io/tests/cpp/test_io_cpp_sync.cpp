@@ -226,7 +226,7 @@ static void a_promise_is_kept_by_a_thread_or_broken() {
     CHECK_EQUAL(caught, 3);
 }
 
-/* Of the moves from now on, the one with this number throws; 0: none does. */
+/* The move with this number, counted from now on, throws; 0: none does. */
 struct fragile {
     static inline int throws_at = 0;
     int number;
@@ -322,7 +322,8 @@ static void what_is_not_sent_is_the_callers_still() {
     });
 }
 
-/* What a destructor can do at once no cancel keeps it from, however much that is: as a cleanup of C. */
+/* No cancel keeps a destructor from what it can do at once, however much that is: like a cleanup
+   of C. */
 static void a_destructor_does_at_once_what_it_can_however_much_that_is() {
     enum { VERY_MANY = 200 };
     std::thread another([] {}); /* While there is one, no channel is simple. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// haft/io.hpp with the types and names of users: values that are odd to copy or to address, functions of the
-// same names beside the user's own types, and objects that are assigned over.
+// haft/io.hpp with the types and names of users: values that are odd to copy or to address,
+// functions of the same names beside the user's own types, and objects that are assigned over.
 #include <haft/io.hpp>
 
 #include "../check_io.h"
@@ -10,7 +10,8 @@
 namespace io = haft::io;
 using namespace std::chrono_literals;
 
-/* Templates that take anything, with the names of the library's, found for the types of this namespace. */
+/* Templates that take anything, with the names of the library's, found for the types of this
+   namespace. */
 namespace app {
 #define TAKES_ANYTHING(name)                                                                       \
     template <typename... Any>                                                                     \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits of haft/io.hpp take no processor time, whatever the state of the descriptor, and end when they should. */
+/* Waits of haft/io.hpp take no processor time, whatever the state of the descriptor, and end when
+   they should. */
 #include <haft/io.hpp>
 
 #include "../waits.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// haft/io_threads.hpp: threads, futures and actors as tasks; policies and I/O; several threads of the system.
+// haft/io_threads.hpp: threads, futures and actors as tasks; policies and I/O; system threads.
 #include <haft/actor.hpp>
 #include <haft/io_threads.hpp>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What run.sh traces: tasks that wait for each other, for bytes and for times, are cancelled, come too late, and
-   have spans; on as many threads as the argument says. With a second argument it does not end. */
+/* Traced by run.sh: tasks wait for each other, for bytes and times, are cancelled, come too late,
+   and have spans; on as many threads as the argument says. With a second one it does not end. */
 #include <haft/io.h>
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* The module for bytecode and the toplevel, so that projects which build those, too, build: whatever needs a
-   handler fails. *)
+(* The module for bytecode and the toplevel, so that projects which build those, too, build:
+   whatever needs a handler fails. *)
 type 'a eff = ..
 type 'a t = 'a eff = ..
 

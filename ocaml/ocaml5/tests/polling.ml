@@ -31,7 +31,7 @@ let () =
   let other = Atomic.make 0 in
   play "two atomics" ~pass
     ~wait:(fun poll me -> while Atomic.get other <> 0 || Atomic.get turn <> me do poll () done);
-  (* As who looks for work at all the others. *)
+  (* A thread that looks for work at all the others does so. *)
   let queues = List.init 9 Atomic.make in
   play "many atomics" ~pass
     ~wait:(fun poll me ->

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* What Haft_ocaml5 adds to modules of OCaml 4 has the types of OCaml 5's manual: compiled with -open Haft_ocaml5. *)
+(* Haft_ocaml5's additions to modules have the types of OCaml 5's manual (-open Haft_ocaml5). *)
 [@@@ocaml.warning "-32-34-60"]
 
 module type HASHED = sig

@@ -1,4 +1,4 @@
-(* What a thread prints whose handler of uncaught exceptions raises. *)
+(* The output of a thread whose handler of uncaught exceptions raises. *)
 
 let[@inline never] fail () : unit = raise Not_found
 let[@inline never] fail_too _ : unit = try failwith "meanwhile" with Failure _ -> failwith "handler"

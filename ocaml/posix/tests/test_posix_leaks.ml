@@ -40,7 +40,7 @@ let resident () =
 type state = { descriptors : int; words : int; memory : int }
 
 let state () =
-  (* What ends later than its client sees. *)
+  (* Tasks end a little later than their clients see. *)
   for _ = 1 to 100 do
     Fiber.yield ()
   done;

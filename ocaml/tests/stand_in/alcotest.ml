@@ -1,4 +1,4 @@
-(* What the tests use of Alcotest, for compilers that the package has not been built with. *)
+(* The part of Alcotest that the tests use, for compilers that Alcotest was not built with. *)
 
 type 'a testable = 'a -> string
 

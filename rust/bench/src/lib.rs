@@ -156,7 +156,7 @@ fn tree_by_hand(count: usize) {
     black_box(walk.sum::<usize>());
 }
 
-/// What an operation is, with whom it is measured; and the loops, each of so many operations.
+/// An operation, and each library that is measured, with a loop of so many operations.
 pub type Row = (&'static str, &'static [(&'static str, fn(usize))]);
 
 pub const ROWS: [Row; 4] = [

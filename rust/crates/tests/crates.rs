@@ -387,8 +387,8 @@ fn rusqlite_has_a_hundred_writers_of_one_file() {
     assert_eq!(n, TASKS as i64);
 }
 
-/// What SQLite has said to be committed is there after a crash of a simulated machine, and nothing is
-/// there by half.
+/// Data that SQLite has reported as committed is there after a crash of a simulated machine, and
+/// nothing is there by half.
 #[test]
 fn rusqlite_survives_simulated_crashes() -> rusqlite::Result<()> {
     const ACCOUNTS: i64 = 200;

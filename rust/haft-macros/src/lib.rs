@@ -9,7 +9,7 @@ fn error(text: &str) -> TokenStream {
         .expect("it is Rust")
 }
 
-/// What stands in the attribute: how many seeds, and what is simulated.
+/// The options of the attribute, as source text: how many seeds, and the simulation.
 fn options_of(attribute: TokenStream) -> Option<(String, String)> {
     let mut seeds = "::haft::__test::SEEDS".to_owned();
     let mut simulation = "::haft::Simulation::new()".to_owned();

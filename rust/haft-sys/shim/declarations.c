@@ -23,13 +23,15 @@ FIELD(haft_io_run_options_t, watchdog, dump_signal)
 FIELD(haft_io_run_options_t, times_polls, watchdog)
 FIELD(haft_io_run_options_t, moves, times_polls)
 FIELD(haft_io_run_options_t, dense, moves)
+FIELD(haft_io_run_options_t, own_thread_locals, dense)
 
 SIZE(haft_io_task_options_t, 32)
 FIELD(haft_io_task_options_t, name, scope)
 FIELD(haft_io_task_options_t, moves, name)
 FIELD(haft_io_task_options_t, spread, moves)
 FIELD(haft_io_task_options_t, even_without_stack, spread)
-FIELD(haft_io_task_options_t, stack_size, even_without_stack)
+FIELD(haft_io_task_options_t, own_thread_locals, even_without_stack)
+FIELD(haft_io_task_options_t, stack_size, own_thread_locals)
 
 SIZE(haft_io_scope_options_t, 64)
 FIELD(haft_io_scope_options_t, deadline, name)
@@ -90,7 +92,7 @@ FIELD(haft_io_select_case_t, descriptor, event)
 FIELD(haft_io_select_case_t, events, descriptor)
 FIELD(haft_io_select_case_t, signals, events)
 
-/* What src/hot reads and writes. */
+/* The fields that src/hot reads and writes. */
 #define AT(record, field, offset)                                                                  \
     _Static_assert(offsetof(record, field) == (offset), #record "." #field);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Rust needs of the headers and cannot call: functions that are inlined, and effects that are
- * made while the program runs.
+ * Parts of the headers that Rust needs and cannot call: functions that are inlined, and effects
+ * that are made while the program runs.
  *
- * The payload of an effect of Rust is an object in the performer's frame of which C knows only that
- * it is there, and into which the handler also writes the answer; so its result is nothing. Nothing
- * is ever unwound through the frames of C here: what Rust gives to C catches its panics.
+ * The payload of an effect of Rust is an object in the performer's frame, whose type C does not
+ * know. The handler writes the answer into it, too, so the effect has no result in C. Nothing is
+ * ever unwound through the frames of C here: the functions that Rust gives to C catch their panics.
  */
 #include <haft/io_binding.h>
 #include <haft/language.h>
@@ -82,7 +82,7 @@ static hafti_scope_t *around_clause(hafti_here_t *here, hafti_scope_t *handler) 
     return waits.scope != defaults ? waits.scope : handler->outer;
 }
 
-/* As HAFT_PERFORM, for an effect whose name the compiler does not know. */
+/* Like HAFT_PERFORM, for an effect whose name the compiler does not know. */
 void haft_rust_perform(haft_rust_effect_t *made, void *slot) {
     haft_effect_t *effect = &made->effect;
     const size_t entry = made->entry - offsetof(hafti_scope_t, cache);
@@ -129,7 +129,7 @@ haft_rust_shared_t *haft_rust_shared_new(haft_effect_t *effect, const void *clau
     return made;
 }
 
-/* As haft_rust_handle. */
+/* Like haft_rust_handle. */
 void haft_rust_shared_handle(const haft_rust_shared_t *effect, void *state, void *(*body)(void *),
                              void *argument) {
     (void)haft_handle(&effect->handler, state, body, argument);
@@ -160,7 +160,7 @@ typedef struct haft_rust_status {
     uint32_t modified_nanoseconds, mode;
 } haft_rust_status_t;
 
-/* As haft_io_stat. */
+/* Like haft_io_stat, but stores only the fields that Rust reads. */
 int haft_rust_stat(const char *path, haft_rust_status_t *status) {
     struct stat found;
     const int code = haft_io_stat(path, &found);
@@ -170,7 +170,7 @@ int haft_rust_stat(const char *path, haft_rust_status_t *status) {
     return code;
 }
 
-/* As haft_io_list_directory, for haft_rust_entries_free; the names are those of the entries. */
+/* Like haft_io_list_directory; haft_rust_entries_free frees the list. */
 int haft_rust_list(const char *path, void **entries) {
     struct dirent **list = NULL;
     const int count = haft_io_list_directory(path, &list);
@@ -211,8 +211,8 @@ int haft_rust_signal_wait(const int *signals, size_t count) {
 /* ---- Standard output ---- */
 
 #ifdef HAFT_RUST_POSIX
-/* std writes to these under locks that let in the thread which has them, and so any of its tasks, for
-   which std has no answer but a panic. */
+/* std writes to these under locks that let in the thread which holds them, and so any of its tasks:
+   std can only panic then. */
 __attribute__((constructor)) static void block_standard_output(void) {
     haft_posix_block_writes(STDOUT_FILENO);
     haft_posix_block_writes(STDERR_FILENO);
@@ -223,15 +223,15 @@ __attribute__((constructor)) static void block_standard_output(void) {
 
 /*
  * Whether the destructors of the thread's thread-local variables have begun to run. They are in one
- * list, of which the last is run first; so behind each entry stands one that notes it. This stands
- * before the C library's function, which std calls for each variable.
+ * list, which is run from its end, so each entry is followed by one that notes it. The function
+ * below stands before the C library's, which std calls for each variable.
  */
 typedef int atexit_t(void (*function)(void *), void *argument, void *library);
 static __thread bool watched, ends_now;
 static __thread void (*to_be_told)(void); /* a function of Rust */
 
-/* What is around the running code gets new serials, so that whatever it resumes next it resumes
-   through C. */
+/* Gives new serials to the scopes around the running code, so that its next resumes go through
+   C. */
 static void note_end(void *unused) {
     (void)unused;
     ends_now = true;

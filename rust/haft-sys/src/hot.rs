@@ -29,17 +29,17 @@
 //! suspended here, and not by C, waits for a word.
 //!
 //! The invariants are those of hot.h and of the files that it includes; the layouts are compared
-//! with C's by `shim/declarations.c`. What is left out here, and why that is right:
+//! with C's by `shim/declarations.c`. Some steps of C's are left out here, for these reasons:
 //!
 //! - An effect of Rust has one set of clauses as a request for fibers that switch here, and one for
-//!   others: those whose stack has no guard, which C looks at, and those of which a tool is told. So
-//!   the set of the current scope says by its address alone that the effect suspends the fiber of
-//!   this scope, and that the switch need not be made out of line.
-//! - Whether the code runs on the stack of that fiber, or in a clause in place that a fiber further in
-//!   has called, makes no difference. (C asks because handlers of signals must not suspend; those of
-//!   Rust perform nothing.)
-//! - `top` is the fiber's own scope wherever a fiber waits for a word: C notes scopes further in only
-//!   where it suspends the fiber itself.
+//!   others: those whose stack has no guard, which C looks at, and those of which a tool is told.
+//!   So the address of the current scope's set shows by itself that the effect suspends the fiber
+//!   of this scope, and that the switch need not be made out of line.
+//! - Whether the code runs on the stack of that fiber, or in a clause in place that a fiber further
+//!   in has called, makes no difference. (C asks because handlers of signals must not suspend;
+//!   those of Rust perform nothing.)
+//! - `top` is the fiber's own scope wherever a fiber waits for a word: C notes scopes further in
+//!   only where it suspends the fiber itself.
 //! - `owner` is read once: a computation of Rust stays on its thread, so no other thread resumes it
 //!   at the same time. The room has a copy, `NOBODY` in fibers that only C resumes.
 //! - The gate of a fiber that may be resumed here stays closed, as if somebody had claimed it: the
@@ -103,10 +103,10 @@ impl Waiting {
     }
 }
 
-/// What a switch has brought.
+/// The result of a switch.
 pub struct Arrived {
-    /// Whoever resumes a fiber knows it, but would mostly read it from memory, at an address that
-    /// it has from its stack. This is there before the stack pointer is.
+    /// The fiber that has switched here. Its resumer knows it, too, but would mostly read it from
+    /// memory, by way of the stack; this is available before the stack pointer is.
     from: *mut c_void,
     pub word: Word,
     pub tag: usize,
@@ -119,13 +119,13 @@ impl Arrived {
         self.from.addr() & ORDINARY != 0
     }
 
-    /// The fiber that has performed: of what is ordinary.
+    /// The fiber that has performed, in the ordinary case.
     #[inline(always)]
     pub fn waiting(&self) -> Waiting {
         Waiting(self.from.cast())
     }
 
-    /// The fiber, where what it has come to is not ordinary.
+    /// The fiber, in any other case.
     #[inline(always)]
     pub fn fiber(&self) -> *mut haft_fiber_t {
         self.from.cast()
@@ -137,8 +137,8 @@ pub const fn is_word<T>() -> bool {
     size_of::<T>() <= size_of::<Word>() && align_of::<T>() <= align_of::<Word>()
 }
 
-/// The value as a word: itself, or its address if it is larger. Whoever decodes it, once, owns the
-/// value.
+/// The value as a word: itself, or its address if it is larger. It is decoded once, by its new
+/// owner.
 #[inline(always)]
 pub fn encode<T>(value: &ManuallyDrop<T>) -> Word {
     if is_word::<T>() {
@@ -179,10 +179,10 @@ pub struct Room {
     pub content: [MaybeUninit<u128>; 8],
     /// The serial of the scope that may resume the fiber here.
     owner: u64,
-    /// What C cannot carry in registers.
+    /// For switches through C, which cannot carry these in registers.
     word: Word,
     tag: usize,
-    /// For whoever has the fiber.
+    /// For the owner of the fiber.
     pub next: Cell<*mut haft_fiber_t>,
 }
 
@@ -213,7 +213,7 @@ pub fn nowhere() -> Waiting {
     Waiting::of((&raw const NOWHERE).wrapping_add(1).cast_mut().cast())
 }
 
-/// What runs on the fiber of the room; returns how it has ended.
+/// A function that runs on the fiber of the room; returns how it has ended.
 pub type Job = unsafe extern "C" fn(room: *mut Room) -> Outcome;
 
 #[repr(C)]
@@ -278,8 +278,8 @@ fn descriptor_of(effect: *mut haft_rust_effect_t) -> usize {
     effect.addr().wrapping_add(offset_of!(RustEffect, effect))
 }
 
-/// Performs the effect, which may be [`UNMADE`], if whoever has resumed the innermost fiber handles
-/// it, and no handler is further in. If that is not so nothing is done.
+/// Performs the effect, which may be [`UNMADE`], if the resumer of the innermost fiber handles it,
+/// and no handler is further in. Otherwise nothing is done.
 ///
 /// # Safety
 /// Handlers of the effect expect such a word. Nothing lets the frames around be unwound by force.
@@ -299,7 +299,7 @@ pub unsafe fn perform(effect: *mut haft_rust_effect_t, word: Word) -> Result<Arr
 /// A handler of Rust that runs in place: its scope, and those inside of it, are out of reach until
 /// this is dropped. The fields but `state` are those of hafti_in_place_t.
 pub struct InPlace {
-    /// What `haft_rust_handle` was given.
+    /// The state that `haft_rust_handle` was given.
     pub state: *mut c_void,
     performer: *mut Scope,
     outer: *mut Scope,
@@ -326,8 +326,8 @@ unsafe fn entry_in(scope: *mut Scope, made: *const RustEffect) -> (*mut Entry, u
 /// The handler in place of the effect, which may be [`UNMADE`], if it is known here.
 ///
 /// # Safety
-/// Nothing was switched since. What is found is dropped on the stack on which it was found, and
-/// before what is found next.
+/// No switch was made since `here` was read. The result is dropped on the stack on which it was
+/// found, and after every one that was found meanwhile.
 #[inline(always)]
 pub unsafe fn find(here: Here, effect: *mut haft_rust_effect_t) -> Option<InPlace> {
     // SAFETY: the shim has made the effect, unless there is none, and the chain of scopes is that
@@ -478,8 +478,8 @@ pub unsafe fn resume_by_c(
     }
 }
 
-/// The word that a function of one type, `key`, has to itself, if no other function is the same: its
-/// `value`, or its `address`. It is 1 before the first use.
+/// The word that a function of one type, `key`, has to itself, if no other function is the same:
+/// its `value`, or its `address`. It is 1 before the first use.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! word_of {

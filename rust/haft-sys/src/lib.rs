@@ -51,6 +51,7 @@ record! { haft_io_run_options_t, 48 {
     times_polls: bool,
     moves: bool,
     dense: bool,
+    own_thread_locals: bool,
 }}
 record! { haft_io_task_options_t, 32 {
     scope: *mut haft_io_scope_t,
@@ -58,6 +59,7 @@ record! { haft_io_task_options_t, 32 {
     moves: bool,
     spread: bool,
     even_without_stack: bool,
+    own_thread_locals: bool,
     stack_size: usize,
 }}
 record! { haft_io_scope_options_t, 64 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A chat: what one says all others hear. Each connection is two tasks, which read and write; the
-//! room is a list of channels.
+//! A chat: each line goes to all other members. Each connection is two tasks, which read and write;
+//! the room is a list of channels.
 
 use haft::net::{TcpListener, TcpStream};
 use haft::{Sender, channel};
@@ -19,7 +19,7 @@ impl Room {
         let others: Vec<_> = self.members().clone();
         for (name, others_lines) in others {
             if name != speaker {
-                // (Who leaves meanwhile does not hear it.)
+                // (A member that leaves meanwhile does not get it.)
                 let _ = others_lines.send(format!("{speaker}: {text}"));
             }
         }

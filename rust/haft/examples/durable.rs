@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A service of std alone, which knows nothing of Haft, and whether what it has said survives a crash of
-//! its machine: two ways to save, each tried in worlds whose machines crash.
+//! A service of std alone, which knows nothing of Haft, and whether what it has said survives a
+//! crash of its machine: two ways to save, each tried in worlds whose machines crash.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -53,7 +53,7 @@ fn add(line: &str) -> io::Result<String> {
 
 // The test.
 
-/// What the service has said, and what it knows after the crash.
+/// Returns the last sum that the service has answered, and the one that it has after the crash.
 fn crash(seed: u64, save: Save) -> (u64, u64) {
     haft::simulate(seed, || {
         let listener = TcpListener::bind("0.0.0.0:7000").unwrap();

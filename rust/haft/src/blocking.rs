@@ -10,8 +10,8 @@ use std::sync::Once;
 use std::thread;
 
 thread_local! {
-    /// The task that blocks its thread. To C the thread has no task meanwhile; here it still has its
-    /// name, and by [`local`] its values.
+    /// The task that blocks its thread. To C the thread has no task meanwhile; here it still has
+    /// its name, and by [`local`] its values.
     static BLOCKED: Cell<Option<*mut sys::haft_io_task_t>> = const { Cell::new(None) };
 }
 
@@ -39,9 +39,9 @@ impl Drop for Restore {
 /// other task of the thread runs before it returns.
 ///
 /// For what one thread can do only once at a time, whatever stack it is on: code with the lock of
-/// [`std::io::stdout`], a library that has a variable of the thread borrowed while it calls back. The
-/// panic hook is called so by itself. No cancel arrives in the function, and it cannot spawn tasks.
-/// It must not wait for what only another task of the thread can end.
+/// [`std::io::stdout`], a library that has a variable of the thread borrowed while it calls back.
+/// The panic hook is called so by itself. No cancel arrives in the function, and it cannot spawn
+/// tasks. It must not wait for what only another task of the thread can end.
 ///
 /// ```
 /// use std::io::Write;
@@ -67,14 +67,15 @@ pub fn block_thread<T>(function: impl FnOnce() -> T) -> T {
         function()
     });
     let (body, argument) = (call.body(), call.argument());
-    // SAFETY: the body and its argument live until the call returns, and the body lets no panic out.
+    // SAFETY: the body and its argument live until the call returns, and the body lets no panic
+    // out.
     unsafe { sys::haft_io_block_thread(body, argument) };
     call.result()
 }
 
 /// Has the panic hook block the thread. std counts for each thread that its hook runs, and ends the
-/// process if a second panic comes meanwhile; and it holds a lock. So while one task is in the hook,
-/// which reads files for its backtrace, no other task of the thread may run.
+/// process if a second panic comes meanwhile; and it holds a lock. So while one task is in the
+/// hook, which reads files for its backtrace, no other task of the thread may run.
 pub(crate) fn guard_panic_hook() {
     static ONCE: Once = Once::new();
     if ONCE.is_completed() || thread::panicking() {

@@ -168,8 +168,8 @@ impl<E: Effect, R> Drop for Computation<E, R> {
     }
 }
 
-/// Of a computation that has not ended. (If this took the address of one that is a local variable, it
-/// would not stay in registers.)
+/// Ends a computation that is dropped before its end. (It takes the fields: if it took their
+/// address, a computation in a local variable would not stay in registers.)
 #[cold]
 #[inline(never)]
 fn end<E: Effect, R>(fiber: Place, waits: Waiting, at: At<E>, work: &'static Work) {

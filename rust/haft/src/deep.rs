@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Deep handling: a clause gets the computation, and what it does further comes to the clause again.
+//! Deep handling: a clause gets the computation, and what it does further comes to the clause
+//! again.
 
 use crate::effects::{Answer, Discontinued, Effect, Payload};
 use crate::fiber::{Fiber, Step};
@@ -102,8 +103,8 @@ impl<E: Effect, R> Drop for Resumption<'_, E, R> {
                 let step = self.fiber.resume_by_c(raise, || ());
                 drop(drive(self.handler, self.fiber, step));
             });
-            // What ends the body, or a clause, is nobody's any more; the panic hook has reported a
-            // panic.
+            // The payload that ends the body, or a clause, is dropped; the panic hook has reported
+            // a panic.
             catch_unwind(step).unwrap_or_else(drop_quietly);
         }
     }

@@ -32,10 +32,10 @@ pub(crate) fn c_string(text: &OsStr) -> io::Result<CString> {
 pub(crate) struct Descriptor(ManuallyDrop<OwnedFd>);
 
 impl Descriptor {
-    /// Of a call that returns a new descriptor, or a negative error number.
+    /// Takes the new descriptor that the call returns; or its error, a negative number.
     ///
     /// # Safety
-    /// It is nobody else's.
+    /// Nobody else owns the descriptor.
     pub(crate) unsafe fn made_by(call: impl FnOnce() -> c_int) -> io::Result<Self> {
         let descriptor = done(|| call() as isize)?;
         // SAFETY: the caller says so.
@@ -43,7 +43,7 @@ impl Descriptor {
     }
 
     /// # Safety
-    /// As for `made_by`, of both ends.
+    /// The same as for `made_by`, for both ends.
     pub(crate) unsafe fn pair(call: impl FnOnce(*mut c_int) -> c_int) -> io::Result<(Self, Self)> {
         let mut ends = [-1; 2];
         done(|| call(ends.as_mut_ptr()) as isize)?;
@@ -64,7 +64,8 @@ impl Descriptor {
         // SAFETY: as in `read`.
         done(|| unsafe { sys::haft_io_write(self.raw(), bytes.as_ptr().cast(), bytes.len()) })
     }
-    /// (`IoSlice` has the layout of C's `iovec`; more than C takes at once are left to the next call.)
+    /// (`IoSlice` has the layout of C's `iovec`; more than C takes at once are left to the next
+    /// call.)
     pub(crate) fn write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let count = parts.len().min(MOST_PARTS);
         // SAFETY: as in `read`.
@@ -152,9 +153,9 @@ macro_rules! stream {
             /// Reads what there is into memory that the library lends: a task that waits for an
             /// idle stream occupies no buffer. At the end of the stream nothing is lent.
             ///
-            /// On io_uring the library may hold bytes of a TCP connection that nobody has asked for
-            /// yet. Whoever reads the stream by this type gets them; a stream of std that is made
-            /// of it, or a duplicate of its descriptor, does not.
+            /// On io_uring the library may hold bytes of a TCP connection that no read has asked
+            /// for yet. Reads by this type return them; reads of a stream of std that is made of
+            /// it, or of a duplicate of its descriptor, do not.
             ///
             /// # Errors
             /// The system's.
@@ -293,8 +294,8 @@ impl fmt::Debug for Lent {
 
 /// Reads a stream through lent memory, of which it has some only while there is something to read.
 ///
-/// A read that a cancel or a deadline cuts short has taken nothing: the next one begins with the bytes
-/// that have come. (The `read_line`, `lines`, `read_to_string` and `read_exact` of a
+/// A read that a cancel or a deadline cuts short has taken nothing: the next one begins with the
+/// bytes that have come. (The `read_line`, `lines`, `read_to_string` and `read_exact` of a
 /// [`std::io::BufReader`] lose them.)
 ///
 /// ```
@@ -343,8 +344,8 @@ impl<'a> LentReader<'a> {
         }
     }
 
-    /// Waits until `end_in`, which gets all bytes part by part, finds where what is wanted ends, or the
-    /// stream ends. Returns how many bytes that is, which are not consumed.
+    /// Waits until `end_in`, which gets all bytes part by part, finds where what is wanted ends, or
+    /// the stream ends. Returns how many bytes that is, which are not consumed.
     fn hold(&mut self, mut end_in: impl FnMut(&[u8]) -> Option<usize>) -> io::Result<usize> {
         let mut count = 0;
         for part in self.present() {
@@ -463,8 +464,8 @@ fn after(delimiter: u8, bytes: &[u8]) -> Option<usize> {
     Some(at + 1)
 }
 
-/// [`Read::read_to_string`] of a stream, which cannot take bytes back: where a cancel or an error cuts
-/// it short, the text has what was read, up to its last whole character.
+/// [`Read::read_to_string`] of a stream, which cannot take bytes back: where a cancel or an error
+/// cuts it short, the text has what was read, up to its last whole character.
 pub(crate) fn read_to_string(
     stream: impl FnMut(&mut [u8]) -> io::Result<usize>,
     text: &mut String,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! Effects and their handlers.
 //!
-//! To C the payload of an effect of Rust is the address of a [`Slot`] in the performer's frame, with
-//! the effect and, later, the answer. C knows an effect by a descriptor, one for each type in the
-//! process; a handler handles the effects of one type, so it knows of what type a slot is.
+//! To C the payload of an effect of Rust is the address of a [`Slot`] in the performer's frame,
+//! with the effect and, later, the answer. C knows an effect by a descriptor, one for each type in
+//! the process; a handler handles the effects of one type, so it knows of what type a slot is.
 //!
 //! ```text
 //!   perform(e)          Slot { effect, answer }   on the performer's stack, which does not move
@@ -13,7 +13,7 @@
 //!   the handler ----------+ writes answer
 //! ```
 //!
-//! Between a fiber and whoever has resumed it effects and answers need no slot: they go along with the
+//! Between a fiber and its resumer, effects and answers need no slot: they go along with the
 //! switch, see [`sys::hot`].
 
 use crate::wait::Call;
@@ -48,7 +48,7 @@ use std::{fmt, ptr, thread};
 /// assert_eq!(answer, 10);
 /// ```
 pub trait Effect: Sized + 'static {
-    /// What [`perform`] returns.
+    /// The type of the answer, which [`perform`] returns.
     type Output: 'static;
 
     /// The default handler: answers where no other does, outside of all handlers. On a task it may
@@ -71,8 +71,8 @@ pub trait Effect: Sized + 'static {
     }
 }
 
-/// Declares effects: structs, each with what [`perform`] returns. A type that needs parameters, or a
-/// default handler, implements [`Effect`] itself.
+/// Declares effects: structs, each with what [`perform`] returns. A type that needs parameters, or
+/// a default handler, implements [`Effect`] itself.
 ///
 /// ```
 /// use haft::{handle, perform};
@@ -153,7 +153,7 @@ pub(crate) struct Slot<E: Effect> {
 
 // ---- Descriptors ----
 
-/// What C has for a type of Rust: made once, and for ever.
+/// C's descriptor of a type of Rust: made once, and never freed.
 #[derive(Clone, Copy)]
 struct Made(*mut c_void);
 // SAFETY: the C library's own, which any thread may use.
@@ -175,7 +175,7 @@ impl Hasher for OfType {
     }
 }
 
-/// What `make` has made for the type, by this call or an earlier one. Each perform asks this.
+/// Returns what `make` has made for the type, now or in an earlier call. Each perform calls this.
 #[inline]
 pub(crate) fn once_for(of: TypeId, make: fn() -> *mut c_void) -> *mut c_void {
     const PLACES: usize = 32;
@@ -215,8 +215,8 @@ fn look_up(of: TypeId, make: fn() -> *mut c_void) -> Made {
 /// Answers in place what C has the payload of.
 ///
 /// # Safety
-/// The payload is a slot of this type, in the frame of the performer, who waits; nobody else takes
-/// the effect.
+/// The payload is a slot of this type, in the frame of the performer, which waits; nothing else
+/// takes the effect.
 unsafe fn answer<E: Effect>(payload: *mut c_void, clause: impl FnOnce(E) -> E::Output) {
     // SAFETY: the caller says so.
     let slot = unsafe { &mut *payload.cast::<Slot<E>>() };
@@ -261,7 +261,7 @@ fn key<E: Effect>() -> TypeId {
 /// The descriptor, or [`sys::hot::UNMADE`].
 #[inline(always)]
 pub(crate) fn known<E: Effect>() -> *mut sys::haft_rust_effect_t {
-    // SAFETY: the word is that of this type, and whoever writes it writes the same.
+    // SAFETY: the word is that of this type, and all writers write the same value.
     unsafe { sys::word_of!(key::<E>, value, *mut sys::haft_rust_effect_t) }
 }
 
@@ -297,9 +297,9 @@ pub(crate) fn descriptor<E: Effect>() -> *mut sys::haft_rust_effect_t {
 pub fn perform<E: Effect>(effect: E) -> E::Output {
     let made = known::<E>();
     let effect = ManuallyDrop::new(effect);
-    // SAFETY: whoever has resumed the fiber gets such a word, and answers it, unless nothing was
-    // done. The handler in place is dropped before this call returns, or is left by a panic, which
-    // passes no frame of C; its state is that of `handle`, whose frame is around this one.
+    // SAFETY: the fiber's resumer gets such a word, and answers it, unless nothing was done. The
+    // handler in place is dropped before this call returns, or is left by a panic, which passes no
+    // frame of C; its state is that of `handle`, whose frame is around this one.
     unsafe {
         match sys::hot::perform(made, sys::hot::encode(&effect)) {
             Ok(woken) if woken.is_ordinary() => return sys::hot::decode(woken.word),
@@ -331,7 +331,7 @@ fn perform_by_c<E: Effect>(effect: E) -> E::Output {
     // SAFETY: the slot lies in this frame until the call returns, and the handler of this effect's
     // descriptor knows its type. Nothing is unwound through C.
     unsafe { sys::hot::perform_by_c(descriptor::<E>(), slot.get().cast()) };
-    // SAFETY: whoever lets a performer go on has answered it: `answer`, or `Fiber::resume`.
+    // SAFETY: a performer goes on only after its answer is written: `answer`, or `Fiber::resume`.
     match unsafe { slot.into_inner().answer.assume_init() } {
         Answer::Value(value) => value,
         Answer::Raise(payload) => resume_unwind(payload),
@@ -426,7 +426,7 @@ impl<F: FnOnce() -> R, R> Body<F, R> {
 }
 
 /// Calls the body, whose effects of type `E` are answered by the clause: at once, without a switch,
-/// on the performer's stack. What the clause performs itself goes to the handlers further out; its
+/// on the performer's stack. Effects that the clause performs go to the handlers further out; its
 /// panic goes on where the effect was performed.
 ///
 /// ```

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Fibers, and the computations that run on them, one after the other.
 //!
-//! A fiber whose computation has ended is idle, and runs the next one of its thread. Where a computation
-//! is, [`At`] says; a fiber that waits for a word waits in [`Fiber::waits`].
+//! A fiber whose computation has ended is idle, and runs the next one of its thread. Where a
+//! computation is, [`At`] says; a fiber that waits for a word waits in [`Fiber::waits`].
 
 use crate::effects::{Answer, Discontinued, Effect, Payload, Slot, descriptor, known};
 use crate::wait::{drop_quietly, must_unwind};
@@ -184,7 +184,7 @@ pub(crate) const RUNS: usize = 1;
 /// It has not begun.
 pub(crate) const NEW: usize = 2;
 
-/// What a [`Computation`](crate::Computation) has come to.
+/// Result of starting or resuming a [`Computation`](crate::Computation).
 ///
 /// ```
 /// # struct Ask;
@@ -205,12 +205,12 @@ pub enum Step<E, R> {
     Returned(R),
 }
 
-/// What it has come to, and where it is then.
+/// The step, and where the computation is then.
 type Came<E, R> = (Step<E, R>, At<E>);
-/// As it was, and what it was to be given.
+/// The fiber as it was, and the answer that it was to be given.
 type NotResumed<E> = (Waiting, <E as Effect>::Output);
 
-/// What a computation does.
+/// The functions of a computation, by the type of its body.
 pub(crate) struct Work {
     job: sys::hot::Job,
     /// Drops the body, which has not begun.
@@ -273,16 +273,16 @@ fn refuse(what: &str, at: usize, otherwise: &str) -> ! {
 /// A computation. Dropped, it unwinds what it does; forgotten, it leaks, with its fiber.
 pub(crate) struct Fiber<E: Effect, R> {
     pub(crate) fiber: Place,
-    /// The fiber, if it waits for a word; else [`sys::hot::nowhere`]. So whether it waits need not be
-    /// asked before it is resumed. Each switch gives it anew: see [`Arrived`].
+    /// The fiber, if it waits for a word; else [`sys::hot::nowhere`]. So whether it waits need not
+    /// be asked before it is resumed. Each switch gives it anew: see [`Arrived`].
     pub(crate) waits: Cell<Waiting>,
     pub(crate) at: Cell<At<E>>,
     pub(crate) work: &'static Work,
     pub(crate) returns: PhantomData<fn() -> R>,
 }
 
-// What is called where C resumes, or where nothing is resumed, takes and returns values: so a fiber
-// that is a local variable stays in registers.
+// Functions that are called where C resumes, or where nothing is resumed, take and return values:
+// so a fiber that is a local variable stays in registers.
 impl<E: Effect, R> Fiber<E, R> {
     /// # Panics
     /// If there is no memory for a stack.
@@ -375,8 +375,8 @@ impl<E: Effect, R> Fiber<E, R> {
     fn try_resume(&self, answer: E::Output) -> Result<Step<E, R>, E::Output> {
         let answer = ManuallyDrop::new(answer);
         let fiber = self.waits.replace(sys::hot::nowhere());
-        // SAFETY: the fiber waits in a perform of the effect; on this thread, since it is not `Send`.
-        // What it runs lets no panic out.
+        // SAFETY: the fiber waits in a perform of the effect; on this thread, since it is not
+        // `Send`. Its job lets no panic out.
         let resumed = unsafe { sys::hot::resume(fiber, sys::hot::encode(&answer)) };
         if resumed.is_ordinary() {
             return Ok(self.performed(resumed));
@@ -396,7 +396,7 @@ impl<E: Effect, R> Fiber<E, R> {
         }
     }
 
-    /// As `resume`.
+    /// Like `resume`, but through C; it can raise a panic in the fiber, too.
     #[inline(always)]
     pub(crate) fn resume_by_c(&self, answer: Answer<E::Output>, may_go_on: fn()) -> Step<E, R> {
         if !self.waits() {
@@ -469,7 +469,7 @@ impl<E: Effect, R> Fiber<E, R> {
         step
     }
 
-    /// What is ordinary.
+    /// The ordinary case: the fiber has performed the effect.
     #[inline(always)]
     fn performed(&self, resumed: Arrived) -> Step<E, R> {
         self.waits.set(resumed.waiting());
@@ -477,10 +477,10 @@ impl<E: Effect, R> Fiber<E, R> {
         Step::Performed(unsafe { sys::hot::decode(resumed.word) })
     }
 
-    /// As `step_of`. Or nothing was done: returns what was given.
+    /// Like `step_of`; but if nothing was done, returns what was given.
     ///
     /// # Safety
-    /// As there.
+    /// The same as for `step_of`.
     #[cold]
     #[inline(never)]
     unsafe fn otherwise(fiber: Place, word: Word, tag: usize) -> Result<Came<E, R>, NotResumed<E>> {
@@ -509,18 +509,18 @@ impl<E: Effect, R> Fiber<E, R> {
         result
     }
 
-    /// What any fiber of this type that does not wait for a word has come to, and where it is then.
+    /// The step of a fiber that does not wait for a word, and where the computation is then.
     ///
     /// # Panics
-    /// As its job has.
+    /// If its job has, with the same payload.
     ///
     /// # Safety
     /// It has just been resumed.
     #[cold]
     #[inline(never)]
     unsafe fn step_of(fiber: Place, word: Word, tag: usize) -> Came<E, R> {
-        // SAFETY: a fiber performs the effect that it is resumed to handle, and waits then; or its job
-        // has ended, and has left a result or the payload of a panic.
+        // SAFETY: a fiber performs the effect that it is resumed to handle, and waits then; or its
+        // job has ended, and has left a result or the payload of a panic.
         unsafe {
             match tag {
                 sys::hot::ENDED => (Step::Returned(Self::result(fiber, word)), at(ENDED)),
@@ -550,7 +550,7 @@ impl<E: Effect, R> Fiber<E, R> {
         }
         while self.waits() {
             let raise = Answer::Raise(Box::new(Discontinued(())));
-            // What ends the body is nobody's any more; a panic has been reported by the panic hook.
+            // The payload that ends the body is dropped; the panic hook has reported a panic.
             // If the body performs the effect again while it is unwound, that raises, too.
             must_unwind("a computation that waits is dropped");
             let step = AssertUnwindSafe(|| drop(self.resume_by_c(raise, || ())));

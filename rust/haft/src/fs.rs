@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Files by the library's own operations, for tasks: what may wait for the disk does so in a pool of
-//! threads, and in a simulation with files they are the simulation's. They need no feature.
+//! Files by the library's own operations, for tasks: what may wait for the disk does so in a pool
+//! of threads, and in a simulation with files they are the simulation's. They need no feature.
 
 use crate::descriptor::{Descriptor, c_string, done, stream};
 use haft_sys as sys;
@@ -314,7 +314,7 @@ impl OpenOptions {
     }
 }
 
-/// What [`metadata`] returns.
+/// Result of [`metadata`].
 ///
 /// ```
 /// haft::run(|| -> std::io::Result<()> {
@@ -410,7 +410,7 @@ impl Metadata {
     }
 }
 
-/// What is known of a file, as [`std::fs::metadata`].
+/// Returns the metadata of a file, like [`std::fs::metadata`].
 ///
 /// # Errors
 /// The system's.

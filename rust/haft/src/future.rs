@@ -20,8 +20,8 @@ impl Wake for Woken {
 /// Waits for a future: the task is suspended, not the thread, while the future is pending. It may
 /// be woken from any thread. On a thread without tasks, blocks the thread.
 ///
-/// A cancel that reaches the task here drops the future; in a destructor that runs while the thread is
-/// panicking it does not end the wait.
+/// A cancel that reaches the task here drops the future; in a destructor that runs while the thread
+/// is panicking it does not end the wait.
 ///
 /// ```
 /// async fn double(number: u32) -> u32 {
@@ -48,8 +48,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// The values of a stream of the crate `futures`, as an iterator, whose `next` waits as [`block_on`]
-/// does. (With the feature `futures`.)
+/// The values of a stream of the crate `futures`, as an iterator, whose `next` waits as
+/// [`block_on`] does. (With the feature `futures`.)
 ///
 /// ```
 /// # use std::pin::Pin;
@@ -72,7 +72,7 @@ pub fn iterate<S: futures_core::Stream>(stream: S) -> Iterate<S> {
     Iterate(Box::pin(stream))
 }
 
-/// What [`iterate`] returns.
+/// Iterator that [`iterate`] returns.
 ///
 /// ```
 /// # use std::pin::Pin;

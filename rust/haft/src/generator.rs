@@ -34,9 +34,9 @@ pub struct Yielder<'function, T> {
 }
 
 impl<T: 'static> Yielder<'_, T> {
-    /// Hands an element to whoever iterates, and goes on when the next is wanted. It may be called
-    /// in functions that the generator calls, however deep: a recursive generator needs no nested
-    /// iterators.
+    /// Hands an element to the iterator's caller, and goes on when the next is wanted. It may be
+    /// called in functions that the generator calls, however deep: a recursive generator needs no
+    /// nested iterators.
     ///
     /// # Panics
     /// Where the generator is dropped; and in a [`run`](crate::run) or

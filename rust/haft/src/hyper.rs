@@ -18,8 +18,8 @@
 //! ```
 //!
 //! All of this is polled in [`block_on`] by a task: a connection of a server is
-//! `haft::spawn(|| haft::block_on(http1::Builder::new().serve_connection(Io::new(stream), service)))`.
-//! A service may wait as any task does, but then its connection waits with it.
+//! `haft::spawn(|| haft::block_on(http1::Builder::new().serve_connection(Io::new(stream),
+//! service)))`. A service may wait as any task does, but then its connection waits with it.
 
 use crate::descriptor::Descriptor;
 use crate::future::block_on;

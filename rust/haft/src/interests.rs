@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! What the futures that a task polls wait for, besides being woken: descriptors and times. The
-//! [`block_on`](crate::block_on) around them waits for all of it, and wakes whom it concerns.
+//! Descriptors and times for which the futures that a task polls wait, besides being woken. The
+//! [`block_on`](crate::block_on) around them waits for all of these, and wakes the futures
+//! concerned.
 //!
 //! C keeps the number of the innermost `block_on` for each task, and copies it to the tasks that it
 //! spawns. So it is a number and no address: what a number stands for is looked up by the thread.
@@ -91,8 +92,8 @@ pub(crate) fn wait_for(interest: Interest, waker: &Waker) -> io::Result<()> {
     }
 }
 
-/// Those that are to leave the list: to be woken or dropped when nobody has the list, since that may
-/// come back here.
+/// Removes interests from the list and returns them. They are woken or dropped when the list is no
+/// longer borrowed, since that may come back here.
 fn take(list: &mut List, leaves: impl Fn(Interest) -> bool) -> List {
     let all = std::mem::take(list).into_iter();
     let (left, others) = all.partition(|(interest, _)| leaves(*interest));
@@ -100,7 +101,7 @@ fn take(list: &mut List, leaves: impl Fn(Interest) -> bool) -> List {
     left
 }
 
-/// The object is dropped that had the interest.
+/// Called when the object that had the interest is dropped.
 pub(crate) fn forget(interest: Interest) {
     // (While the thread's variables are destroyed there is nothing to forget.)
     let _ = LISTS.try_with(|lists| {
@@ -110,7 +111,7 @@ pub(crate) fn forget(interest: Interest) {
     });
 }
 
-/// Of one `block_on`. A thread without tasks has none, and its number is 0.
+/// The interests of one `block_on`. A thread without tasks has none, and its number is 0.
 pub(crate) struct Interests {
     number: usize,
     outer: usize,
@@ -134,8 +135,8 @@ impl Interests {
         Interests { number, outer }
     }
 
-    /// Waits until the event is set or anything of interest has come, and wakes those whom that
-    /// concerns.
+    /// Waits until the event is set or anything of interest has come, and wakes the futures
+    /// concerned.
     pub(crate) fn wait(&self, event: &Event) {
         let all: Vec<Interest> = LISTS.with_borrow(|lists| {
             let list = lists.get(&self.number).map_or(&[][..], Vec::as_slice);
@@ -177,7 +178,7 @@ impl Interests {
                 let now = now();
                 self.wake(|of| of.time().is_some_and(|time| time <= now));
             }
-            // A descriptor was closed, say: those who use them find out.
+            // A descriptor was closed, say: the futures that use descriptors find out.
             Err(_) => self.wake(|of| of.descriptor().is_some()),
         }
     }

@@ -14,22 +14,22 @@
 //! assert_eq!(sum, 42);
 //! ```
 //!
-//! - **Tasks**: [`run`], [`spawn`], [`scope`], [`try_scope`], [`timeout`], [`all`], [`first`], [`shield`],
-//!   [`channel`], [`select!`], [`sync`]. They wait for the kernel by epoll, or with the feature
-//!   `io-uring` by io_uring where the system allows it ([`backend`]).
+//! - **Tasks**: [`run`], [`spawn`], [`scope`], [`try_scope`], [`timeout`], [`all`], [`first`],
+//!   [`shield`], [`channel`], [`select!`], [`sync`]. They wait for the kernel by epoll, or with the
+//!   feature `io-uring` by io_uring where the system allows it ([`backend`]).
 //! - **Blocking code**: with the feature `posix`, which is on by default, what std does by blocking
-//!   calls of the C library (`std::net`, `std::thread::sleep`, `std::process`) suspends the task that does it,
-//!   and so do the crates that are built on std.
+//!   calls of the C library (`std::net`, `std::thread::sleep`, `std::process`) suspends the task
+//!   that does it, and so do the crates that are built on std.
 //! - **Async code**: [`block_on`] suspends the task, not the thread.
 //! - **Effects**: [`perform`], [`handle`] and [`handle_general`], [`Computation`], [`Generator`];
 //!   those that C declares by [`shared_effect!`].
 //!
 //! # What must not wait on a task
 //!
-//! An initialiser of [`std::thread_local!`], or of a `thread_local` of C or C++: while it waits another
-//! task of the thread may initialise the variable, and what that one has borrowed is dropped when the
-//! first goes on. This breaks memory in safe code, and the compiler does not see it. Let it block the
-//! thread, in [`block_thread`]:
+//! An initialiser of [`std::thread_local!`], or of a `thread_local` of C or C++: while it waits
+//! another task of the thread may initialise the variable, and what that one has borrowed is
+//! dropped when the first goes on. This breaks memory in safe code, and the compiler does not see
+//! it. Let it block the thread, in [`block_thread`]:
 //!
 //! ```
 //! thread_local! {
@@ -38,27 +38,31 @@
 //! haft::run(|| assert!(!NAME.with(String::is_empty)));
 //! ```
 //!
-//! The same goes for a library that keeps a pointer into its caller's frame in a thread-local variable
-//! while it calls back, such as `scoped-tls`. The guide, docs/rust.md, has what else differs on tasks.
+//! The same goes for a library that keeps a pointer into its caller's frame in a thread-local
+//! variable while it calls back, such as `scoped-tls`. The guide, docs/rust.md, has what else
+//! differs on tasks.
 //!
 //! # How unwinding is kept sound
 //!
 //! Nothing is unwound by force through a frame of Rust, and no panic enters a frame of C.
 //!
 //! - Every function that C calls catches the panics of the Rust code that it runs, keeps the
-//!   payload, and returns; the Rust caller raises it again ([`std::panic::resume_unwind`]) when C has returned.
-//! - Waits are made while `haft_io_return_cancels` is set: the C library then never unwinds a cancelled
-//!   task, but has the wait return an error. The wait's wrapper here raises the panic [`Cancelled`],
-//!   an ordinary panic of Rust that runs destructors and that [`std::panic::catch_unwind`] may
-//!   catch; the next wait raises it again. While a panic is under way on the thread, a second one would end the
-//!   process: then a cancelled wait returns early instead.
-//! - A suspended computation that is dropped is resumed once more, and the `perform` in which it waits
-//!   raises the panic [`Discontinued`]: so its frames unwind themselves.
+//!   payload, and returns; the Rust caller raises it again ([`std::panic::resume_unwind`]) when C
+//!   has returned.
+//! - Waits are made while `haft_io_return_cancels` is set: the C library then never unwinds a
+//!   cancelled task, but has the wait return an error. The wait's wrapper here raises the panic
+//!   [`Cancelled`], an ordinary panic of Rust that runs destructors and that
+//!   [`std::panic::catch_unwind`] may catch; the next wait raises it again. While a panic is under
+//!   way on the thread, a second one would end the process: then a cancelled wait returns early
+//!   instead.
+//! - A suspended computation that is dropped is resumed once more, and the `perform` in which it
+//!   waits raises the panic [`Discontinued`]: so its frames unwind themselves.
 //! - Tasks never move between threads once they have begun, and neither do computations, which are
 //!   not `Send`.
-//! - The frame of [`scope`] returns when all its tasks have ended, and that of [`handle_general`] when its
-//!   computation has. A frame of either is left in no other way: who leaks a [`Computation`] leaks its stack with all
-//!   that lies there, and as its body is `'static`, nothing outside of that stack is borrowed.
+//! - The frame of [`scope`] returns when all its tasks have ended, and that of [`handle_general`]
+//!   when its computation has. A frame of either is left in no other way: a leaked
+//!   [`Computation`] leaks its stack with all that lies there, and as its body is `'static`,
+//!   nothing outside of that stack is borrowed.
 //!
 //! `panic = "abort"` ends the process, with a message, at the first cancel that reaches a task, and
 //! at the first computation that is dropped before its end.
@@ -106,7 +110,7 @@ mod task;
 pub mod tracing;
 mod wait;
 
-/// What the streams of [`net`], [`fs`] and [`process`] read into.
+/// Lent memory, into which the streams of [`net`], [`fs`] and [`process`] read.
 pub mod io {
     pub use crate::descriptor::{Lent, LentReader};
 }
@@ -120,11 +124,11 @@ pub use future::block_on;
 #[cfg(feature = "futures")]
 pub use future::{Iterate, iterate};
 pub use generator::{Generator, Yielder};
-/// A test that runs in a simulation (see [`simulate`]), with the seeds 1 to 10, or to another
-/// number, each on a thread of its own. The seed that it fails with is printed; with `HAFT_IO_SEED` in
-/// the environment it runs with that alone. What goes wrong in it, and what is not simulated, stands behind, as in
-/// [`Simulation`]: `short_counts`, `faults_one_in = 10`, `switches_one_in = 2`, `network = false`,
-/// `files = false`.
+/// A test that runs in a simulation (see [`simulate`]), with the seeds 1 to 10, or up to another
+/// number, each on a thread of its own. A failure prints its seed; with `HAFT_IO_SEED` in the
+/// environment the test runs with that seed alone. Further options choose faults, and what is not
+/// simulated, as in [`Simulation`]: `short_counts`, `faults_one_in = 10`, `switches_one_in = 2`,
+/// `network = false`, `files = false`.
 ///
 /// ```
 /// #[haft::test(seeds = 20)]

@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// What std's type does that never waits.
+/// Makes a call of std's type that never waits.
 fn by_std<T: FromRawFd, R>(descriptor: &Descriptor, call: impl FnOnce(&T) -> R) -> R {
     // SAFETY: the descriptor is open while it is borrowed, and not closed here.
     call(&ManuallyDrop::new(unsafe {
@@ -91,7 +91,7 @@ macro_rules! listener {
 
 // ---- TCP ----
 
-/// A connection, as [`std::net::TcpStream`]. What is written is sent at once (`TCP_NODELAY`).
+/// A connection, like [`std::net::TcpStream`]. Written bytes are sent at once (`TCP_NODELAY`).
 ///
 /// ```
 /// haft::run(|| -> std::io::Result<()> {
@@ -117,7 +117,7 @@ impl TcpStream {
     /// Connects to the first of the addresses that answers.
     ///
     /// # Errors
-    /// Of the last address.
+    /// The error of the last address.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -220,7 +220,7 @@ impl TcpListener {
     /// Listens at the first of the addresses at which this can be done.
     ///
     /// # Errors
-    /// Of the last address.
+    /// The error of the last address.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Maps by numbers, whose keys of std are not used: std draws them for each thread, and the order of a
-//! program's own maps would depend on how many this library has made.
+//! Maps by numbers, whose keys of std are not used: std draws them for each thread, and the order
+//! of a program's own maps would depend on how many this library has made.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -14,7 +14,8 @@ impl Hasher for Spread {
             .for_each(|byte| self.write_usize(usize::from(*byte)));
     }
     fn write_usize(&mut self, number: usize) {
-        // (Of the product the upper bits depend on all bits of the number, and the map uses both ends.)
+        // (Of the product the upper bits depend on all bits of the number, and the map uses both
+        // ends.)
         let product = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = product ^ product >> 32;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a task and its handle share: how the outcome goes from one to the other, and who frees it.
+//! State that a task and its handle share: it passes the outcome on, and decides which frees it.
 
 use crate::sync::Event;
 use crate::wait::Cancelled;
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-/// What a task and its handle share: the outcome, and which of them is to free the job, which the
-/// packet begins.
+/// State that a task and its handle share: the outcome, and which of them is to free the job. The
+/// packet is the beginning of the job.
 pub(crate) struct Packet<T> {
-    /// What the two have said last, each by a swap: the second to leave frees the job.
+    /// The last word of the two, each stored by a swap: the second to leave frees the job.
     ///
     /// - null: nothing yet.
-    /// - A waker, in a box: the handle was polled as a future. Whoever takes it from here has it.
+    /// - A waker, in a box: the handle was polled as a future. The swap that takes it out owns it.
     /// - `TASK_LEFT`: the task has told its end, and uses the packet no more.
     /// - `OWNER_LEFT`: the handle was dropped.
     pub(crate) said: AtomicPtr<Waker>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Where std has the word of a thread that is parked: libhaft-posix reports two tasks of a thread that
-//! park at once.
+//! Where std has the word of a thread that is parked: libhaft-posix reports two tasks of a thread
+//! that park at once.
 
 use haft_sys as sys;
 use std::mem::transmute_copy;

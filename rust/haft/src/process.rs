@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Processes by the library's own operations, for tasks: the wait for a child suspends the task, and
-//! a cancel unwinds it. They need no feature.
+//! Processes by the library's own operations, for tasks: the wait for a child suspends the task,
+//! and a cancel unwinds it. They need no feature.
 
 use crate::descriptor::{Descriptor, c_string, done, stream};
 use crate::scope::scope;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 use std::ptr;
 
-/// What a standard stream of a child is, as [`std::process::Stdio`].
+/// A standard stream of a child, like [`std::process::Stdio`].
 ///
 /// ```
 /// haft::run(|| -> std::io::Result<()> {
@@ -336,7 +336,7 @@ impl Command {
         self
     }
 
-    /// What the environment is, if not this process's.
+    /// The environment of the child; `None`: this process's.
     fn variables(&self) -> io::Result<Option<Vec<CString>>> {
         if !self.is_clear && self.environment.is_empty() {
             return Ok(None);
@@ -446,7 +446,7 @@ impl Command {
     /// Starts the program and waits for its end.
     ///
     /// # Errors
-    /// Those of [`spawn`](Self::spawn).
+    /// The errors of [`spawn`](Self::spawn).
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -466,7 +466,7 @@ impl Command {
     /// pipes unless they are set, when it has ended.
     ///
     /// # Errors
-    /// Those of [`spawn`](Self::spawn).
+    /// The errors of [`spawn`](Self::spawn).
     ///
     /// # Panics
     /// Outside of a run.
@@ -494,7 +494,8 @@ fn for_c(texts: &[CString]) -> Vec<*const c_char> {
     texts.chain([ptr::null()]).collect()
 }
 
-/// A program that has been started, as [`std::process::Child`]. If it is dropped, the program goes on.
+/// A program that has been started, as [`std::process::Child`]. If it is dropped, the program goes
+/// on.
 ///
 /// ```
 /// use haft::process::{Command, Stdio};
@@ -513,11 +514,11 @@ fn for_c(texts: &[CString]) -> Vec<*const c_char> {
 /// ```
 #[derive(Debug)]
 pub struct Child {
-    /// Of a piped standard input.
+    /// The child's standard input, if it is piped.
     pub stdin: Option<ChildInput>,
-    /// Of a piped standard output.
+    /// The child's standard output, if it is piped.
     pub stdout: Option<ChildOutput>,
-    /// Of a piped standard error.
+    /// The child's standard error, if it is piped.
     pub stderr: Option<ChildOutput>,
     id: c_int,
     status: Option<ExitStatus>,

@@ -60,9 +60,10 @@ impl Options {
         self
     }
     /// By what the threads wait for the kernel: `c"epoll"`, or with the feature `io-uring`
-    /// `c"io_uring"`. Without this, `HAFT_IO_BACKEND` in the environment decides, and if that is unset
-    /// or empty, it is io_uring if the feature is on and the system allows it, otherwise epoll;
-    /// [`backend`] says which. (With the feature `system` the installed library decides what it has.)
+    /// `c"io_uring"`. Without this, `HAFT_IO_BACKEND` in the environment decides, and if that is
+    /// unset or empty, it is io_uring if the feature is on and the system allows it, otherwise
+    /// epoll; [`backend`] says which. (With the feature `system` the installed library decides what
+    /// it has.)
     ///
     /// ```
     /// let epoll = haft::Options::new().backend(c"epoll");
@@ -102,8 +103,8 @@ pub(crate) fn this_run() -> u64 {
     unsafe { sys::haft_io_run_number() }
 }
 
-/// By what the thread of this task waits: `epoll`, `io_uring` or `simulation`. `None`: the caller is
-/// no task.
+/// By what the thread of this task waits: `epoll`, `io_uring` or `simulation`. `None`: the caller
+/// is no task.
 ///
 /// ```
 /// assert!(matches!(haft::run(haft::backend), Some("epoll" | "io_uring")));
@@ -144,8 +145,8 @@ pub(crate) fn run_by<T>(
 }
 
 /// Runs `main` as a task on this thread, and returns what it returns when it and all tasks spawned
-/// below it have ended. A panic of `main` cancels the tasks, and goes on here. Neither `main` nor the
-/// tasks reach handlers around the run.
+/// below it have ended. A panic of `main` cancels the tasks, and goes on here. Neither `main` nor
+/// the tasks reach handlers around the run.
 ///
 /// # Panics
 /// If this thread runs tasks already, or the system refuses memory or descriptors.
@@ -168,11 +169,11 @@ pub fn run<T>(main: impl FnOnce() -> T) -> T {
     .unwrap_or_else(|error| panic!("haft::run: {error}"))
 }
 
-/// As [`run`], with options, and with an error where it would panic.
+/// Like [`run`], with options; returns an error where `run` would panic.
 ///
 /// # Errors
-/// `ResourceBusy` on a thread that runs tasks already, `InvalidInput` for an unknown back end, and the
-/// system's errors where it refuses memory, descriptors, or the back end that the options name.
+/// `ResourceBusy` on a thread that runs tasks already, `InvalidInput` for an unknown back end, and
+/// the system's errors where it refuses memory, descriptors, or the back end that the options name.
 ///
 /// ```
 /// let total = haft::run_with(haft::Options::new().threads(2), || {

@@ -39,7 +39,7 @@ impl Runtime {
     /// Starts the threads.
     ///
     /// # Errors
-    /// As those of [`run_with`](crate::run_with), or the system has no thread.
+    /// The errors of [`run_with`](crate::run_with), or that the system has no thread.
     ///
     /// # Panics
     /// If there is no memory.

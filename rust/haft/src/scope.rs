@@ -50,7 +50,7 @@ fn open<T>(
     }
 }
 
-/// What is the same for all scopes that return what their body does.
+/// Returns what the body of a scope has returned, or lets its panic go on.
 fn value_of<T>(outcome: thread::Result<T>) -> T {
     outcome.unwrap_or_else(|payload| resume_unwind(payload))
 }
@@ -73,7 +73,7 @@ pub struct Scope<'scope, 'env: 'scope> {
     inner: AtomicPtr<sys::haft_io_scope_t>,
     run: u64,
     spawned: AtomicUsize,
-    /// Of the tasks that nobody was joining, by the task's number.
+    /// Panics of tasks that nobody was joining, each with the task's number.
     panics: Mutex<Vec<(usize, Payload)>>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
@@ -84,9 +84,9 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// [`std::thread::scope`].
 ///
 /// A panic of a task that nobody is joining then cancels the body and the other tasks, and goes on
-/// here when all have ended. So does a panic of the body, which cancels the tasks. A body that returns
-/// cancels nothing, also where it returns early, by `?`: for that there is [`try_scope`]. A cancel of
-/// the caller cancels the scope.
+/// here when all have ended. So does a panic of the body, which cancels the tasks. A body that
+/// returns cancels nothing, also where it returns early, by `?`: for that there is [`try_scope`]. A
+/// cancel of the caller cancels the scope.
 ///
 /// # Panics
 /// Outside of [`run`](crate::run); if the body or a task panics.
@@ -132,13 +132,13 @@ where
     }
 }
 
-/// As [`scope`], but cancels the tasks if the body returns an error.
+/// Like [`scope`], but cancels the tasks if the body returns an error.
 ///
 /// # Errors
-/// Those of the body.
+/// The error of the body.
 ///
 /// # Panics
-/// As [`scope`].
+/// Like [`scope`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -185,7 +185,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.spawn_by(None, function)
     }
 
-    /// As [`spawn`](Self::spawn), for a task with a name of its own.
+    /// Like [`spawn`](Self::spawn), for a task with a name of its own.
     ///
     /// ```
     /// haft::run(|| {
@@ -432,7 +432,7 @@ pub struct CancelHandle(Arc<Cancellable>);
 #[derive(Debug)]
 struct Cancellable {
     run: u64,
-    /// Null once it has been cancelled, or has ended. Whoever uses it holds the lock meanwhile.
+    /// Null once it has been cancelled, or has ended. The lock is held while the scope is used.
     scope: Mutex<ScopePointer>,
 }
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What the macro [`select!`](crate::select!) is made of.
+//! Parts of the macro [`select!`](crate::select!).
 
 use crate::descriptor::error_of;
 use crate::scope::ScopedJoinHandle;
@@ -13,15 +13,17 @@ use std::time::Duration;
 /// Waits for the first of several things, and does it: at once if one can be done, and if several
 /// can, calls vary their choice.
 ///
-/// - `recv(receiver) -> result`: a value of a [`channel`](crate::channel), as by [`Receiver::recv`].
-/// - `send(sender, value) -> result`: as by [`Sender::send`]. The value is dropped if another arm is chosen.
+/// - `recv(receiver) -> result`: a value of a [`channel`](crate::channel), as by
+///   [`Receiver::recv`].
+/// - `send(sender, value) -> result`: as by [`Sender::send`]. The value is dropped if another arm
+///   is chosen.
 /// - `set(event)`: an [`Event`](crate::sync::Event) is set.
 /// - `ended(handle)`: a task has ended, so that its join returns at once.
 /// - `default(duration)`: nothing of all that until so much time has passed. It comes last.
 ///
-/// The bodies may use `?`, `break`, `continue` and `return` as around the macro. In a destructor that
-/// runs while its thread is panicking a cancel does not end this wait, since then nothing has come of
-/// which an arm could tell: give it a `default` there.
+/// The bodies may use `?`, `break`, `continue` and `return` as around the macro. In a destructor
+/// that runs while its thread is panicking a cancel does not end this wait, since then nothing has
+/// come of which an arm could tell: give it a `default` there.
 ///
 /// ```
 /// use std::time::Duration;
@@ -103,10 +105,10 @@ macro_rules! select {
 /// An arm of the macro.
 ///
 /// # Safety
-/// What C is told to wait for, and where a value lies, is valid while `self` is neither moved nor
-/// dropped; and the values are those of the channel.
+/// The case, and the place of its value, are valid while `self` is neither moved nor dropped; and
+/// the values are of the channel's type.
 pub unsafe trait Arm {
-    /// What C is to wait for.
+    /// The case for C to wait for.
     fn case(&mut self) -> sys::haft_io_select_case_t;
     /// C has done it, or it cannot be done.
     ///
@@ -210,7 +212,7 @@ unsafe impl Arm for IsSet<'_> {
     }
 }
 
-/// What `ended` takes.
+/// A handle that `ended` takes.
 pub trait Ends {
     /// Is set at the end.
     fn end(&self) -> &Event;

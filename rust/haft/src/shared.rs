@@ -14,9 +14,9 @@ use std::ptr;
 /// An effect that C knows, too. [`shared_effect!`](crate::shared_effect!) makes a type one.
 ///
 /// # Safety
-/// `descriptor` returns the descriptor of an effect whose payload is laid out as this type, and whose
-/// result as `Output`. No handler drops a computation that has frames of Rust, nor resumes it on
-/// another thread.
+/// `descriptor` returns the descriptor of an effect whose payload is laid out as this type, and
+/// whose result as `Output`. No handler drops a computation that has frames of Rust, nor resumes it
+/// on another thread.
 ///
 /// ```
 /// haft::shared_effect! {
@@ -28,7 +28,7 @@ use std::ptr;
 /// assert!(answer(Now {}) > 0);
 /// ```
 pub unsafe trait SharedEffect: Copy + 'static {
-    /// What a handler answers.
+    /// The type of a handler's answer.
     type Output: Copy + 'static;
     #[doc(hidden)]
     fn descriptor() -> *mut sys::haft_effect_t;
@@ -59,7 +59,7 @@ macro_rules! shared_effect {
         #[repr(C)]
         #[derive(Clone, Copy)]
         $visibility struct $name { $($visibility $field: $type),* }
-        // SAFETY: whoever has written `unsafe` says so.
+        // SAFETY: the author of the `unsafe` says so.
         unsafe impl $crate::SharedEffect for $name {
             type Output = $result;
             fn descriptor() -> *mut $crate::__sys::haft_effect_t {
@@ -106,7 +106,7 @@ struct State<'a, E: SharedEffect> {
 /// A panic of the clause ends the process here, as C calls this.
 unsafe extern "C" fn in_place<E: SharedEffect>(state: *mut c_void, payload: *mut E) -> E::Output {
     // SAFETY: the state is that of `handle_shared`, whose frame is around the performer's; the
-    // payload is the performer's, who waits.
+    // payload is the performer's, which waits.
     let (state, effect) = unsafe { (&*state.cast::<State<'_, E>>(), *payload) };
     // (The clause is outside of its handler, so it does not come here from inside.)
     (state.clause.borrow_mut())(effect)
@@ -142,8 +142,8 @@ pub fn perform_shared<E: SharedEffect>(mut effect: E) -> E::Output {
     }
 }
 
-/// As [`handle`](crate::handle), for an effect of C: the clause answers what Rust or C performs in
-/// the body, at once, on the performer's stack. A panic of the clause ends the process.
+/// Like [`handle`](crate::handle), for an effect of C: the clause answers what Rust or C performs
+/// in the body, at once, on the performer's stack. A panic of the clause ends the process.
 ///
 /// # Panics
 /// If the body panics, or the effect has other sizes in C.

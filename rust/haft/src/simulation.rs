@@ -5,14 +5,14 @@ use crate::run::run_by;
 use haft_sys as sys;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Runs `main` as [`run`](crate::run) does, for tests: the same way for the same seed, in a world of
-/// its own.
+/// Runs `main` as [`run`](crate::run) does, for tests: the same way for the same seed, in a world
+/// of its own.
 ///
 /// The seed decides which of the tasks that can go on does; time stands still while one can, and
 /// then jumps to the next timer. The network and the files exist in this simulation only: one host,
 /// which has every address and name, and at first no files. With the feature `posix` that is so for
-/// std, too, and for crates that know nothing of Haft: its sockets, files, clocks, sleeps and random
-/// bytes. Seed 0 draws a seed, unless the environment has one in `HAFT_IO_SEED`.
+/// std, too, and for crates that know nothing of Haft: its sockets, files, clocks, sleeps and
+/// random bytes. Seed 0 draws a seed, unless the environment has one in `HAFT_IO_SEED`.
 ///
 /// [`Simulation`] chooses what is simulated, and adds faults.
 ///
@@ -116,9 +116,9 @@ impl Simulation {
         self.short_counts = yes;
         self
     }
-    /// Whether sockets, by [`net`](crate::net) and, with the feature `posix`, by `std::net`, are of a
-    /// network that exists in the simulation only, whose one host has every address and name. Those of
-    /// the machine block the thread with all its tasks.
+    /// Whether sockets, by [`net`](crate::net) and, with the feature `posix`, by `std::net`, are of
+    /// a network that exists in the simulation only, whose one host has every address and name.
+    /// Otherwise they are the machine's, and block the thread with all its tasks.
     ///
     /// ```
     /// let simulation = haft::Simulation::new();
@@ -128,8 +128,8 @@ impl Simulation {
         self.network = yes;
         self
     }
-    /// Whether files, by [`fs`](crate::fs) and, with the feature `posix`, by `std::fs`, exist in the
-    /// simulation only; at first there are none.
+    /// Whether files, by [`fs`](crate::fs) and, with the feature `posix`, by `std::fs`, exist in
+    /// the simulation only; at first there are none.
     ///
     /// ```
     /// let simulation = haft::Simulation::new();
@@ -140,7 +140,8 @@ impl Simulation {
         self.files = yes;
         self
     }
-    /// One in so many operations on simulated sockets and files fails, as the seed decides; 0: none.
+    /// One in so many operations on simulated sockets and files fails, as the seed decides; 0:
+    /// none.
     ///
     /// ```
     /// let simulation = haft::Simulation::new().seed(1).faults_one_in(2);
@@ -154,10 +155,10 @@ impl Simulation {
     /// At one in so many operations that need not wait another task goes on; 0: at none. So seeds
     /// find races between operations.
     ///
-    /// A lock of std that is free is no such operation, nor is an atomic: they call nothing, so no seed
-    /// lets another task go on there. A value that is read under a std `Mutex` and written under the next
-    /// lock of it is a race that simulations do not find, unless something between the two is an
-    /// operation. Locks of [`sync`](crate::sync) are operations, and so is
+    /// A lock of std that is free is no such operation, nor is an atomic: they call nothing, so no
+    /// seed lets another task go on there. A value that is read under a std `Mutex` and written
+    /// under the next lock of it is a race that simulations do not find, unless something between
+    /// the two is an operation. Locks of [`sync`](crate::sync) are operations, and so is
     /// [`yield_now`](crate::yield_now).
     ///
     /// ```
@@ -191,14 +192,14 @@ impl Simulation {
 
     /// Runs `main`, on this thread.
     ///
-    /// What std and crates have drawn once stays: the keys of `HashMap`s and the generator of `rand` are
-    /// the thread's, and some crates have variables of the process (SQLite's random numbers). So a seed
-    /// that is to repeat its order of a `HashMap` has a fresh thread, as each of
-    /// [`#[haft::test]`](macro@crate::test) has; and what the process keeps repeats where the simulation
-    /// is the first of the process.
+    /// Random numbers that std and crates have drawn before the simulation stay: the keys of
+    /// `HashMap`s and the generator of `rand` are the thread's, and some crates have variables of
+    /// the process (SQLite's random numbers). So run a seed on a fresh thread, as
+    /// [`#[haft::test]`](macro@crate::test) does, if it is to repeat the order of a `HashMap`;
+    /// variables of the process repeat only in the first simulation of the process.
     ///
     /// # Panics
-    /// As [`simulate`].
+    /// Like [`simulate`].
     ///
     /// ```
     /// let hour = std::time::Duration::from_secs(3600);
@@ -235,8 +236,8 @@ pub fn simulation_seed() -> Option<u64> {
 }
 
 /// A crash of the simulated machine, and a restart: the simulated files hold then what they could
-/// hold after a real one, as the seed decides. What was synced is there; of what was not, some may
-/// be. To be called when the tasks that use files have ended; files opened before are of no use.
+/// hold after a real one, as the seed decides. Synced data is there; other data may be there in
+/// part. Call this when the tasks that use files have ended; files opened before are of no use.
 ///
 /// # Panics
 /// Outside of a simulation with files the C library ends the process with a message.

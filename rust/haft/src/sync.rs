@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What tasks and threads wait for: events, mutexes, semaphores, channels.
+//! Objects that tasks and threads wait for: events, mutexes, semaphores, channels.
 //!
 //! The locks of std suspend a task, too. A wait for one of these, other than for a lock of std,
 //! ends when its task is cancelled; and they serve the waiters in the order in which they came.
@@ -107,13 +107,13 @@ impl Event {
         // SAFETY: as in `set`; the wait has left the event when it returns.
         wait(|| unsafe { sys::haft_io_event_wait(self.inner.get()) } as isize).map(drop)
     }
-    /// As [`wait_on`].
+    /// Waits for the event by [`wait_on`].
     pub(crate) fn wait_on(&self) {
         // SAFETY: as in `try_wait`.
         acquire(|| unsafe { sys::haft_io_event_wait(self.inner.get()) });
     }
-    /// As `try_wait`, for an event that the task sets before it ends; null: no task. One that has not
-    /// started goes first.
+    /// Like `try_wait`, for an event that the task sets before it ends; null: no task. A task that
+    /// has not started goes first.
     ///
     /// # Safety
     /// It is such a task.
@@ -142,8 +142,8 @@ impl fmt::Debug for Event {
     }
 }
 
-/// Makes a wait whose outcome the caller has to return: where a cancel would only end the wait, since
-/// the thread is panicking, the wait is made once more, and to its end.
+/// Makes a wait whose outcome the caller has to return: where a cancel would only end the wait,
+/// since the thread is panicking, the wait is made once more, and to its end.
 pub(crate) fn wait_on(mut call: impl FnMut() -> isize) -> Result<usize, Interrupted> {
     match wait(&mut call) {
         Err(Interrupted::Cancelled) => shielded(|| wait(call)),
@@ -151,7 +151,7 @@ pub(crate) fn wait_on(mut call: impl FnMut() -> isize) -> Result<usize, Interrup
     }
 }
 
-/// As [`wait_on`], for what does not fail.
+/// Like [`wait_on`], for a call that does not fail.
 fn acquire(call: impl Fn() -> c_int) {
     let done = wait_on(|| call() as isize);
     assert!(done.is_ok(), "a wait that no cancel reaches has failed");
@@ -278,7 +278,7 @@ pub struct MutexGuard<'a, T: ?Sized> {
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: whoever has the guard has the mutex, and so the value.
+        // SAFETY: the owner of the guard has the mutex, and so the value.
         unsafe { &*self.mutex.value.get() }
     }
 }
@@ -530,8 +530,8 @@ pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 /// assert_eq!(receiver.try_recv(), Some(1));
 /// ```
 pub struct Sender<T>(Arc<Shared<T>>);
-/// The receiving end of a [`channel`]; each value is received once. When the last one is dropped, so
-/// are the values that were not received.
+/// The receiving end of a [`channel`]; each value is received once. When the last one is dropped,
+/// so are the values that were not received.
 ///
 /// ```
 /// let (sender, receiver) = haft::channel(2);

@@ -152,7 +152,7 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
             unsafe { Packet::leave(packet) };
         };
         if catch_unwind(AssertUnwindSafe(body)).is_err() {
-            // What a task returned has panicked when it was dropped, and nobody is there to be told.
+            // The drop of the task's result has panicked, and nobody can get that panic.
             std::process::abort();
         }
         #[cfg(feature = "tracing")]
@@ -164,7 +164,7 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
 /// Starts a task of the scope, null: the current one, by a function that tells its end.
 ///
 /// # Safety
-/// As of `Unstarted::start`.
+/// The same as for `Unstarted::start`.
 pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
     scope: *mut sys::haft_io_scope_t,
     name: Option<&'static CStr>,
@@ -192,7 +192,7 @@ pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
 #[must_use = "a task whose handle is dropped goes on, and its panic is seen by nobody"]
 pub struct JoinHandle<T>(Owner<T>);
 
-// What a task has left behind by a panic is seen by its joiner as an error, as with threads.
+// The joiner gets a panic of the task as an error, as with threads.
 impl<T> UnwindSafe for JoinHandle<T> {}
 impl<T> RefUnwindSafe for JoinHandle<T> {}
 
@@ -201,8 +201,8 @@ impl<T> JoinHandle<T> {
         self.0.end()
     }
     /// Waits for the end of the task and returns what it returned. The error is the payload of its
-    /// panic, which is [`Cancelled`](crate::Cancelled) if it was cancelled. On a thread without tasks, blocks the
-    /// thread.
+    /// panic, which is [`Cancelled`](crate::Cancelled) if it was cancelled. On a thread without
+    /// tasks, blocks the thread.
     ///
     /// # Errors
     /// The task has panicked, or was cancelled.
@@ -269,7 +269,7 @@ where
     spawn_by(None, function)
 }
 
-/// As [`spawn`], for a task with a name of its own, by which dumps and messages call it.
+/// Like [`spawn`], for a task with a name of its own, which dumps and messages show.
 ///
 /// ```
 /// haft::run(|| {
@@ -279,7 +279,7 @@ where
 /// ```
 ///
 /// # Panics
-/// As [`spawn`].
+/// Like [`spawn`].
 pub fn spawn_named<F, T>(name: &'static CStr, function: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -297,9 +297,9 @@ where
     JoinHandle(unsafe { start(ptr::null_mut(), name, finishing(function)) })
 }
 
-/// As [`spawn`], but in the outermost scope, that of the run: the task outlives the scopes around the
-/// caller, and their cancels and deadlines do not reach it. For what a library keeps, such as an idle
-/// connection, and others use later. The run ends when the task has.
+/// Like [`spawn`], but in the outermost scope, that of the run: the task outlives the scopes around
+/// the caller, and their cancels and deadlines do not reach it. So a library can keep an idle
+/// connection, for example, for later callers. The run does not end before the task.
 ///
 /// ```
 /// use std::time::Duration;
@@ -316,14 +316,14 @@ where
 /// ```
 ///
 /// # Panics
-/// As [`spawn`].
+/// Like [`spawn`].
 pub fn spawn_in_run<F, T>(function: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    // SAFETY: the function borrows nothing, and is `Send`; any thread may ask for the scope, which is
-    // open as long as this task.
+    // SAFETY: the function borrows nothing, and is `Send`; any thread may ask for the scope, which
+    // is open as long as this task.
     JoinHandle(unsafe { start(sys::haft_io_run_scope(), None, finishing(function)) })
 }
 
@@ -333,7 +333,7 @@ fn finishing<T>(function: impl FnOnce() -> T + Send) -> impl FnOnce(&Packet<T>) 
     move |packet| unsafe { packet.finish(catch_unwind(AssertUnwindSafe(function))) }
 }
 
-/// As [`spawn`], by the task that calls the second part.
+/// Like [`spawn`], but the task that calls the second part starts it.
 pub(crate) fn prepared<F, T>(function: F) -> (JoinHandle<T>, impl FnOnce() + Send + 'static)
 where
     F: FnOnce() -> T + Send + 'static,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-//! What the attribute [`test`](crate::test) makes a function call.
+//! Functions that a function with the attribute [`test`](crate::test) calls.
 
 use crate::simulation::Simulation;
 use std::fmt::Debug;
 use std::panic::resume_unwind;
 use std::{mem, thread};
 
-/// With how many seeds a test is run that does not say.
+/// The number of seeds of a test whose attribute names none.
 pub const SEEDS: u64 = 10;
 
-/// What a test returns.
+/// Result that a test may return.
 pub trait Outcome {
     /// How it has failed, if it has.
     fn failure(self) -> Option<String>;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Spans of the crate `tracing`, carried by tasks (feature `tracing`).
 //!
-//! Subscribers keep the spans that have been entered for each thread. Where several tasks take turns
-//! on a thread, a span that one of them has entered would be around what the others do while it
-//! waits. [`PerTask`] stands before a subscriber and keeps them for each task, so code that knows
-//! nothing of tasks, `#[instrument]`, `Span::enter`, works on them as it is.
+//! Subscribers keep the spans that have been entered for each thread. Where several tasks take
+//! turns on a thread, a span that one of them has entered would be around what the others do while
+//! it waits. [`PerTask`] stands before a subscriber and keeps them for each task, so code that
+//! knows nothing of tasks, `#[instrument]`, `Span::enter`, works on them as it is.
 //!
 //! ```
 //! use haft::tracing::PerTask;
@@ -25,8 +25,8 @@
 //! tracing_core::dispatcher::set_global_default(PerTask::new(subscriber).into()).unwrap();
 //! ```
 //!
-//! A task begins without spans, as a thread does. To have one that it is spawned in, it takes the span
-//! along:
+//! A task begins without spans, as a thread does. To have one that it is spawned in, it takes the
+//! span along:
 //!
 //! ```ignore
 //! let span = tracing::Span::current();
@@ -46,9 +46,9 @@ use tracing_core::{Dispatch, Event, LevelFilter, Metadata, Subscriber};
 ///
 /// The one behind it is told that a task has left its spans when another task of the thread has
 /// something to record, not when the first begins to wait: what it measures of the time in a span
-/// includes waits. It is to be the default of the process, as by `init` of `tracing-subscriber`, whose
-/// registry does not count the spans of a default that a thread has for a time (`with_default`)
-/// where they change hands within an event.
+/// includes waits. It is to be the default of the process, as by `init` of `tracing-subscriber`,
+/// whose registry does not count the spans of a default that a thread has for a time
+/// (`with_default`) where they change hands within an event.
 ///
 /// ```
 /// use tracing_core::subscriber::NoSubscriber;
@@ -59,14 +59,14 @@ use tracing_core::{Dispatch, Event, LevelFilter, Metadata, Subscriber};
 #[derive(Debug)]
 pub struct PerTask<S> {
     subscriber: S,
-    /// Another for each.
+    /// Different for each.
     number: usize,
 }
 
-/// Of one thread and one subscriber.
+/// The spans of one thread and one subscriber.
 #[derive(Default)]
 struct Spans {
-    /// Whose spans the subscriber behind takes for the thread's: a task, by its address; 0: none.
+    /// The task, by its address, whose spans the subscriber behind takes for the thread's; 0: none.
     shown: usize,
     entered: ByNumber<Vec<Id>>,
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// The payload of the panic that unwinds a task that has been cancelled.
 ///
-/// Whoever joins the task gets it as the error. Code that catches panics lets it pass, or only
-/// delays it: the next wait raises it again.
+/// The task's joiner gets it as the error. Code that catches panics should let it pass, and can
+/// only delay it: the next wait raises it again.
 ///
 /// ```
 /// haft::run(|| {
@@ -98,8 +98,8 @@ pub(crate) fn must_unwind(what: &str) {
     }
 }
 
-/// Drops the payload of a panic. A payload may panic itself when it is dropped: no frame may be left
-/// by that which has promised to end a computation first.
+/// Drops the payload of a panic. A payload may panic itself when it is dropped: no frame may be
+/// left by that which has promised to end a computation first.
 pub(crate) fn drop_quietly(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);
@@ -128,15 +128,15 @@ pub(crate) fn shielded<T>(body: impl FnOnce() -> T) -> T {
     let mut call = Call::new(body);
     let (function, argument) = (call.body(), call.argument());
     returning_cancels(|| {
-        // SAFETY: the options, the body and its argument live until the call returns, and the body lets
-        // no panic out. It runs on this thread, and is called once.
+        // SAFETY: the options, the body and its argument live until the call returns, and the body
+        // lets no panic out. It runs on this thread, and is called once.
         unsafe { sys::haft_io_scope_with(&options, function, argument, std::ptr::null_mut()) }
     });
     call.result()
 }
 
-/// Calls the body of a scope. If a panic leaves it, the scope's tasks are cancelled: nobody will tell
-/// them to end, and the scope, which waits for them, would never pass the panic on.
+/// Calls the body of a scope. If a panic leaves it, the scope's tasks are cancelled: nobody will
+/// tell them to end, and the scope, which waits for them, would never pass the panic on.
 pub(crate) fn with_tasks<T>(body: impl FnOnce() -> T) -> T {
     struct Cancels;
     impl Drop for Cancels {
@@ -173,7 +173,7 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
         Self::enter
     }
 
-    /// What the closure has returned, whose panic goes on here.
+    /// Returns what the closure has returned; its panic goes on here.
     pub(crate) fn result(self) -> T {
         let outcome = self.outcome.expect("C has called it");
         outcome.unwrap_or_else(|payload| resume_unwind(payload))

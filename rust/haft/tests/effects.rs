@@ -634,8 +634,8 @@ impl std::fmt::Debug for Tell {
 
 #[test]
 fn a_clause_in_place_suspends_what_is_around_its_performer() {
-    // The clause runs on the stack of the inner computation, and what it performs suspends the outer
-    // one.
+    // The clause runs on the stack of the inner computation, and what it performs suspends the
+    // outer one.
     let mut outer: Computation<Ask, u32> = Computation::new(|| {
         handle(
             |Of(n): Of<u32>| perform(Ask(n)) + 1,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What std waits for by futexes, between tasks of one thread: nothing blocks that thread. And what
-//! std keeps for a thread, or under a lock, while it calls the system.
+//! Locks of std that wait by futexes, between tasks of one thread: none blocks that thread. And
+//! state that std keeps for a thread, or under a lock, while it calls the system.
 #![cfg(feature = "posix")]
 
 use std::cell::Cell;

@@ -238,7 +238,8 @@ fn a_program_begins_as_its_command_says() {
     .unwrap();
 }
 
-/// Sends the pieces, each after a time limit has cut the read short, and returns what the read gets.
+/// Sends the pieces, each after a time limit has cut the read short, and returns what the read
+/// gets.
 fn read_cut_short<T>(pieces: &[&str], mut read: impl FnMut(&mut LentReader<'_>) -> T) -> T {
     haft::run(|| {
         let (mut here, there) = UnixStream::pair().unwrap();

@@ -71,8 +71,8 @@ fn a_rename_after_a_sync_leaves_one_of_the_two_contents() -> std::io::Result<()>
     Ok(())
 }
 
-/// With a fault in each third operation some seed fails: the runs differ, and each again in the same
-/// way.
+/// With a fault in each third operation some seed fails: the runs differ, and each again in the
+/// same way.
 #[test]
 fn faults_come_as_the_seed_decides() {
     let outcome = |seed| {
@@ -108,7 +108,7 @@ fn what_knows_nothing_of_the_simulation_sees_its_time() {
     assert!(begun.elapsed() < hour);
 }
 
-/// As the hash maps of std and the crates for random numbers ask for it.
+/// The hash maps of std and the crates for random numbers ask for chance so.
 #[test]
 #[cfg(feature = "posix")]
 fn chance_is_the_seeds() {
@@ -224,7 +224,7 @@ mod files_of_std {
     const EXCLUSIVE: i32 = 2;
     const AT_ONCE: i32 = 4;
 
-    /// As `File::lock`, which std has since 1.89.
+    /// Like `File::lock`, which std has since 1.89.
     fn lock(file: &File, operation: i32) -> std::io::Result<()> {
         unsafe extern "C" {
             fn flock(descriptor: i32, operation: i32) -> i32;
@@ -281,7 +281,8 @@ mod files_of_std {
             let mut command = std::process::Command::new("pwd");
             command.current_dir("/usr");
             assert_eq!(command.output().unwrap().stdout, b"/usr\n");
-            // SAFETY: the function, for which there is a child of fork, does nothing that it must not.
+            // SAFETY: the function, for which there is a child of fork, does nothing that it must
+            // not.
             unsafe { command.pre_exec(|| File::open("/etc/passwd").map(drop)) };
             assert_eq!(command.output().unwrap().stdout, b"/usr\n");
         });

@@ -1,5 +1,5 @@
-//! A computation is unwound under its own handler, whatever ends it: what a destructor performs comes to the
-//! handler's clause. Every way to end a computation.
+//! A computation is unwound under its own handler, whatever ends it: what a destructor performs
+//! comes to the handler's clause. Every way to end a computation.
 //!
 //! `core/tests/test_unwinding.c` and `cpp/tests/test_unwinding.cpp` have the same for C and C++.
 
@@ -52,7 +52,7 @@ fn body(way: Way, got: &Mutex<Vec<u32>>) -> u32 {
     }
 }
 
-/// What is between the two handlers of the effect.
+/// The outcome of `inner`, which runs between the two handlers of the effect.
 fn outcome(inner: impl FnOnce(&Mutex<Vec<u32>>) -> u32) -> (Vec<u32>, Result<u32, &'static str>) {
     let got = Mutex::new(Vec::new());
     let result = handle(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What a task waits for: one of several things, mutexes and semaphores of the crate.
+//! Waits of a task: for one of several things, mutexes and semaphores of the crate.
 
 use haft::sync::{Event, Mutex, Semaphore};
 use haft::{Generator, RecvError, SendError};
@@ -280,7 +280,7 @@ fn a_panic_a_cancel_or_a_drop_at_any_wait_loses_nothing() {
         }
     }
     let alive = Alive::new(());
-    // What the program comes to, if it is not interrupted; and in how many places it was.
+    // The outcome of the program, if it is not interrupted; and in how many places it was.
     let interrupt = |at: At<'static>| {
         let program = || {
             let sample = || Some(sample(&alive, at));
@@ -327,8 +327,8 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// Has the function called by a destructor in a task that has been cancelled, while another task may
-/// go on for a moment.
+/// Has the function called by a destructor in a task that has been cancelled, while another task
+/// may go on for a moment.
 fn in_a_destructor_under_a_cancel(function: impl FnMut() + Send, meanwhile: impl FnOnce() + Send) {
     haft::run(|| {
         haft::scope(|s| {

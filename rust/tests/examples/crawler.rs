@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A crawler that was written for threads: each page is a task that calls the blocking crate `ureq`;
-//! the site, whose pages take their time, is served on the same thread.
+//! A crawler that was written for threads: each page is a task that calls the blocking crate
+//! `ureq`; the site, whose pages take their time, is served on the same thread.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Result, Write};

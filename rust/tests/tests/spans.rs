@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Spans of `tracing`, of code that knows nothing of tasks, are those of the task that entered them.
+//! Spans of `tracing`, of code that knows nothing of tasks, are those of the task that entered
+//! them.
 
 use haft::tracing::PerTask;
 use std::sync::{Mutex, Once};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! What the types promise: the programs in `fail/` do not compile, for the reason that their last
+//! Promises of the types: the programs in `fail/` do not compile, for the reason that their last
 //! line names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// What the compiler says of a program that uses the library of this test; a warning is an error.
+/// Compiles a program that uses the library of this test, with warnings as errors; returns whether
+/// it compiled, and the messages.
 fn compile(program: &Path) -> (bool, String) {
     let this = env::current_exe().unwrap();
     let folder = this.parent().unwrap();

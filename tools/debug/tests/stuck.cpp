@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* As stuck.c: two transfers wait for each other, a reader for bytes, customers for an event. */
+/* Like stuck.c: two transfers wait for each other, a reader for bytes, customers for an event. */
 #include <haft/io.hpp>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* As stuck.c: two transfers wait for each other, a reader for bytes, customers for a promise. *)
+(* Like stuck.c: two transfers wait for each other, a reader for bytes, customers for a promise. *)
 open Haft_io
 
 type account = { mutex : Mutex.t; mutable cents : int }

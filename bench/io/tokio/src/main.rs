@@ -248,7 +248,7 @@ fn main() {
     .unwrap();
     let begin = Instant::now();
     runtime.block_on(async {
-        // As a task: the thread of block_on is not one of the runtime's.
+        // It runs as a task: the thread of block_on is not one of the runtime's.
         let work: Pin<Box<dyn Future<Output = ()> + Send>> = match arguments[1].as_str() {
             "spawn" => Box::pin(spawn_and_join(count)),
             "yield" => Box::pin(yields(count)),

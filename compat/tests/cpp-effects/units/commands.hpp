@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What the translation units and the library of this test share. */
+/* Commands that the translation units and the library of this test share. */
 #include "cpp-effects/clause-modifiers.h"
 #include "cpp-effects/cpp-effects.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hot paths: finding a handler, suspending a fiber, resuming one. Everything here is inlined into
- * the caller; for what is rare, the caller calls a function of the library that is marked cold.
+ * The hot paths: finding a handler, suspending a fiber, resuming one. Everything here is inlined
+ * into the caller; rare cases are functions of the library, marked cold.
  *
  * Invariants
  * - The thread is looked up afresh after every switch: a fiber may wake up on another thread, so no
  *   address derived from the thread pointer survives a switch (hafti_thread is volatile assembly).
  * - The resumer opens `gate` when it has arrived back; the fiber does not open it on its way out,
  *   because its context is not complete before.
- * - Two threads that resume one fiber at once cannot both get in. The hot path, which only the scope
- *   named by `owner` can take, closes the gate and then reads `owner` again. A resume from another
- *   scope writes `owner`, makes the first thread's stores visible (membarrier, on the slow path
- *   only), and then exchanges the gate. So one of the two threads sees the other. With three
+ * - Two threads that resume one fiber at once cannot both get in. The hot path, which only the
+ *   scope named by `owner` can take, closes the gate and then reads `owner` again. A resume from
+ *   another scope writes `owner`, makes the first thread's stores visible (membarrier, on the slow
+ *   path only), and then exchanges the gate. So one of the two threads sees the other. With three
  *   threads, the second may have overwritten what the third wrote into `owner`: so a resume from
  *   another scope reads `owner` once more, before it changes anything else.
  */
@@ -61,8 +61,8 @@ typedef struct haft_request {
 
 /*
  * The words of a switch. Into a fiber, the first word is the result of perform; if the switch is
- * special, the second word says how the fiber is woken instead. Out of a fiber, the words are
- * payload and effect; the switch is special unless it only suspends the fiber.
+ * special, the second word is the way in which the fiber is woken instead. Out of a fiber, the
+ * words are payload and effect; the switch is special unless it only suspends the fiber.
  */
 enum hafti_wake {
     HAFTI_WAKE_REPLY = 0, /* the first word is the result of perform */
@@ -239,9 +239,10 @@ HAFTI_INLINE bool hafti_is_on(const haft_fiber_t *fiber) {
 }
 
 /*
- * Whether the effect is a request to the current scope, which then is a fiber's: if the set of that
- * has the number of one in which the effect was found to be a request. Neither the cache of the scope
- * is touched, which lies on further lines of the fiber's header, nor has a new fiber to look first.
+ * Whether the effect is a request to the current scope, which then is a fiber's: the set of the
+ * scope has the number of a set in which the effect was found to be a request. This reads no cache
+ * of a scope, which lies on further lines of the fiber's header, and a new fiber needs no lookup
+ * first.
  */
 HAFTI_INLINE bool hafti_is_requested(hafti_here_t here, const haft_effect_t *effect) {
     uint32_t requested = __atomic_load_n(&effect->requested, __ATOMIC_RELAXED);
@@ -250,7 +251,7 @@ HAFTI_INLINE bool hafti_is_requested(hafti_here_t here, const haft_effect_t *eff
            hafti_is_on(hafti_fiber_of(here.current));
 }
 
-/* Of a thread that performs for the first time `here` is another place afterwards. */
+/* Finds what handles the effect. The first perform of a thread changes `*here`. */
 HAFTI_INLINE hafti_found_t hafti_find(hafti_here_t *here, haft_effect_t *effect, unsigned slot,
                                       uint32_t shape) {
     if (HAFTI_LIKELY(hafti_is_requested(*here, effect))) {
@@ -286,8 +287,8 @@ HAFTI_INLINE const haft_clause_t *hafti_clause_in_place(hafti_found_t found) {
 }
 
 /*
- * What a suspended fiber waits for, in a word: the effect, and marks that say whether the effect
- * has no result, or a result larger than a word. A new fiber waits for no effect's reply.
+ * The reply that a suspended fiber awaits, in a word: the effect, and marks for an effect without a
+ * result, or with one larger than a word. A new fiber awaits no effect's reply.
  */
 enum { HAFTI_AWAITS_NOTHING = 1, HAFTI_AWAITS_MUCH = 2 };
 #ifdef __cplusplus
@@ -334,8 +335,8 @@ HAFTI_INLINE void *hafti_perform_found(hafti_here_t here, hafti_found_t found,
                                        haft_effect_t *effect, void *payload, size_t result_size) {
     if (HAFTI_UNLIKELY((found.with & HAFTI_CLAUSE_MARK) != 0 || hafti_exceptions_pending(here)))
         return hafti_suspend_slow(found, effect, payload);
-    /* Mostly it is the innermost handler's. A predicted branch then stands in for a load, on which the
-       address of the whole switch would wait. */
+    /* Mostly it is the innermost handler's scope. A predicted branch then replaces a load for which
+       the address of the whole switch would wait. */
     hafti_scope_t *scope = found.scope;
     if (HAFTI_LIKELY(scope == here.current)) {
         scope = here.current;

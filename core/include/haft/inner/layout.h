@@ -43,7 +43,7 @@ typedef struct hafti_thread hafti_thread_t;
 struct haft_language;
 typedef void haft_function_t(void);
 
-/* What a clause does with the continuation. */
+/* Kinds of clauses, by their use of the continuation. */
 enum haft_clause_kind {
     HAFT_CLAUSE_REQUEST, /* the fiber is suspended and haft_resume returns the request */
     HAFT_CLAUSE_GENERAL, /* the fiber is suspended and the clause gets the resumption */
@@ -94,11 +94,11 @@ struct haft_effect {
     haft_function_t *unhandled; /* reports that nobody handles the effect */
     /* If there is no default, its function is `unhandled`, or its kind is not HAFT_CLAUSE_TAIL. */
     haft_clause_t default_clause;
-    /* Where in caches, in bytes, its entry is if another effect has the entry of its slot
+    /* Offset in caches, in bytes, of its entry if another effect has the entry of its slot
        (lookup.c). */
     uint32_t place;
     bool spoils; /* declared without NDEBUG: payloads that are no longer valid are overwritten */
-    /* The number of a set in which it is a request; 0: none is known, or a clause was found since. */
+    /* The number of a set in which it is a request; 0: none known, or a clause was found since. */
     uint32_t requested;
 };
 
@@ -139,7 +139,7 @@ struct hafti_scope {
     uint8_t slow;     /* crossing this scope needs the out-of-line switch */
     uint8_t filled;   /* a bit for each entry of the cache that may have a key */
     uint32_t scratch; /* of a fiber: for its switches */
-    /* Of a fiber: counts uses of the fiber's resumptions, each of which may be used once. Odd after
+    /* Counts the uses of a fiber's resumptions, each of which may be used once. Odd after
        haft_tail_resume, until the handler resumes the fiber. */
     uint64_t shot;
     hafti_cache_entry_t cache[HAFTI_CACHE_SLOTS];
@@ -154,7 +154,7 @@ typedef struct hafti_context {
     uint32_t control; /* rounding mode and exception masks of floating point */
     union {
         uint32_t gate; /* of a fiber's `context`: hafti_gate; its resumer closes it */
-        /* Of its `resumer`: the bytes of its stack, at most HAFTI_ROOM_MOST, and
+        /* In its `resumer`: the bytes of its stack, at most HAFTI_ROOM_MOST, and
            HAFTI_ROOM_LOOK. */
         uint32_t room;
     };
@@ -201,7 +201,7 @@ struct haft_fiber {
     hafti_context_t resumer;
     hafti_scope_t scope; /* its first three words share a line with `resumer` */
 
-    /* What every fiber needs from its making to its end, on two lines; then the rest. */
+    /* Fields that every fiber needs from its making to its end, on two lines; then the rest. */
     void *(*function)(void *);
     void *argument;
     void *result;
@@ -221,8 +221,8 @@ struct haft_fiber {
     uint8_t kind;
     uint8_t cleanups;
     uint8_t checked; /* the stack has a canary instead of a guard */
-    /* Of HAFTI_EXCEPTED_PERFORMER, HAFTI_EXCEPTED_RESUMER: which side of the switch waits with
-       exceptions that it is handling. */
+    /* Bits HAFTI_EXCEPTED_PERFORMER, HAFTI_EXCEPTED_RESUMER: that side of the switch waits while it
+       handles exceptions. */
     uint8_t excepted;
     uint32_t uses;
     uint32_t set;          /* the number of scope.handles, or HAFTI_SET_NONE */
@@ -247,8 +247,8 @@ typedef struct hafti_exceptions {
 
 struct hafti_thread {
     hafti_scope_t *current; /* the innermost scope */
-    /* Those of C++. On a segmented fiber, and on threads with another language, an object that is
-       not empty, which keeps the hot paths from switching. */
+    /* Exceptions of C++. On a segmented fiber, and on threads with another language, an object that
+       is never empty, which keeps the hot paths from switching. */
     hafti_exceptions_t *exceptions;
     uint64_t stamp; /* the last serial that was drawn */
     hafti_scope_t root;
@@ -266,13 +266,15 @@ struct hafti_thread {
        set it. */
     char *signal_low;
     size_t signal_size; /* 0: there was none */
-    /* Where on the stack a lookup writes down what it found; NULL: no lookup does. */
+    /* The stack position of the lookup that writes into a cache; NULL: none does. */
     const char *looking;
     hafti_exceptions_t *globals;          /* the exceptions of C++ themselves */
     haft_fiber_t *segmented;              /* the fiber on which the code runs, if it is segmented */
     struct haft_footing *foreign_calls;   /* those that have resumed fibers, innermost first */
     void *foreign_stack;                  /* for functions called through HAFT_FOREIGN */
     const struct haft_language *language; /* whose code runs on this thread, or NULL */
+    /* The state whose roots and stacks this one uses (haft/thread_pointers.h); NULL: its own. */
+    struct hafti_thread *home;
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The format of segments, for the library and __morestack. What programs use: haft/segments.h.
+ * The format of segments, for the library and __morestack. Programs use haft/segments.h.
  *
  * Every function of -fsplit-stack code compares its stack pointer with the thread's limit word
  * (%fs:0x70). Below it, the function calls __morestack (arch/x86_64/morestack.S), which runs the
@@ -27,7 +27,7 @@
 #define HAFTI_SEGMENT_NEXT 0
 #define HAFTI_SEGMENT_TOP 8
 #define HAFTI_SEGMENT_ROOM 16
-/* What __morestack_non_split asks for, on behalf of functions that do not ask. */
+/* Room that __morestack_non_split requests for functions that do not check their stack. */
 #define HAFTI_SEGMENT_FOREIGN_ROOM 0x10000
 
 #ifndef __ASSEMBLER__
@@ -70,7 +70,7 @@ bool hafti_segment_intact(uintptr_t limit);
 #    define HAFTI_SEGMENT_OVERFLOW                                                                 \
         "stack overflow in a segmented fiber: code that does not check its stack (not compiled "   \
         "with -fsplit-stack) ran out of room on it; call it through HAFT_FOREIGN"
-/* Told of whatever cannot go on; the rest of the library, or a test, defines it. */
+/* Reports that a function cannot go on. The rest of the library, or a test, defines it. */
 __attribute__((noreturn)) void hafti_segments_failed(const char *message);
 
 /* False if code that does not check its stack ran past the end of a segment in use. `limit` is the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the macros of haft.h expand to: the functions and types that HAFT_EFFECT generates. */
+/* The functions and types to which HAFT_EFFECT and other macros of haft.h expand. */
 #ifndef HAFTI_TYPED_H
 #define HAFTI_TYPED_H
 
@@ -141,7 +141,7 @@ HAFTI_INLINE void hafti_seen(const void *memory) {
 #define HAFTI_SHAPE_OF(name)                                                                       \
     HAFTI_SHAPE(HAFTI_PAYLOAD_SIZE(name), HAFTI_RESULT_SIZE(haft_result_##name))
 
-/* What is right in C and is warned of in C++, or where C++ includes it. */
+/* Silences warnings in C++, and in C headers that C++ includes, about what is right in C. */
 #ifdef __clang__
 #    define HAFTI_QUIETLY_MORE _Pragma("GCC diagnostic ignored \"-Wextern-c-compat\"")
 #else

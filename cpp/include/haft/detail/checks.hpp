@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* What kind of clause a handler has for an effect, and what its answer is; and the checks that
-   clauses, body and answer fit, with messages that name the effect. */
+/* The kind of clause that a handler has for an effect, and its answer; and the checks that clauses,
+   body and answer fit, with messages that name the effect. */
 #ifndef HAFT_DETAIL_CHECKS_HPP
 #define HAFT_DETAIL_CHECKS_HPP
 
@@ -122,6 +122,13 @@ struct the_clause_returns_the_wrong_type {
         "haft: the clause returns the wrong type. Without a resumption it returns the "
         "result of the effect; with one, or as never-resuming, the answer of the handler.");
 };
+template <typename E>
+struct a_general_clause_raises_by_discontinue {
+    static_assert(
+        sizeof(E *) == 0,
+        "haft: haft::raising is for clauses without a resumption. A general clause throws "
+        "at the perform by std::move(resumption).discontinue(exception).");
+};
 template <typename Given, typename Expected>
 inline constexpr bool fits = std::is_void_v<Expected> || std::is_same_v<Given, Expected> ||
                              (std::is_convertible_v<Given, Expected> &&
@@ -159,7 +166,9 @@ constexpr bool check_clause() {
     using E = effect_of<Entry>;
     using R = result_of_entry<Entry>;
     constexpr clause_kind kind = kind_of<H, Entry, Answer>();
-    if constexpr (kind == clause_kind::general) {
+    if constexpr (kind == clause_kind::general && entry<Entry>::raises) {
+        explain<Tell, a_general_clause_raises_by_discontinue<E>>();
+    } else if constexpr (kind == clause_kind::general) {
         using Resumption = resumption<typename signature<Answer, R>::type>;
         if constexpr (!std::is_invocable_v<H &, E, Resumption>) {
             explain<Tell, the_resumption_of_the_clause_must_be<E, Resumption>>();

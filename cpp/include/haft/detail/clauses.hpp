@@ -8,12 +8,17 @@ namespace haft::detail {
 template <typename Entry>
 struct entry {
     using effect = Entry;
-    static constexpr bool never = false;
+    static constexpr bool never = false, raises = false;
 };
 template <typename E>
 struct entry<never<E>> {
     using effect = E;
-    static constexpr bool never = true;
+    static constexpr bool never = true, raises = false;
+};
+template <typename E>
+struct entry<raising<E>> {
+    using effect = E;
+    static constexpr bool never = false, raises = true;
 };
 template <typename Entry>
 using effect_of = typename entry<Entry>::effect;
@@ -182,18 +187,20 @@ struct function_clause {
     }
 };
 
-template <typename E>
-struct never_entry {};
-template <typename E>
-struct never_entry<effects<E>> {
-    using list = effects<never<E>>;
+template <template <typename> typename Mark, typename E>
+struct marked_entry {};
+template <template <typename> typename Mark, typename E>
+struct marked_entry<Mark, effects<E>> {
+    using list = effects<Mark<E>>;
 };
-template <>
-struct never_entry<effects<>> {
+template <template <typename> typename Mark>
+struct marked_entry<Mark, effects<>> {
     using list = effects<>;
 };
 template <typename F>
-struct clause_entry<never<F>> : never_entry<typename clause_entry<F>::list> {};
+struct clause_entry<never<F>> : marked_entry<never, typename clause_entry<F>::list> {};
+template <typename F>
+struct clause_entry<raising<F>> : marked_entry<raising, typename clause_entry<F>::list> {};
 
 /* The parameter of an operator() that is never called: a part without a clause needs an operator(),
    too, since `clause_set` names that of every part. */

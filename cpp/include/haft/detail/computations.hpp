@@ -28,7 +28,8 @@
  * leaves a general clause is already in the handler's context, and unwinding the clause drops the
  * resumption. The performer's frames must not see an exception that leaves a clause in place: the
  * exception is caught at once and kept with the handler, the performer's frames are unwound by
- * force up to the handler, and from there the exception goes on (`run_in_place`).
+ * force up to the handler, and from there the exception goes on (`run_in_place`). One of a clause that
+ * is marked `raising` is the performer's: it leaves the perform.
  */
 #ifndef HAFT_DETAIL_COMPUTATIONS_HPP
 #define HAFT_DETAIL_COMPUTATIONS_HPP
@@ -134,7 +135,8 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
     if constexpr (kind_in<Holder, Entry>() != clause_kind::tail) {
         (void)payload;
         __builtin_unreachable();
-    } else if constexpr (std::is_nothrow_invocable_r_v<typename effect_traits<E>::result,
+    } else if constexpr (entry<Entry>::raises ||
+                         std::is_nothrow_invocable_r_v<typename effect_traits<E>::result,
                                                        typename Holder::H &, E>) {
         return static_cast<typename effect_traits<E>::result>(
             held->handler()(passed<E>::on(*payload)));
@@ -146,7 +148,10 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
             return static_cast<typename effect_traits<E>::result>(
                 held->handler()(passed<E>::on(*payload)));
         } catch (...) {
-            held->thrown = caught_exception();
+            std::exception_ptr thrown = caught_exception();
+            if (!haft_can_unwind_to(&held->landing)) /* a task with the handlers of another */
+                throw;
+            held->thrown = std::move(thrown);
         }
         haft_unwind_to(&held->landing);
     }
@@ -192,8 +197,8 @@ struct computation {
        task_over once the computation has finished, was thrown out of, or dropped. */
     std::uint32_t use = 0;
     void (*destroy)(computation *) noexcept = nullptr;
-    /* While the stack is unwound on behalf of a never clause: calls the clause, if its answer has the
-       type with that mark, or lets go of the payload. */
+    /* Set while the stack is unwound on behalf of a never clause: calls the clause, if its answer
+       has the type with that mark, or lets go of the payload. */
     leave_t *leave = nullptr;
     void *left_with; /* the payload */
     holder_base
@@ -226,8 +231,8 @@ inline void destroy_swapped(computation *task) noexcept {
         held->destroy(held);
     }
 }
-/* Whether the stack is unwound on behalf of a clause of a holder, which must stay: a never clause, or
-   one in place that has thrown. (The task itself has the holder that no resume_with made.) */
+/* Whether the stack is unwound on behalf of a clause of a holder, which must stay: a never clause,
+   or one in place that has thrown. (The task itself has the holder that no resume_with made.) */
 inline bool is_unwound_for_clause(const computation *task) noexcept {
     const holder_base *held = task->swapped;
     while (held != nullptr && held->thrown == nullptr)
@@ -319,7 +324,7 @@ __attribute__((noinline)) inline void drop(computation *task) {
     }
 }
 
-/* As drop, but what the cleanups perform goes to the handlers around the caller. */
+/* Like drop, but the effects of the cleanups go to the handlers around the caller. */
 inline void drop_under_caller(computation *task) {
     if (is_over(task))
         return;

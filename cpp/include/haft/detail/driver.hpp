@@ -68,8 +68,8 @@ template <typename E>
 inline constexpr bool is_nothing =
     std::is_empty_v<E> &&std::is_trivially_copyable_v<E> &&std::is_default_constructible_v<E>;
 
-/* In place of a function to call: the drive begins with a request, at which its word points. (The address
-   of a function of libhaft, which is the same in all libraries of a process.) */
+/* Stands for a function to call where the drive begins with a request, to which its word points.
+   (It is the address of a function of libhaft, the same in all libraries of a process.) */
 inline raise_t beginning_with_request() {
     return reinterpret_cast<raise_t>(reinterpret_cast<haft_function_t *>(&haft_resume_unwinding));
 }
@@ -105,7 +105,7 @@ struct driver {
         }
     }
 
-    /* Unwinds a computation that is dropped. If a clause gives an answer meanwhile, nobody wants it. */
+    /* Unwinds a dropped computation. An answer that a clause gives meanwhile is discarded. */
     template <typename Holder>
     static __attribute__((cold, noinline)) void unwind(computation *task) {
         haft_request_t request = resume_unwinding<Holder>(task);
@@ -185,8 +185,8 @@ struct driver {
         return general_clause<Holder, E>::call(handler, computation, *performed<E>(request), place);
     }
 
-    /* A never clause: the stack is unwound first. What the cleanups perform is handled meanwhile,
-       and whoever lets the unwinding come to its end gets the answer (`leave`). */
+    /* A never clause: the stack is unwound first. The effects of the cleanups are handled
+       meanwhile, and the drive in which the unwinding ends gets the answer (`leave`). */
     template <typename Holder, typename E>
     static ending never(computation *task, E *request, void *place) {
         suspended_computation left{task};
@@ -223,8 +223,8 @@ struct driver {
         }
     }
 
-    /* The stack is unwound: because a clause in place has thrown; or a never clause answers; or, if
-       the computation was dropped, nobody. */
+    /* The stack is unwound: a clause in place has thrown, a never clause answers, or the
+       computation was dropped and has no answer. */
     template <typename Holder>
     static __attribute__((cold, noinline)) ending left(computation *task, haft_request_t request,
                                                        void *place) {
@@ -238,7 +238,8 @@ struct driver {
         return {nullptr, nullptr};
     }
 
-    /* The computation has returned, or a clause in place has thrown and its performer is unwound. */
+    /* The computation has returned, or a clause in place has thrown and its performer is
+       unwound. */
     template <typename Holder>
     static __attribute__((noinline)) ending finish(computation *task, haft_request_t request,
                                                    void *place) {

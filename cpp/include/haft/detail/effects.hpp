@@ -152,7 +152,7 @@ struct call {
 template <typename E>
 inline constexpr bool is_call =
     effect_traits<E>::native && !in_word<typename effect_traits<E>::result>;
-/* What was performed, from the payload of a request. */
+/* The performed effect, from the payload of a request. */
 template <typename E>
 HAFT_DETAIL_INLINE E *performed(void *request) {
     if constexpr (is_call<E>)

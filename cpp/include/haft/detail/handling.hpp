@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* What handle() and wrap() make: a scope in a frame, or a task on a fiber. Also: clauses as
+/* Results of handle() and wrap(): a scope in a frame, or a task on a fiber. Also: clauses as
    defaults. */
 #ifndef HAFT_DETAIL_HANDLING_HPP
 #define HAFT_DETAIL_HANDLING_HPP

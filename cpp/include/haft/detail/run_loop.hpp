@@ -578,7 +578,8 @@ HAFT_DETAIL_INLINE void waiting_list::wait_unless(const Condition &comes, schedu
     detail::scheduler::suspend(thread, what, whom, idle);
 }
 
-/* Under the guard, which keeps the waiter from leaving as long as the waiter names the list. */
+/* Called under the guard, which keeps the waiter from leaving as long as the waiter names the
+   list. */
 inline bool waiting_list::wake_first() {
     while (first != nullptr) {
         detail::waiter &woken = *first;

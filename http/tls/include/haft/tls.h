@@ -33,10 +33,10 @@
  *         return haft_io_run(serve, NULL);
  *     }
  *
- * A context says what the streams that are made with it have in common: certificates, whom they
- * trust, protocols. A stream encrypts what goes over a connected descriptor, by TLS 1.2 or 1.3. Its
- * waits are those of haft_io_read and haft_io_write: cancels, deadlines and scopes end them alike,
- * and a stream whose wait was ended by a deadline goes on where it was.
+ * A context has the common settings of the streams made with it: certificates, authorities that
+ * they trust, protocols. A stream encrypts what goes over a connected descriptor, by TLS 1.2 or
+ * 1.3. Its waits are those of haft_io_read and haft_io_write: cancels, deadlines and scopes end
+ * them alike, and a stream whose wait was ended by a deadline goes on where it was.
  *
  * Sections: contexts; streams; what was agreed on; errors.
  *
@@ -176,10 +176,9 @@ bool haft_tls_has_unread(haft_tls_t *stream);
 /* Writes everything, or fails. Returns 0 or an error. After an error it is unknown how much was
    written. Tasks that write at once take turns. */
 int haft_tls_write_all(haft_tls_t *stream, const void *buffer, size_t size);
-/* Takes at most one record (16 KiB), and returns how many bytes; waits until what was written
-   before has been sent. What it has taken is sent by the next call that writes; haft_tls_write_all
-   of no bytes sends it, too. After -ETIMEDOUT both can be called again: nothing was taken, and
-   nothing is lost. */
+/* Waits until what was written before has been sent, takes at most one record (16 KiB), and returns
+   how many bytes it took. The next call that writes sends them; haft_tls_write_all of no bytes
+   does, too. After -ETIMEDOUT both can be called again: nothing was taken, and nothing is lost. */
 ssize_t haft_tls_write(haft_tls_t *stream, const void *buffer, size_t size);
 /* Sends what haft_tls_write has taken, as far as there is room, without a wait. 0: all has been
    sent, and the next haft_tls_write does not wait either; -EAGAIN: some is left; or an error of

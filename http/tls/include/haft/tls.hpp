@@ -24,8 +24,8 @@
  *     }
  *
  * Errors are std::system_error, whose text is that of haft_tls_failure. Codes of TLS are of
- * tls::category(): they are the numbers of haft/tls.h. What is said there about threads and ends of
- * streams holds here.
+ * tls::category(): they are the numbers of haft/tls.h. Its rules for threads and for ends of
+ * streams hold here, too.
  */
 #ifndef HAFT_TLS_HPP
 #define HAFT_TLS_HPP
@@ -107,12 +107,12 @@ struct client_context : context {
 /* Move-only. Closed without a notice to the peer, unless shutdown() was called. */
 class stream {
   public:
-    /* Of a server. */
+    /* A server's stream. */
     stream(const context &with, io::socket connection)
         : state(haft_tls_new(with.get(), connection.release(), nullptr)) {
         check_made();
     }
-    /* Of a client: `host` is the server's. */
+    /* A client's stream: `host` is the server's. */
     stream(const context &with, io::socket connection, const std::string &host)
         : state(haft_tls_new(with.get(), connection.release(), host.c_str())) {
         check_made();

@@ -50,8 +50,8 @@
  *
  * On a task:
  * - A non-blocking descriptor, and MSG_DONTWAIT, give EAGAIN at once. SO_RCVTIMEO and SO_SNDTIMEO
- *   apply to all the waits of one call together. What a blocking call would write in full is
- *   written in full.
+ *   apply to all the waits of one call together. A write is complete where a blocking call's would
+ *   be.
  * - A cancel does not unwind the frames of a library, which are not prepared for it. The table
  *   "What a cancel does" below tells of each call. After a cancel every wait of the library is cut
  *   alike, until the task comes to a wait of its own, which unwinds. The passing of a deadline
@@ -77,12 +77,12 @@
  * - Programs started by system, popen, posix_spawn and posix_spawnp block the signals that the
  *   program blocks, not those that threads of libhaft-io block.
  * - A mutex may be held by another task of the thread that waits meanwhile, for example in a
- *   library that initialises itself under a mutex. Such a mutex, and a read-write lock, is tried
- *   again after turns of other tasks and after pauses. A condition wakes the tasks that wait for it
- *   in their order, before threads. No cancel ends these waits, because their callers expect no
- *   error. A mutex records its thread as its owner, not the task. So a task that locks a mutex
- *   twice waits forever, even where the system returns EDEADLK; and a recursive mutex lets in
- *   another task of the same thread. Tasks that hold a mutex across a wait must not move
+ *   library that initialises itself under a mutex. The task tries for such a mutex, and for a
+ *   read-write lock, again after turns of other tasks and after pauses. A condition wakes the tasks
+ *   that wait for it in their order, before threads. No cancel ends these waits, because their
+ *   callers expect no error. A mutex records its thread as its owner, not the task. So a task that
+ *   locks a mutex twice waits forever, even where the system returns EDEADLK; and a recursive mutex
+ *   lets in another task of the same thread. Tasks that hold a mutex across a wait must not move
  *   (haft_io_run_options_t.moves).
  * - A static local variable of C++ whose initialiser waits: another task that reaches it waits
  *   until it is initialised, even if both tasks are on one thread. No cancel ends that wait. An
@@ -103,7 +103,7 @@
  *   into _res.
  * - errno is the task's.
  *
- * What a cancel does to a call of the task:
+ * Table: what a cancel does to a call of the task.
  *
  *   call                                     | what a cancel does
  *   -----------------------------------------|-----------------------------------------------------
@@ -172,9 +172,9 @@
  *                                             | haft_io_call_blocking.
  *
  * In a simulation (haft/io_testing.h), for its tasks:
- * - Time is virtual, also for time, gettimeofday, timespec_get, clock_gettime, and syscall with their
- *   numbers; clocks of a processor's or a process's work stay the machine's. The date begins as
- *   haft_io_simulation_options_t.date says.
+ * - Time is virtual, also for time, gettimeofday, timespec_get, clock_gettime, and syscall with
+ *   their numbers; clocks of a processor's or a process's work stay the machine's. The date begins
+ *   as haft_io_simulation_options_t.date says.
  * - getrandom, getentropy, arc4random and its kin, std::random_device, and what is read from
  *   /dev/urandom and /dev/random are bytes that the seed decides. docs/simulation.md lists what is
  *   not.
@@ -188,10 +188,10 @@
  * - With .files, paths are the simulation's, except those below /dev, /proc and /sys (but see
  *   above); so is what open and its kin open, and the calls above give what the machine's give for
  *   it. Permissions and owners are kept (chmod) or ignored (chown), never checked, and the umask
- *   does not apply. There
- *   are no links and FIFOs, and mknod makes nothing (EPERM); a file has at most 1 GiB (EFBIG). Time
- *   stamps are of the virtual date; a read does not change them. flock is as under Linux; a record
- *   lock is the process's, so there is nobody whom it excludes. readdir tells names in an order
+ *   does not apply. There are no links and FIFOs, and mknod makes nothing (EPERM); a file has at
+ *   most 1 GiB (EFBIG). Time stamps are of the virtual date; a read does not change them. flock is
+ * as under Linux; a record
+ *   lock is the process's, so it excludes nobody. readdir tells names in an order
  *   that the seed decides. copy_file_range (EXDEV) and sendfile (EINVAL) refuse simulated files,
  *   after which callers read and write; mmap fails with EBADF.
  * - Each call on a path lets other tasks go first, as if it waited for a disk. For C the C library
@@ -250,8 +250,8 @@
  *   whatever runs the child has begun.
  * - With io_uring, in a run of one thread, these calls do not see data and connections that the
  *   kernel has given to libhaft-io ahead of time. So hand a connection to a library only if you
- *   have read it by haft_io_read, not by haft_io_read_lent, and a listener only if you have not used
- *   haft_io_accept on it.
+ *   have read it by haft_io_read, not by haft_io_read_lent, and a listener only if you have not
+ *   used haft_io_accept on it.
  * - Libraries need more stack than small tasks. The default, 1 MiB of addresses of which only the
  *   used part takes memory, is enough for libcurl, libpq and hiredis.
  * - What may not be interrupted by other tasks of the thread is called by haft_io_block_thread: the
@@ -283,9 +283,10 @@ bool haft_posix_answers(void);
 void haft_posix_block_writes(int descriptor);
 
 /*
- * For the crate of Rust, whose std parks threads and knows nothing of tasks: the function tells whether
- * a task that waits for this word parks its thread, which is the calling one. Then a second task of the
- * thread that parks meanwhile is reported on standard error, with the names and backtraces of both.
+ * For the crate of Rust, whose std parks threads and knows nothing of tasks: the function returns
+ * whether a task that waits for this word parks its thread, which is the calling one. A second task
+ * of the thread that parks meanwhile is then reported on standard error, with the names and
+ * backtraces of both.
  */
 void haft_posix_know_parks(bool (*is_of_this_thread)(const uint32_t *word));
 

@@ -42,7 +42,7 @@
 #include <unistd.h>
 #include <utime.h>
 
-/* Those that headers declare only where their compiler asks for them, or no longer. */
+/* Functions that headers declare only where their compiler asks for them, or no longer. */
 #define ALSO(name, of) extern __typeof__(of) name
 ALSO(__close, close);
 ALSO(__connect, connect);

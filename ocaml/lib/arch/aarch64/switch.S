@@ -12,8 +12,8 @@
  * A switch saves sp, the return address, the exception pointer and the local roots of C. Everything
  * else that the runtime keeps for the running code is dead at a call of OCaml code.
  *
- * The same functions in the same order as for x86-64. What differs: a function is entered with its
- * return address in x30 rather than on the stack, where the code that reads suspended stacks
+ * The same functions in the same order as for x86-64. The difference: a function is entered with
+ * its return address in x30 rather than on the stack, where the code that reads suspended stacks
  * expects it. So code that leaves a stack first puts two words on it, the exception pointer (or
  * anything) and the return address. (One instruction moves sp and writes them: below sp a signal
  * may write at any time.)
@@ -99,8 +99,8 @@
         .cfi_restore x30
         .endm
 
-/* Whether the fiber in x20 may be suspended here, which the function of C says: the flags tell.
-   Keeps x0. */
+/* Whether the fiber in x20 may be suspended here, which the function of C decides: the result is in
+   the flags. Keeps x0. */
         .macro  ask_may_suspend function
         leave_stack
         mov     x3, sp
@@ -246,8 +246,8 @@
         .cfi_def_cfa sp, 0
         .endm
 
-/* What the caller does in tail position starts a nested fiber. The gaps that it would return to go:
-   otherwise each such fiber would leave one behind. Keeps x0, x1 and x2. */
+/* Removes the gaps to which the caller would return: it starts a nested fiber in tail position, and
+   each such fiber would leave a gap behind otherwise. Keeps x0, x1 and x2. */
         .macro  pop_gaps
 10:     address x9, haft_ocaml_gap_returned
         cmp     x30, x9
@@ -326,7 +326,8 @@
         str     x10, [x20, #FIBER_HANDLES]
         str     xzr, [x20, #FIBER_SERIAL]
         str     xzr, [x20, #FIBER_SCOPE_STATE]
-        .if     FIBER_SCOPE_SLOW - FIBER_SCOPE_KIND != 1 || FIBER_SCOPE_FILLED - FIBER_SCOPE_KIND != 2
+        .if     FIBER_SCOPE_SLOW - FIBER_SCOPE_KIND != 1 || \
+                FIBER_SCOPE_FILLED - FIBER_SCOPE_KIND != 2
         .error  "the kind of a scope, `slow` and `filled` are written as one word"
         .endif
         mov     w12, #(SCOPE_FIBER | 1 << 8)
@@ -575,8 +576,8 @@ haft_ocaml_nested_returned:
         end_function haft_ocaml_nested_raised
 
 /*
- * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. What
- * is not the common case, or is no mere switch, is left to perform_rarely (effect.ml).
+ * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. Rare
+ * cases, and those that are no mere switch, are left to perform_rarely (effect.ml).
  *   in: x0 effect
  *
  * A continuation that is made here knows that its fiber has nothing inside, and that there are no
@@ -756,9 +757,9 @@ haft_ocaml_asked:
         load    x9, haft_ocaml_decline
         br      x9
 
-/* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when
-   a collection has found the continuation, is left to haft_ocaml_release, as is all that is
-   rare. */
+/* The same, for a chain that is placed. haft_ocaml_release takes a fiber that is not yet a chain,
+   one that is to be suspended in its host after a collection has found the continuation, and all
+   rare cases. */
 .Ldecline_placed:
         address x9, haft_ocaml_stack_placed
         cmp     x9, x10
@@ -1043,7 +1044,7 @@ haft_ocaml_clause_returned:
  * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too,
  * and the handler of that one is asked. Called like perform, with a continuation that is YOUNG and
  * in tail position: the inner fiber goes on in the place of the caller's caller. Or with one that
- * is PLACED, which haft_ocaml_release has said may be passed.
+ * is PLACED, which may be passed as haft_ocaml_release has found.
  */
         function haft_ocaml_reperform
         address x9, haft_ocaml_stack_placed
@@ -1424,7 +1425,7 @@ haft_ocaml_gap_returned:
         to_child_stack
         return_by_jump
         .cfi_restore_state
-/* A copy, of Weak.get_copy, is still said to be placed then. */
+/* A copy, of Weak.get_copy, is still marked as placed then. */
 .Lcontinue_shelves:
         call_c  haft_ocaml_shelve_placed
         address x9, haft_ocaml_stack_placed

@@ -191,8 +191,8 @@
 7:
         .endm
 
-/* What the caller does in tail position starts a nested fiber. The gaps that it would return to go:
-   otherwise each such fiber would leave one behind. Keeps rax, rbx and rdi. */
+/* Removes the gaps to which the caller would return: it starts a nested fiber in tail position, and
+   each such fiber would leave a gap behind otherwise. Keeps rax, rbx and rdi. */
         .macro  pop_gaps
 10:     leaq    haft_ocaml_gap_returned(%rip), %r8
         cmpq    %r8, (%rsp)
@@ -272,7 +272,8 @@
         movq    %r9, FIBER_HANDLES(%rcx)
         movq    $0, FIBER_SERIAL(%rcx)
         movq    $0, FIBER_SCOPE_STATE(%rcx)
-        .if     FIBER_SCOPE_SLOW - FIBER_SCOPE_KIND != 1 || FIBER_SCOPE_FILLED - FIBER_SCOPE_KIND != 2
+        .if     FIBER_SCOPE_SLOW - FIBER_SCOPE_KIND != 1 || \
+                FIBER_SCOPE_FILLED - FIBER_SCOPE_KIND != 2
         .error  "the kind of a scope, `slow` and `filled` are written as one word"
         .endif
         movl    $(SCOPE_FIBER | 1 << 8), FIBER_SCOPE_KIND(%rcx)
@@ -525,8 +526,8 @@ haft_ocaml_nested_returned:
         end_function haft_ocaml_nested_raised
 
 /*
- * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. What
- * is not the common case, or is no mere switch, is left to perform_rarely (effect.ml).
+ * perform effect: suspends the current fiber and asks its handler for a clause, in the parent. Rare
+ * cases, and those that are no mere switch, are left to perform_rarely (effect.ml).
  *   in: rax effect
  *
  * A continuation that is made here knows that its fiber has nothing inside, and that there are no
@@ -578,7 +579,7 @@ haft_ocaml_nested_returned:
         jne     \no
         .endm
 
-/* As at .Lask_handler, by the handler's function in rdi, with the continuation in rbx. */
+/* Like .Lask_handler, with the handler's function in rdi and the continuation in rbx. */
         .macro  ask_handler
         cmpb    $2, CLOSURE_ARITY(%rdi)
         jne     .Lask_other_function
@@ -660,7 +661,7 @@ haft_ocaml_asked:
  * pass effect continuation: a handler has no clause for the effect: the fiber in which it was asked
  * is suspended, too, with the other one inside, and its handler is asked. If that is a mere switch,
  * the continuation becomes that of the outer fiber. Called like perform, in tail position of a
- * handler's function. (Few branches tell: a processor foresees at which handler this ends as long
+ * handler's function. (Few branches decide: a processor predicts at which handler this ends as long
  * as it remembers the branches on the way there.)
  *   in: rax effect, rbx continuation
  */
@@ -707,9 +708,9 @@ haft_ocaml_asked:
 .Ldecline:
         jmp     *haft_ocaml_decline(%rip)
 
-/* The same, of a chain that is placed. What is not yet one, or is to be suspended in its host when
-   a collection has found the continuation, is left to haft_ocaml_release, as is all that is
-   rare. */
+/* The same, for a chain that is placed. haft_ocaml_release takes a fiber that is not yet a chain,
+   one that is to be suspended in its host after a collection has found the continuation, and all
+   rare cases. */
 .Ldecline_placed:
         movq    %rbx, %rdi
         leaq    haft_ocaml_stack_placed(%rip), %r8
@@ -944,7 +945,7 @@ haft_ocaml_clause_returned:
         load_thread
         jmp     .Lplace_captured
 .Lleave_nest:
-        subq    $24, %rsp               /* What is below has the exception pointer. */
+        subq    $24, %rsp               /* -8(%rsp) has the exception pointer. */
         .cfi_adjust_cfa_offset 24
         movq    %rax, (%rsp)
         movq    %rcx, 8(%rsp)
@@ -1000,7 +1001,7 @@ haft_ocaml_clause_returned:
  * reperform continuation: the handler has declined; the fiber in which it ran is suspended, too,
  * and the handler of that one is asked. Called like perform, with a continuation that is YOUNG and
  * in tail position: the inner fiber goes on in the place of the caller's caller. Or with one that
- * is PLACED, which haft_ocaml_release has said may be passed.
+ * is PLACED, which may be passed as haft_ocaml_release has found.
  */
         function haft_ocaml_reperform
         leaq    haft_ocaml_stack_placed(%rip), %r8
@@ -1376,7 +1377,7 @@ haft_ocaml_gap_returned:
         .cfi_restore_state
 1:      decq    haft_ocaml_chains(%rip)
         jmp     2b
-/* A copy, of Weak.get_copy, is still said to be placed then. */
+/* A copy, of Weak.get_copy, is still marked as placed then. */
 .Lcontinue_shelves:
         subq    $24, %rsp
         .cfi_adjust_cfa_offset 24

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* What the page "Eio on OCaml 4.14" uses of Eio 1.3, with the types that Eio's documentation gives it. *)
+(* The part of Eio 1.3 that the page "Eio on OCaml 4.14" uses, with the types of Eio's manual. *)
 
 module Resource : sig
   type -'tags t

@@ -13,7 +13,7 @@ let program () =
   if n = 8 then perform Stop;
   n
 
-(* As the paper writes them. *)
+(* The cases as the paper writes them. *)
 let spaced f (answer : int) =
   match f () with
   | n when n > 5 -> Printf.sprintf "large %d" n
@@ -23,7 +23,7 @@ let spaced f (answer : int) =
   | effect (Tell (a, b)) k -> Printf.printf "(%d, %d) " a b; continue k ()
   | effect Stop _ -> "stopped"
 
-(* As OCaml 5.3 writes them, with and without parentheses. *)
+(* The cases as OCaml 5.3 writes them, with and without parentheses. *)
 let with_commas f (answer : int) =
   match f () with
   | n -> Printf.sprintf "value %d" n

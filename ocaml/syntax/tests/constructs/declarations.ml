@@ -30,7 +30,7 @@ end
 let x = Counter.count
 effect After_expression : unit
 
-(* What the slides call a generator's effect: local to a function, with its type. *)
+(* The generator's effect of the slides: local to a function, with its type. *)
 let first (type a) (iterate : (a -> unit) -> unit) : a option =
   let module M = struct effect Yield : a -> unit end in
   let open M in

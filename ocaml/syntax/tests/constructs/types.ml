@@ -1,4 +1,4 @@
-(* What the cases know of types: the result of the performed effect, and what is expected of the
+(* Types known in the cases: the result of the performed effect, and the expected type of the
    whole. *)
 open Effect
 open Effect.Deep
@@ -30,7 +30,7 @@ type other = { name : int }
 let field (f : unit -> record) : record =
   match f () with { name } -> { name = name ^ "!" } | effect Get, _ -> { name = "got" }
 
-(* What `continue` returns. *)
+(* The result of `continue`. *)
 let continued (f : unit -> record) : record =
   match f () with { name } -> { name } | effect Get, k -> { name = (continue k 1).name ^ "!" }
 

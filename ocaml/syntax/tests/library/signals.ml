@@ -1,5 +1,5 @@
-(* What a signal's handler raises while a computation performs is raised in the computation: never between its perform
-   and the end of the clause, which allocates nothing. *)
+(* An exception of a signal's handler while a computation performs is raised in the computation:
+   never between its perform and the end of the clause, which allocates nothing. *)
 open Effect
 open Effect.Deep
 

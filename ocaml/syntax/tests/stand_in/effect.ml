@@ -34,7 +34,7 @@ let receive box =
 
 type event = Returned of Obj.t | Raised of exn | Performed of Obj.t t
 
-(* What a suspended computation is resumed with. *)
+(* The function that a suspended computation is resumed with. *)
 type resumption = unit -> Obj.t
 type fiber = { events : event mailbox; resumptions : resumption mailbox }
 

@@ -58,7 +58,7 @@ fn skynet(count: u64) {
 }
 
 fn listener(descriptor: u64) -> OwnedFd {
-    // SAFETY: whoever starts the program gives it the descriptor.
+    // SAFETY: the program is started with the descriptor.
     unsafe { OwnedFd::from_raw_fd(descriptor as i32) }
 }
 

@@ -20,13 +20,13 @@ pub struct Handles {
     pub clauses: *const Clause,
 }
 
-/// Of the shim: what an effect of Rust is in C.
+/// An effect of Rust, as the shim declares it in C.
 #[repr(C)]
 pub struct RustEffect {
     pub request: Handles,
     pub request_by_c: Handles,
     pub effect: [u64; 11],
-    /// Of its entry in the cache of a scope.
+    /// The offset from a scope to the effect's entry in its cache.
     pub entry: u32,
     pub as_request: Clause,
     pub in_place: Clause,

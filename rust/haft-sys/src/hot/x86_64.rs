@@ -41,7 +41,7 @@ impl Here {
     }
 
     /// # Safety
-    /// As in hot.h, where this is called.
+    /// The same as for the calls of its counterpart in hot.h.
     #[inline(always)]
     pub unsafe fn set_current(self, current: *mut Scope) {
         // SAFETY: the caller says so.
@@ -179,7 +179,7 @@ global_asm!(
 /// Suspends the fiber of the current scope, whose resumer handles the effect.
 ///
 /// # Safety
-/// As `super::perform`.
+/// Like `super::perform`.
 #[inline(always)]
 pub unsafe fn suspend(here: Here, effect: *mut haft_rust_effect_t, word: Word) -> Arrived {
     let (from, answer, tag);
@@ -217,7 +217,7 @@ pub unsafe fn suspend(here: Here, effect: *mut haft_rust_effect_t, word: Word) -
     }
 }
 
-/// As `super::resume`; the fiber handles what it is to handle.
+/// Like `super::resume`, also for an idle fiber whose scope handles the effect already.
 #[inline(always)]
 pub unsafe fn resume(fiber: Waiting, word: Word) -> Arrived {
     let (from, word_back, tag);

@@ -38,7 +38,7 @@ fn serve(listener: TcpListener) {
     }
 }
 
-/// What a program of std, ureq and rand sees of its world.
+/// Returns what a program of std, ureq and rand sees of its world.
 pub fn ask_a_service() -> String {
     let mut log = String::new();
     let (started, date) = (Instant::now(), SystemTime::now());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The work of ../../../src/bin/work.rs by smol, but for echo: on one thread by a local executor, on
-//! more by one that they share.
+//! The work of ../../../src/bin/work.rs by smol, but for echo: on one thread by a local executor,
+//! on more by one that they share.
 
 use smol::future::yield_now;
 use smol::{Executor, LocalExecutor, Task, channel};
