@@ -717,8 +717,8 @@ let run_in_c context body =
     decr guests;
     if !guests = 0 && !sleeps then wake_c ()
   in
-  (* Made at the first wait, before that begins: another thread, or a signal handler, may end a wait as soon as it has
-     begun, and both run where something is allocated. *)
+  (* The task allocates its event before its first wait begins. From then on another thread or a signal handler may end
+     the wait, and each of them may run at any allocation. *)
   let event = ref None in
   let own_event () =
     match !event with

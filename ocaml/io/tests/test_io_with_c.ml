@@ -71,7 +71,7 @@ let cases =
             | () -> 0
             | exception Broken -> number + 1));
     case "their first wait may be ended as soon as it has begun" (fun () ->
-        (* By what runs where something is allocated: other threads, signal handlers, or, as here, the profiler. *)
+        (* Other threads and signal handlers run at allocations; here it is a callback of the profiler. *)
         let end_wait = ref None and outcome = ref "" in
         let at_allocation _ =
           Option.iter (fun resume -> end_wait := None; resume (Ok ())) !end_wait;
