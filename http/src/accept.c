@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a client accepts, and how much it wants each: lists with weights (RFC 9110, section
+/* The media types and codings that a client accepts: lists with weights (RFC 9110, section
    12.4.2). */
 #include "text.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of each request: the access log, as lines in one of the usual forms, or by a
-   hook. */
+/* The access log: the outcome of each request, as lines in one of the usual forms, or by a hook. */
 #include "internal.h"
 
 #include <stdarg.h>

@@ -86,8 +86,8 @@ int haft_http_answer_write(haft_http_request_t *request, const void *bytes, size
     return size != 0 && !answer->without_body ? hafti_http_answer_put(request, bytes, size) : 0;
 }
 
-/* What the kernel has in memory; -EAGAIN: it would have to read the disk. Here, so that errno is
-   this thread's. */
+/* Reads only bytes that the kernel has in memory; -EAGAIN: it would have to read the disk. A
+   function of its own, so that errno is this thread's. */
 __attribute__((noinline)) static ssize_t read_cached(int file, void *into, size_t size,
                                                      int64_t offset) {
     struct iovec part = {into, size};
@@ -158,8 +158,8 @@ int haft_http_answer_status(const haft_http_request_t *request) {
     return request->answer.status;
 }
 
-/* Whether nobody is going to read that. Of chunks that have not all come, the answer cannot wait
-   for the rest, which may be any number. */
+/* Whether the rest of the body is not going to be read. The answer cannot wait for chunks that have
+   not all come: they may be any number. */
 static bool is_too_long_to_skip(const hafti_http_message_t *message) {
     return message->body == HAFTI_HTTP_SIZED
                ? message->left > HAFTI_HTTP_SKIPPED

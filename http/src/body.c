@@ -92,8 +92,8 @@ static bool has_too_much_framing(const hafti_http_message_t *message) {
     return message->framing > message->limits->head + 8 * message->got;
 }
 
-/* Of trailers the parser takes more than it should: lines that end with LF alone, folded lines,
-   empty names. */
+/* The parser takes trailers that it should not: lines that end with LF alone, folded lines, empty
+   names. */
 static bool are_trailers(hafti_http_message_t *message, const char *at, const char *end) {
     for (; at != end; message->last = *at++)
         if ((*at == '\n' && message->last != '\r') ||

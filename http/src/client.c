@@ -56,7 +56,7 @@ void haft_http_client_free(haft_http_client_t *client) {
 
 /* ---- The question ---- */
 
-/* What is written next, in a block; once something does not fit, nothing more does. */
+/* The head that is written next, in a block; once something does not fit, nothing more does. */
 typedef struct {
     char *block;
     size_t size;
@@ -287,7 +287,7 @@ static int write_question(const asking_t *asking, haft_http_reply_t *reply) {
 
 /* ---- The answer ---- */
 
-/* Whose connection it is, for the next question. */
+/* The origin of the connection, for the next question. */
 static const hafti_http_url_t *origin_of(const haft_http_reply_t *reply) {
     return reply->forwarder != NULL ? &reply->forwarder->url : &reply->url;
 }
@@ -677,7 +677,7 @@ int haft_http_reply_status(const haft_http_reply_t *reply) {
     return reply->message.parser.status_code;
 }
 
-/* What is true of the body as it came, but not as it is read. */
+/* Whether the field describes the body as it came, but not as it is read. */
 static bool is_hidden(const haft_http_reply_t *reply, const char *name, size_t size) {
     return reply->message.decoder != NULL && (hafti_http_same(name, size, "Content-Encoding") ||
                                               hafti_http_same(name, size, "Content-Length"));

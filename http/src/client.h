@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the client share: url.c, client_proxy.c, client_places.c, pool.c, secure.c,
-   cookies.c, http2_client.c, client_kept.c, client.c. */
+/* Declarations that the files of the client share: url.c, client_proxy.c, client_places.c, pool.c,
+   secure.c, cookies.c, http2_client.c, client_kept.c, client.c. */
 #ifndef HAFTI_HTTP_CLIENT_INTERNAL_H
 #define HAFTI_HTTP_CLIENT_INTERNAL_H
 
@@ -24,7 +24,7 @@ typedef struct {
 bool hafti_http_same_origin(const hafti_http_url_t *one, const hafti_http_url_t *other);
 /* 0; -EPROTONOSUPPORT: another scheme than http and https; -EINVAL. */
 int hafti_http_url_parse(const char *text, hafti_http_url_t *url);
-/* What a reference on the page `base` means, to be freed; NULL: no memory. */
+/* The URL of a reference on the page `base`, to be freed; NULL: no memory. */
 char *hafti_http_url_resolve(const char *base, const char *reference);
 
 /* ---- client.c -------------------------------------------------------------------------------- */
@@ -39,7 +39,7 @@ typedef struct {
     void *argument;
 } hafti_http_way_t;
 
-/* As haft_http_client_ask, that way. */
+/* Like haft_http_client_ask, but in that way. */
 int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *question,
                         const hafti_http_way_t *way, haft_http_reply_t **reply);
 void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **stream,
@@ -81,7 +81,7 @@ void hafti_http_places_leave(haft_http_client_t *client, hafti_http_places_t **p
 
 /* Takes what the answer sets. */
 void hafti_http_cookies_take(haft_http_cookie_jar_t *jar, const haft_http_reply_t *reply);
-/* As haft_http_cookie_jar_get. */
+/* Like haft_http_cookie_jar_get. */
 int hafti_http_cookies_for(haft_http_cookie_jar_t *jar, const hafti_http_url_t *url, char **text);
 
 /* ---- pool.c: connections that wait for a question -------------------------------------------- */
@@ -146,7 +146,7 @@ struct haft_http_client {
     hafti_http_places_t *places;
 };
 
-/* What is asked, as the redirects have changed it. */
+/* The question, as the redirects have changed it. */
 typedef struct {
     const haft_http_question_t *question;
     const char *method;
@@ -218,10 +218,10 @@ bool hafti_http_means_body(const char *method);
    hafti_http_connect. */
 int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need);
 void hafti_http2_free_origins(haft_http_client_t *client);
-/* Closes at most so many connections that nobody uses: those that have ended, and those that have
+/* Closes at most so many connections that no task uses: those that have ended, and those that have
    been idle since `until` or longer. */
 void hafti_http2_close_idle(haft_http_client_t *client, int64_t until, size_t most);
-/* Like hafti_http_pool_count, for connections that nobody uses. */
+/* Like hafti_http_pool_count, for connections that no task uses. */
 size_t hafti_http2_count_idle(haft_http_client_t *client, int64_t *oldest);
 
 #endif

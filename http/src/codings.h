@@ -45,7 +45,7 @@ extern const hafti_http_coding_t hafti_http_zstd, hafti_http_brotli, hafti_http_
 /* Without a head, or a sum (RFC 1951): no coding of HTTP, but what WebSocket's messages have. Its
    decoder returns 1 at the end of each block. */
 extern const hafti_http_coding_t hafti_http_raw_deflate;
-/* Those that the library was built with, the preferred one first; then NULL. */
+/* The codings that the library was built with, the preferred one first; then NULL. */
 extern const hafti_http_coding_t *const hafti_http_codings[];
 
 /* Their names, as Accept-Encoding has them. */

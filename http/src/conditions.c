@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a request asks of a representation that has a tag and a date: preconditions (RFC 9110,
- * section 13), and a range of its bytes (14). A field that cannot be read is as if it were not
- * there.
+ * Conditions of a request on a representation with a tag and a date: preconditions (RFC 9110,
+ * section 13), and a range of its bytes (RFC 9110, section 14). A field that cannot be read is as
+ * if it were not there.
  */
 #include "internal.h"
 
-/* Whether a list of tags has ours, or is "*". A weak tag is never the same in the strong
-   comparison (8.8.3.2). */
+/* Whether a list of tags has ours, or is "*". A weak tag is never the same in the strong comparison
+   (RFC 9110, section 8.8.3.2). */
 static bool lists_tag(const char *list, const hafti_http_version_t *ours, bool strong) {
     list += strspn(list, " \t,");
     if (*list == '*')
@@ -61,7 +61,7 @@ static bool holds_if_range(haft_http_request_t *request, const hafti_http_versio
     return hafti_http_parse_date(text, &date) && date == version->modified && !version->is_weak;
 }
 
-/* Digits; false: there are none. What is too large is as large as can be. */
+/* Digits; false: there are none. A number that is too large becomes UINT64_MAX. */
 static bool take_number(const char **text, uint64_t *number) {
     const char *at = *text;
     for (*number = 0; *at >= '0' && *at <= '9'; at++) {
@@ -73,7 +73,8 @@ static bool take_number(const char **text, uint64_t *number) {
     return has_some;
 }
 
-/* first-last, first-, or -count (14.1.2). 0: that is none; 206; 416: the file has no such bytes. */
+/* first-last, first-, or -count (RFC 9110, section 14.1.2). 0: that is none; 206; 416: the file has
+   no such bytes. */
 static int read_range(const char *text, uint64_t size, hafti_http_range_t *range) {
     uint64_t first, last = UINT64_MAX;
     bool has_first = take_number(&text, &first);
@@ -99,7 +100,7 @@ static int read_range(const char *text, uint64_t size, hafti_http_range_t *range
 }
 
 /* The ranges that the file has of those in a list. 0: that is no list, or one that a file has no
-   need of (14.2): of too many, or of some that overlap. */
+   need of (RFC 9110, section 14.2): of too many, or of some that overlap. */
 static int read_ranges(hafti_http_text_t list, uint64_t size, hafti_http_range_t *ranges,
                        size_t *count) {
     enum { LONGEST = 2 * 20 + 1 };

@@ -80,8 +80,8 @@ static void rest(connection_t *connection) {
                  connection);
 }
 
-/* What is left of the last answer is sent by the rest, which needs no stack for it; or else here,
-   where the task may be cancelled. */
+/* The rest sends what is left of the last answer, and needs no stack for it; where it cannot, this
+   does, and the task may be cancelled. */
 static void send_and_rest(connection_t *connection) {
     haft_io_send_and_rest(&connection->rest, connection->left, connection->left_size,
                           connection->stream.descriptor, connection->deadline, take_turn,
@@ -111,7 +111,7 @@ static bool wait_for_next(connection_t *connection) {
     return has_come(connection, hafti_http_stream_fill(stream, connection->deadline));
 }
 
-/* What HTTP/2 begins with, on a connection that has had no request (RFC 9113, section 3.4). For
+/* The beginning of HTTP/2, on a connection that has had no request (RFC 9113, section 3.4). For
    HTTP/1 it is a head of another version. */
 static bool is_preface(const hafti_http_message_t *message, const connection_t *connection) {
     return hafti_http_has_http2 && !connection->is_http1 &&
@@ -148,7 +148,7 @@ static bool serve_request(connection_t *connection) {
 /* Says that nothing more comes, and reads what the client has sent meanwhile, or is sending: if
    that were left, the kernel would reset the connection, and the client might never see the end of
    what it has not read yet (RFC 9112, section 9.6), nor the alert that says why a handshake has
-   failed. What comes is not looked at, so it is read as it came. */
+   failed. The bytes are dropped, so they are read without TLS. */
 static void linger(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
@@ -192,7 +192,7 @@ static bool has_spoken(connection_t *connection) {
            !connection->is_shut;
 }
 
-/* What comes before the first request. A server that stops meanwhile waits for its end, and then
+/* Everything before the first request. A server that stops meanwhile waits for its end, and then
    for the request. */
 static bool agree(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;

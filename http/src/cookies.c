@@ -201,8 +201,8 @@ static bool goes_before(const cookie_t *one, const cookie_t *other) {
     return one->is_secure != other->is_secure ? other->is_secure : one->used < other->used;
 }
 
-/* Removes what was sent longest ago, of a domain, or, for NULL, of all, if there are too many: first
-   of what http has set, so that somebody on the way cannot push out what only https sets. */
+/* Removes what was sent longest ago, of a domain, or, for NULL, of all, if there are too many:
+   first of what http has set, so that somebody on the way cannot push out what only https sets. */
 static void make_room(haft_http_cookie_jar_t *jar, const char *domain, size_t most) {
     cookie_t **oldest = NULL;
     size_t count = 0;
@@ -217,7 +217,7 @@ static void make_room(haft_http_cookie_jar_t *jar, const char *domain, size_t mo
         remove_at(jar, oldest);
 }
 
-/* In place of the one that it replaces, whose turn it has (5.3). */
+/* In place of the one that it replaces, whose turn it has (RFC 6265, section 5.3). */
 static void put(haft_http_cookie_jar_t *jar, cookie_t *cookie, time_t now) {
     cookie_t **at = &jar->first;
     while (*at != NULL && !is_same(*at, cookie))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of a client's cookies share: set_cookie.c (what a field says), public_suffix.c
-   (whose a domain is) and cookies.c (the jar). */
+/* Declarations for the files of a client's cookies: set_cookie.c (the parser of a field),
+   public_suffix.c (the owners of domains) and cookies.c (the jar). */
 #ifndef HAFTI_HTTP_COOKIES_INTERNAL_H
 #define HAFTI_HTTP_COOKIES_INTERNAL_H
 
 #include "client.h"
 
-/* What a field Set-Cookie says; the texts are in it. */
+/* A parsed field Set-Cookie; the texts are in the field. */
 typedef struct {
     hafti_http_text_t name, value;
     hafti_http_text_t domain; /* without its first dot; empty: none */

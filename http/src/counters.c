@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server counts. */
+/* The counters of a server. */
 #include "internal.h"
 
 const double haft_http_duration_limits[HAFT_HTTP_DURATIONS] = {0.001, 0.0025, 0.005, 0.01, 0.025,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies that are decoded while they are read. What they become is limited: a few kilobytes may
+/* Bodies that are decoded while they are read. Their decoded size is limited: a few kilobytes may
    stand for gigabytes. */
 #include "codings.h"
 #include "message.h"

@@ -197,9 +197,9 @@ static int inflate_to(void *decoder, const char *bytes, size_t size, size_t most
     return code;
 }
 
-/* A message lacks the end of its last block, which is an empty one (7.2.1). One that was cut
-   elsewhere makes bytes of that end, or takes it for something else. (A message without bytes is
-   what peers send that flush zlib twice.) */
+/* A message lacks the end of its last block, which is an empty one (RFC 7692, section 7.2.1). One
+   that was cut elsewhere makes bytes of that end, or takes it for something else. (A message
+   without bytes is what peers send that flush zlib twice.) */
 static int inflate_message(void *decoder, const char *bytes, size_t size, size_t most,
                            growing_t *to) {
     if (size == 0)

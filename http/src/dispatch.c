@@ -13,7 +13,7 @@
 
 /* ---- Handlers ---- */
 
-/* What is left to be called: of the middleware of a server or group from `around` on, then that
+/* The rest of the chain of calls: the middleware of a server or group from `around` on, then that
    of the groups between there and the route, then its handler. */
 typedef struct {
     haft_http_next_t next;
@@ -22,7 +22,7 @@ typedef struct {
     const hafti_http_entry_t *entry;
 } next_t;
 
-/* Of the groups around `owner`, or itself, that which is in `level`. */
+/* The group directly in `level` that is `owner` or is around it. */
 static const haft_http_server_t *group_in(const haft_http_server_t *level,
                                           const haft_http_server_t *owner) {
     while (owner->parent != level)
@@ -186,7 +186,7 @@ static int answer_with_methods(haft_http_request_t *request, void *unused) {
                : haft_http_request_refuse(request, 405, NULL);
 }
 
-/* What was thrown, and nobody has caught, as an error. */
+/* Turns an exception that nothing has caught into an error. */
 static int conclude(haft_http_request_t *request, int code) {
     haft_http_thrown_t *thrown =
         code == HAFT_IO_BY_EXCEPTION ? haft_http_request_take_thrown(request) : NULL;
@@ -235,7 +235,7 @@ static int judged_status(haft_http_request_t *request, int code, bool has_begun)
     return 500;
 }
 
-/* What the handler has returned, or has not done, as an answer. */
+/* Answers for a handler that has failed, or has not answered. */
 static void judge(haft_http_request_t *request, int code) {
     bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
     bool is_lost =
@@ -295,8 +295,8 @@ static void *send_last_words(void *argument) {
     return NULL;
 }
 
-/* The handler has failed, and its stack is being unwound: says so to the client, if it has heard
-   nothing yet. */
+/* The handler has failed, and its stack is being unwound: answers the client, if no answer has
+   begun. */
 static void unwind_request(haft_http_request_t *request) {
     bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
     if (has_begun || request->answer.failed || atomic_load(&request->server->cutting))

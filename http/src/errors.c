@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Errors as answers: in the form of the application's function, or as a line of text. What that
-   function starts and throws ends with the call. */
+/* Errors as answers: in the form of the application's function, or as a line of text. Tasks and
+   exceptions of that function end with the call. */
 #include "internal.h"
 
 /* Its text is the client's, unless a handler has failed. */
@@ -23,7 +23,7 @@ int haft_http_request_refused(const haft_http_request_t *request, const char **t
     return request->refused;
 }
 
-/* What the application's function has failed to answer, the library does. */
+/* Whether the application's function has answered: otherwise the library does. */
 static bool answer_by_application(haft_http_request_t *request, const haft_http_error_t *error) {
     const haft_http_server_t *server = request->server;
     if (server->on_error == NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers that wait for long: they notice the end of their client and of the server.
-   Server-sent events, as the HTML standard has them (9.2). */
+/* Handlers that wait for long: they notice the end of their client and of the server. Server-sent
+   events (HTML standard, section 9.2). */
 #include "internal.h"
 
 #include <poll.h>
@@ -37,7 +37,7 @@ static bool is_line(const char *text) {
     return text == NULL || text[strcspn(text, "\r\n")] == '\0';
 }
 
-/* Of the text that an event becomes. NULL: counts only. */
+/* The text that an event becomes. NULL: its size is only counted. */
 typedef struct {
     char *text;
     size_t size;
@@ -96,7 +96,7 @@ int haft_http_events_send(haft_http_request_t *request, const haft_http_event_t 
 
 /* ---- Waits ---- */
 
-/* The client has not got all, and nobody is to blame. */
+/* The client has not got all, which is no failure of the handler. */
 static int note_gone(haft_http_request_t *request) {
     request->answer.failed = true;
     request->keeps = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is counted, as Prometheus and its kin read it: in its text format 0.0.4, or, where the client
- * wants that more, as OpenMetrics 1.0. They differ in the name of a counter's family, in how limits
- * are written, and in the end.
+ * The page of counters, as Prometheus and its kin read it: in its text format 0.0.4, or, where the
+ * client wants that more, as OpenMetrics 1.0. They differ in the name of a counter's family, in how
+ * limits are written, and in the end.
  */
 #include "exposition.h"
 #include "metrics.h"
@@ -25,7 +25,7 @@ static void put(const page_t *page, const char *text) {
 
 #define print(page, ...) fprintf((page)->text.file, __VA_ARGS__)
 
-/* Of a label, or of a help, in which a quote stays as it is. */
+/* Writes a label, or a help text, in which a quote stays as it is. */
 static void put_escaped(const page_t *page, const char *text, bool with_quotes) {
     for (size_t size; *text != '\0'; text += size + (text[size] != '\0')) {
         size = strcspn(text, with_quotes ? "\\\"\n" : "\\\n");
@@ -80,7 +80,7 @@ static void put_gauge(const page_t *page, const char *name, const char *help, ui
 
 /* ---- What the library counts ---- */
 
-/* Of a route, or, for NULL, of the server. */
+/* The labels of a route, or, for NULL, of the server: none. */
 static void put_route(const page_t *page, const hafti_http_entry_t *route, const char *divider) {
     if (route == NULL)
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The fields that handlers set. What a user gives is checked, so that no value begins another line,
-   or another answer. */
+/* The fields that handlers set. Values are checked, so that none begins another line, or another
+   answer. */
 #include "internal.h"
 
 #include <stdio.h>

@@ -31,7 +31,7 @@ typedef struct {
 enum { NO_MAGIC_LINKS = 0x02, BENEATH = 0x08, CACHED = 0x20, OPENAT2 = 437 };
 enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
 
-/* What the names of encoded files end in, the best encoding first. */
+/* The endings of the names of encoded files, the best encoding first. */
 static const struct {
     const char *name, *ending;
 } encodings[] = {{"br", ".br"}, {"zstd", ".zst"}, {"gzip", ".gz"}};
@@ -170,8 +170,8 @@ static void read_accepted(haft_http_request_t *request, bool accepts[ENCODINGS])
 
 /* ---- Answers ---- */
 
-/* A file that was changed within the last second may be changed again without a new time: its
-   tag is weak (8.8.2.2). */
+/* A file that was changed within the last second may be changed again without a new time: its tag
+   is weak (RFC 9110, section 8.8.2.2). */
 static void read_version(const struct stat *status, const char *encoding,
                          hafti_http_version_t *version) {
     struct timespec now = haft_io_date();
@@ -203,7 +203,7 @@ static int set_range(haft_http_request_t *request, const hafti_http_range_t *ran
     return haft_http_answer_set_header(request, "Content-Range", text);
 }
 
-/* ---- Several ranges: each is a part of its own (14.6) ---- */
+/* ---- Several ranges: each is a part of its own (RFC 9110, section 14.6) ---- */
 
 typedef struct {
     const char *type;      /* of the file, or NULL */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is written of an answer is gathered in a block, and sent when that is full, by
+/* Writes of an answer are gathered in a block, which is sent when it is full, by
    haft_http_answer_flush, or by the connection, together with the wait for its next request. */
 #include "internal.h"
 

@@ -110,7 +110,7 @@ static void find_blocks(const line_t *lines, size_t from, size_t to, block_t *bl
     }
 }
 
-/* Those that are the same become the first of them: how many are left. */
+/* Joins equal blocks into the first of them; returns how many are left. */
 static size_t join_blocks(const line_t *lines, block_t *blocks, size_t count) {
     size_t left = 0;
     qsort(blocks, count, sizeof *blocks, by_hash);

@@ -93,8 +93,8 @@ static int decode(void *given, hafti_http_pieces_t *pieces) {
                                                  : -EBADMSG;
 }
 
-/* Of a stream that has no end, as WebSocket's messages are, each block is one: zlib says with each
-   call whether the next bit begins another (data_type). */
+/* A stream that has no end, such as WebSocket's messages, is decoded block by block: zlib tells
+   with each call whether the next bit begins another (data_type). */
 static int decode_blocks(void *given, hafti_http_pieces_t *pieces) {
     enum { BEHIND_A_BLOCK = 128 };
     const z_stream *state = given;

@@ -104,15 +104,15 @@ static char *put_status(char *to, unsigned status) {
     return to;
 }
 
-/* What the connection does next. Of HTTP/1.1 it is kept unless one says otherwise, of 1.0
-   closed. */
+/* The field Connection, if needed: HTTP/1.1 keeps the connection by default, 1.0 closes it. */
 static char *put_connection(char *to, const haft_http_request_t *request) {
     if (!request->keeps)
         return put_text(to, "Connection: close\r\n");
     return hafti_http_is_1_0(&request->message) ? put_text(to, "Connection: keep-alive\r\n") : to;
 }
 
-/* What handlers have set, and the empty line; after `code` of what comes before. */
+/* The fields that handlers have set, and the empty line; `code`: the result of what comes
+   before. */
 static int gather_end_of_head(haft_http_request_t *request, int code) {
     const hafti_http_answer_t *answer = &request->answer;
     if (code == 0)

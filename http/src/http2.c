@@ -38,7 +38,7 @@ static bool has_frame(hafti_http2_t *connection) {
     return size > 0;
 }
 
-/* What a full block has no room for stays with nghttp2, or pending. */
+/* Bytes that find no room in a full block stay with nghttp2, or pending. */
 static void fill_block(hafti_http2_t *connection) {
     while (connection->error == 0 && has_frame(connection)) {
         size_t size = HAFT_IO_LENT_SIZE - connection->size;
@@ -264,8 +264,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
-/* Such a field makes the message malformed (RFC 9113, section 8.2.1); by itself nghttp2 would leave
-   it out. */
+/* An invalid field makes the message malformed (RFC 9113, section 8.2.1); by itself nghttp2 would
+   leave it out. */
 static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
                              const uint8_t *name, size_t name_size, const uint8_t *value,
                              size_t value_size, uint8_t flags, void *connection) {
@@ -340,7 +340,7 @@ static int wait_for(hafti_http2_stream_t *stream, hafti_http2_signal_t *signal) 
     return code;
 }
 
-/* What a body's reader or writer gets. An end of the connection is no end of the body. */
+/* The error for a body's reader or writer. An end of the connection is no end of the body. */
 static int error_of(const hafti_http2_t *connection) {
     return connection->error == -EPROTO ? -EPROTO : -ECONNRESET;
 }
@@ -396,7 +396,7 @@ int hafti_http2_await_head(hafti_http2_stream_t *stream) {
     return code;
 }
 
-/* What nghttp2 has not taken is the task's again. */
+/* Gives the task back the bytes that nghttp2 has not taken. */
 static void withdraw(hafti_http2_stream_t *stream) {
     stream->ends &= stream->out_size == 0; /* what lacks bytes must not seem whole */
     stream->out = NULL;

@@ -9,7 +9,7 @@
 /* Whether the library was built with nghttp2. */
 extern const bool hafti_http_has_http2;
 
-/* As much of what a client begins with as is the head of a request. */
+/* The part of a client's preface that looks like the head of a request. */
 #define HAFTI_HTTP2_PREFACE "PRI * HTTP/2.0\r\n\r\n"
 
 /* Serves a connection until its end; `has_preface`: HAFTI_HTTP2_PREFACE has been taken from the

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client's connections of HTTP/2: one for each origin, which the tasks that ask there share.
- * There is no task of its own, as a client belongs to no scope. A task that waits for its stream
- * reads the connection, for all, if no other does; when it has what it wants, the next one reads.
- * Likewise a task that has caused frames writes what has room, and waits for room only where it has
- * to wait anyway, as long as its deadlines let it. What it leaves unwritten stays in `left`, to the
- * byte, for the next one.
+ * A client's connections of HTTP/2: one for each origin, which the tasks that ask there share. A
+ * connection has no task of its own, since a client belongs to no scope. A task that waits for its
+ * stream reads the connection, for all, if no other does; when it has what it wants, the next one
+ * reads. Likewise a task that has caused frames writes what has room, and waits for room only where
+ * it has to wait anyway, as long as its deadlines let it. Unwritten bytes stay in `left` for the
+ * next one.
  *
  * | role       | held by                                 | ends                                   |
  * |------------|-----------------------------------------|----------------------------------------|
  * | is_reading | the one task that waits for bytes       | with bytes, a deadline, a cancel, TURN |
  * | is_writing | the one task that writes, or waits to   | likewise, or with room                 |
  *
- * A task that needs a role which another has waits for its event (is_waiting). Who gives a role up
- * wakes one of these. Only a task that reads cannot be woken: so it looks up each TURN, and then
- * takes on what a task that was cancelled has left.
+ * A task that needs a role which another has waits for its event (is_waiting). The task that gives
+ * a role up wakes one of these. Only a task that reads cannot be woken: so it looks up each TURN,
+ * and then takes on what a task that was cancelled has left.
  */
 #include "client.h"
 #include "http2_frames.h"
@@ -110,7 +110,8 @@ static void note_written(shared_t *shared, size_t size) {
     shared->left = NULL;
 }
 
-/* Of a task that is unwound while it has a role; the mutex is unlocked then. NULL: it was not. */
+/* Cleanup of a task that is unwound while it has a role; the mutex is unlocked then. NULL: no
+   unwinding. */
 static void lose_writing(shared_t *const *shared) {
     if (*shared == NULL)
         return;
@@ -261,7 +262,7 @@ static int await_either(shared_t *shared) {
     return events;
 }
 
-/* While the peer takes nothing, what it says is read all the same. */
+/* The peer's frames are read even while it takes nothing. */
 static int read_or_write(shared_t *shared) {
     int events = await_either(shared);
     if (events < 0)
@@ -303,7 +304,7 @@ static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io
 
 /* ---- Connections ---- */
 
-/* Whoever causes frames settles. */
+/* Does nothing: the task that causes frames settles. */
 static void note_frames(hafti_http2_t *frames) {
     (void)frames;
 }
@@ -323,7 +324,7 @@ static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
     hafti_http2_signal(&stream->readable);
 }
 
-/* What a connection says at its end, as far as there is room (RFC 9113, section 6.8). */
+/* Sends GOAWAY at the end of a connection, as far as there is room (RFC 9113, section 6.8). */
 static void *say_goodbye(void *argument) {
     shared_t *shared = argument;
     hafti_http2_lock(&shared->frames);
@@ -356,7 +357,7 @@ static void release(shared_t *shared) {
     free(shared);
 }
 
-/* What is wrong with a head is the answer's fault, and not the connection's. */
+/* A malformed head is an error of the answer, and not of the connection. */
 static int on_malformed(nghttp2_session *session, const nghttp2_frame *frame, int code,
                         void *argument) {
     hafti_http2_stream_t *stream =
@@ -415,7 +416,7 @@ static bool has_something(shared_t *shared) {
     return got != -EAGAIN;
 }
 
-/* What has come while nobody waited, such as a farewell, is there without a wait. */
+/* Reads, without a wait, frames that have come while no task waited, such as GOAWAY. */
 static void catch_up(shared_t *shared) {
     const hafti_http2_t *frames = &shared->frames;
     while (frames->error == 0 && frames->streams == NULL && has_something(shared) &&
@@ -483,7 +484,7 @@ static bool is_idle(shared_t *shared, int64_t until) {
     return is_idle;
 }
 
-/* Takes one out that nobody uses, nor is about to. */
+/* Takes a connection out that no task uses, or is about to use. */
 static shared_t *detach_idle(haft_http_client_t *client, int64_t until) {
     shared_t *shared = NULL;
     pthread_mutex_lock(&client->mutex);
@@ -625,7 +626,7 @@ static int write_body(const hafti_http_asking_t *asking, hafti_http2_stream_t *s
     return code == 0 ? bytes->operations->shutdown(bytes, SHUT_WR) : code;
 }
 
-/* As much as one of HTTP/1.1 would have. */
+/* The size that a head of HTTP/1.1 would have. */
 static size_t size_of_head(const haft_http_question_t *question, const haft_http_reply_t *reply) {
     size_t size = reply->url.target.size + reply->url.authority.size;
     for (size_t i = 0; i < question->header_count; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a connection of HTTP/2 lets its peer cost: frames that are small to send may be much to
- * handle, and the protocol has no limit for most of them. So each frame takes a credit. Bytes of
- * bodies, in either direction, and answers give credits back, and so does time. A peer that has
- * none left asks for nothing, or answers nothing, and is sent away.
+ * Limits on what a peer of HTTP/2 may cost: frames that are small to send may be much to handle,
+ * and the protocol has no limit for most of them. So each frame takes a credit. Bytes of bodies, in
+ * either direction, and answers give credits back, and so does time. A connection without credit is
+ * closed with ENHANCE_YOUR_CALM.
  */
 #include "http2_frames.h"
 

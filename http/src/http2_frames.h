@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of HTTP/2 share.
+ * Declarations that the files of HTTP/2 share.
  *
- * A connection has a session of nghttp2, which turns bytes into frames and back. Whoever has the
+ * A connection has a session of nghttp2, which turns bytes into frames and back. The holder of the
  * mutex may use it: tasks of requests, which may run on several threads, and those that read and
- * write. Nobody waits with the mutex.
+ * write. No task waits with the mutex.
  *
  * A stream is a hafti_http_stream_t like a connection, so that messages read their bodies from it
  * and write them to it:
@@ -13,7 +13,8 @@
  *     its reader -> (nghttp2) -> pieces -> a task reads
  *
  * A write waits until nghttp2 has taken all bytes, as far as the peer's windows allow and the block
- * has room: this is the back-pressure. What was read is taken off the windows when a task takes it.
+ * has room: this is the back-pressure. The windows grow again when a task takes the bytes that were
+ * read.
  *
  * | field       | means                                                                           |
  * |-------------|---------------------------------------------------------------------------------|
@@ -40,7 +41,7 @@ enum {
     HAFTI_HTTP2_FRAME_HEAD = 9,
 };
 
-/* What at most one task waits for; under the connection's mutex. */
+/* A signal for which at most one task waits; under the connection's mutex. */
 typedef struct {
     haft_io_event_t event;
     bool is_awaited;
@@ -86,7 +87,7 @@ typedef struct {
     unsigned count[HAFTI_HTTP2_KINDS];
 } hafti_http2_memory_t;
 
-/* What is known of frames that nghttp2 ignores (http2_ignored.c). */
+/* The state of frames that nghttp2 ignores (http2_ignored.c). */
 enum { HAFTI_HTTP2_CLOSED = 128 };
 typedef struct {
     uint32_t closed[HAFTI_HTTP2_CLOSED]; /* the last streams, and how they were closed */
@@ -96,8 +97,8 @@ typedef struct {
     size_t left;                                    /* bytes of a frame whose head has come */
 } hafti_http2_ignored_t;
 
-/* What a peer may cost: each frame takes a credit, which bytes of bodies and answers give back, and
-   time (http2_credit.c). */
+/* The limit on a peer's cost: each frame takes a credit, which bytes of bodies, answers and time
+   give back (http2_credit.c). */
 typedef struct {
     int64_t left;
     int64_t reckoned_at; /* when time gave some back last */
@@ -168,13 +169,13 @@ void hafti_http2_pump(hafti_http2_t *connection);
 /* Takes `size` bytes that have come. 0; -EPROTO: the peer is to be sent away, with the complaint;
    -ENOMEM. */
 int hafti_http2_receive(hafti_http2_t *connection, const void *bytes, size_t size);
-/* The connection has come to its end: whoever waits for a stream learns that. */
+/* The connection has come to its end: wakes all tasks that wait for a stream. */
 void hafti_http2_fail(hafti_http2_t *connection, int code);
 /* `stream` is zeroed, and has a message that has begun. */
 void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *connection, int32_t id);
 /* The callback for a stream that nghttp2 closes. */
 int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection);
-/* Of a stream that no task uses any more. Resets it, if it has not ended. */
+/* Ends a stream that no task uses any more. Resets it, if it has not ended. */
 void hafti_http2_stream_end(hafti_http2_stream_t *stream, uint32_t code);
 /* How many bytes of its body a stream sends next, and puts them into the block. */
 ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
@@ -196,14 +197,14 @@ bool hafti_http2_pay(hafti_http2_t *connection);
 void hafti_http2_ignored_begin(hafti_http2_ignored_t *ignored, bool of_client);
 /* `has_ended`: the peer sends nothing more on it. */
 void hafti_http2_note_closed(hafti_http2_ignored_t *ignored, int32_t id, bool has_ended);
-/* What is wrong with a HEADERS frame for a stream that is not new, and that nghttp2 does not know:
-   0, or the error with which the connection ends. */
+/* Judges a HEADERS frame for a stream that is not new, and that nghttp2 does not know: 0, or the
+   error with which the connection ends. */
 uint32_t hafti_http2_judge_head(const hafti_http2_ignored_t *ignored, int32_t id);
 /* Returns the address after the head of the next frame that nghttp2 may ignore, or NULL. It is
    called until it returns NULL, once for all bytes that have come. */
 const char *hafti_http2_next_ignored(hafti_http2_ignored_t *ignored, const char *at,
                                      const char *end);
-/* Of the frame that was found last; likewise, if it is ignored. */
+/* The type and the stream of the frame that was found last; and its judgement, if it is ignored. */
 uint8_t hafti_http2_type_of(const hafti_http2_ignored_t *ignored);
 int32_t hafti_http2_id_of(const hafti_http2_ignored_t *ignored);
 uint32_t hafti_http2_judge_ignored(const hafti_http2_ignored_t *ignored);
@@ -227,8 +228,8 @@ nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);
                   .value = (uint8_t *)(text),                                                      \
                   .valuelen = size,                                                                \
                   .flags = NGHTTP2_NV_FLAG_NO_COPY_NAME})
-/* Of hafti_http_framing_t: the head is in the request's memory, and given to nghttp2 with what is
-   sent first, so that 100 (Continue) may come before it. */
+/* Functions of hafti_http_framing_t: the head is in the request's memory, and given to nghttp2 with
+   the first bytes that are sent, so that 100 (Continue) may come before it. */
 int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64_t size);
 int hafti_http2_make_end(haft_http_request_t *request);
 

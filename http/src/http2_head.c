@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Heads of HTTP/2: fields that have come become a message as one of HTTP/1 is, and an answer's
- * become those of nghttp2. What RFC 9113 forbids of names, values and pseudo fields nghttp2 has
- * refused before; limits, and what it leaves open, are checked here and in message.c.
+ * become those of nghttp2. nghttp2 has already refused names, values and pseudo fields that RFC
+ * 9113 forbids; limits, and what it leaves open, are checked here and in message.c.
  */
 #include "http2_frames.h"
 
@@ -160,8 +160,8 @@ static size_t read_lines(const char *lines, size_t size, nghttp2_nv *fields) {
 
 enum { OWN_FIELDS = 4, STATUS = 3, LENGTH = 20 /* digits */ };
 
-/* What is more than nghttp2 sends as one head, or as trailers: 64 KiB, and for each field what its
-   length may take. */
+/* Whether the fields exceed what nghttp2 sends as one head, or as trailers: 64 KiB, in which each
+   field also takes room for its lengths. */
 static bool is_too_long(size_t lines_size, size_t count) {
     enum { MOST = 65536, OF_FIELD = 12, OWN = 300 };
     return lines_size + count * OF_FIELD > MOST - OWN;

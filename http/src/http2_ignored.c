@@ -32,7 +32,7 @@ static bool was_closed(const hafti_http2_ignored_t *ignored, int32_t id, unsigne
     return false;
 }
 
-/* What a peer has sent before it knew of a reset is no error. */
+/* A head that the peer has sent before it knew of a reset is no error. */
 uint32_t hafti_http2_judge_head(const hafti_http2_ignored_t *ignored, int32_t id) {
     if (was_closed(ignored, id, ENDED))
         return NGHTTP2_STREAM_CLOSED;
@@ -57,7 +57,7 @@ int32_t hafti_http2_id_of(const hafti_http2_ignored_t *ignored) {
     return id_at(ignored->head + 5);
 }
 
-/* Of one of priority, what it depends on belongs to it. */
+/* The head of a PRIORITY frame includes the stream that it depends on. */
 static size_t size_of_head(const unsigned char *head) {
     enum { DEPENDENCY = 4 };
     bool is_longer = head[3] == NGHTTP2_PRIORITY && length_of(head) >= DEPENDENCY;

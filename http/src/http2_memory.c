@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of a session of nghttp2, which allocates a dozen small blocks for each stream. Those
- * of few sizes are kept for the next streams of the session; so most of them cost a handful of
+ * The memory of a session of nghttp2, which allocates a dozen small blocks for each stream. Blocks
+ * of a few sizes are kept for the next streams of the session; so most of them cost a handful of
  * instructions, and lie in the processor's cache. Called with the connection's mutex.
  */
 #include "http2_frames.h"

@@ -11,9 +11,9 @@
  * They end in this order: the reader, when the client has gone or nghttp2 wants no more of it;
  * requests, which learn of that; and the writer, when nothing is left.
  *
- * What costs the server more than the client takes credits (http2_credit.c), which requests that
- * are answered give back, too. The tasks of requests are counted, also where their streams have
- * been reset, so that no sequence of frames has more at a time than the limit.
+ * Frames that cost the server more than the client take credits (http2_credit.c), which answered
+ * requests give back, too. The tasks of requests are counted, also where their streams have been
+ * reset, so that no sequence of frames has more at a time than the limit.
  */
 #include "http2_frames.h"
 
@@ -67,7 +67,7 @@ struct connection {
 
 /* ---- An answer ---- */
 
-/* Of CONNECT; no upgrade is offered here. */
+/* Called for CONNECT only; HTTP/2 has no upgrade. */
 static int become_stream(haft_http_request_t *request, const char *line, const char *protocol) {
     (void)line, (void)protocol;
     return hafti_http2_make_head(request, NULL, HAFT_HTTP_UNKNOWN_SIZE);
@@ -95,8 +95,8 @@ static const hafti_http_framing_t framing = {
 
 /* ---- What the session says ---- */
 
-/* What the reader causes in its turn it writes itself. Frames of other tasks do not wait for the
-   end of that turn, in which a handler may compute for long. */
+/* The reader writes the frames that it causes in its turn. Frames of other tasks do not wait for
+   the end of that turn, in which a handler may compute for long. */
 static void wake_writer(hafti_http2_t *frames) {
     connection_t *connection = (connection_t *)frames;
     if (connection->turn == NULL || connection->turn != haft_io_self())
@@ -117,7 +117,7 @@ static bool is_at_end(const connection_t *connection) {
             (!nghttp2_session_want_read(session) && !nghttp2_session_want_write(session)));
 }
 
-/* What there is, or comes, is the writer's. */
+/* Leaves the output, present and future, to the writer. */
 static void leave_to_writer(connection_t *connection) {
     connection->turn = NULL;
     if (has_output(connection) || is_at_end(connection))
@@ -209,7 +209,7 @@ static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
-/* Of one that has no task. */
+/* Drops a request that has no task. */
 static void drop_request(request_t *request) {
     connection_t *connection = (connection_t *)request->stream.connection;
     hafti_http2_stream_end(&request->stream, NGHTTP2_REFUSED_STREAM);
@@ -297,7 +297,8 @@ static void refuse(request_t *request) {
 
 static void *stand_by(void *argument);
 
-/* What it says of itself when it reads may come, by another thread, before the spawn returns. */
+/* `has_substitute` is set first: the new task may clear it, on another thread, before the spawn
+   returns. */
 static bool has_substitute(connection_t *connection) {
     if (connection->has_substitute)
         return true;
@@ -397,8 +398,8 @@ static void write_now(connection_t *connection) {
     hafti_http2_unlock(frames);
 }
 
-/* Nothing more is written. What the client still says is read for a moment, since the kernel would
-   otherwise throw away what that has not read yet; then the reader reads the end. */
+/* Nothing more is written. The client's bytes are still read for a moment: otherwise the kernel
+   would drop the data that the client has not read yet. Then the reader reads the end. */
 static void end_writing(connection_t *connection) {
     hafti_http2_t *frames = &connection->frames;
     hafti_http_stream_t *below = frames->below;
@@ -599,7 +600,7 @@ static void log_failure(haft_io_on_failure_t *self, const haft_io_failure_t *fai
     hafti_http_log_failure(connection->server, "a handler", failure);
 }
 
-/* What is left of requests has no task. */
+/* The requests that are left have no task. */
 static void end_serving(const serving_t *serving) {
     hafti_http2_t *frames = &serving->connection->frames;
     hafti_http_server_on_stop(serving->connection->server, serving->link, NULL, NULL);

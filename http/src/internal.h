@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-http share from a request on: its answer, its server. The floors below
- * have text.h, stream.h, codings.h, message.h and routes.h, those above http2.h, client.h and
- * websocket.h (tools/floors.txt).
+ * Declarations that the files of libhaft-http share from a request on: its answer, its server. The
+ * floors below have text.h, stream.h, codings.h, message.h and routes.h, those above http2.h,
+ * client.h and websocket.h (tools/floors.txt).
  *
  * Memory of a connection. While it waits for a request it has a record, and no stack
  * (haft_io_rest). A request has a block of haft_io_lend for what is known of it, so that stacks
  * stay within a page, and one for its head, what is left of which is its memory (memory.c), also
  * for the table of its fields and the parts of its path: blocks that connections use by turns stay
- * in the processor's cache, and their stacks do not. What a connection reads of the network is lent
- * by haft_io_read_lent; what it answers is gathered in a block of haft_io_lend, which is given back
- * when it has been sent. Blocks are recycled by libhaft-io, so no request of usual size allocates.
+ * in the processor's cache, and their stacks do not. A connection reads from the network by
+ * haft_io_read_lent, and gathers its answer in a block of haft_io_lend, which is given back when it
+ * has been sent. Blocks are recycled by libhaft-io, so no request of usual size allocates.
  */
 #ifndef HAFTI_HTTP_INTERNAL_H
 #define HAFTI_HTTP_INTERNAL_H
@@ -56,9 +56,9 @@ typedef struct {
 } hafti_http_answer_t;
 
 /*
- * How a version of HTTP says what an answer is. The bytes of its body are gathered for every
- * version, and sent to the message's stream; bodies of requests are read from there. So these five,
- * and the operations of the stream, are all in which versions differ.
+ * The functions by which a version of HTTP writes an answer. The bytes of its body are gathered for
+ * every version, and sent to the message's stream; bodies of requests are read from there. So these
+ * five, and the operations of the stream, are all in which versions differ.
  */
 typedef struct {
     /* The head; `type` may be NULL. Nothing need be sent before bytes of the body are, or the
@@ -68,13 +68,13 @@ typedef struct {
     int (*piece)(haft_http_request_t *request, const void *bytes, size_t size);
     /* The answer is whole; what was gathered is sent afterwards. */
     int (*end)(haft_http_request_t *request);
-    /* As hafti_http_answer_stream. */
+    /* Like hafti_http_answer_stream. */
     int (*become_stream)(haft_http_request_t *request, const char *line, const char *protocol);
     /* 100 (Continue). */
     int (*say_continue)(haft_http_request_t *request);
 } hafti_http_framing_t;
 
-/* What a task of the server serves: haft_io_own_get() of that task. */
+/* The request that a task of the server serves: haft_io_own_get() of that task. */
 typedef struct {
     haft_http_request_t *request; /* whose handler runs; NULL: none does */
     haft_io_scope_t *scope;       /* of the task, or of its connection */
@@ -139,8 +139,8 @@ void hafti_http_put_now(char *into);
 /* Sends bytes at once, within the time of a write. */
 int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
 
-/* As haft_http_answer_set_header, for a field of another server's answer: Date, too, which then
-   takes the place of the library's. */
+/* Like haft_http_answer_set_header, but for a field of another server's answer, also Date, which
+   then replaces the library's. */
 int hafti_http_answer_pass_header(haft_http_request_t *request, const char *name,
                                   const char *value);
 /* The next field that the handler has set, from `*at` on, whose name is `name`. */
@@ -198,7 +198,7 @@ int hafti_http_ranges(haft_http_request_t *request, const hafti_http_version_t *
 
 /* ---- peer.c, per_address.c, access.c, counters.c -------------------------------------------- */
 
-/* As one of IPv6, which it may not be; false: the peer has no address. */
+/* The address of the peer, in the form of IPv6; false: it has none. */
 bool hafti_http_peer_of(int descriptor, struct in6_addr *address);
 
 typedef struct hafti_http_proxies hafti_http_proxies_t;
@@ -228,7 +228,7 @@ typedef struct {
 
 void hafti_http_count_request(hafti_http_counts_t *counts, const haft_http_request_t *request,
                               const haft_http_access_t *access);
-/* Of a server with notes_requests: when the head has come, and when the answer is written or
+/* Called by a server with notes_requests: when the head has come, and when the answer is written or
    broken off. */
 void hafti_http_begin_to_note(haft_http_request_t *request);
 void hafti_http_note_request(haft_http_request_t *request);
@@ -247,7 +247,7 @@ typedef struct hafti_http_link {
     void *argument;
 } hafti_http_link_t;
 
-/* What a route or middleware of the library's needs, which lives as long as its server. */
+/* An object of a route or middleware of the library's, which lives as long as its server. */
 typedef struct hafti_http_owned {
     struct hafti_http_owned *next;
     void (*free)(struct hafti_http_owned *self);
@@ -260,7 +260,7 @@ typedef struct hafti_http_around {
     void *argument;
 } hafti_http_around_t;
 
-/* What haft_http_server_add_background has added. */
+/* A task that haft_http_server_add_background has added. */
 typedef struct hafti_http_background {
     struct hafti_http_background *next;
     const char *name;
@@ -363,7 +363,8 @@ void hafti_http_request_answer(haft_http_request_t *request, int code);
 /* Also where the stack is unwound. */
 void hafti_http_request_end(haft_http_request_t *request);
 /* ---- tasks.c ---- */
-/* Of the scopes in which handlers run: that of the request whose handler the current task is in. */
+/* The scope for the tasks of a handler: that of the request whose handler the current task is
+   in. */
 bool hafti_http_scope_of_spawns(haft_io_scope_t **scope);
 /* Waits for the tasks of a request whose handler has returned `code`, or cancels them if that is an
    error. The code that counts. */

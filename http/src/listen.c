@@ -134,7 +134,7 @@ static int take_passed(hafti_http_listeners_t *listeners) {
 
 /* ---- */
 
-/* Those that the process before has passed for this place: 1 if there are some. */
+/* Takes the sockets that the previous process has passed for this place: 1 if there are some. */
 static int take_inherited(hafti_http_listeners_t *listeners, const char *where) {
     int descriptors[HAFTI_HTTP_LISTENERS], code = 0;
     int count = listeners->inherits

@@ -30,7 +30,7 @@ void hafti_http_forget_listeners(hafti_http_listeners_t *listeners);
 bool hafti_http_inherits(void);
 /* Stores those for this place: how many. */
 int hafti_http_take_inherited(const char *place, int *descriptors, int most);
-/* Closes those that nobody has taken. */
+/* Closes the inherited listeners that were not taken. */
 void hafti_http_forget_inherited(void);
 /* Tells the process before, if there is one, that this one serves. */
 void hafti_http_tell_ready(void);

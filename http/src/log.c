@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of the log. What it says of a task that has failed is written on the stack of the task,
-   before that is unwound. */
+/* Lines of the log. The line of a task that has failed is written on the stack of the task, before
+   that is unwound. */
 #include "internal.h"
 
 #include <execinfo.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The head of a request, or of an answer. It is copied line by line into the message's block until
- * the empty line that ends it, so the parser sees it whole. What the parser takes and RFC 9112 does
- * not is refused here: lines that end without CR, folded lines, spaces, empty names, targets, Host,
- * and lengths that contradict each other. A client that can make two servers read one message in
- * two ways can smuggle requests past the first.
+ * the empty line that ends it, so the parser sees it whole. The parser takes more than RFC 9112
+ * does; the rest is refused here: lines that end without CR, folded lines, spaces, empty names,
+ * targets, Host, and lengths that contradict each other. A client that can make two servers read
+ * one message in two ways can smuggle requests past the first.
  */
 #include "message.h"
 
@@ -504,8 +504,8 @@ static void replace_tabs_at_end(char *line, char *end) {
         *--end = ' ';
 }
 
-/* RFC 9110, section 6.2: a later version of HTTP/1 is read as the latest that is known. It stands at
-   the end of a request's first line, and at the begin of an answer's. */
+/* RFC 9110, section 6.2: a later version of HTTP/1 is read as the latest that is known. It stands
+   at the end of a request's first line, and at the begin of an answer's. */
 static void lower_version(const hafti_http_message_t *message, char *line, size_t size) {
     static const char version[] = "HTTP/1.";
     size_t name = sizeof version - 1, own = name + 1; /* with a digit */
@@ -540,7 +540,8 @@ static int end_line(hafti_http_message_t *message, progress_t *progress) {
     return 0;
 }
 
-/* Takes lines of what has been read, up to the end of the head. As much as may be one is copied. */
+/* Takes lines of what has been read, up to the end of the head. Only bytes that may belong to the
+   head are copied. */
 static int take_lines(hafti_http_message_t *message, progress_t *progress) {
     hafti_http_stream_t *stream = message->stream;
     const char *copied = message->block; /* the end of it */

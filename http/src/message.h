@@ -79,7 +79,7 @@ ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, siz
 ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffer, size_t size);
 ssize_t hafti_http_message_decode(hafti_http_message_t *message, void *buffer, size_t size);
 void hafti_http_decoder_free(hafti_http_decoder_t *decoder);
-/* As haft_http_request_body. */
+/* Like haft_http_request_body. */
 ssize_t hafti_http_message_read_all(hafti_http_message_t *message, char **body);
 /* Whether all that is left of its body has come: then no read of it waits. */
 bool hafti_http_message_has_come(const hafti_http_message_t *message);
@@ -100,7 +100,7 @@ int hafti_http_method_of(hafti_http_text_t name);
 const char *hafti_http_message_header(hafti_http_message_t *message, const char *name);
 bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, const char **name,
                                   const char **value);
-/* Of trailers, once the body has been read to its end. */
+/* The fields of the trailers, once the body has been read to its end. */
 const char *hafti_http_message_trailer(const hafti_http_message_t *message, const char *name);
 bool hafti_http_message_trailer_at(const hafti_http_message_t *message, size_t number,
                                    const char **name, const char **value);

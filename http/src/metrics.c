@@ -115,8 +115,8 @@ static bool set_texts(haft_http_metric_t *metric, const haft_http_metric_options
     return has_all;
 }
 
-/* What is there from the start needs no memory later: a metric without labels has its series, and
-   others the one for values that are too many. */
+/* The first series is made at once, so it needs no memory later: the only one of a metric without
+   labels; of others, the one for values that are too many. */
 static bool set_first(haft_http_metric_t *metric) {
     const char *values[HAFT_HTTP_LABELS];
     for (size_t i = 0; i < HAFT_HTTP_LABELS; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the page of counters reads of an application's metrics (metrics.c). */
+/* The part of an application's metrics (metrics.c) that the page of counters reads. */
 #ifndef HAFT_HTTP_METRICS_INTERNAL_H
 #define HAFT_HTTP_METRICS_INTERNAL_H
 
@@ -14,8 +14,8 @@ struct haft_http_series {
     _Atomic uint64_t within[]; /* as many as there are limits, and one more */
 };
 
-/* Series are added to the front of `all`, and to a free place of `places`, under the lock, and never
-   removed; who reads takes none. */
+/* Series are added to the front of `all`, and to a free place of `places`, under the lock, and
+   never removed; readers take no lock. */
 struct haft_http_metric {
     hafti_http_owned_t owned; /* must be first: free_owned casts its address */
     haft_http_metric_t *next;

@@ -9,9 +9,9 @@
  * that the first delimiter is one like the others. `known` bytes of it are known to belong to the
  * part.
  *
- * What two readers could read in two ways is an error, and the status of the request is 400: text
- * before the first delimiter or behind the last, spaces behind one, folded fields, bytes that no
- * field may have, a part without a name, a parameter twice, encodings of old mail.
+ * Input that two readers could read in two ways is an error, and the status of the request is 400:
+ * text before the first delimiter or behind the last, spaces behind one, folded fields, bytes that
+ * no field may have, a part without a name, a parameter twice, encodings of old mail.
  */
 #include "internal.h"
 
@@ -91,7 +91,7 @@ static bool is_word(hafti_http_text_t text, const char *word) {
 }
 
 /* A token, or a text in quotes, in which \" and \\ stand for " and \ (a \ before another letter is
-   that of a Windows path). What is left of the field; NULL: that is none. */
+   that of a Windows path). Returns the rest of the field; NULL: it is malformed. */
 static const char *copy_value(const char *at, const char *end, char *into) {
     char *to = into;
     if (at != end && *at == '"') {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the service manager is told: the protocol of sd_notify(3), a datagram of "NAME=value" to the
+ * Messages to the service manager: the protocol of sd_notify(3), a datagram of "NAME=value" to the
  * Unix socket that the environment names. systemd promises that the protocol stays, and documents
  * it for programs that do without libsystemd; libsystemd's call would block the thread of the run,
  * and distributions have no static library of it.

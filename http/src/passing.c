@@ -326,7 +326,7 @@ static void *carry_both(void *argument) {
     return NULL;
 }
 
-/* What goes wrong from now on is the end of the stream for both, and nobody's failure. */
+/* From now on an error only ends the stream for both sides; it is no failure of the handler. */
 static int change_over(passing_t *passing, haft_http_reply_t *reply) {
     haft_http_request_t *request = passing->request;
     const char *protocol = haft_http_reply_header(reply, "Upgrade");

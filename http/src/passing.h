@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the reverse proxy share: upstreams.c, passing_fields.c, passing.c. */
+/* Declarations that the files of the reverse proxy share: upstreams.c, passing_fields.c,
+   passing.c. */
 #ifndef HAFT_HTTP_PASSING_H
 #define HAFT_HTTP_PASSING_H
 
@@ -61,7 +62,7 @@ const haft_http_header_t *hafti_http_pass_trailers(haft_http_request_t *request,
 int hafti_http_return_fields(haft_http_request_t *request, const haft_http_proxy_t *proxy,
                              haft_http_reply_t *reply);
 int hafti_http_return_trailers(haft_http_request_t *request, haft_http_reply_t *reply);
-/* What the field Max-Forwards says of the request, if that counts for its method; -1: nothing. */
+/* The value of the field Max-Forwards, if that counts for the request's method; -1: none. */
 int64_t hafti_http_forwards_left(haft_http_request_t *request);
 /* Answers OPTIONS or TRACE in place of the service (RFC 9110, section 7.6.2). */
 int hafti_http_answer_last(haft_http_request_t *request);

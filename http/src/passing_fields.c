@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which fields a reverse proxy passes on (RFC 9110, section 7.6). Those of one connection stay
- * there: the ones that the field Connection names, and those that are known to be. What says whom
- * the proxy speaks for is written anew, since a client that is not trusted could have made it up.
+ * Which fields a reverse proxy passes on (RFC 9110, section 7.6). Fields of one connection stay
+ * there: the ones that the field Connection names, and those that are known to be. The fields that
+ * name the proxy's client are written anew, since a client that is not trusted could have made them
+ * up.
  */
 #include "passing.h"
 
@@ -31,7 +32,7 @@ static bool is_written_anew(const haft_http_proxy_t *proxy, const char *name) {
     return hafti_http_is_one_of(name, always) || hafti_http_is_one_of(name, forwarded);
 }
 
-/* What the proxy says to its client alone (RFC 9110, section 11.7). */
+/* Whether the field is meant for the proxy alone (RFC 9110, section 11.7). */
 static bool is_for_proxy(const char *name) {
     return hafti_http_same_text(name, "Proxy-Authorization");
 }
@@ -82,7 +83,7 @@ static char *via_of(haft_http_request_t *request, const char *before, const char
 
 /* ---- Whom the proxy speaks for ---- */
 
-/* What the field said before, where the peer is believed. */
+/* The value that the request already has, if its peer is trusted. */
 static const char *believed(haft_http_request_t *request, const char *name, bool is_trusted) {
     return is_trusted ? haft_http_request_header(request, name) : NULL;
 }
@@ -241,7 +242,7 @@ int hafti_http_return_trailers(haft_http_request_t *request, haft_http_reply_t *
 
 /* ---- In place of the service ---- */
 
-/* RFC 9110, section 9.3.8: TRACE gives the request back, without what nobody else should know. */
+/* RFC 9110, section 9.3.8: TRACE gives the request back, without its confidential fields. */
 static char *message_of(haft_http_request_t *request) {
     static const char *const private[] = {"Authorization", "Cookie", "Proxy-Authorization", NULL};
     const char *name, *value;

@@ -2,7 +2,7 @@
 /* How long a peer may still be waited for: stream.h has the rule. */
 #include "stream.h"
 
-/* What so many bytes pay for, in nanoseconds. */
+/* The nanoseconds that so many bytes pay for. */
 static int64_t paid_by(uint64_t size, uint64_t least_rate) {
     uint64_t seconds = size / least_rate, rest = size % least_rate;
     const uint64_t most = HAFT_IO_FOREVER / HAFT_IO_SECOND - 1;

@@ -189,7 +189,7 @@ static bool read_element(hafti_http_text_t element, bool has_parameters,
     return true;
 }
 
-/* What stands behind the last comma of a list, which loses it. */
+/* Takes the last element off a list: the text behind its last comma. */
 static hafti_http_text_t take_last(hafti_http_text_t *list) {
     const char *comma = memrchr(list->bytes, ',', list->size);
     size_t before = comma != NULL ? (size_t)(comma - list->bytes) : 0;

@@ -10,8 +10,7 @@ ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, siz
                                     : hafti_http_message_read_plain(message, buffer, size);
 }
 
-/* What was read grows by malloc(3), and is copied to the message's memory when its size is
-   known. */
+/* The bytes grow by malloc(3), and are copied to the message's memory when their size is known. */
 static ssize_t read_growing(hafti_http_message_t *message, char **bytes, size_t *room) {
     size_t size = 0;
     for (;;) {

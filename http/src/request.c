@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a handler asks its request. */
+/* Functions by which a handler reads its request. */
 #include "internal.h"
 
 const char *haft_http_request_method(const haft_http_request_t *request) {

@@ -119,7 +119,8 @@ static void end_handover(handover_t *handover) {
     free(handover->passed);
 }
 
-/* As the shell has started this process. Here, as what follows, so that errno is this thread's. */
+/* The arguments with which this process was started. A function of its own, like the next ones, so
+   that errno is this thread's. */
 __attribute__((noinline)) static int read_arguments(handover_t *handover) {
     int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
     handover->memory = malloc(MOST_OF_ARGUMENTS + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Routes: a tree with a node for each part of a path. What is found is the first of: the part's
- * text, {name}, and {name...}; where a choice leads nowhere, or to no handler for the method, the
- * next is tried. No node is looked at twice.
+ * Routes: a tree with a node for each part of a path. A search takes the first of: the part's text,
+ * {name}, and {name...}; where a choice leads nowhere, or to no handler for the method, the next is
+ * tried. No node is looked at twice.
  */
 #include "routes.h"
 
@@ -35,8 +35,7 @@ static hafti_http_node_t *child_with_text(hafti_http_node_t *first, const char *
     return NULL;
 }
 
-/* What stands between the braces of a part of a pattern, which is {name} or {name...}; of size 0:
-   it is neither. */
+/* The name in a part of a pattern, {name} or {name...}; of size 0: it is neither. */
 static hafti_http_text_t name_in(hafti_http_text_t part, bool *is_rest) {
     *is_rest = false;
     if (part.size < 3 || *part.bytes != '{' || part.bytes[part.size - 1] != '}')
@@ -62,8 +61,8 @@ static hafti_http_node_t *child_for(hafti_http_node_t *node, hafti_http_text_t p
     return child;
 }
 
-/* What is wrong with a part, and what to write instead; NULL: nothing. Braces are around a whole
-   part, and nowhere else; {name...} stands `at_end` only. */
+/* The mistake in a part, and what to write instead; NULL: none. Braces are around a whole part, and
+   nowhere else; {name...} stands `at_end` only. */
 static const char *mistake_in(hafti_http_text_t part, bool at_end) {
     bool is_rest;
     hafti_http_text_t name = name_in(part, &is_rest);
@@ -262,7 +261,7 @@ static int split(hafti_http_message_t *message, hafti_http_text_t text, path_t *
     return code;
 }
 
-/* What is looked for, and what has been found of it. */
+/* A search, and its result. */
 typedef struct {
     const path_t *path;
     int method;

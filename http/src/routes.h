@@ -10,7 +10,7 @@ enum {
     HAFTI_HTTP_PARTS = 64, /* of a path */
 };
 
-/* What is counted of the requests of a server, or of a route. */
+/* The counters of the requests of a server, or of a route. */
 typedef struct hafti_http_counts {
     _Atomic uint64_t accepted, requests[6], http2_requests, bytes, duration,
         durations[HAFT_HTTP_DURATIONS];
@@ -30,11 +30,12 @@ typedef struct hafti_http_entry {
 } hafti_http_entry_t;
 
 typedef struct {
-    /* Of the most specific route with the method, and otherwise of the most specific one: for all
-       methods. NULL: the path has no route. */
+    /* The entries, for all methods, of the most specific route with the method, or else of the most
+       specific one. NULL: the path has no route. */
     const hafti_http_entry_t *entries;
     const hafti_http_entry_t *entry; /* the one for the method; NULL: none */
-    /* Where there is none: a bit for each method, by its number, of all routes that fit the path. */
+    /* Where there is none: a bit for each method, by its number, of all routes that fit the
+       path. */
     uint64_t methods;
     const char *names; /* of the captures, as that entry has them */
     size_t count;

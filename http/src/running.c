@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A server with all that its options name: where it listens, signals, restarts; in a run of its own,
-   or of the program's. */
+/* A server with all that its options name: where it listens, signals, restarts; in a run of its
+   own, or of the program's. */
 #include "internal.h"
 
 #include <haft/io_binding.h>

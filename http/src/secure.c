@@ -27,7 +27,7 @@ static int tls_flush_now(hafti_http_stream_t *stream) {
     return haft_tls_flush_now(stream->tls);
 }
 
-/* Another task may shut what this one waits to read. What has failed is shut, too. */
+/* Another task may shut what this one waits to read. The socket is shut even if TLS has failed. */
 static int tls_shutdown(hafti_http_stream_t *stream, int how) {
     int said = how == SHUT_WR ? haft_tls_shutdown(stream->tls) : 0;
     int code = haft_io_shutdown(stream->descriptor, how);

@@ -2,8 +2,8 @@
 /*
  * Serving: accepts connections, each of which is a task, and ends. A stop cancels the scope in
  * which the server accepts. Then connections that are idle are shut, those that have had no request
- * yet a moment later, and the others end after their request. Those that have not ended when the
- * time of grace is over are cancelled with the scope in which they run.
+ * yet a moment later, and the others end after their request. Connections that have not ended when
+ * the time of grace is over are cancelled with the scope in which they run.
  */
 #include "internal.h"
 
@@ -47,7 +47,7 @@ typedef struct {
     size_t number;
 } accepting_t;
 
-/* Whoever is not trusted to announce its client is not served there, and takes no place. */
+/* A peer that is not trusted to announce its client is not served there, and takes no place. */
 static bool may_enter(hafti_http_accepted_t *accepted) {
     haft_http_server_t *server = accepted->server;
     return (!accepted->is_announced ||

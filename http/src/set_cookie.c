@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a field Set-Cookie says (RFC 6265, section 5.1.1 and 5.2): much is taken that no server
-   should send. */
+/* The parser of Set-Cookie (RFC 6265, sections 5.1.1 and 5.2): it takes much that no server should
+   send. */
 #include "cookies.h"
 
 #include <stdio.h>
@@ -112,7 +112,7 @@ static bool read_age(hafti_http_text_t text, time_t now, time_t *expiry) {
     return true;
 }
 
-/* What the attributes say; the last one of each name counts. */
+/* The attributes about expiry; the last one of each name counts. */
 typedef struct {
     bool has_age, has_date;
     time_t age, date;

@@ -87,8 +87,8 @@ int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size
 
 /* ---- Within limits ---- */
 
-/* What has been written and is still here, since the peer has not acknowledged it. A function of
-   its own, so that errno is this thread's. */
+/* The number of bytes that were written and that the peer has not acknowledged. A function of its
+   own, so that errno is this thread's. */
 static __attribute__((noinline)) uint64_t unacknowledged(int descriptor) {
     int saved = errno, size = 0;
     if (ioctl(descriptor, SIOCOUTQ, &size) != 0)
@@ -114,7 +114,7 @@ struct part {
     int64_t *offset;
 };
 
-/* As `part->write` does, which moves nothing when it is too late. */
+/* Like `part->write`, but within the limits. `part->write` moves nothing when it is too late. */
 static ssize_t write_part(hafti_http_stream_t *stream, const haft_http_limits_t *limits,
                           part_t *part) {
     for (;;) {
@@ -162,7 +162,7 @@ static ssize_t send_file(hafti_http_stream_t *stream, part_t *part) {
     return stream->operations->send_file(stream, part->file, part->offset, part->size);
 }
 
-/* Of a stream whose bytes are not the socket's. */
+/* Sends a file over a stream whose bytes are not the socket's. */
 static ssize_t copy_file(hafti_http_stream_t *stream, const haft_http_limits_t *limits, int file,
                          int64_t *offset, size_t size) {
     void *block = haft_io_lend();

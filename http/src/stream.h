@@ -61,7 +61,7 @@ typedef struct {
     /* Whether something has been read of the descriptor that read_lent has not given yet; NULL:
        never. */
     bool (*has_unread)(hafti_http_stream_t *stream);
-    /* As haft_io_send_file; NULL: the bytes are read, and written. */
+    /* Like haft_io_send_file; NULL: the bytes are read, and written. */
     ssize_t (*send_file)(hafti_http_stream_t *stream, int file, int64_t *offset, size_t size);
 } hafti_http_stream_operations_t;
 
@@ -101,9 +101,9 @@ ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, const haft_http
    `host`, a server NULL. */
 void hafti_http_stream_secure(hafti_http_stream_t *stream, haft_tls_context_t *context,
                               const char *host);
-/* What is wrong with a context for a server, and what to write instead; NULL: nothing. */
+/* The mistake in a context for a server, and what to write instead; NULL: none. */
 const char *hafti_http_secure_mistake(const haft_tls_context_t *context);
-/* Of a client: it does not offer HTTP/2. */
+/* Called by a client: it does not offer HTTP/2. */
 int hafti_http_stream_offer_http1(hafti_http_stream_t *stream);
 /* The handshake. */
 int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline);

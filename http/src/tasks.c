@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks of handlers. Those of a request are in a scope of its own, which is opened when the first
- * is spawned and closed when the handler has returned; a request without tasks has none. Those that
- * outlive it are in the scope of the server (serving.c).
+ * Tasks of handlers. The tasks of a request are in a scope of its own, which is opened when the
+ * first is spawned and closed when the handler has returned; a request without tasks has none.
+ * Tasks that outlive it are in the scope of the server (serving.c).
  */
 #include "internal.h"
 

@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 
 enum { CASE = 'a' ^ 'A' };
-/* What a byte may be a part of. */
+/* The kinds of text that a byte may be a part of. */
 enum { TOKEN = 1, TARGET = 2, NAME_OF_HOST = 4, VALUE = 8 };
 
 /* A row has 16 bytes; those of ASCII begin with the third. */
@@ -96,8 +96,8 @@ static bool is_name_of_host(hafti_http_text_t text) {
     return are_all(text.bytes, text.size, NAME_OF_HOST) || is_encoded_name(text);
 }
 
-/* "[2001:db8::1]", or "[fe80::1%eth0]" with a zone (RFC 4007, section 11). Of the form for future
-   addresses (RFC 3986, section 3.2.2) there are none. */
+/* "[2001:db8::1]", or "[fe80::1%eth0]" with a zone (RFC 4007, section 11). The form for future
+   addresses (RFC 3986, section 3.2.2) is not in use. */
 static bool is_address_in_brackets(hafti_http_text_t text) {
     char address[INET6_ADDRSTRLEN];
     struct in6_addr read;

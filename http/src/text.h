@@ -58,7 +58,7 @@ bool hafti_http_lists(hafti_http_text_t list, const char *word);
    `*at` on; false: there is none. */
 bool hafti_http_next_line(hafti_http_text_t lines, size_t *at, hafti_http_text_t *name,
                           hafti_http_text_t *value);
-/* Of a hexadecimal digit; -1: it is none. */
+/* The value of a hexadecimal digit; -1: it is none. */
 int hafti_http_digit_of(char byte);
 /* Decodes %XX, and with `plus` '+' as a space, to `into`, which has room for `size` bytes: how
    many there are, or -EINVAL: a % is not followed by two digits, or it means '\0'. */

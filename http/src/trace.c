@@ -9,7 +9,7 @@
 enum { ID = 32, SPAN = 16, PARENT = HAFTI_HTTP_TRACE_PARENT - 1, MEMBERS = 32 };
 enum { SAMPLED = 1 };
 
-/* Of the task's values. */
+/* The key of the trace among the task's values. */
 static const char key;
 
 /* ---- Identifiers ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request and a question do with the trace of their task (trace.c). */
+/* The trace of a task, for its request and its questions (trace.c). */
 #ifndef HAFTI_HTTP_TRACE_INTERNAL_H
 #define HAFTI_HTTP_TRACE_INTERNAL_H
 
@@ -12,7 +12,7 @@ uint64_t hafti_http_identifier(void);
 
 /* Begins the one that the request's fields name. */
 void hafti_http_trace_request(haft_http_request_t *request);
-/* What a question says for this trace; each has an id of its own. */
+/* Writes a question's field for this trace; each question has an id of its own. */
 void hafti_http_put_trace_parent(const haft_http_trace_t *trace,
                                  char into[HAFTI_HTTP_TRACE_PARENT]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Connections that go on as streams of bytes. What was read behind the head is the first of
-   them. */
+/* Connections that go on as streams of bytes. The first of them are those that were read behind the
+   head. */
 #include "internal.h"
 
 /* Whether the request lists the word in fields of this name. */

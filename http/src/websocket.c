@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An open WebSocket (RFC 6455), of either side. wslay reads the heads of frames, and unmasks; it
- * never waits: here is what waits for bytes. What frames mean is checked here, too, so that a
+ * never waits: here is what waits for bytes. The meaning of frames is checked here, too, so that a
  * message lies in one buffer, which grows with what has come and not with what a head promises.
  *
  * The server's side is a protocol of its request, and ends with that. The client's owns the reply
@@ -39,7 +39,7 @@ struct haft_http_websocket {
     wslay_frame_context_ptr frames;
     hafti_http_deflation_t deflation;
 
-    /* What is received, by the task that has locked `reading`. */
+    /* The receiving side, for the task that has locked `reading`. */
     haft_io_mutex_t reading;
     struct wslay_frame_iocb piece; /* of a frame */
     uint64_t frame_left;           /* bytes of the frame behind the piece */
@@ -54,7 +54,7 @@ struct haft_http_websocket {
     int64_t pinged;  /* and was sent a ping since; 0: was not */
     int64_t closing; /* until then its end is waited for; 0: it is open */
 
-    /* What is sent. */
+    /* The sending side, for the task that has locked `writing`. */
     haft_io_mutex_t writing;
     bool is_writing; /* a frame, of which a part may have been written */
     bool has_failed; /* a write; there are no more */
@@ -227,7 +227,7 @@ static int lose(haft_http_websocket_t *socket) {
     return -EPIPE;
 }
 
-/* Of the message of which a part has come. */
+/* The deadline of a message of which a part has come. */
 static int64_t message_deadline(haft_http_websocket_t *socket) {
     const haft_http_limits_t *limits = socket->limits;
     if (!socket->in_message)
@@ -306,7 +306,7 @@ static int fill(haft_http_websocket_t *socket) {
 
 /* ---- Frames ---- */
 
-/* Of wslay. */
+/* Callback of wslay that takes bytes. */
 static ssize_t take(uint8_t *into, size_t size, int flags, void *argument) {
     (void)flags;
     haft_http_websocket_t *socket = argument;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of WebSocket share: handshake.c and websocket_client.c (the two sides' begins),
-   deflate.c (compressed messages), websocket.c (what follows). */
+/* Declarations that the files of WebSocket share: handshake.c and websocket_client.c (the two
+   sides' begins), deflate.c (compressed messages), websocket.c (what follows). */
 #ifndef HAFTI_HTTP_WEBSOCKET_INTERNAL_H
 #define HAFTI_HTTP_WEBSOCKET_INTERNAL_H
 
@@ -15,18 +15,18 @@ enum { HAFTI_HTTP_WEBSOCKET_KEY = 24 /* base64 of 16 bytes */, HAFTI_HTTP_WEBSOC
 
 /* Up to 256 bytes. 0, or an error. */
 int hafti_http_make_random(void *into, size_t size);
-/* Those of base64. */
+/* The letters of base64. */
 extern const char hafti_http_letters[];
 /* Writes three bytes as four letters, and so on; what is missing of the last three counts as 0, and
    becomes '='. */
 void hafti_http_put_base64(const unsigned char *bytes, size_t size, char *into);
-/* What a server answers to the key. */
+/* The answer of a server to the key. */
 void hafti_http_answer_key(const char *key, char into[HAFTI_HTTP_WEBSOCKET_ANSWER + 1]);
 
 /* ---- deflate.c: permessage-deflate (RFC 7692) ---- */
 
-/* What both sides have agreed on, and the states of the two directions, which are there while they
-   are used: between messages only where the context is kept. */
+/* The agreement of both sides, and the states of the two directions, which exist while they are
+   used: between messages only where the context is kept. */
 typedef struct {
     bool is_on;
     bool drops_ours, drops_theirs; /* the context, at the end of each message */
@@ -40,9 +40,9 @@ enum { HAFTI_HTTP_DEFLATION = 128 /* bytes of a text for it */ };
    answers; "": none. */
 void hafti_http_deflation_accept(hafti_http_deflation_t *deflation, const char *offers,
                                  bool keeps_context, char into[HAFTI_HTTP_DEFLATION]);
-/* What the client offers; "": nothing. */
+/* The offer of the client; "": none. */
 const char *hafti_http_deflation_offer(bool keeps_context);
-/* What the server has answered to that: whether it may. */
+/* Takes the server's answer to the offer; returns whether it is valid. */
 bool hafti_http_deflation_agree(hafti_http_deflation_t *deflation, const char *answer,
                                 bool keeps_context);
 /* `*out` is to be freed. 0 or -ENOMEM. */

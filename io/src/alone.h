@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the back ends share for the most frequent events in a run of one thread: the only reader of a
- * stream waits, and is woken.
+ * Functions that the back ends share for the most frequent events in a run of one thread: the only
+ * reader of a stream waits, and is woken.
  */
 #ifndef HAFTI_IO_ALONE_H
 #define HAFTI_IO_ALONE_H
 
 #include "operations.h"
 
-/* As hafti_io_wake. Mostly one waits, in one direction. */
+/* Like hafti_io_wake, but faster where a single task waits, in one direction. */
 static inline __attribute__((always_inline)) void
 hafti_io_wake_alone(hafti_io_descriptor_t *known, enum hafti_io_direction direction) {
     const hafti_io_link_t *head = &known->waiters[direction];
@@ -25,9 +25,9 @@ hafti_io_wake_alone(hafti_io_descriptor_t *known, enum hafti_io_direction direct
     hafti_io_cell_win(waiter->cell, HAFTI_IO_WOKEN);
 }
 
-/* By a task for which the wake-up is sure to come, and beside which no other waits in that direction.
-   0, -ECANCELED, or -EBADF: it was closed. Inlined, so that few frames lie between the program's
-   call and the switch. */
+/* By a task for which the wake-up is sure to come, and beside which no other waits in that
+   direction. 0, -ECANCELED, or -EBADF: it was closed. Inlined, so that few frames lie between the
+   program's call and the switch. */
 static inline __attribute__((always_inline)) int hafti_io_wait_to_read(hafti_io_descriptor_t *known,
                                                                        hafti_io_waiter_t *waiter,
                                                                        hafti_io_cell_t *cell) {

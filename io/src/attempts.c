@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The system calls of operations: each is tried and never blocks, whatever the mode of its
- * descriptor; if it has to wait, the back end waits until it may be tried again. What cannot be
- * tried is done by the pool.
+ * descriptor; if it has to wait, the back end waits until it may be tried again. The pool makes the
+ * calls that cannot be tried.
  */
 #include "moment.h"
 #include "operations.h"
@@ -91,8 +91,8 @@ static ssize_t operate_plainly(hafti_io_operation_t *o) {
     }
 }
 
-/* What preadv2(2) and pwritev2(2) say where they, or RWF_NOWAIT for such a file, are not to be
-   had. */
+/* The errors of preadv2(2) and pwritev2(2) where these, or RWF_NOWAIT for such a file, are
+   missing. */
 static bool must_do_without(int error) {
     return error == EOPNOTSUPP || hafti_io_is_missing(-error);
 }
@@ -105,8 +105,7 @@ static size_t size_of_parts(const hafti_io_operation_t *o) {
     return size;
 }
 
-/* Of what the system takes or gives as a whole; a write by parts it makes by one after the
-   other. */
+/* Size of the first transfer: a read by parts counts whole; writev writes part after part. */
 static size_t size_of_first(const hafti_io_operation_t *o) {
     const struct iovec *part = o->buffer;
     if (o->kind == HAFTI_IO_READ || o->kind == HAFTI_IO_WRITE)
@@ -118,8 +117,8 @@ static size_t size_of_first(const hafti_io_operation_t *o) {
     return part->iov_len;
 }
 
-/* Of what has a number inside, of eight bytes, as an eventfd. A timer gives its own, and takes
-   none. */
+/* Whether a transfer fails on a descriptor of an eight-byte number, such as an eventfd. A timer
+   cannot be written. */
 static bool fails_as_a_number(const hafti_io_operation_t *o) {
     struct stat status;
     struct itimerspec unused;
@@ -130,7 +129,7 @@ static bool fails_as_a_number(const hafti_io_operation_t *o) {
            (writes && timerfd_gettime(o->descriptor, &unused) == 0);
 }
 
-/* What poll(2) says is not ready, but the call would return at once, and say why. */
+/* Whether the call would return an error at once although poll(2) reports that it is not ready. */
 static bool fails_at_once(const hafti_io_operation_t *o) {
     switch (o->kind) {
     case HAFTI_IO_ACCEPT:
@@ -168,7 +167,7 @@ static ssize_t in_steps(hafti_io_operation_t *o) {
     return code < 0 ? code : HAFTI_IO_MAY_WAIT;
 }
 
-/* What is written through to the disk waits for it, whatever RWF_NOWAIT says. */
+/* Whether writes go through to the disk, for which they wait even with RWF_NOWAIT. */
 static bool writes_through(const hafti_io_operation_t *o) {
     if (o->kind != HAFTI_IO_WRITE && o->kind != HAFTI_IO_WRITE_PARTS)
         return false;
@@ -208,8 +207,8 @@ static ssize_t transfer(hafti_io_operation_t *o) {
     return HAFTI_IO_LIKELY(done != -ENOTSOCK) ? done : transfer_by_file(o);
 }
 
-/* What a send says that is not done, if it may wait. One that connects (MSG_FASTOPEN) has begun to,
-   and has sent nothing: it is one that only sends from then on. */
+/* The result of a send that has failed, if it may wait. A send that connects (MSG_FASTOPEN) has
+   begun to, and has sent nothing: it only sends from then on. */
 static ssize_t after_send(hafti_io_operation_t *o, int error, const struct sockaddr *address) {
     if (hafti_io_must_not_wait(o))
         return -error;
@@ -310,7 +309,7 @@ static bool ends_with_input(const hafti_io_operation_t *o) {
     return (inward >> o->kind & 1) != 0 && (o->flags & (MSG_ERRQUEUE | MSG_OOB)) == 0;
 }
 
-/* As the system says of an end. */
+/* Stores no sender, like the system at an end of the stream. */
 static void came_from_nobody(hafti_io_operation_t *o) {
     if (o->kind == HAFTI_IO_RECEIVE_MESSAGE) {
         struct msghdr *message = o->buffer;
@@ -391,7 +390,7 @@ static void call_plainly(void *argument) {
     call->done = operate_plainly(call->operation);
 }
 
-/* What a file takes is what the disk does, which no other task's doing could end. */
+/* A call on a file waits only for the disk, which no other task can end: it is not interrupted. */
 static void call_in_pool(void *argument) {
     in_pool_t *call = argument;
     if (hafti_io_is_file(call->operation->descriptor))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What waits for the kernel. */
+/* The back ends, which wait for the kernel. */
 #ifndef HAFTI_IO_BACKENDS_H
 #define HAFTI_IO_BACKENDS_H
 
 #include "operations.h"
 
-/* Of the worker: its epoll and its waker. 0, or an error: then one of them may be open. */
+/* Opens the worker's epoll and its waker. 0, or an error: then one of them may be open. */
 int hafti_io_open_edges(hafti_io_worker_t *worker);
 void hafti_io_close_edges(const hafti_io_worker_t *worker);
 /*
@@ -24,7 +24,7 @@ int hafti_io_await_edges(hafti_io_runner_t *runner, struct pollfd *entries, size
 /* Polls for at most this long (negative: forever); wins the cells of waits whose events have
    come. */
 void hafti_io_take_edges(hafti_io_worker_t *worker, int64_t nanoseconds);
-/* As `forget` of hafti_io_backend_t. */
+/* Like `forget` of hafti_io_backend_t. */
 void hafti_io_forget_edges(hafti_io_worker_t *worker, int descriptor);
 
 extern const hafti_io_backend_t hafti_io_epoll;

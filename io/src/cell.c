@@ -6,7 +6,8 @@
  *   word                  | who may write it
  *   WAITING               | the waiter, when it makes the cell
  *   CLAIMED, then         |
- *   WOKEN, ARMS + n       | who has what the waiter waits for: a lock's holder, the sender, the back end
+ *   WOKEN, ARMS + n       | the party that the waiter waits for: a lock's holder, the sender, the
+ *                         |   back end
  *   CANCELLED             | who cancels the scope that the waiter is in
  *   TIMED_OUT             | the waiter's timer
  *
@@ -148,8 +149,8 @@ static bool keeps_its_turn(const hafti_io_worker_t *worker) {
            hafti_io_random(simulated, simulated->switches_one_in) != 0;
 }
 
-/* In a child of fork the task goes on at once, and has to keep the gate. What a cleanup can do at
-   once no cancel keeps it from, however much that is. */
+/* In a child of fork the task goes on at once, and has to keep the gate. No cancel keeps a cleanup
+   from work that it can do at once, however much that is. */
 bool hafti_io_goes_on_after_others(enum hafti_io_wait_kind kind) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL || task->runner->closes || keeps_its_turn(task->worker))

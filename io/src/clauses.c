@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What handles the operations: for each a default, which blocks its thread, and a clause, by which
- * a scheduler handles it in place, on the task's stack. One list at the end names them all.
+ * The handlers of the operations: for each a default, which blocks its thread, and a clause, by
+ * which a scheduler handles it in place, on the task's stack. One list at the end names them all.
  */
 #include "operations.h"
 
@@ -34,7 +34,7 @@ static HAFTI_IO_COLD void trace_operation(const hafti_io_worker_t *worker, enum 
                    0);
 }
 
-/* 0, or why the operation is not to be made. What is traced goes this way, and no shorter one. */
+/* 0, or why the operation is not to be made. Traced operations go this way, and no shorter one. */
 static inline int begin(hafti_io_worker_t *worker, enum hafti_io_kind kind, int descriptor,
                         size_t sent) {
     if (hafti_io_is_traced())
@@ -131,7 +131,7 @@ static HAFTI_IO_HOT ssize_t clause_receive(void *state, HAFT_PAYLOAD(haft_io_rec
                : general_receive(runner, p);
 }
 
-/* What these two do after others is apart, so that the most frequent way saves no registers. */
+/* The slow path of these two is apart, so that the fast one saves no registers. */
 static HAFTI_IO_COLD ssize_t read_lent_after_others(hafti_io_runner_t *runner,
                                                     HAFT_PAYLOAD(haft_io_read_lent) * p) {
     int code = let_others_go_first(runner->worker, p->descriptor);
@@ -169,8 +169,8 @@ static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
     return connection;
 }
 
-/* What is sent at once cannot go to another file that has the number by then. -EAGAIN or -ENOTSOCK
-   say that it is to be sent otherwise. */
+/* Sends at once, so the number cannot have become another file's. -EAGAIN or -ENOTSOCK: the bytes
+   have to be sent otherwise. */
 static inline ssize_t send_at_once(const hafti_io_worker_t *worker, int descriptor,
                                    const void *buffer, size_t size) {
     int *error = worker->error, saved = *error;

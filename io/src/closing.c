@@ -9,7 +9,7 @@
  *
  *   the run         | its table of descriptors is | who closes for it
  *   is shared       | any thread's                | the thread that asks
- *   is alone        | its thread's                | its thread, later: the descriptor is handed over
+ *   is alone        | its thread's                | its thread, later, after a hand-over
  *
  * A descriptor that is handed over is open until its run's thread has taken it, which it does after
  * its next poll, or when the run ends: so its number is not reused meanwhile. It is in the list
@@ -151,7 +151,7 @@ typedef struct close_now {
     bool asks;
     haft_io_task_t *task; /* that closes; NULL: another thread does */
     bool within;          /* a function by which it closes, already */
-    /* Of an asker. */
+    /* The following fields are an asker's. */
     const hafti_io_crew_t *asked;
     uint64_t number;       /* of that, or the least that has been asked */
     bool told;             /* by it */

@@ -5,12 +5,12 @@
  *
  * A task's deadlines are a list, the innermost first. When the time of one comes, the task is
  * `late`: the wait that it is in is withdrawn as by a cancel, and further waits are refused, until
- * that deadline ends or is set anew. What a cancelled wait does next is decided in one place,
- * haft_io_unwind_cancelled(): if the scope of the task was cancelled, the task is unwound; if the
- * task is only late, the wait returns -ETIMEDOUT.
+ * that deadline ends or is set anew. haft_io_unwind_cancelled() alone decides what a cancelled wait
+ * does next: if the scope of the task was cancelled, the task is unwound; if the task is only late,
+ * the wait returns -ETIMEDOUT.
  *
  * Most blocks end before their task has waited: so a deadline has its timer from the first wait or
- * yield on, before which nobody looks at timers.
+ * yield on, before which timers are not looked at.
  *
  * A scope that is opened inside of the block inherits the earliest time as its own deadline, unless
  * it is shielded, and puts the list aside (hafti_io_put_deadlines_aside): so its tasks are

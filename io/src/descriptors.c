@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run knows of each descriptor: the lists of waiters, and which operations keep it from
+ * The state of each descriptor in a run: the lists of waiters, and the operations that keep it from
  * being closed.
  *
  * In a shared run the lists of an entry are guarded by its lock; a waiter is woken under it, and
@@ -15,7 +15,7 @@
  *   uses           | the number is                    | an operation, or a close, that comes now
  *   n              | a file's; n operations use it    | uses it, too; closes it
  *   n + CLOSING    | still that file's                | gets -EBADF
- *   RELEASING      | nobody's, or the next file's:   | waits until that has come back: it cannot know
+ *   RELEASING      | nobody's, or the next file's:   | waits until that has ended: it cannot know
  *                  | the system's close is running   | whether it has the old file or the next
  */
 #include "system.h"
@@ -295,7 +295,7 @@ int hafti_io_next_part(hafti_io_use_t *use) {
     return entry != NULL && hafti_io_is_closing(entry) ? -EBADF : 0;
 }
 
-/* What there was before. */
+/* Marks the descriptor as closing; returns the previous `uses`. */
 static uint32_t begin_close(hafti_io_descriptor_t *entry) {
     uint32_t uses;
     do

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of a descriptor: its waiters, its users, its close; and memory that is lent. */
+/* The state of a descriptor: its waiters, its users, its close; and memory that is lent. */
 #ifndef HAFTI_IO_DESCRIPTORS_H
 #define HAFTI_IO_DESCRIPTORS_H
 
 #include "tasks.h"
 
-/* Those of recv(2) and send(2). */
+/* The flags of recv(2) and send(2). */
 static inline int hafti_io_flags_of(const hafti_io_operation_t *operation) {
     enum hafti_io_kind kind = operation->kind;
     return kind == HAFTI_IO_RECEIVE || kind == HAFTI_IO_SEND || kind == HAFTI_IO_RECEIVE_MESSAGE ||
@@ -72,7 +72,7 @@ typedef struct hafti_io_waiter {
 } hafti_io_waiter_t;
 
 enum hafti_io_nature { HAFTI_IO_UNKNOWN, HAFTI_IO_SOCKET, HAFTI_IO_FILE, HAFTI_IO_STREAM };
-/* What epoll's events and the last read say of the bytes that can be read. */
+/* Knowledge of unread bytes, from epoll's events and the last read. */
 enum hafti_io_left {
     HAFTI_IO_MAYBE,        /* nothing */
     HAFTI_IO_UNLESS_FEWER, /* a read of fewer than were asked for takes all */
@@ -181,7 +181,7 @@ ssize_t hafti_io_operate_counted(hafti_io_runner_t *runner, hafti_io_operation_t
    way. */
 int hafti_io_close_descriptor(hafti_io_worker_t *worker, int descriptor);
 
-/* Of `uses` (descriptors.c). */
+/* Bits of `uses` (descriptors.c). */
 #define HAFTI_IO_CLOSING (UINT32_C(1) << 31)
 #define HAFTI_IO_RELEASING (UINT32_C(1) << 30)
 /* Whether it is to be closed by the last that uses it: a wait that is begun now is in vain. Any

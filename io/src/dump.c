@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run looks like from inside: its scopes and tasks as text, and counters.
+ * The inside of a run: its scopes and tasks as text, and counters.
  *
  * The tree is walked from the root down, with the locks of the scopes on the way, which keep their
  * lists and the tasks in these. Before that, the table of descriptors is read for which task waits
@@ -9,7 +9,7 @@
  * A stack is walked while its task is PARKED. In a run of several threads another one may be about
  * to resume it:
  *
- *   who looks                          | who resumes (run in scheduler.c)
+ *   the thread that looks              | the thread that resumes (run in scheduler.c)
  *   takes look_lock, sets looked_at    | sets the task's state to RUNNING
  *   membarrier: on every thread, what  |
  *     was before it is done, and seen  |

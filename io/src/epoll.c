@@ -112,7 +112,7 @@ static size_t asked_for(const hafti_io_operation_t *operation) {
     }
 }
 
-/* Whether this worker hears of all its edges, and no other does. */
+/* Whether this worker gets all its edges, and no other does. */
 static bool is_only_here(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *entry) {
     return __atomic_load_n(&entry->registered, __ATOMIC_RELAXED) == UINT64_C(1) << worker->index;
 }
@@ -179,7 +179,7 @@ static inline ssize_t receive_lent(hafti_io_worker_t *worker, int descriptor, co
     return got;
 }
 
-/* What epoll has said of it is enough to know whether something is left, and nobody else waits. */
+/* Whether epoll's events suffice to know if something is left, and no other task waits. */
 static bool may_be_short(const hafti_io_worker_t *worker, const hafti_io_descriptor_t *entry) {
     return __atomic_load_n(&entry->left, __ATOMIC_RELAXED) != HAFTI_IO_MAYBE &&
            is_only_here(worker, entry) && !__atomic_load_n(&entry->ended, __ATOMIC_RELAXED) &&
@@ -233,7 +233,7 @@ static HAFTI_IO_HOT ssize_t read_lent_by_epoll(hafti_io_runner_t *runner, int de
     return got;
 }
 
-/* What was there before causes no edge, unless epoll is asked again. */
+/* Data that was there before causes an edge only by a call of epoll_ctl. */
 static bool watch_by_epoll(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
                            int descriptor) {
     if (is_left(worker, entry, HAFTI_IO_NONE))

@@ -3,14 +3,14 @@
  * Tasks with the handlers of their spawner.
  *
  * The clauses of a handler live in a frame of the task that has installed it. So a task gets those
- * handlers that are around the scope in which it is spawned: they end after the scope, and with that
- * after the task. A handler inside of the scope ends before; to spawn under it is a mistake. So is a
- * handler with a clause that takes a resumption, since the stack that such a clause captures is the
- * spawner's.
+ * handlers that are around the scope in which it is spawned: they end after the scope, and with
+ * that after the task. A handler inside of the scope ends before; to spawn under it is a mistake.
+ * So is a handler with a clause that takes a resumption, since the stack that such a clause
+ * captures is the spawner's.
  *
  * The task pushes scopes of its own with the same clauses and the same state, the outermost first,
- * and inside of them a mark, which says whose they are: a task spawned by this one in the same scope
- * finds them there.
+ * and inside of them a mark, which says whose they are: a task spawned by this one in the same
+ * scope finds them there.
  */
 #include "tasks.h"
 
@@ -124,7 +124,8 @@ static void *run_handled(void *argument) {
 
 /* ---- Spawning ---- */
 
-/* Where the task is to go, as haft_io_spawn_with has it, and with which handlers; NULL: no memory. */
+/* Where the task is to go, as haft_io_spawn_with has it, and with which handlers; NULL: no
+   memory. */
 static handled_t *prepare(haft_io_task_options_t *how, const haft_io_task_options_t *options,
                           void *(*function)(void *), void *argument) {
     const haft_io_task_t *task = hafti_io_this_task();

@@ -2,12 +2,12 @@
 /*
  * Initialisers of thread-local variables that wait. Neither Rust's thread_local! nor C++'s
  * thread_local expects another function of the thread to run before the first initialiser has
- * returned: with Rust a second task makes a second value, which the first one then drops, although it
- * is borrowed; with C++ the second task uses an object that is not constructed.
+ * returned: with Rust a second task makes a second value, which the first one then drops, although
+ * it is borrowed; with C++ the second task uses an object that is not constructed.
  *
  * So a task that is about to wait looks on its stack for a return address in a function that
- * initialises such variables, by the program's symbols. Nearly always there is none. What a stack
- * holds may be left from earlier calls, so what is found is looked for in the backtrace.
+ * initialises such variables, by the program's symbols. Nearly always there is none. Words on a
+ * stack may be left from earlier calls, so an address that is found is looked for in the backtrace.
  *
  * To look takes a nanosecond for each word of the stack. Therefore a worker remembers the places at
  * which nothing was found: the task's function, the caller that waits, and how much of the stack it
@@ -152,8 +152,8 @@ static void tell(const haft_io_task_t *task) {
     backtrace_symbols_fd(addresses, count, STDERR_FILENO);
 }
 
-/* The fiber on whose stack the task is, if that is its own or that of a scope's body. (A computation
-   inside, and a segment of a stack, are not looked at.) */
+/* The fiber on whose stack the task is, if that is its own or that of a scope's body. (A
+   computation inside, and a segment of a stack, are not looked at.) */
 static const haft_fiber_t *fiber_at(const haft_io_task_t *task, const char *here) {
     const haft_fiber_t *fiber = task->runner->fiber;
     for (const haft_io_scope_t *scope = task->runner->scope;

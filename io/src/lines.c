@@ -33,7 +33,7 @@ static void move_to_front(haft_io_reader_t *lines) {
     lines->start = 0;
 }
 
-/* Of the next line, if its end is behind the first `looked` bytes of it; or 0. */
+/* The size of the next line, if its end is behind its first `looked` bytes; or 0. */
 static size_t size_of_next(const haft_io_reader_t *lines, size_t looked, char last_byte) {
     const char *first = lines->memory + lines->start, *end = lines->memory + lines->end;
     const char *last = memchr(first + looked, last_byte, (size_t)(end - first) - looked);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What Valgrind is told of memory that it does not see used: what the kernel writes by itself, what
-   is lent. Its own macros take some ten instructions each, whether it is there or not, and room on
+/* Tells Valgrind of uses of memory that it does not see: by the kernel on its own, and of lent
+   blocks. Its own macros take some ten instructions each, whether it is there or not, and room on
    the stack; these, one. */
 #ifndef HAFTI_IO_MEMCHECK_H
 #define HAFTI_IO_MEMCHECK_H

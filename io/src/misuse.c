@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Mistakes in the use of the library: a message for core's error handler, and the end of the
-   process. What core says when a stack has overflowed, or cannot be unwound, names the task. */
+   process. Core's messages when a stack has overflowed, or cannot be unwound, name the task. */
 #include "workers.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tasks wait for beside the kernel. */
+/* The objects that tasks wait for beside the kernel. */
 #ifndef HAFTI_IO_OBJECTS_H
 #define HAFTI_IO_OBJECTS_H
 

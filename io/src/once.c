@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is done once, by the first task that comes; the others wait for it. */
+/* Functions that run once: the first task calls them, and the others wait for it. */
 #include "objects.h"
 
 static void unlock_scoped(haft_io_mutex_t **mutex) {

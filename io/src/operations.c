@@ -86,8 +86,8 @@ static __attribute__((noinline)) bool holds_bytes(int socket) {
 }
 
 /* Whether there are bytes for the next part, for which this waits, unless the call is not to wait
-   (MSG_DONTWAIT). A receive that finds an error instead would take it from the next call, which would
-   then find the end of the stream. */
+   (MSG_DONTWAIT). A receive that finds an error instead would take it from the next call, which
+   would then find the end of the stream. */
 static bool next_bytes_come(int socket, int flags) {
     if (hafti_io_is_simulated(socket) || holds_bytes(socket))
         return true;
@@ -265,8 +265,8 @@ static void *call_here(void *argument) {
     return NULL;
 }
 
-/* The task calls a program's function itself in a simulation, where what that opens, waits for and
-   asks is the simulation's. As in the pool, others go on first, and no cancel cuts it. */
+/* In a simulation the task calls a program's function itself, so the function opens and waits for
+   simulated objects. Others go on first, as in the pool, and no cancel cuts it. */
 static int call_in_simulation(void (*function)(void *), void *argument, void (*left)(void *)) {
     int code = haft_io_yield_or_cancelled();
     if (code != 0) {

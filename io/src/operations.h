@@ -77,7 +77,7 @@ int hafti_io_mark_closed(struct pollfd *entry, const hafti_io_waiter_t *waiter);
    connect(2) or sendto(2).) */
 enum { HAFTI_IO_QUEUE_FULL = -ENOSR };
 
-/* Of memory that may be none, which the system says. */
+/* The address of the rest of a buffer. The buffer may be invalid, which the system reports. */
 static inline const void *hafti_io_bytes_after(const void *buffer, size_t sent) {
     return (const void *)((uintptr_t)buffer + sent);
 }

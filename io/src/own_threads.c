@@ -20,9 +20,9 @@
  * So this library's thread-locals are in the block, too, and are set when it is made and when it
  * comes to another thread: the worker, what signals the program blocks, core's state.
  *
- * The C library does not say where the fields of `struct pthread` are. What is needed of them is
- * read from two threads that are made for that, word by word. A word is one of these, or the option
- * is refused:
+ * The C library does not say where the fields of `struct pthread` are. So they are found by reading
+ * two threads that are made for that, word by word. A word is one of these, or the option is
+ * refused:
  *
  *   in both threads it is                | the task's block gets
  *   the same                             | the same
@@ -91,7 +91,7 @@ typedef struct word {
     uintptr_t value;
 } word_t;
 
-/* What is known of the C library; all distances are from the start of the struct pthread, which on
+/* The facts about the C library; all distances are from the start of the struct pthread, which on
    x86-64 is where the thread pointer leads to. */
 static struct {
     const char *refused;
@@ -124,7 +124,7 @@ void hafti_io_set_pointer_by_call(char *pointer) {
     __asm__ volatile("" : : : "memory");
 }
 
-/* Of AT_HWCAP2: the kernel lets programs write the base of FS. */
+/* Whether AT_HWCAP2 has the bit with which the kernel lets programs write the base of FS. */
 static bool has_instruction(void) {
     return (getauxval(AT_HWCAP2) & 2) != 0;
 }

@@ -50,8 +50,8 @@ void hafti_io_own_threads_start(hafti_io_worker_t *worker);
 HAFTI_IO_COLD void hafti_io_own_thread_moves(hafti_io_worker_t *worker,
                                              hafti_io_own_thread_t *thread);
 
-/* What of the C library's thread-locals stays with the thread: where its malloc keeps what is free
-   for the thread, as distances from the thread pointer. */
+/* The words of the C library that stay with the thread: malloc's, of the thread's free memory, as
+   distances from the thread pointer. */
 enum { HAFTI_IO_KEPT_WORDS = 2 };
 extern intptr_t hafti_io_kept_words[HAFTI_IO_KEPT_WORDS];
 extern bool hafti_io_sets_pointer_by_call;

@@ -2,7 +2,7 @@
 /*
  * Which threads of a run sleep, and how many look for work, in one word:
  *
- *   bits 0 to 55: the thread of this index sleeps, or is about to      bits 56 to 63: how many search
+ *   bits 0 to 55: the thread of this index sleeps, or is about to    bits 56 to 63: how many search
  *
  * No wake-up is lost: when a task can be taken and no thread searches, one is woken.
  * - A thread that offers a task puts it into a queue, then calls hafti_io_parking_wake. That does

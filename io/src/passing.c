@@ -107,10 +107,10 @@ static bool is_pending(int signal) {
 }
 
 /* These calls send their thread SIGPIPE if the other end is closed, and have no flag against that,
-   as send(2) has. So the signal is blocked meanwhile, and taken back. The call that fails also sends
-   it where it returns the size of a part that went before, so it is looked for after everything
-   but a whole transfer. A signal that the program has blocked, and that was there before, is left
-   to the program. */
+   as send(2) has. So the signal is blocked meanwhile, and taken back. The call that fails also
+   sends it where it returns the size of a part that went before, so it is looked for after
+   everything but a whole transfer. A signal that the program has blocked, and that was there
+   before, is left to the program. */
 static void move_without_signal(void *argument) {
     const move_t *m = argument;
     sigset_t broken, before;
@@ -141,7 +141,7 @@ static bool are_ready(const move_t *m, bool tried) {
            (!tried || ((entries[0].revents & POLLIN) != 0 && (entries[1].revents & POLLOUT) != 0));
 }
 
-/* What does not block, and has nothing, as sendfile(2) says of it. */
+/* Whether the file does not block, and has nothing: then sendfile(2) returns -EAGAIN. */
 static bool gives_nothing(int file) {
     return !hafti_io_blocks(file) &&
            hafti_io_poll_blocking(&(struct pollfd){file, POLLIN, 0}, 1, 0) == 0;
@@ -198,7 +198,8 @@ ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
                      : code;
 }
 
-/* What haft_io_read_lent has been given beforehand would come after what the kernel still has. */
+/* -EBUSY if haft_io_read_lent has bytes beforehand: they would come after those that the kernel
+   still has. */
 static int nothing_has_arrived(int descriptor) {
     const haft_io_task_t *task = hafti_io_this_task();
     const hafti_io_descriptor_t *known =

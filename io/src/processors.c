@@ -5,8 +5,10 @@
  * rest of each period. Control groups (cgroups(7)) lie in one another, and each may have a limit:
  *
  *   a line of /proc/self/cgroup | limits are in
- *   0::/a/b                     | ROOT/a/b/cpu.max, ROOT/a/cpu.max, ROOT/cpu.max: "QUOTA PERIOD", or "max PERIOD"
- *   4:cpu,cpuacct:/a/b          | ROOT/cpu/a/b/cpu.cfs_quota_us and cpu.cfs_period_us, and so on; -1: none
+ *   0::/a/b                     | ROOT/a/b/cpu.max, ROOT/a/cpu.max, ROOT/cpu.max: "QUOTA PERIOD",
+ *                               |   or "max PERIOD"
+ *   4:cpu,cpuacct:/a/b          | ROOT/cpu/a/b/cpu.cfs_quota_us and cpu.cfs_period_us, and so on;
+ *                               |   -1: none
  *
  * Seen from inside a container the path may be the machine's, and what is mounted at ROOT its last
  * part: what is not there limits nothing.
@@ -55,7 +57,7 @@ static unsigned least(unsigned a, unsigned b) {
     return a < b ? a : b;
 }
 
-/* Of the group and those that it lies in. */
+/* The least limit of the group and those that it lies in. */
 static unsigned least_limit(const char *root, const char *folder, const char *path) {
     char group[PATH_MAX];
     size_t end = strlen(root) + strlen(folder);

@@ -11,8 +11,8 @@
  *   bits 0 to 31: how many were taken      32 to 47: `head`      48 to 63: `tail`
  *
  * Only the owner puts tasks, and takes the newest; a thread that takes the oldest moves `head`.
- * What that thread has read from the slots before is its own if the word was still the same. The
- * count in the low bits makes the word differ where both ends are again what they were and the
+ * That thread owns the tasks that it has read from the slots before if the word was still the same.
+ * The count in the low bits makes the word differ where both ends are again what they were and the
  * slots are not: for four thousand million tasks.
  *
  * So a task is in one queue at most, and the thread that takes it owns it. (Records of tasks are

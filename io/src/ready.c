@@ -11,10 +11,10 @@
  *   what it has with its worker           | when it is offered, and when it is taken
  *   the timer of its wait                 | removed: the wait is over
  *   that the back end is to be polled     | counted out
- *   requests to io_uring that are not     | it is not offered: only its own thread may ask for them back
- *     done, `stays`                       |
- *   timers of the scopes that it has open | removed; added to those of who takes it, before it resumes it
- *   task->worker, runner->worker          | set by who takes it
+ *   requests to io_uring that are not     | it is not offered: only its own thread may ask for them
+ *     done, `stays`                       |   back
+ *   timers of the scopes that it has open | removed; added to those of the taker, before the resume
+ *   task->worker, runner->worker          | set by the taker
  */
 #include "ready.h"
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiting without a stack. The function of the task has returned, and its runner with the fiber is
- * for other tasks. What a wait needs lies in the program's haft_io_rest_t: a runner without a
- * fiber, so that whoever cancels, wakes or dumps the task finds there what every waiting task has;
- * the cell, the timer, and the place in the descriptor's list.
+ * for other tasks. The state of the wait lies in the program's haft_io_rest_t: a runner without a
+ * fiber, so that a cancel, a wake-up or a dump finds there what every waiting task has; the cell,
+ * the timer, and the place in the descriptor's list.
  *
  *   the task is | from                   | until
  *   RUNNING     | haft_io_rest           | its function returns
- *   PARKED      | then                   | the cell is won: what comes, a cancel, a close, the deadline
+ *   PARKED      | then                   | the cell is won: bytes, a cancel, a close, the deadline
  *   READY       | then, or at once where | the loop of its worker ends the rest, and begins the
  *               |   it cannot rest       |   function on a runner, as it does for a NEW task
  *
  * The function reads, and that wait knows why the rest has ended; it also waits where the rest has
  * ended early. So nothing is handed over.
  *
- * What is sent before a rest is sent by the back end when the function has returned. Where there is
- * no room for all of it, the task goes on with a function of the library's, which waits for that on
- * a stack, and rests again. Until then the descriptor may be closed, and its number become another
- * file's: its entry in the descriptor's list tells.
+ * The back end sends the bytes of haft_io_send_and_rest when the function has returned. Where there
+ * is no room for all of them, the task goes on with a function of the library's, which waits for
+ * that on a stack, and rests again. Until then the descriptor may be closed, and its number become
+ * another file's: its entry in the descriptor's list tells.
  */
 #include "resting.h"
 #include "valid.h"
@@ -42,7 +42,8 @@ _Static_assert(sizeof(rest_t) <= sizeof(haft_io_rest_t) &&
                    _Alignof(rest_t) <= _Alignof(haft_io_rest_t),
                "haft_io_rest_t has room for a rest");
 
-/* Whose frames end before the rest begins. The header of a fiber lies above its frames. */
+/* Whether the rest lies in a frame, which ends before the rest begins. The header of a fiber lies
+   above its frames. */
 static bool lies_on_stack(const haft_io_task_t *task, const haft_io_rest_t *given) {
     const haft_fiber_t *fiber = task->runner->fiber;
     return (uintptr_t)given > (uintptr_t)__builtin_frame_address(0) &&
@@ -237,7 +238,7 @@ static bool waits_for_bytes(rest_t *rest, haft_io_task_t *task) {
     return waits;
 }
 
-/* As a task that waits, until the time at most; nothing else wakes it yet. */
+/* Makes the task one that waits, until the time at most; nothing else wakes it yet. */
 static void begin_to_wait(rest_t *rest, haft_io_task_t *task, int64_t deadline) {
     hafti_io_worker_t *worker = task->worker;
     const void *spawned_at = task->runner != NULL ? task->runner->spawned_at : NULL;

@@ -67,7 +67,8 @@ static inline bool hafti_io_blocks(int descriptor) {
     return flags >= 0 && (flags & O_NONBLOCK) == 0;
 }
 
-/* What poll(2) always calls ready, and which waits for the disk all the same, whatever its mode. */
+/* Whether poll(2) always reports the descriptor as ready although it waits for the disk, whatever
+   its mode. */
 static __attribute__((noinline, unused)) bool hafti_io_is_file(int descriptor) {
     struct stat status;
     return HAFTI_IO_SYSTEM_OF(descriptor, fstat)(descriptor, &status) == 0 &&

@@ -5,29 +5,32 @@
  * have not started are in a queue apart (stealing.c), and the two take turns.
  *
  * A task runs on the fiber of a runner. A runner whose task has ended takes the next one itself if
- * that is new, so a task that never waits costs no fiber and no switch. What was suspended is
- * resumed by the loop; or, if it has yielded, by a task of the same worker that yields.
+ * that is new, so a task that never waits costs no fiber and no switch. A suspended task is resumed
+ * by the loop; or, if it has yielded, by a task of the same worker that yields.
  *
  *   loop -- haft_resume --> runner's fiber: haft_handle(operations)
  *                              task's function
  *                                 a scope's body, on a fiber inside; and so on
- *        <-- hafti_io_park ----  whoever waits, however deep; haft_io_yield: who could go on
- *        <-- hafti_io_unwind --  a task that was cancelled or has failed: its fiber is finished, and begins anew
+ *        <-- hafti_io_park ----  a task that waits, however deep; haft_io_yield: one that can go on
+ *        <-- hafti_io_unwind --  a task that was cancelled or has failed: its fiber is finished,
+ *                                and begins anew
  *        <-- return ----------  a runner that is not needed any more
  *
  * How a task is woken. Its states are in state.h, those of its cell in cell.c. The winner of the
  * cell calls hafti_io_ready, once for each wait:
  *
- *   on              | for a task that is             | what becomes of it
- *   its worker's    | PARKED                         | READY, the last of `ready`; of `polled` while the loop polls,
- *   thread          |                                |   unless the run is simulated
- *                   | PARKED, and keeps a place      | READY, there
- *                   | PARKED, moves, `stays` is 0    | OFFERED, in a queue that any worker takes from
- *                   | RUNNING: it has a look at what | READY, the last of `ready`, and still runs; when it waits,
- *                   |   the kernel has done (uring.c)|   run() leaves it READY
- *   another thread  | PARKED, or RUNNING and about   | it goes into the inbox as it is; its worker takes it from
- *                   |   to wait                      |   there between tasks, when it is PARKED, and does the above
- *                   | NEW, and was spread (stealing.c) | the same; the last of `ready`
+ *   on             | for a task that is             | what becomes of it
+ *   its worker's   | PARKED                         | READY, the last of `ready`; of `polled` while
+ *   thread         |                                |   the loop polls, unless the run is simulated
+ *                  | PARKED, and keeps a place      | READY, there
+ *                  | PARKED, moves, `stays` is 0    | OFFERED, in a queue open to any worker
+ *                  | RUNNING: it looks at what the  | READY, the last of `ready`, and still runs;
+ *                  |   kernel has done (uring.c)    |   when it waits, run() leaves it READY
+ *   another thread | PARKED, or RUNNING and about   | it goes into the inbox as it is; its worker
+ *                  |   to wait                      |   takes it from there between tasks, when it
+ *                  |                                |   is PARKED, and does the above
+ *                  | NEW, and was spread            | the same; the last of `ready`
+ *                  |   (stealing.c)                 |
  *
  * A task that yields is RUNNING until the loop has it back, and then goes on as from PARKED. If the
  * loop would only resume the next, which has yielded, too, the task hands over to that itself; if
@@ -38,25 +41,28 @@
  * and the sleeper writes the flag that it sleeps; each writes first and then reads what the other
  * writes, both SEQ_CST, so at least one of them sees the other's write.
  *
- *   what comes           | who brings it writes    | then looks at      | who falls asleep writes    | then looks at
- *   mail                 | inbox                   | sleeping (to 0)    | sleeping = 1               | inbox
- *   the end of the run,  | crew->ended             | sleeping (to 0) of | sleeping = 1               | ended
- *     if it is shared    |                         |   every worker     |                            |
- *   a task for any       | a queue or the overflow | crew->parking      | its bit in parking, and    | all queues,
- *     worker             |                         |                    |   one searcher less        |   overflow
- *   a dump, by a signal  | crew->dump_asked        | nothing: wakes all |                            |
- *   a descriptor to      | crew->handed_over       | nothing: wakes it  |                            |
- *     close for others   |                         |                    |                            |
- *   a timer              | its own thread, between tasks: the time of the first is read when the poll begins
- *   a descriptor         | the kernel, which ends the poll
+ *   what comes       | the waker writes  | then looks at      | the sleeper writes  | then looks at
+ *   mail             | inbox             | sleeping (to 0)    | sleeping = 1        | inbox
+ *   the end of the   | crew->ended       | sleeping (to 0) of | sleeping = 1        | ended
+ *     run, if shared |                   |   every worker     |                     |
+ *   a task for any   | a queue or the    | crew->parking      | its bit in parking, | all queues,
+ *     worker         |   overflow        |                    |   one searcher less |   overflow
+ *   a dump, by a     | crew->dump_asked  | nothing: wakes all |                     |
+ *     signal         |                   |                    |                     |
+ *   a close for      | crew->handed_over | nothing: wakes it  |                     |
+ *     others         |                   |                    |                     |
+ *   a timer          | its own thread, between tasks: the time of the first is read when the poll
+ *                    |   begins
+ *   a descriptor     | the kernel, which ends the poll
  *
- *   the flag             | is set by its worker            | is cleared by
- *   sleeping             | before the poll                 | who brings something, and then ends the poll; its worker
- *                        |                                 |   when it has risen
- *   its bit in parking   | after `sleeping`                | who wakes it to search, counts it, and then does as for
- *                        |                                 |   mail; its worker when it has risen
- *   searching            | when it begins to search, or    | its worker when it has a task, or gives its count back
- *                        |   rises and was counted         |   for the bit
+ *   the flag           | is set by its worker         | is cleared by
+ *   sleeping           | before the poll              | the waker, which then ends the poll; its
+ *                      |                              |   worker when it has risen
+ *   its bit in parking | after `sleeping`             | the waker, which makes it search, counts
+ *                      |                              |   it, and then does as for mail; its worker
+ *                      |                              |   when it has risen
+ *   searching          | when it begins to search, or | its worker when it has a task, or gives its
+ *                      |   rises and was counted      |   count back for the bit
  *
  * To end a poll is to write to an eventfd, which stays readable until a poll has found it so: also
  * if that begins later. Debug builds check what of this one thread can see (valid.c).
@@ -90,9 +96,9 @@ static inline __attribute__((always_inline)) void bring(const void *memory, int 
         __builtin_prefetch((const void *)((uintptr_t)memory + (uintptr_t)(line * HAFTI_IO_LINE)));
 }
 
-/* Often many were woken at once, each long after it has used its memory. What a task needs is
-   brought into the processor's caches while some before it run. Of a message of 9 us that saves 0.3
-   to 0.7 us (bench/io, echo). */
+/* Often many were woken at once, each long after it has used its memory. So a task's memory is
+   brought into the processor's caches while some before it run. That saves 0.3 to 0.7 us of the 9
+   us of a message (bench/io, echo). */
 static void foresee(hafti_io_worker_t *worker) {
     enum { AHEAD = 3 }; /* tasks, with that which is to run */
     /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames;
@@ -187,7 +193,7 @@ static HAFTI_IO_HOT haft_io_task_t *dequeue_polled(hafti_io_worker_t *worker) {
     return task;
 }
 
-/* Of those that the last poll has woken: the first, if it rests. */
+/* Takes the first task that the last poll has woken, if it rests. */
 static HAFTI_IO_HOT haft_io_task_t *take_rested(hafti_io_worker_t *worker) {
     haft_io_task_t *task = HAFTI_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
     if (task->runner->fiber != NULL || task->stack != 0 ||
@@ -498,7 +504,7 @@ static hafti_io_runner_t *runner_new(hafti_io_worker_t *worker, haft_io_task_t *
     return runner;
 }
 
-/* What suspends a task. */
+/* The effects that suspend a task. */
 #define FROM_TASKS HAFT_HANDLES(hafti_io_park, haft_io_yield, hafti_io_unwind)
 
 /* An idle one finds no task, and returns. */
@@ -539,7 +545,7 @@ static HAFTI_IO_COLD void task_has_no_stack(haft_io_task_t *task) {
     hafti_io_task_end(task, -ENOMEM);
 }
 
-/* What the watchdog finds. */
+/* Sets the runner that the watchdog finds. */
 static void set_running(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
     __atomic_store_n(&worker->running, runner, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -565,7 +571,7 @@ static inline int reply_to_yield(const hafti_io_runner_t *runner) {
     return HAFTI_IO_UNLIKELY(hafti_io_is_withdrawn(runner)) ? -ECANCELED : 0;
 }
 
-/* What a suspended task is resumed with. */
+/* The reply with which a suspended task is resumed. */
 static inline haft_reply_t reply_to(const hafti_io_runner_t *runner) {
     return runner->yielded ? HAFT_REPLY(haft_io_yield, reply_to_yield(runner)) : HAFT_NO_REPLY;
 }
@@ -909,8 +915,8 @@ HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
 
 /* ---- Yielding ---- */
 
-/* Whether the loop would resume the first of the ready tasks next, if there is one, or else the task
-   that yields, and would do nothing before. */
+/* Whether the loop would resume the first of the ready tasks next, if there is one, or else the
+   task that yields, and would do nothing before. */
 static inline bool needs_no_loop(const hafti_io_worker_t *worker) {
     return is_plain_turn(worker) && HAFTI_IO_LIKELY(!worker->offered) &&
            HAFT_IS_FOR_LOOP(&worker->turn, haft_io_yield) &&

@@ -353,7 +353,7 @@ static void abandon(haft_io_scope_t *scope) {
     leave(scope);
 }
 
-/* Of the innermost scope of the task, if it is one. */
+/* Notes a failure of the task's innermost scope, if there is a task. */
 static void note(haft_io_task_t *task, int code, const char *message) {
     if (task != NULL)
         hafti_io_scope_fail(task->runner->scope, code, message, task);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a scope knows of its tasks: how many have not ended, which of them wait, and which wait to
-   be joined. */
+/* The lists of a scope's tasks: how many have not ended, which of them wait, and which wait to be
+   joined. */
 #include "waits.h"
 
 /* For the list `tasks_here`, or for `tasks` and `ended`. */

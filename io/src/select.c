@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <sys/signalfd.h>
 
-/* Of the stack; many choices do not fit on a small one. */
+/* Bytes of the stack; many choices do not fit on a small one. */
 enum { MEMORY_OF_FEW = 1024 };
 
 typedef struct polled {
@@ -137,7 +137,7 @@ static size_t next_turn(size_t count) {
     return (size_t)((turn >> 32) * count >> 32);
 }
 
-/* As hafti_io_cell_to_wait, for all locks. */
+/* Like hafti_io_cell_to_wait, but with all locks. */
 static hafti_io_cell_t cell_to_wait(const selection_t *s) {
     haft_io_task_t *task = hafti_io_this_task();
     if (HAFTI_IO_UNLIKELY(hafti_io_is_in_child(task))) {
@@ -188,7 +188,8 @@ static int read_signal(int descriptor) {
     return got < 0 ? (int)got : (int)information.ssi_signo;
 }
 
-/* Of those that poll has found ready, the first from that one on; -EAGAIN: none is, after all. */
+/* Takes the first choice, from that one on, of those that poll has found ready; -EAGAIN: none is,
+   after all. */
 static int take_ready(const selection_t *s, size_t from) {
     for (size_t i = 0; i < s->polled_count; i++) {
         size_t at = (from + i) % s->polled_count;
@@ -204,7 +205,8 @@ static int take_ready(const selection_t *s, size_t from) {
     return -EAGAIN;
 }
 
-/* Of those that are marked, which another look would not find: the number may be another file's. */
+/* Takes a choice that poll has marked as closed. Another look would not find it: the number may be
+   another file's. */
 static int take_closed(const selection_t *s) {
     for (size_t i = 0; i < s->polled_count; i++)
         if ((s->entries[i].revents & POLLNVAL) != 0)

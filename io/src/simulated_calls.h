@@ -71,7 +71,7 @@ typedef struct haft_io_simulated_calls {
     int64_t (*lseek)(int descriptor, int64_t offset, int whence);
     int (*fallocate)(int descriptor, int mode, int64_t offset, int64_t size);
     int (*flock)(int descriptor, int command);
-    /* As scandir(3), in an order that the seed decides. */
+    /* Like scandir(3), in an order that the seed decides. */
     int (*list)(int descriptor, struct dirent ***entries);
     int (*mkdirat)(int directory, const char *path, mode_t mode);
     int (*unlinkat)(int directory, const char *path, int flags);
@@ -92,7 +92,7 @@ typedef struct haft_io_simulated_calls {
 /* Whether this process has begun a simulation. Before that no caller is in one, and need not ask
    further. */
 extern bool haft_io_simulates;
-/* Those of the simulation in which the calling task runs. NULL: it is none of a simulation. */
+/* The calls of the simulation in which the calling task runs. NULL: it runs in none. */
 const haft_io_simulated_calls_t *haft_io_simulated_calls(void);
 /* The same, if that simulates what is made or named: a network, files. */
 const haft_io_simulated_calls_t *haft_io_simulated_network_calls(void);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of libhaft-io share. docs/internals.md explains the parts; each struct says which
- * thread may touch it.
+ * Declarations that the files of libhaft-io share. docs/internals.md explains the parts; each
+ * struct says which thread may touch it.
  *
  * A task's states:
  *
  *   state    | in                          | moved on by
- *   NEW      | a ready queue, or before an | who takes it from there
+ *   NEW      | a ready queue, or before an | the worker that takes it
  *            | inbox; in a shared run the  |
  *            | queue that others steal from|
  *   READY    | the worker's ready queue    | the loop, which resumes its runner
  *   OFFERED  | as NEW: suspended, and it   | a worker's loop
  *            | moves (stealing.c)          |
  *   RUNNING  | its runner                  | itself: it waits, yields, ends
- *   PARKED   | its cell's owner's list; a  | who wins the cell
+ *   PARKED   | its cell's owner's list; a  | the winner of the cell
  *            | task that rests has no stack|
  *   ENDED    | its home's list of ended,   | haft_io_join, or the end of the scope
  *            | if it is to be joined       |
@@ -85,7 +85,8 @@ enum hafti_io_task_state {
     HAFTI_IO_ENDED
 };
 
-/* Of a value that was given away: how many bindings have it, and what the last one calls. */
+/* A value that was given away: how many bindings have it, and the function that the last one
+   calls. */
 typedef struct {
     size_t uses;
     void (*release)(void *value);
@@ -100,7 +101,7 @@ typedef struct hafti_io_binding {
     hafti_io_given_t *given; /* NULL: the value is the program's */
 } hafti_io_binding_t;
 
-/* What only a task that has started needs; the next task of the runner finds it cleared
+/* State that only a task that has started needs; the next task of the runner finds it cleared
    (scheduler.c). */
 struct hafti_io_runner {
     haft_fiber_t *fiber;  /* NULL: the task rests (resting.c) */
@@ -136,7 +137,7 @@ struct hafti_io_runner {
     hafti_io_limit_t *limits; /* the deadlines of the blocks that it is in, the innermost first */
     union {
         struct hafti_io_runner *next; /* of the idle ones, or of free records */
-        /* It has a task: as the task's, for debuggers. Of a task that was in an inbox, an address
+        /* It has a task: like the task's, for debuggers. If the task was in an inbox: an address
            that is no code. */
         const void *spawned_at;
     };
@@ -151,7 +152,7 @@ typedef enum hafti_io_kept {
     HAFTI_IO_KEPT_HERE /* in the list of the home's worker, `ended_here` */
 } hafti_io_kept_t;
 
-/* There may be very many that have not started. What every wait touches comes first. */
+/* There may be very many that have not started. The fields that every wait touches come first. */
 struct haft_io_task {
     __attribute__((aligned(32)))
     hafti_io_link_t queued;    /* in a queue; PARKED: it keeps a place; ENDED: in home->ended */

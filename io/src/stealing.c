@@ -21,8 +21,8 @@
  * and a thief that shares the victim's processor keeps it from running; so scans are spaced out,
  * and the thief yields between them.
  *
- * Where tasks are short, their worker takes them all before they are worth stealing, and each that it
- * spawns would wake the thief for nothing. So a thread that has searched in vain, although there
+ * Where tasks are short, their worker takes them all before they are worth stealing, and each that
+ * it spawns would wake the thief for nothing. So a thread that has searched in vain, although there
  * were tasks, dozes: it looks again after a while, and nobody wakes it to search. It steals what it
  * sees at two such looks.
  *

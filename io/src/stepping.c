@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A run in steps, for threads whose loop is another library's. The run is on a fiber of its own,
- * which is suspended where its worker would sleep (pause_in_poll, scheduler.c): the worker counts as
- * asleep, so what comes from other threads makes the descriptor readable.
+ * which is suspended where its worker would sleep (pause_in_poll, scheduler.c): the worker counts
+ * as asleep, so what comes from other threads makes the descriptor readable.
  */
 #include "runs.h"
 

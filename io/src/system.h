@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run asks the system for beside the operations of its back end: to make sockets and pipes,
+ * A run's requests to the system beside the operations of its back end: to make sockets and pipes,
  * and all that concerns files by their names. The system's own functions stand in network.c and
  * files.c, those of a simulation in its folder; a public function takes the table of the calling
  * task's run, or that of the descriptor it was given.

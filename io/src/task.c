@@ -239,7 +239,7 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
 }
 
 static const haft_io_task_options_t defaults;
-/* Of the function that the program has called. */
+/* The caller of the function that the program has called. */
 #define CALLER __builtin_return_address(0)
 
 int haft_io_spawn(void *(*function)(void *), void *argument) {

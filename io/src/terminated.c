@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of the runtime of C++, if there is one. */
+/* Functions of the runtime of C++, if there is one. */
 typedef void terminate_t(void);
 extern terminate_t *cxx_set_terminate(terminate_t *handler) __asm__("_ZSt13set_terminatePFvvE")
     __attribute__((weak));

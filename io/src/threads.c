@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads of the library's own. They block all signals but those of faults, so that the process's
- * signals are for the program's threads. What a child process inherits of that would keep it from
- * being ended: so each of these threads knows what the program blocks.
+ * signals are for the program's threads. A child process that inherited this mask could not be
+ * ended: so each of these threads knows the program's mask.
  */
 #include "base.h"
 

@@ -4,7 +4,8 @@
  * of the highest digit, to the base 64, in which its tick differs from `elapsed`, in the slot of
  * that digit:
  *
- *   level 7 ... level 1: 64 slots of 64 ticks   level 0: 64 slots of one tick   due: not later than elapsed
+ *   level 7 ... level 1: 64 slots of 64 ticks   level 0: 64 slots of one tick   due: at `elapsed`
+ *                                                                                  or before
  *
  * So adding and removing are a few stores, whatever the number of timers, and each moves down at
  * most once a level. Invariants:

@@ -77,7 +77,7 @@ static struct {
     known_t known[KNOWN];
 } trace;
 
-/* Of the calling thread, in the file of that number. */
+/* The calling thread's state, in the file of that number. */
 static __thread __attribute__((tls_model("initial-exec"))) struct {
     ring_t *ring; /* NULL: it gets none */
     uint64_t last;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is kept of what tasks and threads do; trace.c has the format. */
+/* Records of the actions of tasks and threads; trace.c has the format. */
 #ifndef HAFTI_IO_TRACE_H
 #define HAFTI_IO_TRACE_H
 
@@ -20,12 +20,12 @@ enum hafti_io_event {
     HAFTI_IO_EVENT_POLL,      /* code: 1: it may sleep */
     HAFTI_IO_EVENT_POLLED,
     HAFTI_IO_EVENT_DEADLINE,   /* of a block of the task has passed */
-    HAFTI_IO_EVENT_CANCEL,     /* text: the scope's name; task: who cancels it */
+    HAFTI_IO_EVENT_CANCEL,     /* text: the scope's name; task: the canceller */
     HAFTI_IO_EVENT_SPAN_BEGIN, /* text: its name */
     HAFTI_IO_EVENT_SPAN_END    /* text: its name; other: its value */
 };
 
-/* What is done beside, in this process: a yield asks for all of it at once. */
+/* Extra work that is on in this process: a yield checks for all of it at once. */
 enum hafti_io_watch {
     HAFTI_IO_TRACES = 1,
     HAFTI_IO_LOOKS_FOR_INITIALISERS = 2 /* see initialisers.c */
@@ -37,8 +37,8 @@ static inline unsigned hafti_io_watches(void) {
 static inline bool hafti_io_is_traced(void) {
     return HAFTI_IO_UNLIKELY(hafti_io_watches() & HAFTI_IO_TRACES);
 }
-/* Keeps an event of the calling thread. `text` may be NULL; if it `is_new`, the same address may have
-   been another text's before. */
+/* Keeps an event of the calling thread. `text` may be NULL; if it `is_new`, the same address may
+   have been another text's before. */
 void hafti_io_trace(enum hafti_io_event event, const void *task, const char *text, bool is_new,
                     uint64_t other, unsigned code);
 /* If the environment asks for it; when a run begins. */

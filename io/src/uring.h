@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the back end on io_uring share. */
+/* Declarations that the files of the back end on io_uring share. */
 #ifndef HAFTI_IO_URING_H
 #define HAFTI_IO_URING_H
 
@@ -42,10 +42,10 @@ static inline struct io_uring_sqe *hafti_io_uring_entry(hafti_io_uring_state_t *
 }
 /* The kernel is to cancel what has this data. */
 void hafti_io_uring_ask_back(hafti_io_uring_state_t *state, void *data);
-/* As io_uring_register(2), also of a ring that has no number. */
+/* Like io_uring_register(2), but also for a ring that has no number. */
 int hafti_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
                             unsigned count);
-/* What submitting returned: reports it if the system refuses io_uring by now. */
+/* Checks the result of a submit: reports it if the system refuses io_uring by now. */
 void hafti_io_uring_check(int code);
 /* Tells their waiters. */
 void hafti_io_uring_take_completions(hafti_io_uring_state_t *state);
@@ -68,7 +68,8 @@ enum { HAFTI_IO_ARRIVED = POLLIN | POLLRDNORM };
    request. */
 enum { HAFTI_IO_OF_ARRIVALS = 1, HAFTI_IO_OF_SENDINGS = 2 };
 
-/* What the kernel gives by itself; `entry->arrivals` while it may, or while there are some left. */
+/* Arrivals that the kernel delivers without further requests; `entry->arrivals` while it may, or
+   while there are some left. */
 typedef struct hafti_io_arrivals {
     hafti_io_link_t link; /* in the state */
     hafti_io_descriptor_t *entry;
@@ -81,7 +82,7 @@ typedef struct hafti_io_arrivals {
     int code; /* the error that has ended it, for the next reader; or 0 */
 } __attribute__((aligned(HAFTI_IO_LINE))) hafti_io_arrivals_t;
 
-/* Of hafti_io_backend_t; in a run of several threads nothing is watched. */
+/* Functions of hafti_io_backend_t; in a run of several threads nothing is watched. */
 bool hafti_io_uring_watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *known, int descriptor);
 ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int descriptor, const void **bytes);
 /* A connection, or bytes in lent memory: waits for the next. */
@@ -98,7 +99,7 @@ static inline bool hafti_io_has_arrived(const hafti_io_descriptor_t *known) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && (arrivals->count != 0 || arrivals->code != 0);
 }
-/* What has arrived, as events: of those, and an error in any case. */
+/* The arrivals as events: those of `events`, and an error in any case. */
 static inline short hafti_io_arrived_events(const hafti_io_descriptor_t *known, short events) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
     if (!hafti_io_has_arrived(known))

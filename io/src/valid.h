@@ -8,15 +8,15 @@
 
 /* Each returns NULL, or the invariant that does not hold. All are called by the worker's thread. */
 
-/* Of a task that the worker has taken from a queue, and is about to resume. */
+/* Checks a task that the worker has taken from a queue, and is about to resume. */
 const char *hafti_io_invalid_next(const hafti_io_worker_t *worker, const haft_io_task_t *task);
-/* Of one that was suspended by the worker to wait, and is about to be PARKED. */
+/* Checks a task that the worker has suspended to wait, and that is about to be PARKED. */
 const char *hafti_io_invalid_waiting(const hafti_io_worker_t *worker, const haft_io_task_t *task);
-/* Of a worker that has found nothing to do. */
+/* Checks a worker that has found nothing to do. */
 const char *hafti_io_invalid_idle(const hafti_io_worker_t *worker);
-/* Of one that has slept, or has not after all. */
+/* Checks a worker that has slept, or has not after all. */
 const char *hafti_io_invalid_risen(const hafti_io_worker_t *worker);
-/* Of one whose run has ended. */
+/* Checks a worker whose run has ended. */
 const char *hafti_io_invalid_ended(const hafti_io_worker_t *worker);
 
 HAFTI_IO_COLD __attribute__((noreturn)) void hafti_io_invalid(const char *invariant);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the synchronisation objects share: the list of the places in which tasks wait.
+ * The list of the places in which tasks wait, which the synchronisation objects share.
  *
  * A releasing thread takes the first place out of the list and tries to win its cell, under the
  * object's lock. A waiter that was cancelled, or whose deadline has passed, leaves its place under

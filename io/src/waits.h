@@ -14,9 +14,9 @@ uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind,
                             const char *waits_for);
 
 /*
- * A task that is about to wait is looked at, if it has not been at this place last (initialisers.c).
- * A place is what the caller of the waiting function is, and how much of the stack it has; the
- * second says so for the function into which this is inlined.
+ * A task that is about to wait is looked at, if it has not been at this place last
+ * (initialisers.c). A place is what the caller of the waiting function is, and how much of the
+ * stack it has; the second says so for the function into which this is inlined.
  */
 void hafti_io_find_initialisers(void); /* before the first task */
 HAFTI_IO_COLD void hafti_io_look_for_initialiser(const haft_io_task_t *task, const char *caller,
@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) void hafti_io_look_at(hafti_io_runn
     }
 }
 
-/* Shows the cell of a task that is about to wait to whoever cancels its scope. False: that has been
+/* Shows the cell of a task that is about to wait to cancels of its scope. False: that has been
    cancelled, and the cell won by it. */
 bool hafti_io_show_to_cancels(hafti_io_runner_t *runner, hafti_io_cell_t *cell);
 /* When it has been won: no canceller looks at it any more. */
@@ -218,7 +218,7 @@ static inline __attribute__((always_inline)) void hafti_io_suspend(hafti_io_runn
     __atomic_store_n(&runner->waits_for, NULL, __ATOMIC_RELAXED);
 }
 
-/* As hafti_io_cell_wait. */
+/* Like hafti_io_cell_wait, but inlined. */
 static inline __attribute__((always_inline)) uint32_t
 hafti_io_wait_here(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, int64_t deadline,
                    const char *waits_for) {

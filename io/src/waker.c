@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ends a thread's wait in its back end: an eventfd, which the back end watches. */
+/* The waker, which ends a thread's wait in its back end: an eventfd, which the back end watches. */
 #include "base.h"
 #include "system_call.h"
 

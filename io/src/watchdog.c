@@ -2,13 +2,13 @@
 /*
  * The watchdog: a thread that finds tasks which hold theirs. Every half of the limit it looks at
  * each worker: how many tasks it has resumed and how often it has polled says whether the same task
- * runs as the last time. What counts is the processor's time of the thread, and the time for which
- * looks have found it blocked in the kernel; not the time for which it waits for a processor, or in
- * which the process is stopped. The thread that one has held for longer than the limit is interrupted
- * by a signal, whose handler looks again, and writes the task's name and its own backtrace; and so
- * again after twice the limit, four times, and on: the signal may come where a backtrace ends at
- * once (an entry of AArch64's PLT, which has no unwind information). So a worker does nothing for
- * it but to say which runner is running.
+ * runs as the last time. The thread's processor time counts, and the time for which looks have
+ * found it blocked in the kernel; not the time for which it waits for a processor, or in which the
+ * process is stopped. The thread that one has held for longer than the limit is interrupted by a
+ * signal, whose handler looks again, and writes the task's name and its own backtrace; and so again
+ * after twice the limit, four times, and on: the signal may come where a backtrace ends at once (an
+ * entry of AArch64's PLT, which has no unwind information). So a worker does nothing for it but to
+ * say which runner is running.
  */
 #include "inside.h"
 
@@ -54,7 +54,7 @@ static uint64_t stamp_of(const hafti_io_worker_t *worker) {
 
 /* ---- On the thread that is held ---- */
 
-/* What may be called in a signal handler. */
+/* A line made only by functions that may be called in a signal handler. */
 typedef struct line {
     char bytes[256];
     size_t size;
@@ -159,8 +159,8 @@ static int64_t processor_time_of(const hafti_io_worker_t *worker) {
     return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
 }
 
-/* Whether the thread sleeps in the kernel, as one does that waits for a lock, or for the disk. Where
-   the system does not tell, none does. */
+/* Whether the thread sleeps in the kernel, as one does that waits for a lock, or for the disk.
+   Where the system does not tell, none does. */
 static bool is_blocked(const hafti_io_worker_t *worker) {
     char path[64], text[256];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat",

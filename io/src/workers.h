@@ -22,7 +22,7 @@ struct hafti_io_descriptor; /* descriptors.h */
 
 enum { HAFTI_IO_TASKS_BETWEEN_POLLS = 64 }; /* at most, so that neither I/O nor timers starve */
 
-/* What is sent later, and who waits for what it will be answered by. */
+/* A send that is made later, and the cell of the task that waits for the answer. */
 typedef struct {
     hafti_io_cell_t *cell;
     hafti_io_lent_t *lent; /* to be given back; if it has failed, the sender's again, or NULL */
@@ -95,7 +95,7 @@ typedef struct hafti_io_lots {
     hafti_io_link_t ring;
 } hafti_io_lots_t;
 
-/* What replaces chance and time in a run for tests (simulation.c). */
+/* The state that replaces chance and time in a run for tests (simulation.c). */
 typedef struct hafti_io_simulated {
     uint64_t seed;
     uint64_t random; /* the state of the generator */
@@ -120,15 +120,15 @@ static inline struct timespec hafti_io_simulated_date(const hafti_io_simulated_t
 enum { HAFTI_IO_MOST_KEPT = 256 }; /* blocks of lent memory */
 enum { HAFTI_IO_PLACES = 256 };    /* places of waits that a worker remembers */
 
-/* What a worker that searches remembers of another's queue (stealing.c). */
+/* A searching worker's memory of another's queue (stealing.c). */
 typedef struct hafti_io_seen {
     uint16_t end;   /* where the queue ended when this look for it began */
     uint16_t looks; /* scans since then, while not all of what was there has gone */
     uint16_t steps; /* of its owner's until the last look: tasks put, and started */
 } hafti_io_seen_t;
 
-/* What every turn of the loop and every operation touches stands first, on few lines of the
-   processor's caches: where little is done between two polls, the kernel has used those up
+/* The fields that every turn of the loop and every operation touches stand first, on few lines of
+   the processor's caches: where little is done between two polls, the kernel evicts them
    meanwhile. */
 struct hafti_io_worker {
     hafti_io_link_t
@@ -212,7 +212,8 @@ _Static_assert(offsetof(hafti_io_worker_t, crew) == HAFTI_IO_LINE &&
                    offsetof(hafti_io_worker_t, timers.due) < 3 * HAFTI_IO_LINE,
                "lines end where it is said");
 
-/* What the workers of a run share; the first worker is the thread that has called haft_io_run. */
+/* The state that the workers of a run share; the first worker is the thread that has called
+   haft_io_run. */
 struct hafti_io_crew {
     hafti_io_worker_t *workers[HAFTI_IO_MOST_THREADS];
     int64_t date_offset; /* the date minus the clock, when the run began; for debuggers */
@@ -256,8 +257,8 @@ void hafti_io_set_clock(hafti_io_worker_t *worker);
 
 /* The calling thread's worker, until its loop has ended (NULL). */
 void hafti_io_set_worker(hafti_io_worker_t *worker);
-/* Gives what a thread pointer `to` leads to the calling thread's worker; `from` is the pointer under
-   which the caller is. */
+/* Gives what a thread pointer `to` leads to the calling thread's worker; `from` is the pointer
+   under which the caller is. */
 void hafti_io_copy_worker(const char *from, char *to);
 /* Ends the worker's poll, if it is in one that may block, or the next; any thread. */
 void hafti_io_rouse(hafti_io_worker_t *worker);

@@ -512,7 +512,7 @@ let websocket ?(origins = "") body = make "" (Socket (origins, body))
 
 exception Gone
 
-(* Of the answer: that the client has gone is no failure of the handler. *)
+(* Checks a write of the answer: a client that has gone is no failure of the handler. *)
 let check_sent code = if code < 0 then raise Gone
 
 let set_head pointer (response : Response.t) =
@@ -527,7 +527,7 @@ let set_head pointer (response : Response.t) =
         invalid_arg (Printf.sprintf "no cookie can be %S: %S" name value))
     response.cookies
 
-(* What needs a task of OCaml while it is sent. *)
+(* Sends the answers that need a task of OCaml meanwhile. *)
 let send_from_task pointer (response : Response.t) =
   match response.body with
   | Whole _ | File _ -> ()

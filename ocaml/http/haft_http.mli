@@ -51,7 +51,7 @@ type status =
   | `Code of int ]
 
 val code_of_status : status -> int
-(** As HTTP has it: 200 to 599. *)
+(** The code in HTTP: 200 to 599. *)
 
 exception Error of status * string
 (** A handler that raises it answers with this status and text. Any other exception is logged with its backtrace, and
@@ -70,7 +70,7 @@ module Request : sig
   (** Its method. *)
 
   val target : t -> string
-  (** As it came: ["/a%20b?c=d"]. *)
+  (** The target as it came: ["/a%20b?c=d"]. *)
 
   val path : t -> string list
   (** Its parts, decoded: [["a b"]]. [[]] for ["/"]; a slash at the end is a part [""]. *)
@@ -115,13 +115,13 @@ module Request : sig
   (** Reads the first field of this name in the form. *)
 
   val parse : t -> (string -> 'a) -> 'a
-  (** Reads the body and gives it to the function: [Request.parse request Yojson.Safe.from_string]. What that raises,
-      but for {!Error}, is status 400 with the exception's text. *)
+  (** Reads the body and gives it to the function: [Request.parse request Yojson.Safe.from_string]. An exception of the
+      function, but for {!Error}, gives status 400 with the exception's text. *)
 
   type part = {
     name : string;  (** of the form's field *)
     file_name : string option;
-        (** What the client calls the file: any bytes, also ["../"]; never use it as a path. [None]: it is no file. *)
+        (** The client's name of the file: any bytes, also ["../"]; never use it as a path. [None]: it is no file. *)
     content_type : string option;  (** as the client has it *)
     content : Flow.source_ty Resource.t;  (** while the function runs *)
   }
@@ -177,10 +177,10 @@ val respond_text : ?status:status -> ?headers:headers -> string -> Response.t
 (** The same, of the type text/plain. *)
 
 val respond_html : ?status:status -> ?headers:headers -> string -> Response.t
-(** Of the type text/html. *)
+(** An answer of the type text/html. *)
 
 val respond_json : ?status:status -> ?headers:headers -> string -> Response.t
-(** Of the type application/json, whose text is given. *)
+(** An answer of the type application/json, with this text. *)
 
 val respond_file : ?headers:headers -> ?content_type:string -> string -> Response.t
 (** The file of this path, which no client should choose: see [files] of {!serve}. 404 if there is none. *)
@@ -206,7 +206,7 @@ val redirect : ?status:status -> string -> Response.t
 type handler = Request.t -> Response.t
 type middleware = handler -> handler
 
-(** What a client may send, and how long it may take, in bytes and seconds; 0: the default of libhaft-http, as in
+(** Limits on the sizes and times of a client's requests, in bytes and seconds; 0: the default of libhaft-http, as in
     {!Limits.default}. *)
 module Limits : sig
   type t = {
@@ -265,7 +265,7 @@ val serve :
     handler. *)
 module Route : sig
   type ('f, 'r) path
-  (** Of functions of the type ['f], which return an ['r] when they have got the path's parts. *)
+  (** A path for functions of the type ['f], which return an ['r] when they have got the path's parts. *)
 
   val root : ('r, 'r) path
   (** No parts: the path ["/"], or that of a scope. *)
@@ -324,14 +324,14 @@ val router : ?otherwise:handler -> Route.t list -> handler
 
 (** {1 Sessions} *)
 
-(** What is remembered of a browser, in memory, by a cookie with a random name. *)
+(** Values remembered for a browser, in memory, by a cookie with a random name. *)
 module Session : sig
   val middleware : ?cookie:string -> ?lifetime:float -> ?for_http:bool -> unit -> middleware
   (** Inside of it there is a session. [lifetime]: in seconds, since its last request (two weeks). [for_http]: the
       cookie is sent without TLS, too. *)
 
   val get : string -> string option
-  (** What is remembered under this name. *)
+  (** The value remembered under this name. *)
 
   val put : string -> string -> unit
   (** Remembers it. *)

@@ -2,8 +2,8 @@
 /*
  * libhaft-http for OCaml. A request's handler is a task of C that calls OCaml code back, which runs
  * there as a task of OCaml (run_in_c in haft_io__loop.ml): while it waits, so does the task of C.
- * What it asks of the request it asks on that task's stack. No stack with OCaml's frames is
- * unwound: cancels are returned.
+ * It uses the request on that task's stack. No stack with OCaml's frames is unwound: cancels are
+ * returned.
  *
  * Requests, servers and sockets are pointers, which OCaml code has as integers: they are aligned.
  * Bytes of OCaml's heap are copied before anything that may wait.
@@ -278,7 +278,7 @@ value haft_ocaml_http_body(value request) {
 }
 
 value haft_ocaml_http_multipart(value request);
-/* Of the body; or an error, below 0. */
+/* The multipart reader of the body; or an error, below 0. */
 value haft_ocaml_http_multipart(value request) {
     haft_http_multipart_t *multipart;
     int code = haft_http_multipart_begin(to_pointer(request), &multipart);

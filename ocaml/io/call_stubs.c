@@ -279,7 +279,7 @@ value haft_ocaml_io_taken_status(value unit) {
 }
 
 value haft_ocaml_io_taken_ended(value unit);
-/* Of a child: its code, or OCaml's number of the signal that has ended it, plus 100000. */
+/* The exit code of a child, or OCaml's number of the signal that has ended it, plus 100000. */
 value haft_ocaml_io_taken_ended(value unit) {
     (void)unit;
     int ended = taken_call()->ended;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations on descriptors that do not wait: what they cannot do at once is -EAGAIN, after which
+ * Operations on descriptors that do not wait: -EAGAIN if they cannot be done at once, after which
  * the OCaml task waits until the descriptor is ready. They are functions of libhaft-io, as the back
- * end may have bytes or connections in hand, and a simulation has descriptors of its own. What has
- * no such form gets a limit of time that has passed.
+ * end may have bytes or connections in hand, and a simulation has descriptors of its own.
+ * Operations without such a form get a deadline that has passed.
  */
 #include "stubs.h"
 
@@ -145,7 +145,7 @@ value haft_ocaml_io_bind(value descriptor, value address) {
     return Val_long(haft_io_bind((int)Long_val(descriptor), &it.s_gen, size));
 }
 
-/* Of a connection that was accepted; a simulation has no names of peers. */
+/* The peer of a connection that was accepted; a simulation has no names of peers. */
 value haft_ocaml_io_peer(value descriptor);
 value haft_ocaml_io_peer(value descriptor) {
     union sock_addr_union it = {.s_inet = {.sin_family = AF_INET}};

@@ -22,8 +22,8 @@
 
 val run : ?backend:string -> ?dump_signal:int -> (unit -> 'a) -> 'a
 (** [run main] calls [main] as the first task, and returns, or raises, what it does. A process has one run at a time.
-    What the run has still under way for [main], such as a wait for a descriptor that nobody closed, ends with it. If a
-    signal handler raises an exception while the loop sleeps, all tasks are cancelled and [run] raises it.
+    Operations of [main] that are still under way, such as a wait for a descriptor that was not closed, end with it. If
+    a signal handler raises an exception while the loop sleeps, all tasks are cancelled and [run] raises it.
 
     [backend] is ["epoll"] or ["io_uring"]; without it, [HAFT_IO_BACKEND] in the environment decides, or else the best
     that the system has. On the signal [dump_signal] (of [Sys]) the run writes the tasks of C to standard error.
@@ -42,10 +42,9 @@ val simulate :
     @raise Failure ["... Resource deadlock avoided"] if no task can ever go on. *)
 
 val dump : unit -> string
-(** What each task of the run waits for, by the contexts of their cancels. If [Printexc.record_backtrace] was on when
-    the run began, the calls that have led there, the innermost first; those of a task that has called a function of C
-    which waits are not shown. A handler of [haft-http] is a task, so requests are there, too. Signal handlers may call
-    it. *)
+(** Text with the wait of each task of the run, by the contexts of their cancels. If [Printexc.record_backtrace] was on
+    when the run began, it has the calls that have led there, the innermost first, but not those of a task that waits in
+    a function of C. A handler of [haft-http] is a task, so requests are there, too. Signal handlers may call it. *)
 
 val run_in_systhread : ?label:string -> (unit -> 'a) -> 'a
 (** [run_in_systhread f] calls [f] on a thread of the system, and waits for it; meanwhile other tasks run. For functions
@@ -71,13 +70,13 @@ module Exn : sig
   type with_bt = exn * Printexc.raw_backtrace
 
   type err = ..
-  (** What went wrong, by kind: such as [Net.E]. *)
+  (** The kinds of errors, such as [Net.E]. *)
 
   type context
   (** Where it went wrong: texts that were added on the way out. *)
 
   exception Io of err * context
-  (** What operations fail with, and where. *)
+  (** Raised by operations that fail: the error, and where. *)
 
   exception Multiple of with_bt list
   (** Several tasks have failed. *)
@@ -146,7 +145,7 @@ module Switch : sig
       called, the last first. *)
 
   val run_protected : ?name:string -> (t -> 'a) -> 'a
-  (** As {!run}; no cancel from outside reaches it. *)
+  (** Like {!run}, but no cancel from outside reaches it. *)
 
   val check : t -> unit
   (** @raise Cancel.Cancelled if the switch has failed. @raise Invalid_argument if it has ended. *)
@@ -167,7 +166,7 @@ module Switch : sig
   (** One that removes nothing. *)
 
   val on_release_cancellable : t -> (unit -> unit) -> hook
-  (** As {!on_release}; the hook may be removed again. *)
+  (** Like {!on_release}, but the hook may be removed again. *)
 
   val remove_hook : hook -> unit
   (** The function is not called any more. *)
@@ -205,7 +204,7 @@ module Promise : sig
   (** Any thread may call it. @raise Invalid_argument if it was resolved before. *)
 
   val try_resolve : 'a u -> 'a -> bool
-  (** As {!resolve}; false: it was set before. *)
+  (** Like {!resolve}; false: it was set before. *)
 
   val resolve_ok : ('a, 'b) result u -> 'a -> unit
   (** Sets it to [Ok value]. *)
@@ -228,20 +227,20 @@ module Fiber : sig
   (** Calls both at a time, the first one first, and waits for both. If one raises, the other is cancelled. *)
 
   val pair : (unit -> 'a) -> (unit -> 'b) -> 'a * 'b
-  (** As {!both}, and returns both results. *)
+  (** Like {!both}, but returns both results. *)
 
   val all : (unit -> unit) list -> unit
-  (** As {!both}, for any number. *)
+  (** Like {!both}, for any number. *)
 
   val first : ?combine:('a -> 'a -> 'a) -> (unit -> 'a) -> (unit -> 'a) -> 'a
   (** The result of the one that returns first; the other is cancelled, and waited for. If that returns all the same,
       [combine] makes one of the two results, by default the first. *)
 
   val any : ?combine:('a -> 'a -> 'a) -> (unit -> 'a) list -> 'a
-  (** As {!first}, for any number; without any it waits for a cancel. *)
+  (** Like {!first}, for any number; without any it waits for a cancel. *)
 
   val n_any : (unit -> 'a) list -> 'a list
-  (** As {!any}; the results of all that have returned, in their order. *)
+  (** Like {!any}, but returns the results of all that have returned, in their order. *)
 
   val await_cancel : unit -> 'a
   (** Waits until the task is cancelled. *)
@@ -273,7 +272,7 @@ module Fiber : sig
   (** Lists, with a task for each item, at most [max_fibers] at a time. *)
   module List : sig
     val filter : ?max_fibers:int -> ('a -> bool) -> 'a list -> 'a list
-    (** Those for which the function returns [true], in their order. *)
+    (** The elements for which the function returns [true], in their order. *)
 
     val map : ?max_fibers:int -> ('a -> 'b) -> 'a list -> 'b list
     (** The results, in their order. *)
@@ -286,7 +285,7 @@ module Fiber : sig
   end
 
   type 'a key
-  (** Of values that a task has, and that it hands on to tasks that it forks. *)
+  (** A key of values that a task has, and that it hands on to tasks that it forks. *)
 
   val create_key : unit -> 'a key
   (** One that no task has a value for. *)
@@ -323,7 +322,7 @@ module Mutex : sig
   type t
 
   exception Poisoned of exn
-  (** Who had locked it for writing has failed. *)
+  (** The task that had locked it for writing has failed. *)
 
   val create : unit -> t
   (** One that is not locked. *)
@@ -354,7 +353,7 @@ module Condition : sig
   (** Unlocks the mutex, waits, and locks it again. *)
 
   val await_no_mutex : t -> unit
-  (** As {!await}, without a mutex. *)
+  (** Like {!await}, without a mutex. *)
 
   val broadcast : t -> unit
   (** Wakes all that wait, as soon as the caller lets others run. Signal handlers and other threads may call it. *)
@@ -500,7 +499,7 @@ module Cstruct : sig
   (** Whether the bytes are the same. *)
 end
 
-(** What flows, sockets and clocks are; the parameter says what one can do. *)
+(** Flows, sockets and clocks; the parameter lists the operations of one. *)
 module Resource : sig
   type -'tags t
   type close_ty = [ `Close ]
@@ -723,7 +722,7 @@ module Buf_read : sig
   (** A reader of these bytes. *)
 
   val as_flow : t -> Flow.source_ty Resource.t
-  (** What is left, as a flow. *)
+  (** The rest, as a flow. *)
 
   val parse : ?initial_size:int -> max_size:int -> 'a parser -> _ Flow.source -> ('a, [> `Msg of string ]) result
   (** The parser's result, if nothing follows; or why there is none. *)
@@ -763,10 +762,10 @@ module Buf_read : sig
     (** An integer of two bytes. *)
 
     val uint32 : int32 parser
-    (** Of four bytes. *)
+    (** An integer of four bytes. *)
 
     val uint64 : int64 parser
-    (** Of eight bytes. *)
+    (** An integer of eight bytes. *)
 
     val float : float parser
     (** A number of four bytes. *)
@@ -780,10 +779,10 @@ module Buf_read : sig
     (** An integer of two bytes. *)
 
     val uint32 : int32 parser
-    (** Of four bytes. *)
+    (** An integer of four bytes. *)
 
     val uint64 : int64 parser
-    (** Of eight bytes. *)
+    (** An integer of eight bytes. *)
 
     val float : float parser
     (** A number of four bytes. *)
@@ -839,19 +838,19 @@ module Buf_read : sig
 
   module Syntax : sig
     val ( let+ ) : 'a parser -> ('a -> 'b) -> 'b parser
-    (** As {!map}. *)
+    (** Like {!map}. *)
 
     val ( let* ) : 'a parser -> ('a -> 'b parser) -> 'b parser
-    (** As {!bind}. *)
+    (** Like {!bind}. *)
 
     val ( and+ ) : 'a parser -> 'b parser -> ('a * 'b) parser
-    (** As {!pair}. *)
+    (** Like {!pair}. *)
 
     val ( and* ) : 'a parser -> 'b parser -> ('a * 'b) parser
-    (** As {!pair}. *)
+    (** Like {!pair}. *)
 
     val ( <*> ) : 'a parser -> 'b parser -> ('a * 'b) parser
-    (** As {!pair}. *)
+    (** Like {!pair}. *)
 
     val ( <* ) : 'a parser -> 'b parser -> 'a parser
     (** Both, and the first one's result. *)
@@ -864,7 +863,7 @@ module Buf_read : sig
   (** How many bytes are at hand. *)
 
   val peek : t -> Cstruct.t
-  (** What is in the buffer, until the next call. *)
+  (** The content of the buffer, valid until the next call. *)
 
   val ensure : t -> int -> unit
   (** Waits until so many bytes are at hand. @raise End_of_file *)
@@ -909,16 +908,16 @@ module Buf_write : sig
     (** Writes an integer of two bytes. *)
 
     val uint32 : t -> int32 -> unit
-    (** Of four bytes. *)
+    (** Writes an integer of four bytes. *)
 
     val uint64 : t -> int64 -> unit
-    (** Of eight bytes. *)
+    (** Writes an integer of eight bytes. *)
 
     val float : t -> float -> unit
     (** Writes a number of four bytes. *)
 
     val double : t -> float -> unit
-    (** Of eight bytes. *)
+    (** Writes a number of eight bytes. *)
   end
 
   module LE : sig
@@ -926,16 +925,16 @@ module Buf_write : sig
     (** Writes an integer of two bytes. *)
 
     val uint32 : t -> int32 -> unit
-    (** Of four bytes. *)
+    (** Writes an integer of four bytes. *)
 
     val uint64 : t -> int64 -> unit
-    (** Of eight bytes. *)
+    (** Writes an integer of eight bytes. *)
 
     val float : t -> float -> unit
     (** Writes a number of four bytes. *)
 
     val double : t -> float -> unit
-    (** Of eight bytes. *)
+    (** Writes a number of eight bytes. *)
   end
 
   val printf : t -> ('a, unit, string, unit) format4 -> 'a
@@ -984,10 +983,10 @@ module Net : sig
     end
 
     val of_raw : string -> v4v6
-    (** Of 4 or 16 bytes. @raise Invalid_argument for others. *)
+    (** The address of 4 or 16 bytes. @raise Invalid_argument for others. *)
 
     val of_unix : Unix.inet_addr -> v4v6
-    (** As Unix has it. *)
+    (** The address as in Unix. *)
 
     val to_unix : _ t -> Unix.inet_addr
     (** For Unix. *)
@@ -1129,7 +1128,7 @@ module File : sig
   type 'a rw = ([> rw_ty ] as 'a) Resource.t
 
   val stat : _ ro -> Stat.t
-  (** What the system knows of it. *)
+  (** The system's data about it. *)
 
   val size : _ ro -> int64
   (** How many bytes it has. *)
@@ -1158,10 +1157,10 @@ module Path : sig
   type 'a t = 'a Fs.dir * string
 
   val ( / ) : 'a t -> string -> 'a t
-  (** What is below it; an absolute path is itself. *)
+  (** The path below it; an absolute path is itself. *)
 
   val native : _ t -> string option
-  (** As the system has it. @raise Exn.Io (Fs.E (Permission_denied _)) if it leads out of {!Haft_io.cwd}. *)
+  (** The path in the system. @raise Exn.Io (Fs.E (Permission_denied _)) if it leads out of {!Haft_io.cwd}. *)
 
   val native_exn : _ t -> string
   (** The same. *)
@@ -1203,7 +1202,7 @@ module Path : sig
   (** Sorted, without ["."] and [".."]. *)
 
   val stat : follow:bool -> _ t -> File.Stat.t
-  (** What the system knows of it; [follow]: of what a symbolic link leads to. *)
+  (** The system's data about it; [follow]: about the target of a symbolic link. *)
 
   val kind : follow:bool -> _ t -> [ File.Stat.kind | `Not_found ]
   (** Its kind. *)
@@ -1454,11 +1453,11 @@ val traceln : ('a, Format.formatter, unit, unit) format4 -> 'a
 
 (** {1 Mocks} *)
 
-(** Clocks, flows and networks that a test scripts, by Eio_mock's names. What is done with them is written by
-    {!traceln}, so a test may compare its output. {!simulate} needs no script, and has both ends. *)
+(** Clocks, flows and networks that a test scripts, by Eio_mock's names. {!traceln} writes each call on them, so a test
+    may compare its output. {!simulate} needs no script, and has both ends. *)
 module Mock : sig
   module Action : sig
-    (** What a call of the mock does: returns, raises, waits for a promise, lets other tasks go first, or calls. *)
+    (** An action of a mock's call: it returns, raises, waits for a promise, lets other tasks go first, or calls. *)
     type 'a t =
       [ `Return of 'a | `Raise of exn | `Await of 'a Promise.or_exn | `Yield_then of 'a t | `Run of unit -> 'a ]
 
@@ -1469,19 +1468,19 @@ module Mock : sig
     (** The same action, and the function of what it returns. *)
   end
 
-  (** What the calls of one kind do, one after the other. *)
+  (** The actions of the calls of one kind, one after the other. *)
   module Handler : sig
     type 'a t
     type 'a actions = 'a Action.t list
 
     val make : 'a Action.t -> 'a t
-    (** The action is the default: what calls do that nothing else is set for. *)
+    (** The action is the default, for calls without another one. *)
 
     val seq : 'a t -> 'a actions -> unit
     (** The next calls do these, in their order, and further ones the default. *)
 
     val set_handler : 'a t -> (unit -> 'a) -> unit
-    (** What calls do from now on. *)
+    (** Sets the function that calls run from now on. *)
 
     val run : 'a t -> 'a
     (** Does what the next call is to do. *)
@@ -1499,7 +1498,7 @@ module Mock : sig
         prints the bytes in traces. *)
 
     val on_read : t -> string Handler.actions -> unit
-    (** What reads return. A text for which the reader has no room is a [Failure]. *)
+    (** Sets the results of reads. A text for which the reader has no room is a [Failure]. *)
 
     val on_copy_bytes : t -> int Handler.actions -> unit
     (** How many bytes, at most, a write takes; 4096 by default. *)
@@ -1513,26 +1512,26 @@ module Mock : sig
     type listening_socket = [ Net.listening_socket_ty | `Mock ] Resource.t
 
     val make : string -> t
-    (** A network of that name, each call of which is a [Failure] until these say what it does. What they return the
-        caller's switch closes. *)
+    (** A network of that name, each call of which is a [Failure] until the functions below set its results. The
+        caller's switch closes these. *)
 
     val on_connect : t -> _ Net.stream_socket Handler.actions -> unit
-    (** What [Net.connect] returns. *)
+    (** Sets the results of [Net.connect]. *)
 
     val on_listen : t -> _ Net.listening_socket Handler.actions -> unit
-    (** What [Net.listen] returns. *)
+    (** Sets the results of [Net.listen]. *)
 
     val on_datagram_socket : t -> _ Net.datagram_socket Handler.actions -> unit
-    (** What [Net.datagram_socket] returns. *)
+    (** Sets the results of [Net.datagram_socket]. *)
 
     val on_getaddrinfo : t -> Net.Sockaddr.t list Handler.actions -> unit
-    (** What [Net.getaddrinfo] and its kin return. *)
+    (** Sets the results of [Net.getaddrinfo] and its kin. *)
 
     val listening_socket : ?listening_addr:Net.Sockaddr.stream -> string -> listening_socket
     (** One for {!on_listen}. [listening_addr] is what [Net.listening_addr] returns: [0.0.0.0:0] by default. *)
 
     val on_accept : listening_socket -> (Flow.t * Net.Sockaddr.stream) Handler.actions -> unit
-    (** What [Net.accept] returns. *)
+    (** Sets the results of [Net.accept]. *)
   end
 
   (** A clock that stands still until the test moves it. *)
@@ -1558,13 +1557,13 @@ module Mock : sig
       (** It shows 0. *)
 
       val advance : t -> unit
-      (** As for {!Clock}. *)
+      (** Like {!Clock.advance}. *)
 
       val try_advance : t -> bool
-      (** As for {!Clock}. *)
+      (** Like {!Clock.try_advance}. *)
 
       val set_time : t -> Mtime.t -> unit
-      (** As for {!Clock}. *)
+      (** Like {!Clock.set_time}. *)
     end
   end
 
@@ -1573,7 +1572,7 @@ module Mock : sig
     (** All tasks wait, and nothing is left to wait for. *)
 
     val run : (unit -> 'a) -> 'a
-    (** As {!simulate}, with the tasks in the order in which they became ready.
+    (** Like {!simulate}, but the tasks go on in the order in which they became ready.
         @raise Deadlock_detected if no task can ever go on. *)
   end
 end

@@ -81,7 +81,7 @@ module Exn = struct
 
   let empty_backtrace = Printexc.get_callstack 0
 
-  (* Of two failures: a cancel is none beside another one. *)
+  (* Combines two failures: a cancel is none beside another one. *)
   let combine (first : with_bt) (second : with_bt) =
     match (first, second) with
     | (Cancelled _, _), _ -> second
@@ -290,7 +290,7 @@ module Switch = struct
 
   exception Stop
 
-  (* Whoever runs here waits for the tasks, whatever cancels come: they have been cancelled, too. *)
+  (* The caller waits for the tasks, whatever cancels come: they have been cancelled, too. *)
   let rec await_idle switch =
     if switch.live > switch.daemons then (
       Effect.perform

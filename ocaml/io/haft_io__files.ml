@@ -71,7 +71,7 @@ let open_file ~sw flags mode (_, text as path) =
   ignore (check number "open" text);
   close_with sw (flow_of ~is_file:true ~kind:(fun descriptor -> File descriptor) number)
 
-(* As flags_of in call_stubs.c. *)
+(* The bits of flags_of in call_stubs.c. *)
 let wronly = 1
 let rdwr = 2
 let creat = 4
@@ -210,7 +210,7 @@ module Path = struct
   let pp formatter (directory, path) =
     Format.fprintf formatter "<%s:%s>" (directory_of directory).root (String.escaped path)
 
-  (* As split(1) would: without slashes at the end. *)
+  (* Splits the path without the slashes at its end. *)
   let split (directory, path) =
     let rec stripped length = if length > 1 && path.[length - 1] = '/' then stripped (length - 1) else length in
     match String.sub path 0 (stripped (String.length path)) with
@@ -358,7 +358,7 @@ module Process = struct
   let child_of object_ = match object_.kind with Child child -> child | _ -> invalid_arg "this object is no process"
   let err error = Exn.create (E error)
 
-  (* What a stream of the child is: a descriptor as it is, or a pipe that a task copies from or to. *)
+  (* A stream of the child: a descriptor as it is, or a pipe that a task copies from or to. *)
   let with_stream ~sw flow ~reads standard =
     match flow with
     | None -> (standard, ignore)

@@ -1,20 +1,20 @@
 (* SPDX-License-Identifier: MIT *)
 (* The loop: tasks of OCaml as continuations in a queue, in a task of libhaft-io, its carrier.
 
-   A task of OCaml that waits is a continuation: it is in no queue, and whoever ends the wait puts it into [ready].
+   A task of OCaml that waits is a continuation: it is in no queue, and the one that ends the wait puts it into [ready].
    The loop resumes one after the other. It lets the tasks of C go first after [turn] of them, and when there is none
    it sleeps in libhaft-io until something is done there (loop_stubs.c) or the earliest timer is due.
 
    Invariants
-   - A wait is ended once: by what it waits for or by a cancel, whichever comes first. Who ends it sets [withdraw] of
-     the task to [no_wait].
+   - A wait is ended once: by what it waits for or by a cancel, whichever comes first. The one that ends it sets
+     [withdraw] of the task to [no_wait].
    - [push] and [pop] allocate nothing between the first word that they read and the last that they write. So signal
      handlers and other threads, which run only where something is allocated, may push.
    - [!here] is the lane of the carrier that runs, and its [running] the task that runs on it, or ran last. (A task of
      OCaml in a task of C is none of the loop's.) A carrier that is away, with a task that waits in a function of C
      (loop_stubs.c), finds its lane there when it goes on.
-   - What a clause of [effc] does after it has put the continuation somewhere ends with [schedule], in tail position:
-     so a million switches take constant stack. *)
+   - A clause of [effc] that has put the continuation somewhere ends with [schedule], in tail position: so a million
+     switches take constant stack. *)
 open Effect
 open Effect.Deep
 
@@ -173,8 +173,8 @@ let rec cancel_context context exn backtrace =
     List.iter (fun fiber -> cancel_fiber fiber exn) (fibers_of context);
     List.iter (fun child -> if not child.protected then cancel_context child exn backtrace) (children_of context))
 
-(* What has ended a task whose context is [context]. A function of C that was waiting when the cancel came has failed
-   with ECANCELED, and so Unix or a channel: that is the cancel. *)
+(* The reason for which a task whose context is [context] has ended. A function of C that was waiting when the cancel
+   came has failed with ECANCELED, and so Unix or a channel: that is the cancel. *)
 let as_cancel context exn =
   match (context.state, exn) with
   | Cancelling (why, _), Unix.Unix_error (EUNKNOWNERR 125, _, _) -> Cancelled why
@@ -283,7 +283,7 @@ let resume_by fiber k = function
 
 (* ---- Running them ---- *)
 
-(* Of a carrier; as in loop_stubs.c. *)
+(* The lane of a carrier, laid out as in loop_stubs.c. *)
 type lane = { mutable running : fiber; mutable left : int  (* how many are resumed before the head of the loop *) }
 
 external enter_lane : carrier -> lane -> unit = "haft_ocaml_io_enter_lane"
@@ -533,7 +533,7 @@ and waiter = { mutable ended : bool; done_ : (int, exn) result -> unit }
 
 let watches : (int, watch) Hashtbl.t = Hashtbl.create 64
 
-(* As in loop_stubs.c. *)
+(* The kinds of waits of loop_stubs.c. *)
 let for_reading = 0
 let for_writing = 1
 let perhaps_for_reading = 2

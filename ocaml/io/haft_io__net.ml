@@ -64,7 +64,7 @@ module Sockaddr = struct
     | `Tcp (address, _) | `Udp (address, _) -> if String.length address = 4 then 1 else 2
 end
 
-(* What the mock network replaces. *)
+(* The operations that the mock network replaces. *)
 type network = {
   listen : sw:Switch.t -> reuse_port:bool -> backlog:int -> Sockaddr.stream -> any;
   connect : sw:Switch.t -> Sockaddr.stream -> any;

@@ -112,7 +112,7 @@ let traceln format =
       flush stderr)
     format
 
-(* What an object is beside a flow. *)
+(* The kinds of objects beside flows. *)
 type kind = ..
 type kind += Plain
 

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* What tasks wait by: semaphores, mutexes, conditions, streams, values that are computed once, pools. Waiters are
+(* Synchronisation of tasks: semaphores, mutexes, conditions, streams, values that are computed once, pools. Waiters are
    served in the order in which they came. *)
 open Haft_io__loop
 open Haft_io__fibers

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the functions in C of haft-io share, also with haft-http. */
+/* Declarations that the C functions of haft-io share, also with haft-http. */
 #ifndef HAFTI_OCAML_IO_STUBS_H
 #define HAFTI_OCAML_IO_STUBS_H
 

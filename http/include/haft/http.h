@@ -80,7 +80,8 @@ haft_http_server_t *haft_http_server_new(void);
    NULL. */
 void haft_http_server_free(haft_http_server_t *server);
 
-/* What a client may send, and how long it may take. 0 means the default, which is in brackets. */
+/* Limits on the sizes and times of a client's requests. 0 means the default, which is in
+   brackets. */
 typedef struct haft_http_limits {
     size_t request_line; /* bytes (8192); more: 414 */
     size_t head;         /* bytes with the request line (16384, which is the maximum); more: 431 */
@@ -93,12 +94,13 @@ typedef struct haft_http_limits {
     size_t streams;    /* requests at a time on a connection of HTTP/2 (100); more: refused */
     int64_t idle_time; /* nanoseconds between two requests (75 s); then the connection is closed */
     int64_t head_time; /* from the first byte of a head to its last (10 s); later: 408 */
-    /* Of waiting for a body that comes more slowly than `least_rate` (10 s); later: 408. */
+    /* The longest wait for a body that comes more slowly than `least_rate` (10 s); later: 408. */
     int64_t body_time;
-    /* Of waiting to write, likewise (30 s); then the connection breaks off, or over HTTP/2 the
-       request is reset. */
+    /* The longest wait to write, likewise (30 s); then the connection breaks off, or over HTTP/2
+       the request is reset. */
     int64_t write_time;
-    /* Of waiting without an event (15 s); then haft_http_request_select_until sends a comment. */
+    /* The longest time without an event (15 s); then haft_http_request_select_until sends a
+       comment. */
     int64_t events_time;
     uint64_t least_rate; /* so many bytes that have come, or gone, pay for a second's wait (1024) */
     int64_t grace;       /* for requests that have come when the server is told to stop (10 s) */
@@ -195,8 +197,8 @@ typedef struct haft_http_run_options {
        (SO_REUSEPORT). */
     bool reuse_port;
     int restart_signal; /* such as SIGUSR2, calls haft_http_server_restart; 0: none does */
-    /* Of the stack on which a connection waits and its handlers run; 0: haft_stack_size(). The page
-       tables of a stack of 1 MiB take 2.2 KiB, of one of 64 KiB 0.3. */
+    /* Bytes of the stack on which a connection waits and its handlers run; 0: haft_stack_size().
+       The page tables of a stack of 1 MiB take 2.2 KiB, of one of 64 KiB 0.3. */
     size_t stack_size;
     int64_t watchdog; /* of haft_io_run_options_t, as the next one */
     int dump_signal;
@@ -209,8 +211,8 @@ typedef struct haft_http_run_options {
      */
     bool notify;
     /* Nanoseconds for which a server that is told to stop still accepts and answers, while
-       haft_http_server_serve_readiness says that it is not ready: so that balancers have time to see
-       that. A second signal ends it at once; after a restart there is none. */
+       haft_http_server_serve_readiness says that it is not ready: so that balancers have time to
+       see that. A second signal ends it at once; after a restart there is none. */
     int64_t unready_time;
     /* haft_http_server_serve_with: SIGINT and SIGTERM stop the server, as they do in
        haft_http_server_run_with. */
@@ -232,10 +234,10 @@ static inline int haft_http_server_run(haft_http_server_t *server) {
 /*
  * The same in a task of a run of your own, or of a simulation: listens where the options say, and
  * serves until the server is stopped. The run's options are its own: -EINVAL for `threads`,
- * `backend`, `stack_size`, `watchdog` and `dump_signal`. Signals are waited for if `stop_signals` or
- * `restart_signal` is set, and have to be blocked before the run begins (haft_io_signal_wait); of
- * several servers of a process, one has `stop_signals`, and stops the others. -EINVAL: a signal is
- * not blocked. haft_http_server_mistake says what is wrong.
+ * `backend`, `stack_size`, `watchdog` and `dump_signal`. Signals are waited for if `stop_signals`
+ * or `restart_signal` is set, and have to be blocked before the run begins (haft_io_signal_wait);
+ * of several servers of a process, one has `stop_signals`, and stops the others. -EINVAL: a signal
+ * is not blocked. haft_http_server_mistake says what is wrong.
  */
 int haft_http_server_serve_with(const haft_http_run_options_t *options, haft_http_server_t *server);
 
@@ -247,21 +249,22 @@ void haft_http_server_stop(haft_http_server_t *server);
 bool haft_http_server_is_stopping(const haft_http_server_t *server);
 
 /*
- * Calls `function` when the server listens, each time that it is served, before it accepts the first
- * connection: for what takes a while, such as a warm cache, or has to come after the bind, such as
- * giving up privileges. Clients that connect meanwhile wait. It runs in a task of the server, and
- * may wait; the server goes on when the tasks that it has spawned have ended, too. An error that it
- * returns ends the serving, with that error. Call this before the server serves; NULL: none.
+ * Calls `function` when the server listens, each time that it is served, before it accepts the
+ * first connection: for what takes a while, such as a warm cache, or has to come after the bind,
+ * such as giving up privileges. Clients that connect meanwhile wait. It runs in a task of the
+ * server, and may wait; the server goes on when the tasks that it has spawned have ended, too. An
+ * error that it returns ends the serving, with that error. Call this before the server serves;
+ * NULL: none.
  */
 typedef int haft_http_listening_t(haft_http_server_t *server, void *argument);
 void haft_http_server_on_listening(haft_http_server_t *server, haft_http_listening_t *function,
                                    void *argument);
 /*
  * Runs `function(argument)` as a task while the server is served: from when it listens until its
- * last request has ended; then the task is cancelled, if it has not ended. For a loop that refreshes
- * or cleans up. A failure is a line in the log, and nothing else. `name` is for the log and the
- * dump, and is not copied. Call this before the server serves. -EINVAL: that is a group, or there is
- * no function; -ENOMEM.
+ * last request has ended; then the task is cancelled, if it has not ended. For a loop that
+ * refreshes or cleans up. A failure is a line in the log, and nothing else. `name` is for the log
+ * and the dump, and is not copied. Call this before the server serves. -EINVAL: that is a group, or
+ * there is no function; -ENOMEM.
  */
 int haft_http_server_add_background(haft_http_server_t *server, const char *name,
                                     void *(*function)(void *argument), void *argument);
@@ -269,12 +272,12 @@ int haft_http_server_add_background(haft_http_server_t *server, const char *name
 /*
  * Starts the program again, as this process was started, which may be a new version of it, and
  * passes on the sockets at which haft_http_server_run listens, or haft_http_server_serve_with. When
- * the new process calls the same with the same places, it has their sockets and serves; then this server
- * stops, as by haft_http_server_stop. No connection is refused meanwhile: both accept from the same
- * queues. If the new process ends before that, or takes 30 s, this server goes on. For a task of
- * the server's run, such as a handler. Returns 0; -ENOTSUP: the server was started by neither, or
- * in a simulation; -EALREADY: it is being restarted; -ECHILD: the new process has ended;
- * -ETIMEDOUT; or an error of haft_io_process_start.
+ * the new process calls the same with the same places, it has their sockets and serves; then this
+ * server stops, as by haft_http_server_stop. No connection is refused meanwhile: both accept from
+ * the same queues. If the new process ends before that, or takes 30 s, this server goes on. For a
+ * task of the server's run, such as a handler. Returns 0; -ENOTSUP: the server was started by
+ * neither, or in a simulation; -EALREADY: it is being restarted; -ECHILD: the new process has
+ * ended; -ETIMEDOUT; or an error of haft_io_process_start.
  */
 int haft_http_server_restart(haft_http_server_t *server);
 
@@ -305,8 +308,8 @@ uint16_t haft_http_server_port(const haft_http_server_t *server);
  */
 int haft_http_server_route(haft_http_server_t *server, const char *method, const char *path,
                            haft_http_handler_t *handler, void *argument);
-/* What the last mistake was in the use of this server, or of a group of its routes, such as
-   "no route GET /a/:id: a part that captures is written {name}, not :name"; "": there was none. */
+/* Returns the last mistake in the use of this server, or of a group of its routes, such as "no
+   route GET /a/:id: a part that captures is written {name}, not :name"; "": there was none. */
 const char *haft_http_server_mistake(const haft_http_server_t *server);
 static inline int haft_http_server_get(haft_http_server_t *server, const char *path,
                                        haft_http_handler_t *handler, void *argument) {
@@ -337,10 +340,10 @@ int haft_http_server_any(haft_http_server_t *server, const char *path, haft_http
 /*
  * Middleware: `around` is called instead of each handler, and calls `next`, which goes on to the
  * handler, once or not at all. It may handle the effects of that call. The middleware that was
- * added last is the outermost. What `next` returns is what the handler has returned: an error that
- * the middleware does not return is forgotten, so the middleware answers itself then. Requests
- * without a handler (404, 405, OPTIONS) go through the middleware of the server, too, and those for
- * a path that has routes through that of their group. Returns 0 or -ENOMEM.
+ * added last is the outermost. `next` returns the handler's result. An error that the middleware
+ * does not return is forgotten, so the middleware answers itself then. Requests without a handler
+ * (404, 405, OPTIONS) go through the middleware of the server, too, and those for a path that has
+ * routes through that of their group. Returns 0 or -ENOMEM.
  *
  *     static int with_clock(haft_http_request_t *request, haft_http_next_t *next, void *argument) {
  *         int result = next->call(next, request);
@@ -417,7 +420,7 @@ const char *haft_http_request_version(const haft_http_request_t *request);
 /* The path of the route, as it was given, with the prefixes of its groups: "/todo/{id}"; NULL: no
    route is for this request. */
 const char *haft_http_request_route(const haft_http_request_t *request);
-/* What the part {name} of the route has matched, %-decoded; NULL: it has no such part, which is a
+/* Returns the match of the route's part {name}, %-decoded; NULL: it has no such part, which is a
    mistake and a line in the log, or no route is for this request, or there is no memory. */
 const char *haft_http_request_path(haft_http_request_t *request, const char *name);
 /* Whether the route has such a part, for middleware that is around several. */
@@ -474,7 +477,7 @@ const char *haft_http_request_form(haft_http_request_t *request, const char *nam
 /* A field that came behind a chunked body, or over HTTP/2 behind any. NULL: there is none, or the
    body has not been read to its end, where haft_http_request_read has returned 0. */
 const char *haft_http_request_trailer(haft_http_request_t *request, const char *name);
-/* As haft_http_request_header_at, for these fields. */
+/* Like haft_http_request_header_at, but for the trailers. */
 bool haft_http_request_trailer_at(haft_http_request_t *request, size_t number, const char **name,
                                   const char **value);
 
@@ -542,8 +545,8 @@ int haft_http_answer_status(const haft_http_request_t *request);
    haft_http_answer_set_lasting_header.
    -EALREADY: some of it was sent. */
 int haft_http_answer_discard(haft_http_request_t *request);
-/* As haft_http_answer_set_header, for a field that an answer has as well which the library makes
-   instead of the handler's, such as one of CORS. */
+/* Like haft_http_answer_set_header, but answers that replace the handler's have the field, too,
+   such as one of CORS. */
 int haft_http_answer_set_lasting_header(haft_http_request_t *request, const char *name,
                                         const char *value);
 
@@ -586,11 +589,11 @@ haft_http_server_t *haft_http_request_server(const haft_http_request_t *request)
 /* ---- For bindings --------------------------------------------------------------------------- */
 
 /*
- * What a handler of another language has thrown, on its way out through the middleware, which sees
- * HAFT_IO_BY_EXCEPTION. Middleware of the same language takes it and throws it again. If nobody
- * has taken it when it has left the outermost, `conclude` says what it means, by
- * haft_http_request_refuse or haft_http_request_note_failure, and returns the error that the
- * handler would have returned. `free` is called once.
+ * An exception of another language on its way out through the middleware, which sees
+ * HAFT_IO_BY_EXCEPTION. Middleware of the same language takes it and throws it again. If none has
+ * taken it, `conclude` reports it at last, by haft_http_request_refuse or
+ * haft_http_request_note_failure, and returns the error that the handler would have returned.
+ * `free` is called once.
  */
 typedef struct haft_http_thrown {
     int (*conclude)(struct haft_http_thrown *thrown, haft_http_request_t *request);

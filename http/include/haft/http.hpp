@@ -15,8 +15,8 @@
  * A handler gets the request, and returns a text, or a response, or nothing when it has answered by
  * itself. An exception that leaves it goes out through the middleware, which may catch it. One that
  * nobody catches is a line in the log and status 500 for the client, or the status of an
- * http::error. What is said in haft/http.h about threads, limits, routes, answers and tasks of
- * handlers holds here.
+ * http::error. The rules of haft/http.h about threads, limits, routes, answers and tasks of
+ * handlers hold here.
  */
 #ifndef HAFT_HTTP_HPP
 #define HAFT_HTTP_HPP
@@ -98,7 +98,7 @@ fields all_fields(bool (*field_at)(T *, std::size_t, const char **, const char *
 }
 } // namespace detail
 
-/* What a handler gets. It and what it returns by string_view live as long as the handler runs. */
+/* The request that a handler gets. It and its string_views live as long as the handler runs. */
 class request {
   public:
     explicit request(haft_http_request_t *wrapped) : state(wrapped) {}
@@ -113,8 +113,8 @@ class request {
     std::string_view version() const { return haft_http_request_version(state); }
     /* "/todo/{id}"; std::nullopt: no route is for this request. */
     std::optional<std::string_view> route() const { return maybe(haft_http_request_route(state)); }
-    /* What {name} of the route has taken. A route without such a part is a mistake, which is thrown
-       (std::logic_error); "" where no route is for this request. */
+    /* The match of the route's part {name}. A route without such a part is a mistake, which is
+       thrown (std::logic_error); "" where no route is for this request. */
     std::string path(const char *name) const {
         if (route().has_value() && !has_path(name))
             throw std::logic_error(std::string("the route ")
@@ -194,7 +194,7 @@ class request {
         io::detail::checked(haft_http_answer_write(state, piece.data(), piece.size()), "write");
     }
     void flush() { io::detail::checked(haft_http_answer_flush(state), "flush"); }
-    /* Of this answer; see haft/http_compression.h. */
+    /* Leaves this answer uncompressed; see haft/http_compression.h. */
     void do_not_compress() { haft_http_answer_do_not_compress(state); }
     /* The number of the media type that the client wants most; std::nullopt: it wants none. */
     std::optional<std::size_t> accepts(std::initializer_list<const char *> types) {
@@ -211,7 +211,7 @@ class request {
                             "set_trailer");
     }
 
-    /* Of the answer; 0: it has not begun. */
+    /* The answer's status; 0: it has not begun. */
     int status() const { return haft_http_answer_status(state); }
     /* Takes back an answer of which nothing was sent; false: some was. See
        haft_http_answer_discard. */
@@ -255,8 +255,8 @@ class request {
         return maybe(haft_http_events_last_id(state));
     }
 
-    /* As io::select, until one of the cases is done; false: the client has gone, or the server
-       is told to stop, so the handler returns. See haft_http_request_select_until. */
+    /* Like io::select: waits until one of the cases is done; false: the client has gone, or the
+       server is told to stop, so the handler returns. See haft_http_request_select_until. */
     template <typename... Cases>
     bool select(Cases &&...cases) {
         return select_until(io::forever, std::forward<Cases>(cases)...) == waited::for_a_case;
@@ -317,7 +317,7 @@ class request {
     static bool is_supported(int code) {
         return code != -ENOTSUP && io::detail::checked(code, "begin a stream") == 0;
     }
-    /* What is done to the head of an answer fails where that has begun: then it says so. */
+    /* Throws on an error; -EALREADY means that the answer's head can no longer be changed. */
     void answered(int code, const char *what) const {
         io::detail::checked(code, [&] {
             return code == -EALREADY ? std::string(what)
@@ -419,7 +419,7 @@ int call(haft_http_request_t *state, F &&function) {
     return haft_io_unwind_cancelled();
 }
 
-/* What a server owns; it outlives the routes. */
+/* The server with the functions that it owns; it outlives the routes. */
 struct server_state {
     server_state() : state(haft_http_server_new()) {
         if (state == nullptr)
@@ -434,7 +434,7 @@ struct server_state {
 
 } // namespace detail
 
-/* What a handler is: a function of the request, that returns an answer, or nothing. */
+/* A function of the request that returns an answer, or nothing. */
 template <typename F>
 concept handler =
     std::invocable<F &, request &> && detail::answers<std::invoke_result_t<F &, request &>>;
@@ -514,8 +514,8 @@ inline constexpr bool is_raising<raising<F>> = true;
 
 } // namespace detail
 
-/* What handles an effect around handlers: a function object that takes the effect, or `request &`
-   and the effect, and returns the result of the perform. */
+/* A function object that handles an effect around handlers: it takes the effect, or `request &` and
+   the effect, and returns the result of the perform. */
 template <typename F>
 concept clause = requires {
     typename detail::taken<F>::effect;
@@ -620,7 +620,7 @@ struct run_options {
 
 class route_group;
 
-/* What has routes: a server, or a group of its routes. */
+/* The common base of a server and of a group of its routes. */
 class routes {
   public:
     routes(const routes &) = delete;
@@ -693,9 +693,9 @@ class routes {
     /*
      * Middleware that only handles effects, by functions that take an effect, or the request and an
      * effect. It costs a small part of what a function around the handlers does; see
-     * haft_http_server_handle. What a function throws leaves the handler, as it leaves
+     * haft_http_server_handle. An exception that a function throws leaves the handler, as it leaves
      * haft::handle(): the request's handler is unwound, and the exception goes out through the
-     * middleware around. That of a haft::raising(function) leaves the perform.
+     * middleware around. An exception of a haft::raising(function) leaves the perform.
      *
      *     server.handle([](now) { return clock(); },
      *                   [](haft::http::request &in, user) { return in.header("X-User"); });
@@ -872,9 +872,9 @@ class server : private detail::server_state, public routes {
     }
     /*
      * Makes the answers to errors, instead of lines of text: function(request, error) gets a
-     * haft_http_error_t, and returns or gives an answer as a handler does. What it throws is an
-     * error of this library's form. See haft_http_server_on_error; http::problem is such a
-     * function.
+     * haft_http_error_t, and returns or gives an answer as a handler does. If it throws, the
+     * library answers the error in its own form. See haft_http_server_on_error; http::problem is
+     * such a function.
      *
      *     server.on_error([](haft::http::request &, const haft_http_error_t &error) {
      *         return haft::http::response{.status = error.status, .body = page(error.text)};
@@ -932,8 +932,8 @@ class server : private detail::server_state, public routes {
         return read;
     }
 
-    /* Serves until a signal or stop(). What main() may return: 0, or 1 after an error, which was
-       logged. Throws what the function of on_listening has thrown. */
+    /* Serves until a signal or stop(). Returns 0, or 1 after an error, which was logged: main() may
+       return it. Throws the exception of the on_listening function. */
     int run(const run_options &how = {}) {
         haft_http_run_options_t options = options_of(how);
         int code = haft_http_server_run_with(&options, state.get());
@@ -958,8 +958,8 @@ class server : private detail::server_state, public routes {
             io::detail::checked(code, [&] { return std::string(mistake()); });
         return io::detail::in_time(code, "serve");
     }
-    /* Calls the function when the server listens, before it accepts. What it throws, run() and
-       serve() throw. See haft_http_server_on_listening. */
+    /* Calls the function when the server listens, before it accepts. run() and serve() throw its
+       exceptions. See haft_http_server_on_listening. */
     template <std::invocable F>
     void on_listening(F function) {
         auto kept = std::make_shared<F>(std::move(function));
@@ -976,7 +976,7 @@ class server : private detail::server_state, public routes {
             "add_background");
         functions.push_back(std::move(kept));
     }
-    /* What the last mistake was in the use of the server; see haft_http_server_mistake. */
+    /* The last mistake in the use of the server; see haft_http_server_mistake. */
     std::string_view mistake() const { return haft_http_server_mistake(state.get()); }
     void stop() { haft_http_server_stop(state.get()); }
     bool is_stopping() const { return haft_http_server_is_stopping(state.get()); }
@@ -1041,19 +1041,19 @@ inline const haft_http_trace_t *trace() {
 
 /* ---- The client ----------------------------------------------------------------------------- */
 
-/* What servers have set; see haft/http_cookies.h. */
+/* The cookies that servers have set; see haft/http_cookies.h. */
 class cookie_jar {
   public:
     cookie_jar() : state(haft_http_cookie_jar_new()) {
         if (state == nullptr)
             throw std::bad_alloc();
     }
-    /* As an answer of this URL that sets a cookie: whether it is taken. */
+    /* Takes the field Set-Cookie of an answer of this URL; returns whether it is kept. */
     bool set(const std::string &url, const std::string &field) {
         int code = haft_http_cookie_jar_set(state.get(), url.c_str(), field.c_str());
         return code != -EINVAL && io::detail::checked(code, "set a cookie") == 0;
     }
-    /* What a question for this URL gets as its field Cookie; "": nothing. */
+    /* The field Cookie of a question for this URL; "": none. */
     std::string get(const std::string &url) const {
         char *text = nullptr;
         io::detail::checked(haft_http_cookie_jar_get(state.get(), url.c_str(), &text),
@@ -1071,7 +1071,7 @@ class cookie_jar {
     std::unique_ptr<haft_http_cookie_jar_t, free> state;
 };
 
-/* What a server has answered. The connection is kept if the body is read to its end. */
+/* The answer of a server. The connection is kept if the body is read to its end. */
 class reply {
   public:
     explicit reply(haft_http_reply_t *owned) : state(owned) {}

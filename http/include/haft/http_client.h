@@ -25,7 +25,7 @@ extern "C" {
    any run; may be used without one, too, where it blocks. Over https, where the server speaks
    HTTP/2, the tasks that ask one origin at once share a connection; it is kept until it ends. */
 typedef struct haft_http_client haft_http_client_t;
-/* What a server has answered. For one task at a time. */
+/* The answer of a server. For one task at a time. */
 typedef struct haft_http_reply haft_http_reply_t;
 
 /* 0 means the default, which is in brackets. */
@@ -37,9 +37,9 @@ typedef struct haft_http_client_options {
     int64_t kept_time;
     int redirects; /* that are followed in a row (10); negative: none */
     uint64_t body; /* bytes that haft_http_reply_body takes (16 MiB); more: -EMSGSIZE */
-    /* Of haft_tls_client_context, for https; it must live as long as the client, and gets the
-       protocols that the client speaks: HTTP/2 before HTTP/1.1. NULL: one that trusts whom the
-       system trusts. */
+    /* A context of haft_tls_client_context, for https; it must live as long as the client, and gets
+       the client's protocols: HTTP/2 before HTTP/1.1. NULL: one that trusts the system's
+       authorities. */
     haft_tls_context_t *tls;
     /* Without this, the client asks for compressed answers (Accept-Encoding), unless a question has
        that field itself, or Range, and decodes them. */
@@ -112,8 +112,8 @@ typedef struct haft_http_question {
  * -ECONNREFUSED: also that the proxy has refused a tunnel. A question that is safe to repeat (GET,
  * HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked again over a new connection if the server
  * has closed a kept one meanwhile; one of HTTP/2 that the server has refused before it began with
- * it is asked again in any case, unless its body was produced. What a redirect to another origin
- * gets has neither Authorization nor Proxy-Authorization nor Cookie.
+ * it is asked again in any case, unless its body was produced. A redirect to another origin is
+ * followed without Authorization, Proxy-Authorization and Cookie.
  */
 int haft_http_client_ask(haft_http_client_t *client, const haft_http_question_t *question,
                          haft_http_reply_t **reply);
@@ -121,20 +121,20 @@ int haft_http_client_ask(haft_http_client_t *client, const haft_http_question_t 
 /* 200 to 999. HTTP knows those up to 599; a further one means as much as 500 does (RFC 9110,
    section 15). */
 int haft_http_reply_status(const haft_http_reply_t *reply);
-/* As haft_http_request_header; lives as long as the reply. Of several fields Set-Cookie, which are
-   no list, it is the first: haft_http_reply_header_at has all. Of a body that the client decodes,
-   the fields Content-Encoding and Content-Length are hidden. */
+/* Like haft_http_request_header; lives as long as the reply. If there are several fields
+   Set-Cookie, which are no list, it returns the first: haft_http_reply_header_at has all. If the
+   client decodes the body, Content-Encoding and Content-Length are hidden. */
 const char *haft_http_reply_header(haft_http_reply_t *reply, const char *name);
-/* As haft_http_request_header_at: all fields, in their order. */
+/* Like haft_http_request_header_at: all fields, in their order. */
 bool haft_http_reply_header_at(haft_http_reply_t *reply, size_t number, const char **name,
                                const char **value);
-/* Of the fields behind the body, once that has been read to its end; NULL, and false: there is
+/* The fields behind the body, once that has been read to its end; NULL, and false: there is
    none. */
 const char *haft_http_reply_trailer(const haft_http_reply_t *reply, const char *name);
 bool haft_http_reply_trailer_at(haft_http_reply_t *reply, size_t number, const char **name,
                                 const char **value);
-/* As haft_http_request_read and haft_http_request_body; time limits are the task's. A body that is
-   compressed is decoded; -EFBIG: it becomes larger than `decompressed`, or, for
+/* Like haft_http_request_read and haft_http_request_body; time limits are the task's. A body that
+   is compressed is decoded; -EFBIG: it becomes larger than `decompressed`, or, for
    haft_http_reply_body, than `body`; -EBADMSG: it is damaged, or was cut off. */
 ssize_t haft_http_reply_read(haft_http_reply_t *reply, void *buffer, size_t size);
 ssize_t haft_http_reply_body(haft_http_reply_t *reply, char **body);

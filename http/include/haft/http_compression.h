@@ -2,16 +2,16 @@
 /*
  * Compressed answers, and what clients accept. Part of haft/http.h, which includes it.
  *
- * What handlers write is compressed for clients that ask for it, by zstd, Brotli or gzip, whichever
- * the client wants most of those that the library was built with. haft_http_answer_flush, and each
- * server-sent event, sends what was written before it. An answer is left as it is if it is small,
+ * Answers are compressed for clients that ask for it, by zstd, Brotli or gzip: the one that the
+ * client wants most, of those that the library was built with. haft_http_answer_flush, and each
+ * server-sent event, sends everything written before it. An answer is left as it is if it is small,
  * or its type is not worth it; if the handler has set Content-Encoding, Content-Range, or
  * `Cache-Control: no-transform`; for HTTP/1.0; and if it is a file (haft/http_files.h has
  * precompressed ones). A compressed answer has `Vary: Accept-Encoding`, and its ETag becomes weak.
  *
- * Who sees how long compressed answers are, and can make a browser ask for them, learns what is in
- * them (BREACH): if an answer has a secret, such as a token against forged forms, together with
- * text that the request has given, call haft_http_answer_do_not_compress for it.
+ * An attacker who sees the length of compressed answers, and can make a browser ask for them, can
+ * learn their content (BREACH): if an answer has a secret, such as a token against forged forms,
+ * together with text that the request has given, call haft_http_answer_do_not_compress for it.
  */
 #ifndef HAFT_HTTP_COMPRESSION_H
 #define HAFT_HTTP_COMPRESSION_H

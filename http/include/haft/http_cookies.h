@@ -17,10 +17,10 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /*
- * What servers have set, for haft_http_client_options_t.cookies (RFC 6265). Each answer's
- * Set-Cookie fields are kept, also those of a redirect, and each question gets the cookies whose
- * domain, path and Secure fit its URL, unless it has a field Cookie of its own. Several clients may
- * share a jar, on any threads; it must outlive them. It is in memory only.
+ * A jar of the cookies that servers have set, for haft_http_client_options_t.cookies (RFC 6265).
+ * Each answer's Set-Cookie fields are kept, also those of a redirect, and each question gets the
+ * cookies whose domain, path and Secure fit its URL, unless it has a field Cookie of its own.
+ * Several clients may share a jar, on any threads; it must outlive them. It is in memory only.
  *
  * A cookie is ignored if its name and value have more than 4096 bytes; if it is Secure, or would
  * replace one that is, and does not come over https; if its Domain is neither the host nor a domain

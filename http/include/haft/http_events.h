@@ -38,12 +38,12 @@ int haft_http_events_send(haft_http_request_t *request, const haft_http_event_t 
 const char *haft_http_events_last_id(haft_http_request_t *request);
 
 /*
- * As haft_io_select_until, for handlers that wait for long. The wait also ends when the client has
- * gone (-ECONNRESET), and when the server is told to stop (-ESHUTDOWN). The handler should return
- * then; that its client has gone is not logged as a failure. For HEAD, whose answer has no body,
- * this returns -ESHUTDOWN at once. In an answer of events the wait sends a comment after each
- * haft_http_limits_t.events_time without an event, so that proxies keep the connection. With a
- * `count` of 0 it waits until the deadline: -ETIMEDOUT.
+ * Like haft_io_select_until, but for handlers that wait for long. The wait also ends when the
+ * client has gone (-ECONNRESET), and when the server is told to stop (-ESHUTDOWN). The handler
+ * should return then; that its client has gone is not logged as a failure. For HEAD, whose answer
+ * has no body, this returns -ESHUTDOWN at once. In an answer of events the wait sends a comment
+ * after each haft_http_limits_t.events_time without an event, so that proxies keep the connection.
+ * With a `count` of 0 it waits until the deadline: -ETIMEDOUT.
  *
  * A client that has only closed its side for writing counts as gone, too: before an answer is
  * written, the two cannot be told apart.
@@ -57,8 +57,8 @@ int haft_http_events_receive(haft_http_request_t *request, haft_io_channel_t *ch
 /*
  * Middleware, for haft_http_server_use: when the client goes away, its handler is cancelled, so it
  * is unwound at its current or next wait. To finish something nevertheless, call it by
- * haft_io_shield. Without this middleware a handler goes on until it fails to write. What counts as
- * gone is said above.
+ * haft_io_shield. Without this middleware a handler goes on until it fails to write. The comment
+ * above defines when a client counts as gone.
  *
  * The handler runs in a scope, in which another task watches the connection. Tasks that the handler
  * spawns are cancelled with it, and have ended when it has.

@@ -13,13 +13,13 @@ extern "C" {
 
 /* ---- The access log ------------------------------------------------------------------------- */
 
-/* What a request has become. The request itself can be asked for its method, target and fields,
-   and its client. */
+/* The outcome of a request. The request itself has its method, target and fields, and its
+   client. */
 typedef struct haft_http_access {
     int status;    /* 0: the connection was broken off before the answer began */
     uint64_t size; /* bytes of the answer's body */
     int64_t begun; /* nanoseconds since 1970, when the head had come */
-    /* Nanoseconds from then on until the answer was written. What is left in the buffer is sent
+    /* Nanoseconds from then on until the answer was written. The rest in the buffer is sent
        together with the wait for the next request, and does not count. */
     int64_t duration;
     bool is_refused; /* the message was no request: its method is "?", and its target "" */
@@ -65,7 +65,7 @@ typedef struct haft_http_counters {
 /* Counts from this call on, for a few readings of the clock and additions a request. Before the
    server serves. */
 void haft_http_server_count(haft_http_server_t *server);
-/* What was counted. On any thread; numbers of one moment may not add up. */
+/* Reads the counters, on any thread; numbers of one moment may not add up. */
 void haft_http_server_read_counters(const haft_http_server_t *server,
                                     haft_http_counters_t *counters);
 /* Counts, and answers GET for the path with the counters in the text format of Prometheus, or as

@@ -55,9 +55,9 @@ haft_http_metric_t *haft_http_metric_new_with(const haft_http_metric_options_t *
 
 /*
  * The series for these values of the labels, as many as there are; NULL in place of one is "". A
- * value is copied when it is new; later calls take no lock. `values` may be NULL for a metric without
- * labels. It lives as long as the metric, so it may be kept. Never NULL. This and the functions
- * below may be called on any thread; those cost an atomic addition each.
+ * value is copied when it is new; later calls take no lock. `values` may be NULL for a metric
+ * without labels. It lives as long as the metric, so it may be kept. Never NULL. This and the
+ * functions below may be called on any thread; those cost an atomic addition each.
  */
 haft_http_series_t *haft_http_metric_series(haft_http_metric_t *metric, const char *const *values);
 void haft_http_series_count(haft_http_series_t *counter, uint64_t more);

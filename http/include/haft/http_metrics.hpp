@@ -67,8 +67,8 @@ class metric {
 
 } // namespace detail
 
-/* Goes up only. What with() returns may be kept as long as the server lives, and used by any thread;
-   so it is for the others. */
+/* Goes up only. What with() returns may be kept as long as the server lives, and used by any
+   thread; so it is for the others. */
 class counter : public detail::metric<HAFT_HTTP_COUNTER> {
   public:
     explicit counter(const routes &server, const std::string &name, const std::string &help = "",

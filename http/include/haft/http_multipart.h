@@ -41,10 +41,10 @@ typedef struct haft_http_multipart_limits {
     uint64_t part; /* bytes of a part (no limit but the body's: see haft_http_request_limit_body) */
 } haft_http_multipart_limits_t;
 
-/* What a part says of itself. The texts live until the next part. */
+/* The headers of a part. The texts live until the next part. */
 typedef struct haft_http_part {
     const char *name; /* of the form's field */
-    /* What the client calls the file: any bytes, often with "../" or a path in it. Show it; never
+    /* The client's name of the file: any bytes, often with "../" or a path in it. Show it; never
        use it as a path. NULL: it is no file. */
     const char *file_name;
     const char *type; /* Content-Type, as the client has it; NULL: none */

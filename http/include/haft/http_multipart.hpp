@@ -25,15 +25,15 @@ struct multipart_limits {
     std::uint64_t part = 0;
 };
 
-/* What a part says of itself, until the next one. The file's name is the client's: never use it
-   as a path. */
+/* The headers of a part, valid until the next one. The file's name is the client's: never use it as
+   a path. */
 struct part {
     std::string_view name;
     std::optional<std::string_view> file_name = {}, type = {};
 };
 
-/* The parts of a body, which is of another type: http::error with status 415. What is malformed,
-   or exceeds a limit, throws, and the client gets 400 or 413. */
+/* The parts of a body. A body of another type throws http::error with status 415; one that is
+   malformed, or exceeds a limit, throws, and the client gets 400 or 413. */
 class multipart {
   public:
     explicit multipart(request &from, const multipart_limits &limits = {}) : of(from) {

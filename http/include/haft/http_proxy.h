@@ -21,7 +21,7 @@ extern "C" {
 /* Passes requests on to services, its upstreams. For the handlers of any number of servers. */
 typedef struct haft_http_proxy haft_http_proxy_t;
 
-/* By which fields the services learn whom the proxy speaks for. What a client has sent in them is
+/* The fields that tell the services the proxy's client. Values that a client has sent in them are
    passed on only where the peer is trusted (haft_http_server_trust_proxies). */
 typedef enum haft_http_forward {
     HAFT_HTTP_FORWARD_BOTH,     /* the two that follow */

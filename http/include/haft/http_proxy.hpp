@@ -68,7 +68,7 @@ class proxy {
         }
         io::detail::checked(code, "pass a request on");
     }
-    /* What is known of the upstream of this number; std::nullopt: there is none. */
+    /* The state of the upstream of this number; std::nullopt: there is none. */
     std::optional<haft_http_upstream_t> upstream(std::size_t number) const {
         haft_http_upstream_t known = {};
         return haft_http_proxy_upstream(state.get(), number, &known) ? std::optional(known)

@@ -19,8 +19,8 @@ extern "C" {
 typedef struct haft_http_trace {
     char id[33];     /* of the trace: 32 hexadecimal digits, as are all of these */
     char span[17];   /* of what this task does for it, such as one request */
-    char parent[17]; /* the span of whoever has asked; "": the trace has begun here */
-    bool is_sampled; /* whoever has asked may have recorded the trace; true where it begins here */
+    char parent[17]; /* the span of the peer that has asked; "": the trace has begun here */
+    bool is_sampled; /* the peer may have recorded the trace; true where it begins here */
     char state[513]; /* "tracestate": as many of its members as fit; "": none */
 } haft_http_trace_t;
 

@@ -61,11 +61,11 @@ static inline haft_http_websocket_t *haft_http_websocket_accept(haft_http_reques
 }
 /*
  * Connects to a server's WebSocket, by the question's URL (ws, wss, or http, https), with its
- * headers, and none but GET without a body. Of the options, `origins` is not used; `protocols` are
- * those that are offered, and need not live longer. Redirects are not followed. How long it may
- * take is the task's to say, as for haft_http_client_ask; so is how long a send may take. 0, and
- * the socket is to be freed; -ECONNREFUSED: the server has answered with another status than 101,
- * which `question->failure` names; -EBADMSG: it has agreed to what was not asked for; -EINVAL;
+ * headers, and none but GET without a body. The option `origins` is not used; `protocols` are those
+ * that are offered, and need not live longer. Redirects are not followed. How long it may take is
+ * the task's to say, as for haft_http_client_ask; so is how long a send may take. 0, and the socket
+ * is to be freed; -ECONNREFUSED: the server has answered with another status than 101, which
+ * `question->failure` names; -EBADMSG: it has agreed to what was not asked for; -EINVAL;
  * -EOPNOTSUPP: the library was built without WebSocket; or an error of haft_http_client_ask.
  */
 int haft_http_websocket_connect_with(const haft_http_websocket_options_t *options,

@@ -16,7 +16,7 @@
 
 enum { MOST_HELD = 32 };
 static const int64_t MOST_LATE = 100 * HAFT_IO_MILLISECOND;
-/* Of one datagram, as Linux has it with the buffers that it gives sockets by default. */
+/* The sizes of one datagram, as on Linux with the buffers that sockets have by default. */
 enum { MOST_BYTES_V4 = 65507, MOST_BYTES_V6 = 65527, MOST_BYTES_LOCAL = 212960 };
 
 typedef hafti_io_simulated_state_t state_t;
@@ -101,8 +101,8 @@ static void put_into(state_t *state, object_t *receiver, datagram_t *datagram) {
     hafti_io_object_wake_one_way(state, receiver, HAFTI_IO_INWARD);
 }
 
-/* As in the system, a socket that is connected to a port without a receiver gets an error from its
-   next operation. */
+/* A socket that is connected to a port without a receiver gets an error from its next operation, as
+   in the system. */
 static void refuse(state_t *state, const datagram_t *datagram) {
     object_t *sender = receiver_at(state, &datagram->from);
     if (sender == NULL || !is_connected(sender) || sender->to.port != datagram->to.port)

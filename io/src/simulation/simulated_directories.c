@@ -12,7 +12,8 @@
  *   call           | file, now   | file, synced                  | changes
  *   make, rename,  | at once     |                               | one more
  *   remove         |             |                               |
- *   sync           |             | as the changes have it        | those of the directory end, and what they need
+ *   sync           |             | as the changes have it        | those of the directory, and
+ *                  |             |                               |   those that they need, end
  *   crash          | the synced  | as the changes that are kept  | none
  */
 #include "simulation.h"
@@ -43,7 +44,7 @@ typedef struct name {
     size_t length;
 } name_t;
 
-/* What names are to be of. A change uses their directories and its files. */
+/* A name and the file that it is to refer to. A change holds their directories and its files. */
 typedef struct new_file {
     name_t *name;
     file_t *file;
@@ -347,7 +348,7 @@ int hafti_io_path_look_at(const state_t *state, file_t *from, const char *path,
     return 0;
 }
 
-/* What the name is of, where the slash behind it, if there is one, says that it is a directory. */
+/* A slash behind a name requires a directory: 0 or -ENOTDIR. */
 static int check_slash(const hafti_io_path_t *place) {
     return place->slash && place->file != NULL && !is_directory(place->file) ? -ENOTDIR : 0;
 }
@@ -501,7 +502,7 @@ int hafti_io_path_remove(file_t *from, const char *path, unsigned kinds) {
     return change_names(hafti_io_state_here(), &(new_file_t){place.name, NULL}, 1);
 }
 
-/* What the system says of the two names. */
+/* The system's error for the two names, or 0. */
 static int check_rename(const hafti_io_path_t *from, const hafti_io_path_t *to, unsigned flags) {
     bool keeps = (flags & RENAME_NOREPLACE) != 0;
     if (from->directory == NULL || to->directory == NULL) /* "/", "." and ".." */
@@ -629,7 +630,8 @@ int hafti_io_simulated_files_start(state_t *state) {
 }
 
 void hafti_io_simulated_files_stop(state_t *state) {
-    /* As all would be synced: names of now and of then together may be in a circle. */
+    /* Settles all changes as if they were synced: current and former names together may form a
+       circle. */
     while (!hafti_io_ring_empty(&state->changes))
         settle(state, change_at(state->changes.next), true);
     hafti_io_file_stop_using(state->here);

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-/* Those of open(2) that are heeded, or that change nothing here. */
+/* The flags of open(2) that are heeded, or that change nothing here. */
 enum {
     OPEN_FLAGS = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_DIRECTORY | O_CLOEXEC |
                  O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_SYNC | O_DSYNC | O_NOATIME | O_LARGEFILE |
@@ -127,7 +127,7 @@ int hafti_io_file_resize(state_t *state, file_t *file, int64_t size) {
 
 /* ---- Descriptors ---- */
 
-/* What the path says of it: 0, or an error. */
+/* Checks the path of an open: 0, or an error. */
 static int check_open(const hafti_io_path_t *place, int flags) {
     if ((flags & ~OPEN_FLAGS) != 0)
         return -EOPNOTSUPP;
@@ -209,7 +209,7 @@ static ssize_t write_file(file_t *file, const hafti_io_memory_t *memory, size_t 
     return synced && !sync_file(file) ? -EIO : (ssize_t)size;
 }
 
-/* What is written there is forgotten. */
+/* Bytes that are written to the source of random bytes are dropped. */
 static ssize_t transfer_chance(hafti_io_simulated_t *simulated, const hafti_io_memory_t *memory,
                                bool writes) {
     enum { MOST = 1 << 25 }; /* at once, as Linux has it */

@@ -20,7 +20,7 @@ static hafti_io_simulated_state_t *network(void) {
 
 /* ---- Of the table system.h ---- */
 
-/* Of those that share the place, the one after this. */
+/* The next listener of those that share the place. */
 static hafti_io_object_t *next_beside(const hafti_io_object_t *listener) {
     return HAFTI_IO_OWNER(listener->beside.next, hafti_io_object_t, beside);
 }
@@ -282,7 +282,7 @@ static void wait_for_room(hafti_io_object_t *socket, hafti_io_object_t *listener
     socket->full = listener;
 }
 
-/* Of a connect that no task waits for. */
+/* Ends a connect that no task waits for. */
 static void end_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *socket, int code) {
     socket->connecting = false;
     wait_for_room(socket, NULL);
@@ -310,7 +310,7 @@ static bool listens(const hafti_io_object_t *listener) {
     return listener != NULL && listener->open && listener->kind == HAFTI_IO_A_LISTENER;
 }
 
-/* What its state says of another connect: of AF_UNIX of one to a listener that has room. */
+/* The error of a further connect in the socket's state; for AF_UNIX, once the listener has room. */
 static int check_connect(const hafti_io_object_t *socket) {
     if (socket->kind == HAFTI_IO_A_LISTENER && socket->place.family == AF_UNIX)
         return -EINVAL;

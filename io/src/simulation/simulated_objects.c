@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What exists in a simulation only: the table of its objects and their numbers, how bytes are
-   copied, and which faults come. */
+/* The objects of a simulation: their table and their numbers, how bytes are copied, and which
+   faults come. */
 #include "simulation.h"
 
 #include <stdlib.h>

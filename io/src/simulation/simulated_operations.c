@@ -8,7 +8,7 @@
 #include <limits.h>
 
 enum { FIRST = HAFTI_IO_FIRST_SIMULATED };
-/* Of recv(2) and send(2). The last three change nothing here. */
+/* The flags of recv(2) and send(2). The last three change nothing here. */
 enum { FLAGS = MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE | MSG_CMSG_CLOEXEC };
 
 typedef hafti_io_simulated_state_t state_t;
@@ -76,8 +76,8 @@ static bool is_of_sockets(const hafti_io_operation_t *operation) {
            kind == HAFTI_IO_SEND_MESSAGE;
 }
 
-/* Of a socket, where these have no bytes: as the system has it, unlike a receive, a send and a
-   write. */
+/* Whether the operation does nothing on a socket if it has no bytes: as in the system, unlike a
+   receive, a send and a write. */
 static bool moves_nothing(const hafti_io_operation_t *operation) {
     return operation->kind == HAFTI_IO_READ || operation->kind == HAFTI_IO_READ_PARTS ||
            operation->kind == HAFTI_IO_WRITE_PARTS;
@@ -146,7 +146,7 @@ static ssize_t write_end(state_t *state, object_t *end, const hafti_io_operation
     return done;
 }
 
-/* What the system says of a socket that is not connected, or listens. */
+/* The system's error for a socket that is not connected, or listens. */
 static int without_connection(const object_t *socket, bool sends) {
     if (hafti_io_simulated_is_connecting(socket))
         return -EAGAIN;

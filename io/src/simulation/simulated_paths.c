@@ -66,7 +66,7 @@ static int find(int descriptor, const char *path, int flags, file_t **file) {
 
 /* ---- What a file is ---- */
 
-/* Of a descriptor that is of no file. */
+/* The status of a descriptor that is of no file. */
 static int other_status(const object_t *object, struct stat *status) {
     if (object->kind == HAFTI_IO_A_REAL_END)
         return HAFTI_IO_RESULT(fstat(object->real, status));
@@ -246,7 +246,7 @@ static bool excludes(const object_t *held, const object_t *object, int lock) {
            (held->lock == LOCK_EX || lock == LOCK_EX);
 }
 
-/* As Linux does it, another lock that the object has had is lost in any case. */
+/* Another lock that the object has had is lost in any case, as on Linux. */
 int hafti_io_calls_flock(int descriptor, int command) {
     state_t *state = hafti_io_state_here();
     object_t *object;
@@ -325,7 +325,7 @@ int hafti_io_calls_renameat2(int from_directory, const char *from, int to_direct
     return code == 0 ? hafti_io_path_rename(&old, &new, flags) : code;
 }
 
-/* As on a system of files that has no links. */
+/* Fails as on a file system without links. */
 int hafti_io_calls_link(int directory, const char *path) {
     file_t *base;
     hafti_io_path_t place;

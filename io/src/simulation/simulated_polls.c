@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Polls in a simulation. Of simulated descriptors they ask what the objects say; those of the
- * system alone block the thread. A poll of both waits for the simulated ones, and the system's are
- * looked at when no task can go on.
+ * Polls in a simulation. They read the state of simulated objects; polls of the system's
+ * descriptors alone block the thread. A poll of both waits for the simulated ones, and the system's
+ * are looked at when no task can go on.
  */
 #include "simulation.h"
 
@@ -38,7 +38,7 @@ int hafti_io_simulated_events(const object_t *object, short events) {
     }
     if (hafti_io_simulated_is_connecting(object))
         return 0;
-    /* As the system has it of one that is not connected. */
+    /* The system's events for a socket that is not connected. */
     return POLLHUP | (events & HAFTI_IO_TO_WRITE) | (object->error != 0 ? POLLERR : 0);
 }
 
@@ -63,7 +63,7 @@ int hafti_io_simulated_look(state_t *state, struct pollfd *entries, size_t count
     return ready;
 }
 
-/* What does not come in time takes its time in the simulation, too. */
+/* A wait in vain for the system takes its time in the simulation, too. */
 static int poll_real(hafti_io_simulated_t *simulated, struct pollfd *entries, size_t count,
                      int64_t deadline) {
     int64_t until = HAFT_IO_FOREVER;
@@ -138,7 +138,7 @@ static int poll_several_real(state_t *state, struct pollfd *entries, size_t coun
     return ready;
 }
 
-/* What its state does not tell changes with it: every turn is as the first. */
+/* Each change shows in the state of the objects, so every turn is like the first. */
 int hafti_io_simulated_poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
                                     int64_t deadline, unsigned turn) {
     (void)turn;

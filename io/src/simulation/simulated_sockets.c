@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The system calls of a simulation on sockets and on any descriptor, for code that knows nothing of
- * it: simulated_calls.h. What is no operation of libhaft-io is here: modes, options, names,
- * listening, further numbers.
+ * it: simulated_calls.h. It has the calls that are no operation of libhaft-io: modes, options,
+ * names, listening, further numbers.
  *
- * Options that make no difference in a simulation are kept, and told again. Those that do:
+ * Options that make no difference in a simulation are kept, and told again. Options that do:
  * SO_REUSEPORT; SO_RCVTIMEO and SO_SNDTIMEO, which libhaft-posix heeds when it waits.
  */
 #include "simulation.h"
@@ -22,7 +22,7 @@ typedef hafti_io_simulated_state_t state_t;
 typedef hafti_io_object_t object_t;
 typedef hafti_io_place_there_t place_t;
 
-/* Of open(2): what F_GETFL does not tell, and what F_SETFL can change. */
+/* Flags of open(2) that F_GETFL does not return, and those that F_SETFL can change. */
 enum { AT_OPENING = O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_CLOEXEC };
 enum { CHANGEABLE = O_APPEND | O_NONBLOCK | O_NOATIME | O_ASYNC };
 
@@ -294,8 +294,7 @@ static void give_error_back(object_t *socket, int code) {
         socket->lost |= code == -ECONNRESET && !socket->broken;
 }
 
-/* As Linux does it: an error goes before messages that have come; one behind them is the next
-   call's. */
+/* An error goes before messages that have come, as on Linux; one behind them is the next call's. */
 static int call_recvmmsg(int descriptor, struct mmsghdr *messages, unsigned count, int flags) {
     object_t *socket;
     int code = socket_of(descriptor, &socket);
@@ -426,7 +425,7 @@ static int protocol_of(const object_t *socket) {
     return type_of(socket) == SOCK_DGRAM ? IPPROTO_UDP : IPPROTO_TCP;
 }
 
-/* Of the system's options that are numbers, those of which the socket itself tells. */
+/* Reads an option that is a number and part of the socket's own state. */
 static bool tell_state(object_t *socket, int option, int *value) {
     switch (option) {
     case SO_TYPE:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The streams of a simulation: pairs, connections and pipes. What one end writes lies in a ring of
- * the other. The end of a pipe to write to has no ring, so nothing is read there, and nothing is
- * written to the other end.
+ * The streams of a simulation: pairs, connections and pipes. Bytes that one end writes lie in a
+ * ring of the other. The end of a pipe to write to has no ring, so nothing is read there, and
+ * nothing is written to the other end.
  *
  * An end that a child process gets has to be the system's. So its stream becomes real: the system
  * makes one of the kind, which gets what lies in the rings, and from then on an operation on either
@@ -100,7 +100,7 @@ void hafti_io_simulated_end_ends_output(state_t *state, object_t *end) {
     hafti_io_object_wake(state, end->peer);
 }
 
-/* What has come is still read. Over TCP the other end may write. */
+/* Bytes that have come are still read. Over TCP the other end may write. */
 void hafti_io_simulated_end_ends_input(state_t *state, object_t *end) {
     end->finished = true;
     end->peer->ended |= end->place.family == AF_UNIX;
@@ -197,7 +197,7 @@ ssize_t hafti_io_simulated_end_writes(state_t *state, object_t *end,
     return (ssize_t)size;
 }
 
-/* As the system has it of a pipe: no more data is POLLHUP alone, and no reader is POLLERR. */
+/* The system's events for a pipe: no more data is POLLHUP alone, and no reader is POLLERR. */
 static int events_of_pipe(const object_t *end, short events) {
     if (end->size != 0)
         return (end->count != 0 ? events & HAFTI_IO_TO_READ : 0) | (end->finished ? POLLHUP : 0);

@@ -21,7 +21,8 @@ static void tell_who_waits(const haft_io_scope_t *scope) {
     }
 }
 
-/* Those that no cancel has reached yet, each the outermost of its kind. False: there is none. */
+/* Cancels the shielded scopes that no cancel has reached yet, each the outermost of its kind.
+   False: there is none. */
 static bool cancel_shielded(haft_io_scope_t *root) {
     bool some = false, down;
     unsigned depth = 0;

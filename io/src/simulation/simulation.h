@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of the simulation share: the table of what exists in it only. simulation.c has the
- * run, simulated_operations.c what a task does, simulated_polls.c polls, simulated_time.c how time
- * passes; simulated_streams.c has streams and pipes, simulated_passing.c what is passed along
- * there, simulated_network.c sockets and listeners, simulated_datagrams.c datagrams,
+ * Declarations that the files of the simulation share: the table of its objects. simulation.c has
+ * the run, simulated_operations.c what a task does, simulated_polls.c polls, simulated_time.c how
+ * time passes; simulated_streams.c has streams and pipes, simulated_passing.c descriptors passed
+ * over them, simulated_network.c sockets and listeners, simulated_datagrams.c datagrams,
  * simulated_directories.c names of files, simulated_files.c what is in these.
  *
  *   kind     | is made by                       | becomes
@@ -45,7 +45,7 @@ enum hafti_io_object_kind {
     HAFTI_IO_A_FILE
 };
 
-/* Of the network, which has one host: a port, or a path. */
+/* A place in the network, which has one host: a port, or a path. */
 typedef struct hafti_io_place_there {
     sa_family_t family; /* AF_UNSPEC: none */
     uint16_t port;
@@ -59,7 +59,7 @@ typedef struct hafti_io_content {
     size_t size, room;
 } hafti_io_content_t;
 
-/* What names are of, and what is open. */
+/* A file, to which names and descriptors refer. */
 typedef struct hafti_io_file hafti_io_file_t;
 struct hafti_io_file {
     size_t uses; /* by names, changes of names, and descriptors */
@@ -83,7 +83,7 @@ struct hafti_io_file {
 
 typedef struct hafti_io_object hafti_io_object_t;
 
-/* Of setsockopt(2). */
+/* An option of setsockopt(2). */
 typedef struct hafti_io_option hafti_io_option_t;
 struct hafti_io_option {
     hafti_io_option_t *next;
@@ -195,7 +195,7 @@ typedef struct hafti_io_simulated_state {
     ino_t last_file;
 } hafti_io_simulated_state_t;
 
-/* Those of the caller, which is in a simulation. */
+/* The state of the caller's simulation; the caller is in one. */
 static inline hafti_io_simulated_state_t *hafti_io_state_here(void) {
     return hafti_io_worker()->backend_state;
 }
@@ -218,7 +218,7 @@ static inline void hafti_io_object_release(hafti_io_object_t *object) {
     if (--object->holds == 0)
         hafti_io_object_free(object);
 }
-/* Of two that are open. */
+/* Makes two open objects peers. */
 static inline void hafti_io_object_make_peers(hafti_io_object_t *one, hafti_io_object_t *other) {
     hafti_io_object_hold(one);
     hafti_io_object_hold(other);
@@ -239,10 +239,10 @@ void hafti_io_object_wake_one_way(hafti_io_simulated_state_t *state,
                                   enum hafti_io_direction direction);
 bool hafti_io_object_is_socket(const hafti_io_object_t *object);
 
-/* What a poll calls data to read, and room to write. */
+/* The events of a poll for data to read, and for room to write. */
 enum { HAFTI_IO_TO_READ = POLLIN | POLLRDNORM, HAFTI_IO_TO_WRITE = POLLOUT | POLLWRNORM };
 
-/* As many bytes as asked, or fewer, if the simulation is to do that. */
+/* Returns `size`, or less if the simulation is to move fewer bytes. */
 size_t hafti_io_drawn_size(hafti_io_simulated_t *simulated, size_t size);
 
 /* Parts of memory as one. */
@@ -278,8 +278,8 @@ void hafti_io_object_break(hafti_io_simulated_state_t *state, hafti_io_object_t 
 void hafti_io_simulated_end_closes(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 void hafti_io_simulated_end_ends_output(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 void hafti_io_simulated_end_ends_input(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
-/* -EAGAIN where it has to wait. What comes along is passed on if that is done, and is the caller's
-   otherwise; `*passed`, NULL before, of a read. */
+/* -EAGAIN where it has to wait. Descriptors that come along are passed on if that is done, and are
+   the caller's otherwise; a read sets `*passed`, which is NULL before. */
 ssize_t hafti_io_simulated_end_reads(hafti_io_simulated_state_t *state, hafti_io_object_t *end,
                                      const hafti_io_memory_t *memory, int flags,
                                      hafti_io_passed_t **passed);
@@ -291,7 +291,7 @@ int hafti_io_events_of_end(const hafti_io_object_t *end, short events);
 
 /* ---- Descriptors that are passed along (simulated_passing.c) ---- */
 
-/* Those of a message that is sent. 0, and NULL if there are none; or why not. */
+/* The descriptors passed by a message that is sent. 0, and NULL if there are none; or an error. */
 int hafti_io_passed_of(hafti_io_simulated_state_t *state, const struct msghdr *message,
                        hafti_io_passed_t **passed);
 /* New numbers of what has come along, into the room for control data of a message that is
@@ -306,7 +306,7 @@ void hafti_io_passed_drop(hafti_io_simulated_state_t *state, hafti_io_passed_t *
 
 /* ---- Polls (simulated_polls.c) ---- */
 
-/* Those of the object that have come. */
+/* The events of the object that have come. */
 int hafti_io_simulated_events(const hafti_io_object_t *object, short events);
 /* How many are ready now. */
 int hafti_io_simulated_look(hafti_io_simulated_state_t *state, struct pollfd *entries,
@@ -341,7 +341,7 @@ int hafti_io_simulated_connect_begins(hafti_io_simulated_state_t *state, hafti_i
                                       const struct sockaddr *address, socklen_t size);
 /* Whether a task, or nobody, waits until it is connected. */
 bool hafti_io_simulated_is_connecting(const hafti_io_object_t *socket);
-/* Of one that connects without a waiter: it does not any more, with the error -ECONNRESET. */
+/* Ends a connect without a waiter, with the error -ECONNRESET. */
 void hafti_io_simulated_connect_aborts(hafti_io_simulated_state_t *state,
                                        hafti_io_object_t *socket);
 /* A socket that was not connected is closed. */
@@ -425,7 +425,7 @@ ssize_t hafti_io_simulated_datagram_receives(hafti_io_simulated_state_t *state,
 int hafti_io_events_of_datagrams(const hafti_io_object_t *socket, short events);
 int hafti_io_simulated_datagrams_shut(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
                                       int how);
-/* Of the first that has come; 0: none has. */
+/* The size of the first datagram that has come; 0: none has. */
 size_t hafti_io_simulated_datagram_size(const hafti_io_object_t *socket);
 void hafti_io_simulated_datagrams_close(hafti_io_simulated_state_t *state,
                                         hafti_io_object_t *socket);
@@ -441,7 +441,7 @@ void hafti_io_simulated_files_stop(hafti_io_simulated_state_t *state);
 hafti_io_file_t *hafti_io_file_new(hafti_io_simulated_state_t *state, mode_t mode);
 void hafti_io_file_stop_using(hafti_io_file_t *file);
 
-/* What a path is of. */
+/* The place that a path leads to. */
 typedef struct hafti_io_path {
     hafti_io_file_t *file; /* NULL: nothing */
     hafti_io_file_t
@@ -468,7 +468,7 @@ int hafti_io_path_mkdir(hafti_io_file_t *from, const char *path, mode_t mode);
 enum { HAFTI_IO_REMOVES_FILES = 1, HAFTI_IO_REMOVES_DIRECTORIES = 2 };
 int hafti_io_path_remove(hafti_io_file_t *from, const char *path, unsigned kinds);
 int hafti_io_path_rename(const hafti_io_path_t *old, const hafti_io_path_t *new, unsigned flags);
-/* As scandir(3), in no order. */
+/* Like scandir(3), in no order. */
 int hafti_io_directory_list(const hafti_io_file_t *directory, struct dirent ***entries);
 void hafti_io_go_to(hafti_io_simulated_state_t *state, hafti_io_file_t *directory);
 
