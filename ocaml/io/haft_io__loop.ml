@@ -717,32 +717,49 @@ let run_in_c context body =
     decr guests;
     if !guests = 0 && !sleeps then wake_c ()
   in
-  let event = lazy (Bigarray.Array1.init Bigarray.char Bigarray.c_layout (event_size ()) (fun _ -> '\000')) in
-  let rec wait_for : type a. (a, exn) result option ref -> (a, exn) result =
-   fun slot ->
+  (* The task allocates its event before its first wait begins. From then on another thread or a signal handler may end
+     the wait, and each of them may run at any allocation. *)
+  let event = ref None in
+  let own_event () =
+    match !event with
+    | Some event -> event
+    | None ->
+        let made = Bigarray.Array1.init Bigarray.char Bigarray.c_layout (event_size ()) (fun _ -> '\000') in
+        event := Some made;
+        made
+  in
+  let rec wait_for : type a. memory -> (a, exn) result option ref -> (a, exn) result =
+   fun event slot ->
     match !slot with
     | Some result -> result
     | None ->
-        let event = Lazy.force event in
         if fiber.withdraw == no_wait then event_wait_to_the_end event
         else if event_wait event < 0 then fiber.withdraw (Cancelled Exit);
-        wait_for slot
+        wait_for event slot
   in
   let effc (type a) (effect : a Effect.t) : ((a, _) continuation -> _) option =
     match effect with
     | Suspend begin_ ->
         Some
           (fun k ->
-            let slot = ref None in
-            if !keeps_backtraces then fiber.suspended <- Obj.repr k;
-            let resume result =
-              slot := Some result;
-              event_set (Lazy.force event)
-            in
-            (try begin_ fiber resume with exn -> resume (Error exn));
-            match wait_for slot with Ok value -> continue k value | Error exn -> discontinue k exn)
+            match own_event () with
+            | exception exn -> discontinue k exn
+            | event -> (
+                let slot = ref None in
+                if !keeps_backtraces then fiber.suspended <- Obj.repr k;
+                let resume result =
+                  slot := Some result;
+                  event_set event
+                in
+                (try begin_ fiber resume with exn -> resume (Error exn));
+                match wait_for event slot with Ok value -> continue k value | Error exn -> discontinue k exn))
     | This_fiber -> Some (fun k -> continue k fiber)
-    | Yield -> Some (fun k -> if yield_c () < 0 then discontinue k (Cancelled Exit) else continue k ())
+    | Yield -> (
+        Some
+          (fun k ->
+            match yield_c () with
+            | exception exn (* of a signal handler *) -> discontinue k exn
+            | code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ()))
     | Fork (other, body) ->
         Some
           (fun k ->
@@ -752,15 +769,10 @@ let run_in_c context body =
         Some (fun k -> match f () with value -> continue k value | exception exn -> discontinue k exn))
     | _ -> None
   in
-  match_with body ()
-    {
-      retc =
-        (fun value ->
-          go ();
-          value);
-      exnc =
-        (fun exn ->
-          go ();
-          raise exn);
-      effc;
-    }
+  match match_with body () { retc = Fun.id; exnc = raise; effc } with
+  | value ->
+      go ();
+      value
+  | exception exn ->
+      go ();
+      raise exn

@@ -4,6 +4,7 @@ open Alcotest
 open Haft_io
 
 external spawn_visitor : int -> unit = "test_spawn_visitor"
+external spawn_signal : unit -> unit = "test_spawn_signal"
 external sorted_indices : int -> (int -> int -> int) -> int array = "example_sorted_indices"
 
 exception Broken
@@ -69,6 +70,37 @@ let cases =
             match as_task (fun () -> Fiber.yield (); raise Broken) with
             | () -> 0
             | exception Broken -> number + 1));
+    case "their first wait may be ended as soon as it has begun" (fun () ->
+        (* Other threads and signal handlers run at allocations; here it is a callback of the profiler. *)
+        let end_wait = ref None and outcome = ref "" in
+        let at_allocation _ =
+          Option.iter (fun resume -> end_wait := None; resume (Ok ())) !end_wait;
+          None
+        in
+        let wait () = Effect.perform (Haft_io__loop.Suspend (fun _ resume -> end_wait := Some resume)) in
+        Gc.Memprof.start ~sampling_rate:1.
+          { Gc.Memprof.null_tracker with alloc_minor = at_allocation; alloc_major = at_allocation };
+        Fun.protect ~finally:Gc.Memprof.stop (fun () ->
+            Fiber.both
+              (fun () ->
+                with_visitors 1 (fun number ->
+                    (outcome := match as_task wait with () -> "ended" | exception exn -> Printexc.to_string exn);
+                    number + 1))
+              (fun () ->
+                while !outcome = "" do
+                  Fiber.yield () (* which allocates *)
+                done));
+        check string "outcome" "ended" !outcome);
+    case "what a signal handler raises while they yield comes to them" (fun () ->
+        let before = Sys.signal Sys.sigusr1 (Signal_handle (fun _ -> raise Broken)) and ended = ref false in
+        let yield_to_signal () =
+          spawn_signal ();
+          Fun.protect ~finally:(fun () -> ended := true) (fun () -> while true do Fiber.yield () done)
+        in
+        with_visitors 1 (fun number ->
+            match as_task yield_to_signal with () -> 0 | exception Broken -> number + 1);
+        Sys.set_signal Sys.sigusr1 before;
+        check bool "it has ended well" true !ended);
     case "a wait under a function of C suspends it, too" (fun () ->
         let sort words =
           let words = Array.of_list words in

@@ -5,9 +5,11 @@
 
 #include <caml/callback.h>
 #include <caml/mlvalues.h>
+#include <signal.h>
 #include <stdlib.h>
 
 value test_spawn_visitor(value number);
+value test_spawn_signal(value unit);
 
 static void *visit(void *argument) {
     intptr_t number = (intptr_t)argument;
@@ -24,4 +26,16 @@ value test_spawn_visitor(value number) {
     if (haft_io_spawn(visit, (void *)(intptr_t)Long_val(number)) != 0)
         abort();
     return Val_unit;
+}
+
+static void *send_signal(void *unused) {
+    raise(SIGUSR1);
+    return unused;
+}
+
+/* Spawns a task of C, which raises SIGUSR1. */
+value test_spawn_signal(value unit) {
+    if (haft_io_spawn(send_signal, NULL) != 0)
+        abort();
+    return unit;
 }
