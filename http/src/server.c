@@ -295,9 +295,9 @@ int haft_http_server_expect_proxy_header(haft_http_server_t *server, int listene
 
 void haft_http_server_stop(haft_http_server_t *server) {
     atomic_store(&server->is_told, true);
-    haft_io_event_set(&server->told);
     if (atomic_load(&server->unready_time) == 0)
         haft_io_event_set(&server->stop);
+    haft_io_event_set(&server->told); /* last: from then on the server may end, and serve again */
 }
 
 bool haft_http_server_is_stopping(const haft_http_server_t *server) {
