@@ -321,8 +321,8 @@ static void *answer(void *argument) {
     __builtin_unreachable();
 }
 
-/* What the stack with the innermost switch has to run. The frames go on, as far as hafti_woken, and
-   are then put back. */
+/* Finds out which cleanups the stack with the innermost switch has. Its frames go on, as far as
+   hafti_woken, and are then put back. */
 static seen_t ask(hafti_thread_t *thread, haft_image_t *image, haft_judge_t *judge) {
     haft_fiber_t *fiber = image->fiber;
     question_t question = {fiber, judge, {HAFT_CLEANUPS_UNKNOWN, 0, false}};
@@ -442,8 +442,8 @@ static void leave_all(const haft_image_t *image) {
     }
 }
 
-/* What is suspended over a fiber of `image` is moved into an image of its own, which its resumption
-   names from then on. */
+/* Moves the computation that is suspended over a fiber of `image` into an image of its own, which
+   its resumption names from then on. */
 static void set_aside(hafti_thread_t *thread, const haft_image_t *image, haft_fiber_t *fiber,
                       const char *what, haft_judge_t *judge) {
     if (fiber->state != HAFT_FIBER_RUNNING)
@@ -493,7 +493,7 @@ static void put_outermost(hafti_thread_t *thread, const haft_image_t *image) {
                      __ATOMIC_RELEASE);
 }
 
-/* What was derived from the chain outside of the image's scopes no longer holds. */
+/* Makes caches and serials that come from the chain outside of the image's scopes invalid. */
 static void renew_all(hafti_thread_t *thread, const haft_image_t *image) {
     for (hafti_scope_t *scope = image->top; scope != thread->current; scope = scope->outer)
         haft_scope_renew(thread, scope);

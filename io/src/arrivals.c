@@ -5,10 +5,11 @@
  *
  *   what arrives    | asked for by a task that waits in | until
  *   TCP connections | haft_io_accept                    | a poll begins, and no task waits for them
- *   bytes of a TCP  | haft_io_read_lent                 | MOST_AHEAD blocks have come that no task has
- *     connection    |                                   |   asked for; the end, an error
- *   both            |                                   | a poll for the descriptor, or another way to read it,
- *                   |                                   |   which knows only what the kernel still has
+ *   bytes of a TCP  | haft_io_read_lent                 | MOST_AHEAD blocks have come that no task
+ *     connection    |                                   |   has asked for; the end, an error
+ *   both            |                                   | a poll for the descriptor, or another way to
+ *                   |                                   |   read it: these know only what the kernel
+ *                   |                                   |   still has
  *
  * What has arrived waits in a queue for the next such call, and is closed or given back with the
  * descriptor. Bytes arrive in blocks of memory that the kernel has been provided with: it chooses
@@ -151,7 +152,7 @@ static bool kernel_asked(state_t *state, hafti_io_descriptor_t *known, int descr
 
 /* ---- Connections that the kernel accepts by itself ---- */
 
-/* What does not tell that the kernel cannot do it at all. */
+/* Errors after which the kernel may accept again: it can do it in principle. */
 static bool comes_by_chance(int code) {
     return code == -ECANCELED || code == -EAGAIN || hafti_io_lacks_descriptor(code) ||
            code == -ECONNABORTED;
@@ -348,7 +349,7 @@ static int take_code(arrivals_t *receives) {
     return code;
 }
 
-/* As many as there is room for. */
+/* Takes as many copies as there is room for. */
 static __attribute__((noinline)) ssize_t take_copies(arrivals_t *receives, const void **bytes) {
     hafti_io_lent_t *block = hafti_io_lend_block(hafti_io_worker());
     if (block == NULL)
@@ -399,7 +400,7 @@ HAFTI_IO_HOT void hafti_io_arrived(state_t *state, arrivals_t *arrivals,
     hafti_io_wake_alone(arrivals->entry, HAFTI_IO_INWARD);
 }
 
-/* Of TCP alone: a Unix listener that is shut down ends no accept that the kernel repeats. */
+/* Only TCP is asked for: a Unix listener that is shut down ends no accept that the kernel repeats. */
 static bool may_ask(state_t *state, const hafti_io_descriptor_t *known, int descriptor,
                     bool receives) {
     if (state->worker->shared || hafti_io_is_closing(known))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The back end on io_uring, through liburing. What a socket receives is asked of the kernel at
- * once, since most often it has not come yet; the kernel takes all that was asked in one system
- * call, the one that waits. What most often can be done at once (sending, accepting) is tried
- * first, and waits for the descriptor to be ready if it cannot. When one poll wakes several tasks,
- * their sends are queued and submitted together.
+ * The back end on io_uring, through liburing. A receive is submitted to the kernel at once, since
+ * most often nothing has come yet; the kernel takes all requests in one system call, the one that
+ * waits. Operations that most often can be done at once (sending, accepting) are tried first, and
+ * wait for the descriptor to be ready if they cannot. When one poll wakes several tasks, their
+ * sends are queued and submitted together.
  *
  * A request lies in the frame of the task that waits. The kernel may write to its buffer until it
  * has completed the request. So a cancelled task asks for the request back, and waits with a second
@@ -15,10 +15,11 @@
  *
  *   what arrives    | asked for by a task that waits in | until
  *   TCP connections | haft_io_accept                    | a poll begins, and no task waits for them
- *   bytes of a TCP  | haft_io_read_lent                 | MOST_AHEAD blocks have come that no task has
- *     connection    |                                   |   asked for; the end, an error
- *   both            |                                   | a poll for the descriptor, or another way to read it,
- *                   |                                   |   which knows only what the kernel still has
+ *   bytes of a TCP  | haft_io_read_lent                 | MOST_AHEAD blocks have come that no task
+ *     connection    |                                   |   has asked for; the end, an error
+ *   both            |                                   | a poll for the descriptor, or another way to
+ *                   |                                   |   read it: these know only what the kernel
+ *                   |                                   |   still has
  *
  * What has arrived waits in a queue for the next such call, and is closed or given back with the
  * descriptor. Bytes arrive in blocks of memory that the kernel has been provided with: it chooses
@@ -151,7 +152,7 @@ static uint8_t nature_of(const hafti_io_descriptor_t *entry) {
     return __atomic_load_n(&entry->nature, __ATOMIC_RELAXED);
 }
 
-/* As much as a system call transfers at once. */
+/* The size, but at most what a system call transfers at once. */
 static unsigned at_once(size_t size) {
     enum { MOST = 0x7ffff000 };
     return size < MOST ? (unsigned)size : MOST;
@@ -167,7 +168,7 @@ static bool others_send(const hafti_io_worker_t *worker) {
     const state_t *state = worker->backend_state;
     return !hafti_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0;
 }
-/* What is sent with others leaves with the next poll, which waits for the turn of a task that
+/* Sends that are queued leave with the next poll, which waits for the turn of a task that
    computes. */
 static bool polls_soon(const hafti_io_worker_t *worker) {
     return worker->unlooked != 1; /* a turn takes less than the time between two polls */
@@ -212,7 +213,7 @@ static inline int answer_of(request_t *request, haft_io_task_t *task, enum hafti
                             uint8_t nature) {
     if (HAFTI_IO_UNLIKELY(!request->done))
         withdraw(request, task, kind);
-    /* What the kernel has done it has done with the file that was asked for. */
+    /* A success belongs to the file that was asked for, also if its number was closed since. */
     if ((nature == HAFTI_IO_UNKNOWN || request->result < 0) &&
         hafti_io_was_closed(&request->waiter))
         return -EBADF;
@@ -383,9 +384,9 @@ static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descrip
  * So a send before a rest takes one completion, that of what arrives, and one system call, with the
  * others'. The sending_t lies with the rest, and stays there until `settled` has gone on.
  *
- *   state->settled | the kernel                         | who wakes the task
- *   as it was      | may not have taken the send, or    | nobody; who cancels it, closes the descriptor: then the
- *                  |   not have told that it has failed |   task lets the kernel settle it
+ *   state->settled | the kernel                         | what wakes the task
+ *   as it was      | may not have taken the send, or    | a cancel, or a close of the descriptor:
+ *                  |   not have told that it has failed |   then the task lets the kernel settle it
  *   has gone on    | has sent it, unless `failed`       | what arrives; the failure
  *
  * The memory that was lent for the last message is given back when `settled` goes on, not when the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loop of OCaml's tasks runs in a task of libhaft-io: OCaml code that resumes one continuation
- * after the other (haft_io__loop.ml), and waits for an event of libhaft-io when there is none. What an OCaml task waits for is begun here, and takes no stack of
- * OCaml's:
+ * after the other (haft_io__loop.ml), and waits for an event of libhaft-io when there is none. This
+ * file begins the waits of OCaml tasks, which take no stack of OCaml's:
  *
  *   readiness of a descriptor | a task of C that rests (haft_io_rest): 0.5 KiB, and no stack where
  *                             |   the back end can do without; under io_uring after 50 ms
@@ -731,7 +731,8 @@ value haft_ocaml_io_withdraw(value pointer) {
 
 /* ---- OCaml code in a task of C ---- */
 
-/* What such a task waits by while its OCaml code is suspended; in the memory of a bigarray. */
+/* Size of the event by which such a task waits while its OCaml code is suspended; it lies in the
+   memory of a bigarray. */
 value haft_ocaml_io_event_size(value unit);
 value haft_ocaml_io_event_size(value unit) {
     (void)unit;

@@ -15,7 +15,7 @@
  *
  * It is haft_resumption_copy of haft.h, with its rules: the frames of the computation are copied
  * byte by byte, so a frame that has a destructor to run, where the computation performs, is an
- * error (HAFT_ERROR_NOT_COPYABLE). What the body captures is one object for all copies. Other
+ * error (HAFT_ERROR_NOT_COPYABLE). Captures of the body are one object for all copies. Other
  * handlers of haft.hpp inside of the computation have destructors in their frames; those of haft.h
  * do not.
  */
@@ -34,7 +34,7 @@ namespace haft {
 
 namespace detail {
 
-/* What a handler and its resumptions share. `place` is where the answer goes of what runs. */
+/* The state that a handler and its resumptions share. `place` gets the answer of what runs. */
 template <typename Answer>
 struct multi_shot_state {
     std::optional<Answer> *place = nullptr;

@@ -28,8 +28,8 @@
  * leaves a general clause is already in the handler's context, and unwinding the clause drops the
  * resumption. The performer's frames must not see an exception that leaves a clause in place: the
  * exception is caught at once and kept with the handler, the performer's frames are unwound by
- * force up to the handler, and from there the exception goes on (`run_in_place`). One of a clause that
- * is marked `raising` is the performer's: it leaves the perform.
+ * force up to the handler, and from there the exception goes on (`run_in_place`). One of a clause
+ * that is marked `raising` is the performer's: it leaves the perform.
  */
 #ifndef HAFT_DETAIL_COMPUTATIONS_HPP
 #define HAFT_DETAIL_COMPUTATIONS_HPP
