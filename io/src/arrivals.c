@@ -5,11 +5,11 @@
  *
  *   what arrives    | asked for by a task that waits in | until
  *   TCP connections | haft_io_accept                    | a poll begins, and no task waits for them
- *   bytes of a TCP  | haft_io_read_lent                 | MOST_AHEAD blocks have come that no task
- *     connection    |                                   |   has asked for; the end, an error
- *   both            |                                   | a poll for the descriptor, or another way to
- *                   |                                   |   read it: these know only what the kernel
- *                   |                                   |   still has
+ *   bytes of a TCP  | haft_io_read_lent                 | MOST_AHEAD blocks have come that no
+ *     connection    |                                   |   task has asked for; the end, an error
+ *   both            |                                   | a poll for the descriptor, or another
+ *                   |                                   |   read of it: these know only what the
+ *                   |                                   |   kernel still has
  *
  * What has arrived waits in a queue for the next such call, and is closed or given back with the
  * descriptor. Bytes arrive in blocks of memory that the kernel has been provided with: it chooses
@@ -400,7 +400,8 @@ HAFTI_IO_HOT void hafti_io_arrived(state_t *state, arrivals_t *arrivals,
     hafti_io_wake_alone(arrivals->entry, HAFTI_IO_INWARD);
 }
 
-/* Only TCP is asked for: a Unix listener that is shut down ends no accept that the kernel repeats. */
+/* Only TCP is asked for: a Unix listener that is shut down ends no accept that the kernel
+   repeats. */
 static bool may_ask(state_t *state, const hafti_io_descriptor_t *known, int descriptor,
                     bool receives) {
     if (state->worker->shared || hafti_io_is_closing(known))
