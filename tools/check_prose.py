@@ -36,7 +36,8 @@ def room_of(path):
 def files():
     listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True)
     names = listed.stdout.split() or [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
-    return [name for name in names if pathlib.PurePath(name).suffix in SUFFIXES and not name.startswith("build/")]
+    built = {"build", "target"}
+    return [name for name in names if pathlib.PurePath(name).suffix in SUFFIXES and not built & set(pathlib.PurePath(name).parts)]
 
 
 def sentences(text, pattern):
