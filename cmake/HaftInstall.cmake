@@ -43,7 +43,8 @@ install(FILES ${documents} DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
   PATTERN CMakeLists.txt EXCLUDE)
 foreach(file IN ITEMS CONTRIBUTING.md bench/README.md bench/http/idle.svg bench/http/report.md bench/http/rising.svg bench/io/report.md compat/seff.h compat/cpp-effects/cpp-effects.h
-    http/tests/http2_attacks.h http/tests/test_bodies.c http/tests/test_http2.c http/tests/test_refusals.c
+    http/tests/http2_attacks.h http/tests/test_bodies.c http/tests/test_http2.c http/tests/test_proxy.c
+    http/tests/test_refusals.c rust/haft/examples/stuck.rs tools/debug/tests/stuck.c tools/debug/tests/stuck.ml
     io/posix/include/haft/posix.h ocaml/syntax/README.md semantics/README.md)
   get_filename_component(folder "${file}" DIRECTORY)
   install(FILES "${PROJECT_SOURCE_DIR}/${file}" DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}")

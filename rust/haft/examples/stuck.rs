@@ -36,10 +36,14 @@ fn open_bank(how: &str) {
     });
     let (mut orders, _branch) = UnixStream::pair().unwrap();
     let (from, to) = (household.clone(), savings.clone());
-    drop(haft::spawn_named(c"clerk", move || transfer(&from, &to, 500)));
+    drop(haft::spawn_named(c"clerk", move || {
+        transfer(&from, &to, 500)
+    }));
     let (from, to) = (savings.clone(), household.clone());
     let spend = haft::spawn_named(c"clerk", move || transfer(&from, &to, 700));
-    drop(haft::spawn_named(c"branch", move || orders.read(&mut [0; 64]).unwrap()));
+    drop(haft::spawn_named(c"branch", move || {
+        orders.read(&mut [0; 64]).unwrap()
+    }));
     for _ in 0..50 {
         drop(haft::spawn_named(c"customer", || CLOSING_TIME.wait()));
     }
