@@ -182,7 +182,8 @@ enum { MOST_FIELDS = 20 };
 static inline int32_t ask_with(client_t *client, const char *method, const char *path,
                                const char *fields, const char *body, size_t size,
                                const char *trailer) {
-    nghttp2_nv all[MOST_FIELDS] = {0};
+    nghttp2_nv all[MOST_FIELDS];
+    memset(all, 0, sizeof all);
     char copy[2000];
     size_t count = 0;
     if (path != NULL)
