@@ -109,7 +109,7 @@ static const char *const in_both[] = {
 static const char *const in_text[] = {
     "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n",
     "# HELP shop_sold_total Sold\\nthings \\\\ \"all\"\n# TYPE shop_sold_total counter\n",
-    "shop_weight_bucket{le=\"0.5\"} 3\nshop_weight_bucket{le=\"1\"} 4\n"
+    "shop_weight_bucket{le=\"0.5\"} 3\nshop_weight_bucket{le=\"1\"} 4\n",
     "shop_weight_bucket{le=\"2.5\"} 5\nshop_weight_bucket{le=\"+Inf\"} 6\n",
     "# TYPE haft_http_requests_total counter\n",
 };
