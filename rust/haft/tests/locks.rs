@@ -292,7 +292,7 @@ fn two_tasks_of_a_thread_that_park_are_reported() {
 
 fn receive_one() -> u32 {
     let (sender, receiver) = haft::channel(1);
-    haft::spawn(move || sender.send(7).unwrap());
+    drop(haft::spawn(move || sender.send(7).unwrap()));
     receiver.recv().unwrap()
 }
 
