@@ -548,7 +548,7 @@ static const char *prove(void) {
         dlsym(RTLD_DEFAULT, "__msan_init") != NULL)
         return "the sanitizers keep what they know of a thread in thread-local variables";
 #    if __has_include(<valgrind/memcheck.h>)
-    if (hafti_io_in_valgrind)
+    if (RUNNING_ON_VALGRIND)
         return "runs under Valgrind with it do not always end";
 #    endif
     hafti_io_sets_pointer_by_call = !has_instruction();
