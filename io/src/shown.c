@@ -119,6 +119,8 @@ HAFT_SHOWN_TABLE(hafti_io_shown, tasks, scopes, runs, waits, hafti_io_shown_reco
 intptr_t hafti_io_worker_offset;
 
 void hafti_io_be_shown(void) {
-    hafti_io_worker_offset = (intptr_t)&hafti_io_this_worker - (intptr_t)haft_thread_pointer();
+    __atomic_store_n(&hafti_io_worker_offset,
+                     (intptr_t)&hafti_io_this_worker - (intptr_t)haft_thread_pointer(),
+                     __ATOMIC_RELAXED);
     __asm__ volatile("" : : "r"(&hafti_io_shown));
 }

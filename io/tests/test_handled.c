@@ -17,7 +17,7 @@ static const char *tell(void *name, HAFT_PAYLOAD(user) * asked) {
 static int add_up(void *state, HAFT_PAYLOAD(add) * asked) {
     int *total = state;
     haft_io_yield();
-    return *total += asked->number;
+    return __atomic_add_fetch(total, asked->number, __ATOMIC_RELAXED); /* of two threads */
 }
 static haft_answer_t keep(void *state, HAFT_PAYLOAD(ask) * asked, haft_resumption_t k) {
     (void)state, (void)asked;
