@@ -1003,6 +1003,7 @@ static bool is_known_to_differ(const course_t *course, const step_t *step) {
     bool is_urgent = (step->flags & MSG_OOB) != 0;
     return waits_for_all_behind_urgent_data(course->plan, step) ||
            (kind == UDP && is_urgent && (reads & action) != 0) ||
+           (kind == TCP && is_urgent && course->plan->lends) ||
            (kind == TCP && (step->flags & WHOLE_PEEK) == WHOLE_PEEK) ||
            (step->action == RENAME &&
             paths[step->other_path] == NULL) || /* two mistakes at times */

@@ -33,7 +33,7 @@ enum { STRESS_SHORT = 2 };
 #ifndef STRESS_LONG
 #    define STRESS_LONG 10
 #endif
-enum { THREADS = 4, MOST_FIBERS = 2000, STEPS = 12, FIXED_SIZE = 48 * 1024 };
+enum { THREADS = 4, MOST_FIBERS = 2000, STEPS = 12, FIXED_SIZE = 96 * 1024 };
 
 typedef struct job {
     struct job *next;
