@@ -12,40 +12,36 @@ import re
 import subprocess
 import sys
 
-root = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+from project import floor_lines, root
+
 folder = sys.argv[1]
-room = None
 places = {}  # of files: (floor, line)
 up = set()
 floor = 0
 wrong = []
 
-for number, line in enumerate((root / "tools/floors.txt").read_text().splitlines()):
-    words = line.split("#")[0].split()
-    if not words:
-        continue
-    if words[0] == "room":
-        room = words[1]
-    if words[0] == "room" or room != folder:
+for number, room, words in floor_lines():
+    if room != folder:
         continue
     if words[0] == "up":
         up.add(words[1])
         if len(words) < 3:
-            wrong.append(f"line {number + 1}: `up {words[1]}` gives no reason")
+            wrong.append(f"line {number}: `up {words[1]}` gives no reason")
         continue
     if words[0] == "floor":
         floor += 1
         words = words[2:]
     for word in words:
         if word in places:
-            wrong.append(f"line {number + 1}: {word} stands on two floors")
+            wrong.append(f"line {number}: {word} stands on two floors")
         places[word] = (floor, number)
 
 patterns = ("*.rs", "*.[ch]", "*/*.[ch]", "../arch/x86_64/*.S")
 sources = [p for pattern in patterns for p in sorted((root / folder).glob(pattern))]
 sources = [path for path in sources if path.name != "lib.rs"]  # which has all modules
 names = {path.name for path in sources}
-wrong += [f"line {place[1] + 1}: {word} is no file of {folder}" for word, place in places.items() if word not in names]
+wrong += [f"line {place[1]}: {word} is no file of {folder}" for word, place in places.items() if word not in names]
 for path in sources:
     if path.name == "morestack_wrap.S":
         continue

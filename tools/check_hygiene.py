@@ -4,23 +4,12 @@
 name a file of the project that does not exist."""
 import pathlib
 import re
-import subprocess
 import sys
 
-root = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+from project import files, root
+
 wrong = []
-
-
-def files():
-    """The files of the project: those that git does not ignore, or all of a release's archive."""
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root, capture_output=True, text=True)
-    if listed.returncode == 0 and listed.stdout:
-        names = [name for name in listed.stdout.split("\0") if name]
-    else:
-        built = ("build", "target")
-        names = [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file() and p.relative_to(root).parts[0] not in built]
-    return [name for name in names if (root / name).is_file()]
-
 
 paths = files()
 known = {pathlib.PurePath(p).name for p in paths}

@@ -10,10 +10,11 @@ rooms as arguments, the script prints the sentences.
 import collections
 import pathlib
 import re
-import subprocess
 import sys
 
-root = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+from project import files, root
+
 WIDTH = 100
 OPENING = re.compile(r"(?:Of|What|Those|Who|Whoever|Whose|As|Such an?)\b(?! (?:long|soon|if|with|follows)\b)")
 BARE = re.compile(r"\((?:\d{4}), (?:section )?\d")
@@ -33,13 +34,6 @@ def room_of(path):
     return "/".join(parts[:2]) if parts[0] in ("io", "http", "ocaml") else parts[0]
 
 
-def files():
-    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True)
-    names = listed.stdout.split() or [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
-    built = {"build", "target"}
-    return [name for name in names if pathlib.PurePath(name).suffix in SUFFIXES and not built & set(pathlib.PurePath(name).parts)]
-
-
 def sentences(text, pattern):
     for comment in pattern.finditer(text):
         words = " ".join(re.sub(r"^\s*(?:\*|//[/!]?)? ?", "", comment[1], flags=re.M).split())
@@ -51,7 +45,7 @@ wrong, counts = [], collections.Counter()
 shown = sys.argv[1:]
 for name in files():
     path = root / name
-    if not path.is_file():
+    if path.suffix not in SUFFIXES:
         continue
     text, room = path.read_text(), room_of(name)
     counts[room] += 0

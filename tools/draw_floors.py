@@ -8,12 +8,13 @@ A box is a floor with its files, and an arrow says that files of one include a h
 name a module of it). Without a room, all are drawn. `--text` prints the list that docs/HACKING.md has,
 `--write` puts it there, and `--check` compares the two.
 """
-import pathlib
 import re
 import sys
 import textwrap
 
-root = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+from project import floor_lines, root
+
 page = root / "docs/HACKING.md"
 BEGIN, END = "<!-- made by tools/draw_floors.py -->\n", "<!-- until here -->\n"
 
@@ -21,15 +22,11 @@ BEGIN, END = "<!-- made by tools/draw_floors.py -->\n", "<!-- until here -->\n"
 def read_rooms():
     """{room: [(floor, [file, ...]), ...]}, lowest first, in the order of tools/floors.txt."""
     rooms = {}
-    for line in (root / "tools/floors.txt").read_text().splitlines():
-        words = line.split("#")[0].split()
-        if not words or words[0] == "up":
-            continue
-        if words[0] == "room":
-            floors = rooms[words[1]] = []
-        elif words[0] == "floor":
+    for _, room, words in floor_lines():
+        floors = rooms.setdefault(room, [])
+        if words[0] == "floor":
             floors.append((words[1], words[2:]))
-        else:
+        elif words[0] != "up":
             floors[-1][1].extend(words)
     return rooms
 
