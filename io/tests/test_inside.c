@@ -247,9 +247,8 @@ static void *wait_in_a_scope(void *unused) {
     haft_io_scope(wait_in_a_function_with_a_name, NULL, NULL);
     return unused;
 }
-static bool walks_stacks; /* of other threads' tasks, too */
-BODY(dump_backtraces) {
-    haft_io_spawn(wait_in_a_scope, NULL);
+/* Dumps into `text`, with backtraces, until it has the words. */
+static void dump_until(const char *words) {
     do {
         haft_io_sleep(HAFT_IO_MILLISECOND);
         FILE *file = tmpfile();
@@ -258,7 +257,12 @@ BODY(dump_backtraces) {
         rewind(file);
         text[fread(text, 1, sizeof text - 1, file)] = '\0';
         fclose(file);
-    } while (strstr(text, "waits for: a semaphore") == NULL);
+    } while (strstr(text, words) == NULL);
+}
+static bool walks_stacks; /* of other threads' tasks, too */
+BODY(dump_backtraces) {
+    haft_io_spawn(wait_in_a_scope, NULL);
+    dump_until("waits for: a semaphore");
     if (walks_stacks)
         CHECK_CONTAINS(text, "wait_in_a_function_with_a_name");
     haft_io_scope_cancel(haft_io_this_scope());
@@ -290,15 +294,7 @@ BODY(dump_a_mutex) {
     haft_io_spawn(wait_for_the_mutex, NULL);
     snprintf(expected, sizeof expected, "waits for: a mutex at %p, held by 'the owner', ",
              (void *)&contended);
-    do {
-        haft_io_sleep(HAFT_IO_MILLISECOND);
-        FILE *file = tmpfile();
-        haft_io_dump_options_t options = {.backtraces = true};
-        CHECK_EQUAL(haft_io_dump_with(&options, fileno(file)), 0);
-        rewind(file);
-        text[fread(text, 1, sizeof text - 1, file)] = '\0';
-        fclose(file);
-    } while (strstr(text, "waits for: a mutex") == NULL);
+    dump_until("waits for: a mutex");
     if (walks_stacks)
         CHECK_CONTAINS(text, expected);
     haft_io_scope_cancel(haft_io_this_scope());
