@@ -440,7 +440,7 @@ static void *ask_for_health(void *unused) {
     stop_service(&service, task);
     int64_t begun = haft_io_now();
     stop_proxy();
-    CHECK(haft_io_now() - begun < 2 * HAFT_IO_SECOND); /* nobody waits for the one who asks */
+    CHECK(haft_io_now() - begun < 2 * HAFT_IO_SECOND); /* a stop ends health checks */
     return unused;
 }
 

@@ -250,8 +250,8 @@ static inline void make_full_datagrams(cell_t *cell) {
         continue;
 }
 
-/* A receiver that is full, for who is not connected to it: the system does not tell when it has
-   room. */
+/* Receiver that is full, for a sender that is not connected to it. The system does not report when
+   it has room. */
 static inline void bind_anywhere(cell_t *cell, int socket) {
     sa_family_t family = AF_UNIX; /* the system chooses a name */
     CHECK(bind(socket, (const struct sockaddr *)&family, sizeof family) == 0);
