@@ -23,6 +23,7 @@
  * uses only those above it:
  *
  *     io_detail.hpp       how values and exceptions travel through tasks of C
+ *     io_options.hpp      option structs, made of one list each
  *     io_time.hpp         the clock, deadlines, sleeping
  *     io_scopes.hpp       runs, simulations, scopes, deadlines of blocks
  *     io_tasks.hpp        tasks, several functions at once, values of tasks
@@ -77,6 +78,7 @@
 #include "io_channels.hpp"
 #include "io_descriptors.hpp"
 #include "io_files.hpp"
+#include "io_options.hpp"
 #include "io_processes.hpp"
 #include "io_promises.hpp"
 #include "io_scopes.hpp"

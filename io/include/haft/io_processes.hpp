@@ -6,6 +6,7 @@
 #define HAFT_IO_PROCESSES_HPP
 
 #include "io_descriptors.hpp"
+#include "io_options.hpp"
 
 #include <cerrno>
 #include <csignal>
@@ -59,13 +60,16 @@ struct streams {
     const descriptor *in = nullptr, *out = nullptr, *error = nullptr;
 };
 
+/* See haft_io_process_options_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    /* "NAME=value"; std::nullopt: the caller's. */                                                \
+    OWN(std::optional<std::vector<std::string>>, environment, {})                                  \
+    FIELD(std::string, folder, {}) /* its working directory; empty: the caller's */                \
+    FIELD(bool, group, false) /* the child leads a process group of its own, for kill_group() */
 struct process_options {
-    using strings = std::vector<std::string>;
-    std::optional<strings> environment = {}; /* "NAME=value"; std::nullopt: the caller's */
-    std::string folder = {};                 /* its working directory; empty: the caller's */
-    /* the child leads a process group of its own, for kill_group() */
-    bool group = false;
+    HAFTI_OPTIONS(haft_io_process_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 /* A child process. One that was never waited for remains a zombie, as in C. */
 class process {
@@ -77,15 +81,13 @@ class process {
             return stream != nullptr ? stream->get() : -1;
         };
         int numbers[3] = {number_of(its.in), number_of(its.out), number_of(its.error)};
-        haft_io_process_options_t given = {};
+        haft_io_process_options_t given = options.as_c();
         given.streams = numbers;
         std::vector<const char *> environment;
         if (options.environment.has_value()) {
             environment = texts_of(*options.environment);
             given.environment = environment.data();
         }
-        given.folder = options.folder.empty() ? nullptr : options.folder.c_str();
-        given.group = options.group;
         number =
             detail::checked(haft_io_process_start_with(&given, texts_of(arguments).data()), [&] {
                 return "process " + (arguments.empty() ? "without a name" : arguments[0]);

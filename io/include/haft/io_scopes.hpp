@@ -8,9 +8,9 @@
 #ifndef HAFT_IO_SCOPES_HPP
 #define HAFT_IO_SCOPES_HPP
 
+#include "io_options.hpp"
 #include "io_time.hpp"
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -23,33 +23,41 @@
 
 namespace haft::io {
 
+/* See haft_io_run_options_t. Where tasks cannot have thread-local variables of their own
+   (haft/io.h, "thread-locals"), run() and spawn() throw std::errc::not_supported. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(int, threads, 1) /* number of threads that run tasks; 0: one for each processor */       \
+    FIELD(const char *, backend, nullptr)                                                          \
+    FIELD(std::size_t, stack_size, 0) /* of tasks and of scopes' bodies; 0: haft_stack_size() */   \
+    FIELD(int, blocking_threads, 0)                                                                \
+    FIELD(int, dump_signal, 0) /* the signal on which the run dumps its tasks */                   \
+    /* a task that holds its thread for longer is reported */                                      \
+    FIELD(std::chrono::nanoseconds, watchdog, {})                                                  \
+    FIELD(bool, times_polls, false)                                                                \
+    FIELD(bool, moves, false) /* all tasks move between threads; see haft/io.h, "scopes" */        \
+    FIELD(bool, dense, false) /* for very many tasks: small stacks; see haft_io_run_options_t */   \
+    FIELD(bool, own_thread_locals, false)                                                          \
+    OWN(std::vector<std::exception_ptr> *, failures, nullptr) /* as in scope_options */
 struct run_options {
-    int threads = 1;               /* number of threads that run tasks; 0: one for each processor */
-    const char *backend = nullptr; /* see haft_io_run_options_t */
-    std::size_t stack_size = 0;    /* of tasks and of scopes' bodies; 0: haft_stack_size() */
-    int blocking_threads = 0;
-    int dump_signal = 0;                  /* the signal on which the run dumps its tasks */
-    std::chrono::nanoseconds watchdog{0}; /* a task that holds its thread for longer is reported */
-    bool times_polls = false;
-    bool moves = false; /* all tasks move between threads; see haft/io.h, "scopes" */
-    bool dense = false; /* for very many tasks: small stacks; see haft_io_run_options_t */
-    /* Tasks have thread-local variables of their own; see haft/io.h, "thread-locals". Where they
-       cannot be had, run() and spawn() throw io::error with -ENOTSUP. */
-    bool own_thread_locals = false;
-    std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
+    HAFTI_OPTIONS(haft_io_run_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 template <typename T>
 class task;
 
+/* See haft_io_task_options_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(const char *, name, nullptr) /* for the dump; not copied; nullptr: the caller's name */  \
+    FIELD(bool, moves, false)          /* even if its scope's tasks do not */                      \
+    /* It starts on the least loaded thread; for this and the next see haft_io_task_options_t. */  \
+    FIELD(bool, spread, false)                                                                     \
+    FIELD(std::size_t, stack_size, 0)     /* 0: as the run's */                                    \
+    FIELD(bool, own_thread_locals, false) /* also if the run's other tasks have not */
 struct task_options {
-    const char *name = nullptr;     /* for the dump; not copied; nullptr: the caller's name */
-    bool moves = false;             /* even if its scope's tasks do not */
-    bool spread = false;            /* start on the least loaded thread; for this and the next see
-                                   haft_io_task_options_t */
-    std::size_t stack_size = 0;     /* 0: as the run's */
-    bool own_thread_locals = false; /* also if the run's other tasks have not */
+    HAFTI_OPTIONS(haft_io_task_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 /* An open scope: valid until it ends, for its body and its tasks. */
 class scope_ref {
@@ -94,17 +102,7 @@ concept scope_body = std::invocable<F &> || std::invocable<F &, scope_ref>;
 template <scope_body F>
 decltype(auto) run(const run_options &options, F function) {
     detail::body<F, scope_ref> body{function, options.failures, "run", true};
-    haft_io_run_options_t given = {};
-    given.threads = options.threads;
-    given.backend = options.backend;
-    given.stack_size = options.stack_size;
-    given.blocking_threads = options.blocking_threads;
-    given.dump_signal = options.dump_signal;
-    given.watchdog = options.watchdog.count();
-    given.times_polls = options.times_polls;
-    given.moves = options.moves;
-    given.dense = options.dense;
-    given.own_thread_locals = options.own_thread_locals;
+    haft_io_run_options_t given = options.as_c();
     return body.leave(haft_io_run_with(&given, &body.enter, &body), "run");
 }
 template <scope_body F>
@@ -113,42 +111,42 @@ decltype(auto) run(F function) {
 }
 
 /* Like run(), for tests: repeatable, in virtual time (haft_io_simulate). */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(std::uint64_t, seed, 0)                                                                  \
+    FIELD(bool, short_counts, false)                                                               \
+    FIELD(bool, network, false)                                                                    \
+    FIELD(bool, files, false)                                                                      \
+    FIELD(unsigned, faults_one_in, 0)                                                              \
+    FIELD(unsigned, switches_one_in, 0)                                                            \
+    /* When it begins: seconds since 1970 began (UTC); 0: the year 2025 begins. */                 \
+    FIELD(std::int64_t, date, 0)
 struct simulation_options {
-    std::uint64_t seed = 0;
-    bool short_counts = false;
-    bool network = false;
-    bool files = false;
-    unsigned faults_one_in = 0;
-    unsigned switches_one_in = 0;
-    std::int64_t date =
-        0; /* when it begins: seconds since 1970 began (UTC); 0: the year 2025 begins */
+    HAFTI_OPTIONS(haft_io_simulation_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 template <scope_body F>
 decltype(auto) simulate(simulation_options how, F function) {
     detail::body<F, scope_ref> body{function, nullptr, "simulation", true};
-    haft_io_simulation_options_t given = {};
-    given.seed = how.seed;
-    given.short_counts = how.short_counts;
-    given.network = how.network;
-    given.files = how.files;
-    given.faults_one_in = how.faults_one_in;
-    given.switches_one_in = how.switches_one_in;
-    given.date = how.date;
+    haft_io_simulation_options_t given = how.as_c();
     return body.leave(haft_io_simulate_with(&given, &body.enter, &body), "simulate");
 }
 
+/* `on_failure` is called with each exception of a task, in that task, where it may wait. The scope
+   then goes on, as the scope of a server with one task for each connection must. An exception that
+   this function throws, or that the body throws, still ends the scope. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(const char *, name, nullptr) /* for the dump; not copied */                              \
+    /* when the scope is cancelled; it then throws timed_out */                                    \
+    FIELD(clock::time_point, deadline, forever)                                                    \
+    FIELD(bool, shielded, false) /* no cancel from outside reaches into it */                      \
+    /* receives all exceptions, in order */                                                        \
+    OWN(std::vector<std::exception_ptr> *, failures, nullptr)                                      \
+    FIELD(bool, moves, false) /* tasks in it, and in scopes below it, move between threads */      \
+    OWN(detail::failure_function, on_failure, {})
 struct scope_options {
-    const char *name = nullptr; /* for the dump; not copied */
-    /* when the scope is cancelled; it then throws timed_out */
-    clock::time_point deadline = forever;
-    bool shielded = false; /* no cancel from outside reaches into it */
-    std::vector<std::exception_ptr> *failures = nullptr; /* receives all exceptions, in order */
-    bool moves = false; /* tasks in it, and in scopes below it, move between threads */
-    /* Is called with each exception of a task, in that task, where it may wait. The scope then goes
-       on, as the scope of a server with one task for each connection must. An exception that this
-       function throws, or that the body throws, still ends the scope. */
-    detail::failure_function on_failure = {};
+    HAFTI_OPTIONS(haft_io_scope_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 /* For scope_options::on_failure: writes a line to standard error. */
 inline void print_failure(const std::exception_ptr &failure, std::string_view task) {
     try {
@@ -169,13 +167,7 @@ inline void print_failure(const std::exception_ptr &failure, std::string_view ta
  */
 template <scope_body F>
 decltype(auto) scope(const scope_options &options, F function) {
-    haft_io_scope_options_t given = {};
-    given.name = options.name;
-    if (options.deadline != forever) /* 0 would mean no deadline */
-        given.deadline = std::max(detail::deadline_of(options.deadline), std::int64_t(1));
-    given.shielded = options.shielded;
-    given.moves = options.moves;
-    return detail::open_scope<F, scope_ref>(given, options.failures, function, nullptr,
+    return detail::open_scope<F, scope_ref>(options.as_c(), options.failures, function, nullptr,
                                             options.on_failure ? &options.on_failure : nullptr);
 }
 template <scope_body F>

@@ -7,6 +7,7 @@
 #define HAFT_IO_SOCKETS_HPP
 
 #include "io_descriptors.hpp"
+#include "io_options.hpp"
 
 #include <algorithm>
 #include <compare>
@@ -149,10 +150,13 @@ class socket : public descriptor {
 };
 
 /* See haft_io_listen_options_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(int, backlog, 0)                                                                         \
+    FIELD(bool, reuse_port, false)
 struct listen_options {
-    int backlog = 0;
-    bool reuse_port = false;
+    HAFTI_OPTIONS(haft_io_listen_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 /* A listening socket, which is also the endless range of the connections that it accepts. */
 class listener : public descriptor {
@@ -204,9 +208,7 @@ class listener : public descriptor {
   private:
     explicit listener(int owned) : descriptor(owned) {}
     static int listen_with(const listen_options &how, const std::string &host, std::uint16_t port) {
-        haft_io_listen_options_t options = {};
-        options.backlog = how.backlog;
-        options.reuse_port = how.reuse_port;
+        haft_io_listen_options_t options = how.as_c();
         return detail::checked(haft_io_listen_tcp_with(&options, host.c_str(), port), [&] {
             return "listen at " + host + ", port " + std::to_string(port);
         });

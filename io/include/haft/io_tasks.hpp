@@ -100,13 +100,8 @@ haft_io_task_t *start(const home &at, task_options options, std::shared_ptr<Job>
     if (at.scope == nullptr || here == nullptr)
         throw_outside();
     inherited by_task(at.frame_around());
-    haft_io_task_options_t given = {};
+    haft_io_task_options_t given = options.as_c();
     given.scope = at.is_current && here == at.scope ? nullptr : at.scope;
-    given.name = options.name;
-    given.moves = options.moves;
-    given.spread = options.spread;
-    given.stack_size = options.stack_size;
-    given.own_thread_locals = options.own_thread_locals;
     if (options.own_thread_locals && haft_io_own_thread_locals_refused() != nullptr)
         checked(-ENOTSUP, "own_thread_locals");
     job->self = job;

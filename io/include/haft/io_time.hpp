@@ -10,6 +10,7 @@
 
 #include "io_detail.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <type_traits>
@@ -50,6 +51,10 @@ clock::time_point from_now(std::chrono::duration<Rep, Period> time) {
 namespace detail {
 inline std::int64_t deadline_of(clock::time_point time) {
     return time.time_since_epoch().count();
+}
+/* For the option structs of C, where 0 means no deadline. */
+inline std::int64_t in_c(clock::time_point time) {
+    return std::max(deadline_of(time), std::int64_t(1));
 }
 /* Another clock is read once: changing it afterwards has no effect. Distant times are compared as
    floating-point numbers, because the difference, or the time itself in the clock's unit, may
