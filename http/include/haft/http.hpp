@@ -26,7 +26,6 @@
 #include <haft/io.hpp>
 
 #include <array>
-#include <bit>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
@@ -73,12 +72,18 @@ struct response {
     fields headers = {};
 };
 
+/* See haft_http_cookie_options_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(std::string, path, {})                                                                   \
+    FIELD(std::string, domain, {})                                                                 \
+    FIELD(std::chrono::seconds, max_age, {}) /* negative: the cookie is removed */                 \
+    FIELD(bool, for_scripts, false)                                                                \
+    FIELD(bool, for_http, false)                                                                   \
+    FIELD(std::string, same_site, "Lax")
 struct cookie_options {
-    std::string path = {}, domain = {};
-    std::chrono::seconds max_age = {}; /* negative: the cookie is removed */
-    bool for_scripts = false, for_http = false;
-    std::string same_site = "Lax";
+    HAFTI_OPTIONS(haft_http_cookie_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 /* A server-sent event; see haft_http_event_t. */
 struct event {
@@ -166,13 +171,7 @@ class request {
         answered(haft_http_answer_set_header(state, name, value.c_str()), "set_header");
     }
     void set_cookie(const char *name, const std::string &value, const cookie_options &how = {}) {
-        haft_http_cookie_options_t options = {};
-        options.path = how.path.empty() ? nullptr : how.path.c_str();
-        options.domain = how.domain.empty() ? nullptr : how.domain.c_str();
-        options.max_age = how.max_age.count();
-        options.for_scripts = how.for_scripts;
-        options.for_http = how.for_http;
-        options.same_site = how.same_site.c_str();
+        haft_http_cookie_options_t options = how.as_c();
         check_text(value);
         io::detail::checked(haft_http_answer_set_cookie_with(&options, state, name, value.c_str()),
                             "set_cookie");
@@ -575,48 +574,72 @@ struct clauses {
 
 } // namespace detail
 
+/* See haft_http_limits_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(std::size_t, request_line, 0)                                                            \
+    FIELD(std::size_t, head, 0)                                                                    \
+    FIELD(std::size_t, fields, 0)                                                                  \
+    FIELD(std::uint64_t, body, 0)                                                                  \
+    FIELD(std::size_t, connections, 0)                                                             \
+    FIELD(std::size_t, connections_of_client, 0)                                                   \
+    FIELD(std::size_t, streams, 0)                                                                 \
+    FIELD(std::chrono::nanoseconds, idle_time, {})                                                 \
+    FIELD(std::chrono::nanoseconds, head_time, {})                                                 \
+    FIELD(std::chrono::nanoseconds, body_time, {})                                                 \
+    FIELD(std::chrono::nanoseconds, write_time, {})                                                \
+    FIELD(std::uint64_t, least_rate, 0)                                                            \
+    FIELD(std::chrono::nanoseconds, grace, {})                                                     \
+    FIELD(std::chrono::nanoseconds, events_time, {})
 struct limits {
-    std::size_t request_line = 0, head = 0, fields = 0;
-    std::uint64_t body = 0;
-    std::size_t connections = 0, connections_of_client = 0, streams = 0;
-    std::chrono::nanoseconds idle_time = {}, head_time = {}, body_time = {}, write_time = {};
-    std::uint64_t least_rate = 0;
-    std::chrono::nanoseconds grace = {}, events_time = {};
+    HAFTI_OPTIONS(haft_http_limits_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
+/* See haft_http_files_options_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(const char *, index, nullptr) /* nullptr: "index.html"; "": none */                      \
+    FIELD(const char *, cache_control, nullptr)                                                    \
+    FIELD(bool, precompressed, false)                                                              \
+    FIELD(bool, dot_files, false)                                                                  \
+    FIELD(decltype(haft_http_files_options_t::type_of), type_of, nullptr)
 struct files_options {
-    const char *index = nullptr; /* nullptr: "index.html"; "": none */
-    const char *cache_control = nullptr;
-    bool precompressed = false, dot_files = false;
-    const char *(*type_of)(const char *name) = nullptr;
+    HAFTI_OPTIONS(haft_http_files_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 /* See haft_http_cors_options_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    OWN(std::vector<std::string>, origins, {}) /* empty: any */                                    \
+    FIELD(const char *, methods, nullptr)                                                          \
+    FIELD(const char *, fields, nullptr)                                                           \
+    FIELD(const char *, exposed, nullptr)                                                          \
+    FIELD(bool, credentials, false)                                                                \
+    FIELD(std::chrono::seconds, max_age, {})
 struct cors_options {
-    std::vector<std::string> origins = {}; /* empty: any */
-    const char *methods = nullptr, *fields = nullptr, *exposed = nullptr;
-    bool credentials = false;
-    std::chrono::seconds max_age = {};
+    HAFTI_OPTIONS(haft_http_cors_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
-/* haft_http_run_options_t with durations, field by field: another order would not compile, or not
-   be bit-cast. */
+/* See haft_http_run_options_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(const char *, host, nullptr)                                                             \
+    FIELD(std::uint16_t, port, 0)                                                                  \
+    FIELD(int, backlog, 0)                                                                         \
+    FIELD(int, threads, 0) /* 0: one; HAFT_HTTP_EACH_PROCESSOR */                                  \
+    FIELD(const char *, backend, nullptr)                                                          \
+    FIELD(const char *, listen, nullptr) /* instead of host and port */                            \
+    FIELD(bool, reuse_port, false)                                                                 \
+    FIELD(int, restart_signal, 0) /* such as SIGUSR2: see haft_http_server_restart */              \
+    FIELD(std::size_t, stack_size, 0)                                                              \
+    FIELD(std::chrono::nanoseconds, watchdog, {})                                                  \
+    FIELD(int, dump_signal, 0)                                                                     \
+    FIELD(bool, notify, false) /* systemd, as Type=notify */                                       \
+    FIELD(std::chrono::nanoseconds, unready_time, {})                                              \
+    FIELD(bool, stop_signals, false) /* for server::serve */
 struct run_options {
-    const char *host = nullptr;
-    std::uint16_t port = 0;
-    int backlog = 0;
-    int threads = 0; /* 0: one; HAFT_HTTP_EACH_PROCESSOR */
-    const char *backend = nullptr;
-    const char *listen = nullptr; /* instead of host and port */
-    bool reuse_port = false;
-    int restart_signal = 0; /* such as SIGUSR2: see haft_http_server_restart */
-    std::size_t stack_size = 0;
-    std::chrono::nanoseconds watchdog = {};
-    int dump_signal = 0;
-    bool notify = false; /* systemd, as Type=notify */
-    std::chrono::nanoseconds unready_time = {};
-    bool stop_signals = false; /* for server::serve */
+    HAFTI_OPTIONS(haft_http_run_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 class route_group;
 
@@ -726,25 +749,15 @@ class routes {
         std::vector<const char *> origins;
         for (const std::string &origin : how.origins)
             origins.push_back(origin.c_str());
-        haft_http_cors_options_t options = {};
+        haft_http_cors_options_t options = how.as_c();
         options.origins = origins.data();
         options.origin_count = origins.size();
-        options.methods = how.methods;
-        options.fields = how.fields;
-        options.exposed = how.exposed;
-        options.credentials = how.credentials;
-        options.max_age = how.max_age.count();
         io::detail::checked(haft_http_server_set_cors(own, &options), "cors");
     }
     /* Static files: see haft_http_server_serve_files. */
     void files(const std::string &prefix, const std::string &folder,
                const files_options &how = {}) {
-        haft_http_files_options_t options = {};
-        options.index = how.index;
-        options.cache_control = how.cache_control;
-        options.precompressed = how.precompressed;
-        options.dot_files = how.dot_files;
-        options.type_of = how.type_of;
+        haft_http_files_options_t options = how.as_c();
         io::detail::checked(
             haft_http_server_serve_files_with(&options, own, prefix.c_str(), folder.c_str()),
             [&] { return "serve files of " + folder; });
@@ -850,21 +863,7 @@ class server : private detail::server_state, public routes {
         }
     }
     void set_limits(const limits &given) {
-        haft_http_limits_t set = {};
-        set.request_line = given.request_line;
-        set.head = given.head;
-        set.fields = given.fields;
-        set.body = given.body;
-        set.connections = given.connections;
-        set.connections_of_client = given.connections_of_client;
-        set.streams = given.streams;
-        set.idle_time = given.idle_time.count();
-        set.head_time = given.head_time.count();
-        set.body_time = given.body_time.count();
-        set.write_time = given.write_time.count();
-        set.least_rate = given.least_rate;
-        set.grace = given.grace.count();
-        set.events_time = given.events_time.count();
+        haft_http_limits_t set = given.as_c();
         io::detail::checked(haft_http_server_set_limits(state.get(), &set), "set_limits");
     }
     void set_compression(const haft_http_compression_t &options) {
@@ -935,7 +934,7 @@ class server : private detail::server_state, public routes {
     /* Serves until a signal or stop(). Returns 0, or 1 after an error, which was logged: main() may
        return it. Throws the exception of the on_listening function. */
     int run(const run_options &how = {}) {
-        haft_http_run_options_t options = options_of(how);
+        haft_http_run_options_t options = how.as_c();
         int code = haft_http_server_run_with(&options, state.get());
         throw_start_failure();
         return code == 0 ? 0 : 1;
@@ -951,7 +950,7 @@ class server : private detail::server_state, public routes {
     }
     /* The same, where the options say; see haft_http_server_serve_with. */
     bool serve(const run_options &how) {
-        haft_http_run_options_t options = options_of(how);
+        haft_http_run_options_t options = how.as_c();
         int code = haft_http_server_serve_with(&options, state.get());
         throw_start_failure();
         if (code == -EINVAL)
@@ -992,12 +991,6 @@ class server : private detail::server_state, public routes {
             auto answer = [&] { return (*static_cast<F *>(function))(in, *error); };
             detail::answer_with(in, io::detail::call(answer));
         });
-    }
-    static haft_http_run_options_t options_of(const run_options &how) {
-        static_assert(offsetof(run_options, stop_signals) ==
-                          offsetof(haft_http_run_options_t, stop_signals),
-                      "run_options has other fields than haft_http_run_options_t");
-        return std::bit_cast<haft_http_run_options_t>(how);
     }
     static int call_on_listening(haft_http_server_t *, void *self) {
         auto &here = *static_cast<server *>(self);
@@ -1065,6 +1058,10 @@ class cookie_jar {
     haft_http_cookie_jar_t *get() const { return state.get(); }
 
   private:
+    /* For client_options::cookies. */
+    friend haft_http_cookie_jar_t *in_c(cookie_jar *jar) {
+        return jar != nullptr ? jar->get() : nullptr;
+    }
     struct free {
         void operator()(haft_http_cookie_jar_t *owned) const { haft_http_cookie_jar_free(owned); }
     };
@@ -1113,36 +1110,33 @@ struct question {
     std::function<std::size_t(std::span<char>)> produce = {};
 };
 
+/* See haft_http_client_options_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(std::size_t, kept, 0)                                                                    \
+    FIELD(std::size_t, kept_in_all, 0)                                                             \
+    FIELD(std::chrono::nanoseconds, kept_time, {})                                                 \
+    FIELD(int, redirects, 0)                                                                       \
+    FIELD(std::uint64_t, body, 0)                                                                  \
+    /* for https; nullptr: one that trusts whom the system trusts */                               \
+    FIELD(haft_tls_context_t *, tls, nullptr)                                                      \
+    FIELD(bool, uncompressed, false)                                                               \
+    FIELD(std::uint64_t, decompressed, 0)                                                          \
+    /* std::nullopt: what the environment says; "": none */                                        \
+    FIELD(std::optional<std::string>, proxy, {})                                                   \
+    FIELD(std::size_t, connections, 0)    /* to an origin at a time; 0: any number */              \
+    FIELD(cookie_jar *, cookies, nullptr) /* which outlives the client */                          \
+    FIELD(bool, untraced, false)
 struct client_options {
-    std::size_t kept = 0;
-    int redirects = 0;
-    std::uint64_t body = 0;
-    haft_tls_context_t *tls =
-        nullptr;               /* for https; nullptr: one that trusts whom the system trusts */
-    bool uncompressed = false; /* see haft_http_client_options_t */
-    std::uint64_t decompressed = 0;
-    std::optional<std::string> proxy = {}; /* std::nullopt: what the environment says; "": none */
-    std::size_t connections = 0;           /* to an origin at a time; 0: any number */
-    cookie_jar *cookies = nullptr;         /* which outlives the client */
-    bool untraced = false;
+    HAFTI_OPTIONS(haft_http_client_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 /* See haft/http_client.h. Errors are std::system_error, those of TLS std::errc::protocol_error;
    deadlines are those of the task (io::deadline, io::with_deadline). */
 class client {
   public:
     explicit client(const client_options &how = {}) {
-        haft_http_client_options_t options = {};
-        options.kept = how.kept;
-        options.redirects = how.redirects;
-        options.body = how.body;
-        options.tls = how.tls;
-        options.uncompressed = how.uncompressed;
-        options.decompressed = how.decompressed;
-        options.proxy = how.proxy.has_value() ? how.proxy->c_str() : nullptr;
-        options.connections = how.connections;
-        options.cookies = how.cookies != nullptr ? how.cookies->get() : nullptr;
-        options.untraced = how.untraced;
+        haft_http_client_options_t options = how.as_c();
         state.reset(haft_http_client_new_with(&options));
         if (state == nullptr)
             throw std::bad_alloc();
