@@ -3,7 +3,8 @@
 
 use crate::descriptor::error_of;
 use crate::scope::ScopedJoinHandle;
-use crate::sync::{Event, Receiver, RecvError, SendError, Sender, wait_on};
+use crate::channels::{Receiver, RecvError, SendError, Sender};
+use crate::sync::{Event, wait_on};
 use crate::task::JoinHandle;
 use crate::wait::{Interrupted, from_now};
 use haft_sys as sys;
