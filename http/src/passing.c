@@ -132,7 +132,7 @@ static void *send_body(void *argument) {
     passing->sending = &limit;
     int code =
         may_send(passing) ? hafti_http_reply_produce(passing->asking, &passing->question) : 0;
-    passing->is_late = code == -ETIMEDOUT && haft_io_deadline_passed(&limit);
+    passing->is_late |= code == -ETIMEDOUT && haft_io_deadline_passed(&limit);
     haft_io_deadline_set(&limit, HAFT_IO_FOREVER);
     if (code != 0 && code != -EPIPE && code != -ECONNRESET) {
         passing->send_error = code;
@@ -304,6 +304,13 @@ static uint64_t size_of(haft_http_reply_t *reply) {
     return is_said ? message->left : has_none ? 0 : HAFT_HTTP_UNKNOWN_SIZE;
 }
 
+/* A head goes on before there is anything of its body. */
+static int return_head(haft_http_request_t *request, const haft_http_reply_t *reply) {
+    const hafti_http_message_t *message = &reply->message;
+    bool has_more = message->is_complete || message->stream->at != message->stream->end;
+    return has_more ? 0 : haft_http_answer_flush(request);
+}
+
 /* A piece goes on at once, unless the rest has come as well. */
 static int return_body(passing_t *passing, haft_http_reply_t *reply) {
     haft_http_request_t *request = passing->request;
@@ -338,7 +345,9 @@ static int return_answer(passing_t *passing, haft_http_reply_t *reply) {
     uint64_t size = size_of(reply);
     int code = hafti_http_return_fields(request, passing->proxy, reply);
     haft_http_answer_do_not_compress(request);
+    limit_nothing(passing);
     code = code == 0 ? haft_http_answer_begin(request, status, NULL, size) : code;
+    code = code == 0 ? return_head(request, reply) : code;
     code = code == 0 ? return_body(passing, reply) : code;
     if (code == 0 && size == HAFT_HTTP_UNKNOWN_SIZE)
         code = hafti_http_return_trailers(request, reply);
@@ -475,8 +484,11 @@ typedef struct {
 static void *talk_in_scope(void *argument) {
     const talking_t *talking = argument;
     passing_t *passing = talking->passing;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    passing->limit = &limit;
     passing->scope = haft_io_this_scope();
     passing->code = talk(passing, talking->upstream);
+    passing->is_late = passing->code == -ETIMEDOUT && haft_io_deadline_passed(&limit);
     haft_io_scope_cancel(passing->scope);
     return NULL;
 }
@@ -490,13 +502,15 @@ static bool goes_both_ways(const passing_t *passing) {
 
 static int talk_both_ways(passing_t *passing, hafti_http_upstream_t *upstream) {
     talking_t talking = {passing, upstream};
+    haft_io_deadline_t *limit = passing->limit;
     passing->code = -ECANCELED;
     passing->send_error = 0;
+    passing->is_late = false;
     haft_io_event_clear(&passing->word);
     int code = haft_io_scope_with(&(haft_io_scope_options_t){.name = "proxied request"},
                                   talk_in_scope, &talking, NULL);
     passing->scope = NULL;
-    passing->sending = passing->limit;
+    passing->sending = passing->limit = limit;
     if (code != 0 && code != -ECANCELED)
         return code;
     return passing->is_late           ? -ETIMEDOUT

@@ -258,10 +258,6 @@ static const exchange_t exchanges[] = {
      .service_says = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno",
      .hears = {"401 Unauthorized", "\r\n\r\nno"},
      .never = {"100 Continue"}},
-    {.section = "RFC 9112, 9.3, an answer that does not wait for the body",
-     .says = "POST /" WITH("Content-Length: 1000") "some",
-     .service_says = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno",
-     .hears = {"413 Content Too Large", "\r\n\r\nno"}},
     {.section = "15.6.3, an answer that is none",
      .says = "GET /" END,
      .service_says = "hello\r\n\r\n",
@@ -585,7 +581,10 @@ static void stop_both(void) {
 static void hear_word(int connection, const char *word) {
     char heard[1000] = "";
     for (size_t size = 0; strstr(heard, word) == NULL; heard[++size] = '\0')
-        CHECK(size + 1 < sizeof heard && haft_io_read(connection, heard + size, 1) == 1);
+        if (size + 1 >= sizeof heard || haft_io_read(connection, heard + size, 1) != 1) {
+            fprintf(stderr, "no %s in\n%s\n%s", word, heard, log_lines);
+            abort();
+        }
 }
 
 static void say_word(int connection, const char *word) {
@@ -621,14 +620,14 @@ static void *go_both_ways(void *unused) {
     say_word(connection, "POST /echo" WITH("Transfer-Encoding: chunked"));
     hear_word(connection, "200 OK");
     for (int i = 0; i < 50; i++) {
-        say_word(connection, "3\r\nabc\r\n");
-        hear_word(connection, "abc");
+        say_word(connection, "1\r\nQ\r\n");
+        hear_word(connection, "Q");
         if (i == 10)
             haft_io_sleep(HAFT_IO_SECOND);
     }
     say_word(connection, "0\r\n\r\n");
     hear_word(connection, "0\r\n\r\n");
-    check_answer(port, "POST /echo" WITH("Content-Length: 3") "xyz", "xyz");
+    check_answer(port, "POST /echo" WITH("Content-Length: 1") "Q", "Q");
     stop_both();
     return unused;
 }
@@ -650,13 +649,33 @@ static void *ask_for_body(void *unused) {
     return unused;
 }
 
+/* RFC 9112, section 9.3: an answer that does not wait for the body. The connection to the service is
+   not used again. */
+static void *answer_early(void *unused) {
+    static service_t service;
+    service = (service_t){
+        .port = SERVICE,
+        .says = {"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno", DONE}};
+    haft_io_task_t *task = start_service(&service);
+    uint16_t port = start_proxy((haft_http_proxy_options_t){.upstream_count = 1});
+    int connection = haft_io_connect_tcp("127.0.0.1", port);
+    say_word(connection, "POST /" WITH("Content-Length: 1000") "some");
+    hear_word(connection, "413 Content Too Large");
+    hear_word(connection, "\r\n\r\nno");
+    haft_io_close(connection); /* before it is told that it should be */
+    check_answer(port, "GET /" END, "200 OK");
+    stop_service(&service, task);
+    stop_proxy();
+    return unused;
+}
+
 /* The client is given up, and the service with it; or the service is. */
 static void *stop_between(void *unused) {
     uint16_t port = start_both();
     for (int i = 0; i < 3; i++) {
         HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp("127.0.0.1", port);
-        say_word(connection, "POST /echo" WITH("Transfer-Encoding: chunked") "3\r\nabc\r\n");
-        hear_word(connection, "abc");
+        say_word(connection, "POST /echo" WITH("Transfer-Encoding: chunked") "1\r\nQ\r\n");
+        hear_word(connection, "Q");
         if (i == 1) {
             say_word(connection, "what\r\n");
         } else if (i == 2) {
@@ -664,7 +683,7 @@ static void *stop_between(void *unused) {
             hear_word(connection, "");
         }
     }
-    check_answer(port, "POST /echo" WITH("Content-Length: 3") "xyz", "xyz");
+    check_answer(port, "POST /echo" WITH("Content-Length: 1") "Q", "Q");
     stop_both();
     return unused;
 }
@@ -715,6 +734,7 @@ int main(void) {
     simulate_seeds(pass_pieces);
     simulate_seeds(go_both_ways);
     simulate_seeds(ask_for_body);
+    simulate_seeds(answer_early);
     simulate_seeds(stop_between);
     for (int threads = 1; threads <= 2; threads++) {
         haft_io_run_options_t how = {.threads = threads};
