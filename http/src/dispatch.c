@@ -40,55 +40,71 @@ static void pop(hafti_scope_t *const *scope) {
  * Up to four handlers without a function between them are pushed by one function, which costs less
  * than a function for each. To pop the first pops all. A clause leaves to the function that has
  * pushed its handler: everything inside is unwound, that function's frame too, and `landed` is
- * called in its place. So the function prepares two words, and the clause writes the rest.
+ * called in its place. The function notes one number for that; the clause finds the rest.
  */
 enum { HANDLERS_AT_ONCE = 4 };
-struct hafti_http_frame {
-    haft_return_t leaving; /* of which the function that pushes has set the stack pointer */
-    unsigned uncaught;     /* exceptions of C++ in flight around the frame */
-    haft_http_handling_t handlings[HANDLERS_AT_ONCE];
-    hafti_scope_t scopes[HANDLERS_AT_ONCE];
-};
+typedef struct {
+    haft_http_handling_t handling; /* must be first: frame_of casts its address */
+    hafti_scope_t scope;
+} pushed_t;
+typedef struct {
+    haft_return_t leaving;
+    unsigned uncaught; /* exceptions of C++ in flight around the frame */
+    pushed_t pushed[HANDLERS_AT_ONCE];
+} frame_t;
+
+/* Between handlers of two frames there is at least a return address. */
+static frame_t *frame_of(const haft_http_handling_t *handling) {
+    pushed_t *first = (pushed_t *)(uintptr_t)handling;
+    while (first->scope.outer == &first[-1].scope)
+        first--;
+    return (frame_t *)((char *)first - offsetof(frame_t, pushed));
+}
 
 static intptr_t landed(intptr_t code, intptr_t uncaught) {
     hafti_thread()->globals->uncaught = (unsigned)uncaught;
     return code != -ECANCELED ? code : haft_io_unwind_cancelled();
 }
 
-static haft_landing_t *landing_of(hafti_http_frame_t *frame) {
-    frame->leaving.landing.fiber = NULL;
-    return &frame->leaving.landing;
-}
-
+/* Any address in the frame but its lowest will do for `sp`. */
 bool haft_http_handling_is_around(const haft_http_handling_t *handling) {
-    return haft_can_unwind_to(landing_of(handling->frame));
+    haft_landing_t landing = {.sp = (char *)(uintptr_t)handling + 1};
+    return haft_can_unwind_to(&landing);
 }
 
 void haft_http_handling_leave(const haft_http_handling_t *handling, int code) {
-    hafti_http_frame_t *frame = handling->frame;
     if (!haft_http_handling_is_around(handling))
         haft_io_fail(code < 0 ? code : -EINVAL, "a clause has left its handler");
-    frame->leaving.landing.land = NULL;
-    frame->leaving.instead = landed;
-    frame->leaving.words[0] = code;
-    frame->leaving.words[1] = (intptr_t)frame->uncaught;
-    haft_unwind_to(&frame->leaving.landing);
+    frame_t *frame = frame_of(handling);
+    haft_return_t *leaving = &frame->leaving;
+    leaving->landing.fiber = NULL;
+    leaving->landing.land = NULL;
+    leaving->landing.sp = (char *)(uintptr_t)handling + 1;
+    leaving->instead = landed;
+    leaving->words[0] = code;
+    leaving->words[1] = (intptr_t)frame->uncaught;
+    haft_unwind_to(&leaving->landing);
 }
 
-/* Not inlined, since a clause returns from it; a word, so that it may. */
-__attribute__((noinline)) static intptr_t go_on_under(const hafti_http_around_t *around,
-                                                      const haft_http_server_t *level,
-                                                      const hafti_http_entry_t *entry,
-                                                      haft_http_request_t *request) {
-    hafti_http_frame_t frame;
-    frame.leaving.landing.sp = (char *)haft_stack_pointer() + 1;
+/* Not inlined, since a clause returns from it; and its frame is on the stack. */
+#if defined(__clang__) || defined(__SANITIZE_ADDRESS__)
+#    define ON_THE_STACK __attribute__((no_sanitize("address")))
+#else
+#    define ON_THE_STACK
+#endif
+ON_THE_STACK __attribute__((noinline)) static int go_on_under(const hafti_http_around_t *around,
+                                                              const haft_http_server_t *level,
+                                                              const hafti_http_entry_t *entry,
+                                                              haft_http_request_t *request) {
+    frame_t frame;
     frame.uncaught = hafti_thread()->globals->uncaught;
     for (unsigned i = 0; i < HANDLERS_AT_ONCE && around != NULL && around->handler != NULL; i++) {
-        frame.handlings[i] = (haft_http_handling_t){request, around->argument, &frame};
-        haft_scope_push(&frame.scopes[i], &around->handler->handles, &frame.handlings[i]);
+        pushed_t *pushed = &frame.pushed[i];
+        pushed->handling = (haft_http_handling_t){request, around->argument};
+        haft_scope_push(&pushed->scope, &around->handler->handles, &pushed->handling);
         around = around->inner;
     }
-    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = frame.scopes;
+    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = &frame.pushed[0].scope;
     return go_on(around, level, entry, request);
 }
 
@@ -106,7 +122,7 @@ static int go_on(const hafti_http_around_t *around, const haft_http_server_t *le
     if (around == NULL)
         return entry->handler(request, entry->argument);
     if (around->handler != NULL)
-        return (int)go_on_under(around, level, entry, request);
+        return go_on_under(around, level, entry, request);
     next_t inner = {{call_next}, level, around->inner, entry};
     return around->function(request, &inner.next, around->argument);
 }

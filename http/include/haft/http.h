@@ -382,11 +382,9 @@ int haft_http_server_use(haft_http_server_t *server, haft_http_around_t *around,
  *     ...
  *     haft_http_server_handle(server, &users, NULL);
  */
-typedef struct hafti_http_frame hafti_http_frame_t;
 typedef struct haft_http_handling {
     haft_http_request_t *request; /* inside of which the effect is performed */
     void *argument;               /* of haft_http_server_handle */
-    hafti_http_frame_t *frame;    /* the library's */
 } haft_http_handling_t;
 /*
  * Leaves the handler, in one of its clauses: the performer, and all that is inside of the handler,
