@@ -33,6 +33,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -657,6 +658,47 @@ static void interrupt_ring(hafti_io_worker_t *worker) {
     hafti_io_waker_wake(worker->waker);
 }
 
+/* ---- A descriptor for the loop of another library ---- */
+
+/* The ring itself may have no number. The kernel writes to this one when something is complete. */
+static int make_signal(state_t *state) {
+    int signal = HAFTI_IO_RESULT(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    if (signal < 0)
+        return signal;
+    int code = hafti_io_uring_register(&state->ring, IORING_REGISTER_EVENTFD, &signal, 1);
+    if (code < 0) {
+        close(signal);
+        return code;
+    }
+    state->signal = signal;
+    return 0;
+}
+
+static void end_signal(state_t *state) {
+    if (state->signal < 0)
+        return;
+    hafti_io_uring_register(&state->ring, IORING_UNREGISTER_EVENTFD, NULL, 0);
+    close(state->signal);
+    state->signal = -1;
+}
+
+/* It is made unreadable before a last look: what completes afterwards makes it readable again. */
+static int descriptor_of_ring(const hafti_io_worker_t *worker) {
+    state_t *state = worker->backend_state;
+    uint64_t count;
+    int code = state->signal < 0 ? make_signal(state) : 0;
+    if (code != 0)
+        return code;
+    if (HAFTI_IO_RESULT(read(state->signal, &count, sizeof count)) < 0)
+        count = 0;
+    hafti_io_uring_check(io_uring_get_events(&state->ring));
+    count = 1;
+    if (io_uring_cq_ready(&state->ring) != 0 &&
+        HAFTI_IO_RESULT(write(state->signal, &count, sizeof count)) < 0)
+        count = 0;
+    return state->signal;
+}
+
 /* The newest way of setting it up that the kernel takes. */
 static int set_up(struct io_uring *ring) {
     static const unsigned ways[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
@@ -745,6 +787,7 @@ static bool is_quiet(state_t *state) {
 static void stop_ring(hafti_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     hafti_io_end_all_arrivals(state);
+    end_signal(state);
     bool keeps = !has_number(&state->ring) && is_quiet(state);
     hafti_io_close_edges(worker);
     if (keeps) {
@@ -789,6 +832,7 @@ static int start_ring(hafti_io_worker_t *worker) {
     *state = (state_t){
         .ring = state->ring,
         .process = getpid(),
+        .signal = -1,
         .worker = worker,
         /* Kernels before 6.1, which have not that, may forget how much of a send was made. */
         .sends_at_once = (state->ring.flags & IORING_SETUP_DEFER_TASKRUN) != 0};
@@ -817,4 +861,5 @@ const hafti_io_backend_t hafti_io_uring = {
     .poll_several = poll_several_by_ring,
     .poll = poll_completions,
     .interrupt = interrupt_ring,
+    .descriptor = descriptor_of_ring,
 };

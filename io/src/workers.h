@@ -70,8 +70,8 @@ typedef struct hafti_io_backend {
        forever). */
     void (*poll)(hafti_io_worker_t *worker, int64_t nanoseconds);
     void (*interrupt)(hafti_io_worker_t *worker); /* ends a poll; any thread */
-    /* The descriptor that is readable when a poll would find something. NULL: there is none, as of
-       a ring of io_uring, whose number is given up (uring.c). */
+    /* The descriptor that is readable when a poll would find something, the same each time, or an
+       error. It is called after a poll, by a run in steps. */
     int (*descriptor)(const hafti_io_worker_t *worker);
 } hafti_io_backend_t;
 

@@ -133,8 +133,8 @@ int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *)
  *
  * haft_io_stepper_new makes a run of one thread, the caller's, and begins nothing; NULL: no memory.
  * `options` are those of haft_io_run_with, without `threads`; the back end is epoll, whatever
- * HAFT_IO_BACKEND says, and io_uring ends the run with -ENOTSUP, since its rings have no
- * descriptor.
+ * HAFT_IO_BACKEND says, unless they name io_uring, which is no faster here: each step asks the
+ * kernel.
  *
  * haft_io_stepper_step runs all tasks that can go on, until all of them wait. With a timeout in
  * nanoseconds it first waits so long, at most, for something to do. Returns 1; 0: the run has
