@@ -33,6 +33,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -660,26 +661,40 @@ static void interrupt_ring(hafti_io_worker_t *worker) {
 
 /* ---- A descriptor for the loop of another library ---- */
 
-/* The ring itself may have no number. The kernel writes to this one when something is complete. */
-static int make_signal(state_t *state) {
-    int signal = HAFTI_IO_RESULT(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    if (signal < 0)
-        return signal;
-    int code = hafti_io_uring_register(&state->ring, IORING_REGISTER_EVENTFD, &signal, 1);
-    if (code < 0) {
-        close(signal);
-        return code;
-    }
-    state->signal = signal;
-    return 0;
+/*
+ * The ring itself may have no number. The kernel writes to an eventfd, `signal`, when something is
+ * complete; it need not do so where that is the wake of another eventfd, such as the worker's waker.
+ * So `signals` is an epoll of both, and of the worker's own.
+ */
+static bool add_signal(const state_t *state, int descriptor) {
+    struct epoll_event event = {.events = EPOLLIN};
+    return descriptor < 0 ||
+           epoll_ctl(state->signals, EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
 static void end_signal(state_t *state) {
-    if (state->signal < 0)
-        return;
-    hafti_io_uring_register(&state->ring, IORING_UNREGISTER_EVENTFD, NULL, 0);
-    close(state->signal);
-    state->signal = -1;
+    if (state->signal >= 0) {
+        hafti_io_uring_register(&state->ring, IORING_UNREGISTER_EVENTFD, NULL, 0);
+        close(state->signal);
+    }
+    if (state->signals >= 0)
+        close(state->signals);
+    state->signal = state->signals = -1;
+}
+
+static int make_signal(state_t *state) {
+    const hafti_io_worker_t *worker = state->worker;
+    state->signals = HAFTI_IO_RESULT(epoll_create1(EPOLL_CLOEXEC));
+    state->signal = HAFTI_IO_RESULT(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    int code = state->signal < 0 ? state->signal : state->signals < 0 ? state->signals : 0;
+    if (code == 0)
+        code = hafti_io_uring_register(&state->ring, IORING_REGISTER_EVENTFD, &state->signal, 1);
+    if (code == 0 && (!add_signal(state, state->signal) || !add_signal(state, worker->waker) ||
+                      !add_signal(state, worker->epoll)))
+        code = -errno;
+    if (code != 0)
+        end_signal(state);
+    return code;
 }
 
 /* It is made unreadable before a last look: what completes afterwards makes it readable again. */
@@ -696,7 +711,7 @@ static int descriptor_of_ring(const hafti_io_worker_t *worker) {
     if (io_uring_cq_ready(&state->ring) != 0 &&
         HAFTI_IO_RESULT(write(state->signal, &count, sizeof count)) < 0)
         count = 0;
-    return state->signal;
+    return state->signals;
 }
 
 /* The newest way of setting it up that the kernel takes. */
@@ -833,6 +848,7 @@ static int start_ring(hafti_io_worker_t *worker) {
         .ring = state->ring,
         .process = getpid(),
         .signal = -1,
+        .signals = -1,
         .worker = worker,
         /* Kernels before 6.1, which have not that, may forget how much of a send was made. */
         .sends_at_once = (state->ring.flags & IORING_SETUP_DEFER_TASKRUN) != 0};

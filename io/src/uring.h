@@ -26,7 +26,7 @@ typedef struct hafti_io_uring_state {
                           kernel to give it */
     hafti_io_provided_t *provided; /* NULL: not needed yet */
     bool sends_at_once; /* a send without an answer has been made when the kernel has taken it */
-    int signal;         /* an eventfd, readable when something is complete; -1: none */
+    int signal, signals; /* see "a descriptor" in uring.c; -1: none */
     uint64_t settled;   /* counts how often it had taken and answered all that it was asked for */
     /* To be given back then: what is sent with the next poll; NULL where that has failed. */
     unsigned lent_count;
