@@ -24,6 +24,7 @@ FIELD(haft_io_run_options_t, times_polls, watchdog)
 FIELD(haft_io_run_options_t, moves, times_polls)
 FIELD(haft_io_run_options_t, dense, moves)
 FIELD(haft_io_run_options_t, own_thread_locals, dense)
+FIELD(haft_io_run_options_t, observed, own_thread_locals)
 
 SIZE(haft_io_task_options_t, 32)
 FIELD(haft_io_task_options_t, name, scope)

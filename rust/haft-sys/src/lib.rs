@@ -52,6 +52,7 @@ record! { haft_io_run_options_t, 48 {
     moves: bool,
     dense: bool,
     own_thread_locals: bool,
+    observed: bool,
 }}
 record! { haft_io_task_options_t, 32 {
     scope: *mut haft_io_scope_t,
