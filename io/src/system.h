@@ -8,7 +8,7 @@
 #ifndef HAFTI_IO_SYSTEM_H
 #define HAFTI_IO_SYSTEM_H
 
-#include "workers.h"
+#include "tape/tape.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -50,28 +50,39 @@ typedef struct hafti_io_system {
 
 extern const hafti_io_network_t hafti_io_real_network; /* network.c */
 extern const hafti_io_files_t hafti_io_real_files;     /* files.c */
+extern const hafti_io_system_t hafti_io_taped;         /* tape/taped_system.c */
+
+/* The machine's, where it is not simulated: by the tape, if the run has one. */
+static inline const hafti_io_network_t *hafti_io_network_below(void) {
+    return HAFTI_IO_UNLIKELY(hafti_io_tape_here() != NULL) ? &hafti_io_taped.network
+                                                           : &hafti_io_real_network;
+}
+static inline const hafti_io_files_t *hafti_io_files_below(void) {
+    return HAFTI_IO_UNLIKELY(hafti_io_tape_here() != NULL) ? &hafti_io_taped.files
+                                                           : &hafti_io_real_files;
+}
 
 /* For what is made, or named. */
 static inline const hafti_io_network_t *hafti_io_network(void) {
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
     return HAFTI_IO_UNLIKELY(simulated != NULL) && simulated->network ? &simulated->system->network
-                                                                      : &hafti_io_real_network;
+                                                                      : hafti_io_network_below();
 }
 static inline const hafti_io_files_t *hafti_io_files(void) {
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
     return HAFTI_IO_UNLIKELY(simulated != NULL) && simulated->files ? &simulated->system->files
-                                                                    : &hafti_io_real_files;
+                                                                    : hafti_io_files_below();
 }
 /* For a descriptor that is there. */
 static inline const hafti_io_network_t *hafti_io_network_of(int descriptor) {
     return HAFTI_IO_UNLIKELY(hafti_io_is_simulated(descriptor))
                ? &hafti_io_simulated()->system->network
-               : &hafti_io_real_network;
+               : hafti_io_network_below();
 }
 static inline const hafti_io_files_t *hafti_io_files_of(int descriptor) {
     return HAFTI_IO_UNLIKELY(hafti_io_is_simulated(descriptor))
                ? &hafti_io_simulated()->system->files
-               : &hafti_io_real_files;
+               : hafti_io_files_below();
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tasks: their making and end, joining, names, values by key. */
 #include "own_threads.h"
+#include "tape/tape.h"
 #include "tasks.h"
 
 #include <limits.h>
@@ -193,9 +194,12 @@ haft_io_scope_t *hafti_io_scope_of_spawns(haft_io_scope_t *here) {
                                                                                             : NULL;
 }
 
-static HAFTI_IO_COLD void trace_spawn(const haft_io_task_t *task) {
-    hafti_io_trace(HAFTI_IO_EVENT_SPAWN, task, task->name, true, (uintptr_t)hafti_io_this_task(),
-                   0);
+static HAFTI_IO_COLD void tell_spawn(haft_io_task_t *task) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_SPAWN, task, task->name, true,
+                       (uintptr_t)hafti_io_this_task(), 0);
+    if (task->worker->tape != NULL)
+        hafti_io_tape_spawned(task->worker->tape, task);
 }
 
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
@@ -226,8 +230,8 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     task->spawned_at = spawned_at;
     if (HAFTI_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);
-    if (hafti_io_is_traced())
-        trace_spawn(task);
+    if (hafti_io_is_told())
+        tell_spawn(task);
     bool accepted = parent->runner->accepted;
     if (HAFTI_IO_UNLIKELY((accepted || options->spread) && worker->shared)) {
         parent->runner->accepted = false;

@@ -2,7 +2,7 @@
 /* The calling thread's worker, its clock, its tasks' deadlines, and how it is woken: what all that
    lies above asks of the scheduler's state. */
 #include "system_call.h"
-#include "workers.h"
+#include "tape/tape.h"
 
 #include <string.h>
 #include <time.h>
@@ -54,11 +54,26 @@ static int64_t roughly_now(void) {
 }
 
 int64_t haft_io_now_roughly(void) {
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    if (HAFTI_IO_UNLIKELY(tape != NULL))
+        return hafti_io_tape_number(tape, HAFTI_IO_TAPED_NOW_ROUGHLY,
+                                    tape->replays ? 0 : roughly_now());
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
     return simulated != NULL ? simulated->now : roughly_now();
 }
 
+static HAFTI_IO_COLD struct timespec taped_date(hafti_io_tape_t *tape) {
+    struct timespec now = {0, 0};
+    if (!tape->replays)
+        clock_gettime(CLOCK_REALTIME, &now);
+    hafti_io_tape_bytes(tape, HAFTI_IO_TAPED_DATE, &now, sizeof now);
+    return now;
+}
+
 struct timespec haft_io_date(void) {
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    if (HAFTI_IO_UNLIKELY(tape != NULL))
+        return taped_date(tape);
     const haft_io_task_t *task = hafti_io_this_task();
     if (task != NULL && task->worker->simulated != NULL)
         return hafti_io_simulated_date(task->worker->simulated);

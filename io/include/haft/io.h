@@ -105,6 +105,10 @@ typedef struct haft_io_run_options {
                          where unwinding needs more: 16 KiB, guarded */
     bool own_thread_locals; /* of all tasks; see "thread-locals". Where they cannot be had, the
                                run does not begin: -ENOTSUP */
+    /* Files for a run of one thread; see "recording". NULL: HAFT_IO_RECORD and HAFT_IO_REPLAY in
+       the environment decide; if they are unset or empty, the run is neither. */
+    const char *record; /* the run is recorded in this file, which is made anew */
+    const char *replay; /* the run is the one that was recorded in this file, once more */
 } haft_io_run_options_t;
 
 /*
