@@ -30,8 +30,12 @@ static __attribute__((noinline)) int open_signals(const sigset_t *signals) {
 int hafti_io_open_signals(const sigset_t *signals) {
     hafti_io_tape_t *tape = hafti_io_tape_here();
     int descriptor = tape != NULL && tape->replays ? 0 : open_signals(signals);
-    return tape == NULL ? descriptor
-                        : (int)hafti_io_tape_number(tape, HAFTI_IO_TAPED_SIGNAL, descriptor);
+    if (tape == NULL)
+        return descriptor;
+    descriptor = (int)hafti_io_tape_number(tape, HAFTI_IO_TAPED_SIGNAL, descriptor);
+    if (tape->replays)
+        hafti_io_tape_occupy(tape, descriptor);
+    return descriptor;
 }
 
 /* -EAGAIN: none has come. */

@@ -87,6 +87,8 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *o) {
     const hafti_io_entry_t *entry = hafti_io_tape_await(runner, kind, o->descriptor);
     if (!has_room(entry, o))
         tape->differs(tape, kind, o->descriptor);
+    if (o->kind == HAFTI_IO_ACCEPT)
+        hafti_io_tape_occupy(tape, (int)entry->result);
     if (entry->result < 0 || entry->size == 0)
         return (ssize_t)entry->result;
     switch (o->kind) {
@@ -136,7 +138,9 @@ static int close_one(hafti_io_worker_t *worker, int descriptor) {
         hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
     if (known != NULL)
         known->life++;
-    return (int)hafti_io_tape_await(worker->running, HAFTI_IO_TAPED_CLOSE, descriptor)->result;
+    int code = (int)hafti_io_tape_await(worker->running, HAFTI_IO_TAPED_CLOSE, descriptor)->result;
+    hafti_io_tape_vacate(tape, descriptor);
+    return code;
 }
 
 /* The tape has the time. */

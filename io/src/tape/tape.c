@@ -23,6 +23,7 @@
 #include "../system_call.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -233,10 +234,12 @@ static long open_file(const char *path, int flags) {
     return hafti_io_system_call(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0600, 0, 0);
 }
 
+enum { FIRST_MOVED = 1000 };
 /* A program that is recorded has the same numbers for its own descriptors as one that is not. */
 static int moved_up(int file) {
-    enum { HIGH = 1000 };
-    long moved = hafti_io_system_call(SYS_fcntl, file, F_DUPFD_CLOEXEC, HIGH, 0, 0, 0);
+    if (file < 0)
+        return -1;
+    long moved = hafti_io_system_call(SYS_fcntl, file, F_DUPFD_CLOEXEC, FIRST_MOVED, 0, 0, 0);
     if (moved < 0)
         return file;
     hafti_io_system_call(SYS_close, file, 0, 0, 0, 0, 0);
@@ -360,6 +363,39 @@ const hafti_io_entry_t *hafti_io_tape_answer(hafti_io_tape_t *tape, unsigned kin
         tape->differs(tape, kind, descriptor);
     hafti_io_tape_take(tape);
     return next;
+}
+
+/* ---- Descriptors ---- */
+
+void hafti_io_tape_occupy(hafti_io_tape_t *tape, int descriptor) {
+    if (descriptor < 0)
+        return;
+    if (tape->file < 0)
+        tape->file = moved_up((int)open_file("/dev/null", O_RDWR));
+    if (tape->file >= 0 && hafti_io_system_call(SYS_fcntl, descriptor, F_GETFD, 0, 0, 0, 0) < 0)
+        hafti_io_system_call(SYS_dup3, tape->file, descriptor, O_CLOEXEC, 0, 0, 0);
+}
+
+void hafti_io_tape_vacate(hafti_io_tape_t *tape, int descriptor) {
+    if (descriptor != tape->file)
+        hafti_io_system_call(SYS_close, descriptor, 0, 0, 0, 0, 0);
+}
+
+void hafti_io_tape_keep_descriptors(hafti_io_tape_t *tape) {
+    unsigned char used[FIRST_MOVED / CHAR_BIT] = {0};
+    for (int i = 0; i < FIRST_MOVED; i++)
+        if (hafti_io_system_call(SYS_fcntl, i, F_GETFD, 0, 0, 0, 0) >= 0)
+            used[i / CHAR_BIT] |= (unsigned char)(1 << i % CHAR_BIT);
+    hafti_io_keep(tape, HAFTI_IO_TAPED_DESCRIPTORS, -1, 0, used, sizeof used);
+}
+
+void hafti_io_tape_occupy_all(hafti_io_tape_t *tape) {
+    unsigned char used[FIRST_MOVED / CHAR_BIT] = {0};
+    const hafti_io_entry_t *entry = hafti_io_tape_answer(tape, HAFTI_IO_TAPED_DESCRIPTORS, -1);
+    hafti_io_copy_answer(entry, used, sizeof used);
+    for (int i = 0; i < FIRST_MOVED; i++)
+        if ((used[i / CHAR_BIT] >> i % CHAR_BIT & 1) != 0)
+            hafti_io_tape_occupy(tape, i);
 }
 
 /* ---- Numbers and bytes ---- */

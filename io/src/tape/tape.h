@@ -38,7 +38,7 @@
                                                             one(PROCESS_START, "start a process")  \
                                                                 one(PROCESS_WAIT,                  \
                                                                     "the end of a process")        \
-                                                                    one(SIGNAL, "a signal")        \
+                                                                    one(SIGNAL, "a signal") one(DESCRIPTORS, "the descriptors") \
                                                                         one(CALL, "a call of the " \
                                                                                   "C library")
 
@@ -84,7 +84,7 @@ typedef struct hafti_io_tape {
     bool begun;   /* which has a back end */
     bool rebuilt; /* the program has another build-id than the one that was recorded */
     bool shared;  /* by the runs of the process, one after the other */
-    int file;     /* of a recording, or -1 */
+    int file;     /* of a recording, or -1; of a replay /dev/null, or -1 */
     unsigned char *part;
     size_t part_at, part_size; /* of the file */
     int64_t time;
@@ -177,6 +177,16 @@ static inline void hafti_io_tape_take(hafti_io_tape_t *tape) {
 }
 /* The answer to what needs no wait: it has to be next, and to fit. */
 const hafti_io_entry_t *hafti_io_tape_answer(hafti_io_tape_t *tape, unsigned kind, int descriptor);
+/*
+ * A replay has the numbers of the descriptors that the tape gives, so that the program's own calls
+ * of the system, such as the C library's, get the numbers that they got: each is a descriptor of
+ * /dev/null.
+ */
+void hafti_io_tape_occupy(hafti_io_tape_t *tape, int descriptor);
+void hafti_io_tape_vacate(hafti_io_tape_t *tape, int descriptor);
+/* Keeps the numbers that are in use when a run begins, and occupies them. */
+void hafti_io_tape_keep_descriptors(hafti_io_tape_t *tape);
+void hafti_io_tape_occupy_all(hafti_io_tape_t *tape);
 /* As many bytes of the answer as there is room for. */
 static inline void hafti_io_copy_answer(const hafti_io_entry_t *entry, void *into, size_t room) {
     if (entry->size != 0 && into != NULL && room != 0)

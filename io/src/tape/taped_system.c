@@ -18,18 +18,44 @@
     __auto_type result = call;                                                                     \
     return (__typeof__(call))hafti_io_tape_ends(&taped, result, into,                              \
                                                 result >= 0 && (into) != NULL ? (size) : 0)
+/* A call that gives a descriptor. */
+#define TAPED_NEW(kind, call)                                                                      \
+    const hafti_io_entry_t *entry;                                                                 \
+    HAFTI_IO_TAPED_CALL taped = hafti_io_tape_begins(HAFTI_IO_TAPED_##kind, -1, &entry);           \
+    return entry != NULL ? new_descriptor((int)hafti_io_tape_result(entry, NULL, 0))               \
+                         : (int)hafti_io_tape_ends(&taped, call, NULL, 0)
 #define TAPED(kind, descriptor, call) TAPED_INTO(kind, descriptor, (void *)NULL, 0, call)
+
+static int new_descriptor(int descriptor) {
+    hafti_io_tape_occupy(hafti_io_worker()->tape, descriptor);
+    return descriptor;
+}
+
+/* Two descriptors, in a replay. */
+static int new_pair(const hafti_io_entry_t *entry, int ends[2]) {
+    int code = (int)hafti_io_tape_result(entry, ends, 2 * sizeof *ends);
+    for (int i = 0; code == 0 && i < 2; i++)
+        new_descriptor(ends[i]);
+    return code;
+}
+#define TAPED_PAIR(kind, ends, call)                                                               \
+    const hafti_io_entry_t *entry;                                                                 \
+    HAFTI_IO_TAPED_CALL taped = hafti_io_tape_begins(HAFTI_IO_TAPED_##kind, -1, &entry);           \
+    if (entry != NULL)                                                                             \
+        return new_pair(entry, ends);                                                              \
+    int code = call;                                                                               \
+    return (int)hafti_io_tape_ends(&taped, code, ends, code == 0 ? 2 * sizeof *(ends) : 0)
 
 /* ---- The network ---- */
 
 static int taped_pipe(int ends[2]) {
-    TAPED_INTO(PIPE, -1, ends, 2 * sizeof *ends, hafti_io_real_network.pipe(ends));
+    TAPED_PAIR(PIPE, ends, hafti_io_real_network.pipe(ends));
 }
 static int taped_socket(int domain, int type, int protocol) {
-    TAPED(SOCKET, -1, hafti_io_real_network.socket(domain, type, protocol));
+    TAPED_NEW(SOCKET, hafti_io_real_network.socket(domain, type, protocol));
 }
 static int taped_socket_pair(int domain, int type, int protocol, int ends[2]) {
-    TAPED_INTO(SOCKET_PAIR, -1, ends, 2 * sizeof *ends,
+    TAPED_PAIR(SOCKET_PAIR, ends,
                hafti_io_real_network.socket_pair(domain, type, protocol, ends));
 }
 static int taped_bind(int socket, const struct sockaddr *address, socklen_t size) {
@@ -56,7 +82,7 @@ static const char *host_itself(const char *host, int family) {
 /* ---- Files ---- */
 
 static int taped_open(const char *path, int flags, mode_t mode) {
-    TAPED(OPEN, -1, hafti_io_real_files.open(path, flags, mode));
+    TAPED_NEW(OPEN, hafti_io_real_files.open(path, flags, mode));
 }
 static ssize_t taped_pread(int file, void *buffer, size_t size, int64_t offset) {
     const hafti_io_entry_t *entry;

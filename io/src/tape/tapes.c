@@ -224,7 +224,10 @@ void hafti_io_tape_begin_run(hafti_io_worker_t *worker) {
         const char *name = worker->backend->name;
         hafti_io_record_backend(worker);
         hafti_io_keep(tape, HAFTI_IO_TAPED_BEGIN, -1, worker->clock, name, strlen(name) + 1);
+        hafti_io_tape_keep_descriptors(tape);
         tape->time = worker->clock;
+    } else {
+        hafti_io_tape_occupy_all(tape);
     }
     count_runs(1);
 }
