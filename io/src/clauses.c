@@ -335,7 +335,11 @@ static int64_t taped_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
                                 tape->replays ? 0 : hafti_io_worker_now(runner->worker));
 }
 static int taped_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
-    return hafti_io_call_taped(state, payload);
+    const hafti_io_runner_t *runner = state;
+    if (runner->worker->forked)
+        return default_call_blocking(NULL, payload);
+    return runner->taped ? clause_call_blocking(state, payload)
+                         : hafti_io_call_taped(state, payload);
 }
 
 /* All of them. (A spawn and a yield are the scheduler's: these have a default only.) Two have

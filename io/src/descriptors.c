@@ -47,6 +47,7 @@ bool hafti_io_is_stream(int descriptor) {
     hafti_io_tape_t *tape = hafti_io_tape_here();
     if (tape != NULL && tape->replays)
         return hafti_io_tape_number(tape, HAFTI_IO_TAPED_IS_STREAM, 0) != 0;
+    HAFTI_IO_UNTAPED;
     int type = hafti_io_socket_option(descriptor, SO_TYPE);
     bool is = type < 0 || type == SOCK_STREAM;
     return tape == NULL ? is : hafti_io_tape_number(tape, HAFTI_IO_TAPED_IS_STREAM, is) != 0;

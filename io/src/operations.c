@@ -87,6 +87,7 @@ static __attribute__((noinline)) bool holds_bytes(int socket) {
 }
 static bool holds_bytes_or_did(int socket) {
     hafti_io_tape_t *tape = hafti_io_tape_here();
+    HAFTI_IO_UNTAPED;
     bool holds = tape != NULL && tape->replays ? false : holds_bytes(socket);
     return tape == NULL ? holds : hafti_io_tape_number(tape, HAFTI_IO_TAPED_NEXT_PART, holds) != 0;
 }

@@ -29,6 +29,7 @@ static __attribute__((noinline)) int open_signals(const sigset_t *signals) {
 }
 int hafti_io_open_signals(const sigset_t *signals) {
     hafti_io_tape_t *tape = hafti_io_tape_here();
+    HAFTI_IO_UNTAPED;
     int descriptor = tape != NULL && tape->replays ? 0 : open_signals(signals);
     if (tape == NULL)
         return descriptor;

@@ -190,6 +190,7 @@ static int read_signal(int descriptor) {
     hafti_io_tape_t *tape = hafti_io_tape_here();
     if (tape != NULL && tape->replays)
         return (int)hafti_io_tape_number(tape, HAFTI_IO_TAPED_SIGNAL, 0);
+    HAFTI_IO_UNTAPED;
     struct signalfd_siginfo information;
     hafti_io_operation_t operation = {.kind = HAFTI_IO_READ,
                                       .descriptor = descriptor,

@@ -53,17 +53,23 @@ static int64_t roughly_now(void) {
     return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
 }
 
+static HAFTI_IO_COLD int64_t taped_roughly(hafti_io_tape_t *tape) {
+    HAFTI_IO_UNTAPED;
+    return hafti_io_tape_number(tape, HAFTI_IO_TAPED_NOW_ROUGHLY,
+                                tape->replays ? 0 : roughly_now());
+}
+
 int64_t haft_io_now_roughly(void) {
     hafti_io_tape_t *tape = hafti_io_tape_here();
     if (HAFTI_IO_UNLIKELY(tape != NULL))
-        return hafti_io_tape_number(tape, HAFTI_IO_TAPED_NOW_ROUGHLY,
-                                    tape->replays ? 0 : roughly_now());
+        return taped_roughly(tape);
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
     return simulated != NULL ? simulated->now : roughly_now();
 }
 
 static HAFTI_IO_COLD struct timespec taped_date(hafti_io_tape_t *tape) {
     struct timespec now = {0, 0};
+    HAFTI_IO_UNTAPED;
     if (!tape->replays)
         clock_gettime(CLOCK_REALTIME, &now);
     hafti_io_tape_bytes(tape, HAFTI_IO_TAPED_DATE, &now, sizeof now);

@@ -139,7 +139,8 @@ static int close_one(hafti_io_worker_t *worker, int descriptor) {
     if (known != NULL)
         known->life++;
     int code = (int)hafti_io_tape_await(worker->running, HAFTI_IO_TAPED_CLOSE, descriptor)->result;
-    hafti_io_tape_vacate(tape, descriptor);
+    if (descriptor != tape->file)
+        hafti_io_close_file(descriptor); /* by libhaft-posix, if it is there */
     return code;
 }
 

@@ -209,7 +209,26 @@ static size_t place_of(const hafti_io_tape_t *tape) {
     return tape->part_at + (size_t)(tape->at - tape->part);
 }
 
+/* Memory for as much again. */
+static bool grow(hafti_io_tape_t *tape) {
+    size_t used = tape->part != NULL ? (size_t)(tape->at - tape->part) : 0,
+           size = 2 * tape->part_size + PAGE;
+    unsigned char *larger = realloc(tape->part, size);
+    if (larger == NULL)
+        return false;
+    tape->part = larger;
+    tape->part_size = size;
+    tape->at = larger + used;
+    tape->end = larger + size;
+    return true;
+}
+
 void hafti_io_tape_turn(hafti_io_tape_t *tape) {
+    if (tape->grows) {
+        if (!grow(tape))
+            hafti_io_misuse("There is no memory for what blocking work has asked the system for.");
+        return;
+    }
     long code = tape->lost ? 0 : map_at(tape, place_of(tape));
     if (code < 0)
         lose(tape, code);

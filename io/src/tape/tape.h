@@ -39,8 +39,7 @@
                                                                 one(PROCESS_WAIT,                  \
                                                                     "the end of a process")        \
                                                                     one(SIGNAL, "a signal") one(DESCRIPTORS, "the descriptors") \
-                                                                        one(CALL, "a call of the " \
-                                                                                  "C library")
+                                                                        one(CALL_OF_C, "a call of the C library")
 
 enum hafti_io_taped {
     HAFTI_IO_TAPED_END,  /* nothing follows: also where a file ends early */
@@ -84,6 +83,7 @@ typedef struct hafti_io_tape {
     bool begun;   /* which has a back end */
     bool rebuilt; /* the program has another build-id than the one that was recorded */
     bool shared;  /* by the runs of the process, one after the other */
+    bool grows;   /* it is in memory only: of blocking work */
     int file;     /* of a recording, or -1; of a replay /dev/null, or -1 */
     unsigned char *part;
     size_t part_at, part_size; /* of the file */
@@ -103,6 +103,7 @@ typedef struct hafti_io_tape {
     /* The program asks for this, which is not what the tape has. */
     void (*differs)(struct hafti_io_tape *tape, unsigned kind, int descriptor)
         __attribute__((noreturn));
+    const char *asked; /* the function of the C library that is asked for; or NULL */
     char *path;
 } hafti_io_tape_t;
 
@@ -212,6 +213,25 @@ void hafti_io_tape_bytes(hafti_io_tape_t *tape, unsigned kind, void *bytes, size
 void hafti_io_tape_spawned(hafti_io_tape_t *tape, haft_io_task_t *task);
 /* The task goes on now. */
 void hafti_io_tape_goes_on(hafti_io_worker_t *worker, const haft_io_task_t *task);
+/* Around calls of the system whose answer is kept as something else, to the end of the block:
+   libhaft-posix may make them, and would keep them, too. */
+#define HAFTI_IO_UNTAPED                                                                           \
+    __attribute__((cleanup(hafti_io_tape_again), unused)) hafti_io_runner_t *untaped =             \
+        hafti_io_tape_pauses()
+static inline hafti_io_runner_t *hafti_io_tape_pauses(void) {
+    if (HAFTI_IO_LIKELY(hafti_io_tape_here() == NULL))
+        return NULL;
+    hafti_io_runner_t *runner = hafti_io_worker()->running;
+    runner->taped = true;
+    return runner;
+}
+static inline void hafti_io_tape_again(hafti_io_runner_t *const *runner) {
+    if (HAFTI_IO_UNLIKELY(*runner != NULL))
+        (*runner)->taped = false;
+}
+/* Of a thread that does blocking work for a task: what it asks the C library for (tape_calls.c). */
+extern __thread __attribute__((tls_model("initial-exec"), visibility("hidden")))
+hafti_io_tape_t *hafti_io_work_tape;
 uint32_t hafti_io_tape_number_of(const hafti_io_tape_t *tape, const haft_io_task_t *task);
 
 #endif

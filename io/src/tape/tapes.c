@@ -3,6 +3,7 @@
  * A run with a tape: what asks for one, its beginning and its end, and the word where a program asks
  * for something else than the tape has.
  */
+#include "tape_calls.h"
 #include "tapes.h"
 
 #include <execinfo.h>
@@ -29,8 +30,8 @@ static const haft_io_task_t *task_of(const tape_t *tape, int64_t number) {
     return hafti_io_tape_number_of(tape, task) == (uint32_t)number ? task : NULL;
 }
 
-static void tell_of_answer(const char *before, unsigned kind, int descriptor) {
-    dprintf(STDERR_FILENO, "%s%s", before, hafti_io_tape_name(kind));
+static void tell_of_answer(const char *before, unsigned kind, int descriptor, const char *name) {
+    dprintf(STDERR_FILENO, "%s%s", before, name != NULL ? name : hafti_io_tape_name(kind));
     if (descriptor >= 0)
         dprintf(STDERR_FILENO, " of the descriptor %d", descriptor);
 }
@@ -77,12 +78,13 @@ __attribute__((noreturn)) static void differs(tape_t *tape, unsigned kind, int d
         dprintf(STDERR_FILENO, " is not the run that was recorded");
     if (self != NULL) {
         tell_task(": ", self, own);
-        tell_of_answer(" asks for ", kind, descriptor);
+        tell_of_answer(" asks for ", kind, descriptor, tape->asked);
     } else {
         dprintf(STDERR_FILENO, ": all tasks wait");
     }
     if (!ends) {
-        tell_of_answer(", where the record has ", next->kind, next->descriptor);
+        tell_of_answer(", where the record has ", next->kind, next->descriptor,
+                       next->kind == HAFTI_IO_TAPED_CALL_OF_C ? (const char *)next->bytes : NULL);
         tell_task(next->kind == HAFTI_IO_TAPED_RUN ? ", of " : " for ", others, other);
         if (others != self)
             tell_state(others);
@@ -125,6 +127,28 @@ static int open_tape(tape_t *tape, const char *record, const char *replay) {
                 strerror(-code));
     tape->differs = differs;
     return code;
+}
+
+/* Of libhaft-posix. */
+static void (*at_beginning)(void);
+static bool has_begun;
+
+static void tell_beginning(void) {
+    hafti_io_guard(&process.lock);
+    void (*begins)(void) = has_begun ? NULL : at_beginning;
+    has_begun = true;
+    hafti_io_unguard(&process.lock);
+    if (begins != NULL)
+        begins();
+}
+
+void haft_io_tape_set_beginning(void (*begins)(void)) {
+    hafti_io_guard(&process.lock);
+    bool now = has_begun;
+    at_beginning = begins;
+    hafti_io_unguard(&process.lock);
+    if (now)
+        begins();
 }
 
 static int new_tape(const char *record, const char *replay, bool shared, tape_t **tape) {
@@ -196,6 +220,8 @@ int hafti_io_tape_for_run(const haft_io_run_options_t *options, unsigned threads
     bool of_process = options == NULL || (options->record == NULL && options->replay == NULL);
     int code = of_process ? tape_of_process(record, replay, tape)
                           : new_tape(record, replay, false, tape);
+    if (code == 0)
+        tell_beginning();
     if (code == 0 && replay != NULL)
         prepare_replay(*tape);
     return code;
