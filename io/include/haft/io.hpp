@@ -173,6 +173,8 @@ struct run_options {
     /* Tasks have thread-local variables of their own; see haft/io.h, "thread-locals". Where they
        cannot be had, run() and spawn() throw io::error with -ENOTSUP. */
     bool own_thread_locals = false;
+    const char *record = nullptr; /* the run is recorded in this file; see haft/io.h, "recording" */
+    const char *replay = nullptr; /* the run is the one that was recorded in this file */
     std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
 };
 
@@ -242,6 +244,8 @@ decltype(auto) run(const run_options &options, F function) {
     given.moves = options.moves;
     given.dense = options.dense;
     given.own_thread_locals = options.own_thread_locals;
+    given.record = options.record;
+    given.replay = options.replay;
     return body.leave(haft_io_run_with(&given, &body.enter, &body), "run");
 }
 template <scope_body F>

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The back end of a replay, whose answers come from the tape: see recorder.c for what is in them.
    It knows no descriptor of the system, and never sleeps. */
+#include "../system_call.h"
 #include "tapes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 typedef hafti_io_tape_t tape_t;
@@ -81,6 +80,18 @@ static bool has_room(const hafti_io_entry_t *entry, const hafti_io_operation_t *
     }
 }
 
+/* What was written for people to read is written again. */
+static void show(const hafti_io_operation_t *o, ssize_t done) {
+    const struct iovec whole = {o->buffer, o->size};
+    bool in_parts = o->kind == HAFTI_IO_WRITE_PARTS;
+    const struct iovec *parts = in_parts ? o->buffer : &whole;
+    for (size_t i = 0, left = (size_t)done; i < (in_parts ? o->size : 1) && left != 0; i++) {
+        size_t now = parts[i].iov_len < left ? parts[i].iov_len : left;
+        hafti_io_system_call(SYS_write, o->descriptor, (long)parts[i].iov_base, (long)now, 0, 0, 0);
+        left -= now;
+    }
+}
+
 static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *o) {
     tape_t *tape = runner->worker->tape;
     unsigned kind = HAFTI_IO_TAPED_OPERATION + hafti_io_taped_kind(o);
@@ -89,6 +100,9 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *o) {
         tape->differs(tape, kind, o->descriptor);
     if (o->kind == HAFTI_IO_ACCEPT)
         hafti_io_tape_occupy(tape, (int)entry->result);
+    if (entry->result > 0 && (o->kind == HAFTI_IO_WRITE || o->kind == HAFTI_IO_WRITE_PARTS) &&
+        (o->descriptor == STDOUT_FILENO || o->descriptor == STDERR_FILENO))
+        show(o, (ssize_t)entry->result);
     if (entry->result < 0 || entry->size == 0)
         return (ssize_t)entry->result;
     switch (o->kind) {

@@ -9,15 +9,22 @@
 #include "../resting.h"
 
 /* A poll of several waits has its own cell, which another task may win. */
-static void park(hafti_io_runner_t *runner, const hafti_io_tape_t *tape, unsigned kind) {
+static void park(hafti_io_runner_t *runner, hafti_io_tape_t *tape, unsigned kind,
+                 int descriptor) {
     hafti_io_cell_t own = {HAFTI_IO_WAITING, runner->task}, *cell = runner->poll_cell;
     if (cell == NULL)
         cell = &own;
     runner->poll_cell = NULL;
-    hafti_io_taped_task_t *task = &tape->tasks[hafti_io_tape_number_of(tape, runner->task)];
-    task->cell = cell;
+    uint32_t number = hafti_io_tape_number_of(tape, runner->task);
+    tape->tasks[number] = (hafti_io_taped_task_t){.task = runner->task,
+                                                  .cell = cell,
+                                                  .kind = kind,
+                                                  .descriptor = descriptor,
+                                                  .asked = tape->asked};
+    tape->asked = NULL;
     hafti_io_cell_wait(cell, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, hafti_io_tape_name(kind));
-    tape->tasks[hafti_io_tape_number_of(tape, runner->task)].cell = NULL;
+    tape->asked = tape->tasks[number].asked;
+    tape->tasks[number].cell = NULL; /* The tasks may be elsewhere than before. */
 }
 
 const hafti_io_entry_t *hafti_io_tape_await(hafti_io_runner_t *runner, unsigned kind,
@@ -31,7 +38,7 @@ const hafti_io_entry_t *hafti_io_tape_await(hafti_io_runner_t *runner, unsigned 
         }
         if (next->kind != HAFTI_IO_TAPED_RUN && next->kind != HAFTI_IO_TAPED_TIME)
             tape->differs(tape, kind, descriptor);
-        park(runner, tape, kind);
+        park(runner, tape, kind, descriptor);
     }
 }
 

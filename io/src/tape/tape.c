@@ -301,8 +301,10 @@ int hafti_io_tape_load(hafti_io_tape_t *tape, const char *path) {
 }
 
 void hafti_io_tape_rest(hafti_io_tape_t *tape) {
-    if (!tape->replays && !tape->lost && tape->part != NULL)
-        hafti_io_system_call(SYS_ftruncate, tape->file, (long)place_of(tape), 0, 0, 0, 0);
+    if (tape->replays || tape->lost || tape->part == NULL)
+        return;
+    hafti_io_system_call(SYS_ftruncate, tape->file, (long)place_of(tape), 0, 0, 0, 0);
+    tape->end = tape->at; /* What follows has to be mapped again. */
 }
 
 void hafti_io_tape_free(hafti_io_tape_t *tape) {
@@ -483,7 +485,7 @@ void hafti_io_tape_spawned(hafti_io_tape_t *tape, haft_io_task_t *task) {
     tape->numbers_used += place->task == NULL;
     *place = (hafti_io_number_of_t){task, tape->spawned};
     if (tape->replays)
-        tape->tasks[tape->spawned] = (hafti_io_taped_task_t){task, NULL};
+        tape->tasks[tape->spawned] = (hafti_io_taped_task_t){.task = task};
     tape->spawned++;
 }
 

@@ -68,6 +68,9 @@ typedef struct hafti_io_entry {
 typedef struct hafti_io_taped_task {
     haft_io_task_t *task;
     hafti_io_cell_t *cell; /* of its wait for an answer; NULL: it is in none */
+    unsigned kind;         /* of that, and of which descriptor */
+    int descriptor;
+    const char *asked;
 } hafti_io_taped_task_t;
 
 typedef struct hafti_io_number_of {

@@ -62,9 +62,24 @@ static void tell_state(const haft_io_task_t *task) {
         dprintf(STDERR_FILENO, ", which waits for: %s", runner->waits_for);
 }
 
+/* What the task that went on last asks for, if it waits for that, and no task is asking now. */
+static const haft_io_task_t *find_asker(tape_t *tape, unsigned *kind, int *descriptor) {
+    const haft_io_task_t *self = hafti_io_this_task();
+    if (self != NULL)
+        return self;
+    const haft_io_task_t *last = task_of(tape, tape->running);
+    const hafti_io_taped_task_t *taped = &tape->tasks[tape->running];
+    if (last == NULL || taped->cell == NULL)
+        return NULL;
+    *kind = taped->kind;
+    *descriptor = taped->descriptor;
+    tape->asked = taped->asked;
+    return last;
+}
+
 __attribute__((noreturn)) static void differs(tape_t *tape, unsigned kind, int descriptor) {
     const hafti_io_entry_t *next = hafti_io_tape_look(tape);
-    const haft_io_task_t *self = hafti_io_this_task();
+    const haft_io_task_t *self = find_asker(tape, &kind, &descriptor);
     int64_t own = self != NULL ? (int64_t)hafti_io_tape_number_of(tape, self) : -1;
     bool ends = next->kind == HAFTI_IO_TAPED_END;
     int64_t other = next->kind == HAFTI_IO_TAPED_RUN ? next->result : (int64_t)tape->running;
@@ -72,10 +87,7 @@ __attribute__((noreturn)) static void differs(tape_t *tape, unsigned kind, int d
     fflush(stdout);
     dprintf(STDERR_FILENO, "haft-io: the %s %s after %llu entries", ends ? "record" : "replay of",
             tape->path, (unsigned long long)tape->entries);
-    if (ends)
-        dprintf(STDERR_FILENO, " has no more");
-    else
-        dprintf(STDERR_FILENO, " is not the run that was recorded");
+    dprintf(STDERR_FILENO, ends ? " has no more" : " is not the run that was recorded");
     if (self != NULL) {
         tell_task(": ", self, own);
         tell_of_answer(" asks for ", kind, descriptor, tape->asked);
