@@ -50,16 +50,15 @@ typedef struct hafti_io_system {
 
 extern const hafti_io_network_t hafti_io_real_network; /* network.c */
 extern const hafti_io_files_t hafti_io_real_files;     /* files.c */
-extern const hafti_io_system_t hafti_io_taped;         /* tape/taped_system.c */
 
 /* The machine's, where it is not simulated: by the tape, if the run has one. */
 static inline const hafti_io_network_t *hafti_io_network_below(void) {
-    return HAFTI_IO_UNLIKELY(hafti_io_tape_here() != NULL) ? &hafti_io_taped.network
-                                                           : &hafti_io_real_network;
+    const hafti_io_tape_t *tape = hafti_io_tape_here();
+    return HAFTI_IO_UNLIKELY(tape != NULL) ? &tape->system->network : &hafti_io_real_network;
 }
 static inline const hafti_io_files_t *hafti_io_files_below(void) {
-    return HAFTI_IO_UNLIKELY(hafti_io_tape_here() != NULL) ? &hafti_io_taped.files
-                                                           : &hafti_io_real_files;
+    const hafti_io_tape_t *tape = hafti_io_tape_here();
+    return HAFTI_IO_UNLIKELY(tape != NULL) ? &tape->system->files : &hafti_io_real_files;
 }
 
 /* For what is made, or named. */

@@ -2,7 +2,7 @@
 /* The calling thread's worker, its clock, its tasks' deadlines, and how it is woken: what all that
    lies above asks of the scheduler's state. */
 #include "system_call.h"
-#include "tape/tape.h"
+#include "workers.h"
 
 #include <string.h>
 #include <time.h>
@@ -47,53 +47,12 @@ int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : hafti_io_clock();
 }
 
-static int64_t roughly_now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
-}
-
-static HAFTI_IO_COLD int64_t taped_roughly(hafti_io_tape_t *tape) {
-    HAFTI_IO_UNTAPED;
-    return hafti_io_tape_number(tape, HAFTI_IO_TAPED_NOW_ROUGHLY,
-                                tape->replays ? 0 : roughly_now());
-}
-
-int64_t haft_io_now_roughly(void) {
-    hafti_io_tape_t *tape = hafti_io_tape_here();
-    if (HAFTI_IO_UNLIKELY(tape != NULL))
-        return taped_roughly(tape);
-    const hafti_io_simulated_t *simulated = hafti_io_simulated();
-    return simulated != NULL ? simulated->now : roughly_now();
-}
-
-static HAFTI_IO_COLD struct timespec taped_date(hafti_io_tape_t *tape) {
-    struct timespec now = {0, 0};
-    HAFTI_IO_UNTAPED;
-    if (!tape->replays)
-        clock_gettime(CLOCK_REALTIME, &now);
-    hafti_io_tape_bytes(tape, HAFTI_IO_TAPED_DATE, &now, sizeof now);
-    return now;
-}
-
-struct timespec haft_io_date(void) {
-    hafti_io_tape_t *tape = hafti_io_tape_here();
-    if (HAFTI_IO_UNLIKELY(tape != NULL))
-        return taped_date(tape);
-    const haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL && task->worker->simulated != NULL)
-        return hafti_io_simulated_date(task->worker->simulated);
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return now;
-}
-
 /* Roughly, if nothing waits for the back end or a time: that costs less, and is enough to show how
    long a task has waited. */
 HAFTI_IO_HOT void hafti_io_set_clock(hafti_io_worker_t *worker) {
     bool roughly =
         !hafti_io_is_awaited(worker) && !worker->times_polls && worker->simulated == NULL;
-    worker->clock = roughly ? roughly_now() : hafti_io_worker_now(worker);
+    worker->clock = roughly ? hafti_io_clock_roughly() : hafti_io_worker_now(worker);
 }
 
 void hafti_io_arm_all(hafti_io_runner_t *runner) {

@@ -435,6 +435,8 @@ void hafti_io_tape_bytes(hafti_io_tape_t *tape, unsigned kind, void *bytes, size
         hafti_io_copy_answer(hafti_io_tape_answer(tape, kind, -1), bytes, size);
 }
 
+__thread __attribute__((tls_model("initial-exec"))) hafti_io_tape_t *hafti_io_work_tape;
+
 /* ---- The order of tasks ---- */
 
 /* The place of the address, or the first that is empty. */

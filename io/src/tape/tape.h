@@ -102,6 +102,7 @@ typedef struct hafti_io_tape {
     const hafti_io_backend_t *real;
     hafti_io_backend_t backend;
     hafti_io_simulated_t simulated; /* of a replay */
+    const struct hafti_io_system *system; /* taped_system.c */
     hafti_io_worker_t *worker;
     /* The program asks for this, which is not what the tape has. */
     void (*differs)(struct hafti_io_tape *tape, unsigned kind, int descriptor)

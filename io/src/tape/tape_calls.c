@@ -4,8 +4,6 @@
 #include "tape_calls.h"
 #include "tapes.h"
 
-__thread __attribute__((tls_model("initial-exec"))) hafti_io_tape_t *hafti_io_work_tape;
-
 enum haft_io_tape_use haft_io_tape_use(void) {
     const hafti_io_tape_t *tape = hafti_io_work_tape;
     if (tape == NULL) {

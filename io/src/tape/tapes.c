@@ -3,6 +3,7 @@
  * A run with a tape: what asks for one, its beginning and its end, and the word where a program asks
  * for something else than the tape has.
  */
+#include "addresses.h"
 #include "tape_calls.h"
 #include "tapes.h"
 
@@ -138,6 +139,7 @@ static int open_tape(tape_t *tape, const char *record, const char *replay) {
         dprintf(STDERR_FILENO, "haft-io: the run cannot be recorded in %s: %s.\n", record,
                 strerror(-code));
     tape->differs = differs;
+    tape->system = &hafti_io_taped;
     return code;
 }
 
