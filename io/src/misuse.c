@@ -13,7 +13,7 @@ void hafti_io_misuse(const char *format, ...) {
     int size = vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
-    if (simulated != NULL && size >= 0 && size < (int)sizeof message)
+    if (simulated != NULL && simulated->seed != 0 && size >= 0 && size < (int)sizeof message)
         snprintf(message + size, sizeof message - (size_t)size, " (The seed was %llu.)",
                  (unsigned long long)simulated->seed);
     haft_misused(&(haft_error_t){.code = HAFT_ERROR_OF_LIBRARY, .message = message});

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The operations: the functions of io.h, which perform effects. */
 #include "operations.h"
+#include "tape/tape.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -84,19 +85,30 @@ static __attribute__((noinline)) bool holds_bytes(int socket) {
     errno = saved;
     return !is_known || size > 0;
 }
+static bool holds_bytes_or_did(int socket) {
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    HAFTI_IO_UNTAPED;
+    bool holds = tape != NULL && tape->replays ? false : holds_bytes(socket);
+    return tape == NULL ? holds : hafti_io_tape_number(tape, HAFTI_IO_TAPED_NEXT_PART, holds) != 0;
+}
+static bool arrivals_or_did(int socket) {
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    const hafti_io_descriptor_t *known = hafti_io_known_here(socket);
+    bool some = known != NULL && known->arrivals != NULL;
+    return tape == NULL ? some : hafti_io_tape_number(tape, HAFTI_IO_TAPED_NEXT_PART, some) != 0;
+}
 
 /* Whether there are bytes for the next part, for which this waits, unless the call is not to wait
    (MSG_DONTWAIT). A receive that finds an error instead would take it from the next call, which
    would then find the end of the stream. */
 static bool next_bytes_come(int socket, int flags) {
-    if (hafti_io_is_simulated(socket) || holds_bytes(socket))
+    if (hafti_io_is_simulated(socket) || holds_bytes_or_did(socket))
         return true;
     int not_waiting = flags & MSG_DONTWAIT;
     if (not_waiting == 0 && HAFT_PERFORM(haft_io_wait_ready, socket, POLLIN) < 0)
         return false;
-    const hafti_io_descriptor_t *known = hafti_io_known_here(socket);
     char byte;
-    return holds_bytes(socket) || (known != NULL && known->arrivals != NULL &&
+    return holds_bytes_or_did(socket) || (arrivals_or_did(socket) &&
                                    HAFT_PERFORM(haft_io_receive, socket, MSG_PEEK | not_waiting,
                                                 &byte, 1, NULL, NULL) > 0);
 }
@@ -282,7 +294,8 @@ static int call_in_simulation(void (*function)(void *), void *argument, void (*l
 
 static bool is_in_simulation(void) {
     const haft_io_task_t *task = hafti_io_this_task();
-    return task != NULL && task->worker->simulated != NULL && !task->worker->forked;
+    return task != NULL && task->worker->simulated != NULL && task->worker->tape == NULL &&
+           !task->worker->forked;
 }
 
 int haft_io_call_blocking(void (*function)(void *), void *argument) {

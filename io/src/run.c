@@ -172,6 +172,8 @@ static int run_tasks(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void
     while (crew->count < threads && add_worker(crew, &others[crew->count]))
         continue;
     crew->main = task;
+    if (first->tape != NULL)
+        hafti_io_tape_spawned(first->tape, task);
     if (first->shared && !task->moves) /* It ends on this thread, as its scope wants it. */
         hafti_io_enqueue(first, task);
     else
@@ -208,15 +210,17 @@ static bool is_shared(const haft_io_run_options_t *options, unsigned threads, bo
 }
 
 static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
-                    const haft_io_run_options_t *options, hafti_io_simulated_t *simulated) {
+                    const haft_io_run_options_t *options, hafti_io_simulated_t *simulated,
+                    hafti_io_tape_t *tape) {
     hafti_io_worker_t *first =
-        worker_new(crew, 0, is_shared(options, threads, simulated != NULL));
+        worker_new(crew, 0, is_shared(options, threads, simulated != NULL || tape != NULL));
     if (first == NULL)
         return -ENOMEM;
     crew->workers[0] = first;
     crew->count = 1;
     first->thread = pthread_self();
     first->simulated = simulated;
+    first->tape = tape;
     if (simulated != NULL)
         first->unlooked = 0;
     if (simulated != NULL && simulated->switches_one_in != 0)
@@ -225,6 +229,8 @@ static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void 
                                                .moves = options != NULL && options->moves};
     hafti_io_scope_start(&crew->root, first, NULL, &options_of_root, options_of_root.moves);
     int code = choose_backend(first, options != NULL ? options->backend : NULL);
+    if (code == 0 && tape != NULL)
+        hafti_io_tape_begin_run(first);
     if (code == 0) {
         hafti_io_run_begins(crew, simulated == NULL);
         code = run_observed(crew, threads, main, argument, options);
@@ -233,6 +239,8 @@ static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void 
         for (unsigned i = 0; i < crew->count; i++)
             stop_backend(crew->workers[i]);
     }
+    if (tape != NULL)
+        hafti_io_tape_end_run(tape);
     for (unsigned i = 0; i < crew->count; i++)
         worker_free(crew->workers[i]);
     free(crew->watchdog);
@@ -275,14 +283,20 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
     hafti_io_find_initialisers();
     hafti_io_trace_as_asked();
     unsigned threads = count_threads(options, simulated != NULL);
+    hafti_io_tape_t *tape = NULL;
+    int code = simulated == NULL ? hafti_io_tape_for_run(options, threads, &tape) : 0;
+    if (code != 0)
+        return code;
+    if (tape != NULL && tape->replays)
+        simulated = &tape->simulated;
     hafti_io_crew_t *crew = aligned_alloc(_Alignof(hafti_io_crew_t), sizeof *crew);
-    hafti_io_descriptors_t *descriptors = 
-        hafti_io_descriptors_new(is_shared(options, threads, simulated != NULL));
-    int code = -ENOMEM;
+    hafti_io_descriptors_t *descriptors = hafti_io_descriptors_new(
+        is_shared(options, threads, simulated != NULL || tape != NULL));
+    code = -ENOMEM;
     if (crew != NULL && descriptors != NULL) {
         memset(crew, 0, sizeof *crew);
         crew->descriptors = descriptors;
-        crew->operations = hafti_io_operations;
+        crew->operations = tape != NULL ? hafti_io_taped_operations : hafti_io_operations;
         crew->dump_as_asked = hafti_io_dump_as_asked;
         if (options != NULL && options->dense)
             crew->stacks = (haft_fiber_options_t){.stack_size = DENSE_SIZE, .dense = true};
@@ -298,7 +312,7 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
         clock_gettime(CLOCK_REALTIME, &date);
         crew->date_offset = (int64_t)date.tv_sec * HAFT_IO_SECOND + date.tv_nsec - hafti_io_clock();
         crew->times_polls = options != NULL && options->times_polls;
-        code = run_crew(crew, threads, main, argument, options, simulated);
+        code = run_crew(crew, threads, main, argument, options, simulated, tape);
         free(crew->overflow);
     }
     if (descriptors != NULL)

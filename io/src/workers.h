@@ -173,6 +173,7 @@ struct hafti_io_worker {
     bool by_loop;         /* a task that yields does not hand over as ever: `forked`, or `owns` */
     hafti_io_timers_t timers;                  /* the first words of which belong to the line */
     hafti_io_simulated_t *simulated;           /* NULL: a real run */
+    struct hafti_io_tape *tape;                /* of a run that is recorded or replayed; or NULL */
     haft_io_counters_t counters;               /* any thread reads */
     hafti_io_lent_t *lent[HAFTI_IO_MOST_KEPT]; /* that its next reads may have */
     unsigned put_off;  /* closes that are left to users of the descriptor; in a run that is alone */

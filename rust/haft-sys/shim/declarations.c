@@ -14,7 +14,7 @@ typedef void haft_rust_clause_t(void *, void *);
                        offsetof(record, after) + sizeof(((record *)0)->after),                     \
                    #record "." #field);
 
-SIZE(haft_io_run_options_t, 48)
+SIZE(haft_io_run_options_t, 64)
 FIELD(haft_io_run_options_t, backend, threads)
 FIELD(haft_io_run_options_t, stack_size, backend)
 FIELD(haft_io_run_options_t, blocking_threads, stack_size)
@@ -25,6 +25,8 @@ FIELD(haft_io_run_options_t, moves, times_polls)
 FIELD(haft_io_run_options_t, dense, moves)
 FIELD(haft_io_run_options_t, own_thread_locals, dense)
 FIELD(haft_io_run_options_t, observed, own_thread_locals)
+FIELD(haft_io_run_options_t, record, observed)
+FIELD(haft_io_run_options_t, replay, record)
 
 SIZE(haft_io_task_options_t, 32)
 FIELD(haft_io_task_options_t, name, scope)

@@ -41,7 +41,7 @@ macro_rules! record {
     };
 }
 
-record! { haft_io_run_options_t, 48 {
+record! { haft_io_run_options_t, 64 {
     threads: c_int,
     backend: *const c_char,
     stack_size: usize,
@@ -53,6 +53,8 @@ record! { haft_io_run_options_t, 48 {
     dense: bool,
     own_thread_locals: bool,
     observed: bool,
+    record: *const c_char,
+    replay: *const c_char,
 }}
 record! { haft_io_task_options_t, 32 {
     scope: *mut haft_io_scope_t,
