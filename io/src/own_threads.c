@@ -610,10 +610,27 @@ bool hafti_io_may_own_threads(void) {
     return false;
 }
 
-int haft_io_own_thread_id(void) {
+/* NULL: the caller is under the pointer of its thread. */
+static hafti_io_own_thread_t *this_own_thread(void) {
     const hafti_io_worker_t *worker = hafti_io_worker();
-    const hafti_io_own_thread_t *thread = worker != NULL ? worker->stands_on : NULL;
+    hafti_io_own_thread_t *thread = worker != NULL ? worker->stands_on : NULL;
+    return thread != NULL && thread->id != 0 ? thread : NULL;
+}
+
+int haft_io_own_thread_id(void) {
+    const hafti_io_own_thread_t *thread = this_own_thread();
     return thread != NULL ? thread->id : 0;
+}
+
+void *haft_io_own_thread_keep(void) {
+    hafti_io_own_thread_t *thread = this_own_thread();
+    if (thread != NULL)
+        __atomic_fetch_add(&thread->holders, 1, __ATOMIC_RELAXED);
+    return thread;
+}
+
+void haft_io_own_thread_release(void *kept) {
+    hafti_io_own_thread_free(kept);
 }
 
 /* ---- Tasks ---- */
@@ -664,6 +681,7 @@ hafti_io_own_thread_t *hafti_io_own_thread_new(void) {
     if (thread == NULL)
         return NULL;
     thread->worker = NULL;
+    thread->holders = 1;
     thread->pointer = storage_new(thread->id, NULL, 0);
     if (thread->pointer != NULL && haft_thread_pointer_join(thread->pointer, &thread->serials))
         return thread;
@@ -679,6 +697,8 @@ void hafti_io_own_thread_set_stack(hafti_io_own_thread_t *thread, char *stack, s
 }
 
 void hafti_io_own_thread_free(hafti_io_own_thread_t *thread) {
+    if (__atomic_sub_fetch(&thread->holders, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
     haft_thread_pointer_leave(thread->pointer, &thread->serials);
     storage_free(thread->pointer);
     record_give(thread);

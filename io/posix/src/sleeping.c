@@ -8,6 +8,7 @@
 
 /* 0, or why the sleep has ended early. */
 static int sleep_until(int64_t deadline) {
+    hafti_posix_end_if_asked();
     return HAFT_PERFORM(haft_io_sleep_until, deadline) == 0 ? 0 : hafti_posix_cancelled();
 }
 

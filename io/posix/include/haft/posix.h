@@ -290,6 +290,34 @@ void haft_posix_block_writes(int descriptor);
  */
 void haft_posix_know_parks(bool (*is_of_this_thread)(const uint32_t *word));
 
+/* ---- Threads as tasks ------------------------------------------------------------------------ */
+
+/*
+ * From now on pthread_create on a task makes a task of the caller's run, with thread-locals of its
+ * own (haft/io.h), and so do what is made of it: thrd_create, std::thread, Rust's and Python's
+ * threads. On threads without tasks, and in a child of fork, it makes threads as ever. Returns 0;
+ * -ENOTSUP where tasks cannot have thread-locals of their own
+ * (haft_io_own_thread_locals_refused says why). Any thread may call it, any number of times.
+ *
+ * The task is a thread to the program: joined, detached, ended by pthread_exit, known by
+ * pthread_self(), with values of keys and destructors of its own. It belongs to the run, which does
+ * not end before it. A stack size larger than the run's is heeded, a stack that the caller gives is
+ * not used. haft-threads(1) does this for programs that are not linked with this library.
+ */
+int haft_posix_threads_as_tasks(void);
+
+struct haft_io_run_options;
+/*
+ * The same for a whole program, as haft-threads calls it: runs `main` as the first task of a run
+ * with these options, NULL: the defaults, and ends the process by exit(3) with what it returns. Its
+ * task has the thread-locals of the calling thread. Returns 0 if `main` has called pthread_exit,
+ * when all of the program's threads have ended; -ENOTSUP as above; the errors of haft_io_run_with,
+ * before `main` was called.
+ */
+int haft_posix_main_as_task(const struct haft_io_run_options *options,
+                            int (*main)(int, char **, char **), int count, char **arguments,
+                            char **environment);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
