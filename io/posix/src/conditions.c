@@ -31,6 +31,7 @@ static int wait_on_task(pthread_cond_t *condition, pthread_mutex_t *mutex, int64
     bool signalled = hafti_posix_await_cut(&waiter, deadline);
     code = pthread_mutex_lock(mutex);
     hafti_posix_end_if_asked();
+    hafti_posix_was_interrupted(); /* woken for nothing, as it may be */
     hafti_posix_set_error(before);
     return code != 0 || signalled ? code : ETIMEDOUT;
 }

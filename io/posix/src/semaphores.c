@@ -95,8 +95,8 @@ typedef struct attempt {
     int64_t pause;
 } attempt_t;
 
-/* Waits for a post until the deadline, or for as long as may be without a look at the count. 0, or
-   -EAGAIN: the count is to be looked at. */
+/* Waits for a post until the deadline, or for as long as may be without a look at the count. 0;
+   -EAGAIN: the count is to be looked at; -EINTR: a signal has interrupted the wait. */
 static int await_post(attempt_t *attempt, int64_t deadline) {
     enum { LONGEST = 16 * HAFT_IO_MILLISECOND };
     hafti_posix_waiter_t waiter = {.key = key_of(attempt->semaphore), .bits = UINT32_MAX};
@@ -114,7 +114,7 @@ static int await_post(attempt_t *attempt, int64_t deadline) {
     }
     hafti_posix_await_cut(&waiter, limit);
     hafti_posix_end_if_asked();
-    return -EAGAIN;
+    return hafti_posix_was_interrupted() ? -EINTR : -EAGAIN;
 }
 
 static int wait_on_task(sem_t *semaphore, int64_t deadline) {
@@ -128,7 +128,14 @@ static int wait_on_task(sem_t *semaphore, int64_t deadline) {
             hafti_posix_set_error(ETIMEDOUT);
             return -1;
         }
-        if (await_post(&attempt, deadline) == 0)
+        int code = await_post(&attempt, deadline);
+        if (code == 0)
+            break;
+        if (code == -EINTR && SYSTEM(sem_trywait)(semaphore) != 0) {
+            hafti_posix_set_error(EINTR);
+            return -1;
+        }
+        if (code == -EINTR)
             break;
     }
     hafti_posix_set_error(before);

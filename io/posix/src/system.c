@@ -111,6 +111,11 @@ bool hafti_posix_is_asked_to_end(void) {
     return cut != NULL && __atomic_load_n(&cut->is_asked, __ATOMIC_ACQUIRE) && lets_be_asked();
 }
 
+bool hafti_posix_was_interrupted(void) {
+    hafti_posix_cut_t *cut = hafti_posix_cut();
+    return cut != NULL && __atomic_exchange_n(&cut->is_interrupted, false, __ATOMIC_RELAXED);
+}
+
 void hafti_posix_end_if_asked(void) {
     if (hafti_posix_is_asked_to_end())
         hafti_posix_cut()->end();
@@ -134,6 +139,8 @@ __attribute__((noinline)) void hafti_posix_set_host_error(int error) {
 }
 
 int hafti_posix_cancelled(void) {
+    if (hafti_posix_was_interrupted())
+        return -EINTR;
     bool before = haft_io_return_cancels(true);
     int code = haft_io_unwind_cancelled();
     haft_io_return_cancels(before);

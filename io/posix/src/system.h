@@ -231,6 +231,8 @@
     X(pthread_barrier_wait)                                                                        \
     X(pthread_barrier_destroy)                                                                     \
     X(pthread_create)                                                                              \
+    X(sigaction)                                                                                   \
+    X(signal)                                                                                      \
     X(pthread_exit)                                                                                \
     X(pthread_detach)                                                                              \
     X(pthread_tryjoin_np)                                                                          \
@@ -326,10 +328,11 @@ void hafti_posix_make_thread(void *(*function)(void *));
 /* ---- pthread_cancel of a thread that is a task ---- */
 
 typedef struct hafti_posix_cut {
-    bool is_asked;     /* to end; any thread may set it */
-    uint32_t lock;     /* for `waiter`; no holder waits */
-    void *waiter;      /* of a wait for a condition or semaphore, which it may end (waiters.c) */
-    void (*end)(void); /* does not return */
+    bool is_asked;       /* to end; any thread may set it */
+    bool is_interrupted; /* by a signal (interrupting.c); until the call that waits has noticed */
+    uint32_t lock;       /* for `waiter`; no holder waits */
+    void *waiter;        /* of a wait for a condition or semaphore, which it may end (waiters.c) */
+    void (*end)(void);   /* does not return */
 } hafti_posix_cut_t;
 
 /* For the calling task, until its end. */
@@ -337,13 +340,16 @@ void hafti_posix_set_cut(hafti_posix_cut_t *cut);
 hafti_posix_cut_t *hafti_posix_cut(void);
 /* Whether the calling task is asked to end, and lets itself be asked (pthread_setcancelstate). */
 bool hafti_posix_is_asked_to_end(void);
+/* Whether a signal has interrupted the wait that the calling task was in, which fails with EINTR. */
+bool hafti_posix_was_interrupted(void);
 /* Ends the calling task if it is. */
 void hafti_posix_end_if_asked(void);
 
 /* ---- errno ---- */
 
 /* Called once by each call that a cancel has cut, an effect having returned -ECANCELED. It lets
-   others go first, and never unwinds. Returns -ECANCELED; or -ETIMEDOUT, if a deadline has cut. */
+   others go first, and never unwinds. Returns -ECANCELED; or -ETIMEDOUT, if a deadline has cut; or
+   -EINTR, if a signal has. */
 int hafti_posix_cancelled(void);
 
 /* Not inlined, so that the address of errno is looked up anew: after a wait it may be another

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names, stacks, signals, clocks, processors and policies of threads that are tasks. The C library
- * would look for a thread of the task's number in the system, where there is none. A property that only a thread of the system can have is that of the thread on which the task runs,
- * or is refused.
+ * would look for a thread of the task's number in the system, where there is none. A property that
+ * only a thread of the system can have is that of the thread on which the task runs, or is refused.
  */
 #include "thread_tasks.h"
 #include "../../src/system_call.h"

@@ -36,6 +36,7 @@ extern void __pthread_unregister_cancel(__pthread_unwind_buf_t *place);
 
 static bool makes_tasks;
 static int main_number;
+static unsigned living; /* threads that are tasks, and main */
 static OWN hafti_posix_thread_t *this_thread;
 
 /* ---- The table ---- */
@@ -138,6 +139,12 @@ static __attribute__((noinline)) void call(hafti_posix_thread_t *thread) {
     __pthread_unregister_cancel(&start.place);
 }
 
+/* The task that hears signals would keep the run. */
+static void has_ended(void) {
+    if (__atomic_sub_fetch(&living, 1, __ATOMIC_ACQ_REL) == 0 && main_number != 0)
+        exit(0);
+}
+
 /* Called under the thread's own pointer; its name is the task's, and so ends with it. */
 static void end(hafti_posix_thread_t *thread) {
     hafti_posix_set_cut(NULL);
@@ -149,11 +156,13 @@ static void end(hafti_posix_thread_t *thread) {
     this_thread = NULL;
     haft_io_event_set(&thread->ended);
     let_go(thread);
+    has_ended();
 }
 
 /* Called by its task. */
 static void begin(hafti_posix_thread_t *thread) {
     haft_io_return_cancels(true);
+    __atomic_fetch_add(&living, 1, __ATOMIC_RELAXED);
     this_thread = thread;
     thread->cut.end = end_cancelled;
     hafti_posix_set_cut(&thread->cut);
@@ -411,11 +420,13 @@ static void *run_main(void *argument) {
     main_number = (int)hafti_io_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     haft_io_task_set_name("main");
     list(thread);
+    hafti_posix_hear_signals(&thread->cut);
     call(thread);
     if (this_thread == NULL) /* a child of fork, whose only thread has ended */
         exit(0);
     thread->task = NULL;
     haft_io_event_set(&thread->ended);
+    has_ended();
     return NULL;
 }
 

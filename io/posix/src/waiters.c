@@ -169,10 +169,12 @@ bool hafti_posix_await_cut(hafti_posix_waiter_t *waiter, int64_t deadline) {
     return woken;
 }
 
-void hafti_posix_ask_to_end(hafti_posix_cut_t *cut) {
+/* Sets the flag, and wakes the waiter if there is one. */
+static bool cut_wait(hafti_posix_cut_t *cut, bool *flag, bool without_waiter) {
     lock_cut(cut);
-    __atomic_store_n(&cut->is_asked, true, __ATOMIC_RELEASE);
     hafti_posix_waiter_t *waiter = cut->waiter;
+    if (waiter != NULL || without_waiter)
+        __atomic_store_n(flag, true, __ATOMIC_RELEASE);
     if (waiter != NULL) {
         row_t *row = lock_row_of(waiter);
         if (!waiter->woken)
@@ -180,6 +182,15 @@ void hafti_posix_ask_to_end(hafti_posix_cut_t *cut) {
         unlock_row(row);
     }
     unlock_cut(cut);
+    return waiter != NULL;
+}
+
+void hafti_posix_ask_to_end(hafti_posix_cut_t *cut) {
+    cut_wait(cut, &cut->is_asked, true);
+}
+
+bool hafti_posix_interrupt(hafti_posix_cut_t *cut) {
+    return cut_wait(cut, &cut->is_interrupted, false);
 }
 
 const haft_io_task_t *hafti_posix_first_of(uintptr_t key) {

@@ -96,6 +96,10 @@ bool hafti_posix_unlist(hafti_posix_waiter_t *waiter);
 bool hafti_posix_await(hafti_posix_waiter_t *waiter, int64_t deadline);
 /* The same, as pthread_cancel of the calling task may end it: then as if it was woken. */
 bool hafti_posix_await_cut(hafti_posix_waiter_t *waiter, int64_t deadline);
+/* Ends such a wait, which a signal has interrupted. False: the task is in none. */
+bool hafti_posix_interrupt(hafti_posix_cut_t *cut);
+/* For main, by its task: signals interrupt its waits from now on. (interrupting.c) */
+void hafti_posix_hear_signals(hafti_posix_cut_t *cut);
 /* Asks the task to end, and ends such a wait of it. Any thread may call it. */
 void hafti_posix_ask_to_end(hafti_posix_cut_t *cut);
 /* Wakes so many that wait for one of the bits, the first to come first. How many that were. Any
