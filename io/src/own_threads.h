@@ -64,6 +64,9 @@ static inline void hafti_io_set_thread_pointer(char *pointer) {
         __asm__ volatile("wrfsbase %0" : : "r"(pointer) : "memory");
         return;
     }
+#elif defined(__aarch64__)
+    __asm__ volatile("msr tpidr_el0, %0" : : "r"(pointer) : "memory");
+    return;
 #endif
     hafti_io_set_pointer_by_call(pointer);
 }

@@ -340,7 +340,7 @@ void hafti_posix_set_cut(hafti_posix_cut_t *cut);
 hafti_posix_cut_t *hafti_posix_cut(void);
 /* Whether the calling task is asked to end, and lets itself be asked (pthread_setcancelstate). */
 bool hafti_posix_is_asked_to_end(void);
-/* Whether a signal has interrupted the wait that the calling task was in, which fails with EINTR. */
+/* Whether a signal has interrupted the wait that the calling task was in. */
 bool hafti_posix_was_interrupted(void);
 /* Ends the calling task if it is. */
 void hafti_posix_end_if_asked(void);

@@ -30,7 +30,7 @@
 
 #define OWN __thread __attribute__((tls_model("initial-exec")))
 
-/* In C they are used by a macro of pthread.h only, which is another one with -fexceptions. */
+/* In C only pthread_cleanup_push uses them, which is another one with -fexceptions. */
 extern void __pthread_register_cancel(__pthread_unwind_buf_t *place);
 extern void __pthread_unregister_cancel(__pthread_unwind_buf_t *place);
 
