@@ -383,6 +383,13 @@ static inline void end_own_thread(hafti_io_runner_t *runner) {
         haft_io_shield(call_destructors, thread);
 }
 
+void haft_io_own_thread_destroy(void) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    hafti_io_runner_t *runner = worker != NULL ? worker->running : NULL;
+    if (runner != NULL && runner->owns)
+        end_own_thread(runner);
+}
+
 static void *run_own_task(void *argument) {
     hafti_io_runner_t *runner = argument;
     haft_io_task_t *task = runner->task;

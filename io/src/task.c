@@ -476,6 +476,16 @@ int haft_io_interrupt(haft_io_task_t *task) {
     return hafti_io_cell_win(runner->cell, HAFTI_IO_CANCELLED) ? 0 : -EAGAIN;
 }
 
+bool haft_io_task_stack(void **low, size_t *size) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (task == NULL)
+        return false;
+    const haft_fiber_t *fiber = task->runner->fiber;
+    *low = fiber->low;
+    *size = (size_t)(fiber->high - fiber->low);
+    return true;
+}
+
 void *haft_io_own_get(void) {
     const haft_io_task_t *task = hafti_io_this_task();
     return task != NULL ? task->runner->own : NULL;

@@ -319,8 +319,8 @@ void haft_io_own_set(void *pointer);
  * A task with `own_thread_locals` has a runner and a stack of its own, some 4.6 KiB of storage, and
  * more if libraries have more; a switch to it writes the thread pointer. If it rests
  * (haft_io_rest), it keeps its stack. Signal masks, the kernel's number of the thread (gettid) and
- * malloc's free memory of the thread stay the thread's. This needs glibc on x86-64, whose threads
- * are checked on first use; docs/limits.md lists what else does not work.
+ * malloc's free memory of the thread stay the thread's. This needs glibc, whose threads are checked
+ * on first use; docs/limits.md lists what else does not work.
  */
 
 /* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that

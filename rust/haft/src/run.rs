@@ -28,6 +28,7 @@ pub struct Options {
     watchdog: Option<Duration>,
     record: Option<CString>,
     replay: Option<CString>,
+    own_thread_locals: bool,
 }
 
 impl Options {
@@ -121,6 +122,42 @@ impl Options {
         self
     }
 
+    /// All tasks of the run have thread-local variables of their own, as if each were a thread: those
+    /// of [`std::thread_local!`], of std itself, and of the C and C++ libraries of the program.
+    ///
+    /// So [`std::thread::current`] is the task, which parks alone; an initialiser of a
+    /// [`std::thread_local!`] may wait, a `RefCell` in one may stay borrowed over a wait, and
+    /// destructors of such values run at the task's end, where they may wait, too. Crates do with
+    /// tasks what they do with threads: [`std::thread::scope`], [`std::sync::mpsc`], locks of
+    /// `parking_lot`, channels of `crossbeam` and `flume`, and a Tokio runtime in each task. The
+    /// variables begin as on a new thread, also those of `main`.
+    ///
+    /// A task takes some 5 KiB and about a half microsecond more, and a switch to it some
+    /// nanoseconds. [`own_thread_locals_refused`] says where this cannot be had;
+    /// [`spawn_with_own_thread_locals`](crate::spawn_with_own_thread_locals) is for single tasks.
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    /// thread_local! { static COUNT: Cell<u32> = const { Cell::new(0) }; }
+    ///
+    /// let count = || {
+    ///     for _ in 0..10 {
+    ///         COUNT.set(COUNT.get() + 1);
+    ///         haft::yield_now(); // others count meanwhile
+    ///     }
+    ///     COUNT.get()
+    /// };
+    /// if haft::own_thread_locals_refused().is_none() {
+    ///     let options = haft::Options::new().own_thread_locals();
+    ///     let counts = haft::run_with(options, || haft::all([count; 3])).unwrap();
+    ///     assert_eq!(counts, [10, 10, 10]);
+    /// }
+    /// ```
+    pub fn own_thread_locals(mut self) -> Self {
+        self.own_thread_locals = true;
+        self
+    }
+
     fn for_c(&self) -> sys::haft_io_run_options_t {
         sys::haft_io_run_options_t {
             threads: c_int::from(self.threads.unwrap_or(1)),
@@ -129,6 +166,7 @@ impl Options {
             watchdog: self.watchdog.map_or(0, nanoseconds),
             record: text_or_null(&self.record),
             replay: text_or_null(&self.replay),
+            own_thread_locals: self.own_thread_locals,
             ..sys::haft_io_run_options_t::ZERO
         }
     }
@@ -140,6 +178,24 @@ fn for_c(file: &Path) -> CString {
 
 fn text_or_null(text: &Option<CString>) -> *const std::ffi::c_char {
     text.as_ref().map_or(ptr::null(), |text| text.as_ptr())
+}
+
+/// Why tasks of this program cannot have thread-local variables of their own; `None`: they can. It
+/// needs glibc, not linked statically, and neither a sanitizer nor Valgrind.
+///
+/// ```
+/// if let Some(reason) = haft::own_thread_locals_refused() {
+///     println!("tasks share the variables of their thread: {reason}");
+/// }
+/// ```
+#[must_use]
+pub fn own_thread_locals_refused() -> Option<&'static str> {
+    // SAFETY: any thread may call it; what it returns is a text for the process's life, or null.
+    let reason = unsafe {
+        let reason = sys::haft_io_own_thread_locals_refused();
+        (!reason.is_null()).then(|| CStr::from_ptr(reason))
+    };
+    reason.map(|reason| reason.to_str().unwrap_or("unknown"))
 }
 
 /// The number of the run whose task calls this; 0: the caller is no task.
@@ -217,8 +273,9 @@ pub fn run<T>(main: impl FnOnce() -> T) -> T {
 /// Like [`run`], with options; returns an error where `run` would panic.
 ///
 /// # Errors
-/// `ResourceBusy` on a thread that runs tasks already, `InvalidInput` for an unknown back end, and
-/// the system's errors where it refuses memory, descriptors, or the back end that the options name.
+/// `ResourceBusy` on a thread that runs tasks already, `InvalidInput` for an unknown back end,
+/// `Unsupported` for [`Options::own_thread_locals`] where they cannot be had, and the system's
+/// errors where it refuses memory, descriptors, or the back end that the options name.
 ///
 /// ```
 /// let total = haft::run_with(haft::Options::new().threads(2), || {
