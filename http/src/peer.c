@@ -140,7 +140,9 @@ void hafti_http_proxies_free(hafti_http_proxies_t *proxies) {
 int haft_http_server_trust_proxies(haft_http_server_t *server, const char *networks,
                                    const char *field) {
     if (networks == NULL)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__,
+                              "the networks are NULL: write the proxies' addresses, such as "
+                              "\"10.0.0.0/8 ::1 unix\"");
     size_t most = strlen(networks) / 2 + 1;
     hafti_http_proxies_t *proxies = calloc(1, sizeof *proxies + most * sizeof proxies->networks[0]);
     char *text = strdup(networks);

@@ -126,7 +126,9 @@ pid_t haft_io_process_start_with(const haft_io_process_options_t *options,
                                  const char *const arguments[]) {
     static const haft_io_process_options_t defaults;
     if (arguments == NULL || arguments[0] == NULL)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, "haft_io_process_start",
+                              "there are no arguments: write the program, its arguments, and NULL "
+                              "at the end");
     if (options == NULL)
         options = &defaults;
     __attribute__((cleanup(close_copies)))
@@ -171,7 +173,10 @@ static int wait_for_end(pid_t process) {
 
 int haft_io_process_wait(pid_t process, int *status) {
     if (process <= 0)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__,
+                              "%d is no process: write the number that haft_io_process_start has "
+                              "returned, if that is positive",
+                              (int)process);
     int code;
     while ((code = take_status(process, status)) == 0)
         if ((code = wait_for_end(process)) != 0)

@@ -66,6 +66,17 @@ typedef struct haft_io_gate {
 } haft_io_gate_t;
 void haft_io_gate_set(haft_io_gate_t *gate);
 
+/* ---- Mistakes ---- */
+
+/*
+ * Refuses a call of a library on top of this one because of a mistake of the program: says
+ * "FUNCTION: WORDS" on the error handler, with the name of the calling task behind it
+ * (haft_refuse), and returns `number`, a negative error number. Where the default error handler is
+ * set, each text is printed once. Any thread may call this; it must hold no lock.
+ */
+int haft_io_refuse(int number, const char *function, const char *format, ...)
+    __attribute__((cold, format(printf, 3, 4)));
+
 /* ---- Calls of the system ---- */
 
 /*
