@@ -200,7 +200,7 @@ ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
 
 /* -EBUSY if haft_io_read_lent has bytes beforehand: they would come after those that the kernel
    still has. */
-static int nothing_has_arrived(int descriptor, bool *is_behind) {
+static int nothing_has_arrived(int descriptor) {
     const haft_io_task_t *task = hafti_io_this_task();
     const hafti_io_descriptor_t *known =
         task != NULL ? hafti_io_descriptor(task->worker->crew->descriptors, descriptor, false)
@@ -209,29 +209,16 @@ static int nothing_has_arrived(int descriptor, bool *is_behind) {
         return 0;
     int code =
         haft_io_poll(&(struct pollfd){descriptor, POLLIN, 0}, 1, 0); /* after which it is settled */
-    *is_behind = code >= 0 && known->arrivals != NULL;
-    return code < 0 ? code : *is_behind ? -EBUSY : 0;
+    return code < 0 ? code : known->arrivals != NULL ? -EBUSY : 0;
 }
 
-static ssize_t splice_open(int from, int to, size_t size, bool *is_behind) {
+ssize_t haft_io_splice(int from, int to, size_t size) {
     HAFTI_IO_USING hafti_io_use_t use = {.descriptor = from}, use_of_other = {.descriptor = to};
     int code = hafti_io_use(&use);
     if (code == 0)
         code = hafti_io_use(&use_of_other);
     if (code == 0)
-        code = nothing_has_arrived(from, is_behind);
+        code = nothing_has_arrived(from);
     return code == 0 ? move(&(move_t){.from = from, .to = to, .splices = true, .size = size})
                      : code;
-}
-
-ssize_t haft_io_splice(int from, int to, size_t size) {
-    bool is_behind = false;
-    ssize_t done = splice_open(from, to, size, &is_behind);
-    if (HAFTI_IO_LIKELY(!is_behind))
-        return done;
-    return haft_io_refuse(
-        -EBUSY, __func__,
-        "bytes of descriptor %d are in memory of haft_io_read_lent, from which the "
-        "kernel passes nothing on: read them first",
-        from);
 }

@@ -333,6 +333,10 @@ static haft_tls_t *new_stream(haft_tls_context_t *context, int descriptor, const
 }
 
 haft_tls_t *haft_tls_new(haft_tls_context_t *context, int descriptor, const char *host) {
+    if (!context->is_server && host == NULL)
+        haft_io_refuse(-EINVAL, __func__,
+                       "a client's stream has no host (NULL): write the name that the server's "
+                       "certificate has to have");
     haft_tls_t *stream = new_stream(context, descriptor, host);
     if (stream == NULL)
         haft_io_close(descriptor);
