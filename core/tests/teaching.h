@@ -21,12 +21,13 @@ static void note_refusal(const haft_error_t *error) {
         snprintf(refusal_told, sizeof refusal_told, "%s", error->message);
 }
 
-/* Behind the words stands which task has called. */
+/* Behind the words stands which task has called, and the simulation's seed. */
 static inline bool has_told(const char *words) {
     size_t size = strlen(words);
     const char *end = refusal_told + size;
     return strncmp(refusal_told, words, size) == 0 &&
-           (*end == '\0' || strncmp(end, ". It was the task '", 19) == 0);
+           (*end == '\0' || strncmp(end, ". It was the task '", 19) == 0 ||
+            strncmp(end, ". (The seed was ", 16) == 0);
 }
 
 static inline void check_refusal(const char *file, int line, const char *call, long result,

@@ -108,6 +108,20 @@ bool hafti_http_is_askable(const haft_http_header_t *field) {
            hafti_http_is_given_value(field->value);
 }
 
+static int refuse_field(const haft_http_header_t *field) {
+    if (!hafti_http_is_given_token(field->name))
+        return haft_io_refuse(-EINVAL, "haft_http_client_ask",
+                              "'%s' is no name of a field: write letters, digits and '-'",
+                              field->name != NULL ? field->name : "(NULL)");
+    if (is_ours(field->name))
+        return haft_io_refuse(
+            -EINVAL, "haft_http_client_ask",
+            "the client sets %s itself: leave it out, and write the URL, .body and "
+            ".size",
+            field->name);
+    return -EINVAL; /* the value may be anybody's text */
+}
+
 /* RFC 9110, section 15.4: fields that say something of the body. */
 static bool is_of_content(const char *name) {
     static const char *const names[] = {"Content-Type",     "Content-Encoding", "Content-Language",
@@ -244,7 +258,7 @@ ssize_t hafti_http_trailers_of(const haft_http_question_t *question,
     size_t count = question->trailers != NULL ? question->trailers(question->argument, fields) : 0;
     for (size_t i = 0; i < count; i++)
         if (!hafti_http_is_askable(&(*fields)[i]))
-            return -EINVAL;
+            return refuse_field(&(*fields)[i]);
     return (ssize_t)count;
 }
 
@@ -624,20 +638,6 @@ static void free_text(const asking_t *asking) {
 static const char *method_of(const haft_http_question_t *question) {
     bool has_body = question->body != NULL || question->produce != NULL;
     return question->method != NULL ? question->method : has_body ? "POST" : "GET";
-}
-
-static int refuse_field(const haft_http_header_t *field) {
-    if (!hafti_http_is_given_token(field->name))
-        return haft_io_refuse(-EINVAL, "haft_http_client_ask",
-                              "'%s' is no name of a field: write letters, digits and '-'",
-                              field->name != NULL ? field->name : "(NULL)");
-    if (is_ours(field->name))
-        return haft_io_refuse(
-            -EINVAL, "haft_http_client_ask",
-            "the client sets %s itself: leave it out, and write the URL, .body and "
-            ".size",
-            field->name);
-    return -EINVAL; /* the value may be anybody's text */
 }
 
 /* The method and the fields' values may be anybody's text. */

@@ -158,6 +158,37 @@ static void a_small_stack_has_room_for_the_words(void) {
     CHECK_EQUAL(haft_io_run_with(&options, spawn_who_errs, (void *)(uintptr_t)err_with_a_name), 0);
 }
 
+static int ends[2];
+
+static void *read_a_byte(void *unused) {
+    char byte;
+    CHECK_EQUAL(haft_io_read(ends[0], &byte, 1), 1);
+    return unused;
+}
+
+static void *read_by_two(void *unused) {
+    char byte;
+    int made[2];
+    CHECK_EQUAL(haft_io_pipe(made), 0);
+    ends[0] = dup2(made[0], 88);
+    ends[1] = made[1];
+    CHECK_EQUAL(haft_io_spawn(read_a_byte, NULL), 0);
+    haft_io_yield();
+    REFUSES(haft_io_read(ends[0], &byte, 1), EBUSY,
+            "haft_io_read: another task transfers bytes of descriptor 88 in this direction: let "
+            "one task do it, and pass the bytes on by a channel, or lock a mutex around it");
+    CHECK_EQUAL(haft_io_write(ends[1], "a", 1), 1);
+    haft_io_yield();
+    haft_io_close(made[0]);
+    haft_io_close(made[1]);
+    return unused;
+}
+
+static void a_second_reader_of_a_stream_is_refused(void) {
+    CHECK_RUNS(read_by_two);
+    haft_io_close(88);
+}
+
 /* ---- Who gets the words ---- */
 
 static void err_twice(void) {
@@ -218,6 +249,7 @@ int main(void) {
     RUN(what_looks_into_a_run_is_refused_outside_of_one);
     RUN(a_run_inside_of_a_run_is_refused);
     RUN(what_needs_a_run_of_one_thread_is_refused);
+    RUN(a_second_reader_of_a_stream_is_refused);
     RUN(the_words_name_the_task_and_the_seed);
     RUN(a_small_stack_has_room_for_the_words);
     RUN(without_an_error_handler_each_text_is_printed_once);

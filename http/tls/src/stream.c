@@ -411,12 +411,18 @@ static void end_reading(haft_tls_t *const *stream) {
 /* The stream, while its variable's block has the right to read it. */
 #define SCOPED_READING __attribute__((cleanup(end_reading))) haft_tls_t *
 
+static int refuse_second(void) {
+    return haft_io_refuse(-EBUSY, "haft_tls_read",
+                          "another task reads the stream: let one task read, and pass the bytes on "
+                          "by a channel, or lock a mutex around it");
+}
+
 static int begin_reading(haft_tls_t *stream, haft_tls_t **reading) {
     int code = haft_tls_handshake(stream);
     if (code != 0)
         return code;
     if (atomic_flag_test_and_set(&stream->reading))
-        return fail_as_io(stream, -EBUSY);
+        return fail_as_io(stream, refuse_second());
     *reading = stream;
     return 0;
 }
