@@ -108,6 +108,21 @@ def refusals_in(name, text):
         yield line, None if forwards else pattern_of(known, words), found.start(), end, number
 
 
+def shown_call(text, at, call, words):
+    """The call as the table has it: what `&name` points to in the test stands in the name's place."""
+
+    def value_of(found):
+        begin = text.rfind(f"{found[1]} = {{", 0, at)
+        if begin < 0:
+            return found[0]
+        parts, _ = arguments_at(text, begin + len(found[1]) + 3)
+        return "&{" + ", ".join(" ".join(part.split()) for part in parts) + "}"
+
+    call = re.sub(r"( < 0 \? -errno : 0| != NULL)$", "", " ".join(call.split()))
+    call = words.split(":")[0] + "(...)" if call.isidentifier() else call
+    return re.sub(r"(?<=[ (])&(\w+)", value_of, call)
+
+
 def rows_of_tests():
     """(room, call, number, words, test) of each REFUSES of a test."""
     for name in sorted(files()):
@@ -124,7 +139,7 @@ def rows_of_tests():
             folder = name.split("/tests/")[0]
             room = {"core": "libhaft", "io": "libhaft-io", "http": "libhaft-http", "http/tls": "libhaft-tls"}[folder]
             test = re.sub(r".*/test_(\w+)\.c", r"\1", name)
-            yield room, " ".join(parts[0].split()), parts[1], words, test
+            yield room, shown_call(text, found.start(), parts[0], words), parts[1], words, test
 
 
 def exempt():

@@ -326,8 +326,8 @@ struct haft_http_server {
 /* For debuggers: the lists of connection.c and http2_server.c, for the table in serving.c. */
 extern const haft_shown_t hafti_http_shown_connections[], hafti_http_shown_frames[];
 
-/* haft_io_refuse, for what is wrong with a server: notes the words for haft_http_server_mistake, and
-   logs them. */
+/* haft_io_refuse, for what is wrong with a server: notes the words for haft_http_server_mistake,
+   and logs them. */
 __attribute__((cold, format(printf, 4, 5))) int hafti_http_refuse(haft_http_server_t *server,
                                                                   int number, const char *function,
                                                                   const char *format, ...);

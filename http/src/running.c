@@ -79,7 +79,7 @@ static int check(haft_http_server_t *server, const haft_http_run_options_t *opti
         options->threads >= HAFT_HTTP_EACH_PROCESSOR)
         return 0;
     return hafti_http_refuse(server, -EINVAL, "haft_http_server_run",
-                             "cannot serve: %s is negative",
+                             "cannot serve: %s is negative: leave it out, or write a positive one",
                              options->unready_time < 0 ? "unready_time"
                              : options->watchdog < 0   ? "watchdog"
                                                        : "threads");

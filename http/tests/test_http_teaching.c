@@ -50,7 +50,8 @@ static void check_routes(void) {
             "haft_http_server_route: no route BREW /tea: that is no method that requests can have "
             "(CONNECT: haft_http_server_on_connect)");
     REFUSES(haft_http_server_get(server, "/x", NULL, NULL), EINVAL,
-            "haft_http_server_route: no route GET /x: the handler is NULL");
+            "haft_http_server_route: no route GET /x: the handler is NULL: write the function that "
+            "answers");
     CHECK(haft_http_server_get(server, "/todo", say_short, NULL) == 0);
     REFUSES(haft_http_server_get(server, "/todo", say_short, NULL), EEXIST,
             "haft_http_server_route: no route GET /todo: the path has a handler for that method "
@@ -195,8 +196,10 @@ static void *serve_wrongly(void *unused) {
 static void check_running(void) {
     const haft_http_run_options_t negative = {.listen = "127.0.0.1:0", .unready_time = -1},
                                   nowhere = {.listen = "127.0.0.1"};
-    REFUSES(haft_http_server_run_with(&negative, server), EINVAL,
-            "haft_http_server_run: cannot serve: unready_time is negative");
+    REFUSES(
+        haft_http_server_run_with(&negative, server), EINVAL,
+        "haft_http_server_run: cannot serve: unready_time is negative: leave it out, or write a "
+        "positive one");
     REFUSES(haft_http_server_run_with(&nowhere, server), EINVAL,
             "haft_http_server_run: cannot listen at 127.0.0.1: write host:port, [address]:port, "
             ":port, unix:/path or systemd");
@@ -295,10 +298,9 @@ static void connect_wrongly(haft_http_client_t *client, const char *url) {
     haft_http_websocket_t *socket;
     const haft_http_question_t posted = {.url = url, .method = "POST"}, good = {.url = url};
     const haft_http_websocket_options_t options = {.protocols = "a\nb"};
-    int code = haft_http_websocket_connect(client, &posted, &socket);
-    if (code == -EOPNOTSUPP)
+    if (haft_http_websocket_connect(client, &posted, &socket) == -EOPNOTSUPP)
         return;
-    REFUSES(code, EINVAL,
+    REFUSES(haft_http_websocket_connect(client, &posted, &socket), EINVAL,
             "haft_http_websocket_connect: a question for a WebSocket has a method, or a body: "
             "write .url, and what else you need of .headers");
     REFUSES(haft_http_websocket_connect_with(&options, client, &good, &socket), EINVAL,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Mistakes in the use of the library: a message for core's error handler, and the end of the
-   process, or of the call where it has an error number to return. Core's messages when a stack has overflowed, or cannot be unwound, name the task. */
+   process, or of the call where it has an error number to return. Core's messages when a stack
+   has overflowed, or cannot be unwound, name the task. */
 #include "workers.h"
 
 #include <stdarg.h>

@@ -18,7 +18,7 @@ void note(const haft_error_t *error) {
         told = error->message;
 }
 
-/* What the exception says; its number in `number`. */
+/* Returns the text of the exception, and its number in `number`. */
 template <typename F>
 std::string what_of(F mistake, int &number) {
     try {
