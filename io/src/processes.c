@@ -137,7 +137,9 @@ static void close_copies(start_t *start) {
 static pid_t start_with(const haft_io_process_options_t *options, const char *const arguments[]) {
     static const haft_io_process_options_t defaults;
     if (arguments == NULL || arguments[0] == NULL)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, "haft_io_process_start",
+                              "there are no arguments: write the program, its arguments, and NULL "
+                              "at the end");
     if (options == NULL)
         options = &defaults;
     __attribute__((cleanup(close_copies)))
@@ -199,7 +201,10 @@ static int wait_for(pid_t process, int *status) {
 
 int haft_io_process_wait(pid_t process, int *status) {
     if (process <= 0)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__,
+                              "%d is no process: write the number that haft_io_process_start has "
+                              "returned, if that is positive",
+                              (int)process);
     const hafti_io_entry_t *entry;
     HAFTI_IO_TAPED_CALL call = hafti_io_tape_begins(HAFTI_IO_TAPED_PROCESS_WAIT, -1, &entry);
     if (HAFTI_IO_UNLIKELY(entry != NULL))

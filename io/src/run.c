@@ -70,6 +70,12 @@ static int start_backend(hafti_io_worker_t *worker, const hafti_io_backend_t *ba
     return backend->start(worker);
 }
 
+static const hafti_io_backend_t *const backends[] = {
+#ifdef HAFT_IO_URING
+    &hafti_io_uring,
+#endif
+    &hafti_io_epoll};
+
 static int choose_backend(hafti_io_worker_t *worker, const char *name) {
     if (worker->simulated != NULL)
         return start_backend(worker, worker->simulated->backend);
@@ -77,11 +83,6 @@ static int choose_backend(hafti_io_worker_t *worker, const char *name) {
         name = getenv("HAFT_IO_BACKEND");
     if (name != NULL && name[0] == '\0')
         name = NULL;
-    static const hafti_io_backend_t *const backends[] = {
-#ifdef HAFT_IO_URING
-        &hafti_io_uring,
-#endif
-        &hafti_io_epoll};
     int code = -EINVAL;
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
         if (name != NULL && strcmp(name, backends[i]->name) != 0)
@@ -270,12 +271,39 @@ int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *)
     return hafti_io_run_with(main, argument, options, NULL);
 }
 
+static bool is_backend(const char *name) {
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
+        if (strcmp(name, backends[i]->name) == 0)
+            return true;
+    return false;
+}
+
+/* Before anything is made, because an error handler may leave. */
+static int check_options(const haft_io_run_options_t *options) {
+    const char *name = options->backend;
+    int signal = options->dump_signal;
+    if (name != NULL && name[0] != '\0' && !is_backend(name))
+        return haft_io_refuse(-EINVAL, "haft_io_run",
+                              "there is no back end '%s': write \"epoll\", \"io_uring\" where the "
+                              "library has it, or NULL for the best",
+                              name);
+    if (signal != 0 && !hafti_io_may_dump_on(signal))
+        return haft_io_refuse(-EINVAL, "haft_io_run",
+                              "no run can be dumped on signal %d: write one that can be caught and "
+                              "that no fault sends, such as SIGUSR1, or 0 for none",
+                              signal);
+    return 0;
+}
+
 int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_options_t *options,
                       hafti_io_simulated_t *simulated) {
     if (hafti_io_worker() != NULL)
-        return -EBUSY;
+        return hafti_io_refuse_run_inside("haft_io_run");
     if (main == NULL)
         hafti_io_misuse("A run needs a function to begin with (NULL).");
+    int wrong = options != NULL ? check_options(options) : 0;
+    if (wrong != 0)
+        return wrong;
     if (options != NULL && options->own_thread_locals && !hafti_io_may_own_threads())
         return -ENOTSUP;
     hafti_io_watch_terminate();

@@ -774,9 +774,12 @@ static void sleep_in_poll(hafti_io_worker_t *worker, int64_t nanoseconds) {
 int haft_io_set_around_sleep(const haft_io_around_sleep_t *around) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
-        return -ESRCH;
+        return haft_io_refuse(-ESRCH, __func__,
+                              "this is outside of a task: call it in the first task of a run");
     if (task->worker->shared)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__,
+                              "the run has several threads, which sleep each for themselves: begin "
+                              "it with .threads = 1");
     task->worker->around_sleep = around;
     return 0;
 }

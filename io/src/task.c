@@ -469,7 +469,10 @@ static int bind_value(const char *function, const void *key, void *value, hafti_
 
 int haft_io_interrupt(haft_io_task_t *task) {
     if (task->worker->shared)
-        return -EINVAL;
+        return haft_io_refuse(
+            -EINVAL, __func__,
+            "the run has several threads: only a run of one thread lets a binding "
+            "end waits, so begin it with .threads = 1");
     hafti_io_runner_t *runner = task->runner;
     if (runner == NULL || runner->cell == NULL)
         return -EAGAIN;

@@ -377,5 +377,7 @@ void hafti_io_watch_terminate(void);
    must have changed nothing, and must hold no lock. */
 HAFTI_IO_COLD __attribute__((noreturn, format(printf, 1, 2))) void
 hafti_io_misuse(const char *format, ...);
+/* -EBUSY, with its words (haft_io_refuse). */
+HAFTI_IO_COLD int hafti_io_refuse_run_inside(const char *function);
 
 #endif

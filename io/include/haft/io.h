@@ -35,7 +35,9 @@
  * Results: a function that can fail returns 0 or a count on success, and a negative error number of
  * errno.h (-ECONNRESET) on failure. A function that resolves a name may also return
  * HAFT_IO_ERROR_OF_RESOLVER plus an EAI_ code. haft_io_error_text describes each of these codes in
- * words. Each task has its own errno: neither a wait nor a success changes it.
+ * words. Where a mistake of the program is the reason, the error handler of haft.h gets words with
+ * the value and with what to write instead (HAFT_ERROR_REFUSED), and then the call returns; the
+ * table is in docs/misuse.md. Each task has its own errno: neither a wait nor a success changes it.
  *
  * Threads: the tasks of one haft_io_run share its thread, or its threads
  * (haft_io_run_options_t.threads). Any of them may take a task that has not started; a task that

@@ -94,6 +94,16 @@ bool haft_io_task_stack(void **low, size_t *size);
 /* Whether the calling thread is about to make a thread of the library's own: for functions that
    stand before pthread_create and pthread_sigmask. */
 bool haft_io_makes_thread(void);
+/* ---- Mistakes ---- */
+
+/*
+ * Refuses a call of a library on top of this one because of a mistake of the program: says
+ * "FUNCTION: WORDS" on the error handler, with the name of the calling task behind it
+ * (haft_refuse), and returns `number`, a negative error number. Where the default error handler is
+ * set, each text is printed once. Any thread may call this; it must hold no lock.
+ */
+int haft_io_refuse(int number, const char *function, const char *format, ...)
+    __attribute__((cold, format(printf, 3, 4)));
 
 /* ---- Calls of the system ---- */
 

@@ -194,6 +194,7 @@ pid_t haft_io_process_start_with(const haft_io_process_options_t *, const char *
 int haft_io_process_wait(pid_t, int *);
 int haft_rust_signals_block(const int *, size_t);
 int haft_rust_signal_wait(const int *, size_t);
+bool haft_take_refusal(int, char *, size_t);
 int haft_io_close(int);
 int haft_io_wait_ready(int, short);
 int haft_io_accept(int);

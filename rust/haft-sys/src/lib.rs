@@ -187,6 +187,7 @@ unsafe extern "C" {
     pub fn haft_rust_self() -> *mut haft_io_task_t;
 
     pub fn haft_io_error_text(code: c_int) -> *const c_char;
+    pub fn haft_take_refusal(number: c_int, text: *mut c_char, room: usize) -> bool;
     pub fn haft_io_run_with(
         options: *const haft_io_run_options_t,
         main: haft_body_t,

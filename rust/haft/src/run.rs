@@ -3,7 +3,7 @@
 
 use crate::blocking::guard_panic_hook;
 use crate::effects::outside;
-use crate::wait::{Call, is_cancel, nanoseconds, with_tasks};
+use crate::wait::{Call, error_of_number, is_cancel, nanoseconds, with_tasks};
 use haft_sys as sys;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -241,7 +241,7 @@ pub(crate) fn run_by<T>(
     match main.outcome {
         Some(Ok(value)) if code == 0 => Ok(value),
         Some(Err(payload)) if code == 0 || !is_cancel(&*payload) => resume_unwind(payload),
-        _ => Err(io::Error::from_raw_os_error(-code)),
+        _ => Err(error_of_number(-code)),
     }
 }
 
