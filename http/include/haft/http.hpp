@@ -102,7 +102,9 @@ struct cors_options {
     FIELD(int, dump_signal, 0)                                                                     \
     FIELD(bool, notify, false) /* systemd, as Type=notify */                                       \
     FIELD(std::chrono::nanoseconds, unready_time, {})                                              \
-    FIELD(bool, stop_signals, false) /* for server::serve */
+    FIELD(bool, stop_signals, false) /* for server::serve */                                       \
+    /* pages for the operator, on a thread of their own */                                         \
+    FIELD(const char *, debug_listen, nullptr)
 struct run_options {
     HAFTI_OPTIONS(haft_http_run_options_t, HAFTI_FIELDS)
 };

@@ -37,6 +37,10 @@ namespace haft::io {
     FIELD(bool, moves, false) /* all tasks move between threads; see haft/io.h, "scopes" */        \
     FIELD(bool, dense, false) /* for very many tasks: small stacks; see haft_io_run_options_t */   \
     FIELD(bool, own_thread_locals, false)                                                          \
+    FIELD(bool, observed, false) /* other threads may look into the run; see haft_io_dump_run */   \
+    /* the run is recorded in this file; see haft/io.h, "recording" */                             \
+    FIELD(const char *, record, nullptr)                                                           \
+    FIELD(const char *, replay, nullptr) /* the run is the one that was recorded in this file */   \
     OWN(std::vector<std::exception_ptr> *, failures, nullptr) /* as in scope_options */
 struct run_options {
     HAFTI_OPTIONS(haft_io_run_options_t, HAFTI_FIELDS)
@@ -243,10 +247,11 @@ decltype(auto) shield(F function) {
     return io::scope(options, std::move(function));
 }
 
-/* Cancels the innermost scope that the caller is in. Does nothing outside of a run. */
+/* Cancels the innermost scope that the caller is in. Does nothing outside of a run. In a handler of
+   haft/http.hpp it cancels the request: its tasks, and the handler, by io::cancelled. See
+   haft_io_cancel. */
 inline void cancel() {
-    if (haft_io_scope_t *here = haft_io_this_scope())
-        haft_io_scope_cancel(here);
+    detail::checked(haft_io_cancel(), "cancel");
 }
 /* The innermost scope that the caller is in, opened by run(), scope() or their kin, or by
    haft/io.h. */

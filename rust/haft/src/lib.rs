@@ -144,7 +144,7 @@ pub use generator::{Generator, Yielder};
 /// ```
 pub use haft_macros::test;
 pub use local::LocalKey;
-pub use run::{Options, backend, run, run_with};
+pub use run::{Options, backend, own_thread_locals_refused, run, run_with};
 pub use runtime::Runtime;
 pub use scope::{
     CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
@@ -152,7 +152,10 @@ pub use scope::{
 };
 pub use shared::{SharedEffect, handle_shared, perform_shared};
 pub use simulation::{Simulation, simulate, simulate_crash, simulation_seed};
-pub use task::{JoinHandle, dump, set_task_name, spawn, spawn_in_run, spawn_named, task_name};
+pub use task::{
+    JoinHandle, dump, set_task_name, spawn, spawn_in_run, spawn_named,
+    spawn_with_own_thread_locals, task_name,
+};
 pub use wait::{Cancelled, sleep, yield_now};
 
 #[doc(hidden)]
