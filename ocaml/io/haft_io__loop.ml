@@ -28,7 +28,7 @@ external away : unit -> int = "haft_ocaml_io_away" [@@noalloc]
 external wait_c : int -> int = "haft_ocaml_io_wait"
 external yield_c : unit -> int = "haft_ocaml_io_yield"
 external wake_c : unit -> unit = "haft_ocaml_io_wake"
-external runs_here : unit -> bool = "haft_ocaml_io_runs_here"
+external runs_here : unit -> bool = "haft_ocaml_io_runs_here" [@@noalloc]
 external now : unit -> int = "haft_ocaml_io_now"
 external seed : unit -> int = "haft_ocaml_io_seed"
 external take_done : unit -> int = "haft_ocaml_io_take_done"
@@ -183,7 +183,26 @@ let as_cancel context exn =
 
 (* ---- Effects ---- *)
 
+(* How the one that ends a wait says so: a task of the loop goes on by its continuation. *)
+type 'a end_of_wait = Go of ('a, unit) continuation | Tell of (('a, exn) result -> unit)
+
+(* A list from which any waiter can be taken, in constant time. [previous] of the first is the last; [End] if it is the
+   first itself. So a list of one is written to once. [Closed]: nobody waits any more, because this has come. *)
+type 'a waiter =
+  | End
+  | Closed of 'a
+  | Waiter of {
+      mutable next : 'a waiter;
+      mutable previous : 'a waiter;
+      fiber : fiber;
+      ends : 'a end_of_wait;
+    }
+
+type 'a waiters = { mutable first_waiter : 'a waiter }
+
 type _ Effect.t +=
+  | Wait : 'a waiters * string -> 'a Effect.t  (* in this list, for what the text says *)
+  | Wait_to_the_end : 'a waiters * string -> 'a Effect.t  (* the same, whatever cancels come *)
   | Suspend : (fiber -> (('a, exn) result -> unit) -> unit) -> 'a Effect.t
         (* calls the function, which keeps what ends the wait *)
   | This_fiber : fiber Effect.t
@@ -281,7 +300,75 @@ let resume_by fiber k = function
   | Ok value -> push_from_anywhere (Continue_with (fiber, k, value))
   | Error exn -> push_from_anywhere (Discontinue (fiber, k, exn))
 
+(* ---- Lists of those that wait ---- *)
+
+(* Signal handlers, which run where something is allocated, may end waits: so each change of a list allocates nothing,
+   and what was read before an allocation is read again. *)
+
+let remove_waiter waiters waiter =
+  match (waiter, waiters.first_waiter) with
+  | Waiter { next; previous; _ }, (Waiter first as the_first) -> (
+      let is_first = the_first == waiter in
+      (if is_first then waiters.first_waiter <- next
+       else match previous with Waiter before -> before.next <- next | End | Closed _ -> ());
+      match next with
+      | Waiter after -> after.previous <- (if is_first && previous == next then End else previous)
+      | End | Closed _ -> if not is_first then first.previous <- (if previous == the_first then End else previous))
+  | _ -> ()
+
+let link_waiter waiters waiter =
+  match (waiters.first_waiter, waiter) with
+  | (Waiter first as the_first), Waiter this ->
+      let last = match first.previous with End -> the_first | last -> last in
+      this.previous <- last;
+      (match last with Waiter before -> before.next <- waiter | End | Closed _ -> ());
+      first.previous <- waiter
+  | _ -> waiters.first_waiter <- waiter
+
+(* The list has been closed, or has the waiter, from which no cancel takes it if it [waits_to_the_end]. *)
+let add_waiter ?(waits_to_the_end = false) waiters fiber ends =
+  let waiter = Waiter { next = End; previous = End; fiber; ends } in
+  let withdraw exn =
+    fiber.withdraw <- no_wait;
+    remove_waiter waiters waiter;
+    match ends with Go k -> push_from_anywhere (Discontinue (fiber, k, exn)) | Tell resume -> resume (Error exn)
+  in
+  match waiters.first_waiter with
+  | Closed value -> (
+      match ends with Go k -> push (Continue_with (fiber, k, value)) | Tell resume -> resume (Ok value))
+  | End | Waiter _ ->
+      link_waiter waiters waiter;
+      if not waits_to_the_end then fiber.withdraw <- withdraw
+
+(* False: nobody waits. *)
+let rec wake_one waiters value =
+  match waiters.first_waiter with
+  | End | Closed _ -> false
+  | Waiter { fiber; ends = Go k; _ } as waiter ->
+      let item = Continue_with (fiber, k, value) in
+      if waiters.first_waiter == waiter then (
+        remove_waiter waiters waiter;
+        fiber.withdraw <- no_wait;
+        push_from_anywhere item;
+        true)
+      else wake_one waiters value
+  | Waiter { fiber; ends = Tell resume; _ } as waiter ->
+      remove_waiter waiters waiter;
+      fiber.withdraw <- no_wait;
+      resume (Ok value);
+      true
+
+let rec wake_all waiters value = if wake_one waiters value then wake_all waiters value
+
+(* The same, for good. *)
+let close_waiters waiters value =
+  let closed = Closed value in
+  wake_all waiters value;
+  waiters.first_waiter <- closed
+
 (* ---- Running them ---- *)
+
+let note_wait fiber what = if fiber.waits_for != what then fiber.waits_for <- what
 
 (* The lane of a carrier, laid out as in loop_stubs.c. *)
 type lane = { mutable running : fiber; mutable left : int  (* how many are resumed before the head of the loop *) }
@@ -296,6 +383,11 @@ let turn = 256
 let here = ref { running = nobody; left = 0 }
 let () = keep_lane here
 let () = show here
+
+(* The calling task. (A thread beside the run, and code of the loop itself, are none.) *)
+let this_fiber () =
+  let fiber = !here.running in
+  if fiber != nobody && runs_here () then fiber else perform This_fiber
 
 let rec schedule () =
   let lane = !here in
@@ -325,11 +417,13 @@ let rec schedule () =
 
 and start fiber body =
   !here.running <- fiber;
-  match_with body () handler
+  Haft__syntax.match_with body () handler
 
+(* As the `effect` syntax makes handlers, whose functions for effects are the clauses: so a perform allocates nothing but
+   its continuation. *)
 and handler =
   {
-    retc =
+    Haft__syntax.retc =
       (fun () ->
         leave !here.running;
         schedule ());
@@ -338,31 +432,42 @@ and handler =
         leave !here.running;
         raise exn);
     effc =
-      (fun (type a) (effect : a Effect.t) ->
+      (fun (type a) (effect : a Effect.t) (k : (a, unit) continuation) ->
         match effect with
-        | Suspend begin_ ->
-            Some
-              (fun (k : (a, unit) continuation) ->
-                let fiber = !here.running in
-                if !keeps_backtraces then fiber.suspended <- Obj.repr k;
-                (try begin_ fiber (resume_by fiber k) with exn -> push (Discontinue (fiber, k, exn)));
-                schedule ())
-        | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k !here.running)
+        | Wait (waiters, what) ->
+            let fiber = !here.running in
+            if !keeps_backtraces then fiber.suspended <- Obj.repr k;
+            (try
+               match fiber.context.state with
+               | Cancelling (exn, _) -> push (Discontinue (fiber, k, Cancelled exn))
+               | On | Finished ->
+                   note_wait fiber what;
+                   add_waiter waiters fiber (Go k)
+             with exn -> push (Discontinue (fiber, k, exn)));
+            schedule ()
         | Yield ->
-            Some
-              (fun (k : (a, unit) continuation) ->
-                push (Continue_yielded (!here.running, k));
-                schedule ())
+            (try push (Continue_yielded (!here.running, k))
+             with exn -> push (Discontinue (!here.running, k, exn)));
+            schedule ()
+        | Wait_to_the_end (waiters, what) ->
+            let fiber = !here.running in
+            if !keeps_backtraces then fiber.suspended <- Obj.repr k;
+            (try
+               note_wait fiber what;
+               add_waiter ~waits_to_the_end:true waiters fiber (Go k)
+             with exn -> push (Discontinue (fiber, k, exn)));
+            schedule ()
         | Fork (other, body) ->
-            Some
-              (fun (k : (a, unit) continuation) ->
-                push_first (Continue (!here.running, k));
-                start other body)
-        | On_c_stack _ ->
-            Some
-              (fun (k : (a, unit) continuation) ->
-                discontinue k (Invalid_argument "only the task that serves a request may use it"))
-        | _ -> None);
+            push_first (Continue (!here.running, k));
+            start other body
+        | Suspend begin_ ->
+            let fiber = !here.running in
+            if !keeps_backtraces then fiber.suspended <- Obj.repr k;
+            (try begin_ fiber (resume_by fiber k) with exn -> push (Discontinue (fiber, k, exn)));
+            schedule ()
+        | This_fiber -> continue k !here.running
+        | On_c_stack _ -> discontinue k (Invalid_argument "only the task that serves a request may use it")
+        | _ -> Haft__syntax.decline effect k);
   }
 
 (* ---- Backtraces ---- *)
@@ -397,67 +502,15 @@ let calls_of fiber =
       in
       List.filter_map call (Array.to_list slots)
 
-(* ---- Timers: a heap ---- *)
-
-type timer = { at : int; mutable place : int;  (* in the heap; -1: it is not there *) fire : unit -> unit }
-type heap = { mutable timers : timer array; mutable size : int }
-
-let no_timer = { at = max_int; place = -1; fire = ignore }
-let heap = { timers = Array.make 16 no_timer; size = 0 }
-
-let put timer place =
-  heap.timers.(place) <- timer;
-  timer.place <- place
-
-let rec rise timer place =
-  let parent = (place - 1) / 2 in
-  if place > 0 && heap.timers.(parent).at > timer.at then (
-    put heap.timers.(parent) place;
-    rise timer parent)
-  else put timer place
-
-let rec sink timer place =
-  let left = (2 * place) + 1 in
-  if left >= heap.size then put timer place
-  else
-    let right = left + 1 in
-    let least = if right < heap.size && heap.timers.(right).at < heap.timers.(left).at then right else left in
-    if heap.timers.(least).at < timer.at then (
-      put heap.timers.(least) place;
-      sink timer least)
-    else put timer place
+(* ---- Timers ---- *)
 
 let add_timer at fire =
-  let timer = { at; place = -1; fire } in
-  if heap.size = Array.length heap.timers then (
-    let larger = Array.make (2 * heap.size) no_timer in
-    Array.blit heap.timers 0 larger 0 heap.size;
-    heap.timers <- larger);
-  heap.size <- heap.size + 1;
-  rise timer (heap.size - 1);
-  if !sleeps && timer.place = 0 then wake_c () (* the caller is in a task of C *);
+  let timer = Haft_io__timers.add at fire in
+  if !sleeps && Haft_io__timers.first () == timer then wake_c () (* the caller is in a task of C *);
   timer
 
-let remove_timer timer =
-  let place = timer.place in
-  if place >= 0 then (
-    heap.size <- heap.size - 1;
-    let last = heap.timers.(heap.size) in
-    heap.timers.(heap.size) <- no_timer;
-    timer.place <- -1;
-    if last != timer then
-      if place > 0 && last.at < heap.timers.((place - 1) / 2).at then rise last place else sink last place)
-
-let next_time () = if heap.size = 0 then max_int else heap.timers.(0).at
-
-let fire_timers () =
-  if heap.size > 0 then
-    let time = now () in
-    while heap.size > 0 && heap.timers.(0).at <= time do
-      let timer = heap.timers.(0) in
-      remove_timer timer;
-      timer.fire ()
-    done
+let remove_timer = Haft_io__timers.remove
+let fire_timers () = if Haft_io__timers.next_time () < max_int then Haft_io__timers.fire_until (now ())
 
 let sleep_until time =
   suspend "a time" (fun fiber resume ->
@@ -528,8 +581,8 @@ let work what take begin_c =
 
 (* One task of C for all that wait for one direction of a descriptor. It is not withdrawn with them: a descriptor is
    mostly waited for again, and otherwise closed. *)
-type watch = { mutable asked : bool; mutable waiters : waiter list }
-and waiter = { mutable ended : bool; done_ : (int, exn) result -> unit }
+type watch = { mutable asked : bool; mutable watchers : watcher list }
+and watcher = { mutable ended : bool; done_ : (int, exn) result -> unit }
 
 let watches : (int, watch) Hashtbl.t = Hashtbl.create 64
 
@@ -548,11 +601,11 @@ let wait_ready descriptor kind =
         match Hashtbl.find_opt watches key with
         | Some watch -> watch
         | None ->
-            let watch = { asked = false; waiters = [] } in
+            let watch = { asked = false; watchers = [] } in
             Hashtbl.add watches key watch;
             watch
       in
-      let waiter =
+      let watcher =
         {
           ended = false;
           done_ =
@@ -561,24 +614,24 @@ let wait_ready descriptor kind =
               resume result);
         }
       in
-      watch.waiters <- waiter :: watch.waiters;
+      watch.watchers <- watcher :: watch.watchers;
       fiber.withdraw <-
         (fun exn ->
-          waiter.ended <- true;
-          watch.waiters <- List.filter (fun other -> other != waiter) watch.waiters;
-          waiter.done_ (Error exn));
+          watcher.ended <- true;
+          watch.watchers <- List.filter (fun other -> other != watcher) watch.watchers;
+          watcher.done_ (Error exn));
       if not watch.asked then (
         watch.asked <- true;
         begin_work (watch_c descriptor kind) (fun code ->
             Hashtbl.remove watches key;
-            let waiters = List.rev watch.waiters in
-            watch.waiters <- [];
+            let watchers = List.rev watch.watchers in
+            watch.watchers <- [];
             List.iter
-              (fun waiter ->
-                if not waiter.ended then (
-                  waiter.ended <- true;
-                  waiter.done_ (Ok code)))
-              waiters)))
+              (fun watcher ->
+                if not watcher.ended then (
+                  watcher.ended <- true;
+                  watcher.done_ (Ok code)))
+              watchers)))
 
 (* The same for descriptors that others read and close. When it has returned or raised, nobody waits for the descriptor
    any more. *)
@@ -640,12 +693,13 @@ let rec loop carrier root finished =
       take_all_done ();
       fire_timers ();
       schedule ();
+      !here.running <- nobody;
       if !finished && not !is_interrupted then () (* the next turn tells the guests, if there are any *)
       else if is_current carrier && not (is_over finished) then
         if ready.count > 0 then (if yield_c () < 0 then interrupt Stuck)
         else (
           sleeps := true;
-          let code = if ready.count > 0 then 0 else wait_c (next_time ()) in
+          let code = if ready.count > 0 then 0 else wait_c (Haft_io__timers.next_time ()) in
           sleeps := false;
           if code < 0 then interrupt Stuck)
     done
@@ -692,8 +746,7 @@ let run_by run_c main =
         root_of_run := nowhere;
         chance := None;
         Hashtbl.reset watches;
-        heap.size <- 0;
-        Array.fill heap.timers 0 (Array.length heap.timers) no_timer;
+        Haft_io__timers.forget_all ();
         Array.fill ready.items 0 (Array.length ready.items) Nothing;
         ready.count <- 0;
         slots.used <- 0;
@@ -709,10 +762,12 @@ let run_by run_c main =
 (* ---- OCaml code in a task of C ---- *)
 
 (* Calls [body] as a task of OCaml on the stack of the task of C that the caller is: while it waits, so does that. *)
-let run_in_c context body =
-  let fiber = new_fiber context [] in
+let run_in_c (type r) context (body : unit -> r) : r =
+  let fiber = new_fiber context [] and outside = !here in
+  here := { running = fiber; left = 0 };
   incr guests;
   let go () =
+    here := outside;
     leave fiber;
     decr guests;
     if !guests = 0 && !sleeps then wake_c ()
@@ -737,39 +792,46 @@ let run_in_c context body =
         else if event_wait event < 0 then fiber.withdraw (Cancelled Exit);
         wait_for event slot
   in
-  let effc (type a) (effect : a Effect.t) : ((a, _) continuation -> _) option =
-    match effect with
-    | Suspend begin_ ->
-        Some
-          (fun k ->
-            match own_event () with
-            | exception exn -> discontinue k exn
-            | event -> (
-                let slot = ref None in
-                if !keeps_backtraces then fiber.suspended <- Obj.repr k;
-                let resume result =
-                  slot := Some result;
-                  event_set event
-                in
-                (try begin_ fiber resume with exn -> resume (Error exn));
-                match wait_for event slot with Ok value -> continue k value | Error exn -> discontinue k exn))
-    | This_fiber -> Some (fun k -> continue k fiber)
-    | Yield -> (
-        Some
-          (fun k ->
-            match yield_c () with
-            | exception exn (* of a signal handler *) -> discontinue k exn
-            | code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ()))
-    | Fork (other, body) ->
-        Some
-          (fun k ->
-            push_from_anywhere (Start (other, body));
-            continue k ())
-    | On_c_stack f -> (
-        Some (fun k -> match f () with value -> continue k value | exception exn -> discontinue k exn))
-    | _ -> None
+  let suspend_in_c : type a. (a, r) continuation -> (((a, exn) result -> unit) -> unit) -> r =
+   fun k begin_ ->
+    match own_event () with
+    | exception exn -> discontinue k exn
+    | event -> (
+        let slot = ref None in
+        if !keeps_backtraces then fiber.suspended <- Obj.repr k;
+        let resume result =
+          slot := Some result;
+          event_set event
+        in
+        (try begin_ resume with exn -> resume (Error exn));
+        match wait_for event slot with Ok value -> continue k value | Error exn -> discontinue k exn)
   in
-  match match_with body () { retc = Fun.id; exnc = raise; effc } with
+  let effc (type a) (effect : a Effect.t) (k : (a, r) continuation) : r =
+    match effect with
+    | Wait (waiters, what) ->
+        suspend_in_c k (fun resume ->
+            match fiber.context.state with
+            | Cancelling (exn, _) -> resume (Error (Cancelled exn))
+            | On | Finished ->
+                note_wait fiber what;
+                add_waiter waiters fiber (Tell resume))
+    | Yield -> (
+        match yield_c () with
+        | exception exn (* of a signal handler *) -> discontinue k exn
+        | code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ())
+    | Wait_to_the_end (waiters, what) ->
+        suspend_in_c k (fun resume ->
+            note_wait fiber what;
+            add_waiter ~waits_to_the_end:true waiters fiber (Tell resume))
+    | Fork (other, body) ->
+        push_from_anywhere (Start (other, body));
+        continue k ()
+    | Suspend begin_ -> suspend_in_c k (begin_ fiber)
+    | This_fiber -> continue k fiber
+    | On_c_stack f -> ( match f () with value -> continue k value | exception exn -> discontinue k exn)
+    | _ -> Haft__syntax.decline effect k
+  in
+  match Haft__syntax.match_with body () { retc = Fun.id; exnc = raise; effc } with
   | value ->
       go ();
       value

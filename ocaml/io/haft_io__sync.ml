@@ -8,7 +8,7 @@ open Haft_io__fibers
 let in_loop f = if runs_here () then f () else push_from_anywhere (Call f)
 
 module Semaphore = struct
-  type t = { mutable count : int; waiters : unit Waiters.t }
+  type t = { mutable count : int; waiters : unit waiters }
 
   let make count =
     if count < 0 then raise (Invalid_argument "n < 0");
@@ -28,7 +28,7 @@ end
 
 module Mutex = struct
   type state = Unlocked | Locked | Failed of exn
-  type t = { mutable state : state; waiters : unit Waiters.t }
+  type t = { mutable state : state; waiters : unit waiters }
 
   exception Poisoned of exn
 
@@ -78,7 +78,7 @@ module Mutex = struct
 end
 
 module Condition = struct
-  type t = { waiters : unit Waiters.t }
+  type t = { waiters : unit waiters }
 
   let create () = { waiters = Waiters.create () }
 
@@ -89,7 +89,7 @@ module Condition = struct
   let await condition mutex =
     match
       suspend "a condition" (fun fiber resume ->
-          Waiters.add condition.waiters fiber resume;
+          add_waiter condition.waiters fiber (Tell resume);
           Mutex.unlock mutex)
     with
     | () -> Mutex.lock mutex
@@ -113,7 +113,7 @@ module Stream = struct
   type 'a t = {
     capacity : int;
     items : 'a Queue.t;
-    readers : 'a Waiters.t;  (* none while there are items or offers *)
+    readers : 'a waiters;  (* none while there are items or offers *)
     offers : 'a offer Queue.t;  (* none while there is room *)
   }
 
@@ -222,7 +222,7 @@ module Pool = struct
     mutable made : int;
     size : int;
     idle : 'a Stack.t;
-    waiters : unit Waiters.t;
+    waiters : unit waiters;
     make : unit -> 'a;
     validate : 'a -> bool;
     dispose : 'a -> unit;
