@@ -5,7 +5,7 @@ open Haft_io__loop
 let current = this_fiber
 
 module Waiters = struct
-  let create () = { first_waiter = End }
+  let create = new_waiters
   let wake_one = wake_one
   let wake_all = wake_all
   let wait waiters what = Effect.perform (Wait (waiters, what))
@@ -150,7 +150,7 @@ end
 (* ---- Promises ---- *)
 
 module Promise = struct
-  type 'a state = Resolved of 'a | Unresolved of 'a waiters
+  type 'a state = Resolved of 'a | Unresolved of unit waiters
   type 'a t = { mutable state : 'a state; label : string }
   type 'a u = 'a t  (* the two ends are one object *)
   type 'a or_exn = ('a, exn) result t
@@ -162,10 +162,12 @@ module Promise = struct
   let create ?(label = "a promise") () = create_with_label label
   let create_resolved value = { state = Resolved value; label = "" }
 
-  let await promise =
+  let rec await promise =
     match promise.state with
     | Resolved value -> value
-    | Unresolved waiters -> Waiters.wait waiters promise.label
+    | Unresolved waiters ->
+        Waiters.wait waiters promise.label;
+        await promise
 
   let await_exn promise = match await promise with Ok value -> value | Error exn -> raise exn
 
@@ -176,8 +178,7 @@ module Promise = struct
     | Resolved _ -> false
     | Unresolved waiters ->
         promise.state <- resolved;
-        if runs_here () then close_waiters waiters value
-        else push_from_anywhere (Call (fun () -> close_waiters waiters value));
+        if runs_here () then close_waiters waiters else push_from_anywhere (Call (fun () -> close_waiters waiters));
         true
 
   let resolve promise value =

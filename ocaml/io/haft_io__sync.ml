@@ -86,16 +86,17 @@ module Condition = struct
   let broadcast condition = push_from_anywhere (Call (fun () -> Waiters.wake_all condition.waiters ()))
   let await_no_mutex condition = Waiters.wait condition.waiters "a condition"
 
+  (* Whatever cancels come. *)
+  let lock_again mutex = if not (Mutex.try_lock mutex) then Cancel.protect (fun () -> Mutex.lock mutex)
+
+  (* No other task runs between the two, and who broadcasts elsewhere lets the loop do it. *)
   let await condition mutex =
-    match
-      suspend "a condition" (fun fiber resume ->
-          add_waiter condition.waiters fiber (Tell resume);
-          Mutex.unlock mutex)
-    with
-    | () -> Mutex.lock mutex
+    Mutex.unlock mutex;
+    match await_no_mutex condition with
+    | () -> lock_again mutex
     | exception exn ->
         let backtrace = Printexc.get_raw_backtrace () in
-        Cancel.protect (fun () -> if not (Mutex.try_lock mutex) then Mutex.lock mutex);
+        lock_again mutex;
         Printexc.raise_with_backtrace exn backtrace
 
   let rec loop_no_mutex condition update =

@@ -100,12 +100,12 @@ static void take_lock(void) {
 
 static value running; /* the reference `here` of haft_io__loop.ml: leads to all tasks */
 
-/* The records of haft_io__loop.ml, by the places of their fields. */
+/* The records of haft_io__tasks.ml, by the places of their fields. */
 #define FIELD_OF_OCAML(name, place)                                                                \
     { name, (place) * sizeof(value) }
 static const haft_shown_t tasks[] = {
     HAFT_SHOWN_ADDRESS("ocaml_running", running),  FIELD_OF_OCAML("ocaml_task.context", 0),
-    FIELD_OF_OCAML("ocaml_task.next", 1),          FIELD_OF_OCAML("ocaml_task.withdraw", 3),
+    FIELD_OF_OCAML("ocaml_task.next", 1),          FIELD_OF_OCAML("ocaml_task.continuation", 3),
     FIELD_OF_OCAML("ocaml_task.waits_for", 4),     FIELD_OF_OCAML("ocaml_context.state", 0),
     FIELD_OF_OCAML("ocaml_context.name", 1),       FIELD_OF_OCAML("ocaml_context.parent", 3),
     FIELD_OF_OCAML("ocaml_context.fibers", 4),     FIELD_OF_OCAML("ocaml_context.children", 5),
@@ -129,7 +129,7 @@ static void free_work(haft_ocaml_work_t *work) {
         free(work);
 }
 
-/* The fields of a lane, a fiber and a context in haft_io__loop.ml. */
+/* The fields of a lane (haft_io__loop.ml), a fiber and a context (haft_io__tasks.ml). */
 enum { RUNNING, LEFT };
 enum { CONTEXT };
 enum { STATE }; /* a block: Cancelling */

@@ -738,34 +738,16 @@ class Request:
 
 
 class OcamlTask:
-    """A task of haft-io for OCaml: a continuation that whatever ends its wait refers to."""
+    """A task of haft-io for OCaml, and its last continuation."""
 
     def __init__(self, process, address):
         self.process, self.address = process, address
         self.waits_for = process.string(process.word(address, "ocaml_task.waits_for"))
-        self.withdraw = process.word(address, "ocaml_task.withdraw")
+        self.continuation = process.word(address, "ocaml_task.continuation")
 
     def fiber(self, by_continuation):
         """The fiber on whose stack it is suspended; or None: it runs, or its stack has been moved into OCaml's heap."""
-        MOST, DEEPEST = 200, 5
-        seen, level = set(), [self.withdraw]
-        for _ in range(DEEPEST):
-            further = []
-            for value in level:
-                if value in by_continuation:
-                    return by_continuation[value]
-                if value & 7 or value in seen or len(seen) > MOST:
-                    continue
-                seen.add(value)
-                try:
-                    header = self.process.word(value - 8)
-                    size, tag = header >> 10, header & 255
-                    if tag < 251 and 0 < size < 32:
-                        further += struct.unpack(f"<{size}Q", self.process.read(value, 8 * size))
-                except Unreadable:
-                    continue
-            level = further
-        return None
+        return by_continuation.get(self.continuation)
 
 
 class OcamlContext:

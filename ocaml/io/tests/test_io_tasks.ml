@@ -376,6 +376,20 @@ let between_tasks =
                (try Condition.await condition mutex
                 with Cancel.Cancelled _ as exn -> note (if Mutex.try_lock mutex then "free" else "locked"); raise exn);
                Ok ())));
+    notes_case "a task that was cancelled before it waits for a condition has the mutex again" [ "locked"; "free" ]
+      (fun () ->
+        let mutex = Mutex.create () and condition = Condition.create () in
+        (try
+           Cancel.sub (fun context ->
+               Mutex.lock mutex;
+               Cancel.cancel context Exit;
+               try Condition.await condition mutex
+               with exn ->
+                 note (if Mutex.try_lock mutex then "free" else "locked");
+                 Mutex.unlock mutex;
+                 raise exn)
+         with Cancel.Cancelled Exit -> ());
+        note (if Mutex.try_lock mutex then "free" else "locked"));
     notes_case "a stream keeps the order, and writers wait for room"
       [ "sent 1"; "sent 2"; "got 1"; "got 2"; "sent 3"; "got 3" ]
       (fun () ->
