@@ -386,7 +386,7 @@ module Websocket = struct
     mutable socket : socket_pointer option;  (* None: its handler has ended *)
     of_client : bool;
     mutable sending : int;
-    idle : unit Fibers.Waiters.t;
+    idle : unit Loop.waiters;
   }
 
   type message = Text of string | Binary of string
@@ -445,11 +445,7 @@ module Websocket = struct
   let finish it =
     it.socket <- None;
     while it.sending > 0 do
-      Effect.perform
-        (Loop.Suspend
-           (fun fiber resume ->
-             Fibers.Waiters.add it.idle fiber resume;
-             fiber.withdraw <- Loop.no_wait))
+      Fibers.Waiters.wait_to_the_end it.idle "messages that are sent"
     done
 end
 

@@ -49,6 +49,7 @@ type _ Effect.t +=
   | Wait_to_the_end : 'a waiters * string -> 'a Effect.t  (* the same, whatever cancels come *)
   | Suspend : (fiber -> (('a, exn) result -> unit) -> unit) -> 'a Effect.t
         (* calls the function, which keeps what ends the wait *)
+  | Sleep_until : int -> unit Effect.t
   | This_fiber : fiber Effect.t
   | Yield : unit Effect.t
   | Fork : fiber * (unit -> unit) -> unit Effect.t  (* the new task goes first; the function raises nothing *)
@@ -67,8 +68,6 @@ let suspend what begin_ =
          | On | Finished ->
              fiber.waits_for <- what;
              begin_ fiber resume))
-
-(* ---- Running them ---- *)
 
 let resume_by fiber k = function
   | Ok value -> push_from_anywhere (Continue_with (fiber, k, value))
@@ -89,6 +88,44 @@ let () = show here
 let this_fiber () =
   let fiber = !here.running in
   if fiber != nobody && runs_here () then fiber else perform This_fiber
+
+(* ---- Timers ---- *)
+
+(* Whether the loop sleeps, or is about to, is known: a task in a task of C may begin a timer that is due before. *)
+let begin_timer timer =
+  Haft_io__timers.begin_ timer;
+  if !sleeps && Haft_io__timers.first () == timer then wake_c ()
+
+let add_timer at fire =
+  let timer = Haft_io__timers.make at fire in
+  begin_timer timer;
+  timer
+
+let remove_timer = Haft_io__timers.remove
+let fire_timers () = if Haft_io__timers.next_time () < max_int then Haft_io__timers.fire_until (now ())
+
+(* The task, whose continuation is kept, waits for the time. *)
+let begin_sleep fiber time =
+  match fiber.context.state with
+  | Cancelling (exn, _) -> go_on fiber By_exception (Obj.repr (Cancelled exn))
+  | On | Finished ->
+      let fire () =
+        fiber.withdraw <- no_wait;
+        go_on fiber By_value nothing
+      in
+      let timer = Haft_io__timers.make time fire in
+      let withdraw exn =
+        fiber.withdraw <- no_wait;
+        Haft_io__timers.remove timer;
+        go_on fiber By_exception (Obj.repr (exn : exn))
+      in
+      note_wait fiber "a time";
+      begin_timer timer;
+      fiber.withdraw <- withdraw
+
+let sleep_until time = perform (Sleep_until time)
+
+(* ---- Running them ---- *)
 
 (* The task that runs, whose continuation this is. *)
 let[@inline] keep k =
@@ -160,6 +197,10 @@ and handler =
             fiber.way <- By_value;
             push_first fiber.ready;
             start other body
+        | Sleep_until time ->
+            let fiber = keep k in
+            (try begin_sleep fiber time with exn -> go_on fiber By_exception (Obj.repr exn));
+            schedule ()
         | Suspend begin_ ->
             let fiber = keep k in
             (try begin_ fiber (resume_by fiber k) with exn -> push (Discontinue (fiber, k, exn)));
@@ -190,29 +231,6 @@ let calls_of fiber =
         | _ -> None
       in
       List.filter_map call (Array.to_list slots)
-
-(* ---- Timers ---- *)
-
-let add_timer at fire =
-  let timer = Haft_io__timers.add at fire in
-  if !sleeps && Haft_io__timers.first () == timer then wake_c () (* the caller is in a task of C *);
-  timer
-
-let remove_timer = Haft_io__timers.remove
-let fire_timers () = if Haft_io__timers.next_time () < max_int then Haft_io__timers.fire_until (now ())
-
-let sleep_until time =
-  suspend "a time" (fun fiber resume ->
-      let timer =
-        add_timer time (fun () ->
-            fiber.withdraw <- no_wait;
-            resume (Ok ()))
-      in
-      fiber.withdraw <-
-        (fun exn ->
-          fiber.withdraw <- no_wait;
-          remove_timer timer;
-          resume (Error exn)))
 
 (* ---- Work of libhaft-io ---- *)
 
@@ -481,24 +499,25 @@ let run_in_c (type r) context (body : unit -> r) : r =
         else if event_wait event < 0 then fiber.withdraw (Cancelled Exit);
         wait_for event slot
   in
-  let rec wait_listed event =
+  let rec wait_until_told event =
     match fiber.listing with
-    | Nowhere -> ()
+    | Nowhere when fiber.withdraw == no_wait -> ()
     | Listed_to_the_end ->
         event_wait_to_the_end event;
-        wait_listed event
-    | Listed ->
-        if event_wait event < 0 && fiber.listing = Listed then withdraw_waiter fiber (Cancelled Exit);
-        wait_listed event
+        wait_until_told event
+    | Nowhere | Listed ->
+        if event_wait event < 0 then cancel_fiber fiber Exit;
+        wait_until_told event
   in
-  let list_in_c : type a. (a, r) continuation -> a waiters -> string -> listing -> r =
-   fun k waiters what listing ->
+  (* [begin_] lists the task, or sets its [withdraw], until that goes on. *)
+  let wait_in_c : type a. (a, r) continuation -> (unit -> unit) -> r =
+   fun k begin_ ->
     match own_event () with
     | exception exn -> discontinue k exn
     | event -> (
         fiber.continuation <- Obj.repr k;
-        list_waiter fiber waiters what listing;
-        wait_listed event;
+        (try begin_ () with exn -> go_on fiber By_exception (Obj.repr exn));
+        wait_until_told event;
         let value = fiber.value in
         fiber.value <- nothing;
         match fiber.way with
@@ -521,12 +540,13 @@ let run_in_c (type r) context (body : unit -> r) : r =
   in
   let effc (type a) (effect : a Effect.t) (k : (a, r) continuation) : r =
     match effect with
-    | Wait (waiters, what) -> list_in_c k waiters what Listed
+    | Wait (waiters, what) -> wait_in_c k (fun () -> list_waiter fiber waiters what Listed)
     | Yield -> (
         match yield_c () with
         | exception exn (* of a signal handler *) -> discontinue k exn
         | code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ())
-    | Wait_to_the_end (waiters, what) -> list_in_c k waiters what Listed_to_the_end
+    | Wait_to_the_end (waiters, what) -> wait_in_c k (fun () -> list_waiter fiber waiters what Listed_to_the_end)
+    | Sleep_until time -> wait_in_c k (fun () -> begin_sleep fiber time)
     | Fork (other, body) ->
         push_from_anywhere (Start (other, body));
         continue k ()

@@ -112,19 +112,16 @@ let remove timer =
     if timer.place >= 0 then remove_from_heap timer else remove_from_queue timer;
     timer.place <- -1)
 
-let rec place timer =
+let make at fire = { at; place = -1; fire }
+
+let rec begin_ timer =
   if queue.live = 0 || (last_of_queue ()).at <= timer.at then add_to_queue timer
   else if queue.count = 1 || (in_queue (queue.first + queue.count - 2)).at <= timer.at then (
     let last = last_of_queue () in
     remove_from_queue last;
     add_to_heap last;
-    place timer)
+    begin_ timer)
   else add_to_heap timer
-
-let add at fire =
-  let timer = { at; place = -1; fire } in
-  place timer;
-  timer
 
 (* The timer that fires first; [no_timer]: there is none. *)
 let first () =
