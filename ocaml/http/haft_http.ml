@@ -652,7 +652,7 @@ let with_signals (sw : Switch.t) stop body =
       asked := true;
       stop ())
   in
-  let handler = Sys.Signal_handle (fun _ -> Loop.push_from_anywhere (Call call)) in
+  let handler = Sys.Signal_handle (fun _ -> Loop.call_in_loop call) in
   let signals = [ Sys.sigint; Sys.sigterm ] in
   let old = List.map (fun signal -> Sys.signal signal handler) signals in
   Fun.protect ~finally:(fun () -> List.iter2 Sys.set_signal signals old) body

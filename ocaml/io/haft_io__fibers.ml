@@ -178,7 +178,7 @@ module Promise = struct
     | Resolved _ -> false
     | Unresolved waiters ->
         promise.state <- resolved;
-        if runs_here () then close_waiters waiters else push_from_anywhere (Call (fun () -> close_waiters waiters));
+        if runs_here () then close_waiters waiters else call_in_loop (fun () -> close_waiters waiters);
         true
 
   let resolve promise value =

@@ -31,7 +31,7 @@ external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
 external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
 external dump_c : int -> int = "haft_ocaml_io_dump"
-external show : 'lane ref -> unit = "haft_ocaml_io_show"
+external show : 'lane ref -> 'tasks -> unit = "haft_ocaml_io_show"
 
 type memory = (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1.t
 
@@ -69,25 +69,31 @@ let suspend what begin_ =
              fiber.waits_for <- what;
              begin_ fiber resume))
 
-let resume_by fiber k = function
-  | Ok value -> push_from_anywhere (Continue_with (fiber, k, value))
-  | Error exn -> push_from_anywhere (Discontinue (fiber, k, exn))
+(* Begins such a wait of the task, whose continuation is kept. *)
+let begin_suspension fiber begin_ =
+  let continuation = fiber.continuation in
+  let resume = function
+    | Ok value -> end_suspension fiber continuation By_value (Obj.repr value)
+    | Error exn -> end_suspension fiber continuation By_exception (Obj.repr (exn : exn))
+  in
+  fiber.listing <- Suspended;
+  try begin_ fiber resume with exn -> resume (Error exn)
 
 (* The lane of a carrier, laid out as in loop_stubs.c. *)
-type lane = { mutable running : fiber; mutable left : int  (* how many are resumed before the head of the loop *) }
+type lane = { mutable running : int;  (* the task's number; -1: none *) mutable left : int  (* how many are resumed before the head of the loop *) }
 
 external enter_lane : carrier -> lane -> unit = "haft_ocaml_io_enter_lane"
 external keep_lane : lane ref -> unit = "haft_ocaml_io_keep"
 
 let turn = 256
-let here = ref { running = nobody; left = 0 }
+let here = ref { running = -1; left = 0 }
 let () = keep_lane here
-let () = show here
+let () = show here tasks
 
 (* The calling task. (A thread beside the run, and code of the loop itself, are none.) *)
 let this_fiber () =
-  let fiber = !here.running in
-  if fiber != nobody && runs_here () then fiber else perform This_fiber
+  let id = !here.running in
+  if id >= 0 && runs_here () then fiber_of id else perform This_fiber
 
 (* ---- Timers ---- *)
 
@@ -109,18 +115,15 @@ let begin_sleep fiber time =
   match fiber.context.state with
   | Cancelling (exn, _) -> go_on fiber By_exception (Obj.repr (Cancelled exn))
   | On | Finished ->
-      let fire () =
-        fiber.withdraw <- no_wait;
-        go_on fiber By_value nothing
-      in
-      let timer = Haft_io__timers.make time fire in
+      let continuation = fiber.continuation in
+      let timer = Haft_io__timers.make time (fun () -> end_suspension fiber continuation By_value nothing) in
       let withdraw exn =
-        fiber.withdraw <- no_wait;
         Haft_io__timers.remove timer;
-        go_on fiber By_exception (Obj.repr (exn : exn))
+        end_suspension fiber continuation By_exception (Obj.repr (exn : exn))
       in
       note_wait fiber "a time";
       begin_timer timer;
+      fiber.listing <- Suspended;
       fiber.withdraw <- withdraw
 
 let sleep_until time = perform (Sleep_until time)
@@ -129,43 +132,37 @@ let sleep_until time = perform (Sleep_until time)
 
 (* The task that runs, whose continuation this is. *)
 let[@inline] keep k =
-  let fiber = !here.running in
+  let fiber = fiber_of !here.running in
   fiber.continuation <- Obj.repr k;
   fiber
-
-let[@inline] push_yielded fiber =
-  fiber.way <- Unless_cancelled;
-  push fiber.ready
 
 let rec schedule () =
   let lane = !here in
   if lane.left <= 0 then ()
   else (
     lane.left <- lane.left - 1;
-    match pop () with
-    | Nothing -> ()
-    | Go_on fiber -> (
-        lane.running <- fiber;
-        let k : (Obj.t, unit) continuation = Obj.obj fiber.continuation and value = fiber.value in
-        if Obj.is_block value then fiber.value <- nothing;
-        match (fiber.way, fiber.context.state) with
-        | By_value, _ -> continue k value
-        | Unless_cancelled, (On | Finished) -> continue k value
-        | Unless_cancelled, Cancelling (exn, _) -> discontinue k (Cancelled exn)
-        | By_exception, _ -> discontinue k (Obj.obj value : exn))
-    | Continue_with (fiber, k, value) ->
-        lane.running <- fiber;
-        continue k value
-    | Discontinue (fiber, k, exn) ->
-        lane.running <- fiber;
-        discontinue k exn
-    | Start (fiber, body) -> start fiber body
-    | Call f ->
-        f ();
-        schedule ())
+    let id = pop () in
+    if id >= 0 then (
+      lane.running <- id;
+      let fiber = fiber_of id in
+      let k : (Obj.t, unit) continuation = Obj.obj fiber.continuation and value = fiber.value in
+      if Obj.is_block value then fiber.value <- nothing;
+      match fiber.way with
+      | By_value -> continue k value
+      | By_exception -> discontinue k (Obj.obj value : exn)
+      | Unless_cancelled -> (
+          match fiber.context.state with
+          | Cancelling (exn, _) -> discontinue k (Cancelled exn)
+          | On | Finished -> continue k value)
+      | By_start -> start fiber (Obj.obj value : unit -> unit)
+      | By_call ->
+          lane.running <- -1;
+          forget_number fiber;
+          (Obj.obj value : unit -> unit) ();
+          schedule ()))
 
 and start fiber body =
-  !here.running <- fiber;
+  !here.running <- fiber.id;
   Haft__syntax.match_with body () handler
 
 (* As the `effect` syntax makes handlers, whose functions for effects are the clauses: so a perform allocates nothing but
@@ -174,11 +171,11 @@ and handler =
   {
     Haft__syntax.retc =
       (fun () ->
-        leave !here.running;
+        end_fiber (fiber_of !here.running);
         schedule ());
     exnc =
       (fun exn ->
-        leave !here.running;
+        end_fiber (fiber_of !here.running);
         raise exn);
     effc =
       (fun (type a) (effect : a Effect.t) (k : (a, unit) continuation) ->
@@ -187,7 +184,9 @@ and handler =
             list_waiter (keep k) waiters what Listed;
             schedule ()
         | Yield ->
-            push_yielded (keep k);
+            let fiber = keep k in
+            fiber.way <- Unless_cancelled;
+            push fiber;
             schedule ()
         | Wait_to_the_end (waiters, what) ->
             list_waiter (keep k) waiters what Listed_to_the_end;
@@ -195,17 +194,16 @@ and handler =
         | Fork (other, body) ->
             let fiber = keep k in
             fiber.way <- By_value;
-            push_first fiber.ready;
+            push_first fiber;
             start other body
         | Sleep_until time ->
             let fiber = keep k in
             (try begin_sleep fiber time with exn -> go_on fiber By_exception (Obj.repr exn));
             schedule ()
         | Suspend begin_ ->
-            let fiber = keep k in
-            (try begin_ fiber (resume_by fiber k) with exn -> push (Discontinue (fiber, k, exn)));
+            begin_suspension (keep k) begin_;
             schedule ()
-        | This_fiber -> continue k !here.running
+        | This_fiber -> continue k (fiber_of !here.running)
         | On_c_stack _ -> discontinue k (Invalid_argument "only the task that serves a request may use it")
         | _ -> Haft__syntax.decline effect k);
   }
@@ -400,7 +398,7 @@ let rec loop carrier root finished =
       take_all_done ();
       fire_timers ();
       schedule ();
-      !here.running <- nobody;
+      !here.running <- -1;
       if !finished && not !is_interrupted then () (* the next turn tells the guests, if there are any *)
       else if is_current carrier && not (is_over finished) then
         if ready.count > 0 then (if yield_c () < 0 then interrupt Stuck)
@@ -438,12 +436,13 @@ let run_by run_c main =
     finished := true
   in
   let carry carrier =
-    let lane = { running = nobody; left = 0 } in
+    let lane = { running = -1; left = 0 } in
     enter_lane carrier lane;
     here := lane;
     loop carrier root finished
   in
-  push (Start (new_fiber root [], body));
+  let first = new_fiber root [] in
+  push_start first body;
   let code =
     Fun.protect
       ~finally:(fun () ->
@@ -453,8 +452,7 @@ let run_by run_c main =
         chance := None;
         Hashtbl.reset watches;
         Haft_io__timers.forget_all ();
-        Array.fill ready.items 0 (Array.length ready.items) Nothing;
-        ready.count <- 0;
+        forget_all_tasks ();
         slots.used <- 0;
         slots.free <- [])
       (fun () -> run_c carry)
@@ -474,11 +472,11 @@ let run_in_c (type r) context (body : unit -> r) : r =
   let event = ref None in
   let tell () = Option.iter event_set !event in
   let fiber = new_fiber ~tell context [] and outside = !here in
-  here := { running = fiber; left = 0 };
+  here := { running = fiber.id; left = 0 };
   incr guests;
   let go () =
     here := outside;
-    leave fiber;
+    end_fiber fiber;
     decr guests;
     if !guests = 0 && !sleeps then wake_c ()
   in
@@ -490,26 +488,20 @@ let run_in_c (type r) context (body : unit -> r) : r =
         event := Some made;
         made
   in
-  let rec wait_for : type a. memory -> (a, exn) result option ref -> (a, exn) result =
-   fun event slot ->
-    match !slot with
-    | Some result -> result
-    | None ->
-        if fiber.withdraw == no_wait then event_wait_to_the_end event
-        else if event_wait event < 0 then fiber.withdraw (Cancelled Exit);
-        wait_for event slot
-  in
   let rec wait_until_told event =
     match fiber.listing with
-    | Nowhere when fiber.withdraw == no_wait -> ()
+    | Nowhere -> ()
     | Listed_to_the_end ->
         event_wait_to_the_end event;
         wait_until_told event
-    | Nowhere | Listed ->
+    | Suspended when fiber.withdraw == no_wait ->
+        event_wait_to_the_end event;
+        wait_until_told event
+    | Suspended | Listed ->
         if event_wait event < 0 then cancel_fiber fiber Exit;
         wait_until_told event
   in
-  (* [begin_] lists the task, or sets its [withdraw], until that goes on. *)
+  (* [begin_] begins a wait of the task, as for those of the loop. *)
   let wait_in_c : type a. (a, r) continuation -> (unit -> unit) -> r =
    fun k begin_ ->
     match own_event () with
@@ -522,21 +514,7 @@ let run_in_c (type r) context (body : unit -> r) : r =
         fiber.value <- nothing;
         match fiber.way with
         | By_exception -> discontinue k (Obj.obj value : exn)
-        | By_value | Unless_cancelled -> continue k (Obj.obj value : a))
-  in
-  let suspend_in_c : type a. (a, r) continuation -> (((a, exn) result -> unit) -> unit) -> r =
-   fun k begin_ ->
-    match own_event () with
-    | exception exn -> discontinue k exn
-    | event -> (
-        let slot = ref None in
-        fiber.continuation <- Obj.repr k;
-        let resume result =
-          slot := Some result;
-          event_set event
-        in
-        (try begin_ resume with exn -> resume (Error exn));
-        match wait_for event slot with Ok value -> continue k value | Error exn -> discontinue k exn)
+        | By_value | Unless_cancelled | By_start | By_call -> continue k (Obj.obj value : a))
   in
   let effc (type a) (effect : a Effect.t) (k : (a, r) continuation) : r =
     match effect with
@@ -548,9 +526,9 @@ let run_in_c (type r) context (body : unit -> r) : r =
     | Wait_to_the_end (waiters, what) -> wait_in_c k (fun () -> list_waiter fiber waiters what Listed_to_the_end)
     | Sleep_until time -> wait_in_c k (fun () -> begin_sleep fiber time)
     | Fork (other, body) ->
-        push_from_anywhere (Start (other, body));
+        push_start other body;
         continue k ()
-    | Suspend begin_ -> suspend_in_c k (begin_ fiber)
+    | Suspend begin_ -> wait_in_c k (fun () -> begin_suspension fiber begin_)
     | This_fiber -> continue k fiber
     | On_c_stack f -> ( match f () with value -> continue k value | exception exn -> discontinue k exn)
     | _ -> Haft__syntax.decline effect k

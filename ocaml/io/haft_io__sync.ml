@@ -5,7 +5,7 @@ open Haft_io__loop
 open Haft_io__fibers
 
 (* Lets the loop do it if the caller is another thread. *)
-let in_loop f = if runs_here () then f () else push_from_anywhere (Call f)
+let in_loop f = if runs_here () then f () else call_in_loop f
 
 module Semaphore = struct
   type t = { mutable count : int; waiters : unit waiters }
@@ -83,7 +83,7 @@ module Condition = struct
   let create () = { waiters = Waiters.create () }
 
   (* In a signal handler, which may have interrupted a change of the lists, only the loop may touch them. *)
-  let broadcast condition = push_from_anywhere (Call (fun () -> Waiters.wake_all condition.waiters ()))
+  let broadcast condition = call_in_loop (fun () -> Waiters.wake_all condition.waiters ())
   let await_no_mutex condition = Waiters.wait condition.waiters "a condition"
 
   (* Whatever cancels come. *)

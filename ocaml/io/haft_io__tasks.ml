@@ -1,19 +1,18 @@
 (* SPDX-License-Identifier: MIT *)
 (* Tasks, the contexts of their cancels, the queue of those that are ready, and the lists of those that wait.
 
-   A task that waits is a continuation, in [continuation] of its record; the one that ends the wait pushes [ready] of it.
-   The record is the node of the list in which the task waits, too: so a wait allocates nothing but its continuation, and
-   a wake nothing at all.
+   A task that waits is a continuation, in [continuation] of its record. The one that ends the wait writes into the record
+   how the task goes on, and pushes it. A task has a number, its place in the table [tasks]; the queue and the lists have
+   numbers, because a write of an address into an old block takes the collector's barrier, and one of a number does not.
+   So a wait allocates nothing but its continuation, and a wake nothing at all.
 
    Invariants
-   - A wait is ended once: by what it waits for or by a cancel, whichever comes first. The one that ends it takes the task
-     out of its list, or sets [withdraw] of the task to [no_wait].
+   - A wait is ended once: by what it waits for or by a cancel, whichever comes first. The one that ends it sets [listing]
+     of the task to [Nowhere].
    - A task is in the queue at most once.
-   - [push], [pop], [link_waiter], [wake_one] and [withdraw] of a waiter allocate nothing between the first word that they
-     read and the last that they write. So signal handlers and other threads, which run only where something is allocated,
-     may push, and signal handlers may end waits. *)
-open Effect.Deep
-
+   - [push], [pop], [link_waiter], [wake_one] and [withdraw_waiter] allocate nothing between the first word that they read
+     and the last that they write, unless the queue has to grow. So signal handlers and other threads, which run only
+     where something is allocated, may push, and signal handlers may end waits. *)
 external wake_c : unit -> unit = "haft_ocaml_io_wake"
 external away : unit -> int = "haft_ocaml_io_away" [@@noalloc]
 
@@ -21,27 +20,32 @@ exception Cancelled of exn
 
 type state = On | Cancelling of exn * Printexc.raw_backtrace | Finished
 
-(* Where a task waits: in a list, from which a cancel takes it or none does. *)
-type listing = Nowhere | Listed | Listed_to_the_end
+(* Where a task waits: in a list, from which a cancel takes it or none does; or for something else. *)
+type listing = Nowhere | Listed | Listed_to_the_end | Suspended
 
 (* How a task goes on. *)
-type way = By_value | By_exception | Unless_cancelled
+type way =
+  | By_value
+  | By_exception
+  | Unless_cancelled  (* by (); it has yielded *)
+  | By_start  (* its value is its function *)
+  | By_call  (* it is none: the loop calls its value *)
 
 type fiber = {
-  mutable context : context;  (* this and [state] in that: loop_stubs.c reads them; this and the next four: debuggers do *)
+  mutable context : context;  (* this, [state] in that, and [id]: loop_stubs.c reads them; debuggers read the first five *)
   mutable next : fiber;  (* of the context's; or nobody *)
   mutable previous : fiber;
   mutable continuation : Obj.t;  (* of its last wait; an integer: there was none *)
   mutable waits_for : string;
-  mutable withdraw : exn -> unit;  (* ends a wait in no list by raising this; [no_wait]: none that can be cancelled *)
+  mutable id : int;  (* its number in [tasks] *)
   mutable listing : listing;
+  mutable withdraw : exn -> unit;  (* Suspended: ends the wait by raising this; [no_wait]: no cancel does *)
   mutable list : Obj.t waiters;  (* in which it waits, or waited last *)
-  mutable next_waiter : fiber;  (* in that; or [none] *)
-  mutable previous_waiter : fiber;  (* of the first, the last; [none]: that is the first *)
+  mutable next_waiter : int;  (* in that; or -1 *)
+  mutable previous_waiter : int;  (* of the first, the last; -1: that is the first *)
   mutable way : way;
   mutable value : Obj.t;  (* or the exception; an integer when it has gone on *)
-  mutable ready : item;  (* [Go_on] of itself *)
-  mutable tell : unit -> unit;  (* in place of pushing [ready], if it is a task in a task of C *)
+  mutable tell : unit -> unit;  (* called in place of a push, if it is a task in a task of C *)
   mutable bindings : (int * exn) list;
 }
 
@@ -57,22 +61,10 @@ and context = {
 }
 
 (* Those that wait for one thing, first come first; each goes on with a value of this type. *)
-and 'a waiters = { mutable first_waiter : fiber; mutable door : 'a door }
+and 'a waiters = { mutable first_waiter : int; mutable door : 'a door }
 
 (* Closed: nobody waits any more. (A door has no value: the constructor ties the list to its type.) *)
 and 'a door = Open | Closed | Of_type of 'a
-
-(* What the loop does next. *)
-and item =
-  | Nothing
-  | Go_on of fiber
-  | Continue_with : fiber * ('a, unit) continuation * 'a -> item
-  | Discontinue : fiber * ('a, unit) continuation * exn -> item
-  | Start of fiber * (unit -> unit)
-  | Call of (unit -> unit)
-
-(* An integer: to overwrite it takes the collector's barrier less than it takes for a record. *)
-let none : fiber = Obj.magic 0
 
 let no_wait (_ : exn) = ()
 let no_tell () = ()
@@ -85,14 +77,14 @@ let rec nobody =
     previous = nobody;
     continuation = Obj.repr 0;
     waits_for = "";
-    withdraw = no_wait;
+    id = -1;
     listing = Nowhere;
+    withdraw = no_wait;
     list = no_list;
-    next_waiter = none;
-    previous_waiter = none;
+    next_waiter = -1;
+    previous_waiter = -1;
     way = By_value;
     value = Obj.repr 0;
-    ready = Nothing;
     tell = no_tell;
     bindings = [];
   }
@@ -109,7 +101,7 @@ and nowhere =
     previous_child = nowhere;
   }
 
-and no_list = { first_waiter = none; door = Closed }
+and no_list = { first_waiter = -1; door = Closed }
 
 let enter fiber context =
   fiber.context <- context;
@@ -124,29 +116,70 @@ let leave fiber =
   fiber.next <- nobody;
   fiber.previous <- nobody
 
+(* All tasks by their numbers. [free]: those that nobody has, among the first [used]. *)
+type tasks = {
+  mutable by_id : fiber array;  (* first: loop_stubs.c and debuggers read it *)
+  mutable free : int array;
+  mutable free_count : int;
+  mutable used : int;
+}
+
+let tasks = { by_id = Array.make 64 nobody; free = Array.make 64 0; free_count = 0; used = 0 }
+let[@inline] fiber_of id = Array.unsafe_get tasks.by_id id
+
+let rec number fiber =
+  if tasks.free_count > 0 then (
+    tasks.free_count <- tasks.free_count - 1;
+    fiber.id <- tasks.free.(tasks.free_count);
+    tasks.by_id.(fiber.id) <- fiber)
+  else if tasks.used < Array.length tasks.by_id then (
+    fiber.id <- tasks.used;
+    tasks.used <- tasks.used + 1;
+    tasks.by_id.(fiber.id) <- fiber)
+  else (
+    let size = Array.length tasks.by_id in
+    let by_id = Array.make (2 * size) nobody and free = Array.make (2 * size) 0 in
+    if Array.length tasks.by_id = size then (
+      Array.blit tasks.by_id 0 by_id 0 size;
+      Array.blit tasks.free 0 free 0 size;
+      tasks.by_id <- by_id;
+      tasks.free <- free);
+    number fiber)
+
+let forget_number fiber =
+  tasks.by_id.(fiber.id) <- nobody;
+  tasks.free.(tasks.free_count) <- fiber.id;
+  tasks.free_count <- tasks.free_count + 1
+
+let make_fiber tell context way value bindings =
+  {
+    context;
+    next = nobody;
+    previous = nobody;
+    continuation = nothing;
+    waits_for = "";
+    id = -1;
+    listing = Nowhere;
+    withdraw = no_wait;
+    list = no_list;
+    next_waiter = -1;
+    previous_waiter = -1;
+    way;
+    value;
+    tell;
+    bindings;
+  }
+
 let new_fiber ?(tell = no_tell) context bindings =
-  let fiber =
-    {
-      context;
-      next = nobody;
-      previous = nobody;
-      continuation = nothing;
-      waits_for = "";
-      withdraw = no_wait;
-      listing = Nowhere;
-      list = no_list;
-      next_waiter = none;
-      previous_waiter = none;
-      way = By_value;
-      value = nothing;
-      ready = Nothing;
-      tell;
-      bindings;
-    }
-  in
-  fiber.ready <- Go_on fiber;
+  let fiber = make_fiber tell context By_value nothing bindings in
+  number fiber;
   enter fiber context;
   fiber
+
+(* The task has ended. *)
+let end_fiber fiber =
+  leave fiber;
+  forget_number fiber
 
 let new_context ?(protected = false) ?(name = "") parent =
   let context =
@@ -185,96 +218,107 @@ let children_of context =
 
 (* ---- The queue ---- *)
 
-type queue = { mutable items : item array; mutable first : int; mutable count : int }
+type queue = { mutable ids : int array; mutable first : int; mutable count : int }
 
-let ready = { items = Array.make 64 Nothing; first = 0; count = 0 }
+let ready = { ids = Array.make 64 0; first = 0; count = 0 }
 
-let rec push item =
-  let size = Array.length ready.items in
+let rec push fiber =
+  let size = Array.length ready.ids in
   if ready.count < size then (
-    Array.unsafe_set ready.items ((ready.first + ready.count) land (size - 1)) item;
+    Array.unsafe_set ready.ids ((ready.first + ready.count) land (size - 1)) fiber.id;
     ready.count <- ready.count + 1)
   else (
     grow ();
-    push item)
+    push fiber)
 
 and grow () =
-  let larger = Array.make (2 * Array.length ready.items) Nothing in
-  let size = Array.length ready.items in
+  let larger = Array.make (2 * Array.length ready.ids) 0 in
+  let size = Array.length ready.ids in
   if Array.length larger = 2 * size && ready.count = size then (
-    Array.blit ready.items ready.first larger 0 (size - ready.first);
-    Array.blit ready.items 0 larger (size - ready.first) ready.first;
+    Array.blit ready.ids ready.first larger 0 (size - ready.first);
+    Array.blit ready.ids 0 larger (size - ready.first) ready.first;
     ready.first <- 0;
-    ready.items <- larger)
+    ready.ids <- larger)
 
-let rec push_first item =
-  let size = Array.length ready.items in
+let rec push_first fiber =
+  let size = Array.length ready.ids in
   if ready.count < size then (
     ready.first <- (ready.first - 1) land (size - 1);
-    Array.unsafe_set ready.items ready.first item;
+    Array.unsafe_set ready.ids ready.first fiber.id;
     ready.count <- ready.count + 1)
   else (
     grow ();
-    push_first item)
+    push_first fiber)
 
 (* In a simulation: which of those that can go on does so. *)
 let chance = ref None
 
 let bring_any_to_front state =
-  let mask = Array.length ready.items - 1 in
+  let mask = Array.length ready.ids - 1 in
   let other = (ready.first + Random.State.int state ready.count) land mask in
-  let item = ready.items.(other) in
-  ready.items.(other) <- ready.items.(ready.first);
-  ready.items.(ready.first) <- item
+  let id = ready.ids.(other) in
+  ready.ids.(other) <- ready.ids.(ready.first);
+  ready.ids.(ready.first) <- id
 
+(* Its number; -1: the queue is empty. *)
 let pop () =
-  if ready.count = 0 then Nothing
+  if ready.count = 0 then -1
   else (
     (match !chance with None -> () | Some state -> bring_any_to_front state);
     let first = ready.first in
-    let item = Array.unsafe_get ready.items first in
-    Array.unsafe_set ready.items first Nothing;
-    ready.first <- (first + 1) land (Array.length ready.items - 1);
+    let id = Array.unsafe_get ready.ids first in
+    ready.first <- (first + 1) land (Array.length ready.ids - 1);
     ready.count <- ready.count - 1;
-    item)
+    id)
 
 (* Whether the loop sleeps, or is about to. *)
 let sleeps = ref false
 
 (* For code that may be in another thread or a task of C. *)
-let push_from_anywhere item =
-  push item;
+let push_from_anywhere fiber =
+  push fiber;
   if !sleeps then wake_c ()
+
+(* A new task, which goes after those that are ready. *)
+let push_start fiber (body : unit -> unit) =
+  fiber.way <- By_start;
+  fiber.value <- Obj.repr body;
+  push_from_anywhere fiber
+
+(* The loop calls it, between two tasks. Any thread, and signal handlers. *)
+let call_in_loop (f : unit -> unit) =
+  let caller = make_fiber no_tell nowhere By_call (Obj.repr f) [] in
+  number caller;
+  push_from_anywhere caller
+
+let forget_all_tasks () =
+  ready.count <- 0;
+  Array.fill tasks.by_id 0 tasks.used nobody;
+  tasks.used <- 0;
+  tasks.free_count <- 0
 
 (* ---- Lists of those that wait ---- *)
 
-let new_waiters () = { first_waiter = none; door = Open }
+let new_waiters () = { first_waiter = -1; door = Open }
 
 let remove_waiter waiters fiber =
   let next = fiber.next_waiter and previous = fiber.previous_waiter and first = waiters.first_waiter in
-  if first == fiber then (
-    waiters.first_waiter <- next;
-    if next != none then (
-      next.previous_waiter <- (if previous == next then none else previous);
-      fiber.next_waiter <- none;
-      fiber.previous_waiter <- none))
-  else (
-    previous.next_waiter <- next;
-    if next != none then (
-      next.previous_waiter <- previous;
-      fiber.next_waiter <- none)
-    else first.previous_waiter <- (if previous == first then none else previous);
-    fiber.previous_waiter <- none);
+  (if first = fiber.id then waiters.first_waiter <- next else (fiber_of previous).next_waiter <- next);
+  (if next >= 0 then (fiber_of next).previous_waiter <- (if first = fiber.id && previous = next then -1 else previous)
+   else if first <> fiber.id then (fiber_of first).previous_waiter <- (if previous = first then -1 else previous));
+  fiber.next_waiter <- -1;
+  fiber.previous_waiter <- -1;
   fiber.listing <- Nowhere
 
 let link_waiter waiters fiber listing =
   let first = waiters.first_waiter in
-  (if first == none then waiters.first_waiter <- fiber
+  (if first < 0 then waiters.first_waiter <- fiber.id
    else
-     let last = if first.previous_waiter == none then first else first.previous_waiter in
+     let first_one = fiber_of first in
+     let last = if first_one.previous_waiter < 0 then first else first_one.previous_waiter in
      fiber.previous_waiter <- last;
-     last.next_waiter <- fiber;
-     first.previous_waiter <- fiber);
+     (fiber_of last).next_waiter <- fiber.id;
+     first_one.previous_waiter <- fiber.id);
   let list : Obj.t waiters = Obj.magic waiters in
   if fiber.list != list then fiber.list <- list;
   fiber.listing <- listing
@@ -282,7 +326,14 @@ let link_waiter waiters fiber listing =
 let go_on fiber way value =
   fiber.way <- way;
   if fiber.value != value then fiber.value <- value;
-  if fiber.tell == no_tell then push_from_anywhere fiber.ready else fiber.tell ()
+  if fiber.tell == no_tell then push_from_anywhere fiber else fiber.tell ()
+
+(* Ends a wait that is in no list, if this is the wait that has this continuation, and has not ended. *)
+let end_suspension fiber continuation way value =
+  if fiber.listing = Suspended && fiber.continuation == continuation then (
+    fiber.listing <- Nowhere;
+    fiber.withdraw <- no_wait;
+    go_on fiber way value)
 
 let withdraw_waiter fiber exn =
   remove_waiter fiber.list fiber;
@@ -290,9 +341,9 @@ let withdraw_waiter fiber exn =
 
 (* False: nobody waits. *)
 let wake_one (waiters : 'a waiters) (value : 'a) =
-  let fiber = waiters.first_waiter in
-  fiber != none
+  waiters.first_waiter >= 0
   && (
+    let fiber = fiber_of waiters.first_waiter in
     remove_waiter waiters fiber;
     go_on fiber By_value (Obj.repr value);
     true)
@@ -321,14 +372,14 @@ let list_waiter fiber (waiters : 'a waiters) what listing =
 
 (* ---- Cancels ---- *)
 
-external cancel_away : fiber -> unit = "haft_ocaml_io_cancel_away"
+external cancel_away : int -> unit = "haft_ocaml_io_cancel_away"
 
 let cancel_fiber fiber exn =
   match fiber.listing with
   | Listed -> withdraw_waiter fiber (Cancelled exn)
   | Listed_to_the_end -> ()
-  | Nowhere ->
-      if fiber.withdraw != no_wait then fiber.withdraw (Cancelled exn) else if away () > 0 then cancel_away fiber
+  | Suspended -> if fiber.withdraw != no_wait then fiber.withdraw (Cancelled exn)
+  | Nowhere -> if away () > 0 then cancel_away fiber.id
 
 let rec cancel_context context exn backtrace =
   if context.state = On then (

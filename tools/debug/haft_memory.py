@@ -782,9 +782,16 @@ def ocaml_root(process):
     if reference & 1 or reference == 0:
         return None
     lane = process.word(reference)  # of the carrier that runs the loop
-    context = OcamlContext(process, process.word(process.word(lane), "ocaml_task.context"))
-    if context.parent == context.address:
-        return None  # nothing runs
+    running = process._signed(process.word(lane)) >> 1  # the number of the task that runs, or -1
+    by_id = process.word(process.word(process["&ocaml_tasks"]))
+    count = process.word(by_id - 8) >> 10
+    # Any task will do where none runs.
+    for number in [running] if running >= 0 else range(count):
+        context = OcamlContext(process, process.word(process.word(by_id + 8 * number), "ocaml_task.context"))
+        if context.parent != context.address:
+            break
+    else:
+        return None
     while True:
         outer = OcamlContext(process, context.parent)
         if outer.parent == outer.address:
