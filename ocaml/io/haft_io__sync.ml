@@ -152,20 +152,19 @@ module Stream = struct
       else wait_to_offer stream item
 
   let take_nonblocking stream =
-    match Queue.take_opt stream.items with
-    | Some _ as item ->
-        (match Queue.take_opt stream.offers with
-        | None -> ()
-        | Some offer ->
-            Queue.push offer.item stream.items;
-            offer.taken ());
-        item
-    | None -> (
-        match Queue.take_opt stream.offers with
-        | None -> None
-        | Some offer ->
-            offer.taken ();
-            Some offer.item)
+    if not (Queue.is_empty stream.items) then (
+      let item = Queue.take stream.items in
+      (match Queue.take_opt stream.offers with
+      | None -> ()
+      | Some offer ->
+          Queue.push offer.item stream.items;
+          offer.taken ());
+      Some item)
+    else if not (Queue.is_empty stream.offers) then (
+      let offer = Queue.take stream.offers in
+      offer.taken ();
+      Some offer.item)
+    else None
 
   let take stream =
     match take_nonblocking stream with

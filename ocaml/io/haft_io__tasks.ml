@@ -344,7 +344,11 @@ let wake_one (waiters : 'a waiters) (value : 'a) =
   waiters.first_waiter >= 0
   && (
     let fiber = fiber_of waiters.first_waiter in
-    remove_waiter waiters fiber;
+    if fiber.next_waiter < 0 then (
+      (* the only one *)
+      waiters.first_waiter <- -1;
+      fiber.listing <- Nowhere)
+    else remove_waiter waiters fiber;
     go_on fiber By_value (Obj.repr value);
     true)
 
