@@ -146,21 +146,29 @@ static HAFT_UNINSTRUMENTED uint64_t shot_of(const haft_fiber_t *fiber) {
     return __atomic_load_n(&fiber->scope.shot, __ATOMIC_RELAXED);
 }
 
+/* A promise of another computation than the clause's, or of a copy that has been put on the fiber
+   since. */
+static HAFTI_COLD haft_fiber_t *promised_otherwise(haft_fiber_t *next, const haft_fiber_t *fiber,
+                                                   bool lasts, uint64_t shot) {
+    if (next != fiber && lasts && shot_of(fiber) == shot + 1) {
+        if (next->scope.shot & 1)
+            take_promise_back(next);
+        forgotten((haft_fiber_t *)(uintptr_t)fiber);
+    }
+    if ((next->scope.shot & 1) == 0)
+        answered_twice(next);
+    next->scope.shot++;
+    return next;
+}
+
 /* The fiber that the clause has promised to resume, which need not be its own. `lasts`: the header
    of its own fiber can be read even after that is dropped. */
 HAFTI_INLINE haft_fiber_t *promised_by(haft_answer_t answer, haft_fiber_t *fiber, uint64_t shot,
                                        bool lasts) {
     haft_fiber_t *next = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
-    if (HAFTI_UNLIKELY(next != fiber) && lasts && shot_of(fiber) == shot + 1) {
-        if (next->scope.shot & 1)
-            take_promise_back(next);
-        forgotten(fiber);
-    }
-    /* Not `shot` + 1 where a copy has been put on the fiber since. */
-    uint64_t promise = next->scope.shot;
-    if (HAFTI_UNLIKELY((promise & 1) == 0))
-        answered_twice(next);
-    next->scope.shot = promise + 1;
+    if (HAFTI_UNLIKELY(next != fiber || next->scope.shot != shot + 1))
+        return promised_otherwise(next, fiber, lasts, shot);
+    next->scope.shot = shot + 2;
     return next;
 }
 HAFTI_INLINE unsigned wake_of(haft_answer_t answer) {
@@ -403,5 +411,11 @@ haft_resumption_t haft_resumption_copy(haft_resumption_t k) {
     haft_image_t *image = image_of_unused(k, "copied");
     haft_check_uses(haft_thread_ready(), k.fiber, "copied");
     return haft_image_copy(k, image, judge, false);
+}
+
+haft_resumption_t haft_copy_looked_at(haft_resumption_t k) {
+    haft_image_t *image = image_of_unused(k, "copied");
+    haft_check_uses(haft_thread_ready(), k.fiber, "copied");
+    return haft_image_copy(k, image, judge, true);
 }
 #endif
