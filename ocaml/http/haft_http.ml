@@ -386,7 +386,7 @@ module Websocket = struct
     mutable socket : socket_pointer option;  (* None: its handler has ended *)
     of_client : bool;
     mutable sending : int;
-    idle : unit Fibers.Waiters.t;
+    idle : unit Loop.waiters;
   }
 
   type message = Text of string | Binary of string
@@ -445,11 +445,7 @@ module Websocket = struct
   let finish it =
     it.socket <- None;
     while it.sending > 0 do
-      Effect.perform
-        (Loop.Suspend
-           (fun fiber resume ->
-             Fibers.Waiters.add it.idle fiber resume;
-             fiber.withdraw <- Loop.no_wait))
+      Fibers.Waiters.wait_to_the_end it.idle "messages that are sent"
     done
 end
 
@@ -660,7 +656,7 @@ let with_signals (sw : Switch.t) stop body =
       asked := true;
       stop ())
   in
-  let handler = Sys.Signal_handle (fun _ -> Loop.push_from_anywhere (Call call)) in
+  let handler = Sys.Signal_handle (fun _ -> Loop.call_in_loop call) in
   let signals = [ Sys.sigint; Sys.sigterm ] in
   let old = List.map (fun signal -> Sys.signal signal handler) signals in
   Fun.protect ~finally:(fun () -> List.iter2 Sys.set_signal signals old) body

@@ -7,6 +7,7 @@
 
 typedef void *haft_body_t(void *);
 typedef void haft_rust_clause_t(void *, void *);
+typedef haft_answer_t haft_rust_general_t(void *, void *, haft_resumption_t);
 
 #define SIZE(record, size) _Static_assert(sizeof(record) == (size), #record);
 #define FIELD(record, field, after)                                                                \
@@ -55,6 +56,12 @@ FIELD(haft_io_simulation_options_t, date, switches_one_in)
 
 SIZE(haft_request_t, 16)
 FIELD(haft_request_t, payload, effect)
+
+SIZE(haft_resumption_t, 16)
+FIELD(haft_resumption_t, shot, fiber)
+
+SIZE(haft_answer_t, 16)
+FIELD(haft_answer_t, next, value)
 
 SIZE(haft_io_waiting_t, 16)
 FIELD(haft_io_waiting_t, last, first)
@@ -135,7 +142,14 @@ _Static_assert(HAFTI_WAKE_REPLY == 0, "words");
 const char *haft_version(void);
 void haft_fiber_drop(haft_fiber_t *);
 haft_rust_effect_t *haft_rust_effect_new(const char *, haft_rust_clause_t *, haft_rust_clause_t *);
-void haft_rust_perform(haft_rust_effect_t *, void *);
+void *haft_rust_perform(haft_rust_effect_t *, void *);
+haft_resumption_t haft_resumption_copy(haft_resumption_t);
+haft_resumption_t haft_copy_looked_at(haft_resumption_t);
+void haft_know_frames_of(haft_function_t *);
+void haft_resumption_drop(haft_resumption_t);
+haft_rust_copied_t *haft_rust_copied_new(haft_rust_effect_t *, haft_rust_general_t *);
+bool haft_rust_copied_handle(const haft_rust_copied_t *, void *, haft_body_t *, void *);
+void haft_rust_go_on(haft_rust_effect_t *, haft_resumption_t, void *);
 void haft_rust_handle(const haft_rust_effect_t *, void *, haft_body_t *, void *);
 void haft_perform(haft_effect_t *, void *, size_t, void *, size_t);
 haft_rust_shared_t *haft_rust_shared_new(haft_effect_t *, const void *, size_t, size_t);
