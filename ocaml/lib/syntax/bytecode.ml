@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
 
-(* The end of haft__syntax.ml in bytecode, behind names.ml. *)
+(* The end of the module Haft__syntax in bytecode, behind names.ml. *)
 
 (* By what Effect offers to all: an effect that is declined is performed again, outside. *)
 let match_with f x { retc; exnc; effc } =

@@ -1,7 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
 
-(* The beginning of haft__syntax.ml, in native code and in bytecode: all of its interface but the
-   functions, which native.ml and bytecode.ml have. *)
+(* The beginning of the module Haft__syntax, in native code and in bytecode: all of its interface but
+   the functions, which native.ml and bytecode.ml have. *)
 
 module Effect = Effect
 module Obj = Stdlib.Obj

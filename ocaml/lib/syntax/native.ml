@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
 
-(* The end of haft__syntax.ml in native code, behind names.ml. *)
+(* The end of the module Haft__syntax in native code, behind names.ml. *)
 
 external magic : 'a -> 'b = "%identity"
 external closure : int -> Obj.t = "haft_ocaml_closure" [@@noalloc]
