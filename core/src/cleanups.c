@@ -210,8 +210,8 @@ static bool describe(void *pc, function_t *function) {
     function->exceptions = (bytes_t)exceptions;
     function->personality = personality;
     function->is_c = personality == (uintptr_t)__gcc_personality_v0;
-    function->is_other = personality != 0 && personality == __atomic_load_n(&other_personality,
-                                                                              __ATOMIC_RELAXED);
+    function->is_other =
+        personality != 0 && personality == __atomic_load_n(&other_personality, __ATOMIC_RELAXED);
     return exceptions == 0 ||
            (personality != 0 &&
             (personality == (uintptr_t)__gcc_personality_v0 ||
