@@ -11,9 +11,9 @@
 #define _GNU_SOURCE /* names of registers */
 #include "whole.h"
 
+#include "haft/inner/interrupted.h"
 #include <fcntl.h>
 #include <string.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 enum {
@@ -82,26 +82,8 @@ static bool memory_above(uintptr_t address, mapping_t *found) {
     return is_there;
 }
 
-const char *haft_interrupted_sp(const void *context) {
-    const ucontext_t *interrupted = context;
-#if defined(__x86_64__)
-    return (const char *)interrupted->uc_mcontext.gregs[REG_RSP];
-#else
-    return (const char *)interrupted->uc_mcontext.sp;
-#endif
-}
-
-const void *haft_interrupted_pc(const void *context) {
-    const ucontext_t *interrupted = context;
-#if defined(__x86_64__)
-    return (const void *)interrupted->uc_mcontext.gregs[REG_RIP];
-#else
-    return (const void *)interrupted->uc_mcontext.pc;
-#endif
-}
-
 bool haft_faulted_at_sp(const void *address, const void *context) {
-    uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)haft_interrupted_sp(context);
+    uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)hafti_interrupted_sp(context);
     return fault + BELOW >= sp && fault <= sp + LARGEST_FRAME;
 }
 
@@ -120,7 +102,7 @@ static HAFT_UNINSTRUMENTED bool resumes_within(uintptr_t sp, uintptr_t low, uint
 }
 
 bool haft_thread_overflow(const void *address, const void *context) {
-    uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)haft_interrupted_sp(context);
+    uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)hafti_interrupted_sp(context);
     mapping_t stack;
     if (!haft_faulted_at_sp(address, context))
         return false;

@@ -33,8 +33,8 @@ static inline void hafti_http_text_page_end(hafti_http_text_page_t *page) {
 
 /* ---- exposition.c, grouping.c ---- */
 
-/* A handler. */
-int hafti_http_show_counters(haft_http_request_t *request, void *unused);
+/* A handler, for the counters of the `other` server, or (NULL) of the request's. */
+int hafti_http_show_counters(haft_http_request_t *request, void *other);
 
 /* Writes the text of a dump, in which what is the same is shown once: 0 or -ENOMEM. */
 int hafti_http_write_grouped(FILE *to, haft_http_request_t *request, const char *text, size_t size);

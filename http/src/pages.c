@@ -2,6 +2,8 @@
 /* Pages for the operator: the counters, and the tasks of the run. */
 #include "exposition.h"
 
+#include <haft/io_binding.h>
+
 #include <sys/mman.h>
 
 int haft_http_server_serve_counters(haft_http_server_t *server, const char *path) {
@@ -36,12 +38,13 @@ static void unmap(const mapped_t *text) {
         munmap(text->bytes, text->size);
 }
 
-static int show_tasks(haft_http_request_t *request, void *unused) {
-    (void)unused;
-    HAFT_IO_SCOPED_DESCRIPTOR int file = memfd_create("tasks", MFD_CLOEXEC);
+/* Answers with what `write` has written, as it is or grouped. */
+static int show_written(haft_http_request_t *request, int (*write)(int file), const char *type,
+                        bool grouped) {
+    HAFT_IO_SCOPED_DESCRIPTOR int file = memfd_create("page", MFD_CLOEXEC);
     if (file < 0)
         return -errno;
-    int code = haft_io_dump_with(&(haft_io_dump_options_t){.backtraces = true}, file);
+    int code = write(file);
     if (code != 0)
         return code;
     off_t size = lseek(file, 0, SEEK_END);
@@ -49,29 +52,154 @@ static int show_tasks(haft_http_request_t *request, void *unused) {
     mapped_t text = {mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, file, 0), (size_t)size};
     if (text.bytes == MAP_FAILED)
         return -ENOMEM;
+    code = haft_http_answer_set_header(request, "Cache-Control", "no-store");
+    if (code != 0 || !grouped)
+        return code != 0 ? code : haft_http_answer(request, 200, type, text.bytes, text.size);
     __attribute__((cleanup(hafti_http_text_page_end))) hafti_http_text_page_t page = {0};
     if (!hafti_http_text_page_begin(&page))
         return -ENOMEM;
     code = hafti_http_write_grouped(page.file, request, text.bytes, text.size);
-    if (code == 0)
-        code = haft_http_answer_set_header(request, "Cache-Control", "no-store");
-    return code == 0 ? hafti_http_text_page_answer(&page, request, "text/plain; charset=utf-8")
-                     : code;
+    return code == 0 ? hafti_http_text_page_answer(&page, request, type) : code;
 }
 
-static int show_list(haft_http_request_t *request, void *unused) {
+static int write_tasks(int file) {
+    return haft_io_dump_with(&(haft_io_dump_options_t){.backtraces = true}, file);
+}
+static int show_tasks(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return show_written(request, write_tasks, "text/plain; charset=utf-8", true);
+}
+
+static int show_summary(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return show_written(request, haft_io_summarize, "application/json", false);
+}
+
+/* What haft-top shows, in a browser, which asks for the summary each second. */
+static int show_top(haft_http_request_t *request, void *unused) {
     static const char page[] =
-        "<!doctype html><title>Haft</title><ul>"
-        "<li><a href=tasks>tasks</a><li><a href=counters>counters</a></ul>\n";
+        "<!doctype html><meta charset=utf-8><title>Haft: top</title>"
+        "<style>body{font:14px monospace}td,th{padding:0 1em 0 0;text-align:left}</style>"
+        "<p id=head><table id=threads></table><p><table id=tasks></table><p><table "
+        "id=spans></table>"
+        "<script>\n"
+        "const fill = (id, rows) => document.getElementById(id).replaceChildren(...rows.map(row => "
+        "{"
+        "const line = document.createElement('tr');"
+        "line.append(...row.map(text => { const cell = document.createElement('td');"
+        "cell.textContent = text; return cell; })); return line; }));\n"
+        "const time = ns => ns >= 1e9 ? (ns / 1e9).toFixed(1) + ' s' : (ns / 1e6).toFixed(1) + ' "
+        "ms';"
+        "\nconst counters = ['resumed', 'tasks', 'operations', 'polls', 'wakes', 'steals'];\n"
+        "let before;\n"
+        "async function show() {\n"
+        "  const now = await (await fetch('summary')).json(), old = before || now;\n"
+        "  const seconds = (now.time - old.time) / 1e9 || 1;\n"
+        "  document.getElementById('head').textContent ="
+        " `process ${now.process}, ${now.backend}, ${now.threads.length} threads`;\n"
+        "  fill('threads', [['thread', 'use', ...counters.map(name => name + '/s')],"
+        " ...now.threads.map((thread, i) => { const was = old.threads[i] || thread;"
+        " return [i, ((thread.processor - was.processor) / seconds / 1e7).toFixed(0) + ' %',"
+        " ...counters.map(name => Math.round((thread[name] - was[name]) / seconds))]; })]);\n"
+        "  fill('tasks', [['tasks', 'longest', 'name', 'wait'],"
+        " ...now.tasks.sort((a, b) => b.count - a.count).map(group => [group.count,"
+        " time(group.oldest), group.name, group.waits_for || group.state])]);\n"
+        "  fill('spans', [['time', 'request or span', 'result'],"
+        " ...now.spans.sort((a, b) => b.duration - a.duration).map(span =>"
+        " [time(span.duration), span.name, span.open ? 'goes on' : span.value])]);\n"
+        "  before = now;\n"
+        "}\n"
+        "show(); setInterval(show, 1000);\n"
+        "</script>\n";
     (void)unused;
     return haft_http_answer(request, 200, "text/html; charset=utf-8", page, sizeof page - 1);
 }
 
+static int show_list(haft_http_request_t *request, void *unused) {
+    static const char page[] = "<!doctype html><title>Haft</title><ul>"
+                               "<li><a href=top>top</a><li><a href=tasks>tasks</a><li><a "
+                               "href=counters>counters</a></ul>\n";
+    (void)unused;
+    return haft_http_answer(request, 200, "text/html; charset=utf-8", page, sizeof page - 1);
+}
+
+/* Spans are kept until the server is freed. */
+static void free_spans(hafti_http_owned_t *owned) {
+    haft_io_keep_spans(false);
+    free(owned);
+}
+
+static int keep_spans(haft_http_server_t *server) {
+    hafti_http_owned_t *owned = malloc(sizeof *owned);
+    int code = owned != NULL ? haft_io_keep_spans(true) : -ENOMEM;
+    if (code != 0) {
+        free(owned);
+        return code;
+    }
+    owned->free = free_spans;
+    hafti_http_own(server, owned);
+    return 0;
+}
+
+/* The pages are in `group`, and the counters are of the `counted` server. */
+static int add_pages(haft_http_server_t *group, haft_http_server_t *counted) {
+    static const struct {
+        const char *path;
+        haft_http_handler_t *show;
+    } pages[] = {
+        {"/", show_list}, {"/tasks", show_tasks}, {"/summary", show_summary}, {"/top", show_top}};
+    int code = keep_spans(counted);
+    for (size_t i = 0; i < sizeof pages / sizeof pages[0] && code == 0; i++)
+        code = haft_http_server_get(group, pages[i].path, pages[i].show, NULL);
+    haft_http_server_count(counted);
+    return code == 0 ? haft_http_server_get(group, "/counters", hafti_http_show_counters, counted)
+                     : code;
+}
+
 int haft_http_server_serve_debug_pages(haft_http_server_t *server, const char *prefix) {
     haft_http_server_t *group = haft_http_server_group(server, prefix);
-    if (group == NULL)
+    return group != NULL ? add_pages(group, hafti_http_root_of(server)) : -ENOMEM;
+}
+
+/* ---- On a listener of their own ---- */
+
+typedef struct {
+    hafti_http_owned_t owned; /* must be first: free_inner casts its address */
+    haft_http_server_t *server;
+    char *place;
+} inner_t;
+
+static void free_inner(hafti_http_owned_t *owned) {
+    inner_t *inner = (inner_t *)owned;
+    if (inner->server != NULL)
+        haft_http_server_free(inner->server);
+    free(inner->place);
+    free(inner);
+}
+
+static void *serve_inner(void *argument) {
+    const inner_t *inner = argument;
+    haft_http_server_serve_with(&(haft_http_run_options_t){.listen = inner->place}, inner->server);
+    return NULL;
+}
+
+int haft_http_server_serve_debug_pages_at(haft_http_server_t *server, const char *place) {
+    if (place == NULL || server->parent != NULL)
+        return -EINVAL;
+    inner_t *inner = calloc(1, sizeof *inner);
+    if (inner == NULL)
         return -ENOMEM;
-    int code = haft_http_server_get(group, "/", show_list, NULL);
-    code = code == 0 ? haft_http_server_get(group, "/tasks", show_tasks, NULL) : code;
-    return code == 0 ? haft_http_server_serve_counters(group, "/counters") : code;
+    inner->owned.free = free_inner;
+    inner->server = haft_http_server_new();
+    inner->place = strdup(place);
+    int code = inner->server != NULL && inner->place != NULL ? 0 : -ENOMEM;
+    if (code == 0)
+        code = add_pages(inner->server, server);
+    if (code == 0)
+        code = haft_http_server_add_background(server, "debug pages", serve_inner, inner);
+    if (code == 0)
+        hafti_http_own(server, &inner->owned);
+    else
+        free_inner(&inner->owned);
+    return code;
 }

@@ -10,6 +10,7 @@
  * entry of AArch64's PLT, which has no unwind information). So a worker does nothing for it but to
  * say which runner is running.
  */
+#include "haft/inner/interrupted.h"
 #include "inside.h"
 
 #include <execinfo.h>
@@ -19,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 enum { INTERRUPTING = SIGURG, MOST_FRAMES = 64 };
@@ -102,15 +102,6 @@ static void name_task(const stay_t *stay, const haft_io_task_t *task, const void
         backtrace_symbols_fd(addresses, count, STDERR_FILENO);
 }
 
-static const void *interrupted_at(const void *context) {
-    const ucontext_t *interrupted = context;
-#if defined(__x86_64__)
-    return (const void *)interrupted->uc_mcontext.gregs[REG_RIP];
-#else
-    return (const void *)interrupted->uc_mcontext.pc;
-#endif
-}
-
 static void interrupted(int number, siginfo_t *information, void *context) {
     int saved = errno;
     const hafti_io_worker_t *worker = hafti_io_worker();
@@ -122,7 +113,7 @@ static void interrupted(int number, siginfo_t *information, void *context) {
     if (told != 0 && told == stamp_of(worker)) {
         const haft_io_task_t *task = worker->running->task;
         if (task != NULL)
-            name_task(stay, task, interrupted_at(context));
+            name_task(stay, task, hafti_interrupted_pc(context));
     } else if (told == 0 && (before.sa_flags & SA_SIGINFO) != 0) {
         before.sa_sigaction(number, information, context);
     } else if (told == 0 && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
@@ -151,14 +142,6 @@ void hafti_io_watchdog_admit(const hafti_io_crew_t *crew) {
 
 /* ---- The thread ---- */
 
-static int64_t processor_time_of(const hafti_io_worker_t *worker) {
-    clockid_t clock;
-    struct timespec time;
-    if (pthread_getcpuclockid(worker->thread, &clock) != 0 || clock_gettime(clock, &time) != 0)
-        return 0;
-    return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
-}
-
 /* Whether the thread sleeps in the kernel, as one does that waits for a lock, or for the disk.
    Where the system does not tell, none does. */
 static bool is_blocked(const hafti_io_worker_t *worker) {
@@ -177,7 +160,7 @@ static bool is_blocked(const hafti_io_worker_t *worker) {
 static void look_at(hafti_io_watchdog_t *watchdog, const hafti_io_worker_t *worker, int64_t now) {
     stay_t *stay = &watchdog->stays[worker->index];
     uint64_t stamp = stamp_of(worker);
-    int64_t used = stamp != 0 ? processor_time_of(worker) : 0;
+    int64_t used = stamp != 0 ? hafti_io_processor_time(worker) : 0;
     if (stamp == 0 || stamp != stay->stamp) {
         stay->stamp = stamp;
         stay->held = 0;

@@ -764,6 +764,11 @@ class routes {
     void debug_pages(const std::string &prefix) {
         io::detail::checked(haft_http_server_serve_debug_pages(own, prefix.c_str()), "debug_pages");
     }
+    /* The same on a listener of their own: see haft_http_server_serve_debug_pages_at. */
+    void debug_pages_at(const std::string &place) {
+        io::detail::checked(haft_http_server_serve_debug_pages_at(own, place.c_str()),
+                            "debug_pages_at");
+    }
 
     /* Routes whose paths begin with the prefix, with middleware of their own, inside of this
        one's. The group lives as long as the server, and is used before that serves. See

@@ -105,6 +105,8 @@ typedef struct haft_io_run_options {
                          where unwinding needs more: 16 KiB, guarded */
     bool own_thread_locals; /* of all tasks; see "thread-locals". Where they cannot be had, the
                                run does not begin: -ENOTSUP */
+    const char *top; /* a socket for the program haft-top; NULL: none, unless HAFT_IO_TOP in the
+                        environment names one. See "seeing inside" */
 } haft_io_run_options_t;
 
 /*
@@ -1100,6 +1102,24 @@ typedef struct haft_io_counters {
 
 /* Counts since the run of the calling task began. Returns 0; -ESRCH outside of a task. */
 int haft_io_count(haft_io_counters_t *counters);
+
+/*
+ * With haft_io_run_options_t.top the run has a Unix socket at that path, over which `haft-top PATH`,
+ * or `haft-top PID`, shows its tasks by name, what they wait for, its threads, counters, and the
+ * spans that take longest (haft/io_trace.h), such as the requests of a server. A path that is a
+ * folder means the file haft-top.PID in it. Only the process's user may connect (mode 0600);
+ * nothing that is sent to the socket is read. The file is removed at the end of the run; one that a
+ * killed process has left is replaced. One run of a process has a socket at a time. Until a program
+ * connects it costs two readings of the clock for each span; then, once a second, one thread of the
+ * run counts the tasks, under the scopes' locks: some 0.2 us a task.
+ *
+ * The run does not begin if the socket cannot be had: -ENAMETOOLONG above 107 bytes, -EADDRINUSE if
+ * another process has it, -EALREADY if another run has, or an error of bind(2). Where HAFT_IO_TOP
+ * asks for it, the error is written to standard error, and the run begins. A simulation has none.
+ */
+/* Writes the same, a line of JSON (docs/tracing.md), of the run of the calling task. Returns 0;
+   -ESRCH outside of a task, -ENOMEM, or an error of write(2). */
+int haft_io_summarize(int descriptor);
 /* How many tasks of the calling task's run have not ended; it looks at every scope. 0 outside of a
    task. On several threads the number may be a little out of date. */
 size_t haft_io_living(void);

@@ -173,6 +173,7 @@ struct run_options {
     /* Tasks have thread-local variables of their own; see haft/io.h, "thread-locals". Where they
        cannot be had, run() and spawn() throw io::error with -ENOTSUP. */
     bool own_thread_locals = false;
+    const char *top = nullptr; /* a socket for haft-top; see haft_io_run_options_t */
     std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
 };
 
@@ -242,6 +243,7 @@ decltype(auto) run(const run_options &options, F function) {
     given.moves = options.moves;
     given.dense = options.dense;
     given.own_thread_locals = options.own_thread_locals;
+    given.top = options.top;
     return body.leave(haft_io_run_with(&given, &body.enter, &body), "run");
 }
 template <scope_body F>

@@ -27,6 +27,13 @@ bool haft_io_runs_here(void);
    caller is no task. Any thread may call this. */
 uint64_t haft_io_run_number(void);
 
+/* ---- Looking on ---- */
+
+/* From now on the spans of tasks (haft/io_trace.h) that take longest are kept, for
+   haft_io_summarize, until a second call with false for each with true. It takes two readings of
+   the clock and 360 KiB. Returns 0 or -ENOMEM; any thread may call this. */
+int haft_io_keep_spans(bool keep);
+
 /* ---- Tasks whose results lie elsewhere ---- */
 
 /* Like haft_io_spawn_with, for a task whose end is waited for by haft_io_event_wait_for. The

@@ -14,7 +14,7 @@ typedef void haft_rust_clause_t(void *, void *);
                        offsetof(record, after) + sizeof(((record *)0)->after),                     \
                    #record "." #field);
 
-SIZE(haft_io_run_options_t, 48)
+SIZE(haft_io_run_options_t, 56)
 FIELD(haft_io_run_options_t, backend, threads)
 FIELD(haft_io_run_options_t, stack_size, backend)
 FIELD(haft_io_run_options_t, blocking_threads, stack_size)
@@ -24,6 +24,7 @@ FIELD(haft_io_run_options_t, times_polls, watchdog)
 FIELD(haft_io_run_options_t, moves, times_polls)
 FIELD(haft_io_run_options_t, dense, moves)
 FIELD(haft_io_run_options_t, own_thread_locals, dense)
+FIELD(haft_io_run_options_t, top, own_thread_locals)
 
 SIZE(haft_io_task_options_t, 32)
 FIELD(haft_io_task_options_t, name, scope)

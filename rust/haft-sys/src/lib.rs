@@ -41,7 +41,7 @@ macro_rules! record {
     };
 }
 
-record! { haft_io_run_options_t, 48 {
+record! { haft_io_run_options_t, 56 {
     threads: c_int,
     backend: *const c_char,
     stack_size: usize,
@@ -52,6 +52,7 @@ record! { haft_io_run_options_t, 48 {
     moves: bool,
     dense: bool,
     own_thread_locals: bool,
+    top: *const c_char,
 }}
 record! { haft_io_task_options_t, 32 {
     scope: *mut haft_io_scope_t,

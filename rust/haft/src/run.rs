@@ -24,6 +24,7 @@ pub struct Options {
     stack_size: usize,
     backend: Option<&'static CStr>,
     watchdog: Option<Duration>,
+    top: Option<&'static CStr>,
 }
 
 impl Options {
@@ -85,6 +86,18 @@ impl Options {
         self.watchdog = Some(time);
         self
     }
+    /// A Unix socket that the run opens at this path, or, if that is a folder, as
+    /// `haft-top.PID` in it: `haft-top PID` shows what the tasks do. Only the process's user can
+    /// connect. `HAFT_IO_TOP` in the environment does the same.
+    ///
+    /// ```
+    /// let options = haft::Options::new().top(c"/tmp");
+    /// assert_eq!(haft::run_with(options, || 42).unwrap(), 42);
+    /// ```
+    pub fn top(mut self, path: &'static CStr) -> Self {
+        self.top = Some(path);
+        self
+    }
 
     fn for_c(&self) -> sys::haft_io_run_options_t {
         sys::haft_io_run_options_t {
@@ -92,6 +105,7 @@ impl Options {
             stack_size: self.stack_size,
             backend: self.backend.map_or(ptr::null(), CStr::as_ptr),
             watchdog: self.watchdog.map_or(0, nanoseconds),
+            top: self.top.map_or(ptr::null(), CStr::as_ptr),
             ..sys::haft_io_run_options_t::ZERO
         }
     }
