@@ -25,7 +25,7 @@
  *                  | PARKED, and keeps a place      | READY, there
  *                  | PARKED, moves, `stays` is 0    | OFFERED, in a queue open to any worker
  *                  | RUNNING: it looks at what the  | READY, the last of `ready`, and still runs;
- *                  |   kernel has done (uring.c)    |   when it waits, run() leaves it READY
+ *                  |   kernel has done (asking.c)   |   when it waits, run() leaves it READY
  *   another thread | PARKED, or RUNNING and about   | it goes into the inbox as it is; its worker
  *                  |   to wait                      |   takes it from there between tasks, when it
  *                  |                                |   is PARKED, and does the above

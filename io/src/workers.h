@@ -71,7 +71,7 @@ typedef struct hafti_io_backend {
     void (*poll)(hafti_io_worker_t *worker, int64_t nanoseconds);
     void (*interrupt)(hafti_io_worker_t *worker); /* ends a poll; any thread */
     /* The descriptor that is readable when a poll would find something. NULL: there is none, as of
-       a ring of io_uring, whose number is given up (uring.c). */
+       a ring of io_uring, whose number is given up (uring/thread_ring.c). */
     int (*descriptor)(const hafti_io_worker_t *worker);
 } hafti_io_backend_t;
 
