@@ -75,7 +75,7 @@ static int show_summary(haft_http_request_t *request, void *unused) {
     return show_written(request, haft_io_summarize, "application/json", false);
 }
 
-/* What haft-top shows, in a browser, which asks for the summary each second. */
+/* Shows what haft-top does: the browser asks for the summary each second. */
 static int show_top(haft_http_request_t *request, void *unused) {
     static const char page[] =
         "<!doctype html><meta charset=utf-8><title>Haft: top</title>"

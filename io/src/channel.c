@@ -200,8 +200,7 @@ static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *valu
     const hafti_io_place_t *receiver = channel->receivers.first;
     hafti_io_cell_t *cell = receiver->cell;
     haft_io_task_t *task = cell->task;
-    if (HAFTI_IO_UNLIKELY(cell->word != HAFTI_IO_WAITING || task == NULL ||
-                          task->worker != worker))
+    if (HAFTI_IO_UNLIKELY(cell->word != HAFTI_IO_WAITING || task == NULL || task->worker != worker))
         return false;
     hafti_io_first_leaves(&channel->receivers);
     copy_simply(channel, receiver->value, value);

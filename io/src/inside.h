@@ -21,7 +21,7 @@ typedef struct hafti_io_text {
 } hafti_io_text_t;
 __attribute__((format(printf, 2, 3))) void hafti_io_add(hafti_io_text_t *text, const char *format,
                                                         ...);
-/* As a string of JSON; NULL is empty. */
+/* Adds a string of JSON; NULL is empty. */
 void hafti_io_add_quoted(hafti_io_text_t *text, const char *words);
 /* Writes and frees it. Returns 0, -ENOMEM, or the error of a write. */
 int hafti_io_text_write(hafti_io_text_t *text, int descriptor);
@@ -37,7 +37,7 @@ size_t hafti_io_visit_tasks(haft_io_scope_t *root,
 /* Writes the scopes and tasks of the run; by one of its threads. */
 int hafti_io_dump_crew(hafti_io_crew_t *crew, bool backtraces, int descriptor);
 
-/* ---- asking.c: what signals and other threads ask of a run, which its threads do between two
+/* ---- asked.c: what signals and other threads ask of a run, which its threads do between two
    tasks ---- */
 
 enum { HAFTI_IO_ASKED_DUMP = 1, HAFTI_IO_ASKED_TRACE = 2, HAFTI_IO_ASKED_SUMMARY = 4 };

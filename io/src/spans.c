@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spans of tasks, for the trace and for those who look on. The spans that take longest: those that are open, in a table by their task, and a few
- * that are over. They are kept while a socket for haft-top is open, or debug pages are served. The
- * table has a fixed size, and what has no room in it is not shown.
+ * Spans of tasks, for the trace, and for those who look on: those that are open are in a table by
+ * their task, and a few that took longest are kept when they are over. That is so while a socket
+ * for haft-top is open, or debug pages are served. The table has a fixed size, and what has no room
+ * in it is not shown.
  */
 #include "spans.h"
 #include "workers.h"

@@ -12,8 +12,8 @@ typedef struct hafti_io_span {
     int64_t value;    /* 0, if it is open */
 } hafti_io_span_t;
 
-/* Those that have been open longest, and those of the last seconds that took longest; a few of
-   each. `visit` is called under a lock. */
+/* Visits those that have been open longest, and those of the last seconds that took longest; a few
+   of each. `visit` is called under a lock. */
 void hafti_io_visit_spans(void (*visit)(void *state, const hafti_io_span_t *span), void *state);
 /* In a child of fork, which has none. */
 void hafti_io_forget_spans(void);

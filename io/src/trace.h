@@ -44,8 +44,8 @@ static inline unsigned hafti_io_watches(void) {
 static inline bool hafti_io_is_traced(void) {
     return HAFTI_IO_UNLIKELY(hafti_io_watches() & (HAFTI_IO_TRACES | HAFTI_IO_PROBES));
 }
-/* Keeps an event of the calling thread, and tells the probes. `text` may be NULL; if it `is_new`, the same address may
-   have been another text's before. */
+/* Keeps an event of the calling thread, and tells the probes. `text` may be NULL; if it `is_new`,
+   the same address may have been another text's before. */
 void hafti_io_trace(enum hafti_io_event event, const void *task, const char *text, bool is_new,
                     uint64_t other, unsigned code);
 /* An operation of the task, which may be NULL, begins; `size`: of what is sent. */

@@ -236,7 +236,7 @@ struct hafti_io_crew {
     uint32_t look_lock;    /* held while walking the stacks of suspended tasks */
     bool looked_at;        /* stacks are being walked: a thread that is to resume a task waits for
                               the lock; any thread */
-    unsigned asked;        /* by signals and other threads (asking.c); any thread */
+    unsigned asked;        /* by signals and other threads (asked.c); any thread */
     void (*do_as_asked)(hafti_io_crew_t *crew);
     const haft_handler_t
         *operations; /* what handles them in place on a task's stack; its state is the runner */

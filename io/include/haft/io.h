@@ -1104,10 +1104,10 @@ typedef struct haft_io_counters {
 int haft_io_count(haft_io_counters_t *counters);
 
 /*
- * With haft_io_run_options_t.top the run has a Unix socket at that path, over which `haft-top PATH`,
- * or `haft-top PID`, shows its tasks by name, what they wait for, its threads, counters, and the
- * spans that take longest (haft/io_trace.h), such as the requests of a server. A path that is a
- * folder means the file haft-top.PID in it. Only the process's user may connect (mode 0600);
+ * With haft_io_run_options_t.top the run has a Unix socket at that path, over which the program
+ * haft-top shows its tasks by name, what they wait for, its threads, counters, and the spans that
+ * take longest (haft/io_trace.h), such as the requests of a server. A path that is a folder means
+ * the file haft-top.PID in it. Only the process's user may connect (mode 0600);
  * nothing that is sent to the socket is read. The file is removed at the end of the run; one that a
  * killed process has left is replaced. One run of a process has a socket at a time. Until a program
  * connects it costs two readings of the clock for each span; then, once a second, one thread of the
