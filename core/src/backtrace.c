@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "whole.h"
 
-#include "haft/inner/interrupted.h"
+#include "haft/interrupted.h"
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <signal.h>
@@ -98,7 +98,7 @@ static _Unwind_Reason_Code add(struct _Unwind_Context *context, void *argument) 
 }
 
 void haft_print_backtrace(const void *context) {
-    trace_t trace = {.from = (uintptr_t)hafti_interrupted_pc(context)};
+    trace_t trace = {.from = (uintptr_t)haft_interrupted_pc(context)};
     _Unwind_Backtrace(add, &trace);
     backtrace_symbols_fd(trace.first, trace.count < FIRST ? trace.count : FIRST, STDERR_FILENO);
     int further = trace.count - FIRST;

@@ -9,7 +9,7 @@
 #define _GNU_SOURCE /* names of registers */
 #include "whole.h"
 
-#include "haft/inner/interrupted.h"
+#include "haft/interrupted.h"
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -120,7 +120,7 @@ static const haft_fiber_t *overflowed_unguarded(const void *address, const haft_
     const haft_fiber_t *fiber = haft_scope_fiber(hafti_thread()->current);
     if (fiber == NULL || !fiber->checked)
         return NULL;
-    const char *sp = hafti_interrupted_sp(context);
+    const char *sp = haft_interrupted_sp(context);
     bool below = sp < fiber->low && haft_faulted_at_sp(address, context) &&
                  (at == NULL || haft_fiber_state(at) != HAFT_FIBER_RUNNING) &&
                  !haft_on_signal_stack(sp, sp).here;
@@ -193,7 +193,7 @@ static bool has_room_for_backtrace(void) {
 /* The backtrace of an overflow, or of another fatal signal on a fiber. */
 static void say_where(int number, const siginfo_t *information, const void *context,
                       bool overflowed) {
-    const char *sp = hafti_interrupted_sp(context);
+    const char *sp = haft_interrupted_sp(context);
     const haft_fiber_t *fiber = haft_fiber_at(sp);
     if (fiber == NULL)
         fiber = haft_pool_fiber_at(sp);

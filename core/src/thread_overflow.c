@@ -11,7 +11,7 @@
 #define _GNU_SOURCE /* names of registers */
 #include "whole.h"
 
-#include "haft/inner/interrupted.h"
+#include "haft/interrupted.h"
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -83,7 +83,7 @@ static bool memory_above(uintptr_t address, mapping_t *found) {
 }
 
 bool haft_faulted_at_sp(const void *address, const void *context) {
-    uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)hafti_interrupted_sp(context);
+    uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)haft_interrupted_sp(context);
     return fault + BELOW >= sp && fault <= sp + LARGEST_FRAME;
 }
 
@@ -102,7 +102,7 @@ static HAFT_UNINSTRUMENTED bool resumes_within(uintptr_t sp, uintptr_t low, uint
 }
 
 bool haft_thread_overflow(const void *address, const void *context) {
-    uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)hafti_interrupted_sp(context);
+    uintptr_t fault = (uintptr_t)address, sp = (uintptr_t)haft_interrupted_sp(context);
     mapping_t stack;
     if (!haft_faulted_at_sp(address, context))
         return false;

@@ -60,6 +60,8 @@ void hafti_io_top_summarize(hafti_io_crew_t *crew) {
 
 static hafti_io_text_t text_now(hafti_io_top_t *top) {
     haft_io_event_clear(&top->made);
+    if (__atomic_load_n(&top->ends, __ATOMIC_ACQUIRE)) /* which has set `made` before */
+        return (hafti_io_text_t){.bytes = NULL};
     hafti_io_guard(&top->lock);
     top->wanted = true;
     hafti_io_unguard(&top->lock);
@@ -243,7 +245,7 @@ static int top_new(hafti_io_crew_t *crew, const char *path) {
 }
 
 int hafti_io_top_start(hafti_io_crew_t *crew, const char *path) {
-    const char *asked = path != NULL ? path : getenv("HAFT_IO_TOP");
+    const char *asked = path != NULL ? path : secure_getenv("HAFT_IO_TOP");
     if (asked == NULL || *asked == '\0')
         return 0;
     bool is_taken = __atomic_exchange_n(&is_open, true, __ATOMIC_ACQUIRE);

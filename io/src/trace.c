@@ -329,8 +329,8 @@ void hafti_io_forget_trace(void) {
 /* ---- As the environment asks ---- */
 
 static struct {
-    const char *path; /* NULL: none is asked for */
-    int signal;       /* at which one begins or ends; 0: it begins at once */
+    char *path; /* NULL: none is asked for */
+    int signal; /* at which one begins or ends; 0: it begins at once */
     unsigned begun;
 } asked;
 
@@ -363,10 +363,10 @@ static int signal_named(const char *name) {
 }
 
 static void start_as_asked(void) {
-    const char *path = getenv("HAFT_IO_TRACE"), *name = getenv("HAFT_IO_TRACE_SIGNAL");
+    const char *path = secure_getenv("HAFT_IO_TRACE"), *name = getenv("HAFT_IO_TRACE_SIGNAL");
     if (path == NULL || *path == '\0')
         return;
-    asked.path = path;
+    asked.path = strdup(path);
     atexit(haft_io_trace_stop);
     if (name == NULL || *name == '\0') {
         start_asked(path);
@@ -394,7 +394,8 @@ void hafti_io_trace_toggle(void) {
     }
     char path[4096];
     unsigned number = __atomic_add_fetch(&asked.begun, 1, __ATOMIC_RELAXED);
-    int size = snprintf(path, sizeof path, number > 1 ? "%s.%u" : "%s", asked.path, number);
-    if (size > 0 && (size_t)size < sizeof path)
+    const char *first = asked.path != NULL ? asked.path : "";
+    int size = snprintf(path, sizeof path, number > 1 ? "%s.%u" : "%s", first, number);
+    if (asked.path != NULL && size > 0 && (size_t)size < sizeof path)
         start_asked(path);
 }

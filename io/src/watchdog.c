@@ -10,7 +10,7 @@
  * entry of AArch64's PLT, which has no unwind information). So a worker does nothing for it but to
  * say which runner is running.
  */
-#include "haft/inner/interrupted.h"
+#include "haft/interrupted.h"
 #include "inside.h"
 
 #include <execinfo.h>
@@ -113,7 +113,7 @@ static void interrupted(int number, siginfo_t *information, void *context) {
     if (told != 0 && told == stamp_of(worker)) {
         const haft_io_task_t *task = worker->running->task;
         if (task != NULL)
-            name_task(stay, task, hafti_interrupted_pc(context));
+            name_task(stay, task, haft_interrupted_pc(context));
     } else if (told == 0 && (before.sa_flags & SA_SIGINFO) != 0) {
         before.sa_sigaction(number, information, context);
     } else if (told == 0 && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Where code was that a signal has interrupted, by what its handler is given, for Haft's libraries.
-   (<ucontext.h> names the registers under _GNU_SOURCE only.) */
-#ifndef HAFTI_INTERRUPTED_H
-#define HAFTI_INTERRUPTED_H
+/* Where a signal has interrupted its thread, by the third argument of the signal's handler: for
+   libraries beside this one. Include it under _GNU_SOURCE, which <ucontext.h> needs to name
+   registers. */
+#ifndef HAFT_INTERRUPTED_H
+#define HAFT_INTERRUPTED_H
 
 #include <ucontext.h>
 
-static inline const void *hafti_interrupted_pc(const void *context) {
+/* The next instruction. */
+static inline const void *haft_interrupted_pc(const void *context) {
     const ucontext_t *interrupted = (const ucontext_t *)context;
 #if defined(__x86_64__)
     return (const void *)interrupted->uc_mcontext.gregs[REG_RIP];
@@ -15,7 +17,8 @@ static inline const void *hafti_interrupted_pc(const void *context) {
 #endif
 }
 
-static inline const char *hafti_interrupted_sp(const void *context) {
+/* The stack pointer. */
+static inline const char *haft_interrupted_sp(const void *context) {
     const ucontext_t *interrupted = (const ucontext_t *)context;
 #if defined(__x86_64__)
     return (const char *)interrupted->uc_mcontext.gregs[REG_RSP];
