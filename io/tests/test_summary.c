@@ -32,14 +32,19 @@ static void spawn_named(const char *name) {
     CHECK_EQUAL(haft_io_spawn_with(&options, wait_for_end, NULL), 0);
 }
 
+/* Until all tasks wait. */
+static void await_all(void) {
+    do
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    while (summarize() != 0 && strstr(text, "\"unwaited\":0,") == NULL);
+}
+
 static void *count_alike(void *count) {
     for (long i = 0; i < (long)count; i++)
         spawn_named("one of many");
     summarize();
     CHECK(strstr(text, "\"others\":0,\"unwaited\":") != NULL); /* nobody has waited yet */
-    haft_io_sleep(HAFT_IO_MILLISECOND);
-    while (summarize() != 0 && strstr(text, "\"unwaited\":0,") == NULL)
-        haft_io_sleep(HAFT_IO_MILLISECOND);
+    await_all();
     char words[100];
     snprintf(words, sizeof words,
              "{\"name\":\"one of many\",\"waits_for\":\"an event\",\"count\":%ld,\"oldest\":",
@@ -57,8 +62,8 @@ static void *count_names(void *unused) {
         spawn_named(names[i]);
     }
     spawn_named("\"\\\n\x01\xc3\xa9");
-    haft_io_sleep(HAFT_IO_MILLISECOND);
-    CHECK(summarize() < 512 * 200 + 4096);
+    await_all();
+    CHECK(strlen(text) < 512 * 200 + 4096);
     long others = strtol(strstr(text, "\"others\":") + 9, NULL, 10);
     CHECK(others >= 1002 - 512 - 1 && others <= 1002 - 512 + 1);
     haft_io_event_set(&over);
@@ -69,8 +74,7 @@ static void *show_odd_names(void *unused) {
     /* 62 bytes, and a character of two of which there is room for one */
     spawn_named("0123456789012345678901234567890123456789012345678901234567890_\xc3\xa9.");
     spawn_named(NULL);
-    haft_io_sleep(HAFT_IO_MILLISECOND);
-    summarize();
+    await_all();
     CHECK(strstr(text, "{\"name\":\"\\u0022\\u005c\\u000a\\u0001\xc3\xa9\",\"waits_for\"") != NULL);
     CHECK(strstr(text, "67890_\",\"waits_for\"") != NULL);
     haft_io_event_set(&over);
@@ -134,11 +138,10 @@ static void sockets_are_refused(void) {
 
 int main(void) {
     CHECK_EQUAL(haft_io_summarize(STDERR_FILENO), -ESRCH);
-    for (long count = 1; count <= 100000; count = count == 1    ? 64
-                                                  : count == 64 ? 1000
-                                                                : count * 100) {
+    static const long counts[] = {1, 64, 1000, 100000};
+    for (size_t i = 0; i < (check_bare() ? 4 : 3); i++) {
         haft_io_event_clear(&over);
-        CHECK_EQUAL(haft_io_run(count_alike, (void *)count), 0);
+        CHECK_EQUAL(haft_io_run(count_alike, (void *)counts[i]), 0);
     }
     haft_io_event_clear(&over);
     CHECK_EQUAL(haft_io_run(count_names, NULL), 0);
