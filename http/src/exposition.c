@@ -265,17 +265,18 @@ static void end_page(page_t *page) {
     hafti_http_text_page_end(&page->text);
 }
 
-int hafti_http_show_counters(haft_http_request_t *request, void *other) {
+int hafti_http_show_counters(haft_http_request_t *request, void *unused) {
     static const char *const types[] = {"text/plain", "application/openmetrics-text"};
-    const haft_http_server_t *server = other != NULL ? other : request->server;
+    (void)unused;
     __attribute__((cleanup(end_page)))
     page_t page = {.is_open = haft_http_request_accepts(request, types, 2) == 1,
                    .locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0)};
     if (page.locale == (locale_t)0 || !hafti_http_text_page_begin(&page.text))
         return -ENOMEM;
-    put_server(&page, server);
+    put_server(&page, request->server);
     put_io(&page);
-    for (const haft_http_metric_t *metric = server->metrics; metric != NULL; metric = metric->next)
+    for (const haft_http_metric_t *metric = request->server->metrics; metric != NULL;
+         metric = metric->next)
         put_metric(&page, metric);
     if (page.is_open)
         put(&page, "# EOF\n");

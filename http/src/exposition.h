@@ -31,10 +31,15 @@ static inline void hafti_http_text_page_end(hafti_http_text_page_t *page) {
     free(page->bytes);
 }
 
+/* ---- pages.c ---- */
+
+/* Serves "/top", "/summary" and "/tasks" of this scope's run, or, for NULL, of the server's. */
+int hafti_http_serve_run_pages(haft_http_server_t *group, haft_io_scope_t *run);
+
 /* ---- exposition.c, grouping.c ---- */
 
-/* A handler, for the counters of the `other` server, or (NULL) of the request's. */
-int hafti_http_show_counters(haft_http_request_t *request, void *other);
+/* A handler. */
+int hafti_http_show_counters(haft_http_request_t *request, void *unused);
 
 /* Writes the text of a dump, in which what is the same is shown once: 0 or -ENOMEM. */
 int hafti_http_write_grouped(FILE *to, haft_http_request_t *request, const char *text, size_t size);

@@ -38,13 +38,13 @@ static void unmap(const mapped_t *text) {
         munmap(text->bytes, text->size);
 }
 
-/* Answers with what `write` has written, as it is or grouped. */
-static int show_written(haft_http_request_t *request, int (*write)(int file), const char *type,
-                        bool grouped) {
+/* Answers with what `write` has written of the run, as it is or grouped. */
+static int show_written(haft_http_request_t *request, int (*write)(haft_io_scope_t *run, int file),
+                        haft_io_scope_t *run, const char *type, bool grouped) {
     HAFT_IO_SCOPED_DESCRIPTOR int file = memfd_create("page", MFD_CLOEXEC);
     if (file < 0)
         return -errno;
-    int code = write(file);
+    int code = write(run, file);
     if (code != 0)
         return code;
     off_t size = lseek(file, 0, SEEK_END);
@@ -62,17 +62,19 @@ static int show_written(haft_http_request_t *request, int (*write)(int file), co
     return code == 0 ? hafti_http_text_page_answer(&page, request, type) : code;
 }
 
-static int write_tasks(int file) {
-    return haft_io_dump_with(&(haft_io_dump_options_t){.backtraces = true}, file);
+static int dump(haft_io_scope_t *run, int file) {
+    static const haft_io_dump_options_t options = {.backtraces = true};
+    return run != NULL ? haft_io_dump_run(run, &options, file) : haft_io_dump_with(&options, file);
 }
-static int show_tasks(haft_http_request_t *request, void *unused) {
-    (void)unused;
-    return show_written(request, write_tasks, "text/plain; charset=utf-8", true);
+static int show_tasks(haft_http_request_t *request, void *run) {
+    return show_written(request, dump, run, "text/plain; charset=utf-8", true);
 }
 
-static int show_summary(haft_http_request_t *request, void *unused) {
-    (void)unused;
-    return show_written(request, haft_io_summarize, "application/json", false);
+static int summarize(haft_io_scope_t *run, int file) {
+    return run != NULL ? haft_io_summarize_run(run, file) : haft_io_summarize(file);
+}
+static int show_summary(haft_http_request_t *request, void *run) {
+    return show_written(request, summarize, run, "application/json", false);
 }
 
 /* Shows what haft-top does: the browser asks for the summary each second. */
@@ -141,65 +143,18 @@ static int keep_spans(haft_http_server_t *server) {
     return 0;
 }
 
-/* The pages are in `group`, and the counters are of the `counted` server. */
-static int add_pages(haft_http_server_t *group, haft_http_server_t *counted) {
-    static const struct {
-        const char *path;
-        haft_http_handler_t *show;
-    } pages[] = {
-        {"/", show_list}, {"/tasks", show_tasks}, {"/summary", show_summary}, {"/top", show_top}};
-    int code = keep_spans(counted);
-    for (size_t i = 0; i < sizeof pages / sizeof pages[0] && code == 0; i++)
-        code = haft_http_server_get(group, pages[i].path, pages[i].show, NULL);
-    haft_http_server_count(counted);
-    return code == 0 ? haft_http_server_get(group, "/counters", hafti_http_show_counters, counted)
-                     : code;
+int hafti_http_serve_run_pages(haft_http_server_t *group, haft_io_scope_t *run) {
+    int code = haft_http_server_get(group, "/tasks", show_tasks, run);
+    code = code == 0 ? haft_http_server_get(group, "/summary", show_summary, run) : code;
+    code = code == 0 ? haft_http_server_get(group, "/top", show_top, NULL) : code;
+    return code == 0 ? keep_spans(hafti_http_root_of(group)) : code;
 }
 
 int haft_http_server_serve_debug_pages(haft_http_server_t *server, const char *prefix) {
     haft_http_server_t *group = haft_http_server_group(server, prefix);
-    return group != NULL ? add_pages(group, hafti_http_root_of(server)) : -ENOMEM;
-}
-
-/* ---- On a listener of their own ---- */
-
-typedef struct {
-    hafti_http_owned_t owned; /* must be first: free_inner casts its address */
-    haft_http_server_t *server;
-    char *place;
-} inner_t;
-
-static void free_inner(hafti_http_owned_t *owned) {
-    inner_t *inner = (inner_t *)owned;
-    if (inner->server != NULL)
-        haft_http_server_free(inner->server);
-    free(inner->place);
-    free(inner);
-}
-
-static void *serve_inner(void *argument) {
-    const inner_t *inner = argument;
-    haft_http_server_serve_with(&(haft_http_run_options_t){.listen = inner->place}, inner->server);
-    return NULL;
-}
-
-int haft_http_server_serve_debug_pages_at(haft_http_server_t *server, const char *place) {
-    if (place == NULL || server->parent != NULL)
-        return -EINVAL;
-    inner_t *inner = calloc(1, sizeof *inner);
-    if (inner == NULL)
+    if (group == NULL)
         return -ENOMEM;
-    inner->owned.free = free_inner;
-    inner->server = haft_http_server_new();
-    inner->place = strdup(place);
-    int code = inner->server != NULL && inner->place != NULL ? 0 : -ENOMEM;
-    if (code == 0)
-        code = add_pages(inner->server, server);
-    if (code == 0)
-        code = haft_http_server_add_background(server, "debug pages", serve_inner, inner);
-    if (code == 0)
-        hafti_http_own(server, &inner->owned);
-    else
-        free_inner(&inner->owned);
-    return code;
+    int code = haft_http_server_get(group, "/", show_list, NULL);
+    code = code == 0 ? hafti_http_serve_run_pages(group, NULL) : code;
+    return code == 0 ? haft_http_server_serve_counters(group, "/counters") : code;
 }

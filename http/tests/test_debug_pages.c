@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Debug pages: of the server itself below a prefix, and on a listener of their own. */
+/* The pages of haft-top's figures: below a prefix, and on a listener of their own, on its thread. */
 #include "check_http.h"
 
 #include <sys/stat.h>
@@ -58,24 +58,31 @@ static void shows(const char *target, const char *const *words) {
     }
 }
 
+static void *serve(void *server) {
+    const haft_http_run_options_t options = {.listen = "127.0.0.1:0", .debug_listen = place};
+    CHECK(haft_http_server_serve_with(&options, server) == 0);
+    return NULL;
+}
+
 static void *look(void *argument) {
     haft_http_server_t *server = argument;
-    uint16_t port = start_server(server);
-    haft_io_task_t *orderer = haft_io_async(order, &port);
-    while (strstr(ask("/summary"), "\"waits_for\":\"an event\"") == NULL)
+    haft_io_spawn(serve, server);
+    while (haft_http_server_port(server) == 0)
         haft_io_sleep(HAFT_IO_MILLISECOND);
-    shows("/summary",
+    uint16_t port = haft_http_server_port(server);
+    haft_io_task_t *orderer = haft_io_async(order, &port);
+    while (strstr(ask("/debug/summary"), "\"waits_for\":\"an event\"") == NULL)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    shows("/debug/summary",
           (const char *const[]){"HTTP/1.1 200 ", "application/json", "{\"version\":1,\"process\":",
                                 "\"threads\":[{\"thread\":", "\"tasks\":[{\"name\":",
                                 "\"spans\":[{\"name\":\"GET\",\"open\":true", "]}\n", NULL});
     haft_io_event_set(&paid);
     haft_io_join(orderer, NULL);
-    shows("/summary", (const char *const[]){"\"name\":\"GET /order/{number}\",\"open\":false",
-                                            "\"value\":200", NULL});
-    shows("/top", (const char *const[]){" 200 ", "text/html", "fetch('summary')", NULL});
-    shows("/tasks", (const char *const[]){" 200 ", "scope 'main'", "debug pages", NULL});
-    shows("/counters",
-          (const char *const[]){" 200 ", "route=\"/order/{number}\",status=\"2xx\"} 1\n", NULL});
+    shows("/debug/summary", (const char *const[]){"\"name\":\"GET /order/{number}\",\"open\":false",
+                                                  "\"value\":200", NULL});
+    shows("/debug/top", (const char *const[]){" 200 ", "text/html", "fetch('summary')", NULL});
+    shows("/debug/tasks", (const char *const[]){" 200 ", "scope 'main'", NULL});
     shows("/order/7", (const char *const[]){" 404 ", NULL}); /* nothing else is served there */
     talk_t elsewhere = {"GET /summary" END, {" 404 "}, 1},
            below = {"GET /debug/top" END, {" 200 "}, 1};
@@ -92,11 +99,8 @@ int main(void) {
     haft_http_server_t *server = haft_http_server_new();
     CHECK(haft_http_server_get(server, "/order/{number}", take_order, NULL) == 0);
     CHECK(haft_http_server_serve_debug_pages(server, "/debug") == 0);
-    CHECK(haft_http_server_serve_debug_pages_at(server, NULL) == -EINVAL);
-    CHECK(haft_http_server_serve_debug_pages_at(haft_http_server_group(server, "/a"), place) ==
-          -EINVAL);
-    CHECK(haft_http_server_serve_debug_pages_at(server, place) == 0);
-    CHECK(haft_io_run(look, server) == 0);
+    const haft_io_run_options_t observed = {.threads = 1, .observed = true};
+    CHECK(haft_io_run_with(&observed, look, server) == 0);
     haft_http_server_free(server);
     CHECK(access(path, F_OK) != 0);
     rmdir(folder);

@@ -52,17 +52,23 @@ static void tell_runs(int number) {
     errno = saved;
 }
 
+bool hafti_io_may_catch(int number) {
+    struct sigaction action;
+    bool faults = number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE;
+    bool is_free = number != SIGKILL && number != SIGSTOP;
+    return !faults /* whose instruction would fault again */ && is_free &&
+           sigaction(number, NULL, &action) == 0;
+}
+
 static bool catches(int number) {
     struct sigaction action = {.sa_handler = tell_runs, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigfillset(&action.sa_mask);
-    /* The instruction that faulted would fault again. */
-    return number != SIGSEGV && number != SIGBUS && number != SIGILL && number != SIGFPE &&
-           sigaction(number, &action, NULL) == 0;
+    return sigaction(number, &action, NULL) == 0;
 }
 
 int hafti_io_ask_on_signals(hafti_io_crew_t *crew, int dump, int trace) {
     if ((dump != 0 && !catches(dump)) || (trace != 0 && trace != dump && !catches(trace)))
-        return -EINVAL;
+        return -errno;
     crew->dump_signal = dump;
     crew->trace_signal = trace;
     if (dump == 0 && trace == 0)

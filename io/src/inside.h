@@ -34,6 +34,8 @@ const char *hafti_io_state_name(const haft_io_task_t *task);
    there are. */
 size_t hafti_io_visit_tasks(haft_io_scope_t *root,
                             void (*visit)(void *state, const haft_io_task_t *task), void *state);
+/* -ESRCH, with words: the function is called outside of a task. */
+HAFTI_IO_COLD int hafti_io_refuse_outside(const char *function);
 /* Writes the scopes and tasks of the run; by one of its threads. */
 int hafti_io_dump_crew(hafti_io_crew_t *crew, bool backtraces, int descriptor);
 
@@ -45,8 +47,10 @@ enum { HAFTI_IO_ASKED_DUMP = 1, HAFTI_IO_ASKED_TRACE = 2, HAFTI_IO_ASKED_SUMMARY
 void hafti_io_ask(hafti_io_crew_t *crew, unsigned what);
 /* Does what was asked. */
 HAFTI_IO_COLD void hafti_io_do_as_asked(hafti_io_crew_t *crew);
+/* Whether the signal can be caught, and no fault sends it. */
+bool hafti_io_may_catch(int signal);
 /* From now on the first signal asks for a dump, and the second for a trace to begin or to end (0:
-   none), until the next call. 0, or -EINVAL. */
+   none), until the next call. 0, or an error. */
 int hafti_io_ask_on_signals(hafti_io_crew_t *crew, int dump, int trace);
 void hafti_io_ask_no_more(hafti_io_crew_t *crew);
 /* In a child of fork. */
@@ -56,8 +60,6 @@ void hafti_io_forget_signals(void);
 
 /* Adds a line of JSON, the run in figures. With tasks by one of its threads only. */
 void hafti_io_summarize(hafti_io_crew_t *crew, bool with_tasks, hafti_io_text_t *text);
-/* Nanoseconds of the processor, or 0; any thread. */
-int64_t hafti_io_processor_time(const hafti_io_worker_t *worker);
 
 /* ---- top.c ---- */
 
@@ -72,10 +74,26 @@ void hafti_io_forget_top(void);
 
 /* ---- watchdog.c ---- */
 
+/* The processor's time of its thread in nanoseconds, or 0; any thread. */
+int64_t hafti_io_processor_time(const hafti_io_worker_t *worker);
 /* False: no memory, or no thread. */
 bool hafti_io_watchdog_start(hafti_io_crew_t *crew, int64_t limit);
 void hafti_io_watchdog_stop(hafti_io_crew_t *crew);
-/* Lets it interrupt the calling thread, a worker's. */
+/* Lets it interrupt the calling thread, a worker's; and so for looks at an observed run. */
 void hafti_io_watchdog_admit(const hafti_io_crew_t *crew);
+/* Catches the signal for that. */
+void hafti_io_watchdog_catch(void);
+
+/* What a worker's thread was doing when it was interrupted. */
+typedef struct hafti_io_glimpse {
+    char name[128];             /* of the task that ran */
+    const haft_io_task_t *task; /* NULL: none ran */
+    void *addresses[64];        /* of the program's frames, innermost first */
+    int count;
+    int is_done; /* set last, by the thread */
+} hafti_io_glimpse_t;
+/* Interrupts a worker of an observed run for it, on any thread: whether it has come in time. One
+   thread at a time asks. */
+bool hafti_io_watchdog_glimpse(hafti_io_worker_t *worker, hafti_io_glimpse_t *glimpse);
 
 #endif

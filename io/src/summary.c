@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { GROUPS = 512, PLACES = 1024, NAME = 64 };
@@ -106,14 +105,6 @@ static unsigned long long read_counter(const uint64_t *counter) {
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-int64_t hafti_io_processor_time(const hafti_io_worker_t *worker) {
-    clockid_t clock;
-    struct timespec time;
-    if (pthread_getcpuclockid(worker->thread, &clock) != 0 || clock_gettime(clock, &time) != 0)
-        return 0;
-    return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
-}
-
 static void add_thread(hafti_io_text_t *text, const hafti_io_worker_t *worker) {
     const haft_io_counters_t *counters = &worker->counters;
     hafti_io_add(text,
@@ -168,8 +159,17 @@ void hafti_io_summarize(hafti_io_crew_t *crew, bool with_tasks, hafti_io_text_t 
 int haft_io_summarize(int descriptor) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
-        return -ESRCH;
+        return hafti_io_refuse_outside("haft_io_summarize");
     hafti_io_text_t text = {.bytes = NULL};
     hafti_io_summarize(task->worker->crew, true, &text);
+    return hafti_io_text_write(&text, descriptor);
+}
+
+int haft_io_summarize_run(haft_io_scope_t *run, int descriptor) {
+    hafti_io_crew_t *crew = run->worker->crew;
+    if (!crew->root.shared)
+        return -ENOTSUP;
+    hafti_io_text_t text = {.bytes = NULL};
+    hafti_io_summarize(crew, true, &text);
     return hafti_io_text_write(&text, descriptor);
 }

@@ -35,7 +35,8 @@ enum hafti_io_watch {
     HAFTI_IO_PROBES = 0xFFFF,
     HAFTI_IO_TRACES = 1 << 16,
     HAFTI_IO_LOOKS_FOR_INITIALISERS = 1 << 17, /* see initialisers.c */
-    HAFTI_IO_KEEPS_SPANS = 1 << 18             /* see spans.c */
+    HAFTI_IO_KEEPS_SPANS = 1 << 18,            /* see spans.c */
+    HAFTI_IO_TAPES = 1 << 19                   /* runs are recorded or replayed (tape/) */
 };
 extern __attribute__((visibility("hidden"))) unsigned hafti_io_watched;
 static inline unsigned hafti_io_watches(void) {
@@ -43,6 +44,11 @@ static inline unsigned hafti_io_watches(void) {
 }
 static inline bool hafti_io_is_traced(void) {
     return HAFTI_IO_UNLIKELY(hafti_io_watches() & (HAFTI_IO_TRACES | HAFTI_IO_PROBES));
+}
+/* Whether the order of tasks is kept: all of them go by the loop. */
+static inline bool hafti_io_is_told(void) {
+    const unsigned any = HAFTI_IO_TRACES | HAFTI_IO_PROBES | HAFTI_IO_TAPES;
+    return HAFTI_IO_UNLIKELY(hafti_io_watches() & any);
 }
 /* Keeps an event of the calling thread, and tells the probes. `text` may be NULL; if it `is_new`,
    the same address may have been another text's before. */

@@ -91,14 +91,6 @@ int haft_http_server_serve_readiness(haft_http_server_t *server, const char *pat
  * in a group whose middleware asks for a password. Errors are those of haft_http_server_route.
  */
 int haft_http_server_serve_debug_pages(haft_http_server_t *server, const char *prefix);
-/*
- * The same on a listener of their own, where nothing else is served: "127.0.0.1:9090" or
- * "unix:/run/service.debug", any place of haft_http_run_options_t.listen, with the pages at "/top"
- * and so on. They are served as long as the server is, by a task of its run; where nobody can
- * listen, that is a line in the log. Before the server serves. -EINVAL: that is a group, or `place`
- * is NULL; -ENOMEM.
- */
-int haft_http_server_serve_debug_pages_at(haft_http_server_t *server, const char *place);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
