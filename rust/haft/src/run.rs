@@ -3,10 +3,12 @@
 
 use crate::blocking::guard_panic_hook;
 use crate::effects::outside;
-use crate::wait::{Call, is_cancel, nanoseconds, with_tasks};
+use crate::wait::{Call, error_of_number, is_cancel, nanoseconds, with_tasks};
 use haft_sys as sys;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::time::Duration;
 use std::{io, ptr};
 
@@ -24,6 +26,8 @@ pub struct Options {
     stack_size: usize,
     backend: Option<&'static CStr>,
     watchdog: Option<Duration>,
+    record: Option<CString>,
+    replay: Option<CString>,
     own_thread_locals: bool,
 }
 
@@ -86,6 +90,37 @@ impl Options {
         self.watchdog = Some(time);
         self
     }
+    /// The run is recorded in this file, which is made anew: each answer that it gets from outside,
+    /// and the order of its tasks. A run of several threads cannot be recorded. Without this,
+    /// `HAFT_IO_RECORD` in the environment names the file, if any.
+    ///
+    /// # Panics
+    /// If the path has a zero byte in it.
+    ///
+    /// ```
+    /// let file = std::env::temp_dir().join(format!("run.{}.haft", std::process::id()));
+    /// let draw = || haft::fs::read("/proc/sys/kernel/random/uuid").unwrap();
+    /// let options = haft::Options::new();
+    /// let recorded = haft::run_with(options.clone().record(&file), draw).unwrap();
+    /// let replayed = haft::run_with(options.replay(&file), draw).unwrap();
+    /// assert_eq!(recorded, replayed); // a third run would draw others
+    /// # std::fs::remove_file(file).unwrap();
+    /// ```
+    pub fn record(mut self, file: impl AsRef<Path>) -> Self {
+        self.record = Some(for_c(file.as_ref()));
+        self
+    }
+    /// The run is the one that was recorded in this file, once more, without its network, its files
+    /// and its waits. Where the program asks for something else than it did then, the process ends
+    /// with status 3, after a word. Without this, `HAFT_IO_REPLAY` in the environment names the
+    /// file, if any. See [`record`](Self::record).
+    ///
+    /// # Panics
+    /// If the path has a zero byte in it.
+    pub fn replay(mut self, file: impl AsRef<Path>) -> Self {
+        self.replay = Some(for_c(file.as_ref()));
+        self
+    }
 
     /// All tasks of the run have thread-local variables of their own, as if each were a thread: those
     /// of [`std::thread_local!`], of std itself, and of the C and C++ libraries of the program.
@@ -129,10 +164,20 @@ impl Options {
             stack_size: self.stack_size,
             backend: self.backend.map_or(ptr::null(), CStr::as_ptr),
             watchdog: self.watchdog.map_or(0, nanoseconds),
+            record: text_or_null(&self.record),
+            replay: text_or_null(&self.replay),
             own_thread_locals: self.own_thread_locals,
             ..sys::haft_io_run_options_t::ZERO
         }
     }
+}
+
+fn for_c(file: &Path) -> CString {
+    CString::new(file.as_os_str().as_bytes()).expect("a path has no zero byte")
+}
+
+fn text_or_null(text: &Option<CString>) -> *const std::ffi::c_char {
+    text.as_ref().map_or(ptr::null(), |text| text.as_ptr())
 }
 
 /// Why tasks of this program cannot have thread-local variables of their own; `None`: they can. It
@@ -196,7 +241,7 @@ pub(crate) fn run_by<T>(
     match main.outcome {
         Some(Ok(value)) if code == 0 => Ok(value),
         Some(Err(payload)) if code == 0 || !is_cancel(&*payload) => resume_unwind(payload),
-        _ => Err(io::Error::from_raw_os_error(-code)),
+        _ => Err(error_of_number(-code)),
     }
 }
 

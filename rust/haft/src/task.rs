@@ -7,7 +7,7 @@ use crate::local;
 use crate::packet::{Owner, Packet};
 use crate::run::{own_thread_locals_refused, this_run};
 use crate::sync::Event;
-use crate::wait::drop_quietly;
+use crate::wait::{drop_quietly, error_of_number};
 use haft_sys as sys;
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_void};
@@ -428,7 +428,7 @@ pub fn dump(descriptor: impl AsFd) -> io::Result<()> {
     let descriptor = descriptor.as_fd();
     // SAFETY: the descriptor is open as long as it is borrowed.
     match unsafe { sys::haft_io_dump(descriptor.as_raw_fd()) } {
-        code if code < 0 => Err(io::Error::from_raw_os_error(-code)),
+        code if code < 0 => Err(error_of_number(-code)),
         _ => Ok(()),
     }
 }
