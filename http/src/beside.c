@@ -34,8 +34,7 @@ static int start_thread(hafti_http_beside_t *beside) {
 }
 
 static haft_http_server_t *pages_of(haft_io_scope_t *run) {
-    static const haft_http_limits_t limits = {.connections = 64,
-                                              .grace = 50 * HAFT_IO_MILLISECOND};
+    static const haft_http_limits_t limits = {.connections = 64, .grace = 50 * HAFT_IO_MILLISECOND};
     haft_http_server_t *pages = haft_http_server_new();
     if (pages == NULL)
         return NULL;

@@ -54,13 +54,13 @@ static inline void hafti_http2_signal(hafti_http2_signal_t *signal) {
 struct hafti_http2_stream {
     hafti_http_stream_t bytes; /* must be first: callbacks cast its address to the struct */
     hafti_http2_t *connection;
-    hafti_http2_stream_t *next, **back; /* in its list */
-    hafti_http_message_t *message;      /* that the peer sends */
-    int32_t id;                         /* 0: it has not begun */
-    int code;                           /* what is said of the head */
-    bool is_refused;                    /* the peer has not begun with it, and never will */
-    bool is_malformed;                  /* its answer */
-    int informed;                       /* heads of status 1xx that have come */
+    hafti_http2_stream_t *next, **back;        /* in its list */
+    hafti_http_message_t *message;             /* that the peer sends */
+    int32_t id;                                /* 0: it has not begun */
+    int code;                                  /* what is said of the head */
+    bool is_refused;                           /* the peer has not begun with it, and never will */
+    bool is_malformed;                         /* its answer */
+    int informed;                              /* heads of status 1xx that have come */
     hafti_http_informed_t *heads, **last_head; /* those, if somebody wants them (last_head) */
     bool has_head, has_come, ends, has_ended, is_closed;
     bool is_last;                        /* the next write is; of the task that writes */

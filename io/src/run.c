@@ -209,8 +209,7 @@ static bool is_shared(const haft_io_run_options_t *options, unsigned threads, bo
 
 static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
                     const haft_io_run_options_t *options, hafti_io_simulated_t *simulated) {
-    hafti_io_worker_t *first =
-        worker_new(crew, 0, is_shared(options, threads, simulated != NULL));
+    hafti_io_worker_t *first = worker_new(crew, 0, is_shared(options, threads, simulated != NULL));
     if (first == NULL)
         return -ENOMEM;
     crew->workers[0] = first;
@@ -276,7 +275,7 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
     hafti_io_trace_as_asked();
     unsigned threads = count_threads(options, simulated != NULL);
     hafti_io_crew_t *crew = aligned_alloc(_Alignof(hafti_io_crew_t), sizeof *crew);
-    hafti_io_descriptors_t *descriptors = 
+    hafti_io_descriptors_t *descriptors =
         hafti_io_descriptors_new(is_shared(options, threads, simulated != NULL));
     int code = -ENOMEM;
     if (crew != NULL && descriptors != NULL) {
