@@ -49,7 +49,10 @@ int haft_http_answer_begin(haft_http_request_t *request, int status, const char 
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
         return -EALREADY;
-    if (status < 200 || status > 599 || (type != NULL && !hafti_http_is_given_value(type)))
+    if (status < 200 || status > 599)
+        return haft_io_refuse(-EINVAL, "haft_http_answer",
+                              "%d is no status of an answer: write 200 to 599", status);
+    if (type != NULL && !hafti_http_is_given_value(type))
         return -EINVAL;
     bool is_1_0 = hafti_http_is_1_0(&request->message);
     uint64_t sent = status == 205 ? 0 : size; /* RFC 9110, section 15.3.6 */
@@ -72,7 +75,10 @@ int haft_http_answer_begin(haft_http_request_t *request, int status, const char 
 int haft_http_answer_write(haft_http_request_t *request, const void *bytes, size_t size) {
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_BEGUN)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__, "the answer %s",
+                              answer->progress == HAFTI_HTTP_NOT_BEGUN
+                                  ? "has not begun: call haft_http_answer_begin first"
+                                  : "has ended: write all of it before");
     if (bytes == NULL && size != 0)
         return -EFAULT;
     if (answer->left != HAFT_HTTP_UNKNOWN_SIZE) {

@@ -108,6 +108,20 @@ bool hafti_http_is_askable(const haft_http_header_t *field) {
            hafti_http_is_given_value(field->value);
 }
 
+static int refuse_field(const haft_http_header_t *field) {
+    if (!hafti_http_is_given_token(field->name))
+        return haft_io_refuse(-EINVAL, "haft_http_client_ask",
+                              "'%s' is no name of a field: write letters, digits and '-'",
+                              field->name != NULL ? field->name : "(NULL)");
+    if (is_ours(field->name))
+        return haft_io_refuse(
+            -EINVAL, "haft_http_client_ask",
+            "the client sets %s itself: leave it out, and write the URL, .body and "
+            ".size",
+            field->name);
+    return -EINVAL; /* the value may be anybody's text */
+}
+
 /* RFC 9110, section 15.4: fields that say something of the body. */
 static bool is_of_content(const char *name) {
     static const char *const names[] = {"Content-Type",     "Content-Encoding", "Content-Language",
@@ -227,7 +241,11 @@ int hafti_http_write_produced(hafti_http_stream_t *stream, const haft_http_quest
     for (;;) {
         ssize_t size = question->produce(question->argument, piece, sizeof piece);
         if (size > (ssize_t)sizeof piece)
-            return -EINVAL;
+            return haft_io_refuse(
+                -EINVAL, "haft_http_client_ask",
+                "the function .produce has returned %zd for a buffer of %zu bytes: "
+                "return how many it has written, or 0 at the end",
+                size, sizeof piece);
         if (question->size != 0 && size >= 0 && (size != 0 ? (size_t)size > left : left != 0))
             return -EMSGSIZE;
         left -= size > 0 ? (size_t)size : 0;
@@ -242,7 +260,7 @@ ssize_t hafti_http_trailers_of(const haft_http_question_t *question,
     size_t count = question->trailers != NULL ? question->trailers(question->argument, fields) : 0;
     for (size_t i = 0; i < count; i++)
         if (!hafti_http_is_askable(&(*fields)[i]))
-            return -EINVAL;
+            return refuse_field(&(*fields)[i]);
     return (ssize_t)count;
 }
 
@@ -658,19 +676,27 @@ static const char *method_of(const haft_http_question_t *question) {
     return question->method != NULL ? question->method : has_body ? "POST" : "GET";
 }
 
-static bool is_question(const haft_http_question_t *question) {
+/* The method and the fields' values may be anybody's text. */
+static int check_question(const haft_http_question_t *question) {
+    if (question->url == NULL)
+        return haft_io_refuse(-EINVAL, "haft_http_client_ask",
+                              "the question has no URL: write http://host/path, or https://");
+    if (question->headers == NULL && question->header_count != 0)
+        return haft_io_refuse(-EINVAL, "haft_http_client_ask",
+                              ".header_count is %zu, and .headers is NULL: write both, or none",
+                              question->header_count);
     for (size_t i = 0; i < question->header_count; i++)
-        if (question->headers == NULL || !hafti_http_is_askable(&question->headers[i]))
-            return false;
-    return question->url != NULL &&
-           (question->method == NULL || hafti_http_is_given_token(question->method));
+        if (!hafti_http_is_askable(&question->headers[i]))
+            return refuse_field(&question->headers[i]);
+    return question->method == NULL || hafti_http_is_given_token(question->method) ? 0 : -EINVAL;
 }
 
 int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *question,
                         const hafti_http_way_t *way, haft_http_reply_t **result) {
     *result = NULL;
-    if (!is_question(question))
-        return -EINVAL;
+    int wrong = check_question(question);
+    if (wrong != 0)
+        return wrong;
     __attribute__((cleanup(free_text)))
     asking_t asking = {.question = question,
                        .method = method_of(question),

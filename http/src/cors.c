@@ -17,15 +17,31 @@ static bool is_origin(const char *text) {
            hafti_http_is_given_value(text);
 }
 
-static bool are_valid(const haft_http_cors_options_t *options) {
+static int check(const haft_http_cors_options_t *options) {
+    static const char function[] = "haft_http_server_set_cors";
     const char *const texts[] = {options->methods, options->fields, options->exposed};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i] != NULL && !hafti_http_is_given_value(texts[i]))
-            return false;
+            return haft_io_refuse(-EINVAL, function,
+                                  "'%s' is no list for a field: write words with commas between "
+                                  "them, in one line",
+                                  texts[i]);
     for (size_t i = 0; i < options->origin_count; i++)
         if (!is_origin(options->origins[i]))
-            return false;
-    return options->max_age >= 0 && (!options->credentials || options->origin_count != 0);
+            return haft_io_refuse(-EINVAL, function,
+                                  "'%s' is no origin: write scheme://host, or scheme://host:port, "
+                                  "without a path",
+                                  options->origins[i] != NULL ? options->origins[i] : "(NULL)");
+    if (options->max_age < 0)
+        return haft_io_refuse(-EINVAL, function,
+                              "max_age is %lld s: write the seconds for which a browser keeps the "
+                              "answer, or 0",
+                              (long long)options->max_age);
+    if (options->credentials && options->origin_count == 0)
+        return haft_io_refuse(-EINVAL, function,
+                              "credentials are for origins that are named: write them to .origins, "
+                              "because every site could act for its visitors otherwise");
+    return 0;
 }
 
 static void free_cors(hafti_http_owned_t *owned) {
@@ -152,10 +168,11 @@ int haft_http_server_set_cors(haft_http_server_t *server, const haft_http_cors_o
     static const haft_http_cors_options_t defaults = {0};
     if (options == NULL)
         options = &defaults;
-    if (!are_valid(options))
-        return -EINVAL;
+    int code = check(options);
+    if (code != 0)
+        return code;
     cors_t *cors = copy_of(options);
-    int code = cors != NULL ? haft_http_server_use(server, around, cors) : -ENOMEM;
+    code = cors != NULL ? haft_http_server_use(server, around, cors) : -ENOMEM;
     if (code != 0) {
         free(cors);
         return code;

@@ -330,9 +330,11 @@ struct haft_http_server {
 /* For debuggers: the lists of connection.c and http2_server.c, for the table in serving.c. */
 extern const haft_shown_t hafti_http_shown_connections[], hafti_http_shown_frames[];
 
-/* Notes, and logs, what is wrong with what the program has asked for, and what to write instead. */
-__attribute__((format(printf, 2, 3))) void hafti_http_note_mistake(haft_http_server_t *server,
-                                                                   const char *format, ...);
+/* haft_io_refuse, for what is wrong with a server: notes the words for haft_http_server_mistake,
+   and logs them. */
+__attribute__((cold, format(printf, 4, 5))) int hafti_http_refuse(haft_http_server_t *server,
+                                                                  int number, const char *function,
+                                                                  const char *format, ...);
 
 /* The machine's sockets, files and variables are none of the simulation's. */
 static inline bool hafti_http_is_simulated(void) {

@@ -3,8 +3,6 @@
    own, or of the program's. */
 #include "beside.h"
 
-#include <haft/io_binding.h>
-
 #include <pthread.h>
 
 typedef struct {
@@ -87,11 +85,11 @@ static int check(haft_http_server_t *server, const haft_http_run_options_t *opti
     if (options->unready_time >= 0 && options->watchdog >= 0 &&
         options->threads >= HAFT_HTTP_EACH_PROCESSOR)
         return 0;
-    hafti_http_note_mistake(server, "cannot serve: %s is negative",
-                            options->unready_time < 0 ? "unready_time"
-                            : options->watchdog < 0   ? "watchdog"
-                                                      : "threads");
-    return -EINVAL;
+    return hafti_http_refuse(server, -EINVAL, "haft_http_server_run",
+                             "cannot serve: %s is negative: leave it out, or write a positive one",
+                             options->unready_time < 0 ? "unready_time"
+                             : options->watchdog < 0   ? "watchdog"
+                                                       : "threads");
 }
 
 int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_server_t *server) {
@@ -130,14 +128,12 @@ static int check_signals(const running_t *running) {
     sigset_t blocked;
     haft_io_signal_mask(&blocked);
     for (int signal = 1; signal < NSIG; signal++)
-        if (sigismember(&running->signals, signal) == 1 && sigismember(&blocked, signal) != 1) {
-            hafti_http_note_mistake(running->server,
-                                    "cannot serve: the program does not block the signal %d "
-                                    "(%s): call pthread_sigmask before haft_io_run, or in C++ "
-                                    "make an io::signals before io::run",
-                                    signal, strsignal(signal));
-            return -EINVAL;
-        }
+        if (sigismember(&running->signals, signal) == 1 && sigismember(&blocked, signal) != 1)
+            return hafti_http_refuse(running->server, -EINVAL, "haft_http_server_serve_with",
+                                     "cannot serve: the program does not block the signal %d "
+                                     "(%s): call pthread_sigmask before haft_io_run, or in C++ "
+                                     "make an io::signals before io::run",
+                                     signal, strsignal(signal));
     return 0;
 }
 
@@ -148,11 +144,10 @@ int haft_http_server_serve_with(const haft_http_run_options_t *options,
     int wrong = check(server, options);
     if (wrong != 0)
         return wrong;
-    if (is_of_run(options)) {
-        hafti_http_note_mistake(server, "cannot serve: threads, backend, stack_size, watchdog and "
-                                        "dump_signal are the run's: give them to haft_io_run_with");
-        return -EINVAL;
-    }
+    if (is_of_run(options))
+        return hafti_http_refuse(server, -EINVAL, __func__,
+                                 "cannot serve: threads, backend, stack_size, watchdog and "
+                                 "dump_signal are the run's: give them to haft_io_run_with");
     if (!hafti_http_is_simulated()) { /* where no signal comes */
         set_signals(&running, options->stop_signals);
         wrong = running.takes_signals ? check_signals(&running) : 0;

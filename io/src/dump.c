@@ -366,11 +366,17 @@ static int dump(hafti_io_crew_t *crew, int64_t now, bool backtraces, bool from_o
     return code;
 }
 
+static HAFTI_IO_COLD int refuse_outside(const char *function) {
+    return haft_io_refuse(-ESRCH, function,
+                          "this is outside of a task, which has no run to look into: call it under "
+                          "haft_io_run");
+}
+
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor) {
     const haft_io_task_t *task = hafti_io_this_task();
     bool backtraces = options != NULL && options->backtraces;
     if (task == NULL)
-        return -ESRCH;
+        return refuse_outside("haft_io_dump");
     hafti_io_crew_t *crew = task->worker->crew;
     return dump(crew, hafti_io_worker_now(crew->workers[0]), backtraces, false, descriptor);
 }
@@ -414,13 +420,19 @@ static void ask_for_dumps(int number) {
     errno = saved;
 }
 
+bool hafti_io_may_dump_on(int number) {
+    struct sigaction action;
+    bool faults = number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE;
+    bool is_free = number != SIGKILL && number != SIGSTOP;
+    return !faults /* whose instruction would fault again */ && is_free &&
+           sigaction(number, NULL, &action) == 0;
+}
+
 int hafti_io_dump_on_signal(hafti_io_crew_t *crew, int number) {
     struct sigaction action = {.sa_handler = ask_for_dumps, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigfillset(&action.sa_mask);
-    /* The instruction that faulted would fault again. */
-    if (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
-        sigaction(number, &action, NULL) != 0)
-        return -EINVAL;
+    if (sigaction(number, &action, NULL) != 0)
+        return -errno;
     crew->dump_signal = number;
     hafti_io_guard(&dumping_lock);
     crew->next_dumping = dumping;
@@ -477,7 +489,7 @@ static uint64_t read_counter(const uint64_t *counter) {
 int haft_io_count(haft_io_counters_t *counters) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
-        return -ESRCH;
+        return refuse_outside(__func__);
     const hafti_io_crew_t *crew = task->worker->crew;
     *counters = (haft_io_counters_t){.tasks = 0};
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);

@@ -13,7 +13,9 @@ HAFTI_IO_COLD void hafti_io_be_shown(void);
 
 /* Writes the dump that a signal has asked for. */
 HAFTI_IO_COLD void hafti_io_dump_as_asked(hafti_io_crew_t *crew);
-/* From now on the signal asks for a dump, until the second call. 0, or -EINVAL. */
+/* Whether it can be caught, and no fault sends it. */
+bool hafti_io_may_dump_on(int signal);
+/* From now on the signal asks for a dump, until the second call. 0, or an error. */
 int hafti_io_dump_on_signal(hafti_io_crew_t *crew, int signal);
 void hafti_io_dump_no_more(hafti_io_crew_t *crew);
 /* In a child of fork. */

@@ -111,9 +111,14 @@ int haft_io_stepper_step(haft_io_stepper_t *stepper, int64_t timeout) {
     if (stepper->has_ended)
         return 0;
     if (!pthread_equal(stepper->thread, pthread_self()))
-        return -EXDEV;
+        return haft_io_refuse(-EXDEV, __func__,
+                              "this is another thread than the one that has made the stepper: step "
+                              "it there");
     if (hafti_io_worker() != NULL)
-        return -EBUSY;
+        return haft_io_refuse(
+            -EBUSY, __func__,
+            "the caller is in a run: step from outside of it, as from the loop of "
+            "another library");
     int64_t until = timeout == HAFT_IO_FOREVER ? HAFT_IO_FOREVER : haft_io_now() + timeout;
     if (timeout > 0 && stepper->pauses.descriptor >= 0)
         wait_for_work(stepper, until);

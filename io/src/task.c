@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tasks: their making and end, joining, names, values by key. */
 #include "own_threads.h"
+#include "tape/tape.h"
 #include "tasks.h"
 
 #include <limits.h>
@@ -203,9 +204,12 @@ int haft_io_cancel(void) {
     return own != here ? haft_io_unwind_cancelled() : 0;
 }
 
-static HAFTI_IO_COLD void trace_spawn(const haft_io_task_t *task) {
-    hafti_io_trace(HAFTI_IO_EVENT_SPAWN, task, task->name, true, (uintptr_t)hafti_io_this_task(),
-                   0);
+static HAFTI_IO_COLD void tell_spawn(haft_io_task_t *task) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_SPAWN, task, task->name, true,
+                       (uintptr_t)hafti_io_this_task(), 0);
+    if (task->worker->tape != NULL)
+        hafti_io_tape_spawned(task->worker->tape, task);
 }
 
 /* A task that is in no queue yet; NULL: there is none. */
@@ -233,8 +237,8 @@ new_task(haft_io_task_t *parent, const haft_io_task_options_t *options, void *(*
     task->spawned_at = spawned_at;
     if (HAFTI_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);
-    if (hafti_io_is_traced())
-        trace_spawn(task);
+    if (hafti_io_is_told())
+        tell_spawn(task);
     return task;
 }
 
@@ -465,11 +469,24 @@ static int bind_value(const char *function, const void *key, void *value, hafti_
 
 int haft_io_interrupt(haft_io_task_t *task) {
     if (task->worker->shared)
-        return -EINVAL;
+        return haft_io_refuse(
+            -EINVAL, __func__,
+            "the run has several threads: only a run of one thread lets a binding "
+            "end waits, so begin it with .threads = 1");
     hafti_io_runner_t *runner = task->runner;
     if (runner == NULL || runner->cell == NULL)
         return -EAGAIN;
     return hafti_io_cell_win(runner->cell, HAFTI_IO_CANCELLED) ? 0 : -EAGAIN;
+}
+
+bool haft_io_task_stack(void **low, size_t *size) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (task == NULL)
+        return false;
+    const haft_fiber_t *fiber = task->runner->fiber;
+    *low = fiber->low;
+    *size = (size_t)(fiber->high - fiber->low);
+    return true;
 }
 
 void *haft_io_own_get(void) {

@@ -173,6 +173,7 @@ struct hafti_io_worker {
     bool by_loop;         /* a task that yields does not hand over as ever: `forked`, or `owns` */
     hafti_io_timers_t timers;                  /* the first words of which belong to the line */
     hafti_io_simulated_t *simulated;           /* NULL: a real run */
+    struct hafti_io_tape *tape;                /* of a run that is recorded or replayed; or NULL */
     haft_io_counters_t counters;               /* any thread reads */
     hafti_io_lent_t *lent[HAFTI_IO_MOST_KEPT]; /* that its next reads may have */
     unsigned put_off;  /* closes that are left to users of the descriptor; in a run that is alone */
@@ -376,5 +377,7 @@ void hafti_io_watch_terminate(void);
    must have changed nothing, and must hold no lock. */
 HAFTI_IO_COLD __attribute__((noreturn, format(printf, 1, 2))) void
 hafti_io_misuse(const char *format, ...);
+/* -EBUSY, with its words (haft_io_refuse). */
+HAFTI_IO_COLD int hafti_io_refuse_run_inside(const char *function);
 
 #endif

@@ -132,6 +132,20 @@ HAFTI_INLINE void *haft_stack_pointer(void) {
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void
 haft_used_resumption(const haft_effect_t *effect, const char *what);
 
+#ifndef HAFT_FREESTANDING
+/*
+ * Says that functions with the personality routine of `function` have exception tables laid out as
+ * those of C++, in which catches and filters have nothing to run but the language's own code that
+ * ends the process or the function: only cleanups have. So the library knows, where it copies
+ * frames of the language, which of them have cleanups. One language a process; a function without
+ * such a table changes nothing.
+ */
+HAFTI_API void haft_know_frames_of(haft_function_t *function);
+/* Like haft_resumption_copy, but cleanups are also looked for on fibers with `no_cleanups`: for a
+   language whose frames are given up when a copy is dropped, and so must have none. */
+HAFTI_API haft_resumption_t haft_copy_looked_at(haft_resumption_t k);
+#endif
+
 /* ---- For languages that own their frames ---- */
 
 enum haft_crossing { HAFT_INTO, HAFT_OUT_OF, HAFT_OUT_FOR_GOOD };

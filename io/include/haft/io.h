@@ -29,13 +29,15 @@
  * a scheduler.
  *
  * Sections: running; tasks; scopes; cancellation; time; descriptors; sockets; blocking work;
- * signals and processes; synchronisation; seeing inside; testing. haft/io_effects.h has the effects
- * of the operations.
+ * signals and processes; synchronisation; seeing inside; recording; testing. haft/io_effects.h has
+ * the effects of the operations.
  *
  * Results: a function that can fail returns 0 or a count on success, and a negative error number of
  * errno.h (-ECONNRESET) on failure. A function that resolves a name may also return
  * HAFT_IO_ERROR_OF_RESOLVER plus an EAI_ code. haft_io_error_text describes each of these codes in
- * words. Each task has its own errno: neither a wait nor a success changes it.
+ * words. Where a mistake of the program is the reason, the error handler of haft.h gets words with
+ * the value and with what to write instead (HAFT_ERROR_REFUSED), and then the call returns; the
+ * table is in docs/misuse.md. Each task has its own errno: neither a wait nor a success changes it.
  *
  * Threads: the tasks of one haft_io_run share its thread, or its threads
  * (haft_io_run_options_t.threads). Any of them may take a task that has not started; a task that
@@ -108,6 +110,10 @@ typedef struct haft_io_run_options {
     bool observed; /* other threads may look into the run, also while a task holds its only thread
                       (haft_io_dump_run). A run of one thread then takes the locks that one of
                       several takes */
+    /* Files for a run of one thread; see "recording". NULL: HAFT_IO_RECORD and HAFT_IO_REPLAY in
+       the environment decide; if they are unset or empty, the run is neither. */
+    const char *record; /* the run is recorded in this file, which is made anew */
+    const char *replay; /* the run is the one that was recorded in this file, once more */
 } haft_io_run_options_t;
 
 /*
@@ -315,8 +321,8 @@ void haft_io_own_set(void *pointer);
  * A task with `own_thread_locals` has a runner and a stack of its own, some 4.6 KiB of storage, and
  * more if libraries have more; a switch to it writes the thread pointer. If it rests
  * (haft_io_rest), it keeps its stack. Signal masks, the kernel's number of the thread (gettid) and
- * malloc's free memory of the thread stay the thread's. This needs glibc on x86-64, whose threads
- * are checked on first use; docs/limits.md lists what else does not work.
+ * malloc's free memory of the thread stay the thread's. This needs glibc, whose threads are checked
+ * on first use; docs/limits.md lists what else does not work.
  */
 
 /* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that
@@ -1121,6 +1127,29 @@ int haft_io_count(haft_io_counters_t *counters);
 /* How many tasks of the calling task's run have not ended; it looks at every scope. 0 outside of a
    task. On several threads the number may be a little out of date. */
 size_t haft_io_living(void);
+
+/* ---- Recording ------------------------------------------------------------------------------ */
+
+/*
+ * A run of one thread is its program and the answers that it gets: the bytes, results and errors of
+ * its operations, the time, random bytes, names, and the order in which its tasks went on. With
+ * haft_io_run_options_t.record, or with HAFT_IO_RECORD=FILE in the environment of a program that
+ * knows nothing of this, the run writes them to a file. With `replay`, or HAFT_IO_REPLAY=FILE, the
+ * same program has the same run again: with the same bytes and the same order, without network,
+ * files or waits, under a debugger, or with a printf added. What the program writes to standard
+ * output and standard error appears again. The environment's file has all runs of the process, if
+ * one begins after the other.
+ *
+ * If the program asks for something else than it did, or for more, the process ends with status 3
+ * after a word, with the backtraces of the task that asks and of the one that the record has. Set a
+ * breakpoint at haft_io_replay_ends to look at it. A record that was cut, for example because the
+ * process was killed, replays up to there.
+ *
+ * haft_io_run_with returns -ENOTSUP, after a word, for a run of several threads; -EBUSY for a
+ * second run at a time of a process with the environment's file; -EINVAL for a file that is no
+ * record, or one of another version or architecture, or if both are asked for; or why the file
+ * could not be made. docs/replay.md says what is covered, and what is not.
+ */
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -174,6 +174,8 @@ struct run_options {
        cannot be had, run() and spawn() throw io::error with -ENOTSUP. */
     bool own_thread_locals = false;
     bool observed = false; /* other threads may look into the run; see haft_io_dump_run */
+    const char *record = nullptr; /* the run is recorded in this file; see haft/io.h, "recording" */
+    const char *replay = nullptr; /* the run is the one that was recorded in this file */
     std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
 };
 
@@ -244,6 +246,8 @@ decltype(auto) run(const run_options &options, F function) {
     given.dense = options.dense;
     given.own_thread_locals = options.own_thread_locals;
     given.observed = options.observed;
+    given.record = options.record;
+    given.replay = options.replay;
     return body.leave(haft_io_run_with(&given, &body.enter, &body), "run");
 }
 template <scope_body F>
