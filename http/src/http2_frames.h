@@ -233,6 +233,8 @@ nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);
    the first bytes that are sent, so that 100 (Continue) may come before it. */
 int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64_t size);
 int hafti_http2_make_end(haft_http_request_t *request);
-int hafti_http2_inform(haft_http_request_t *request, int status, const char *lines, size_t size);
+/* A head of status 1xx with these lines, in the request's memory; NULL: there is none. */
+nghttp2_nv *hafti_http2_make_informed(haft_http_request_t *request, int status, const char *lines,
+                                      size_t size, size_t *count);
 
 #endif
