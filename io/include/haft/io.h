@@ -1076,10 +1076,10 @@ typedef struct haft_io_dump_options {
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 /*
  * The same of another run, on any thread, whatever the run's tasks do meanwhile. In a run that is
- * `observed` the tasks that have a thread at the moment come first, with where they are: the threads
- * are interrupted by SIGURG, as by the watchdog. `run` is the run's scope, of which one of its tasks has told the thread
- * (haft_io_run_scope), and which must not end during the call. -ENOTSUP: it is a simulation, or a
- * run of one thread without `observed`.
+ * `observed` the tasks that have a thread at the moment come first, with where they are: the
+ * threads are interrupted by SIGURG, as by the watchdog. `run` is the run's scope, of which one of
+ * its tasks has told the thread (haft_io_run_scope), and which must not end during the call.
+ * -ENOTSUP: it is a simulation, or a run of one thread without `observed`.
  */
 int haft_io_dump_run(haft_io_scope_t *run, const haft_io_dump_options_t *options, int descriptor);
 

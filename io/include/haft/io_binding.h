@@ -42,9 +42,9 @@ int haft_io_keep_spans(bool keep);
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument);
 
-/* Like haft_io_spawn_with, for a task that runs on the caller's thread, and so never at the same time
-   as the caller: both may change what has no lock between two waits. -ENOTSUP: the caller moves
-   (haft_io_stays). */
+/* Like haft_io_spawn_with, for a task that runs on the caller's thread, and so never at the same
+   time as the caller: both may change what has no lock between two waits. -ENOTSUP: the caller
+   moves (haft_io_stays). */
 int haft_io_spawn_here(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
 /* Whether the caller is a task that goes on, after each wait, on the thread that it is on. */
