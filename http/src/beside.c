@@ -34,8 +34,7 @@ static int start_thread(hafti_http_beside_t *beside) {
 }
 
 static haft_http_server_t *pages_of(haft_io_scope_t *run) {
-    static const haft_http_limits_t limits = {.connections = 64,
-                                              .grace = 50 * HAFT_IO_MILLISECOND};
+    static const haft_http_limits_t limits = {.connections = 64, .grace = 50 * HAFT_IO_MILLISECOND};
     haft_http_server_t *pages = haft_http_server_new();
     if (pages == NULL)
         return NULL;
@@ -58,9 +57,9 @@ static int check(haft_http_server_t *server, haft_io_scope_t *run) {
     int code = nowhere >= 0 ? haft_io_dump_run(run, NULL, nowhere) : nowhere;
     if (code != -ENOTSUP)
         return code;
-    hafti_http_note_mistake(server, "cannot serve: debug_listen needs haft_io_run_options_t"
-                                    ".observed, or a run of several threads");
-    return -EINVAL;
+    return hafti_http_refuse(server, -EINVAL, "haft_http_server_serve_with",
+                             "cannot serve: debug_listen needs haft_io_run_options_t.observed, or "
+                             "a run of several threads");
 }
 
 int hafti_http_beside_begin(hafti_http_beside_t *beside, haft_http_server_t *server,
@@ -81,7 +80,10 @@ int hafti_http_beside_begin(hafti_http_beside_t *beside, haft_http_server_t *ser
         return 0;
     forget(beside);
     if (code == -EINVAL)
-        hafti_http_note_mistake(server, "cannot serve: debug_listen is no place: %s", place);
+        hafti_http_refuse(server, code, "haft_http_server_serve_with",
+                          "cannot serve: debug_listen is no place: %s: write host:port, "
+                          "[address]:port, :port or unix:/path",
+                          place);
     return code == -EINVAL ? code : 0; /* the service goes on without them; the log has a line */
 }
 

@@ -181,6 +181,10 @@ static void *serve_wrongly(void *unused) {
             "haft_http_server_serve_with: cannot serve: the program does not block the signal 2 "
             "(Interrupt): call pthread_sigmask before haft_io_run, or in C++ make an io::signals "
             "before io::run");
+    const haft_http_run_options_t looked_into = {.listen = "127.0.0.1:0", .debug_listen = ":0"};
+    REFUSES(haft_http_server_serve_with(&looked_into, server), EINVAL,
+            "haft_http_server_serve_with: cannot serve: debug_listen needs "
+            "haft_io_run_options_t.observed, or a run of several threads");
     REFUSES(haft_http_server_serve_all(server, NULL, 0), EINVAL,
             "haft_http_server_serve: there is no listener: write one of haft_io_listen_tcp");
     REFUSES(haft_http_server_serve(group, haft_io_listen_tcp("127.0.0.1", 0, 0)), EINVAL,
@@ -190,6 +194,14 @@ static void *serve_wrongly(void *unused) {
             "haft_http_server_serve: another call serves the server: give all listeners to one "
             "haft_http_server_serve_all, or make a second server");
     haft_http_server_stop(server);
+    return unused;
+}
+
+static void *serve_beside_nowhere(void *unused) {
+    const haft_http_run_options_t nowhere = {.listen = "127.0.0.1:0", .debug_listen = "nowhere"};
+    REFUSES(haft_http_server_serve_with(&nowhere, server), EINVAL,
+            "haft_http_server_serve_with: cannot serve: debug_listen is no place: nowhere: write "
+            "host:port, [address]:port, :port or unix:/path");
     return unused;
 }
 
@@ -204,6 +216,8 @@ static void check_running(void) {
             "haft_http_server_run: cannot listen at 127.0.0.1: write host:port, [address]:port, "
             ":port, unix:/path or systemd");
     CHECK(haft_io_run(serve_wrongly, NULL) == 0);
+    const haft_io_run_options_t observed = {.threads = 1, .observed = true};
+    CHECK(haft_io_run_with(&observed, serve_beside_nowhere, NULL) == 0);
 }
 
 /* ---- Answering ---- */
