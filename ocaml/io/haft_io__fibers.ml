@@ -240,8 +240,8 @@ module Switch = struct
 
   exception Stop
 
-  (* The caller waits for the tasks, whatever cancels come: they have been cancelled, too. What a signal handler raises
-     meanwhile fails the switch. *)
+  (* The caller waits for the tasks, whatever cancels come: they have been cancelled, too. An exception of a signal handler
+     fails the switch meanwhile. *)
   let rec await_idle switch =
     if switch.live > switch.daemons then (
       (try Waiters.wait_to_the_end switch.idle "the tasks of a switch" with exn -> fail_with switch exn);

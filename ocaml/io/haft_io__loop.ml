@@ -97,7 +97,7 @@ let this_fiber () =
 
 (* ---- Timers ---- *)
 
-(* Whether the loop sleeps, or is about to, is known: a task in a task of C may begin a timer that is due before. *)
+(* The loop wakes if it sleeps longer than that: a task in a task of C may begin a timer. *)
 let begin_timer timer =
   Haft_io__timers.begin_ timer;
   if !sleeps && Haft_io__timers.first () == timer then wake_c ()
@@ -165,8 +165,8 @@ and start fiber body =
   !here.running <- fiber.id;
   Haft__syntax.match_with body () handler
 
-(* As the `effect` syntax makes handlers, whose functions for effects are the clauses: so a perform allocates nothing but
-   its continuation. *)
+(* The handler is one as the `effect` syntax makes: its function for effects is the clauses, so a perform allocates
+   nothing but its continuation. *)
 and handler =
   {
     Haft__syntax.retc =

@@ -60,7 +60,7 @@ and context = {
   mutable previous_child : context;
 }
 
-(* Those that wait for one thing, first come first; each goes on with a value of this type. *)
+(* The tasks that wait for one thing, first come first; each goes on with a value of this type. *)
 and 'a waiters = { mutable first_waiter : int; mutable door : 'a door }
 
 (* Closed: nobody waits any more. (A door has no value: the constructor ties the list to its type.) *)

@@ -98,7 +98,8 @@ static void take_lock(void) {
 
 /* ---- For debuggers ---- */
 
-/* The reference `here` of haft_io__loop.ml, and `tasks` of haft_io__tasks.ml: they lead to all tasks. */
+/* The reference `here` of haft_io__loop.ml, and `tasks` of haft_io__tasks.ml: they lead to all
+   tasks. */
 static value running, all_tasks = Val_unit;
 
 /* The records of haft_io__tasks.ml, by the places of their fields. */
@@ -138,7 +139,7 @@ static void free_work(haft_ocaml_work_t *work) {
         free(work);
 }
 
-/* The fields of a lane (haft_io__loop.ml), of `tasks`, a fiber and a context (haft_io__tasks.ml). */
+/* The fields of a lane (haft_io__loop.ml); of `tasks`, a task and a context (haft_io__tasks.ml). */
 enum { RUNNING, LEFT };
 enum { BY_ID };
 enum { CONTEXT };

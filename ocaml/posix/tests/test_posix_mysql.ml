@@ -11,7 +11,7 @@ let bytes size n = String.init size (fun i -> Char.chr ((n lsr (8 * i)) land 255
 let text s = (if String.length s < 251 then bytes 1 (String.length s) else "\253" ^ bytes 3 (String.length s)) ^ s
 
 let greeting =
-  (* Of the protocol 4.1, with the password scrambled by 20 bytes. *)
+  (* The server speaks protocol 4.1, and has the password scrambled by 20 bytes. *)
   let capabilities = 0x8a20d in
   "\010" ^ "5.7.0-haft\000" ^ bytes 4 1 ^ "12345678\000"
   ^ bytes 2 (capabilities land 0xffff)
