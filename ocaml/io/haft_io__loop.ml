@@ -80,7 +80,10 @@ let begin_suspension fiber begin_ =
   try begin_ fiber resume with exn -> resume (Error exn)
 
 (* The lane of a carrier, laid out as in loop_stubs.c. *)
-type lane = { mutable running : int;  (* the task's number; -1: none *) mutable left : int  (* how many are resumed before the head of the loop *) }
+type lane = {
+  mutable running : int;  (* the number of the task; -1: there is none *)
+  mutable left : int;  (* how many are resumed before the head of the loop *)
+}
 
 external enter_lane : carrier -> lane -> unit = "haft_ocaml_io_enter_lane"
 external keep_lane : lane ref -> unit = "haft_ocaml_io_keep"
@@ -452,7 +455,7 @@ let run_by run_c main =
         chance := None;
         Hashtbl.reset watches;
         Haft_io__timers.forget_all ();
-        forget_all_tasks ();
+        forget_ready ();
         slots.used <- 0;
         slots.free <- [])
       (fun () -> run_c carry)

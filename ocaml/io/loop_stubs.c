@@ -160,9 +160,11 @@ static void hand_over(loop_t *loop) {
     haft_io_event_set(&next->turn);
 }
 
+/* A signal handler that runs in the loop, and waits, is no task: then the number is -1. */
 static bool is_cancelled(const carrier_t *carrier) {
-    value task = Field(Field(all_tasks, BY_ID), Long_val(Field(carrier->lane, RUNNING)));
-    return Is_block(Field(Field(task, CONTEXT), STATE));
+    intnat number = Long_val(Field(carrier->lane, RUNNING));
+    return number >= 0 &&
+           Is_block(Field(Field(Field(Field(all_tasks, BY_ID), number), CONTEXT), STATE));
 }
 
 static void interrupt(carrier_t *carrier) {

@@ -1,6 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
-(* The distribution's binding of MariaDB's and MySQL's client, which blocks: many queries at a time, to a server that is a
-   task of the same thread, speaks as much of the protocol as is needed here, and answers nobody before all have asked. *)
+(* The distribution's binding of MariaDB's and MySQL's client, which blocks: many queries at a time, to a server that is
+   a task of the same thread, speaks as much of the protocol as is needed here, and answers nobody before all have
+   asked. *)
 open Haft_io
 
 let clients = 20
@@ -104,7 +105,8 @@ let () =
           in
           check "each gets its own answer" (answers = List.map (fun number -> [ number ]) numbers);
           with_connection port (fun connection ->
-              check "long answers" (query connection "repeat 60000 40" = List.init 40 (fun _ -> String.make 60_000 'x'));
+              let row = String.make 60_000 'x' in
+              check "long answers" (query connection "repeat 60000 40" = List.init 40 (fun _ -> row));
               check "a mistake is the binding's exception"
                 (match query connection "what" with _ -> false | exception Mysql.Error _ -> true);
               check "the connection goes on" (query connection "repeat 1 1" = [ "x" ]));
