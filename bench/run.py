@@ -78,6 +78,22 @@ PROGRAMS = [
     program("threads", (5, 10), (5000, 12497500), (20_000, 199990000), ("seff",)),
 ]
 
+# All of the public set are functions of one program of OCaml, which takes the name.
+PUBLIC_SET = {
+    "countdown",
+    "fibonacci_recursive",
+    "product_early",
+    "iterator",
+    "generator",
+    "parsing_dollars",
+    "resume_nontail",
+    "handler_sieve",
+    "nqueens",
+    "tree_explore",
+    "triples",
+}
+OCAML_PROGRAMS = "public_set"
+
 # Of programs: the processor time of one peer's, over another's, is at most a limit.
 ProgramTarget = collections.namedtuple("ProgramTarget", "what program peer baseline limit")
 PROGRAM_TARGETS = [
@@ -94,6 +110,9 @@ PROGRAM_TARGETS = [
         ("a thread with one fiber", "threads", "Haft", 1.2),
         ("the same through seff.h", "threads", "Haft, seff", 1.2),
     )
+] + [
+    ProgramTarget(f"copies in C: {name} / Haft's OCaml", name, "Haft", "Haft, OCaml", 0.8)
+    for name in ("nqueens", "tree_explore", "triples")
 ]
 
 # What the project promises: one loop's time, over another's in the same series, is at most a limit.
@@ -513,7 +532,7 @@ def run(command):
 
 
 def executables(build, a_program):
-    """(label, path) of every built binary of a program, the floor first."""
+    """(label, command without the argument) of every built binary of a program, the floor first."""
     found = []
     for peer in PEERS:
         names = [("", a_program.name)]
@@ -524,7 +543,10 @@ def executables(build, a_program):
         for suffix, name in names:
             path = build / peer / name
             if path.exists():
-                found.append((PEER_NAMES[peer] + suffix, path))
+                found.append((PEER_NAMES[peer] + suffix, [path]))
+    path = build / "ocaml/haft" / OCAML_PROGRAMS
+    if path.exists() and a_program.name in PUBLIC_SET:
+        found.append((PEER_NAMES["ocaml/haft"], [path, a_program.name]))
     return found
 
 
@@ -541,9 +563,9 @@ def run_programs(build, repeats, large):
         rows = {label: {"seconds": [], "resident": 0} for label, _ in binaries}
         outputs = set()
         for _ in range(repeats):
-            for label, path in binaries:
-                output, seconds, resident = run([path, size.argument])
-                check(path, size, output)
+            for label, command in binaries:
+                output, seconds, resident = run([*command, size.argument])
+                check(command[0], size, output)
                 outputs.add(output)
                 rows[label]["seconds"].append(seconds)
                 rows[label]["resident"] = max(rows[label]["resident"], resident)
@@ -1127,9 +1149,9 @@ def check_pages(results, folder):
 def quick(build):
     failures = ran = 0
     commands = [
-        ([path, a_program.small.argument], a_program.small)
+        ([*command, a_program.small.argument], a_program.small)
         for a_program in PROGRAMS
-        for _, path in executables(build, a_program)
+        for _, command in executables(build, a_program)
     ]
     commands += [
         ([path, "--quick"], None) for name in TARGETS for _, path in series_binaries(build, name)

@@ -137,8 +137,13 @@ typedef struct function {
     uint64_t code_unit;
     int64_t data_unit;
     bytes_t exceptions; /* LSDA, or NULL */
-    bool is_c;          /* by the personality of C */
+    uintptr_t personality;
+    bool is_c;     /* by the personality of C */
+    bool is_other; /* by that of haft_know_frames_of */
 } function_t;
+
+/* The personality of a language whose tables are laid out as C++'s; 0: none is known. */
+static uintptr_t other_personality;
 
 static bool describe(void *pc, function_t *function) {
     struct bases bases;
@@ -203,10 +208,24 @@ static bool describe(void *pc, function_t *function) {
     if (table != ENCODED_NOTHING && !read_encoded(&own, table, &exceptions))
         return false;
     function->exceptions = (bytes_t)exceptions;
+    function->personality = personality;
     function->is_c = personality == (uintptr_t)__gcc_personality_v0;
+    function->is_other = personality != 0 && personality == __atomic_load_n(&other_personality,
+                                                                              __ATOMIC_RELAXED);
     return exceptions == 0 ||
-           (personality != 0 && (personality == (uintptr_t)__gcc_personality_v0 ||
-                                 personality == (uintptr_t)__gxx_personality_v0));
+           (personality != 0 &&
+            (personality == (uintptr_t)__gcc_personality_v0 ||
+             personality == (uintptr_t)__gxx_personality_v0 || function->is_other));
+}
+
+void haft_know_frames_of(haft_function_t *function) {
+    function_t known = {.personality = 0};
+    if (_Unwind_Find_FDE == NULL)
+        return;
+    (void)describe((void *)(uintptr_t)function, &known);
+    if (known.personality != 0 && known.personality != (uintptr_t)__gcc_personality_v0 &&
+        known.personality != (uintptr_t)__gxx_personality_v0)
+        __atomic_store_n(&other_personality, known.personality, __ATOMIC_RELAXED);
 }
 
 /* ---- Call frame instructions ---- */
@@ -336,6 +355,7 @@ typedef struct step {
     bytes_t exceptions; /* LSDA, or NULL */
     bool by_frame_pointer, saves_frame_pointer;
     bool is_c; /* a call that its table does not list has no cleanups, where C++ would terminate */
+    bool is_other;  /* the same; and catches and filters have nothing to run */
     int32_t offset; /* of the caller's frame from the stack pointer, or the frame pointer */
     int16_t return_address, frame_pointer; /* where they are saved, from there */
 } step_t;
@@ -353,7 +373,8 @@ static bool find_step(uintptr_t pc, function_t *function, step_t *step) {
         return false;
     *step = (step_t){.start = function->start,
                      .exceptions = function->exceptions,
-                     .is_c = function->is_c,
+                     .is_c = function->is_c || function->is_other,
+                     .is_other = function->is_other,
                      .by_frame_pointer = rules.base == FRAME_POINTER,
                      .saves_frame_pointer = rules.frame_pointer.saved,
                      .offset = (int32_t)rules.offset,
@@ -487,17 +508,19 @@ static bool catches_all(const landing_t *landing, uint64_t filter) {
 }
 
 /* Whether an exception that comes out of the call enters the function only to be caught by its
-   type, as a `catch (const std::exception &)` does: then an unwinding has nothing to run there. */
+   type, as a `catch (const std::exception &)` does: then an unwinding has nothing to run there.
+   Of the other language: only to be caught, or to end the process. */
 static bool catches_types_only(const step_t *step, uintptr_t pc) {
     enum { MOST = 64 };
     landing_t landing;
     if (step->exceptions == NULL || !find_landing(step, pc, &landing) || landing.action == NULL ||
-        landing.type_encoding == ENCODED_NOTHING)
+        (landing.type_encoding == ENCODED_NOTHING && !step->is_other))
         return false;
     bytes_t at = landing.action;
     for (int i = 0; i < MOST; i++) {
         int64_t filter = read_signed(&at);
-        if (filter <= 0 || catches_all(&landing, (uint64_t)filter))
+        if (filter == 0 ||
+            (!step->is_other && (filter < 0 || catches_all(&landing, (uint64_t)filter))))
             return false;
         bytes_t place = at;
         int64_t next = read_signed(&at);

@@ -197,13 +197,17 @@ static haft_frame_t frame_of(const hafti_context_t *context) {
     return (haft_frame_t){(uintptr_t)context->pc, (uintptr_t)context->sp, (uintptr_t)context->fp};
 }
 
-static seen_t look_at(haft_fiber_t *fiber, haft_judge_t *judge) {
+/* `all`: also at the frames of fibers that have promised to have no cleanups, as far as these are
+   known. */
+static seen_t look_at(haft_fiber_t *fiber, haft_judge_t *judge, bool all) {
     seen_t seen = {HAFT_CLEANUPS_NONE, 0, false};
     const hafti_context_t *context = &fiber->context;
     for (part_t part = first_standing(fiber);; next_standing(&part)) {
         haft_frame_t frame = frame_of(context);
-        haft_cleanups_t here =
-            part.fiber->cleanups ? haft_cleanups_from(&frame, true, judge) : HAFT_CLEANUPS_NONE;
+        haft_cleanups_t here = part.fiber->cleanups || all ? haft_cleanups_from(&frame, true, judge)
+                                                           : HAFT_CLEANUPS_NONE;
+        if (here == HAFT_CLEANUPS_UNKNOWN && !part.fiber->cleanups)
+            here = HAFT_CLEANUPS_NONE;
         if (here == HAFT_CLEANUPS_AT_SWITCH && context == &fiber->context)
             seen.asks = true;
         else
@@ -351,9 +355,10 @@ static haft_image_t *standing_on(const haft_fiber_t *fiber) {
 }
 
 /* Returns the image of what is suspended at the fiber, which no other thread may resume meanwhile;
-   makes it if there is none. `copied`: frames with cleanups are refused. */
+   makes it if there is none. `copied`: frames with cleanups are refused; `all`: also on fibers that
+   have promised to have none. */
 static haft_image_t *image_at(hafti_thread_t *thread, haft_fiber_t *fiber, haft_judge_t *judge,
-                              bool copied, bool unchecked) {
+                              bool copied, bool all) {
     haft_image_t *image = standing_on(fiber);
     if (image == NULL) {
         size_t size;
@@ -363,9 +368,7 @@ static haft_image_t *image_at(hafti_thread_t *thread, haft_fiber_t *fiber, haft_
             haft_set_owner(thread, fiber, owner, 0);
         __atomic_store_n(&fiber->context.gate, gate, __ATOMIC_RELEASE);
         uint32_t inside = measure(fiber, &size);
-        seen_t seen = {HAFT_CLEANUPS_COPIED, 0, false};
-        if (!unchecked)
-            seen = look_at(fiber, judge);
+        seen_t seen = look_at(fiber, judge, all);
         image = image_from(fiber, inside, size, seen.cleanups);
         if (image == NULL)
             no_memory(fiber);
@@ -382,7 +385,7 @@ static haft_image_t *image_at(hafti_thread_t *thread, haft_fiber_t *fiber, haft_
             release(image);
             refuse_frame(fiber, seen.cleanups, seen.pc);
         }
-    } else if (copied && !unchecked && image->cleanups > HAFT_CLEANUPS_COPIED) {
+    } else if (copied && image->cleanups > HAFT_CLEANUPS_COPIED) {
         refuse_frame(fiber, image->cleanups, (uintptr_t)image->context.pc);
     }
     return image;
@@ -400,11 +403,11 @@ static void name(haft_fiber_t *fiber, uint64_t shot, haft_image_t *image) {
 }
 
 haft_resumption_t haft_image_copy(haft_resumption_t k, haft_image_t *image, haft_judge_t *judge,
-                                  bool unchecked) {
+                                  bool all) {
     hafti_thread_t *thread = haft_thread_ready();
     if (image == NULL)
-        image = image_at(thread, k.fiber, judge, true, unchecked);
-    else if (!unchecked && image->cleanups > HAFT_CLEANUPS_COPIED)
+        image = image_at(thread, k.fiber, judge, true, all);
+    else if (image->cleanups > HAFT_CLEANUPS_COPIED)
         refuse_frame(k.fiber, image->cleanups, (uintptr_t)image->context.pc);
     uint64_t shot = haft_stamp(thread) | MADE;
     name(k.fiber, shot, image);

@@ -40,10 +40,10 @@ HAFTI_INLINE haft_image_t *haft_image_of(haft_resumption_t k) {
 uintptr_t haft_image_awaits(const haft_image_t *image);
 
 /* In these, `image` is that of `k`, or NULL. */
-/* Another resumption of what `k` names, which has not been used. `unchecked`: the caller has
-   promised that the frames may be copied. */
+/* Another resumption of what `k` names, which has not been used. `all`: cleanups are looked for
+   also on fibers that have promised to have none. */
 haft_resumption_t haft_image_copy(haft_resumption_t k, haft_image_t *image, haft_judge_t *judge,
-                                  bool unchecked);
+                                  bool all);
 
 /* Puts the computation that `k` names by its image on its fibers, after what is there has been set
    aside.

@@ -146,22 +146,36 @@ static HAFT_UNINSTRUMENTED uint64_t shot_of(const haft_fiber_t *fiber) {
     return __atomic_load_n(&fiber->scope.shot, __ATOMIC_RELAXED);
 }
 
-/* The fiber that the clause has promised to resume, which need not be its own. `lasts`: the header
-   of its own fiber can be read even after that is dropped. */
-HAFTI_INLINE haft_fiber_t *promised_by(haft_answer_t answer, haft_fiber_t *fiber, uint64_t shot,
-                                       bool lasts) {
-    haft_fiber_t *next = (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
-    if (HAFTI_UNLIKELY(next != fiber) && lasts && shot_of(fiber) == shot + 1) {
+/* The fiber that the clause has promised to resume, which need not be its own. */
+HAFTI_INLINE haft_fiber_t *next_of(haft_answer_t answer) {
+    return (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
+}
+
+/* A promise of another computation than the clause's, or of a copy that has been put on the fiber
+   since. Returns the answer: so nothing else is in use after this call. */
+static HAFTI_COLD haft_answer_t promised_otherwise(haft_answer_t answer, haft_fiber_t *fiber,
+                                                   uint64_t shot, bool lasts) {
+    haft_fiber_t *next = next_of(answer);
+    if (next != fiber && lasts && shot_of(fiber) == shot + 1) {
         if (next->scope.shot & 1)
             take_promise_back(next);
         forgotten(fiber);
     }
-    /* Not `shot` + 1 where a copy has been put on the fiber since. */
-    uint64_t promise = next->scope.shot;
-    if (HAFTI_UNLIKELY((promise & 1) == 0))
+    if ((next->scope.shot & 1) == 0)
         answered_twice(next);
-    next->scope.shot = promise + 1;
-    return next;
+    next->scope.shot++;
+    return answer;
+}
+
+/* The promise is kept: the computation is about to be resumed. `lasts`: the header of the clause's
+   own fiber can be read even after that is dropped. */
+HAFTI_INLINE haft_answer_t promised_by(haft_answer_t answer, haft_fiber_t *fiber, uint64_t shot,
+                                       bool lasts) {
+    haft_fiber_t *next = next_of(answer);
+    if (HAFTI_UNLIKELY(next != fiber || next->scope.shot != shot + 1))
+        return promised_otherwise(answer, fiber, shot, lasts);
+    next->scope.shot = shot + 2;
+    return answer;
 }
 HAFTI_INLINE unsigned wake_of(haft_answer_t answer) {
     return answer.next & COPY_MARK ? (unsigned)WAKE_COPY : (unsigned)HAFTI_WAKE_REPLY;
@@ -183,9 +197,9 @@ static HAFT_ONE_FUNCTION void *drive(haft_fiber_t *fiber, void *word, unsigned w
                 forgotten(fiber);
             return answer.value;
         }
-        haft_fiber_t *next = promised_by(answer, fiber, shot, lasts);
-        if (HAFTI_UNLIKELY(next != fiber)) {
-            fiber = next;
+        answer = promised_by(answer, fiber, shot, lasts);
+        if (HAFTI_UNLIKELY(next_of(answer) != fiber)) {
+            fiber = next_of(answer);
             lasts = fiber->kind == HAFT_KIND_POOL;
         }
         word = answer.value;
@@ -195,8 +209,10 @@ static HAFT_ONE_FUNCTION void *drive(haft_fiber_t *fiber, void *word, unsigned w
 
 void *hafti_answer_of_promise(haft_fiber_t *fiber, uint64_t shot, haft_answer_t answer) {
     bool lasts = fiber->kind == HAFT_KIND_POOL;
-    if (answer.next != 0)
-        return drive(promised_by(answer, fiber, shot, lasts), answer.value, wake_of(answer));
+    if (answer.next != 0) {
+        answer = promised_by(answer, fiber, shot, lasts);
+        return drive(next_of(answer), answer.value, wake_of(answer));
+    }
     if (lasts && shot_of(fiber) == shot + 1)
         forgotten(fiber);
     return answer.value;
@@ -403,5 +419,11 @@ haft_resumption_t haft_resumption_copy(haft_resumption_t k) {
     haft_image_t *image = image_of_unused(k, "copied");
     haft_check_uses(haft_thread_ready(), k.fiber, "copied");
     return haft_image_copy(k, image, judge, false);
+}
+
+haft_resumption_t haft_copy_looked_at(haft_resumption_t k) {
+    haft_image_t *image = image_of_unused(k, "copied");
+    haft_check_uses(haft_thread_ready(), k.fiber, "copied");
+    return haft_image_copy(k, image, judge, true);
 }
 #endif

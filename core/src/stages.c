@@ -79,7 +79,7 @@ struct haft_image *haft_stage_find_in_table(const haft_stage_t *stage, uint64_t 
     return entry_of(stage, shot)->image;
 }
 
-bool haft_stage_make_room(haft_stage_t *stage) {
+bool haft_stage_make_room_in_table(haft_stage_t *stage) {
     if (HAFTI_LIKELY(stage->count + 1 <= stage->room - stage->room / 8 - 1))
         return true;
     haft_stage_t larger = *stage;

@@ -58,8 +58,11 @@ HAFTI_INLINE struct haft_image *haft_stage_find(const haft_stage_t *stage, uint6
         return stage->last.image;
     return haft_stage_find_in_table(stage, shot);
 }
-/* False: no memory. */
-bool haft_stage_make_room(haft_stage_t *stage);
+bool haft_stage_make_room_in_table(haft_stage_t *stage);
+/* False: no memory. Only the last one goes into the table, when another follows. */
+HAFTI_INLINE bool haft_stage_make_room(haft_stage_t *stage) {
+    return HAFTI_LIKELY(stage->last.image == NULL) || haft_stage_make_room_in_table(stage);
+}
 /* There is room. */
 void haft_stage_name(haft_stage_t *stage, uint64_t shot, struct haft_image *image);
 void haft_stage_forget(haft_stage_t *stage, uint64_t shot);

@@ -511,16 +511,20 @@ exception Gone
 (* Checks a write of the answer: a client that has gone is no failure of the handler. *)
 let check_sent code = if code < 0 then raise Gone
 
+(* The words of the library say more, where it has some. *)
+let check_field code thing name value =
+  if code < 0 then
+    match Haft_io__calls.refusal code with
+    | "" -> invalid_arg (Printf.sprintf "no %s can be %S: %S" thing name value)
+    | words -> invalid_arg words
+
 let set_head pointer (response : Response.t) =
-  List.iter
-    (fun (name, value) ->
-      if C.set_header pointer name value < 0 then invalid_arg (Printf.sprintf "no header can be %S: %S" name value))
-    response.headers;
+  List.iter (fun (name, value) -> check_field (C.set_header pointer name value) "header" name value) response.headers;
   List.iter
     (fun cookie ->
       let { name; value; path; domain; max_age; for_scripts; for_http; same_site } = cookie in
-      if C.set_cookie pointer name value (path, domain, max_age, for_scripts, for_http, same_site) < 0 then
-        invalid_arg (Printf.sprintf "no cookie can be %S: %S" name value))
+      let code = C.set_cookie pointer name value (path, domain, max_age, for_scripts, for_http, same_site) in
+      check_field code "cookie" name value)
     response.cookies
 
 (* Sends the answers that need a task of OCaml meanwhile. *)

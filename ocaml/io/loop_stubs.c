@@ -486,7 +486,9 @@ value haft_ocaml_io_seed(value unit) {
 
 value haft_ocaml_io_error_text(value code);
 value haft_ocaml_io_error_text(value code) {
-    return caml_copy_string(haft_io_error_text((int)Long_val(code)));
+    char words[400];
+    bool is_refused = haft_take_refusal((int)Long_val(code), words, sizeof words);
+    return caml_copy_string(is_refused ? words : haft_io_error_text((int)Long_val(code)));
 }
 
 value haft_ocaml_io_dump(value descriptor);

@@ -100,6 +100,18 @@ typedef struct haft_landing {
     __attribute__((aligned(16))) uint64_t unwinding[4];
 } haft_landing_t;
 HAFTI_API __attribute__((noreturn)) void haft_unwind_to(haft_landing_t *landing);
+/*
+ * A landing whose `land` and `fiber` are NULL is the first member of this, and its `sp` any address
+ * but the lowest in the frame of a function that returns an integer and is not inlined. When that
+ * frame is gone, too, and its cleanups have run, `instead(words[0], words[1])` is called in place of
+ * the function, and returns for it; `instead` may unwind. So a function that may be left in this way
+ * has nothing to do for it. This lies in its frame, which is no memory any more when `instead` runs.
+ */
+typedef struct haft_return {
+    haft_landing_t landing;
+    intptr_t (*instead)(intptr_t first, intptr_t second);
+    intptr_t words[2];
+} haft_return_t;
 /* Whether the handler is around the caller. It is not where a task of a scheduler runs a clause of
    another's. */
 HAFTI_API bool haft_can_unwind_to(const haft_landing_t *landing);
@@ -118,6 +130,20 @@ HAFTI_INLINE void *haft_stack_pointer(void) {
    ("resumed"...). */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void
 haft_used_resumption(const haft_effect_t *effect, const char *what);
+
+#ifndef HAFT_FREESTANDING
+/*
+ * Says that functions with the personality routine of `function` have exception tables laid out as
+ * those of C++, in which catches and filters have nothing to run but the language's own code that
+ * ends the process or the function: only cleanups have. So the library knows, where it copies
+ * frames of the language, which of them have cleanups. One language a process; a function without
+ * such a table changes nothing.
+ */
+HAFTI_API void haft_know_frames_of(haft_function_t *function);
+/* Like haft_resumption_copy, but cleanups are also looked for on fibers with `no_cleanups`: for a
+   language whose frames are given up when a copy is dropped, and so must have none. */
+HAFTI_API haft_resumption_t haft_copy_looked_at(haft_resumption_t k);
+#endif
 
 /* ---- For languages that own their frames ---- */
 

@@ -7,6 +7,7 @@
 
 typedef void *haft_body_t(void *);
 typedef void haft_rust_clause_t(void *, void *);
+typedef haft_answer_t haft_rust_general_t(void *, void *, haft_resumption_t);
 
 #define SIZE(record, size) _Static_assert(sizeof(record) == (size), #record);
 #define FIELD(record, field, after)                                                                \
@@ -14,7 +15,7 @@ typedef void haft_rust_clause_t(void *, void *);
                        offsetof(record, after) + sizeof(((record *)0)->after),                     \
                    #record "." #field);
 
-SIZE(haft_io_run_options_t, 48)
+SIZE(haft_io_run_options_t, 64)
 FIELD(haft_io_run_options_t, backend, threads)
 FIELD(haft_io_run_options_t, stack_size, backend)
 FIELD(haft_io_run_options_t, blocking_threads, stack_size)
@@ -24,6 +25,9 @@ FIELD(haft_io_run_options_t, times_polls, watchdog)
 FIELD(haft_io_run_options_t, moves, times_polls)
 FIELD(haft_io_run_options_t, dense, moves)
 FIELD(haft_io_run_options_t, own_thread_locals, dense)
+FIELD(haft_io_run_options_t, observed, own_thread_locals)
+FIELD(haft_io_run_options_t, record, observed)
+FIELD(haft_io_run_options_t, replay, record)
 
 SIZE(haft_io_task_options_t, 32)
 FIELD(haft_io_task_options_t, name, scope)
@@ -52,6 +56,12 @@ FIELD(haft_io_simulation_options_t, date, switches_one_in)
 
 SIZE(haft_request_t, 16)
 FIELD(haft_request_t, payload, effect)
+
+SIZE(haft_resumption_t, 16)
+FIELD(haft_resumption_t, shot, fiber)
+
+SIZE(haft_answer_t, 16)
+FIELD(haft_answer_t, next, value)
 
 SIZE(haft_io_waiting_t, 16)
 FIELD(haft_io_waiting_t, last, first)
@@ -132,7 +142,14 @@ _Static_assert(HAFTI_WAKE_REPLY == 0, "words");
 const char *haft_version(void);
 void haft_fiber_drop(haft_fiber_t *);
 haft_rust_effect_t *haft_rust_effect_new(const char *, haft_rust_clause_t *, haft_rust_clause_t *);
-void haft_rust_perform(haft_rust_effect_t *, void *);
+void *haft_rust_perform(haft_rust_effect_t *, void *);
+haft_resumption_t haft_resumption_copy(haft_resumption_t);
+haft_resumption_t haft_copy_looked_at(haft_resumption_t);
+void haft_know_frames_of(haft_function_t *);
+void haft_resumption_drop(haft_resumption_t);
+haft_rust_copied_t *haft_rust_copied_new(haft_rust_effect_t *, haft_rust_general_t *);
+bool haft_rust_copied_handle(const haft_rust_copied_t *, void *, haft_body_t *, void *);
+void haft_rust_go_on(haft_rust_effect_t *, haft_resumption_t, void *);
 void haft_rust_handle(const haft_rust_effect_t *, void *, haft_body_t *, void *);
 void haft_perform(haft_effect_t *, void *, size_t, void *, size_t);
 haft_rust_shared_t *haft_rust_shared_new(haft_effect_t *, const void *, size_t, size_t);
@@ -191,6 +208,7 @@ pid_t haft_io_process_start_with(const haft_io_process_options_t *, const char *
 int haft_io_process_wait(pid_t, int *);
 int haft_rust_signals_block(const int *, size_t);
 int haft_rust_signal_wait(const int *, size_t);
+bool haft_take_refusal(int, char *, size_t);
 int haft_io_close(int);
 int haft_io_wait_ready(int, short);
 int haft_io_accept(int);

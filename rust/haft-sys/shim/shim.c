@@ -82,29 +82,64 @@ static hafti_scope_t *around_clause(hafti_here_t *here, hafti_scope_t *handler) 
     return waits.scope != defaults ? waits.scope : handler->outer;
 }
 
-/* Like HAFT_PERFORM, for an effect whose name the compiler does not know. */
-void haft_rust_perform(haft_rust_effect_t *made, void *slot) {
+/* Like HAFT_PERFORM, for an effect whose name the compiler does not know. Returns the address of
+   the answer, which haft_rust_go_on was given, or NULL: the handler has written it to the slot. */
+void *haft_rust_perform(haft_rust_effect_t *made, void *slot) {
     haft_effect_t *effect = &made->effect;
     const size_t entry = made->entry - offsetof(hafti_scope_t, cache);
     hafti_here_t here = hafti_here();
     hafti_found_t found =
         hafti_find(&here, effect, (unsigned)(entry / sizeof(hafti_cache_entry_t)), SHAPE);
     const haft_clause_t *clause = hafti_clause_in_place(found);
-    if (clause == NULL) {
-        (void)hafti_perform_found(here, found, effect, slot, 0);
-        return;
-    }
+    if (clause == NULL)
+        return hafti_perform_found(here, found, effect, slot, 0);
     hafti_scope_t *outer = around_clause(&here, found.scope);
     hafti_in_place_t in_place = {here.current, outer, outer->serial};
     hafti_set_current(here, outer);
     call_clause(hafti_clause_function(clause), found.scope->state, slot, NULL);
     hafti_in_place_end(&in_place);
+    return NULL;
 }
 
 /* Calls `body(argument)` on the caller's stack, with the effect handled in place. */
 void haft_rust_handle(const haft_rust_effect_t *effect, void *state, void *(*body)(void *),
                       void *argument) {
     (void)haft_handle(&effect->handler, state, body, argument);
+}
+
+/* How Rust handles an effect, its own, by a general clause whose resumptions may be copied. */
+typedef struct haft_rust_copied {
+    haft_clause_t clause;
+    haft_handler_t handler;
+} haft_rust_copied_t;
+
+typedef haft_answer_t general_t(void *state, void *slot, haft_resumption_t k);
+
+/* For the whole process. NULL: no memory. */
+haft_rust_copied_t *haft_rust_copied_new(haft_rust_effect_t *effect, general_t *clause) {
+    haft_rust_copied_t *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return NULL;
+    made->clause = (haft_clause_t){&effect->effect, (haft_function_t *)(uintptr_t)clause,
+                                   HAFT_CLAUSE_GENERAL, SHAPE};
+    made->handler =
+        (haft_handler_t){{1, 0, HAFTI_SET_UNNUMBERED, &made->clause}, NULL, effect->effect.name};
+    return made;
+}
+
+/* Calls `body(argument)`, on a fiber. A computation that is dropped there is given up, and not
+   unwound: Rust has promised that nothing needs it. False: no memory for a stack. */
+bool haft_rust_copied_handle(const haft_rust_copied_t *made, void *state, void *(*body)(void *),
+                             void *argument) {
+    const haft_fiber_options_t options = {.no_cleanups = true};
+    return haft_handle_with(&options, &made->handler, state, body, argument) != HAFT_NO_ANSWER;
+}
+
+/* Resumes a computation that waits in haft_rust_perform, which returns the address of the answer.
+   This returns when the computation has ended, or its clause has. */
+void haft_rust_go_on(haft_rust_effect_t *made, haft_resumption_t k, void *answer) {
+    const haft_reply_t reply = {HAFTI_AWAITING(&made->effect, 0), answer};
+    (void)haft_resumption_resume(k, reply);
 }
 
 /* How Rust handles an effect that C has declared. */

@@ -376,13 +376,14 @@ impl Drop for InPlace {
     }
 }
 
-/// Performs the effect through C.
+/// Performs the effect through C. Returns where the answer is, for this call to read; or null: it is
+/// in the slot.
 ///
 /// # Safety
 /// The slot is what the handlers of the effect take it for. Nothing lets the frames around be
 /// unwound by force.
 #[cold]
-pub unsafe fn perform_by_c(effect: *mut haft_rust_effect_t, slot: *mut c_void) {
+pub unsafe fn perform_by_c(effect: *mut haft_rust_effect_t, slot: *mut c_void) -> *mut c_void {
     // SAFETY: as the caller says.
     unsafe { haft_rust_perform(effect, slot) }
 }

@@ -21,10 +21,12 @@ macro_rules! opaque {
         }
     )*};
 }
-opaque! { haft_fiber_t haft_effect_t haft_rust_effect_t haft_rust_shared_t haft_io_task_t haft_io_scope_t haft_io_channel_t }
+opaque! { haft_fiber_t haft_effect_t haft_rust_effect_t haft_rust_shared_t haft_rust_copied_t haft_io_task_t haft_io_scope_t haft_io_channel_t }
 
 pub type haft_body_t = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 pub type haft_rust_clause_t = unsafe extern "C" fn(*mut c_void, *mut c_void);
+pub type haft_rust_general_t =
+    unsafe extern "C" fn(*mut c_void, *mut c_void, haft_resumption_t) -> haft_answer_t;
 
 macro_rules! record {
     ($(#[$meta:meta])* $name:ident, $size:literal { $($field:ident: $type:ty,)* }) => {
@@ -41,7 +43,7 @@ macro_rules! record {
     };
 }
 
-record! { haft_io_run_options_t, 48 {
+record! { haft_io_run_options_t, 64 {
     threads: c_int,
     backend: *const c_char,
     stack_size: usize,
@@ -52,6 +54,9 @@ record! { haft_io_run_options_t, 48 {
     moves: bool,
     dense: bool,
     own_thread_locals: bool,
+    observed: bool,
+    record: *const c_char,
+    replay: *const c_char,
 }}
 record! { haft_io_task_options_t, 32 {
     scope: *mut haft_io_scope_t,
@@ -96,6 +101,17 @@ record! { haft_rust_status_t, 24 {
 record! { haft_request_t, 16 {
     effect: *mut haft_effect_t,
     payload: *mut c_void,
+}}
+record! {
+    /// A computation that waits under a general clause.
+    #[derive(Clone, Copy)]
+    haft_resumption_t, 16 {
+    fiber: *mut haft_fiber_t,
+    shot: u64,
+}}
+record! { haft_answer_t, 16 {
+    value: *mut c_void,
+    next: usize,
 }}
 record! { haft_io_waiting_t, 16 {
     first: *mut c_void,
@@ -145,7 +161,26 @@ unsafe extern "C" {
         unhandled: haft_rust_clause_t,
         in_place: haft_rust_clause_t,
     ) -> *mut haft_rust_effect_t;
-    pub fn haft_rust_perform(effect: *mut haft_rust_effect_t, slot: *mut c_void);
+    pub fn haft_rust_perform(effect: *mut haft_rust_effect_t, slot: *mut c_void) -> *mut c_void;
+    pub fn haft_resumption_copy(k: haft_resumption_t) -> haft_resumption_t;
+    pub fn haft_copy_looked_at(k: haft_resumption_t) -> haft_resumption_t;
+    pub fn haft_know_frames_of(function: *const c_void);
+    pub fn haft_resumption_drop(k: haft_resumption_t);
+    pub fn haft_rust_copied_new(
+        effect: *mut haft_rust_effect_t,
+        clause: haft_rust_general_t,
+    ) -> *mut haft_rust_copied_t;
+    pub fn haft_rust_copied_handle(
+        effect: *const haft_rust_copied_t,
+        state: *mut c_void,
+        body: haft_body_t,
+        argument: *mut c_void,
+    ) -> bool;
+    pub fn haft_rust_go_on(
+        effect: *mut haft_rust_effect_t,
+        k: haft_resumption_t,
+        answer: *mut c_void,
+    );
     pub fn haft_rust_handle(
         effect: *const haft_rust_effect_t,
         state: *mut c_void,
@@ -184,6 +219,7 @@ unsafe extern "C" {
     pub fn haft_rust_self() -> *mut haft_io_task_t;
 
     pub fn haft_io_error_text(code: c_int) -> *const c_char;
+    pub fn haft_take_refusal(number: c_int, text: *mut c_char, room: usize) -> bool;
     pub fn haft_io_run_with(
         options: *const haft_io_run_options_t,
         main: haft_body_t,
@@ -198,6 +234,7 @@ unsafe extern "C" {
         function: haft_body_t,
         argument: *mut c_void,
     ) -> *mut haft_io_task_t;
+    pub fn haft_io_own_thread_locals_refused() -> *const c_char;
     pub fn haft_io_task_name(task: *const haft_io_task_t) -> *const c_char;
     pub fn haft_io_task_set_name(name: *const c_char);
     pub fn haft_io_local_get(key: *const c_void) -> *mut c_void;

@@ -330,7 +330,11 @@ fn perform_by_c<E: Effect>(effect: E) -> E::Output {
     });
     // SAFETY: the slot lies in this frame until the call returns, and the handler of this effect's
     // descriptor knows its type. Nothing is unwound through C.
-    unsafe { sys::hot::perform_by_c(descriptor::<E>(), slot.get().cast()) };
+    let elsewhere = unsafe { sys::hot::perform_by_c(descriptor::<E>(), slot.get().cast()) };
+    if !elsewhere.is_null() {
+        // SAFETY: a `MultiShot` has resumed this, with the address of such an answer, and waits.
+        return unsafe { elsewhere.cast::<E::Output>().read() };
+    }
     // SAFETY: a performer goes on only after its answer is written: `answer`, or `Fiber::resume`.
     match unsafe { slot.into_inner().answer.assume_init() } {
         Answer::Value(value) => value,

@@ -540,7 +540,7 @@ impl<E: Effect, R> Fiber<E, R> {
 
     /// Unwinds what the fiber does, until it has ended.
     #[cold]
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         if self.is_at(NEW) {
             self.at.set(at(ENDED));
             let fiber = self.fiber;

@@ -22,7 +22,8 @@
 //!   that does it, and so do the crates that are built on std.
 //! - **Async code**: [`block_on`] suspends the task, not the thread.
 //! - **Effects**: [`perform`], [`handle`] and [`handle_general`], [`Computation`], [`Generator`];
-//!   those that C declares by [`shared_effect!`].
+//!   computations that go on more than once by [`replay()`] and [`handle_multi_shot`]; effects that
+//!   C declares by [`shared_effect!`].
 //!
 //! # What must not wait on a task
 //!
@@ -92,12 +93,14 @@ pub mod hyper;
 mod interests;
 mod kept;
 mod local;
+mod multi_shot;
 pub mod net;
 mod numbers;
 mod packet;
 #[cfg(feature = "posix")]
 mod parking;
 pub mod process;
+mod replay;
 mod run;
 mod runtime;
 mod scope;
@@ -142,7 +145,9 @@ pub use generator::{Generator, Yielder};
 /// ```
 pub use haft_macros::test;
 pub use local::LocalKey;
-pub use run::{Options, backend, run, run_with};
+pub use multi_shot::{MultiShot, handle_multi_shot};
+pub use replay::{Replay, replay};
+pub use run::{Options, backend, own_thread_locals_refused, run, run_with};
 pub use runtime::Runtime;
 pub use scope::{
     CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
@@ -151,7 +156,10 @@ pub use scope::{
 pub use shared::{SharedEffect, handle_shared, perform_shared};
 pub use simulation::{Simulation, simulate, simulate_crash, simulation_seed};
 pub use sync::{Receiver, RecvError, SendError, Sender, TrySendError, channel};
-pub use task::{JoinHandle, dump, set_task_name, spawn, spawn_in_run, spawn_named, task_name};
+pub use task::{
+    JoinHandle, dump, set_task_name, spawn, spawn_in_run, spawn_named,
+    spawn_with_own_thread_locals, task_name,
+};
 pub use wait::{Cancelled, sleep, yield_now};
 
 #[doc(hidden)]

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// Whether frames may be copied no type says.
+struct Ask;
+impl haft::Effect for Ask {
+    type Output = u32;
+}
+
+fn main() {
+    haft::handle_multi_shot(|Ask, k| k.resume(1) + k.resume(2), || haft::perform(Ask));
+}
+// error[E0133]
