@@ -31,7 +31,7 @@ static void free_spares(haft_stage_t *stage) {
     free(stage->spares);
 }
 
-/* Of sizes for which malloc takes the same memory. */
+/* The index is the same for sizes for which malloc takes the same memory. */
 static size_t spare_of(size_t size) {
     return (size - HAFT_SPARE_LEAST) / HAFT_SPARE_STEP;
 }
