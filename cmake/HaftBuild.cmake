@@ -171,9 +171,10 @@ function(haft_floors_test name)
   endif()
 endfunction()
 
-# haft_tests_in_folder([LIBS target...]): every test_NAME.c, .cpp or .sh of this folder that no
-# haft_test or haft_script_test has named becomes a test with default properties.
+# haft_tests_in_folder([LIBS target...] [NOT_IN configuration...]): every test_NAME.c, .cpp or .sh of this folder that
+# no haft_test or haft_script_test has named becomes a test with default properties.
 function(haft_tests_in_folder)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "NOT_IN")
   haft_glob(files "test_*.c" "test_*.cpp" "test_*.sh")
   get_property(declared DIRECTORY PROPERTY HAFT_DECLARED_TESTS)
   foreach(file IN LISTS files)
@@ -183,7 +184,7 @@ function(haft_tests_in_folder)
     if(name IN_LIST declared)
       continue()
     elseif(extension STREQUAL ".sh")
-      haft_script_test(${name} SCRIPT "${file}")
+      haft_script_test(${name} SCRIPT "${file}" NOT_IN ${arg_NOT_IN})
     else()
       haft_test(${name} SOURCES "${file}" ${ARGN})
     endif()

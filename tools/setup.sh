@@ -36,7 +36,7 @@ packages() {
   ci)
     echo "$test clang $(clang_runtime) lldb? python3-lldb? gdb-multiarch? libc6-dbg? valgrind libboost-context-dev clang-format"
     echo 'ocaml-dune? libppxlib-ocaml-dev? liblwt-ocaml-dev? libcohttp-lwt-unix-ocaml-dev? libppx-deriving-ocaml-dev? libppx-import-ocaml-dev? opam?'
-    echo 'libpostgresql-ocaml-dev? libsqlite3-ocaml-dev? libcurl-ocaml-dev? libyojson-ocaml-dev?'
+    echo 'libpostgresql-ocaml-dev? libsqlite3-ocaml-dev? libcurl-ocaml-dev? libmysql-ocaml-dev? libyojson-ocaml-dev?'
     echo 'libcurl4-openssl-dev|libcurl4-gnutls-dev? libpq-dev? postgresql? libhiredis-dev? redis-server? openssl?'
     echo 'libhttp-parser-dev? libsqlite3-dev? libjansson-dev? nlohmann-json3-dev?'
     if [ "$(uname -m)" = x86_64 ]; then

@@ -5,5 +5,6 @@
 # Exit status 77: there is no python3.
 set -u
 command -v python3 >/dev/null || exit 77
-python3 "$HAFT_SOURCE_DIR/tools/draw_floors.py" --check && python3 "$HAFT_SOURCE_DIR/tools/check_prose.py" &&
+python3 "$HAFT_SOURCE_DIR/tools/draw_floors.py" --check && python3 "$HAFT_SOURCE_DIR/tools/check_refusals.py" && \
+  python3 "$HAFT_SOURCE_DIR/tools/check_prose.py" &&
   exec python3 "$HAFT_SOURCE_DIR/tools/check_hygiene.py"

@@ -32,10 +32,11 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-WORKS = ["load", "latency", "rising", "idle", "middleware", "http2", "tls", "tls_idle", "json"]
+WORKS = ["load", "latency", "tails", "rising", "idle", "middleware", "http2", "tls", "tls_idle", "json"]
 LOOP = "epoll loop"
 CONNECTIONS = [64, 1000]
 SAME_RATE = 20000  # requests a second, at which the latencies of all are measured, too
+TAILS = 1000  # connections, at which the tails of OCaml's servers are measured
 IDLE = [1000, 10000, 19000]
 TLS_IDLE = [300]
 # Of what a server answers at most: what it is offered. How often at most, since there are so many.
@@ -102,6 +103,7 @@ def servers(build, builds=IO.builds):
         found["Haft, io_uring"] = (program(here / "haft"), {"HAFT_IO_BACKEND": "io_uring"})
         found["Haft C++, io_uring"] = (program(here / "haft_cpp"), {"HAFT_IO_BACKEND": "io_uring"})
     if (here / "ocaml_server").exists():
+        found["Haft OCaml, epoll"] = (program(here / "ocaml_server"), {"HAFT_IO_BACKEND": "epoll"})
         found["Haft OCaml, io_uring"] = (program(here / "ocaml_server"), {"HAFT_IO_BACKEND": "io_uring"})
     if (here / "ocaml_cohttp").exists():
         found["cohttp-lwt-unix"] = (program(here / "ocaml_cohttp"), {})
@@ -165,15 +167,27 @@ def measure_load(build, found, repeats, seconds):
             for connections in CONNECTIONS}
 
 
-def measure_latency(build, found, repeats, seconds):
+def measure_latency(build, found, repeats, seconds, connections=64):
     """At two thirds of what the server answered before, and at a rate that is the same for all: requests a second, three
     percentiles in microseconds, and the usual 99th, as load.c says."""
     def run(server):
-        most = loaded(build, server, "full", 64, seconds)
-        own = None if most is None else loaded(build, server, most[0] * 2 / 3, 64, seconds)
-        same = None if own is None else loaded(build, server, SAME_RATE, 64, seconds)
+        most = loaded(build, server, "full", connections, seconds)
+        own = None if most is None else loaded(build, server, most[0] * 2 / 3, connections, seconds)
+        same = None if own is None else loaded(build, server, SAME_RATE, connections, seconds)
         return None if same is None else [*own, *same]
     return IO.series({name: lambda server=server: run(server) for name, server in found.items()}, repeats)
+
+
+def measure_tails(build, found, repeats, seconds):
+    """The same for OCaml's servers, Go's and Haft's in C++, with many connections, as in figure 4 of the paper."""
+    chosen = {name: server for name, server in found.items()
+              if "OCaml" in name or name in ("Haft C++, io_uring", "cohttp-lwt-unix", "Go")}
+    return {"load_average": round(os.getloadavg()[0], 1), "machine": machine(), "date": time.strftime("%Y-%m-%d"),
+            "latency": measure_latency(build, chosen, repeats, seconds, TAILS)}
+
+
+def machine():
+    return f"{IO.processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}"
 
 
 def measure_rising(build, found, repeats, seconds, shares):
@@ -444,14 +458,30 @@ def loop_beside_nginx(load):
             "it is the kernel's, for any server.\n")
 
 
+def latency_rows(latency, first):
+    rows = [[name, *(with_spread(latency, name, first + index) for index in (0, 1, 4, 2, 3))] for name in latency]
+    return IO.table(["us", "requests a second", "p50", "usual p99", "p99 of all", "p99.9 of all"], rows)
+
+
+def tails_section(tails):
+    if not tails:
+        return ""
+    return f"""
+## Tails with many connections
+
+The same with {TAILS:,} connections, for Haft's servers in OCaml, their peers and Haft's in C++: at two thirds of what each server answered just before, then at {SAME_RATE:,} requests a second. {tails['machine']}, {tails['date']}; the load average was {tails['load_average']} when this began.
+
+{latency_rows(tails['latency'], 0)}
+{latency_rows(tails['latency'], 5)}"""
+
+
 def latency_table(latency, first):
     """`first` is the index of a figure of requests a second."""
-    rows = [[name, *(with_spread(latency, name, first + index) for index in (0, 1, 4, 2, 3))] for name in latency]
     ours = [value for value in (median(latency, name, first + 4) for name in HAFT) if value is not None]
     others = [value for value in (median(latency, name, first + 4) for name in latency
                                   if not name.startswith(("Haft", LOOP))) if value is not None]
     met = IO.verdict(min(ours), min(others)) if ours and others else "-"
-    return (IO.table(["us", "requests a second", "p50", "usual p99", "p99 of all", "p99.9 of all"], rows) +
+    return (latency_rows(latency, first) +
             f"\nHaft's usual p99, with the better back end, is to be no worse than the best peer's: {met}.\n")
 
 
@@ -587,7 +617,7 @@ From when each connection has had one answer; each run takes half a second. Time
 {latency_table(results['latency'], 0)}
 At {SAME_RATE:,} requests a second, the same for all. What the loop on epoll has there, which does not parse, is the machine's and the load's.
 
-{latency_table(results['latency'], 5)}
+{latency_table(results['latency'], 5)}{tails_section(results.get('tails'))}
 ![Latency while the offered load rises](rising.svg)
 
 From a fifth of what a server answers at most up to all of it, at 64 connections. With two threads, the server has both processors, one of which the load keeps busy, too.
@@ -640,6 +670,9 @@ def main():
                 results[name] = measure_load(build, found, repeats, seconds)
             elif name == "latency":
                 results[name] = measure_latency(build, found, repeats, seconds)
+            elif name == "tails":
+                if not quick:
+                    results[name] = measure_tails(build, found, repeats, 1)
             elif name == "rising":
                 few = {name: server for name, server in found.items() if name in HAFT} if quick else found
                 results[name] = measure_rising(build, few, repeats, seconds, SHARES[-1:] if quick else SHARES)
@@ -657,7 +690,7 @@ def main():
                 results[name] = measure_middleware(build, repeats, 1000 if quick else 50000)
         results.update({
             "versions": versions(found),
-            "machine": f"{IO.processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
+            "machine": machine(),
             "date": time.strftime("%Y-%m-%d"), "repeats": repeats, "load_average": round(load_average, 1),
             "peers": "a loop on epoll by hand that does not parse and sends the same bytes each time; may_minihttp on one "
                      "worker; hyper on Tokio's runtime of one thread, both built with optimisation; Boost.Beast in "

@@ -86,6 +86,8 @@ HAFTI_EXTERN_C_BEGIN
 #include "haft/inner/macros.h"
 #include "haft/inner/hot.h"
 
+#include <stdarg.h>
+
 #define HAFT_VERSION_MAJOR 0
 #define HAFT_VERSION_MINOR 3
 #define HAFT_VERSION_PATCH 0
@@ -629,7 +631,8 @@ typedef enum haft_error_code {
     HAFT_ERROR_IN_SIGNAL_HANDLER, /* a signal handler suspends, makes, resumes or frees a fiber */
     HAFT_ERROR_NO_CASE,           /* a request that no case of a HAFT_MATCH takes */
     HAFT_ERROR_OF_LIBRARY,        /* reported by a library on top of this one: haft_misused */
-    HAFT_ERROR_NOT_COPYABLE       /* frames that a copy of a computation cannot have */
+    HAFT_ERROR_NOT_COPYABLE,      /* frames that a copy of a computation cannot have */
+    HAFT_ERROR_REFUSED            /* a call returns an error number: haft_refuse */
 } haft_error_code_t;
 
 typedef struct haft_error {
@@ -644,8 +647,10 @@ typedef struct haft_error {
  * sets the default, which prints the message on standard error. The error handler runs where the
  * mistake was made. It may leave by throwing an exception, or by longjmp within the same stack: the
  * call that made the mistake has changed nothing before. If the error handler returns, the process
- * is aborted, unless there was no memory for a new fiber: then the failing call returns NULL
- * (haft_handle: HAFT_NO_ANSWER). Other calls that run out of memory cannot report it by a result,
+ * is aborted, with two exceptions. After HAFT_ERROR_REFUSED the refused call returns its error
+ * number, as if there were no error handler; the default one prints each such text once. When there
+ * was no memory for a new fiber, the failing call returns NULL (haft_handle: HAFT_NO_ANSWER). Other
+ * calls that run out of memory cannot report it by a result,
  * so they abort: a throw with a payload larger than a word, haft_tail_resume with such a reply, a
  * thread's first use of the library.
  */
@@ -671,6 +676,31 @@ typedef void haft_unhandled_t(const haft_effect_t *effect);
 HAFTI_API haft_unhandled_t *haft_set_unhandled(haft_unhandled_t *function);
 
 #ifndef HAFT_FREESTANDING
+/*
+ * For the same libraries: a call that returns an error number because of a mistake of the program
+ * says here what is wrong, with which value, and what to write instead. Reports
+ * "FUNCTION: WORDS" to the error handler with HAFT_ERROR_REFUSED, and then what `end`, which may be
+ * NULL, writes behind it: which task has called. Returns `number`. The caller must hold no lock,
+ * and must be able to return, because the error handler may leave. Any thread may call this, on a
+ * small stack too: the words are made on the thread's own. They are cut after some 600 bytes. A
+ * number that data from outside causes is no mistake of the program and needs no words.
+ */
+typedef struct haft_refusal {
+    int number;           /* the result of the call: a negative error number */
+    const char *function; /* the public function's name */
+    void (*end)(char *text, size_t room);
+} haft_refusal_t;
+HAFTI_API HAFTI_COLD int haft_refuse(const haft_refusal_t *refusal, const char *format,
+                                     va_list arguments) __attribute__((format(printf, 2, 0)));
+
+/*
+ * For bindings, whose exceptions have the words: if the calling thread's last call that was refused
+ * returned `number`, stores its words in `text`, cut to `room` bytes, and returns true; the words
+ * are forgotten then. Call it at once after a call that has returned an error. The words of the
+ * last 16 refusals of the process are kept, without the task's name.
+ */
+HAFTI_API HAFTI_COLD bool haft_take_refusal(int number, char *text, size_t room);
+
 /*
  * For the same libraries: a function that adds to messages about the library's own fibers. It
  * returns the end of the message of a stack overflow, or of an unwinding that a noexcept function

@@ -126,8 +126,14 @@ static void dump_signalled(int number) {
 
 int haft_dump_on_signal(int number) {
     /* The instruction that faulted would fault again. */
-    if (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE) {
-        errno = EINVAL;
+    bool faults = number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE;
+    bool is_there = number > 0 && number < NSIG && number != SIGKILL && number != SIGSTOP;
+    if (faults || !is_there) {
+        errno =
+            -haft_refused(-EINVAL, __func__,
+                          "signal %d cannot be caught, or a fault sends it: write another, such "
+                          "as SIGUSR1",
+                          number);
         return -1;
     }
     struct sigaction action = {.sa_handler = dump_signalled, .sa_flags = SA_RESTART | SA_ONSTACK};

@@ -17,6 +17,9 @@ static haft_error_handler_t *error_handler;
 haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *handler) {
     return __atomic_exchange_n(&error_handler, handler, __ATOMIC_ACQ_REL);
 }
+haft_error_handler_t *haft_error_handler(void) {
+    return __atomic_load_n(&error_handler, __ATOMIC_ACQUIRE);
+}
 
 const char *haft_fiber_label(const haft_fiber_t *fiber) {
     static __thread char label[96];
@@ -80,7 +83,7 @@ static HAFTI_COLD void tell(void *argument) {
     vsnprintf(message, sizeof message, report->format, report->arguments);
     haft_error_t error = report->error;
     error.message = message;
-    haft_error_handler_t *handler = __atomic_load_n(&error_handler, __ATOMIC_ACQUIRE);
+    haft_error_handler_t *handler = haft_error_handler();
     if (handler != NULL)
         handler(&error);
     else

@@ -20,6 +20,8 @@ const char *haft_fiber_label(const haft_fiber_t *fiber);
 const char *haft_place_label(const void *returns_to);
 /* End of a message: the advice of the library that has made the fiber (haft_set_stack_advice). */
 const char *haft_advice_of(const haft_fiber_t *fiber, const char *otherwise);
+/* NULL: the default. */
+haft_error_handler_t *haft_error_handler(void);
 /* A line on standard error. */
 void haft_print(const char *message);
 void haft_report(haft_error_code_t code, const haft_effect_t *effect, const haft_fiber_t *fiber,
@@ -29,6 +31,12 @@ __attribute__((noreturn, format(printf, 4, 5))) void haft_fail(haft_error_code_t
                                                                const haft_effect_t *effect,
                                                                const haft_fiber_t *fiber,
                                                                const char *format, ...);
+
+#ifndef HAFT_FREESTANDING
+/* refusals.c: haft_refuse, for core's own functions. */
+HAFTI_COLD int haft_refused(int number, const char *function, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#endif
 
 /* For arguments that must not be NULL: "FUNCTION was given no THING (NULL)." */
 HAFTI_COLD __attribute__((noreturn)) void haft_not_given(const char *function, const char *thing);

@@ -3,8 +3,10 @@
 #include <haft.h>
 
 #include <setjmp.h>
+#include <signal.h>
 
 #include "check.h"
+#include "teaching.h"
 
 HAFT_EFFECT(ask, int, { int question; });
 HAFT_EFFECT(wait, void, {});
@@ -141,7 +143,16 @@ static void a_library_on_top_reports_mistakes_to_the_same_handler(void) {
     haft_set_error_handler(NULL);
 }
 
+static void a_refused_call_says_why_and_returns(void) {
+    haft_set_error_handler(note_refusal);
+    REFUSES(haft_dump_on_signal(SIGSEGV) < 0 ? -errno : 0, EINVAL,
+            "haft_dump_on_signal: signal 11 cannot be caught, or a fault sends it: write another, "
+            "such as SIGUSR1");
+    haft_set_error_handler(NULL);
+}
+
 int main(void) {
+    RUN(a_refused_call_says_why_and_returns);
     RUN(a_library_on_top_reports_mistakes_to_the_same_handler);
     RUN(an_unhandled_effect_leaves_the_handlers_as_they_were);
     RUN(a_default_that_was_taken_away_leaves_the_handlers_as_they_were);

@@ -49,7 +49,10 @@ int haft_http_answer_begin(haft_http_request_t *request, int status, const char 
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
         return -EALREADY;
-    if (status < 200 || status > 599 || (type != NULL && !hafti_http_is_given_value(type)))
+    if (status < 200 || status > 599)
+        return haft_io_refuse(-EINVAL, "haft_http_answer",
+                              "%d is no status of an answer: write 200 to 599", status);
+    if (type != NULL && !hafti_http_is_given_value(type))
         return -EINVAL;
     bool is_1_0 = hafti_http_is_1_0(&request->message);
     uint64_t sent = status == 205 ? 0 : size; /* RFC 9110, section 15.3.6 */
@@ -72,7 +75,10 @@ int haft_http_answer_begin(haft_http_request_t *request, int status, const char 
 int haft_http_answer_write(haft_http_request_t *request, const void *bytes, size_t size) {
     hafti_http_answer_t *answer = &request->answer;
     if (answer->progress != HAFTI_HTTP_BEGUN)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__, "the answer %s",
+                              answer->progress == HAFTI_HTTP_NOT_BEGUN
+                                  ? "has not begun: call haft_http_answer_begin first"
+                                  : "has ended: write all of it before");
     if (bytes == NULL && size != 0)
         return -EFAULT;
     if (answer->left != HAFT_HTTP_UNKNOWN_SIZE) {
@@ -264,6 +270,19 @@ void haft_http_request_note_failure(haft_http_request_t *request, const char *te
         request->failure = hafti_http_copy(&request->message, text, strlen(text));
 }
 
+static int inform(haft_http_request_t *request, int status, const char *lines, size_t size) {
+    int code = request->framing->inform(request, status, lines, size);
+    request->answer.is_sent = false;
+    return code;
+}
+
+int hafti_http_answer_inform(haft_http_request_t *request, int status, const char *lines,
+                             size_t size) {
+    bool may_come = request->answer.progress == HAFTI_HTTP_NOT_BEGUN && !request->answer.failed &&
+                    !hafti_http_is_1_0(&request->message);
+    return may_come ? inform(request, status, lines, size) : 0;
+}
+
 /* Once, before the first read of a body whose sender waits for it; not where it has begun to
    send already, or may have seen the begin of the answer. One that is too large is not asked
    for. */
@@ -275,7 +294,5 @@ int hafti_http_send_continue(haft_http_request_t *request) {
     message->waits_for_word = false;
     if (request->answer.is_sent || message->stream->at != message->stream->end)
         return 0;
-    int code = request->framing->say_continue(request);
-    request->answer.is_sent = false;
-    return code;
+    return inform(request, 100, "", 0);
 }

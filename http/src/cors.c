@@ -17,15 +17,31 @@ static bool is_origin(const char *text) {
            hafti_http_is_given_value(text);
 }
 
-static bool are_valid(const haft_http_cors_options_t *options) {
+static int check(const haft_http_cors_options_t *options) {
+    static const char function[] = "haft_http_server_set_cors";
     const char *const texts[] = {options->methods, options->fields, options->exposed};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i] != NULL && !hafti_http_is_given_value(texts[i]))
-            return false;
+            return haft_io_refuse(-EINVAL, function,
+                                  "'%s' is no list for a field: write words with commas between "
+                                  "them, in one line",
+                                  texts[i]);
     for (size_t i = 0; i < options->origin_count; i++)
         if (!is_origin(options->origins[i]))
-            return false;
-    return options->max_age >= 0 && (!options->credentials || options->origin_count != 0);
+            return haft_io_refuse(-EINVAL, function,
+                                  "'%s' is no origin: write scheme://host, or scheme://host:port, "
+                                  "without a path",
+                                  options->origins[i] != NULL ? options->origins[i] : "(NULL)");
+    if (options->max_age < 0)
+        return haft_io_refuse(-EINVAL, function,
+                              "max_age is %lld s: write the seconds for which a browser keeps the "
+                              "answer, or 0",
+                              (long long)options->max_age);
+    if (options->credentials && options->origin_count == 0)
+        return haft_io_refuse(-EINVAL, function,
+                              "credentials are for origins that are named: write them to .origins, "
+                              "because every site could act for its visitors otherwise");
+    return 0;
 }
 
 static void free_cors(hafti_http_owned_t *owned) {
@@ -46,6 +62,23 @@ static const char *put(char **to, const char *text) {
     return copy;
 }
 
+/* The copy of an origin as browsers send it (RFC 6454, section 6.2): scheme and host in small
+   letters, without the scheme's own port. */
+static const char *put_origin(char **to, const char *text) {
+    char *copy = *to;
+    put(to, text);
+    for (char *at = copy; *at != '\0'; at++)
+        if (*at >= 'A' && *at <= 'Z')
+            *at += 'a' - 'A';
+    char *port = strrchr(copy, ':');
+    const char *own = strncmp(copy, "https:", 6) == 0  ? ":443"
+                      : strncmp(copy, "http:", 5) == 0 ? ":80"
+                                                       : "";
+    if (strcmp(port, own) == 0)
+        *port = '\0';
+    return copy;
+}
+
 /* Behind it the array of origins, and behind that the texts. */
 static cors_t *copy_of(const haft_http_cors_options_t *options) {
     size_t size = sizeof(cors_t) + options->origin_count * sizeof(char *) +
@@ -60,14 +93,14 @@ static cors_t *copy_of(const haft_http_cors_options_t *options) {
     cors->options = *options;
     cors->options.origins = origins;
     for (size_t i = 0; i < options->origin_count; i++)
-        origins[i] = put(&to, options->origins[i]);
+        origins[i] = put_origin(&to, options->origins[i]);
     cors->options.methods = put(&to, options->methods);
     cors->options.fields = put(&to, options->fields);
     cors->options.exposed = put(&to, options->exposed);
     return cors;
 }
 
-/* Origins are compared byte by byte (RFC 6454, section 6.2: browsers send them in lower case). */
+/* Origins are compared byte by byte (RFC 6454, section 6.2). */
 static bool is_listed(const haft_http_cors_options_t *options, const char *origin) {
     for (size_t i = 0; i < options->origin_count; i++)
         if (strcmp(options->origins[i], origin) == 0)
@@ -135,10 +168,11 @@ int haft_http_server_set_cors(haft_http_server_t *server, const haft_http_cors_o
     static const haft_http_cors_options_t defaults = {0};
     if (options == NULL)
         options = &defaults;
-    if (!are_valid(options))
-        return -EINVAL;
+    int code = check(options);
+    if (code != 0)
+        return code;
     cors_t *cors = copy_of(options);
-    int code = cors != NULL ? haft_http_server_use(server, around, cors) : -ENOMEM;
+    code = cors != NULL ? haft_http_server_use(server, around, cors) : -ENOMEM;
     if (code != 0) {
         free(cors);
         return code;

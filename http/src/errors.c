@@ -11,7 +11,8 @@ static const char *text_of(const haft_http_request_t *request, int status, int c
 
 int haft_http_request_refuse(haft_http_request_t *request, int status, const char *text) {
     if (status < 400 || status > 599)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__, "%d is no status of an error: write 400 to 599",
+                              status);
     request->refused = status;
     request->refusal = text != NULL ? hafti_http_copy(&request->message, text, strlen(text)) : NULL;
     return HAFT_HTTP_REFUSED;

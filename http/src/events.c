@@ -82,7 +82,10 @@ static int send_now(haft_http_request_t *request, const char *text, size_t size)
 }
 
 int haft_http_events_send(haft_http_request_t *request, const haft_http_event_t *event) {
-    if (event == NULL || !is_line(event->type) || !is_line(event->id))
+    if (event == NULL)
+        return haft_io_refuse(-EINVAL, __func__,
+                              "the event is NULL: write one, with a text in .data");
+    if (!is_line(event->type) || !is_line(event->id))
         return -EINVAL;
     __attribute__((cleanup(free_text))) event_text_t text = {NULL, 0};
     add_event(&text, event);

@@ -49,12 +49,40 @@ static int add_line(haft_http_request_t *request, char **lines, size_t *used, si
                : -EINVAL;
 }
 
+static int set_header(haft_http_request_t *request, const char *name, const char *value) {
+    hafti_http_answer_t *answer = &request->answer;
+    if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
+        return -EALREADY;
+    return add_line(request, &answer->fields, &answer->fields_size, &answer->fields_room, name,
+                    value);
+}
+
+/* A value may be a client's text, and is no mistake of the program. */
+static __attribute__((cold)) int refuse_field(const char *function, const char *name,
+                                              const char *value) {
+    if (!hafti_http_is_given_token(name))
+        return haft_io_refuse(-EINVAL, function,
+                              "'%s' is no name of a field: write letters, digits and '-'",
+                              name != NULL ? name : "(NULL)");
+    if (is_ours(name))
+        return haft_io_refuse(
+            -EINVAL, function,
+            "the library sets %s itself: leave it out, and give the body's size to "
+            "haft_http_answer or haft_http_answer_begin",
+            name);
+    if (value == NULL)
+        return haft_io_refuse(-EINVAL, function,
+                              "the value of %s is NULL: write a text, or leave the field out",
+                              name);
+    return -EINVAL;
+}
+
 int hafti_http_answer_pass_header(haft_http_request_t *request, const char *name,
                                   const char *value) {
     hafti_http_answer_t *answer = &request->answer;
     bool is_date = hafti_http_same_text(name, "Date");
     if (!is_date)
-        return haft_http_answer_set_header(request, name, value);
+        return set_header(request, name, value);
     if (answer->has_date || !hafti_http_is_given_value(value))
         return 0;
     answer->has_date = true;
@@ -63,11 +91,8 @@ int hafti_http_answer_pass_header(haft_http_request_t *request, const char *name
 }
 
 int haft_http_answer_set_header(haft_http_request_t *request, const char *name, const char *value) {
-    hafti_http_answer_t *answer = &request->answer;
-    if (answer->progress != HAFTI_HTTP_NOT_BEGUN)
-        return -EALREADY;
-    return add_line(request, &answer->fields, &answer->fields_size, &answer->fields_room, name,
-                    value);
+    int code = set_header(request, name, value);
+    return code != -EINVAL ? code : refuse_field(__func__, name, value);
 }
 
 /* The lasting fields stand before the others. */
@@ -97,8 +122,9 @@ int haft_http_answer_set_trailer(haft_http_request_t *request, const char *name,
     hafti_http_answer_t *answer = &request->answer;
     if (!answer->chunked || answer->progress != HAFTI_HTTP_BEGUN)
         return -ENOTSUP;
-    return add_line(request, &answer->trailers, &answer->trailers_size, &answer->trailers_room,
-                    name, value);
+    int code = add_line(request, &answer->trailers, &answer->trailers_size, &answer->trailers_room,
+                        name, value);
+    return code != -EINVAL ? code : refuse_field(__func__, name, value);
 }
 
 /* RFC 6265, section 4.1.1. */
@@ -119,8 +145,12 @@ int haft_http_answer_set_cookie_with(const haft_http_cookie_options_t *options,
     static const haft_http_cookie_options_t defaults = {0};
     if (options == NULL)
         options = &defaults;
-    if (!hafti_http_is_given_token(name) || value == NULL || !is_cookie_value(value) ||
-        !is_attribute(options->path) || !is_attribute(options->domain) ||
+    if (!hafti_http_is_given_token(name) || value == NULL)
+        return haft_io_refuse(-EINVAL, "haft_http_answer_set_cookie",
+                              "'%s' is no name of a cookie, or its value is NULL: write letters, "
+                              "digits, '-' and '_', and a text",
+                              name != NULL ? name : "(NULL)");
+    if (!is_cookie_value(value) || !is_attribute(options->path) || !is_attribute(options->domain) ||
         !is_attribute(options->same_site))
         return -EINVAL;
     char age[40] = "";

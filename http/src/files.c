@@ -307,7 +307,13 @@ int haft_http_answer_file(haft_http_request_t *request, int file, const char *ty
     struct stat status;
     if (fstat(file, &status) != 0)
         return -errno;
-    return S_ISREG(status.st_mode) ? answer_file(request, file, &status, type, "") : -EINVAL;
+    if (!S_ISREG(status.st_mode))
+        return haft_io_refuse(
+            -EINVAL, __func__,
+            "descriptor %d is no regular file: read it, and write what comes with "
+            "haft_http_answer_write",
+            file);
+    return answer_file(request, file, &status, type, "");
 }
 
 /* The path with a slash; "//host" at its begin would be another server's. */
@@ -422,7 +428,10 @@ int haft_http_server_serve_files_with(const haft_http_files_options_t *options,
     static const haft_http_files_options_t defaults = {0};
     files_t *files;
     if (prefix == NULL || folder == NULL)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, "haft_http_server_serve_files",
+                              "the %s is NULL: write a path of URLs, such as \"/static\", and the "
+                              "folder's path",
+                              prefix == NULL ? "prefix" : "folder");
     size_t size = strlen(prefix);
     while (size != 0 && prefix[size - 1] == '/')
         size--;

@@ -70,8 +70,8 @@ typedef struct {
     int (*end)(haft_http_request_t *request);
     /* Like hafti_http_answer_stream. */
     int (*become_stream)(haft_http_request_t *request, const char *line, const char *protocol);
-    /* 100 (Continue). */
-    int (*say_continue)(haft_http_request_t *request);
+    /* Sends a head of status 1xx with these lines, at once. */
+    int (*inform)(haft_http_request_t *request, int status, const char *lines, size_t size);
 } hafti_http_framing_t;
 
 /* The request that a task of the server serves: haft_io_own_get() of that task. */
@@ -120,6 +120,10 @@ static inline bool hafti_http_answer_lacks_bytes(const hafti_http_answer_t *answ
 void hafti_http_answer_discard(haft_http_request_t *request);
 const char *hafti_http_reason_of(int status); /* "": it has none */
 int hafti_http_send_continue(haft_http_request_t *request);
+/* Sends a head of status 1xx before that of the answer, with these lines as its fields. Does nothing
+   where the answer has begun, or the client's version has no such heads. */
+int hafti_http_answer_inform(haft_http_request_t *request, int status, const char *lines,
+                             size_t size);
 /* Sends the begin of a head, which ends with `protocol`, the fields, and nothing more. */
 int hafti_http_answer_stream(haft_http_request_t *request, int status, const char *line,
                              const char *protocol);
@@ -326,9 +330,11 @@ struct haft_http_server {
 /* For debuggers: the lists of connection.c and http2_server.c, for the table in serving.c. */
 extern const haft_shown_t hafti_http_shown_connections[], hafti_http_shown_frames[];
 
-/* Notes, and logs, what is wrong with what the program has asked for, and what to write instead. */
-__attribute__((format(printf, 2, 3))) void hafti_http_note_mistake(haft_http_server_t *server,
-                                                                   const char *format, ...);
+/* haft_io_refuse, for what is wrong with a server: notes the words for haft_http_server_mistake,
+   and logs them. */
+__attribute__((cold, format(printf, 4, 5))) int hafti_http_refuse(haft_http_server_t *server,
+                                                                  int number, const char *function,
+                                                                  const char *format, ...);
 
 /* The machine's sockets, files and variables are none of the simulation's. */
 static inline bool hafti_http_is_simulated(void) {

@@ -190,6 +190,11 @@ static int listen_at_all(haft_http_server_t *server, const haft_http_run_options
         free(where);
         if (code == 0)
             continue;
+        if (code == -EINVAL)
+            return hafti_http_refuse(server, code, "haft_http_server_run",
+                                     "cannot listen at %.*s: write host:port, [address]:port, "
+                                     ":port, unix:/path or systemd",
+                                     (int)part.size, part.bytes);
         hafti_http_log(server, "cannot listen at %.*s: %s", (int)part.size, part.bytes,
                        code == -ENOTCONN ? "systemd has passed no sockets"
                                          : haft_io_error_text(code));

@@ -130,8 +130,8 @@ haft_http_metric_t *haft_http_metric_new_with(const haft_http_metric_options_t *
     server = hafti_http_root_of(server);
     const char *mistake = mistake_of(options, server);
     if (mistake != NULL) {
-        hafti_http_note_mistake(server, "no metric %s: %s",
-                                options->name != NULL ? options->name : "NULL", mistake);
+        hafti_http_refuse(server, -EINVAL, "haft_http_metric_new", "no metric %s: %s",
+                          options->name != NULL ? options->name : "NULL", mistake);
         return NULL;
     }
     size_t most = options->most != 0 ? options->most : 1000, places = 2;

@@ -137,10 +137,17 @@ void hafti_http_proxies_free(hafti_http_proxies_t *proxies) {
     free(proxies);
 }
 
+static int refuse_networks(const char *networks) {
+    return haft_io_refuse(-EINVAL, "haft_http_server_trust_proxies",
+                          "'%s' is no list of networks: write the proxies' addresses, such as "
+                          "\"10.0.0.0/8 ::1 unix\"",
+                          networks);
+}
+
 int haft_http_server_trust_proxies(haft_http_server_t *server, const char *networks,
                                    const char *field) {
     if (networks == NULL)
-        return -EINVAL;
+        return refuse_networks("(NULL)");
     size_t most = strlen(networks) / 2 + 1;
     hafti_http_proxies_t *proxies = calloc(1, sizeof *proxies + most * sizeof proxies->networks[0]);
     char *text = strdup(networks);
@@ -150,7 +157,7 @@ int haft_http_server_trust_proxies(haft_http_server_t *server, const char *netwo
     free(text);
     if (code != 0) {
         hafti_http_proxies_free(proxies);
-        return code;
+        return code == -EINVAL ? refuse_networks(networks) : code;
     }
     hafti_http_proxies_free(server->proxies);
     server->proxies = proxies;

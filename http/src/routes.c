@@ -160,7 +160,7 @@ static const char *mistake_of(const char *path, hafti_http_text_t pattern,
     if (*path != '/')
         return "a path begins with '/'";
     if (entry->handler == NULL)
-        return "the handler is NULL";
+        return "the handler is NULL: write the function that answers";
     if (entry->method < 0 || entry->method == HTTP_CONNECT) /* which has no path */
         return "that is no method that requests can have (CONNECT: haft_http_server_on_connect)";
     return mistake_in_pattern(pattern);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A server with all that its options name: where it listens, signals, restarts; in a run of its
    own, or of the program's. */
-#include "internal.h"
-
-#include <haft/io_binding.h>
+#include "beside.h"
 
 #include <pthread.h>
 
@@ -52,6 +50,13 @@ static void *listen_and_serve(void *argument) {
         running->server->announced_count = 0; /* these listeners are closed */
         return NULL;
     }
+    __attribute__((cleanup(hafti_http_beside_end))) hafti_http_beside_t beside = {.pages = NULL};
+    running->code =
+        hafti_http_beside_begin(&beside, running->server, running->options->debug_listen);
+    if (running->code != 0) {
+        running->server->announced_count = 0;
+        return NULL;
+    }
     size_t count = listeners.count;
     listeners.count = 0; /* they are the server's */
     if (running->takes_signals)
@@ -80,11 +85,11 @@ static int check(haft_http_server_t *server, const haft_http_run_options_t *opti
     if (options->unready_time >= 0 && options->watchdog >= 0 &&
         options->threads >= HAFT_HTTP_EACH_PROCESSOR)
         return 0;
-    hafti_http_note_mistake(server, "cannot serve: %s is negative",
-                            options->unready_time < 0 ? "unready_time"
-                            : options->watchdog < 0   ? "watchdog"
-                                                      : "threads");
-    return -EINVAL;
+    return hafti_http_refuse(server, -EINVAL, "haft_http_server_run",
+                             "cannot serve: %s is negative: leave it out, or write a positive one",
+                             options->unready_time < 0 ? "unready_time"
+                             : options->watchdog < 0   ? "watchdog"
+                                                       : "threads");
 }
 
 int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_server_t *server) {
@@ -99,7 +104,8 @@ int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_
                                  .backend = options->backend,
                                  .stack_size = options->stack_size,
                                  .watchdog = options->watchdog,
-                                 .dump_signal = options->dump_signal};
+                                 .dump_signal = options->dump_signal,
+                                 .observed = options->debug_listen != NULL};
     sigset_t before;
     set_signals(&running, true);
     pthread_sigmask(SIG_BLOCK, &running.signals, &before);
@@ -122,14 +128,12 @@ static int check_signals(const running_t *running) {
     sigset_t blocked;
     haft_io_signal_mask(&blocked);
     for (int signal = 1; signal < NSIG; signal++)
-        if (sigismember(&running->signals, signal) == 1 && sigismember(&blocked, signal) != 1) {
-            hafti_http_note_mistake(running->server,
-                                    "cannot serve: the program does not block the signal %d "
-                                    "(%s): call pthread_sigmask before haft_io_run, or in C++ "
-                                    "make an io::signals before io::run",
-                                    signal, strsignal(signal));
-            return -EINVAL;
-        }
+        if (sigismember(&running->signals, signal) == 1 && sigismember(&blocked, signal) != 1)
+            return hafti_http_refuse(running->server, -EINVAL, "haft_http_server_serve_with",
+                                     "cannot serve: the program does not block the signal %d "
+                                     "(%s): call pthread_sigmask before haft_io_run, or in C++ "
+                                     "make an io::signals before io::run",
+                                     signal, strsignal(signal));
     return 0;
 }
 
@@ -140,11 +144,10 @@ int haft_http_server_serve_with(const haft_http_run_options_t *options,
     int wrong = check(server, options);
     if (wrong != 0)
         return wrong;
-    if (is_of_run(options)) {
-        hafti_http_note_mistake(server, "cannot serve: threads, backend, stack_size, watchdog and "
-                                        "dump_signal are the run's: give them to haft_io_run_with");
-        return -EINVAL;
-    }
+    if (is_of_run(options))
+        return hafti_http_refuse(server, -EINVAL, __func__,
+                                 "cannot serve: threads, backend, stack_size, watchdog and "
+                                 "dump_signal are the run's: give them to haft_io_run_with");
     if (!hafti_http_is_simulated()) { /* where no signal comes */
         set_signals(&running, options->stop_signals);
         wrong = running.takes_signals ? check_signals(&running) : 0;

@@ -74,16 +74,43 @@ static void set_default_time(int64_t *limit, int64_t seconds) {
         *limit = seconds * HAFT_IO_SECOND;
 }
 
+static int check_limits(const haft_http_limits_t *limits) {
+    const struct {
+        const char *name;
+        size_t given, most;
+    } sizes[] = {
+        {"head", limits->head, HAFTI_HTTP_HEAD},
+        {"request_line", limits->request_line, limits->head != 0 ? limits->head : HAFTI_HTTP_HEAD},
+        {"fields", limits->fields, HAFTI_HTTP_FIELDS},
+        {"streams", limits->streams, INT32_MAX}};
+    const struct {
+        const char *name;
+        int64_t given;
+    } times[] = {{"idle_time", limits->idle_time},     {"head_time", limits->head_time},
+                 {"body_time", limits->body_time},     {"write_time", limits->write_time},
+                 {"events_time", limits->events_time}, {"grace", limits->grace}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].given > sizes[i].most)
+            return haft_io_refuse(-EINVAL, "haft_http_server_set_limits",
+                                  "the limit %s is %zu: write at most %zu, or 0 for the default",
+                                  sizes[i].name, sizes[i].given, sizes[i].most);
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i].given < 0)
+            return haft_io_refuse(
+                -EINVAL, "haft_http_server_set_limits",
+                "the limit %s is %lld ns: write a time, HAFT_IO_FOREVER, or 0 for "
+                "the default",
+                times[i].name, (long long)times[i].given);
+    return 0;
+}
+
 int haft_http_server_set_limits(haft_http_server_t *server, const haft_http_limits_t *limits) {
     static const haft_http_limits_t defaults = {0};
     if (limits == NULL)
         limits = &defaults;
-    size_t head = limits->head != 0 ? limits->head : HAFTI_HTTP_HEAD;
-    if (limits->head > HAFTI_HTTP_HEAD || limits->fields > HAFTI_HTTP_FIELDS ||
-        limits->request_line > head || limits->idle_time < 0 || limits->head_time < 0 ||
-        limits->body_time < 0 || limits->write_time < 0 || limits->grace < 0 ||
-        limits->events_time < 0 || limits->streams > INT32_MAX)
-        return -EINVAL;
+    int code = check_limits(limits);
+    if (code != 0)
+        return code;
     haft_http_limits_t *set = &server->limits;
     *set = *limits;
     set_default_size(&set->head, HAFTI_HTTP_HEAD);
@@ -121,11 +148,17 @@ void haft_http_server_on_listening(haft_http_server_t *server, haft_http_listeni
 int haft_http_server_add_background(haft_http_server_t *server, const char *name,
                                     void *(*function)(void *argument), void *argument) {
     hafti_http_background_t **at = &server->background;
+    if (server->parent != NULL)
+        return haft_io_refuse(-EINVAL, __func__,
+                              "a group has no background tasks: add '%s' to the server itself",
+                              name != NULL ? name : "");
+    if (function == NULL)
+        return haft_io_refuse(-EINVAL, __func__,
+                              "the function of '%s' is NULL: write the one that the task calls",
+                              name != NULL ? name : "");
     hafti_http_background_t *added = malloc(sizeof *added);
-    if (server->parent != NULL || function == NULL || added == NULL) {
-        free(added);
-        return server->parent != NULL || function == NULL ? -EINVAL : -ENOMEM;
-    }
+    if (added == NULL)
+        return -ENOMEM;
     while (*at != NULL) /* they begin in their order */
         at = &(*at)->next;
     *added = (hafti_http_background_t){NULL, name, function, argument};
@@ -138,12 +171,16 @@ void haft_http_server_set_log(haft_http_server_t *server, haft_http_log_t *log, 
     server->log_argument = argument;
 }
 
-void hafti_http_note_mistake(haft_http_server_t *server, const char *format, ...) {
+/* The log of a server that has none of its own is where the default error handler prints, too. */
+int hafti_http_refuse(haft_http_server_t *server, int number, const char *function,
+                      const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(server->mistake, sizeof server->mistake, format, arguments);
     va_end(arguments);
-    hafti_http_log(server, "%s", server->mistake);
+    if (server->log != print_line)
+        hafti_http_log(server, "%s", server->mistake);
+    return haft_io_refuse(number, function, "%s", server->mistake);
 }
 
 const char *haft_http_server_mistake(const haft_http_server_t *server) {
@@ -173,11 +210,11 @@ int haft_http_server_route(haft_http_server_t *server, const char *method, const
     if (code == 0)
         code =
             whole != NULL ? hafti_http_routes_add(&root->routes, whole, &entry, &mistake) : -ENOMEM;
-    if (mistake != NULL)
-        hafti_http_note_mistake(root, "no route %s %s%s: %s", method != NULL ? method : "NULL",
-                                server->prefix != NULL ? server->prefix : "",
-                                path != NULL ? path : "", mistake);
     free(whole);
+    if (mistake != NULL)
+        hafti_http_refuse(
+            root, code, __func__, "no route %s %s%s: %s", method != NULL ? method : "NULL",
+            server->prefix != NULL ? server->prefix : "", path != NULL ? path : "", mistake);
     return code;
 }
 
@@ -197,9 +234,11 @@ int haft_http_server_any(haft_http_server_t *server, const char *path, haft_http
 int haft_http_server_on_connect(haft_http_server_t *server, haft_http_handler_t *handler,
                                 void *argument) {
     if (handler == NULL)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__,
+                              "the handler is NULL: write the function that answers CONNECT");
     if (server->connect.handler != NULL)
-        return -EEXIST;
+        return haft_io_refuse(-EEXIST, __func__,
+                              "CONNECT has a handler already: let that one look at the target");
     server->connect = (hafti_http_entry_t){
         .method = HTTP_CONNECT, .handler = handler, .argument = argument, .owner = server};
     return 0;
@@ -217,19 +256,27 @@ static int add_around(haft_http_server_t *server, const hafti_http_around_t *add
 
 int haft_http_server_use(haft_http_server_t *server, haft_http_around_t *function, void *argument) {
     if (function == NULL)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__,
+                              "the middleware is NULL: write a function that calls next->call, or "
+                              "answers itself");
     return add_around(server, &(hafti_http_around_t){.function = function, .argument = argument});
 }
 
 int haft_http_server_handle(haft_http_server_t *server, const haft_handler_t *handler,
                             void *argument) {
     if (handler == NULL)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__,
+                              "the handler is NULL: write one that HAFT_HANDLER has declared");
     for (uint32_t i = 0; i < handler->handles.count; i++)
         if (handler->handles.clauses[i].kind != HAFT_CLAUSE_TAIL)
-            return -EINVAL;
+            return haft_io_refuse(-EINVAL, __func__,
+                                  "the clause of the effect '%s' takes its resumption, or leaves: "
+                                  "write one that returns the result, HAFT_TAIL",
+                                  handler->handles.clauses[i].effect->name);
     if (handler->on_return != NULL)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__,
+                              "the handler has a clause for the return: leave it out, because the "
+                              "answer is what the request's handler returns");
     return add_around(server, &(hafti_http_around_t){.handler = handler, .argument = argument});
 }
 

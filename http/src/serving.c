@@ -338,7 +338,7 @@ static haft_io_scope_t *open_scope(const char *name, of_tasks_t *tasks) {
 static bool is_tls_ready(haft_http_server_t *server) {
     const char *mistake = server->tls != NULL ? hafti_http_secure_mistake(server->tls) : NULL;
     if (mistake != NULL)
-        hafti_http_note_mistake(server, "%s", mistake);
+        hafti_http_refuse(server, -EINVAL, "haft_http_server_serve", "%s", mistake);
     return mistake == NULL;
 }
 
@@ -350,10 +350,17 @@ int hafti_http_serve(haft_http_server_t *given, const int *listeners, size_t cou
                      const haft_http_run_options_t *options, hafti_http_listeners_t *listening) {
     __attribute__((cleanup(close_listeners))) serving_t serving = {
         .on_failure = {log_failure}, .server = given, .listeners = listeners, .count = count};
-    if (given->parent != NULL || count == 0 || !is_tls_ready(given))
+    if (given->parent != NULL || count == 0)
+        return haft_io_refuse(-EINVAL, "haft_http_server_serve", "%s",
+                              count == 0
+                                  ? "there is no listener: write one of haft_io_listen_tcp"
+                                  : "a group is a part of a server: serve the server itself");
+    if (!is_tls_ready(given))
         return -EINVAL;
     if (atomic_exchange(&given->is_served, true))
-        return -EBUSY;
+        return haft_io_refuse(-EBUSY, "haft_http_server_serve",
+                              "another call serves the server: give all listeners to one "
+                              "haft_http_server_serve_all, or make a second server");
     list_served(given);
     __attribute__((cleanup(forget))) haft_http_server_t *server = given;
     of_tasks_t tasks = {{log_task}, given};

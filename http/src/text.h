@@ -3,6 +3,8 @@
 #ifndef HAFTI_HTTP_TEXT_H
 #define HAFTI_HTTP_TEXT_H
 
+#include <haft/io_binding.h>
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>

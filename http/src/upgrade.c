@@ -43,10 +43,16 @@ int haft_http_request_tunnel(haft_http_request_t *request) {
     return begin_stream(request, 200, "HTTP/1.1 200 Connected", "");
 }
 
+static int refuse_stream(const char *function) {
+    return haft_io_refuse(-EINVAL, function,
+                          "the connection is no stream yet: call haft_http_request_upgrade, or "
+                          "haft_http_request_tunnel, first");
+}
+
 ssize_t haft_http_stream_read(haft_http_request_t *request, void *buffer, size_t size) {
     hafti_http_stream_t *stream = request->message.stream;
     if (!request->answer.is_stream)
-        return -EINVAL;
+        return refuse_stream(__func__);
     if (stream->at == stream->end) {
         ssize_t got = hafti_http_stream_fill(stream, HAFT_IO_FOREVER);
         if (got <= 0)
@@ -63,11 +69,12 @@ ssize_t haft_http_stream_read(haft_http_request_t *request, void *buffer, size_t
 
 int haft_http_stream_write(haft_http_request_t *request, const void *bytes, size_t size) {
     if (!request->answer.is_stream)
-        return -EINVAL;
+        return refuse_stream(__func__);
     return bytes != NULL || size == 0 ? hafti_http_answer_send(request, bytes, size) : -EFAULT;
 }
 
 int haft_http_stream_shutdown(haft_http_request_t *request) {
     hafti_http_stream_t *stream = request->message.stream;
-    return request->answer.is_stream ? stream->operations->shutdown(stream, SHUT_WR) : -EINVAL;
+    return request->answer.is_stream ? stream->operations->shutdown(stream, SHUT_WR)
+                                     : refuse_stream(__func__);
 }

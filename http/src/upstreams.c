@@ -11,13 +11,21 @@ static char *copy_of(const char *text) {
     return text != NULL ? strdup(text) : NULL;
 }
 
-static int read_upstream(hafti_http_upstream_t *upstream, const char *url) {
+static const char making[] = "haft_http_proxy_new_with";
+
+static int check_upstream(const char *url) {
     hafti_http_url_t parsed;
     int code = url != NULL ? hafti_http_url_parse(url, &parsed) : -EINVAL;
     if (code == 0 && strpbrk(url, "?#") != NULL)
         code = -EINVAL; /* a request's path comes behind it */
-    if (code != 0)
-        return code;
+    return code == 0 ? 0
+                     : haft_io_refuse(code, making,
+                                      "'%s' is no upstream: write http://host:port, or https://, "
+                                      "without '?' and '#'",
+                                      url != NULL ? url : "(NULL)");
+}
+
+static int read_upstream(hafti_http_upstream_t *upstream, const char *url) {
     upstream->url = strdup(url);
     if (upstream->url == NULL)
         return -ENOMEM;
@@ -48,14 +56,30 @@ static void set_defaults(haft_http_proxy_t *proxy) {
     options->upstreams = NULL; /* the caller's */
 }
 
-static bool are_valid(const haft_http_proxy_options_t *options) {
-    bool is_named = options->name == NULL || hafti_http_is_given_token(options->name);
-    bool are_times = options->out_of_use >= 0 && options->connect_time >= 0 &&
-                     options->answer_time >= 0 && options->health_pause >= 0 &&
-                     options->health_time >= 0;
-    bool is_path = options->health == NULL || *options->health == '/';
-    return options->upstreams != NULL && options->upstream_count != 0 && is_named && are_times &&
-           is_path;
+static int check(const haft_http_proxy_options_t *options) {
+    if (options == NULL || options->upstreams == NULL || options->upstream_count == 0)
+        return haft_io_refuse(-EINVAL, making,
+                              "there is no upstream: write URLs to .upstreams, and their number to "
+                              ".upstream_count");
+    if (options->name != NULL && !hafti_http_is_given_token(options->name))
+        return haft_io_refuse(-EINVAL, making,
+                              "'%s' is no name for the field Via: write letters, digits and '-'",
+                              options->name);
+    const int64_t times[] = {options->out_of_use, options->connect_time, options->answer_time,
+                             options->health_pause, options->health_time};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i] < 0)
+            return haft_io_refuse(-EINVAL, making,
+                                  "a time is %lld ns: write a longer one, or 0 for the default",
+                                  (long long)times[i]);
+    if (options->health != NULL && *options->health != '/')
+        return haft_io_refuse(-EINVAL, making,
+                              "'%s' is no path to ask for: write one that begins with '/'",
+                              options->health);
+    int code = 0;
+    for (size_t i = 0; i < options->upstream_count && code == 0; i++)
+        code = check_upstream(options->upstreams[i]);
+    return code;
 }
 
 static int copy_texts(haft_http_proxy_t *proxy, const haft_http_proxy_options_t *given) {
@@ -71,15 +95,16 @@ static int copy_texts(haft_http_proxy_t *proxy, const haft_http_proxy_options_t 
 
 int haft_http_proxy_new_with(const haft_http_proxy_options_t *options, haft_http_proxy_t **result) {
     *result = NULL;
-    if (options == NULL || !are_valid(options))
-        return -EINVAL;
+    int code = check(options);
+    if (code != 0)
+        return code;
     haft_http_proxy_t *proxy =
         calloc(1, sizeof *proxy + options->upstream_count * sizeof *proxy->upstreams);
     if (proxy == NULL)
         return -ENOMEM;
     proxy->options = *options;
     proxy->count = options->upstream_count;
-    int code = copy_texts(proxy, options);
+    code = copy_texts(proxy, options);
     for (size_t i = 0; i < proxy->count && code == 0; i++)
         code = read_upstream(&proxy->upstreams[i], options->upstreams[i]);
     set_defaults(proxy);

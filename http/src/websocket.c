@@ -198,7 +198,12 @@ int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_websocket_
     bool is_text = kind == HAFT_HTTP_WEBSOCKET_TEXT;
     if (bytes == NULL && size != 0)
         return -EFAULT;
-    if ((!is_text && kind != HAFT_HTTP_WEBSOCKET_BINARY) || (is_text && !is_utf8(bytes, size)))
+    if (!is_text && kind != HAFT_HTTP_WEBSOCKET_BINARY)
+        return haft_io_refuse(-EINVAL, __func__,
+                              "%d is no kind of a message: write HAFT_HTTP_WEBSOCKET_TEXT or "
+                              "HAFT_HTTP_WEBSOCKET_BINARY",
+                              (int)kind);
+    if (is_text && !is_utf8(bytes, size))
         return -EINVAL;
     return send_frame(socket, (int)kind, bytes, size);
 }
@@ -510,7 +515,13 @@ static void stop_reading(haft_http_websocket_t *const *socket) {
 int haft_http_websocket_close(haft_http_websocket_t *given, int code, const char *reason) {
     const char *why = reason != NULL ? reason : "";
     size_t size = strlen(why);
-    if (!is_code(code) || size > MOST_OF_CONTROL - 2 || !is_utf8(why, size))
+    if (!is_code(code))
+        return haft_io_refuse(
+            -EINVAL, __func__,
+            "%d is no code for a close: write 1000, or one of 3000 to 4999 of your "
+            "own",
+            code);
+    if (size > MOST_OF_CONTROL - 2 || !is_utf8(why, size))
         return -EINVAL;
     if (!haft_io_mutex_try_lock(&given->reading)) {
         note_code(given, code);

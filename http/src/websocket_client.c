@@ -116,10 +116,18 @@ int haft_http_websocket_connect_with(const haft_http_websocket_options_t *given,
     if (!hafti_http_has_websocket)
         return -EOPNOTSUPP;
     if (question->url == NULL || question->method != NULL || question->body != NULL ||
-        question->produce != NULL ||
-        (options->protocols != NULL &&
-         !hafti_http_is_value(options->protocols, strlen(options->protocols))))
-        return -EINVAL;
+        question->produce != NULL)
+        return haft_io_refuse(
+            -EINVAL, "haft_http_websocket_connect",
+            "a question for a WebSocket has %s: write .url, and what else you need "
+            "of .headers",
+            question->url == NULL ? "no URL" : "a method, or a body");
+    if (options->protocols != NULL &&
+        !hafti_http_is_value(options->protocols, strlen(options->protocols)))
+        return haft_io_refuse(-EINVAL, "haft_http_websocket_connect",
+                              "'%s' is no list of protocols: write their names with commas between "
+                              "them",
+                              options->protocols);
     __attribute__((cleanup(free_handshake))) handshake_t handshake = {.url = url_of(question->url)};
     int code = handshake.url != NULL ? make_key(handshake.key) : -ENOMEM;
     code = code == 0 ? make_lines(&handshake, options) : code;

@@ -4,6 +4,7 @@
  * which a scheduler handles it in place, on the task's stack. One list at the end names them all.
  */
 #include "operations.h"
+#include "tape/tape.h"
 
 #include <time.h>
 
@@ -324,8 +325,27 @@ static void *clause_block_thread(void *state, HAFT_PAYLOAD(haft_io_block_thread)
     return haft_handle(&goes_on_alone, NULL, payload->function, payload->argument);
 }
 
-/* All of them. (A spawn and a yield are the scheduler's: these have a default only.) */
-#define OPERATIONS(one, then)                                                                      \
+/* Where the run is recorded or replayed. */
+static int64_t taped_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
+    hafti_io_runner_t *runner = state;
+    hafti_io_tape_t *tape = runner->worker->tape;
+    if (runner->taped || runner->worker->forked)
+        return clause_now(state, payload);
+    return hafti_io_tape_number(tape, HAFTI_IO_TAPED_NOW,
+                                tape->replays ? 0 : hafti_io_worker_now(runner->worker));
+}
+static int taped_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) * payload) {
+    const hafti_io_runner_t *runner = state;
+    if (runner->worker->forked)
+        return default_call_blocking(NULL, payload);
+    return runner->taped ? clause_call_blocking(state, payload)
+                         : hafti_io_call_taped(state, payload);
+}
+
+/* All of them. (A spawn and a yield are the scheduler's: these have a default only.) Two have
+   another clause in a run with a tape; the others meet it elsewhere, if at all (tape/tape.h). */
+#define OF_TAPES(one, then) one(now) then one(call_blocking)
+#define OPERATIONS(one, then)                                                                          \
     one(self) then one(read)                                                                       \
     then one(write)                                                                                \
     then one(receive)                                                                              \
@@ -341,17 +361,19 @@ static void *clause_block_thread(void *state, HAFT_PAYLOAD(haft_io_block_thread)
     then one(poll)                                                                                 \
     then one(close)                                                                                \
     then one(sleep_until)                                                                          \
-    then one(now)                                                                                  \
-    then one(call_blocking)                                                                        \
     then one(block_thread)
 
 #define COMMA ,
 #define BY_CLAUSE(name) HAFT_TAIL(haft_io_##name, clause_##name)
-HAFT_HANDLER(operations, NULL, OPERATIONS(BY_CLAUSE, COMMA));
+#define BY_TAPE(name) HAFT_TAIL(haft_io_##name, taped_##name)
+HAFT_HANDLER(operations, NULL, OF_TAPES(BY_CLAUSE, COMMA), OPERATIONS(BY_CLAUSE, COMMA));
+HAFT_HANDLER(taped, NULL, OF_TAPES(BY_TAPE, COMMA), OPERATIONS(BY_CLAUSE, COMMA));
 const haft_handler_t *const hafti_io_operations = &operations;
+const haft_handler_t *const hafti_io_taped_operations = &taped;
 
 #define SET_DEFAULT(name) HAFT_SET_DEFAULT(haft_io_##name, default_##name)
 __attribute__((constructor)) static void set_defaults(void) {
+    OF_TAPES(SET_DEFAULT, ;);
     OPERATIONS(SET_DEFAULT, ;);
     SET_DEFAULT(yield);
     SET_DEFAULT(spawn);

@@ -11,6 +11,12 @@ int64_t hafti_io_clock(void) {
     return now.tv_sec * HAFT_IO_SECOND + now.tv_nsec;
 }
 
+int64_t hafti_io_clock_roughly(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * HAFT_IO_SECOND + now.tv_nsec;
+}
+
 int hafti_io_poll_blocking(struct pollfd *entries, size_t count, int64_t deadline) {
     for (;;) {
         int64_t now = hafti_io_clock();

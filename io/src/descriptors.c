@@ -20,6 +20,7 @@
  */
 #include "system.h"
 #include "descriptors.h"
+#include "tape/tape.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -43,8 +44,13 @@ static void unlock(hafti_io_descriptor_t *entry, bool shared) {
 bool hafti_io_is_stream(int descriptor) {
     if (hafti_io_is_simulated(descriptor))
         return hafti_io_simulated()->system->is_stream(descriptor);
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    if (tape != NULL && tape->replays)
+        return hafti_io_tape_number(tape, HAFTI_IO_TAPED_IS_STREAM, 0) != 0;
+    HAFTI_IO_UNTAPED;
     int type = hafti_io_socket_option(descriptor, SO_TYPE);
-    return type < 0 || type == SOCK_STREAM;
+    bool is = type < 0 || type == SOCK_STREAM;
+    return tape == NULL ? is : hafti_io_tape_number(tape, HAFTI_IO_TAPED_IS_STREAM, is) != 0;
 }
 
 bool hafti_io_is_tcp(int descriptor) {
@@ -286,13 +292,19 @@ void hafti_io_end_use_begun(hafti_io_use_t *use) {
     use->run = 0;
 }
 
-int hafti_io_next_part(hafti_io_use_t *use) {
+static int next_part(hafti_io_use_t *use) {
     if (use->run == 0) {
         int code = hafti_io_use(use);
         return code == 0 && hafti_io_life_of(use->descriptor) != use->life ? -EBADF : code;
     }
     const hafti_io_descriptor_t *entry = hafti_io_known_here(use->descriptor);
     return entry != NULL && hafti_io_is_closing(entry) ? -EBADF : 0;
+}
+
+int hafti_io_next_part(hafti_io_use_t *use) {
+    int code = next_part(use);
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    return tape == NULL ? code : (int)hafti_io_tape_number(tape, HAFTI_IO_TAPED_NEXT_PART, code);
 }
 
 /* Marks the descriptor as closing; returns the previous `uses`. */

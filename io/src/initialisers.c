@@ -177,6 +177,8 @@ static bool is_new_place(const haft_io_task_t *task, const char *caller, size_t 
 /* Some of the words have no value: they are room of the frames. */
 __attribute__((no_sanitize_address, no_sanitize_thread)) void
 hafti_io_look_for_initialiser(const haft_io_task_t *task, const char *caller, const void *frames) {
+    if (task->runner->owns) /* the variable is the task's own */
+        return;
     const haft_fiber_t *fiber = fiber_at(task, frames);
     unsigned watched = __atomic_load_n(&hafti_io_watched, __ATOMIC_ACQUIRE);
     if (fiber == NULL || !(watched & HAFTI_IO_LOOKS_FOR_INITIALISERS) ||

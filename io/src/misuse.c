@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Mistakes in the use of the library: a message for core's error handler, and the end of the
-   process. Core's messages when a stack has overflowed, or cannot be unwound, name the task. */
+   process, or of the call where it has an error number to return. Core's messages when a stack
+   has overflowed, or cannot be unwound, name the task. */
 #include "workers.h"
 
 #include <stdarg.h>
@@ -13,10 +14,36 @@ void hafti_io_misuse(const char *format, ...) {
     int size = vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
-    if (simulated != NULL && size >= 0 && size < (int)sizeof message)
+    if (simulated != NULL && simulated->seed != 0 && size >= 0 && size < (int)sizeof message)
         snprintf(message + size, sizeof message - (size_t)size, " (The seed was %llu.)",
                  (unsigned long long)simulated->seed);
     haft_misused(&(haft_error_t){.code = HAFT_ERROR_OF_LIBRARY, .message = message});
+}
+
+/* On the thread's stack, while the task waits for it. */
+static void say_where(char *text, size_t room) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    const hafti_io_simulated_t *simulated = hafti_io_simulated();
+    const char *name = task != NULL ? haft_io_task_name(task) : "";
+    int size = name[0] != '\0' ? snprintf(text, room, ". It was the task '%s'.", name) : 0;
+    if (simulated != NULL && size >= 0 && (size_t)size < room)
+        snprintf(text + size, room - (size_t)size, "%s (The seed was %llu.)",
+                 size == 0 ? "." : "", (unsigned long long)simulated->seed);
+}
+
+int haft_io_refuse(int number, const char *function, const char *format, ...) {
+    const haft_refusal_t refusal = {.number = number, .function = function, .end = say_where};
+    va_list arguments;
+    va_start(arguments, format);
+    haft_refuse(&refusal, format, arguments);
+    va_end(arguments);
+    return number;
+}
+
+int hafti_io_refuse_run_inside(const char *function) {
+    return haft_io_refuse(-EBUSY, function,
+                          "the caller is in a run already: spawn a task there (haft_io_spawn), or "
+                          "begin the run on another thread");
 }
 
 static const char *(*advice_before)(const haft_fiber_t *fiber);

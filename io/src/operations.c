@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The operations: the functions of io.h, which perform effects. */
 #include "operations.h"
+#include "tape/tape.h"
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -16,12 +17,34 @@ __attribute__((used)) static const haft_handler_t *const *const with_defaults =
         return HAFTI_IO_LIKELY(done != -ECANCELED) ? done : (type)haft_io_unwind_cancelled();      \
     } while (0)
 
+/* The system has no -EBUSY for streams: one that tasks of this run have waited on is in use by
+   another of them. */
+static HAFTI_IO_COLD ssize_t after_error(const char *function, int descriptor, ssize_t code) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    if (code == -ECANCELED)
+        return haft_io_unwind_cancelled();
+    if (code != -EBUSY || task == NULL || !hafti_io_is_stream(descriptor) ||
+        hafti_io_descriptor(task->worker->crew->descriptors, descriptor, false) == NULL)
+        return code;
+    return haft_io_refuse(
+        -EBUSY, function,
+        "another task transfers bytes of descriptor %d in this direction: let one "
+        "task do it, and pass the bytes on by a channel, or lock a mutex around it",
+        descriptor);
+}
+
+#define OR_REFUSED(function, descriptor, operation)                                                \
+    do {                                                                                           \
+        ssize_t done = operation;                                                                  \
+        return HAFTI_IO_LIKELY(done >= 0) ? done : after_error(function, descriptor, done);        \
+    } while (0)
+
 HAFTI_IO_HOT ssize_t haft_io_read(int descriptor, void *buffer, size_t size) {
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read, descriptor, buffer, size));
+    OR_REFUSED(__func__, descriptor, HAFT_PERFORM(haft_io_read, descriptor, buffer, size));
 }
 
 static inline ssize_t write_some(int descriptor, const void *buffer, size_t size) {
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_write, descriptor, buffer, size));
+    OR_REFUSED("haft_io_write", descriptor, HAFT_PERFORM(haft_io_write, descriptor, buffer, size));
 }
 
 HAFTI_IO_HOT ssize_t haft_io_write(int descriptor, const void *buffer, size_t size) {
@@ -55,7 +78,7 @@ HAFTI_IO_HOT int haft_io_write_all(int descriptor, const void *buffer, size_t si
 HAFTI_IO_HOT ssize_t haft_io_read_lent(int descriptor, const void **bytes) {
     haft_io_give_back(*bytes);
     *bytes = NULL;
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_read_lent, descriptor, bytes));
+    OR_REFUSED(__func__, descriptor, HAFT_PERFORM(haft_io_read_lent, descriptor, bytes));
 }
 
 int haft_io_wait_ready(int descriptor, short events) {
@@ -84,19 +107,30 @@ static __attribute__((noinline)) bool holds_bytes(int socket) {
     errno = saved;
     return !is_known || size > 0;
 }
+static bool holds_bytes_or_did(int socket) {
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    HAFTI_IO_UNTAPED;
+    bool holds = tape != NULL && tape->replays ? false : holds_bytes(socket);
+    return tape == NULL ? holds : hafti_io_tape_number(tape, HAFTI_IO_TAPED_NEXT_PART, holds) != 0;
+}
+static bool arrivals_or_did(int socket) {
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    const hafti_io_descriptor_t *known = hafti_io_known_here(socket);
+    bool some = known != NULL && known->arrivals != NULL;
+    return tape == NULL ? some : hafti_io_tape_number(tape, HAFTI_IO_TAPED_NEXT_PART, some) != 0;
+}
 
 /* Whether there are bytes for the next part, for which this waits, unless the call is not to wait
    (MSG_DONTWAIT). A receive that finds an error instead would take it from the next call, which
    would then find the end of the stream. */
 static bool next_bytes_come(int socket, int flags) {
-    if (hafti_io_is_simulated(socket) || holds_bytes(socket))
+    if (hafti_io_is_simulated(socket) || holds_bytes_or_did(socket))
         return true;
     int not_waiting = flags & MSG_DONTWAIT;
     if (not_waiting == 0 && HAFT_PERFORM(haft_io_wait_ready, socket, POLLIN) < 0)
         return false;
-    const hafti_io_descriptor_t *known = hafti_io_known_here(socket);
     char byte;
-    return holds_bytes(socket) || (known != NULL && known->arrivals != NULL &&
+    return holds_bytes_or_did(socket) || (arrivals_or_did(socket) &&
                                    HAFT_PERFORM(haft_io_receive, socket, MSG_PEEK | not_waiting,
                                                 &byte, 1, NULL, NULL) > 0);
 }
@@ -150,7 +184,7 @@ ssize_t haft_io_receive_from(int socket, void *buffer, size_t size, int flags,
         struct msghdr message = {.msg_iov = &(struct iovec){buffer, size}, .msg_iovlen = 1};
         return receive_rest(use, &message, flags, done, 0);
     }
-    return HAFTI_IO_LIKELY(done != -ECANCELED) ? done : haft_io_unwind_cancelled();
+    return HAFTI_IO_LIKELY(done >= 0) ? done : after_error("haft_io_receive", socket, done);
 }
 
 ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags) {
@@ -181,7 +215,8 @@ static HAFTI_IO_COLD int sleep_between(hafti_io_use_t *use, int64_t pause) {
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
                         const struct sockaddr *address, socklen_t address_size) {
     if (HAFTI_IO_LIKELY(address == NULL)) /* which finds no queue full */
-        OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, NULL, 0));
+        OR_REFUSED("haft_io_send", socket,
+                   HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, NULL, 0));
     UNTIL_QUEUED(ssize_t, socket,
                  HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, address, address_size))
 }
@@ -191,11 +226,11 @@ ssize_t haft_io_send(int socket, const void *buffer, size_t size, int flags) {
 }
 
 ssize_t haft_io_readv(int descriptor, const struct iovec *parts, size_t count) {
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_readv, descriptor, parts, count));
+    OR_REFUSED(__func__, descriptor, HAFT_PERFORM(haft_io_readv, descriptor, parts, count));
 }
 
 ssize_t haft_io_writev(int descriptor, const struct iovec *parts, size_t count) {
-    OR_CANCELLED(ssize_t, HAFT_PERFORM(haft_io_writev, descriptor, parts, count));
+    OR_REFUSED(__func__, descriptor, HAFT_PERFORM(haft_io_writev, descriptor, parts, count));
 }
 
 ssize_t haft_io_receive_message(int socket, struct msghdr *message, int flags) {
@@ -282,7 +317,8 @@ static int call_in_simulation(void (*function)(void *), void *argument, void (*l
 
 static bool is_in_simulation(void) {
     const haft_io_task_t *task = hafti_io_this_task();
-    return task != NULL && task->worker->simulated != NULL && !task->worker->forked;
+    return task != NULL && task->worker->simulated != NULL && task->worker->tape == NULL &&
+           !task->worker->forked;
 }
 
 int haft_io_call_blocking(void (*function)(void *), void *argument) {

@@ -11,6 +11,9 @@ void hafti_io_become_child(hafti_io_crew_t *crew);
 
 /* The clauses that run in place on a task's stack; their state is the runner. */
 extern const haft_handler_t *const hafti_io_operations;
+/* The same for a run that is recorded or replayed. */
+extern const haft_handler_t *const hafti_io_taped_operations;
+int hafti_io_call_taped(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_call_blocking) * payload);
 /* Makes the system call, which never blocks. -EAGAIN: the operation has to wait; HAFTI_IO_MAY_WAIT:
    the pool is to do it. */
 ssize_t hafti_io_attempt(hafti_io_operation_t *operation);

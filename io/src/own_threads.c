@@ -4,10 +4,13 @@
  * for such a task as it does for a thread, and the scheduler writes the thread pointer before it
  * resumes the task, and after:
  *
- *     low                                                     thread pointer
+ *     low                                             x86-64: the thread pointer
  *     | variables of libraries | of the C library | of the program | struct pthread            |
  *     |                        | errno, locale,   |                | itself, number, keys,     |
  *     |                        | malloc's words   |                | stack, guards, robust list|
+ *
+ *     | struct pthread         | of the program   | of the C library | of libraries            |
+ *                              AArch64: the thread pointer
  *
  *     loop, under the thread's pointer              the task, under its own
  *       hafti_io_stand_on(worker, own) ---------->    everything that its fiber runs: the program,
@@ -56,6 +59,9 @@
 
 #if defined(__x86_64__)
 #    include <asm/prctl.h>
+#    define HAFTI_IO_KNOWN 1
+#elif defined(__aarch64__)
+#    define HAFTI_IO_KNOWN 1
 #endif
 
 intptr_t hafti_io_kept_words[HAFTI_IO_KEPT_WORDS];
@@ -92,10 +98,11 @@ typedef struct word {
     uintptr_t value;
 } word_t;
 
-/* The facts about the C library; all distances are from the start of the struct pthread, which on
-   x86-64 is where the thread pointer leads to. */
+/* The facts about the C library; all distances are from the start of the struct pthread, but for
+   those of its storage, which are from the thread pointer. */
 static struct {
     const char *refused;
+    size_t before; /* of the struct pthread, that far before the thread pointer */
     void *(*allocate)(void *);
     void (*deallocate)(void *, bool);
     void (*call_destructors)(void);
@@ -129,6 +136,37 @@ void hafti_io_set_pointer_by_call(char *pointer) {
 static bool has_instruction(void) {
     return (getauxval(AT_HWCAP2) & 2) != 0;
 }
+
+/* The struct pthread is where the thread pointer leads to. */
+static size_t place_before_pointer(void) {
+    return 0;
+}
+#elif defined(__aarch64__)
+static char *own_pointer(void) {
+    char *pointer;
+    __asm__ volatile("mrs %0, tpidr_el0" : "=r"(pointer));
+    return pointer;
+}
+
+void hafti_io_set_pointer_by_call(char *pointer) {
+    (void)pointer; /* never called: any program may write the register */
+}
+
+static bool has_instruction(void) {
+    return true;
+}
+
+/* The struct pthread ends there. */
+static size_t place_before_pointer(void) {
+    return known.size;
+}
+#else
+void hafti_io_set_pointer_by_call(char *pointer) {
+    (void)pointer;
+}
+#endif
+
+#if defined(HAFTI_IO_KNOWN)
 
 /* ---- What debuggers are told ---- */
 
@@ -176,8 +214,10 @@ static const char *find_names(void) {
     if (keys_in_block != 0 || data != offsetof(key_data_t, data) ||
         sequence != offsetof(key_data_t, sequence) || key_size != sizeof(key_t_))
         return "the C library keeps keys in a way that is not known";
-    const ptrdiff_t *sequences = dlsym(RTLD_DEFAULT, "__rseq_offset");
-    known.sequences = sequences != NULL && *sequences >= 0 ? (size_t)*sequences : SIZE_MAX;
+    known.before = place_before_pointer();
+    const ptrdiff_t *offset = dlsym(RTLD_DEFAULT, "__rseq_offset"); /* from the thread pointer */
+    size_t sequences = offset != NULL ? (size_t)*offset + known.before : SIZE_MAX;
+    known.sequences = sequences < known.size ? sequences : SIZE_MAX;
     return NULL;
 }
 
@@ -203,7 +243,7 @@ static void *look_at_self(void *argument) {
     specimen_t *self = argument;
     const char *pointer = own_pointer();
     self->place = (uintptr_t)pthread_self();
-    self->is_self = self->place == (uintptr_t)pointer;
+    self->is_self = self->place == (uintptr_t)pointer - known.before;
     self->number = (int)hafti_io_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     memcpy(self->words, (const void *)self->place, known.size);
     memcpy(self->library, pointer + known.library, known.library_size);
@@ -310,7 +350,7 @@ static const char *understand_library(const specimen_t *a, const specimen_t *b) 
 static const char *compare(const specimen_t *a, const specimen_t *b) {
     static char text[96];
     if (!a->is_self || !b->is_self)
-        return "pthread_self is not the thread pointer";
+        return "pthread_self is not where the thread pointer leads to";
     if (*(const int *)(const void *)((const char *)a->words + known.number) != a->number)
         return "the number of a thread is not where debuggers are told";
     for (size_t at = 0; at < known.size; at += sizeof(uintptr_t))
@@ -406,35 +446,41 @@ static void *at(char *pointer, size_t distance) {
 static uintptr_t *word_at(char *pointer, size_t distance) {
     return at(pointer, distance);
 }
+/* The struct pthread of the storage that the pointer leads to. */
+static char *struct_of(char *pointer) {
+    return pointer - known.before;
+}
 
 static char *storage_new(int id, char *stack, size_t size) {
     char *pointer = known.allocate(NULL);
     if (pointer == NULL)
         return NULL;
+    char *own = struct_of(pointer);
     for (int i = 0; i < known.same_count; i++)
-        *word_at(pointer, known.same[i].at) = known.same[i].value;
+        *word_at(own, known.same[i].at) = known.same[i].value;
     for (int i = 0; i < known.inside_count; i++)
-        *word_at(pointer, known.inside[i].at) = (uintptr_t)pointer + known.inside[i].value;
+        *word_at(own, known.inside[i].at) = (uintptr_t)own + known.inside[i].value;
     for (int i = 0; i < known.inside_storage_count; i++)
         *word_at(pointer + known.library, known.inside_storage[i].at) =
-            (uintptr_t)pointer + known.inside_storage[i].value;
-    uintptr_t list = (uintptr_t)pointer + known.list;
-    *word_at(pointer, known.list) = *word_at(pointer, known.list + sizeof list) = list;
-    *(int *)at(pointer, known.number) = id;
-    *word_at(pointer, known.stack) = (uintptr_t)stack;
-    *word_at(pointer, known.stack + sizeof list) = size;
+            (uintptr_t)own + known.inside_storage[i].value;
+    uintptr_t list = (uintptr_t)own + known.list;
+    *word_at(own, known.list) = *word_at(own, known.list + sizeof list) = list;
+    *(int *)at(own, known.number) = id;
+    *word_at(own, known.stack) = (uintptr_t)stack;
+    *word_at(own, known.stack + sizeof list) = size;
     if (known.sequences != SIZE_MAX)
-        *(int *)at(pointer, known.sequences + sizeof(int)) = -2;
+        *(int *)at(own, known.sequences + sizeof(int)) = -2;
     return pointer;
 }
 
 /* A child of fork has put the one under which it was made into a list. */
 static void storage_free(char *pointer) {
-    char *next = *(char **)at(pointer, known.list);
-    char *previous = *(char **)at(pointer, known.list + sizeof next);
+    char *own = struct_of(pointer);
+    char *next = *(char **)at(own, known.list);
+    char *previous = *(char **)at(own, known.list + sizeof next);
     *(char **)(void *)(previous) = next;
     *(char **)(void *)(next + sizeof next) = previous;
-    char **blocks = at(pointer, known.specific);
+    char **blocks = at(own, known.specific);
     for (int i = 1; i < KEY_BLOCKS; i++)
         free(blocks[i]);
     known.deallocate(pointer, true);
@@ -442,7 +488,7 @@ static void storage_free(char *pointer) {
 
 /* True: some destructor was called, which may have set another value. */
 static bool call_key_destructors(char *pointer) {
-    key_data_t **blocks = at(pointer, known.specific);
+    key_data_t **blocks = at(struct_of(pointer), known.specific);
     bool called = false;
     for (int i = 0; i < KEY_BLOCKS; i++)
         for (int j = 0; blocks[i] != NULL && j < KEYS_IN_BLOCK; j++) {
@@ -484,7 +530,7 @@ static bool is_as_it_should_be(const trial_t *trial) {
     known.initialise_ctype();
     *errno_place() = EDOM;
     bool good =
-        (uintptr_t)self() == (uintptr_t)storage && own_pointer() == storage &&
+        (uintptr_t)self() == (uintptr_t)storage - known.before && own_pointer() == storage &&
         (const char *)errno_place() - storage >= known.library &&
         (const char *)errno_place() - storage < known.library + (intptr_t)known.library_size &&
         value_of(trial->key) == NULL && set_value(trial->key, &trial) == 0 &&
@@ -512,7 +558,7 @@ static void *go_over_and_back(void *argument) {
     hafti_io_carry_kept_words(trial->storage, own);
     hafti_io_set_thread_pointer(own);
     trial->went_well = good && *errno_place() == ERANGE && value_of(trial->key) == trial &&
-                       (uintptr_t)self() == (uintptr_t)own;
+                       (uintptr_t)self() == (uintptr_t)own - known.before;
     set_value(trial->key, NULL);
     return NULL;
 }
@@ -566,11 +612,8 @@ static const char *prove(void) {
     return refused;
 }
 #else
-void hafti_io_set_pointer_by_call(char *pointer) {
-    (void)pointer;
-}
 static const char *prove(void) {
-    return "it is made for x86-64";
+    return "it is made for x86-64 and AArch64";
 }
 #endif
 
@@ -610,15 +653,32 @@ bool hafti_io_may_own_threads(void) {
     return false;
 }
 
-int haft_io_own_thread_id(void) {
+/* NULL: the caller is under the pointer of its thread. */
+static hafti_io_own_thread_t *this_own_thread(void) {
     const hafti_io_worker_t *worker = hafti_io_worker();
-    const hafti_io_own_thread_t *thread = worker != NULL ? worker->stands_on : NULL;
+    hafti_io_own_thread_t *thread = worker != NULL ? worker->stands_on : NULL;
+    return thread != NULL && thread->id != 0 ? thread : NULL;
+}
+
+int haft_io_own_thread_id(void) {
+    const hafti_io_own_thread_t *thread = this_own_thread();
     return thread != NULL ? thread->id : 0;
+}
+
+void *haft_io_own_thread_keep(void) {
+    hafti_io_own_thread_t *thread = this_own_thread();
+    if (thread != NULL)
+        __atomic_fetch_add(&thread->holders, 1, __ATOMIC_RELAXED);
+    return thread;
+}
+
+void haft_io_own_thread_release(void *kept) {
+    hafti_io_own_thread_free(kept);
 }
 
 /* ---- Tasks ---- */
 
-#if defined(__x86_64__)
+#if defined(HAFTI_IO_KNOWN)
 /* Records are never given back: each has a number and serials, which are not drawn again. */
 static struct {
     uint32_t lock;
@@ -664,6 +724,7 @@ hafti_io_own_thread_t *hafti_io_own_thread_new(void) {
     if (thread == NULL)
         return NULL;
     thread->worker = NULL;
+    thread->holders = 1;
     thread->pointer = storage_new(thread->id, NULL, 0);
     if (thread->pointer != NULL && haft_thread_pointer_join(thread->pointer, &thread->serials))
         return thread;
@@ -674,11 +735,14 @@ hafti_io_own_thread_t *hafti_io_own_thread_new(void) {
 }
 
 void hafti_io_own_thread_set_stack(hafti_io_own_thread_t *thread, char *stack, size_t size) {
-    *word_at(thread->pointer, known.stack) = (uintptr_t)stack;
-    *word_at(thread->pointer, known.stack + sizeof size) = size;
+    char *own = struct_of(thread->pointer);
+    *word_at(own, known.stack) = (uintptr_t)stack;
+    *word_at(own, known.stack + sizeof size) = size;
 }
 
 void hafti_io_own_thread_free(hafti_io_own_thread_t *thread) {
+    if (__atomic_sub_fetch(&thread->holders, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
     haft_thread_pointer_leave(thread->pointer, &thread->serials);
     storage_free(thread->pointer);
     record_give(thread);
@@ -693,7 +757,7 @@ bool hafti_io_own_thread_has_destructors(const hafti_io_own_thread_t *thread) {
     for (int i = 0; i < known.destructor_count; i++)
         if (*word_at(thread->pointer, (size_t)known.destructors[i]) != 0)
             return true;
-    key_data_t *const *blocks = at(thread->pointer, known.specific);
+    key_data_t *const *blocks = at(struct_of(thread->pointer), known.specific);
     for (int i = 0; i < KEY_BLOCKS; i++) {
         const key_data_t *block = blocks[i];
         uintptr_t any = 0;

@@ -20,6 +20,7 @@ typedef struct hafti_io_own_thread {
     hafti_io_worker_t *worker; /* whose thread the storage knows; NULL: none yet */
     uint64_t serials;          /* haft/thread_pointers.h; 0: none yet */
     int id;
+    int holders;                      /* its runner, and who keeps it (haft_io_own_thread_keep) */
     hafti_io_runner_t *runner;        /* whose fiber has this as its argument */
     int unwound_with;                 /* the code, once its task's function was unwound */
     struct hafti_io_own_thread *next; /* of the free records */
@@ -35,7 +36,7 @@ HAFTI_IO_COLD bool hafti_io_may_own_threads(void);
 /* The storage for a task; NULL: no memory. */
 hafti_io_own_thread_t *hafti_io_own_thread_new(void);
 void hafti_io_own_thread_set_stack(hafti_io_own_thread_t *thread, char *stack, size_t size);
-/* When the task has ended; not under its pointer. */
+/* When the task has ended; not under its pointer. The last holder frees it. */
 void hafti_io_own_thread_free(hafti_io_own_thread_t *thread);
 /* Under its pointer: before the task's function, and when that has returned, or was unwound: calls
    the destructors of the storage's variables and keys, which may wait, if it has any. */
@@ -63,6 +64,9 @@ static inline void hafti_io_set_thread_pointer(char *pointer) {
         __asm__ volatile("wrfsbase %0" : : "r"(pointer) : "memory");
         return;
     }
+#elif defined(__aarch64__)
+    __asm__ volatile("msr tpidr_el0, %0" : : "r"(pointer) : "memory");
+    return;
 #endif
     hafti_io_set_pointer_by_call(pointer);
 }

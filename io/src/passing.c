@@ -2,6 +2,7 @@
 /* Passing descriptors over Unix sockets, and bytes from descriptor to descriptor. */
 #include "objects.h"
 #include "system.h"
+#include "tape/replaying.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -187,15 +188,24 @@ static ssize_t copy_part(int socket, int file, int64_t *offset, size_t size) {
     return done;
 }
 
-ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
-    if (hafti_io_is_simulated(socket) || hafti_io_is_simulated(file))
-        return copy_part(socket, file, offset, size);
+static ssize_t send_file(int socket, int file, int64_t *offset, size_t size) {
     HAFTI_IO_USING hafti_io_use_t use = {.descriptor = socket}, use_of_file = {.descriptor = file};
     int code = hafti_io_use(&use);
     if (code == 0)
         code = hafti_io_use(&use_of_file);
     return code == 0 ? move(&(move_t){.from = file, .to = socket, .offset = offset, .size = size})
                      : code;
+}
+
+ssize_t haft_io_send_file(int socket, int file, int64_t *offset, size_t size) {
+    if (hafti_io_is_simulated(socket) || hafti_io_is_simulated(file))
+        return copy_part(socket, file, offset, size);
+    const hafti_io_entry_t *entry;
+    HAFTI_IO_TAPED_CALL call = hafti_io_tape_begins(HAFTI_IO_TAPED_SEND_FILE, socket, &entry);
+    if (HAFTI_IO_UNLIKELY(entry != NULL))
+        return hafti_io_tape_result(entry, offset, sizeof *offset);
+    ssize_t sent = send_file(socket, file, offset, size);
+    return hafti_io_tape_ends(&call, sent, offset, offset != NULL ? sizeof *offset : 0);
 }
 
 /* -EBUSY if haft_io_read_lent has bytes beforehand: they would come after those that the kernel
@@ -212,7 +222,7 @@ static int nothing_has_arrived(int descriptor) {
     return code < 0 ? code : known->arrivals != NULL ? -EBUSY : 0;
 }
 
-ssize_t haft_io_splice(int from, int to, size_t size) {
+static ssize_t splice_some(int from, int to, size_t size) {
     HAFTI_IO_USING hafti_io_use_t use = {.descriptor = from}, use_of_other = {.descriptor = to};
     int code = hafti_io_use(&use);
     if (code == 0)
@@ -221,4 +231,12 @@ ssize_t haft_io_splice(int from, int to, size_t size) {
         code = nothing_has_arrived(from);
     return code == 0 ? move(&(move_t){.from = from, .to = to, .splices = true, .size = size})
                      : code;
+}
+
+ssize_t haft_io_splice(int from, int to, size_t size) {
+    const hafti_io_entry_t *entry;
+    HAFTI_IO_TAPED_CALL call = hafti_io_tape_begins(HAFTI_IO_TAPED_SPLICE, from, &entry);
+    if (HAFTI_IO_UNLIKELY(entry != NULL))
+        return hafti_io_tape_result(entry, NULL, 0);
+    return hafti_io_tape_ends(&call, splice_some(from, to, size), NULL, 0);
 }

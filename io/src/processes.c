@@ -2,6 +2,7 @@
 /* Signals and child processes. Both are descriptors to wait for: a signalfd, a pidfd. */
 #include "objects.h"
 #include "system.h"
+#include "tape/replaying.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -23,8 +24,19 @@ static bool has_no_descriptor(int descriptor) {
     return hafti_io_lacks_descriptor(descriptor) || hafti_io_is_missing(descriptor);
 }
 
-__attribute__((noinline)) int hafti_io_open_signals(const sigset_t *signals) {
+static __attribute__((noinline)) int open_signals(const sigset_t *signals) {
     return HAFTI_IO_RESULT(signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC));
+}
+int hafti_io_open_signals(const sigset_t *signals) {
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    HAFTI_IO_UNTAPED;
+    int descriptor = tape != NULL && tape->replays ? 0 : open_signals(signals);
+    if (tape == NULL)
+        return descriptor;
+    descriptor = (int)hafti_io_tape_number(tape, HAFTI_IO_TAPED_SIGNAL, descriptor);
+    if (tape->replays)
+        hafti_io_tape_occupy(tape, descriptor);
+    return descriptor;
 }
 
 /* -EAGAIN: none has come. */
@@ -33,7 +45,7 @@ static __attribute__((noinline)) int take_signal(const sigset_t *signals) {
 }
 
 int haft_io_signal_wait(const sigset_t *signals) {
-    __attribute__((cleanup(close_own))) int descriptor;
+    __attribute__((cleanup(close_own))) int descriptor = -1;
     while (has_no_descriptor(descriptor = hafti_io_open_signals(signals))) {
         int code = take_signal(signals);
         if (code == -EAGAIN || code == -EINTR)
@@ -122,11 +134,12 @@ static void close_copies(start_t *start) {
             close(start->streams[i]);
 }
 
-pid_t haft_io_process_start_with(const haft_io_process_options_t *options,
-                                 const char *const arguments[]) {
+static pid_t start_with(const haft_io_process_options_t *options, const char *const arguments[]) {
     static const haft_io_process_options_t defaults;
     if (arguments == NULL || arguments[0] == NULL)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, "haft_io_process_start",
+                              "there are no arguments: write the program, its arguments, and NULL "
+                              "at the end");
     if (options == NULL)
         options = &defaults;
     __attribute__((cleanup(close_copies)))
@@ -141,6 +154,15 @@ pid_t haft_io_process_start_with(const haft_io_process_options_t *options,
     if (code != 0)
         return code;
     return start.code == 0 ? start.process : -start.code;
+}
+
+pid_t haft_io_process_start_with(const haft_io_process_options_t *options,
+                                 const char *const arguments[]) {
+    const hafti_io_entry_t *entry;
+    HAFTI_IO_TAPED_CALL call = hafti_io_tape_begins(HAFTI_IO_TAPED_PROCESS_START, -1, &entry);
+    if (HAFTI_IO_UNLIKELY(entry != NULL))
+        return (pid_t)hafti_io_tape_result(entry, NULL, 0);
+    return (pid_t)hafti_io_tape_ends(&call, start_with(options, arguments), NULL, 0);
 }
 
 pid_t haft_io_process_start(const char *const arguments[], const int streams[3]) {
@@ -169,12 +191,24 @@ static int wait_for_end(pid_t process) {
     return code >= 0 || code == -ESRCH ? 0 : code; /* another has taken its status */
 }
 
-int haft_io_process_wait(pid_t process, int *status) {
-    if (process <= 0)
-        return -EINVAL;
+static int wait_for(pid_t process, int *status) {
     int code;
     while ((code = take_status(process, status)) == 0)
         if ((code = wait_for_end(process)) != 0)
             break;
     return code > 0 ? 0 : code;
+}
+
+int haft_io_process_wait(pid_t process, int *status) {
+    if (process <= 0)
+        return haft_io_refuse(-EINVAL, __func__,
+                              "%d is no process: write the number that haft_io_process_start has "
+                              "returned, if that is positive",
+                              (int)process);
+    const hafti_io_entry_t *entry;
+    HAFTI_IO_TAPED_CALL call = hafti_io_tape_begins(HAFTI_IO_TAPED_PROCESS_WAIT, -1, &entry);
+    if (HAFTI_IO_UNLIKELY(entry != NULL))
+        return (int)hafti_io_tape_result(entry, status, sizeof *status);
+    int own = 0, *place = status != NULL ? status : &own, code = wait_for(process, place);
+    return (int)hafti_io_tape_ends(&call, code, place, sizeof *place);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Chance: the system's, and what a simulation's seed decides, by splitmix64. */
-#include "workers.h"
+#include "tape/tape.h"
 
 #include <sys/random.h>
 
@@ -32,6 +32,14 @@ static int system_random(unsigned char *bytes, size_t size) {
 }
 
 int haft_io_random(void *bytes, size_t size) {
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    if (HAFTI_IO_UNLIKELY(tape != NULL)) {
+        HAFTI_IO_UNTAPED;
+        int code = tape->replays ? 0 : system_random(bytes, size);
+        code = (int)hafti_io_tape_number(tape, HAFTI_IO_TAPED_RANDOM, code);
+        hafti_io_tape_bytes(tape, HAFTI_IO_TAPED_RANDOM, bytes, code == 0 ? size : 0);
+        return code;
+    }
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL || task->worker->simulated == NULL)
         return system_random(bytes, size);

@@ -2,6 +2,7 @@
 /* Resolving names, which the system's library does on a thread of the pool. */
 #include "objects.h"
 #include "system.h"
+#include "tape/addresses.h"
 
 #include <netdb.h>
 #include <stdlib.h>
@@ -61,8 +62,8 @@ static int code_of_resolver(const resolve_call_t *call) {
     }
 }
 
-int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
-                    struct addrinfo **result) {
+static int resolve(const char *host, const char *service, const struct addrinfo *hints,
+                   struct addrinfo **result) {
     if (host != NULL)
         host = hafti_io_network()->host_of(host, hints != NULL ? hints->ai_family : AF_UNSPEC);
     resolve_call_t *call = resolve_call_new(host, service, hints);
@@ -76,4 +77,15 @@ int haft_io_resolve(const char *host, const char *service, const struct addrinfo
         *result = call->result;
     free(call);
     return code;
+}
+
+int haft_io_resolve(const char *host, const char *service, const struct addrinfo *hints,
+                    struct addrinfo **result) {
+    const hafti_io_entry_t *entry;
+    HAFTI_IO_TAPED_CALL call = hafti_io_tape_begins(HAFTI_IO_TAPED_RESOLVE, -1, &entry);
+    if (HAFTI_IO_UNLIKELY(entry != NULL))
+        return hafti_io_taped_addresses(entry, result);
+    int code = resolve(host, service, hints, result);
+    return call.tape == NULL ? code
+                             : hafti_io_tape_addresses(&call, code, code == 0 ? *result : NULL);
 }

@@ -316,3 +316,7 @@ void hafti_io_rest_for_stack(hafti_io_rest_t *rest, haft_io_task_t *task) {
         hear_of_close(rest, task);
     hafti_io_set_state(task, HAFTI_IO_PARKED);
 }
+
+void hafti_io_wake_rest(haft_io_task_t *task) {
+    hafti_io_cell_win(&((rest_t *)task->runner)->cell, HAFTI_IO_WOKEN);
+}

@@ -21,4 +21,7 @@ hafti_io_rest_t *hafti_io_end_rest(haft_io_task_t *task);
    the program would lose its objects, such as a connection. */
 void hafti_io_rest_for_stack(hafti_io_rest_t *rest, haft_io_task_t *task);
 
+/* For a task that rests, and that nothing else wakes (tape/replaying.c). */
+HAFTI_IO_COLD void hafti_io_wake_rest(haft_io_task_t *task);
+
 #endif

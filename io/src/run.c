@@ -70,6 +70,12 @@ static int start_backend(hafti_io_worker_t *worker, const hafti_io_backend_t *ba
     return backend->start(worker);
 }
 
+static const hafti_io_backend_t *const backends[] = {
+#ifdef HAFT_IO_URING
+    &hafti_io_uring,
+#endif
+    &hafti_io_epoll};
+
 static int choose_backend(hafti_io_worker_t *worker, const char *name) {
     if (worker->simulated != NULL)
         return start_backend(worker, worker->simulated->backend);
@@ -77,11 +83,6 @@ static int choose_backend(hafti_io_worker_t *worker, const char *name) {
         name = getenv("HAFT_IO_BACKEND");
     if (name != NULL && name[0] == '\0')
         name = NULL;
-    static const hafti_io_backend_t *const backends[] = {
-#ifdef HAFT_IO_URING
-        &hafti_io_uring,
-#endif
-        &hafti_io_epoll};
     int code = -EINVAL;
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
         if (name != NULL && strcmp(name, backends[i]->name) != 0)
@@ -172,6 +173,8 @@ static int run_tasks(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void
     while (crew->count < threads && add_worker(crew, &others[crew->count]))
         continue;
     crew->main = task;
+    if (first->tape != NULL)
+        hafti_io_tape_spawned(first->tape, task);
     if (first->shared && !task->moves) /* It ends on this thread, as its scope wants it. */
         hafti_io_enqueue(first, task);
     else
@@ -203,15 +206,22 @@ static int run_observed(hafti_io_crew_t *crew, unsigned threads, void *(*main)(v
     return code;
 }
 
+static bool is_shared(const haft_io_run_options_t *options, unsigned threads, bool is_simulated) {
+    return threads > 1 || (options != NULL && options->observed && !is_simulated);
+}
+
 static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
-                    const haft_io_run_options_t *options, hafti_io_simulated_t *simulated) {
-    hafti_io_worker_t *first = worker_new(crew, 0, threads > 1);
+                    const haft_io_run_options_t *options, hafti_io_simulated_t *simulated,
+                    hafti_io_tape_t *tape) {
+    hafti_io_worker_t *first =
+        worker_new(crew, 0, is_shared(options, threads, simulated != NULL || tape != NULL));
     if (first == NULL)
         return -ENOMEM;
     crew->workers[0] = first;
     crew->count = 1;
     first->thread = pthread_self();
     first->simulated = simulated;
+    first->tape = tape;
     if (simulated != NULL)
         first->unlooked = 0;
     if (simulated != NULL && simulated->switches_one_in != 0)
@@ -220,6 +230,8 @@ static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void 
                                                .moves = options != NULL && options->moves};
     hafti_io_scope_start(&crew->root, first, NULL, &options_of_root, options_of_root.moves);
     int code = choose_backend(first, options != NULL ? options->backend : NULL);
+    if (code == 0 && tape != NULL)
+        hafti_io_tape_begin_run(first);
     if (code == 0) {
         hafti_io_run_begins(crew, simulated == NULL);
         code = run_observed(crew, threads, main, argument, options);
@@ -228,6 +240,8 @@ static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void 
         for (unsigned i = 0; i < crew->count; i++)
             stop_backend(crew->workers[i]);
     }
+    if (tape != NULL)
+        hafti_io_tape_end_run(tape);
     for (unsigned i = 0; i < crew->count; i++)
         worker_free(crew->workers[i]);
     free(crew->watchdog);
@@ -257,12 +271,39 @@ int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *)
     return hafti_io_run_with(main, argument, options, NULL);
 }
 
+static bool is_backend(const char *name) {
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
+        if (strcmp(name, backends[i]->name) == 0)
+            return true;
+    return false;
+}
+
+/* Before anything is made, because an error handler may leave. */
+static int check_options(const haft_io_run_options_t *options) {
+    const char *name = options->backend;
+    int signal = options->dump_signal;
+    if (name != NULL && name[0] != '\0' && !is_backend(name))
+        return haft_io_refuse(-EINVAL, "haft_io_run",
+                              "there is no back end '%s': write \"epoll\", \"io_uring\" where the "
+                              "library has it, or NULL for the best",
+                              name);
+    if (signal != 0 && !hafti_io_may_dump_on(signal))
+        return haft_io_refuse(-EINVAL, "haft_io_run",
+                              "no run can be dumped on signal %d: write one that can be caught and "
+                              "that no fault sends, such as SIGUSR1, or 0 for none",
+                              signal);
+    return 0;
+}
+
 int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_options_t *options,
                       hafti_io_simulated_t *simulated) {
     if (hafti_io_worker() != NULL)
-        return -EBUSY;
+        return hafti_io_refuse_run_inside("haft_io_run");
     if (main == NULL)
         hafti_io_misuse("A run needs a function to begin with (NULL).");
+    int wrong = options != NULL ? check_options(options) : 0;
+    if (wrong != 0)
+        return wrong;
     if (options != NULL && options->own_thread_locals && !hafti_io_may_own_threads())
         return -ENOTSUP;
     hafti_io_watch_terminate();
@@ -270,13 +311,20 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
     hafti_io_find_initialisers();
     hafti_io_trace_as_asked();
     unsigned threads = count_threads(options, simulated != NULL);
+    hafti_io_tape_t *tape = NULL;
+    int code = simulated == NULL ? hafti_io_tape_for_run(options, threads, &tape) : 0;
+    if (code != 0)
+        return code;
+    if (tape != NULL && tape->replays)
+        simulated = &tape->simulated;
     hafti_io_crew_t *crew = aligned_alloc(_Alignof(hafti_io_crew_t), sizeof *crew);
-    hafti_io_descriptors_t *descriptors = hafti_io_descriptors_new(threads > 1);
-    int code = -ENOMEM;
+    hafti_io_descriptors_t *descriptors = hafti_io_descriptors_new(
+        is_shared(options, threads, simulated != NULL || tape != NULL));
+    code = -ENOMEM;
     if (crew != NULL && descriptors != NULL) {
         memset(crew, 0, sizeof *crew);
         crew->descriptors = descriptors;
-        crew->operations = hafti_io_operations;
+        crew->operations = tape != NULL ? hafti_io_taped_operations : hafti_io_operations;
         crew->dump_as_asked = hafti_io_dump_as_asked;
         if (options != NULL && options->dense)
             crew->stacks = (haft_fiber_options_t){.stack_size = DENSE_SIZE, .dense = true};
@@ -285,11 +333,14 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
         crew->stacks.name = "a task, see haft_io_run_options_t.stack_size";
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
         crew->own_thread_locals = options != NULL && options->own_thread_locals;
+        crew->observed = options != NULL && options->observed && simulated == NULL;
+        if (crew->observed)
+            hafti_io_watchdog_catch();
         struct timespec date;
         clock_gettime(CLOCK_REALTIME, &date);
         crew->date_offset = (int64_t)date.tv_sec * HAFT_IO_SECOND + date.tv_nsec - hafti_io_clock();
         crew->times_polls = options != NULL && options->times_polls;
-        code = run_crew(crew, threads, main, argument, options, simulated);
+        code = run_crew(crew, threads, main, argument, options, simulated, tape);
         free(crew->overflow);
     }
     if (descriptors != NULL)

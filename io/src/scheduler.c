@@ -25,7 +25,7 @@
  *                  | PARKED, and keeps a place      | READY, there
  *                  | PARKED, moves, `stays` is 0    | OFFERED, in a queue open to any worker
  *                  | RUNNING: it looks at what the  | READY, the last of `ready`, and still runs;
- *                  |   kernel has done (uring.c)    |   when it waits, run() leaves it READY
+ *                  |   kernel has done (asking.c)   |   when it waits, run() leaves it READY
  *   another thread | PARKED, or RUNNING and about   | it goes into the inbox as it is; its worker
  *                  |   to wait                      |   takes it from there between tasks, when it
  *                  |                                |   is PARKED, and does the above
@@ -71,6 +71,7 @@
 #include "own_threads.h"
 #include "resting.h"
 #include "returns.h"
+#include "tape/replaying.h"
 #include "valid.h"
 
 #include <stdlib.h>
@@ -245,7 +246,7 @@ static inline haft_io_task_t *or_polled(hafti_io_worker_t *worker, haft_io_task_
 static HAFTI_IO_HOT __attribute__((noinline)) haft_io_task_t *
 dequeue_any(hafti_io_worker_t *worker) {
     if (worker->simulated != NULL)
-        return dequeue_at_random(worker);
+        return worker->tape != NULL ? hafti_io_tape_next(worker) : dequeue_at_random(worker);
     if (polled_turn(worker))
         return dequeue_polled(worker);
     haft_io_task_t *task = dequeue(worker);
@@ -299,17 +300,26 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->own = NULL;
 }
 
-static HAFTI_IO_COLD void trace_run(const haft_io_task_t *task) {
-    hafti_io_trace(HAFTI_IO_EVENT_RUN, task, task->name, false, 0, 0);
+static HAFTI_IO_COLD void tell_run(hafti_io_worker_t *worker, const haft_io_task_t *task) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_RUN, task, task->name, false, 0, 0);
+    if (worker->tape != NULL)
+        hafti_io_tape_goes_on(worker, task);
+}
+
+/* If the loop has chosen it, that is told. */
+static HAFTI_IO_COLD void tell_begin(hafti_io_worker_t *worker, const haft_io_task_t *task) {
+    if (hafti_io_state(task) != HAFTI_IO_RUNNING)
+        tell_run(worker, task);
 }
 
 static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {
     haft_io_task_t *task = runner->task;
     begin_task(runner, task);
     HAFTI_IO_COUNT(runner->worker->counters.tasks);
+    if (hafti_io_is_told())
+        tell_begin(runner->worker, task);
     hafti_io_set_state(task, HAFTI_IO_RUNNING);
-    if (hafti_io_is_traced())
-        trace_run(task);
     runner->worker->operations = runner->worker->turn_begins;
     task->result = task->function(task->argument);
     if (runner->rest != NULL)
@@ -371,6 +381,13 @@ static inline void end_own_thread(hafti_io_runner_t *runner) {
     hafti_io_own_thread_t *thread = own_thread_of(runner);
     if (hafti_io_own_thread_has_destructors(thread))
         haft_io_shield(call_destructors, thread);
+}
+
+void haft_io_own_thread_destroy(void) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    hafti_io_runner_t *runner = worker != NULL ? worker->running : NULL;
+    if (runner != NULL && runner->owns)
+        end_own_thread(runner);
 }
 
 static void *run_own_task(void *argument) {
@@ -558,7 +575,7 @@ static inline void has_parked(hafti_io_worker_t *worker, hafti_io_runner_t *runn
         runner_rests(worker, runner);
         return;
     }
-    if (traced)
+    if (traced && hafti_io_is_traced())
         hafti_io_trace(HAFTI_IO_EVENT_PARK, task, runner->waits_for, false, 0, 0);
     runner->saved_errno = *worker->error;
     if (HAFTI_IO_LIKELY(hafti_io_state(task) == HAFTI_IO_RUNNING)) { /* not READY */
@@ -628,7 +645,7 @@ static inline __attribute__((always_inline)) bool run(hafti_io_worker_t *worker,
     haft_reply_t reply = reply_to(runner);
     begin_turn(worker, runner, shared);
     if (traced)
-        trace_run(task);
+        tell_run(worker, task);
     haft_fiber_t *fiber = runner->fiber;
     if (owns && runner->owns)
         hafti_io_stand_on(worker, own_thread_of(runner));
@@ -646,7 +663,7 @@ static inline __attribute__((always_inline)) bool run(hafti_io_worker_t *worker,
             break;
         if (HAFTI_IO_LIKELY(!worker->forked)) {
             note_yield(worker, runner);
-            if (traced)
+            if (traced && hafti_io_is_traced())
                 hafti_io_trace(HAFTI_IO_EVENT_YIELD, runner->task, NULL, false, 0, 0);
             set_running(worker, NULL);
             hafti_io_let_go_on_anywhere(worker, runner->task);
@@ -757,9 +774,12 @@ static void sleep_in_poll(hafti_io_worker_t *worker, int64_t nanoseconds) {
 int haft_io_set_around_sleep(const haft_io_around_sleep_t *around) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
-        return -ESRCH;
+        return haft_io_refuse(-ESRCH, __func__,
+                              "this is outside of a task: call it in the first task of a run");
     if (task->worker->shared)
-        return -EINVAL;
+        return haft_io_refuse(-EINVAL, __func__,
+                              "the run has several threads, which sleep each for themselves: begin "
+                              "it with .threads = 1");
     task->worker->around_sleep = around;
     return 0;
 }
@@ -854,7 +874,7 @@ static inline __attribute__((always_inline)) bool loop_alone(hafti_io_worker_t *
             if (task == NULL) {
                 poll_backend(worker, hafti_io_ring_empty(&worker->ready) &&
                                          hafti_io_ring_empty(&worker->polled));
-                if (traced != hafti_io_is_traced())
+                if (traced != hafti_io_is_told())
                     return false;
                 continue;
             }
@@ -873,7 +893,7 @@ static inline __attribute__((always_inline)) bool loop_shared(hafti_io_worker_t 
         if (task == NULL) {
             bool has_mail = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) != NULL;
             poll_backend(worker, !is_due && !has_mail);
-            if (traced != hafti_io_is_traced())
+            if (traced != hafti_io_is_told())
                 return false;
             continue;
         }
@@ -903,7 +923,7 @@ static __attribute__((noinline)) bool loop_owning(hafti_io_worker_t *worker) {
 HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
     bool has_ended = false;
     while (!has_ended) {
-        if (hafti_io_is_traced())
+        if (hafti_io_is_told())
             has_ended = loop_traced(worker);
         else if (HAFTI_IO_UNLIKELY(worker->owns))
             has_ended = loop_owning(worker);
@@ -994,7 +1014,7 @@ static inline __attribute__((always_inline)) int yield(void) {
         return yield_by_loop();
     if (hafti_io_watches() != 0) {
         hafti_io_look_at(worker->running);
-        if (hafti_io_is_traced())
+        if (hafti_io_is_told())
             return yield_by_loop();
     }
     if (HAFTI_IO_LIKELY(!worker->by_loop))

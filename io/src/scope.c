@@ -225,7 +225,8 @@ void haft_io_scope_cancel(haft_io_scope_t *scope) {
    the caller of the run catches; a simulation fails in many ways, and is repeated by its seed.) */
 static void tell_of_run(const haft_io_scope_t *root, int code, const char *message,
                         const char *name) {
-    if (code != HAFT_IO_BY_EXCEPTION && root->worker->simulated == NULL)
+    if (code != HAFT_IO_BY_EXCEPTION &&
+        (root->worker->simulated == NULL || root->worker->tape != NULL))
         dprintf(STDERR_FILENO, "haft-io: the run fails in the task '%s': %s (%s)\n", name,
                 message != NULL ? message : "", haft_io_error_text(code));
 }

@@ -12,6 +12,7 @@
  */
 #include "objects.h"
 #include "system.h"
+#include "tape/tape.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -128,13 +129,20 @@ static int done_by_other(const selection_t *s, uint32_t outcome) {
  * golden ratio lie evenly in every part of their sequence, also for one of several tasks that
  * choose in turn. In a simulation the seed decides.
  */
-static size_t next_turn(size_t count) {
+static size_t next_real_turn(size_t count) {
     static uint64_t multiple; /* without its whole part */
     hafti_io_simulated_t *simulated = hafti_io_simulated();
-    if (simulated != NULL)
+    if (simulated != NULL && simulated->seed != 0) /* no replay */
         return hafti_io_random(simulated, count);
     uint64_t turn = __atomic_fetch_add(&multiple, UINT64_C(0x9e3779b97f4a7c15), __ATOMIC_RELAXED);
     return (size_t)((turn >> 32) * count >> 32);
+}
+static size_t next_turn(size_t count) {
+    size_t turn = next_real_turn(count);
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    if (HAFTI_IO_LIKELY(tape == NULL))
+        return turn;
+    return (size_t)hafti_io_tape_number(tape, HAFTI_IO_TAPED_TURN, (int64_t)turn) % count;
 }
 
 /* Like hafti_io_cell_to_wait, but with all locks. */
@@ -179,13 +187,18 @@ static int poll_entries(hafti_io_runner_t *runner, const selection_t *s, int64_t
 
 /* One signal, unless another thread was faster (-EAGAIN). */
 static int read_signal(int descriptor) {
+    hafti_io_tape_t *tape = hafti_io_tape_here();
+    if (tape != NULL && tape->replays)
+        return (int)hafti_io_tape_number(tape, HAFTI_IO_TAPED_SIGNAL, 0);
+    HAFTI_IO_UNTAPED;
     struct signalfd_siginfo information;
     hafti_io_operation_t operation = {.kind = HAFTI_IO_READ,
                                       .descriptor = descriptor,
                                       .buffer = &information,
                                       .size = sizeof information};
     ssize_t got = hafti_io_attempt(&operation);
-    return got < 0 ? (int)got : (int)information.ssi_signo;
+    int code = got < 0 ? (int)got : (int)information.ssi_signo;
+    return tape == NULL ? code : (int)hafti_io_tape_number(tape, HAFTI_IO_TAPED_SIGNAL, code);
 }
 
 /* Takes the first choice, from that one on, of those that poll has found ready; -EAGAIN: none is,

@@ -62,11 +62,18 @@ static socklen_t numeric_address(address_t *address, const char *host, uint16_t 
     return 0;
 }
 
+static HAFTI_IO_COLD socklen_t refuse_path(const char *function, const char *path) {
+    haft_io_refuse(-EINVAL, function,
+                   "'%s' is no path of a local socket: write one of 1 to %zu bytes",
+                   path != NULL ? path : "(NULL)", sizeof((struct sockaddr_un){0}).sun_path - 1);
+    return 0;
+}
+
 /* Its size; 0 for a path that is empty or too long. */
-static socklen_t local_address(address_t *address, const char *path) {
+static socklen_t local_address(const char *function, address_t *address, const char *path) {
     memset(address, 0, sizeof *address);
     if (path == NULL || path[0] == '\0' || strlen(path) >= sizeof address->local.sun_path)
-        return 0;
+        return refuse_path(function, path);
     address->local.sun_family = AF_UNIX;
     strcpy(address->local.sun_path, path);
     return sizeof address->local;
@@ -125,8 +132,12 @@ int haft_io_listen_tcp_with(const haft_io_listen_options_t *given, const char *h
     const haft_io_listen_options_t *options = given != NULL ? given : &defaults;
     address_t address;
     socklen_t size = numeric_address(&address, host, port);
-    return size != 0 || host == NULL ? listen_at(&address, size, options)
-                                     : listen_at_name(host, port, options);
+    if (host == NULL)
+        return haft_io_refuse(
+            -EINVAL, "haft_io_listen_tcp",
+            "the host is NULL: write \"::\" for all addresses of this machine, or "
+            "\"0.0.0.0\" for those of IPv4");
+    return size != 0 ? listen_at(&address, size, options) : listen_at_name(host, port, options);
 }
 
 int haft_io_listen_tcp(const char *host, uint16_t port, int backlog) {
@@ -136,7 +147,7 @@ int haft_io_listen_tcp(const char *host, uint16_t port, int backlog) {
 int haft_io_listen_unix(const char *path, int backlog) {
     address_t address;
     haft_io_listen_options_t options = {.backlog = backlog};
-    return listen_at(&address, local_address(&address, path), &options);
+    return listen_at(&address, local_address(__func__, &address, path), &options);
 }
 
 static int connect_to(const struct sockaddr *address, socklen_t size) {
@@ -153,7 +164,7 @@ static int connect_to(const struct sockaddr *address, socklen_t size) {
 
 int haft_io_connect_unix(const char *path) {
     address_t address;
-    socklen_t size = local_address(&address, path);
+    socklen_t size = local_address(__func__, &address, path);
     return size != 0 ? connect_to(&address.any, size) : -EINVAL;
 }
 

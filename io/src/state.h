@@ -125,6 +125,7 @@ struct hafti_io_runner {
     bool accepted : 1;        /* a connection, since it has spread a task */
     bool closes : 1; /* by a function of haft_io_close_by, for which others of its thread may wait,
                         busily */
+    bool taped : 1;  /* what it asks for is a part of what is kept on the tape as a whole */
     bool owns : 1;   /* its task has thread-locals of its own, and it is for that one */
     uint8_t refused; /* waits, since a cancel or a deadline has reached it: so many, at most 255 */
     uint16_t looked_at; /* the place of its last wait, by hafti_io_look_at */

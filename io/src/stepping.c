@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct haft_io_stepper {
     hafti_io_pauses_t pauses;
@@ -25,14 +24,17 @@ struct haft_io_stepper {
 
 static void *begin(void *argument) {
     haft_io_stepper_t *stepper = argument;
-    hafti_io_this_task()->worker->pauses = &stepper->pauses;
+    hafti_io_worker_t *worker = hafti_io_this_task()->worker;
+    int descriptor = worker->backend->descriptor(worker);
+    if (descriptor < 0)
+        haft_io_fail(descriptor, "no descriptor for the loop of a run in steps");
+    worker->pauses = &stepper->pauses;
     return stepper->main(stepper->argument);
 }
 
 static void *run(void *argument) {
     haft_io_stepper_t *stepper = argument;
-    bool has_descriptor = strcmp(stepper->options.backend, "io_uring") != 0;
-    stepper->code = has_descriptor ? haft_io_run_with(&stepper->options, begin, stepper) : -ENOTSUP;
+    stepper->code = haft_io_run_with(&stepper->options, begin, stepper);
     return NULL;
 }
 
@@ -109,9 +111,14 @@ int haft_io_stepper_step(haft_io_stepper_t *stepper, int64_t timeout) {
     if (stepper->has_ended)
         return 0;
     if (!pthread_equal(stepper->thread, pthread_self()))
-        return -EXDEV;
+        return haft_io_refuse(-EXDEV, __func__,
+                              "this is another thread than the one that has made the stepper: step "
+                              "it there");
     if (hafti_io_worker() != NULL)
-        return -EBUSY;
+        return haft_io_refuse(
+            -EBUSY, __func__,
+            "the caller is in a run: step from outside of it, as from the loop of "
+            "another library");
     int64_t until = timeout == HAFT_IO_FOREVER ? HAFT_IO_FOREVER : haft_io_now() + timeout;
     if (timeout > 0 && stepper->pauses.descriptor >= 0)
         wait_for_work(stepper, until);

@@ -70,19 +70,34 @@ static void pass_on(haft_io_mutex_t *mutex) {
     }
 }
 
-static int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_wait_kind kind) {
+static inline int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline,
+                             enum hafti_io_wait_kind kind, haft_io_task_t *task) {
     hafti_io_guard(&mutex->lock);
     if (HAFTI_IO_UNLIKELY(mutex->held))
         return await_mutex(mutex, deadline, kind);
     mutex->held = true;
-    mutex->holder = hafti_io_this_task();
+    mutex->holder = task;
     hafti_io_unguard(&mutex->lock);
     return 0;
 }
 
+static HAFTI_IO_COLD int lock_after_others(haft_io_mutex_t *mutex, int64_t deadline) {
+    return hafti_io_goes_on_after_others(HAFTI_IO_CANCELLABLE)
+               ? finish(lock_mutex(mutex, deadline, HAFTI_IO_CANCELLABLE, hafti_io_this_task()))
+               : haft_io_unwind_cancelled();
+}
+
+/* Looks for the worker once: it may be another one only after others have gone first. */
 int haft_io_mutex_lock_until(haft_io_mutex_t *mutex, int64_t deadline) {
-    return has_its_turn() ? finish(lock_mutex(mutex, deadline, HAFTI_IO_CANCELLABLE))
-                          : haft_io_unwind_cancelled();
+    hafti_io_worker_t *worker = hafti_io_worker();
+    haft_io_task_t *task = NULL;
+    if (HAFTI_IO_LIKELY(worker != NULL)) {
+        if (HAFTI_IO_UNLIKELY(!hafti_io_is_in_turn(worker, HAFTI_IO_LIGHT)))
+            return lock_after_others(mutex, deadline);
+        const hafti_io_runner_t *runner = worker->running;
+        task = HAFTI_IO_LIKELY(runner != NULL) ? runner->task : NULL;
+    }
+    return finish(lock_mutex(mutex, deadline, HAFTI_IO_CANCELLABLE, task));
 }
 
 int haft_io_mutex_lock(haft_io_mutex_t *mutex) {
@@ -176,7 +191,7 @@ int haft_io_condition_wait_until(haft_io_condition_t *condition, haft_io_mutex_t
         hafti_io_leave_place(&place);
         hafti_io_unguard(&condition->lock);
     }
-    lock_mutex(mutex, HAFT_IO_FOREVER, HAFTI_IO_TO_THE_END);
+    lock_mutex(mutex, HAFT_IO_FOREVER, HAFTI_IO_TO_THE_END, hafti_io_this_task());
     return finish(hafti_io_code_of(outcome));
 }
 

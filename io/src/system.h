@@ -8,7 +8,7 @@
 #ifndef HAFTI_IO_SYSTEM_H
 #define HAFTI_IO_SYSTEM_H
 
-#include "workers.h"
+#include "tape/tape.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -51,27 +51,37 @@ typedef struct hafti_io_system {
 extern const hafti_io_network_t hafti_io_real_network; /* network.c */
 extern const hafti_io_files_t hafti_io_real_files;     /* files.c */
 
+/* The machine's, where it is not simulated: by the tape, if the run has one. */
+static inline const hafti_io_network_t *hafti_io_network_below(void) {
+    const hafti_io_tape_t *tape = hafti_io_tape_here();
+    return HAFTI_IO_UNLIKELY(tape != NULL) ? &tape->system->network : &hafti_io_real_network;
+}
+static inline const hafti_io_files_t *hafti_io_files_below(void) {
+    const hafti_io_tape_t *tape = hafti_io_tape_here();
+    return HAFTI_IO_UNLIKELY(tape != NULL) ? &tape->system->files : &hafti_io_real_files;
+}
+
 /* For what is made, or named. */
 static inline const hafti_io_network_t *hafti_io_network(void) {
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
     return HAFTI_IO_UNLIKELY(simulated != NULL) && simulated->network ? &simulated->system->network
-                                                                      : &hafti_io_real_network;
+                                                                      : hafti_io_network_below();
 }
 static inline const hafti_io_files_t *hafti_io_files(void) {
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
     return HAFTI_IO_UNLIKELY(simulated != NULL) && simulated->files ? &simulated->system->files
-                                                                    : &hafti_io_real_files;
+                                                                    : hafti_io_files_below();
 }
 /* For a descriptor that is there. */
 static inline const hafti_io_network_t *hafti_io_network_of(int descriptor) {
     return HAFTI_IO_UNLIKELY(hafti_io_is_simulated(descriptor))
                ? &hafti_io_simulated()->system->network
-               : &hafti_io_real_network;
+               : hafti_io_network_below();
 }
 static inline const hafti_io_files_t *hafti_io_files_of(int descriptor) {
     return HAFTI_IO_UNLIKELY(hafti_io_is_simulated(descriptor))
                ? &hafti_io_simulated()->system->files
-               : &hafti_io_real_files;
+               : hafti_io_files_below();
 }
 
 #endif

@@ -19,6 +19,13 @@ void hafti_io_copy_programs_mask(const char *from, char *to) {
     memcpy(to + distance, &programs_mask, sizeof programs_mask);
 }
 
+/* The thread makes one. */
+static __thread __attribute__((tls_model("initial-exec"))) bool makes_thread;
+
+bool haft_io_makes_thread(void) {
+    return makes_thread;
+}
+
 typedef struct start {
     void *(*function)(void *);
     void *argument;
@@ -43,9 +50,11 @@ int hafti_io_start_thread(pthread_t *thread, void *(*function)(void *), void *ar
     sigfillset(&others);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         sigdelset(&others, faults[i]);
+    makes_thread = true;
     pthread_sigmask(SIG_SETMASK, &others, &before);
     int code = pthread_create(thread, NULL, start_thread, own);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    makes_thread = false;
     if (code != 0)
         free(own);
     return -code;

@@ -270,8 +270,14 @@ static int begin(const char *path, size_t events) {
 int haft_io_trace_start_with(const haft_io_trace_options_t *options, const char *path) {
     size_t events = options != NULL && options->events != 0 ? options->events : EVENTS;
     bool is_power = (events & (events - 1)) == 0;
-    if (path == NULL || !is_power || events < LEAST_EVENTS || events > UINT32_MAX / 2)
-        return -EINVAL;
+    if (path == NULL)
+        return haft_io_refuse(-EINVAL, "haft_io_trace_start",
+                              "the path is NULL: write that of a file that is not there yet");
+    if (!is_power || events < LEAST_EVENTS || events > UINT32_MAX / 2)
+        return haft_io_refuse(-EINVAL, __func__,
+                              "a thread cannot keep %zu events: write a power of two, from %d to "
+                              "1073741824, or 0 for %d",
+                              events, LEAST_EVENTS, EVENTS);
     hafti_io_guard(&trace.lock);
     int code = hafti_io_is_traced() ? -EALREADY : begin(path, events);
     hafti_io_unguard(&trace.lock);

@@ -28,7 +28,8 @@ enum hafti_io_event {
 /* Extra work that is on in this process: a yield checks for all of it at once. */
 enum hafti_io_watch {
     HAFTI_IO_TRACES = 1,
-    HAFTI_IO_LOOKS_FOR_INITIALISERS = 2 /* see initialisers.c */
+    HAFTI_IO_LOOKS_FOR_INITIALISERS = 2, /* see initialisers.c */
+    HAFTI_IO_TAPES = 4                   /* runs are recorded or replayed (tape/) */
 };
 extern __attribute__((visibility("hidden"))) unsigned hafti_io_watched;
 static inline unsigned hafti_io_watches(void) {
@@ -36,6 +37,10 @@ static inline unsigned hafti_io_watches(void) {
 }
 static inline bool hafti_io_is_traced(void) {
     return HAFTI_IO_UNLIKELY(hafti_io_watches() & HAFTI_IO_TRACES);
+}
+/* Whether the order of tasks is kept: all of them go by the loop. */
+static inline bool hafti_io_is_told(void) {
+    return HAFTI_IO_UNLIKELY(hafti_io_watches() & (HAFTI_IO_TRACES | HAFTI_IO_TAPES));
 }
 /* Keeps an event of the calling thread. `text` may be NULL; if it `is_new`, the same address may
    have been another text's before. */

@@ -47,32 +47,12 @@ int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : hafti_io_clock();
 }
 
-static int64_t roughly_now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return (int64_t)time.tv_sec * HAFT_IO_SECOND + time.tv_nsec;
-}
-
-int64_t haft_io_now_roughly(void) {
-    const hafti_io_simulated_t *simulated = hafti_io_simulated();
-    return simulated != NULL ? simulated->now : roughly_now();
-}
-
-struct timespec haft_io_date(void) {
-    const haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL && task->worker->simulated != NULL)
-        return hafti_io_simulated_date(task->worker->simulated);
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return now;
-}
-
 /* Roughly, if nothing waits for the back end or a time: that costs less, and is enough to show how
    long a task has waited. */
 HAFTI_IO_HOT void hafti_io_set_clock(hafti_io_worker_t *worker) {
     bool roughly =
         !hafti_io_is_awaited(worker) && !worker->times_polls && worker->simulated == NULL;
-    worker->clock = roughly ? roughly_now() : hafti_io_worker_now(worker);
+    worker->clock = roughly ? hafti_io_clock_roughly() : hafti_io_worker_now(worker);
 }
 
 void hafti_io_arm_all(hafti_io_runner_t *runner) {

@@ -386,7 +386,7 @@ module Websocket = struct
     mutable socket : socket_pointer option;  (* None: its handler has ended *)
     of_client : bool;
     mutable sending : int;
-    idle : unit Fibers.Waiters.t;
+    idle : unit Loop.waiters;
   }
 
   type message = Text of string | Binary of string
@@ -445,11 +445,7 @@ module Websocket = struct
   let finish it =
     it.socket <- None;
     while it.sending > 0 do
-      Effect.perform
-        (Loop.Suspend
-           (fun fiber resume ->
-             Fibers.Waiters.add it.idle fiber resume;
-             fiber.withdraw <- Loop.no_wait))
+      Fibers.Waiters.wait_to_the_end it.idle "messages that are sent"
     done
 end
 
@@ -515,16 +511,20 @@ exception Gone
 (* Checks a write of the answer: a client that has gone is no failure of the handler. *)
 let check_sent code = if code < 0 then raise Gone
 
+(* The words of the library say more, where it has some. *)
+let check_field code thing name value =
+  if code < 0 then
+    match Haft_io__calls.refusal code with
+    | "" -> invalid_arg (Printf.sprintf "no %s can be %S: %S" thing name value)
+    | words -> invalid_arg words
+
 let set_head pointer (response : Response.t) =
-  List.iter
-    (fun (name, value) ->
-      if C.set_header pointer name value < 0 then invalid_arg (Printf.sprintf "no header can be %S: %S" name value))
-    response.headers;
+  List.iter (fun (name, value) -> check_field (C.set_header pointer name value) "header" name value) response.headers;
   List.iter
     (fun cookie ->
       let { name; value; path; domain; max_age; for_scripts; for_http; same_site } = cookie in
-      if C.set_cookie pointer name value (path, domain, max_age, for_scripts, for_http, same_site) < 0 then
-        invalid_arg (Printf.sprintf "no cookie can be %S: %S" name value))
+      let code = C.set_cookie pointer name value (path, domain, max_age, for_scripts, for_http, same_site) in
+      check_field code "cookie" name value)
     response.cookies
 
 (* Sends the answers that need a task of OCaml meanwhile. *)
@@ -656,7 +656,7 @@ let with_signals (sw : Switch.t) stop body =
       asked := true;
       stop ())
   in
-  let handler = Sys.Signal_handle (fun _ -> Loop.push_from_anywhere (Call call)) in
+  let handler = Sys.Signal_handle (fun _ -> Loop.call_in_loop call) in
   let signals = [ Sys.sigint; Sys.sigterm ] in
   let old = List.map (fun signal -> Sys.signal signal handler) signals in
   Fun.protect ~finally:(fun () -> List.iter2 Sys.set_signal signals old) body

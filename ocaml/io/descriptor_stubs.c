@@ -206,6 +206,14 @@ value haft_ocaml_io_random(value memory, value at, value size) {
     return Val_long(getrandom(HAFT_OCAML_MEMORY(memory) + Long_val(at), (size_t)Long_val(size), 0));
 }
 
+value haft_ocaml_io_refusal(value code);
+/* The words of the library, if it has just refused a call with this number; or "". */
+value haft_ocaml_io_refusal(value code) {
+    char words[400] = "";
+    haft_take_refusal((int)Long_val(code), words, sizeof words);
+    return caml_copy_string(words);
+}
+
 value haft_ocaml_io_error(value code);
 /* The Unix.error of a negative error number. */
 value haft_ocaml_io_error(value code) {

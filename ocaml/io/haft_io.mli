@@ -93,7 +93,7 @@ module Exn : sig
   (** Raises the exception so, with this backtrace. *)
 
   val combine : with_bt -> with_bt -> with_bt
-  (** One failure that stands for two. A cancel beside a failure is left out. *)
+  (** One failure that stands for two. A cancel beside a failure is left out, and so is the same exception again. *)
 
   val empty_backtrace : Printexc.raw_backtrace
   (** One without calls. *)
@@ -120,16 +120,18 @@ module Cancel : sig
   (** Calls the function in a new context below the task's. *)
 
   val protect : (unit -> 'a) -> 'a
-  (** Calls the function where no cancel from outside reaches. If one has come meanwhile, it is raised afterwards. *)
+  (** Calls the function where no cancel from outside reaches, and returns what it does, even if one has come meanwhile:
+      the next wait of the task raises that. *)
 
   val check : t -> unit
-  (** @raise Cancelled if the context was cancelled. *)
+  (** @raise Cancelled if the context was cancelled. @raise Invalid_argument if its function has returned. *)
 
   val get_error : t -> exn option
-  (** [Cancelled], if the context has been cancelled. *)
+  (** [Cancelled], if the context has been cancelled, or [Invalid_argument], if its function has returned. *)
 
   val cancel : t -> exn -> unit
-  (** Cancels the context, for this reason. Does nothing if it was cancelled before. *)
+  (** Cancels the context, for this reason. Does nothing if it was cancelled before. @raise Invalid_argument if its
+      function has returned. *)
 
   val dump : Format.formatter -> t -> unit
   (** Prints its tasks and contexts, as {!Haft_io.dump}. *)
@@ -151,7 +153,7 @@ module Switch : sig
   (** @raise Cancel.Cancelled if the switch has failed. @raise Invalid_argument if it has ended. *)
 
   val get_error : t -> exn option
-  (** [Cancelled], if the switch has failed. @raise Invalid_argument if it has finished. *)
+  (** [Cancelled], if the switch has failed, or [Invalid_argument], if it has ended. *)
 
   val fail : ?bt:Printexc.raw_backtrace -> t -> exn -> unit
   (** Cancels the tasks of the switch; {!run} then raises the exception. *)
@@ -234,7 +236,8 @@ module Fiber : sig
 
   val first : ?combine:('a -> 'a -> 'a) -> (unit -> 'a) -> (unit -> 'a) -> 'a
   (** The result of the one that returns first; the other is cancelled, and waited for. If that returns all the same,
-      [combine] makes one of the two results, by default the first. *)
+      [combine] makes one of the two results, by default the first. If either raises, [first] raises that; otherwise, if
+      the caller was cancelled meanwhile, [first] raises [Cancelled] in place of a result. *)
 
   val any : ?combine:('a -> 'a -> 'a) -> (unit -> 'a) list -> 'a
   (** Like {!first}, for any number; without any it waits for a cancel. *)

@@ -17,6 +17,7 @@ external send_to : int -> memory -> int -> Unix.sockaddr -> int = "haft_ocaml_io
 external is_file : int -> bool = "haft_ocaml_io_is_file"
 external random : memory -> int -> int -> int = "haft_ocaml_io_random"
 external error : int -> Unix.error = "haft_ocaml_io_error"
+external refusal : int -> string = "haft_ocaml_io_refusal"
 
 (* These return an integer, the error, or a pair. *)
 external socket_pair_or_error : bool -> Obj.t = "haft_ocaml_io_socket_pair"
@@ -59,7 +60,10 @@ external taken_status : unit -> int * int * int * int * int * int * int * int * 
   = "haft_ocaml_io_taken_status"
 external taken_ended : unit -> int = "haft_ocaml_io_taken_ended"
 
-let unix_error code what argument = Unix.Unix_error (error code, what, argument)
+(* The library's words for a mistake of the program stand where the argument would. *)
+let unix_error code what argument =
+  let words = refusal code in
+  Unix.Unix_error (error code, what, if words = "" then argument else words)
 
 (* Does the call and returns [take code], or raises what that does. The memory lives until then. *)
 let do_call what call take =

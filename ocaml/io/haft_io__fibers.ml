@@ -2,55 +2,14 @@
 (* Cancel, Switch, Promise and Fiber, on the loop. *)
 open Haft_io__loop
 
-let current () = Effect.perform This_fiber
+let current = this_fiber
 
-(* ---- Lists of those who wait ---- *)
-
-(* A list from which any waiter can be taken, in constant time. *)
 module Waiters = struct
-  type 'a waiter =
-    | End
-    | Waiter of {
-        mutable next : 'a waiter;
-        mutable previous : 'a waiter;
-        fiber : fiber;
-        resume : ('a, exn) result -> unit;
-      }
-
-  type 'a t = { mutable first : 'a waiter; mutable last : 'a waiter }
-
-  let create () = { first = End; last = End }
-
-  let remove waiters = function
-    | End -> ()
-    | Waiter { next; previous; _ } -> (
-        (match previous with
-        | End -> waiters.first <- next
-        | Waiter other -> other.next <- next);
-        match next with End -> waiters.last <- previous | Waiter other -> other.previous <- previous)
-
-  let add waiters fiber resume =
-    let waiter = Waiter { next = End; previous = waiters.last; fiber; resume } in
-    (match waiters.last with End -> waiters.first <- waiter | Waiter last -> last.next <- waiter);
-    waiters.last <- waiter;
-    fiber.withdraw <-
-      (fun exn ->
-        fiber.withdraw <- no_wait;
-        remove waiters waiter;
-        resume (Error exn))
-
-  (* False: nobody waits. *)
-  let wake_one waiters value =
-    match waiters.first with
-    | End -> false
-    | Waiter { fiber; resume; _ } as waiter ->
-        remove waiters waiter;
-        fiber.withdraw <- no_wait;
-        resume (Ok value);
-        true
-
-  let rec wake_all waiters value = if wake_one waiters value then wake_all waiters value
-  let wait waiters what = suspend what (fun fiber resume -> add waiters fiber resume)
+  let create = new_waiters
+  let wake_one = wake_one
+  let wake_all = wake_all
+  let wait waiters what = Effect.perform (Wait (waiters, what))
+  let wait_to_the_end waiters what = Effect.perform (Wait_to_the_end (waiters, what))
 end
 
 (* ---- Exceptions ---- *)
@@ -81,11 +40,14 @@ module Exn = struct
 
   let empty_backtrace = Printexc.get_callstack 0
 
-  (* Combines two failures: a cancel is none beside another one. *)
+  (* Combines two failures: a cancel is none beside another one, nor is the same exception again. *)
   let combine (first : with_bt) (second : with_bt) =
+    let is_second (exn, _) = exn == fst second in
     match (first, second) with
     | (Cancelled _, _), _ -> second
     | _, (Cancelled _, _) -> first
+    | (Multiple all, _), _ when List.exists is_second all -> first
+    | _ when is_second first -> first
     | (Multiple all, _), _ -> (Multiple (all @ [ second ]), empty_backtrace)
     | _ -> (Multiple [ first; second ], empty_backtrace)
 
@@ -125,17 +87,17 @@ module Cancel = struct
 
   exception Cancelled = Cancelled
 
+  let has_finished = Invalid_argument "Cancellation context finished!"
+
   let check context =
-    match context.state with
-    | Finished -> invalid_arg "Cancellation context finished!"
-    | On | Cancelling _ -> check_context context
+    match context.state with Finished -> raise has_finished | On | Cancelling _ -> check_context context
 
   let get_error context =
-    match context.state with Cancelling (exn, _) -> Some (Cancelled exn) | On | Finished -> None
+    match context.state with Cancelling (exn, _) -> Some (Cancelled exn) | Finished -> Some has_finished | On -> None
 
   let cancel context exn =
     match context.state with
-    | Finished -> invalid_arg "Cancellation context finished!"
+    | Finished -> raise has_finished
     | On | Cancelling _ -> cancel_context context exn (Printexc.get_raw_backtrace ())
 
   (* Moves the task into the context while it calls [body]. *)
@@ -169,11 +131,7 @@ module Cancel = struct
 
   let sub body = sub_in (current ()) body
 
-  let protect body =
-    let fiber = current () in
-    let result = sub_in ~protected:true fiber (fun _ -> body ()) in
-    check_context fiber.context;
-    result
+  let protect body = sub_in ~protected:true (current ()) (fun _ -> body ())
 
   let rec dump formatter context =
     Format.fprintf formatter "@[<v2>%s%s%s" (if context.name = "" then "context" else context.name)
@@ -192,7 +150,7 @@ end
 (* ---- Promises ---- *)
 
 module Promise = struct
-  type 'a state = Resolved of 'a | Unresolved of 'a Waiters.t
+  type 'a state = Resolved of 'a | Unresolved of unit waiters
   type 'a t = { mutable state : 'a state; label : string }
   type 'a u = 'a t  (* the two ends are one object *)
   type 'a or_exn = ('a, exn) result t
@@ -204,31 +162,24 @@ module Promise = struct
   let create ?(label = "a promise") () = create_with_label label
   let create_resolved value = { state = Resolved value; label = "" }
 
-  let await promise =
+  let rec await promise =
     match promise.state with
     | Resolved value -> value
-    | Unresolved waiters -> Waiters.wait waiters promise.label
+    | Unresolved waiters ->
+        Waiters.wait waiters promise.label;
+        await promise
 
   let await_exn promise = match await promise with Ok value -> value | Error exn -> raise exn
 
-  let resolve_here promise value =
+  (* Another thread changes no lists: it says at once whether it was first, and the loop does the rest. *)
+  let try_resolve promise value =
+    let resolved = Resolved value in
     match promise.state with
     | Resolved _ -> false
     | Unresolved waiters ->
-        promise.state <- Resolved value;
-        Waiters.wake_all waiters value;
+        promise.state <- resolved;
+        if runs_here () then close_waiters waiters else call_in_loop (fun () -> close_waiters waiters);
         true
-
-  (* Another thread changes no lists: it says at once whether it was first, and the loop does the rest. *)
-  let try_resolve promise value =
-    if runs_here () then resolve_here promise value
-    else
-      match promise.state with
-      | Resolved _ -> false
-      | Unresolved waiters ->
-          promise.state <- Resolved value;
-          push_from_anywhere (Call (fun () -> Waiters.wake_all waiters value));
-          true
 
   let resolve promise value =
     if not (try_resolve promise value) then invalid_arg "Can't resolve already-resolved promise"
@@ -249,7 +200,7 @@ module Switch = struct
     mutable daemons : int;  (* of them *)
     mutable failure : Exn.with_bt option;
     mutable hooks : hook;  (* the last that was added; or the null one *)
-    idle : unit Waiters.t;
+    idle : unit waiters;
     mutable finished : bool;
   }
 
@@ -268,8 +219,7 @@ module Switch = struct
     check_context switch.context
 
   let get_error switch =
-    check_open switch;
-    Cancel.get_error switch.context
+    if switch.finished then Some (Invalid_argument "Switch finished!") else Cancel.get_error switch.context
 
   let fail ?(bt = Exn.empty_backtrace) switch exn =
     check_open switch;
@@ -290,15 +240,11 @@ module Switch = struct
 
   exception Stop
 
-  (* The caller waits for the tasks, whatever cancels come: they have been cancelled, too. *)
+  (* The caller waits for the tasks, whatever cancels come: they have been cancelled, too. What a signal handler raises
+     meanwhile fails the switch. *)
   let rec await_idle switch =
     if switch.live > switch.daemons then (
-      Effect.perform
-        (Suspend
-           (fun fiber resume ->
-             fiber.waits_for <- "the tasks of a switch";
-             Waiters.add switch.idle fiber resume;
-             fiber.withdraw <- no_wait));
+      (try Waiters.wait_to_the_end switch.idle "the tasks of a switch" with exn -> fail_with switch exn);
       await_idle switch)
     else if switch.live > 0 then (
       (* Only daemons are left. *)
@@ -448,28 +394,34 @@ module Fiber = struct
 
   exception Not_first
 
-  (* Runs them as tasks until [add] says, of a value that one has returned, that the others are to be cancelled.
-     Returns the first failure, too. *)
+  (* Runs them as tasks, of which the first that ends has the others cancelled, and calls [add] with the value of each
+     that returns one. Raises what they have failed of, or else what the caller was cancelled for meanwhile. *)
   let race bodies add =
     let failure = ref None in
     Cancel.sub (fun context ->
         let stop () = match context.state with On -> Cancel.cancel context Not_first | Cancelling _ | Finished -> () in
         let run_one body () =
-          match body () with
-          | value ->
-              add value;
-              stop ()
-          | exception exn ->
+          match add (body ()) with
+          | () -> stop ()
+          | exception exn -> (
               let exn, backtrace = Exn.get exn in
-              let exn = as_cancel context exn in
-              let this = (exn, backtrace) in
-              let is_own_cancel = match exn with Cancelled Not_first -> true | _ -> false in
-              if not is_own_cancel then
-                failure := Some (match !failure with None -> this | Some first -> Exn.combine first this);
-              stop ()
+              let this = (as_cancel context exn, backtrace) in
+              match (this, context.state) with
+              | (Cancelled _, _), (Cancelling _ | Finished) -> () (* as it was told to end *)
+              | _ ->
+                  failure := Some (match !failure with None -> this | Some first -> Exn.combine first this);
+                  stop ())
         in
         let fiber = current () in
         let live = ref (List.length bodies) and idle = Waiters.create () in
+        let rec await_idle () =
+          if !live > 0 then (
+            (try Waiters.wait_to_the_end idle "tasks of which one is first"
+             with exn ->
+               failure := Some (Exn.get exn);
+               stop ());
+            await_idle ())
+        in
         let rec start = function
           | [] -> ()
           | [ last ] ->
@@ -490,14 +442,8 @@ module Fiber = struct
         in
         (match context.state with Cancelling (exn, _) -> raise (Cancelled exn) | On | Finished -> ());
         start bodies;
-        if !live > 0 then
-          Effect.perform
-            (Suspend
-               (fun fiber resume ->
-                 fiber.waits_for <- "tasks of which one is first";
-                 Waiters.add idle fiber resume;
-                 fiber.withdraw <- no_wait)));
-    !failure
+        await_idle ());
+    match !failure with None -> check () | Some failure -> Exn.raise_with_bt failure
 
   let keep_first first _ = first
 
@@ -505,17 +451,9 @@ module Fiber = struct
     if bodies = [] then await_cancel ()
     else
       let result = ref None in
-      let failure =
-        race bodies (fun value ->
-            result := Some (match !result with None -> value | Some first -> combine first value))
-      in
-      match (failure, !result) with
-      | Some ((Cancelled _, _) as failure), None -> Exn.raise_with_bt failure
-      | Some (Cancelled _, _), Some value | None, Some value -> value
-      | Some failure, _ -> Exn.raise_with_bt failure
-      | None, None ->
-          check ();
-          assert false
+      race bodies (fun value ->
+          result := Some (match !result with None -> value | Some first -> combine first value));
+      Option.get !result
 
   let first ?combine f g = any ?combine [ f; g ]
 
@@ -523,10 +461,8 @@ module Fiber = struct
     if bodies = [] then await_cancel ()
     else
       let results = ref [] in
-      match race bodies (fun value -> results := value :: !results) with
-      | Some ((Cancelled _, _) as failure) when !results = [] -> Exn.raise_with_bt failure
-      | None | Some (Cancelled _, _) -> List.rev !results
-      | Some failure -> Exn.raise_with_bt failure
+      race bodies (fun value -> results := value :: !results);
+      List.rev !results
 
   let fork_seq ~sw produce =
     let request = ref None in

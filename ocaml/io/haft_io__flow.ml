@@ -508,8 +508,8 @@ module Buf_write = struct
     buffer : Buffer.t;
     limit : int;
     flow : Cstruct.t list -> unit;  (* writes all *)
-    wakes : unit Waiters.t;  (* the task that writes *)
-    flushed : unit Waiters.t;  (* those who wait until it has caught up *)
+    wakes : unit waiters;  (* the task that writes *)
+    flushed : unit waiters;  (* those who wait until it has caught up *)
     mutable state : [ `Open | `Closing | `Failed of exn ];  (* failed: the switch is, which cancels those who wait *)
   }
 

@@ -1,15 +1,10 @@
 (* SPDX-License-Identifier: MIT *)
-(* The loop: tasks of OCaml as continuations in a queue, in a task of libhaft-io, its carrier.
+(* The loop: tasks of OCaml as continuations in a queue (haft_io__tasks.ml), in a task of libhaft-io, its carrier.
 
-   A task of OCaml that waits is a continuation: it is in no queue, and the one that ends the wait puts it into [ready].
    The loop resumes one after the other. It lets the tasks of C go first after [turn] of them, and when there is none
    it sleeps in libhaft-io until something is done there (loop_stubs.c) or the earliest timer is due.
 
    Invariants
-   - A wait is ended once: by what it waits for or by a cancel, whichever comes first. The one that ends it sets
-     [withdraw] of the task to [no_wait].
-   - [push] and [pop] allocate nothing between the first word that they read and the last that they write. So signal
-     handlers and other threads, which run only where something is allocated, may push.
    - [!here] is the lane of the carrier that runs, and its [running] the task that runs on it, or ran last. (A task of
      OCaml in a task of C is none of the loop's.) A carrier that is away, with a task that waits in a function of C
      (loop_stubs.c), finds its lane there when it goes on.
@@ -24,11 +19,9 @@ external run_c : string -> int -> (carrier -> unit) -> int = "haft_ocaml_io_run"
 external simulate_c : int * bool * int * int -> (carrier -> unit) -> int = "haft_ocaml_io_simulate"
 external is_current : carrier -> bool = "haft_ocaml_io_is_current" [@@noalloc]
 external park : carrier -> bool = "haft_ocaml_io_park"
-external away : unit -> int = "haft_ocaml_io_away" [@@noalloc]
 external wait_c : int -> int = "haft_ocaml_io_wait"
 external yield_c : unit -> int = "haft_ocaml_io_yield"
-external wake_c : unit -> unit = "haft_ocaml_io_wake"
-external runs_here : unit -> bool = "haft_ocaml_io_runs_here"
+external runs_here : unit -> bool = "haft_ocaml_io_runs_here" [@@noalloc]
 external now : unit -> int = "haft_ocaml_io_now"
 external seed : unit -> int = "haft_ocaml_io_seed"
 external take_done : unit -> int = "haft_ocaml_io_take_done"
@@ -38,7 +31,7 @@ external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
 external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
 external dump_c : int -> int = "haft_ocaml_io_dump"
-external show : 'lane ref -> unit = "haft_ocaml_io_show"
+external show : 'lane ref -> 'tasks -> unit = "haft_ocaml_io_show"
 
 type memory = (char, Bigarray.int8_unsigned_elt, Bigarray.c_layout) Bigarray.Array1.t
 
@@ -47,145 +40,16 @@ external event_set : memory -> unit = "haft_ocaml_io_event_set"
 external event_wait : memory -> int = "haft_ocaml_io_event_wait"
 external event_wait_to_the_end : memory -> unit = "haft_ocaml_io_event_wait_to_the_end"
 
-exception Cancelled of exn
-
-(* ---- Tasks, and the contexts of their cancels ---- *)
-
-type state = On | Cancelling of exn * Printexc.raw_backtrace | Finished
-
-type fiber = {
-  mutable context : context;  (* first, and [state] in that: loop_stubs.c reads them *)
-  mutable next : fiber;  (* of the context's; or nobody *)
-  mutable previous : fiber;
-  mutable withdraw : exn -> unit;  (* ends the wait by raising this; [no_wait]: none that can be cancelled *)
-  mutable waits_for : string;
-  mutable suspended : Obj.t;  (* its last continuation, for backtraces; an integer: none *)
-  mutable bindings : (int * exn) list;
-}
-
-and context = {
-  mutable state : state;
-  mutable name : string;
-  protected : bool;
-  parent : context;
-  mutable fibers : fiber;  (* the last that came *)
-  mutable children : context;  (* likewise *)
-  mutable next_child : context;
-  mutable previous_child : context;
-}
-
-let no_wait (_ : exn) = ()
-
-let rec nobody =
-  {
-    context = nowhere;
-    next = nobody;
-    previous = nobody;
-    withdraw = no_wait;
-    waits_for = "";
-    suspended = Obj.repr 0;
-    bindings = [];
-  }
-
-and nowhere =
-  {
-    state = Finished;
-    name = "";
-    protected = true;
-    parent = nowhere;
-    fibers = nobody;
-    children = nowhere;
-    next_child = nowhere;
-    previous_child = nowhere;
-  }
-
-let enter fiber context =
-  fiber.context <- context;
-  fiber.previous <- nobody;
-  fiber.next <- context.fibers;
-  if context.fibers != nobody then context.fibers.previous <- fiber;
-  context.fibers <- fiber
-
-let leave fiber =
-  if fiber.previous != nobody then fiber.previous.next <- fiber.next else fiber.context.fibers <- fiber.next;
-  if fiber.next != nobody then fiber.next.previous <- fiber.previous;
-  fiber.next <- nobody;
-  fiber.previous <- nobody
-
-let new_fiber context bindings =
-  let fiber =
-    {
-      context;
-      next = nobody;
-      previous = nobody;
-      withdraw = no_wait;
-      waits_for = "";
-      suspended = Obj.repr 0;
-      bindings;
-    }
-  in
-  enter fiber context;
-  fiber
-
-let new_context ?(protected = false) ?(name = "") parent =
-  let context =
-    {
-      state = On;
-      name;
-      protected;
-      parent;
-      fibers = nobody;
-      children = nowhere;
-      next_child = parent.children;
-      previous_child = nowhere;
-    }
-  in
-  if parent != nowhere then (
-    if parent.children != nowhere then parent.children.previous_child <- context;
-    parent.children <- context);
-  context
-
-let end_context context =
-  context.state <- Finished;
-  let parent = context.parent in
-  if parent != nowhere then (
-    if context.previous_child != nowhere then context.previous_child.next_child <- context.next_child
-    else parent.children <- context.next_child;
-    if context.next_child != nowhere then context.next_child.previous_child <- context.previous_child)
-
-(* From the oldest to the newest, as they stand now: what is called may change the lists. *)
-let fibers_of context =
-  let rec collect fiber all = if fiber == nobody then all else collect fiber.next (fiber :: all) in
-  collect context.fibers []
-
-let children_of context =
-  let rec collect child all = if child == nowhere then all else collect child.next_child (child :: all) in
-  collect context.children []
-
-external cancel_away : fiber -> unit = "haft_ocaml_io_cancel_away"
-
-let cancel_fiber fiber exn =
-  if fiber.withdraw != no_wait then fiber.withdraw (Cancelled exn) else if away () > 0 then cancel_away fiber
-
-let rec cancel_context context exn backtrace =
-  if context.state = On then (
-    context.state <- Cancelling (exn, backtrace);
-    List.iter (fun fiber -> cancel_fiber fiber exn) (fibers_of context);
-    List.iter (fun child -> if not child.protected then cancel_context child exn backtrace) (children_of context))
-
-(* The reason for which a task whose context is [context] has ended. A function of C that was waiting when the cancel
-   came has failed with ECANCELED, and so Unix or a channel: that is the cancel. *)
-let as_cancel context exn =
-  match (context.state, exn) with
-  | Cancelling (why, _), Unix.Unix_error (EUNKNOWNERR 125, _, _) -> Cancelled why
-  | Cancelling (why, _), Sys_error text when text = "Operation canceled" -> Cancelled why
-  | _ -> exn
+include Haft_io__tasks
 
 (* ---- Effects ---- *)
 
 type _ Effect.t +=
+  | Wait : 'a waiters * string -> 'a Effect.t  (* in this list, for what the text says *)
+  | Wait_to_the_end : 'a waiters * string -> 'a Effect.t  (* the same, whatever cancels come *)
   | Suspend : (fiber -> (('a, exn) result -> unit) -> unit) -> 'a Effect.t
         (* calls the function, which keeps what ends the wait *)
+  | Sleep_until : int -> unit Effect.t
   | This_fiber : fiber Effect.t
   | Yield : unit Effect.t
   | Fork : fiber * (unit -> unit) -> unit Effect.t  (* the new task goes first; the function raises nothing *)
@@ -205,164 +69,143 @@ let suspend what begin_ =
              fiber.waits_for <- what;
              begin_ fiber resume))
 
-(* ---- The queue ---- *)
-
-type item =
-  | Nothing
-  | Continue : fiber * (unit, unit) continuation -> item
-  | Continue_yielded : fiber * (unit, unit) continuation -> item
-  | Continue_with : fiber * ('a, unit) continuation * 'a -> item
-  | Discontinue : fiber * ('a, unit) continuation * exn -> item
-  | Start of fiber * (unit -> unit)
-  | Call of (unit -> unit)
-
-type queue = { mutable items : item array; mutable first : int; mutable count : int }
-
-let ready = { items = Array.make 64 Nothing; first = 0; count = 0 }
-
-let rec push item =
-  let size = Array.length ready.items in
-  if ready.count < size then (
-    Array.unsafe_set ready.items ((ready.first + ready.count) land (size - 1)) item;
-    ready.count <- ready.count + 1)
-  else (
-    grow ();
-    push item)
-
-and grow () =
-  let larger = Array.make (2 * Array.length ready.items) Nothing in
-  let size = Array.length ready.items in
-  if Array.length larger = 2 * size && ready.count = size then (
-    Array.blit ready.items ready.first larger 0 (size - ready.first);
-    Array.blit ready.items 0 larger (size - ready.first) ready.first;
-    ready.first <- 0;
-    ready.items <- larger)
-
-let rec push_first item =
-  let size = Array.length ready.items in
-  if ready.count < size then (
-    ready.first <- (ready.first - 1) land (size - 1);
-    Array.unsafe_set ready.items ready.first item;
-    ready.count <- ready.count + 1)
-  else (
-    grow ();
-    push_first item)
-
-(* In a simulation: which of those that can go on does so. *)
-let chance = ref None
-
-let bring_any_to_front state =
-  let mask = Array.length ready.items - 1 in
-  let other = (ready.first + Random.State.int state ready.count) land mask in
-  let item = ready.items.(other) in
-  ready.items.(other) <- ready.items.(ready.first);
-  ready.items.(ready.first) <- item
-
-let pop () =
-  if ready.count = 0 then Nothing
-  else (
-    (match !chance with None -> () | Some state -> bring_any_to_front state);
-    let first = ready.first in
-    let item = Array.unsafe_get ready.items first in
-    Array.unsafe_set ready.items first Nothing;
-    ready.first <- (first + 1) land (Array.length ready.items - 1);
-    ready.count <- ready.count - 1;
-    item)
-
-(* Whether the loop sleeps, or is about to. *)
-let sleeps = ref false
-
-(* For code that may be in another thread or a task of C. *)
-let push_from_anywhere item =
-  push item;
-  if !sleeps then wake_c ()
-
-let resume_by fiber k = function
-  | Ok value -> push_from_anywhere (Continue_with (fiber, k, value))
-  | Error exn -> push_from_anywhere (Discontinue (fiber, k, exn))
-
-(* ---- Running them ---- *)
+(* Begins such a wait of the task, whose continuation is kept. *)
+let begin_suspension fiber begin_ =
+  let continuation = fiber.continuation in
+  let resume = function
+    | Ok value -> end_suspension fiber continuation By_value (Obj.repr value)
+    | Error exn -> end_suspension fiber continuation By_exception (Obj.repr (exn : exn))
+  in
+  fiber.listing <- Suspended;
+  try begin_ fiber resume with exn -> resume (Error exn)
 
 (* The lane of a carrier, laid out as in loop_stubs.c. *)
-type lane = { mutable running : fiber; mutable left : int  (* how many are resumed before the head of the loop *) }
+type lane = { mutable running : int;  (* the task's number; -1: none *) mutable left : int  (* how many are resumed before the head of the loop *) }
 
 external enter_lane : carrier -> lane -> unit = "haft_ocaml_io_enter_lane"
 external keep_lane : lane ref -> unit = "haft_ocaml_io_keep"
 
-(* Whether tasks that wait can tell where, as exceptions can (Printexc.record_backtrace). *)
-let keeps_backtraces = ref false
-
 let turn = 256
-let here = ref { running = nobody; left = 0 }
+let here = ref { running = -1; left = 0 }
 let () = keep_lane here
-let () = show here
+let () = show here tasks
+
+(* The calling task. (A thread beside the run, and code of the loop itself, are none.) *)
+let this_fiber () =
+  let id = !here.running in
+  if id >= 0 && runs_here () then fiber_of id else perform This_fiber
+
+(* ---- Timers ---- *)
+
+(* Whether the loop sleeps, or is about to, is known: a task in a task of C may begin a timer that is due before. *)
+let begin_timer timer =
+  Haft_io__timers.begin_ timer;
+  if !sleeps && Haft_io__timers.first () == timer then wake_c ()
+
+let add_timer at fire =
+  let timer = Haft_io__timers.make at fire in
+  begin_timer timer;
+  timer
+
+let remove_timer = Haft_io__timers.remove
+let fire_timers () = if Haft_io__timers.next_time () < max_int then Haft_io__timers.fire_until (now ())
+
+(* The task, whose continuation is kept, waits for the time. *)
+let begin_sleep fiber time =
+  match fiber.context.state with
+  | Cancelling (exn, _) -> go_on fiber By_exception (Obj.repr (Cancelled exn))
+  | On | Finished ->
+      let continuation = fiber.continuation in
+      let timer = Haft_io__timers.make time (fun () -> end_suspension fiber continuation By_value nothing) in
+      let withdraw exn =
+        Haft_io__timers.remove timer;
+        end_suspension fiber continuation By_exception (Obj.repr (exn : exn))
+      in
+      note_wait fiber "a time";
+      begin_timer timer;
+      fiber.listing <- Suspended;
+      fiber.withdraw <- withdraw
+
+let sleep_until time = perform (Sleep_until time)
+
+(* ---- Running them ---- *)
+
+(* The task that runs, whose continuation this is. *)
+let[@inline] keep k =
+  let fiber = fiber_of !here.running in
+  fiber.continuation <- Obj.repr k;
+  fiber
 
 let rec schedule () =
   let lane = !here in
   if lane.left <= 0 then ()
   else (
     lane.left <- lane.left - 1;
-    match pop () with
-    | Nothing -> ()
-    | Continue (fiber, k) ->
-        lane.running <- fiber;
-        continue k ()
-    | Continue_yielded (fiber, k) -> (
-        lane.running <- fiber;
-        match fiber.context.state with
-        | Cancelling (exn, _) -> discontinue k (Cancelled exn)
-        | On | Finished -> continue k ())
-    | Continue_with (fiber, k, value) ->
-        lane.running <- fiber;
-        continue k value
-    | Discontinue (fiber, k, exn) ->
-        lane.running <- fiber;
-        discontinue k exn
-    | Start (fiber, body) -> start fiber body
-    | Call f ->
-        f ();
-        schedule ())
+    let id = pop () in
+    if id >= 0 then (
+      lane.running <- id;
+      let fiber = fiber_of id in
+      let k : (Obj.t, unit) continuation = Obj.obj fiber.continuation and value = fiber.value in
+      if Obj.is_block value then fiber.value <- nothing;
+      match fiber.way with
+      | By_value -> continue k value
+      | By_exception -> discontinue k (Obj.obj value : exn)
+      | Unless_cancelled -> (
+          match fiber.context.state with
+          | Cancelling (exn, _) -> discontinue k (Cancelled exn)
+          | On | Finished -> continue k value)
+      | By_start -> start fiber (Obj.obj value : unit -> unit)
+      | By_call ->
+          lane.running <- -1;
+          forget_number fiber;
+          (Obj.obj value : unit -> unit) ();
+          schedule ()))
 
 and start fiber body =
-  !here.running <- fiber;
-  match_with body () handler
+  !here.running <- fiber.id;
+  Haft__syntax.match_with body () handler
 
+(* As the `effect` syntax makes handlers, whose functions for effects are the clauses: so a perform allocates nothing but
+   its continuation. *)
 and handler =
   {
-    retc =
+    Haft__syntax.retc =
       (fun () ->
-        leave !here.running;
+        end_fiber (fiber_of !here.running);
         schedule ());
     exnc =
       (fun exn ->
-        leave !here.running;
+        end_fiber (fiber_of !here.running);
         raise exn);
     effc =
-      (fun (type a) (effect : a Effect.t) ->
+      (fun (type a) (effect : a Effect.t) (k : (a, unit) continuation) ->
         match effect with
-        | Suspend begin_ ->
-            Some
-              (fun (k : (a, unit) continuation) ->
-                let fiber = !here.running in
-                if !keeps_backtraces then fiber.suspended <- Obj.repr k;
-                (try begin_ fiber (resume_by fiber k) with exn -> push (Discontinue (fiber, k, exn)));
-                schedule ())
-        | This_fiber -> Some (fun (k : (a, unit) continuation) -> continue k !here.running)
+        | Wait (waiters, what) ->
+            list_waiter (keep k) waiters what Listed;
+            schedule ()
         | Yield ->
-            Some
-              (fun (k : (a, unit) continuation) ->
-                push (Continue_yielded (!here.running, k));
-                schedule ())
+            let fiber = keep k in
+            fiber.way <- Unless_cancelled;
+            push fiber;
+            schedule ()
+        | Wait_to_the_end (waiters, what) ->
+            list_waiter (keep k) waiters what Listed_to_the_end;
+            schedule ()
         | Fork (other, body) ->
-            Some
-              (fun (k : (a, unit) continuation) ->
-                push_first (Continue (!here.running, k));
-                start other body)
-        | On_c_stack _ ->
-            Some
-              (fun (k : (a, unit) continuation) ->
-                discontinue k (Invalid_argument "only the task that serves a request may use it"))
-        | _ -> None);
+            let fiber = keep k in
+            fiber.way <- By_value;
+            push_first fiber;
+            start other body
+        | Sleep_until time ->
+            let fiber = keep k in
+            (try begin_sleep fiber time with exn -> go_on fiber By_exception (Obj.repr exn));
+            schedule ()
+        | Suspend begin_ ->
+            begin_suspension (keep k) begin_;
+            schedule ()
+        | This_fiber -> continue k (fiber_of !here.running)
+        | On_c_stack _ -> discontinue k (Invalid_argument "only the task that serves a request may use it")
+        | _ -> Haft__syntax.decline effect k);
   }
 
 (* ---- Backtraces ---- *)
@@ -372,18 +215,8 @@ and handler =
 let calls_of fiber =
   let is_of_package file = String.length file > 7 && String.sub file 0 7 = "haft_io" in
   let of_continuation (k : (unit, unit) continuation) = get_callstack k 100 in
-  let rec of_queue i =
-    if i = ready.count then None
-    else
-      match ready.items.((ready.first + i) land (Array.length ready.items - 1)) with
-      | Continue_yielded (other, k) | Continue (other, k) when other == fiber -> Some (of_continuation k)
-      | _ -> of_queue (i + 1)
-  in
   let backtrace =
-    match of_queue 0 with
-    | Some backtrace -> Some backtrace
-    | None when Obj.is_block fiber.suspended -> Some (of_continuation (Obj.obj fiber.suspended))
-    | None -> None
+    if Obj.is_block fiber.continuation then Some (of_continuation (Obj.obj fiber.continuation)) else None
   in
   match Option.map Printexc.backtrace_slots backtrace with
   | None | Some None -> []
@@ -396,81 +229,6 @@ let calls_of fiber =
         | _ -> None
       in
       List.filter_map call (Array.to_list slots)
-
-(* ---- Timers: a heap ---- *)
-
-type timer = { at : int; mutable place : int;  (* in the heap; -1: it is not there *) fire : unit -> unit }
-type heap = { mutable timers : timer array; mutable size : int }
-
-let no_timer = { at = max_int; place = -1; fire = ignore }
-let heap = { timers = Array.make 16 no_timer; size = 0 }
-
-let put timer place =
-  heap.timers.(place) <- timer;
-  timer.place <- place
-
-let rec rise timer place =
-  let parent = (place - 1) / 2 in
-  if place > 0 && heap.timers.(parent).at > timer.at then (
-    put heap.timers.(parent) place;
-    rise timer parent)
-  else put timer place
-
-let rec sink timer place =
-  let left = (2 * place) + 1 in
-  if left >= heap.size then put timer place
-  else
-    let right = left + 1 in
-    let least = if right < heap.size && heap.timers.(right).at < heap.timers.(left).at then right else left in
-    if heap.timers.(least).at < timer.at then (
-      put heap.timers.(least) place;
-      sink timer least)
-    else put timer place
-
-let add_timer at fire =
-  let timer = { at; place = -1; fire } in
-  if heap.size = Array.length heap.timers then (
-    let larger = Array.make (2 * heap.size) no_timer in
-    Array.blit heap.timers 0 larger 0 heap.size;
-    heap.timers <- larger);
-  heap.size <- heap.size + 1;
-  rise timer (heap.size - 1);
-  if !sleeps && timer.place = 0 then wake_c () (* the caller is in a task of C *);
-  timer
-
-let remove_timer timer =
-  let place = timer.place in
-  if place >= 0 then (
-    heap.size <- heap.size - 1;
-    let last = heap.timers.(heap.size) in
-    heap.timers.(heap.size) <- no_timer;
-    timer.place <- -1;
-    if last != timer then
-      if place > 0 && last.at < heap.timers.((place - 1) / 2).at then rise last place else sink last place)
-
-let next_time () = if heap.size = 0 then max_int else heap.timers.(0).at
-
-let fire_timers () =
-  if heap.size > 0 then
-    let time = now () in
-    while heap.size > 0 && heap.timers.(0).at <= time do
-      let timer = heap.timers.(0) in
-      remove_timer timer;
-      timer.fire ()
-    done
-
-let sleep_until time =
-  suspend "a time" (fun fiber resume ->
-      let timer =
-        add_timer time (fun () ->
-            fiber.withdraw <- no_wait;
-            resume (Ok ()))
-      in
-      fiber.withdraw <-
-        (fun exn ->
-          fiber.withdraw <- no_wait;
-          remove_timer timer;
-          resume (Error exn)))
 
 (* ---- Work of libhaft-io ---- *)
 
@@ -528,8 +286,8 @@ let work what take begin_c =
 
 (* One task of C for all that wait for one direction of a descriptor. It is not withdrawn with them: a descriptor is
    mostly waited for again, and otherwise closed. *)
-type watch = { mutable asked : bool; mutable waiters : waiter list }
-and waiter = { mutable ended : bool; done_ : (int, exn) result -> unit }
+type watch = { mutable asked : bool; mutable watchers : watcher list }
+and watcher = { mutable ended : bool; done_ : (int, exn) result -> unit }
 
 let watches : (int, watch) Hashtbl.t = Hashtbl.create 64
 
@@ -548,11 +306,11 @@ let wait_ready descriptor kind =
         match Hashtbl.find_opt watches key with
         | Some watch -> watch
         | None ->
-            let watch = { asked = false; waiters = [] } in
+            let watch = { asked = false; watchers = [] } in
             Hashtbl.add watches key watch;
             watch
       in
-      let waiter =
+      let watcher =
         {
           ended = false;
           done_ =
@@ -561,24 +319,24 @@ let wait_ready descriptor kind =
               resume result);
         }
       in
-      watch.waiters <- waiter :: watch.waiters;
+      watch.watchers <- watcher :: watch.watchers;
       fiber.withdraw <-
         (fun exn ->
-          waiter.ended <- true;
-          watch.waiters <- List.filter (fun other -> other != waiter) watch.waiters;
-          waiter.done_ (Error exn));
+          watcher.ended <- true;
+          watch.watchers <- List.filter (fun other -> other != watcher) watch.watchers;
+          watcher.done_ (Error exn));
       if not watch.asked then (
         watch.asked <- true;
         begin_work (watch_c descriptor kind) (fun code ->
             Hashtbl.remove watches key;
-            let waiters = List.rev watch.waiters in
-            watch.waiters <- [];
+            let watchers = List.rev watch.watchers in
+            watch.watchers <- [];
             List.iter
-              (fun waiter ->
-                if not waiter.ended then (
-                  waiter.ended <- true;
-                  waiter.done_ (Ok code)))
-              waiters)))
+              (fun watcher ->
+                if not watcher.ended then (
+                  watcher.ended <- true;
+                  watcher.done_ (Ok code)))
+              watchers)))
 
 (* The same for descriptors that others read and close. When it has returned or raised, nobody waits for the descriptor
    any more. *)
@@ -640,12 +398,13 @@ let rec loop carrier root finished =
       take_all_done ();
       fire_timers ();
       schedule ();
+      !here.running <- -1;
       if !finished && not !is_interrupted then () (* the next turn tells the guests, if there are any *)
       else if is_current carrier && not (is_over finished) then
         if ready.count > 0 then (if yield_c () < 0 then interrupt Stuck)
         else (
           sleeps := true;
-          let code = if ready.count > 0 then 0 else wait_c (next_time ()) in
+          let code = if ready.count > 0 then 0 else wait_c (Haft_io__timers.next_time ()) in
           sleeps := false;
           if code < 0 then interrupt Stuck)
     done
@@ -664,7 +423,6 @@ let run_by run_c main =
   if !is_running then invalid_arg "Haft_io.run: this process has a run already";
   is_running := true;
   is_interrupted := false;
-  keeps_backtraces := Printexc.backtrace_status ();
   let result = ref None and finished = ref false in
   let root = new_context ~name:"run" nowhere in
   root_of_run := root;
@@ -678,12 +436,13 @@ let run_by run_c main =
     finished := true
   in
   let carry carrier =
-    let lane = { running = nobody; left = 0 } in
+    let lane = { running = -1; left = 0 } in
     enter_lane carrier lane;
     here := lane;
     loop carrier root finished
   in
-  push (Start (new_fiber root [], body));
+  let first = new_fiber root [] in
+  push_start first body;
   let code =
     Fun.protect
       ~finally:(fun () ->
@@ -692,10 +451,8 @@ let run_by run_c main =
         root_of_run := nowhere;
         chance := None;
         Hashtbl.reset watches;
-        heap.size <- 0;
-        Array.fill heap.timers 0 (Array.length heap.timers) no_timer;
-        Array.fill ready.items 0 (Array.length ready.items) Nothing;
-        ready.count <- 0;
+        Haft_io__timers.forget_all ();
+        forget_all_tasks ();
         slots.used <- 0;
         slots.free <- [])
       (fun () -> run_c carry)
@@ -709,17 +466,20 @@ let run_by run_c main =
 (* ---- OCaml code in a task of C ---- *)
 
 (* Calls [body] as a task of OCaml on the stack of the task of C that the caller is: while it waits, so does that. *)
-let run_in_c context body =
-  let fiber = new_fiber context [] in
-  incr guests;
-  let go () =
-    leave fiber;
-    decr guests;
-    if !guests = 0 && !sleeps then wake_c ()
-  in
+let run_in_c (type r) context (body : unit -> r) : r =
   (* The task allocates its event before its first wait begins. From then on another thread or a signal handler may end
      the wait, and each of them may run at any allocation. *)
   let event = ref None in
+  let tell () = Option.iter event_set !event in
+  let fiber = new_fiber ~tell context [] and outside = !here in
+  here := { running = fiber.id; left = 0 };
+  incr guests;
+  let go () =
+    here := outside;
+    end_fiber fiber;
+    decr guests;
+    if !guests = 0 && !sleeps then wake_c ()
+  in
   let own_event () =
     match !event with
     | Some event -> event
@@ -728,48 +488,52 @@ let run_in_c context body =
         event := Some made;
         made
   in
-  let rec wait_for : type a. memory -> (a, exn) result option ref -> (a, exn) result =
-   fun event slot ->
-    match !slot with
-    | Some result -> result
-    | None ->
-        if fiber.withdraw == no_wait then event_wait_to_the_end event
-        else if event_wait event < 0 then fiber.withdraw (Cancelled Exit);
-        wait_for event slot
+  let rec wait_until_told event =
+    match fiber.listing with
+    | Nowhere -> ()
+    | Listed_to_the_end ->
+        event_wait_to_the_end event;
+        wait_until_told event
+    | Suspended when fiber.withdraw == no_wait ->
+        event_wait_to_the_end event;
+        wait_until_told event
+    | Suspended | Listed ->
+        if event_wait event < 0 then cancel_fiber fiber Exit;
+        wait_until_told event
   in
-  let effc (type a) (effect : a Effect.t) : ((a, _) continuation -> _) option =
+  (* [begin_] begins a wait of the task, as for those of the loop. *)
+  let wait_in_c : type a. (a, r) continuation -> (unit -> unit) -> r =
+   fun k begin_ ->
+    match own_event () with
+    | exception exn -> discontinue k exn
+    | event -> (
+        fiber.continuation <- Obj.repr k;
+        (try begin_ () with exn -> go_on fiber By_exception (Obj.repr exn));
+        wait_until_told event;
+        let value = fiber.value in
+        fiber.value <- nothing;
+        match fiber.way with
+        | By_exception -> discontinue k (Obj.obj value : exn)
+        | By_value | Unless_cancelled | By_start | By_call -> continue k (Obj.obj value : a))
+  in
+  let effc (type a) (effect : a Effect.t) (k : (a, r) continuation) : r =
     match effect with
-    | Suspend begin_ ->
-        Some
-          (fun k ->
-            match own_event () with
-            | exception exn -> discontinue k exn
-            | event -> (
-                let slot = ref None in
-                if !keeps_backtraces then fiber.suspended <- Obj.repr k;
-                let resume result =
-                  slot := Some result;
-                  event_set event
-                in
-                (try begin_ fiber resume with exn -> resume (Error exn));
-                match wait_for event slot with Ok value -> continue k value | Error exn -> discontinue k exn))
-    | This_fiber -> Some (fun k -> continue k fiber)
+    | Wait (waiters, what) -> wait_in_c k (fun () -> list_waiter fiber waiters what Listed)
     | Yield -> (
-        Some
-          (fun k ->
-            match yield_c () with
-            | exception exn (* of a signal handler *) -> discontinue k exn
-            | code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ()))
+        match yield_c () with
+        | exception exn (* of a signal handler *) -> discontinue k exn
+        | code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ())
+    | Wait_to_the_end (waiters, what) -> wait_in_c k (fun () -> list_waiter fiber waiters what Listed_to_the_end)
+    | Sleep_until time -> wait_in_c k (fun () -> begin_sleep fiber time)
     | Fork (other, body) ->
-        Some
-          (fun k ->
-            push_from_anywhere (Start (other, body));
-            continue k ())
-    | On_c_stack f -> (
-        Some (fun k -> match f () with value -> continue k value | exception exn -> discontinue k exn))
-    | _ -> None
+        push_start other body;
+        continue k ()
+    | Suspend begin_ -> wait_in_c k (fun () -> begin_suspension fiber begin_)
+    | This_fiber -> continue k fiber
+    | On_c_stack f -> ( match f () with value -> continue k value | exception exn -> discontinue k exn)
+    | _ -> Haft__syntax.decline effect k
   in
-  match match_with body () { retc = Fun.id; exnc = raise; effc } with
+  match Haft__syntax.match_with body () { retc = Fun.id; exnc = raise; effc } with
   | value ->
       go ();
       value

@@ -5,10 +5,10 @@ open Haft_io__loop
 open Haft_io__fibers
 
 (* Lets the loop do it if the caller is another thread. *)
-let in_loop f = if runs_here () then f () else push_from_anywhere (Call f)
+let in_loop f = if runs_here () then f () else call_in_loop f
 
 module Semaphore = struct
-  type t = { mutable count : int; waiters : unit Waiters.t }
+  type t = { mutable count : int; waiters : unit waiters }
 
   let make count =
     if count < 0 then raise (Invalid_argument "n < 0");
@@ -28,7 +28,7 @@ end
 
 module Mutex = struct
   type state = Unlocked | Locked | Failed of exn
-  type t = { mutable state : state; waiters : unit Waiters.t }
+  type t = { mutable state : state; waiters : unit waiters }
 
   exception Poisoned of exn
 
@@ -78,24 +78,25 @@ module Mutex = struct
 end
 
 module Condition = struct
-  type t = { waiters : unit Waiters.t }
+  type t = { waiters : unit waiters }
 
   let create () = { waiters = Waiters.create () }
 
   (* In a signal handler, which may have interrupted a change of the lists, only the loop may touch them. *)
-  let broadcast condition = push_from_anywhere (Call (fun () -> Waiters.wake_all condition.waiters ()))
+  let broadcast condition = call_in_loop (fun () -> Waiters.wake_all condition.waiters ())
   let await_no_mutex condition = Waiters.wait condition.waiters "a condition"
 
+  (* Whatever cancels come. *)
+  let lock_again mutex = if not (Mutex.try_lock mutex) then Cancel.protect (fun () -> Mutex.lock mutex)
+
+  (* No other task runs between the two, and who broadcasts elsewhere lets the loop do it. *)
   let await condition mutex =
-    match
-      suspend "a condition" (fun fiber resume ->
-          Waiters.add condition.waiters fiber resume;
-          Mutex.unlock mutex)
-    with
-    | () -> Mutex.lock mutex
+    Mutex.unlock mutex;
+    match await_no_mutex condition with
+    | () -> lock_again mutex
     | exception exn ->
         let backtrace = Printexc.get_raw_backtrace () in
-        Cancel.protect (fun () -> if not (Mutex.try_lock mutex) then Mutex.lock mutex);
+        lock_again mutex;
         Printexc.raise_with_backtrace exn backtrace
 
   let rec loop_no_mutex condition update =
@@ -113,7 +114,7 @@ module Stream = struct
   type 'a t = {
     capacity : int;
     items : 'a Queue.t;
-    readers : 'a Waiters.t;  (* none while there are items or offers *)
+    readers : 'a waiters;  (* none while there are items or offers *)
     offers : 'a offer Queue.t;  (* none while there is room *)
   }
 
@@ -151,20 +152,19 @@ module Stream = struct
       else wait_to_offer stream item
 
   let take_nonblocking stream =
-    match Queue.take_opt stream.items with
-    | Some _ as item ->
-        (match Queue.take_opt stream.offers with
-        | None -> ()
-        | Some offer ->
-            Queue.push offer.item stream.items;
-            offer.taken ());
-        item
-    | None -> (
-        match Queue.take_opt stream.offers with
-        | None -> None
-        | Some offer ->
-            offer.taken ();
-            Some offer.item)
+    if not (Queue.is_empty stream.items) then (
+      let item = Queue.take stream.items in
+      (match Queue.take_opt stream.offers with
+      | None -> ()
+      | Some offer ->
+          Queue.push offer.item stream.items;
+          offer.taken ());
+      Some item)
+    else if not (Queue.is_empty stream.offers) then (
+      let offer = Queue.take stream.offers in
+      offer.taken ();
+      Some offer.item)
+    else None
 
   let take stream =
     match take_nonblocking stream with
@@ -222,7 +222,7 @@ module Pool = struct
     mutable made : int;
     size : int;
     idle : 'a Stack.t;
-    waiters : unit Waiters.t;
+    waiters : unit waiters;
     make : unit -> 'a;
     validate : 'a -> bool;
     dispose : 'a -> unit;

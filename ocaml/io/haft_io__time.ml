@@ -146,6 +146,7 @@ module Systhreads = struct
   let lock = Mutex.create ()
   let has_work = Condition.create ()
   let work : (unit -> unit) Queue.t = Queue.create ()
+  let threads = ref 0
   let idle = ref 0
 
   let rec serve () =
@@ -160,13 +161,30 @@ module Systhreads = struct
     job ();
     serve ()
 
+  let take_back job =
+    let others = Queue.create () in
+    Queue.iter (fun other -> if other != job then Queue.push other others) work;
+    Queue.clear work;
+    Queue.transfer others work
+
+  (* Where the system gives no thread, those that there are do the job later. *)
+  let thread_was_refused job why =
+    Mutex.lock lock;
+    decr threads;
+    let is_last = !threads = 0 in
+    if is_last then take_back job;
+    Mutex.unlock lock;
+    if is_last then raise why
+
   let begin_job job =
     Mutex.lock lock;
     Queue.push job work;
     let needs_thread = Queue.length work > !idle in
+    if needs_thread then incr threads;
     Condition.signal has_work;
     Mutex.unlock lock;
-    if needs_thread then ignore (Thread.create serve ())
+    if needs_thread then
+      match Thread.create serve () with _ -> () | exception why -> thread_was_refused job why
 
   (* The result of [f ()], which runs on such a thread. No cancel ends the wait. *)
   let run ?(label = "a thread") f =

@@ -98,23 +98,32 @@ static void take_lock(void) {
 
 /* ---- For debuggers ---- */
 
-static value running; /* the reference `here` of haft_io__loop.ml: leads to all tasks */
+/* The reference `here` of haft_io__loop.ml, and `tasks` of haft_io__tasks.ml: they lead to all tasks. */
+static value running, all_tasks = Val_unit;
 
-/* The records of haft_io__loop.ml, by the places of their fields. */
+/* The records of haft_io__tasks.ml, by the places of their fields. */
 #define FIELD_OF_OCAML(name, place)                                                                \
     { name, (place) * sizeof(value) }
-static const haft_shown_t tasks[] = {
-    HAFT_SHOWN_ADDRESS("ocaml_running", running),  FIELD_OF_OCAML("ocaml_task.context", 0),
-    FIELD_OF_OCAML("ocaml_task.next", 1),          FIELD_OF_OCAML("ocaml_task.withdraw", 3),
-    FIELD_OF_OCAML("ocaml_task.waits_for", 4),     FIELD_OF_OCAML("ocaml_context.state", 0),
-    FIELD_OF_OCAML("ocaml_context.name", 1),       FIELD_OF_OCAML("ocaml_context.parent", 3),
-    FIELD_OF_OCAML("ocaml_context.fibers", 4),     FIELD_OF_OCAML("ocaml_context.children", 5),
-    FIELD_OF_OCAML("ocaml_context.next_child", 6), HAFT_SHOWN_END};
+static const haft_shown_t tasks[] = {HAFT_SHOWN_ADDRESS("ocaml_running", running),
+                                     HAFT_SHOWN_ADDRESS("ocaml_tasks", all_tasks),
+                                     FIELD_OF_OCAML("ocaml_task.context", 0),
+                                     FIELD_OF_OCAML("ocaml_task.next", 1),
+                                     FIELD_OF_OCAML("ocaml_task.continuation", 3),
+                                     FIELD_OF_OCAML("ocaml_task.waits_for", 4),
+                                     FIELD_OF_OCAML("ocaml_context.state", 0),
+                                     FIELD_OF_OCAML("ocaml_context.name", 1),
+                                     FIELD_OF_OCAML("ocaml_context.parent", 3),
+                                     FIELD_OF_OCAML("ocaml_context.fibers", 4),
+                                     FIELD_OF_OCAML("ocaml_context.children", 5),
+                                     FIELD_OF_OCAML("ocaml_context.next_child", 6),
+                                     HAFT_SHOWN_END};
 HAFT_SHOWN_TABLE(haft_ocaml_io_shown, tasks);
 
-value haft_ocaml_io_show(value reference) {
+value haft_ocaml_io_show(value reference, value tasks_of_loop) {
     running = reference;
+    all_tasks = tasks_of_loop;
     caml_register_generational_global_root(&running);
+    caml_register_generational_global_root(&all_tasks);
     return Val_unit;
 }
 
@@ -129,8 +138,9 @@ static void free_work(haft_ocaml_work_t *work) {
         free(work);
 }
 
-/* The fields of a lane, a fiber and a context in haft_io__loop.ml. */
+/* The fields of a lane (haft_io__loop.ml), of `tasks`, a fiber and a context (haft_io__tasks.ml). */
 enum { RUNNING, LEFT };
+enum { BY_ID };
 enum { CONTEXT };
 enum { STATE }; /* a block: Cancelling */
 
@@ -150,7 +160,8 @@ static void hand_over(loop_t *loop) {
 }
 
 static bool is_cancelled(const carrier_t *carrier) {
-    return Is_block(Field(Field(Field(carrier->lane, RUNNING), CONTEXT), STATE));
+    value task = Field(Field(all_tasks, BY_ID), Long_val(Field(carrier->lane, RUNNING)));
+    return Is_block(Field(Field(task, CONTEXT), STATE));
 }
 
 static void interrupt(carrier_t *carrier) {
@@ -287,11 +298,11 @@ value haft_ocaml_io_away(value unit) {
     return Val_long(the_loop == NULL ? 0 : the_loop->away_count);
 }
 
-value haft_ocaml_io_cancel_away(value task);
-/* Ends the wait of the task in a function of C, if it is in one. */
-value haft_ocaml_io_cancel_away(value task) {
+value haft_ocaml_io_cancel_away(value number);
+/* Ends the wait of the task with this number in a function of C, if it is in one. */
+value haft_ocaml_io_cancel_away(value number) {
     for (carrier_t *carrier = the_loop->away; carrier != NULL; carrier = carrier->next)
-        if (Field(carrier->lane, RUNNING) == task)
+        if (Field(carrier->lane, RUNNING) == number)
             interrupt(carrier);
     return Val_unit;
 }
@@ -472,7 +483,9 @@ value haft_ocaml_io_seed(value unit) {
 
 value haft_ocaml_io_error_text(value code);
 value haft_ocaml_io_error_text(value code) {
-    return caml_copy_string(haft_io_error_text((int)Long_val(code)));
+    char words[400];
+    bool is_refused = haft_take_refusal((int)Long_val(code), words, sizeof words);
+    return caml_copy_string(is_refused ? words : haft_io_error_text((int)Long_val(code)));
 }
 
 value haft_ocaml_io_dump(value descriptor);

@@ -138,7 +138,8 @@ fn compiled(architecture: &str, posix: bool) {
         .includes(&includes)
         .include(io.join("src"))
         .files(sources(&io.join("src"), "c", left_out))
-        .files(sources(&io.join("src/simulation"), "c", &[]));
+        .files(sources(&io.join("src/simulation"), "c", &[]))
+        .files(sources(&io.join("src/tape"), "c", &[]));
     add_uring(&mut library);
     libraries.push(("haft_io", library));
     let mut library = compiler();

@@ -738,34 +738,16 @@ class Request:
 
 
 class OcamlTask:
-    """A task of haft-io for OCaml: a continuation that whatever ends its wait refers to."""
+    """A task of haft-io for OCaml, and its last continuation."""
 
     def __init__(self, process, address):
         self.process, self.address = process, address
         self.waits_for = process.string(process.word(address, "ocaml_task.waits_for"))
-        self.withdraw = process.word(address, "ocaml_task.withdraw")
+        self.continuation = process.word(address, "ocaml_task.continuation")
 
     def fiber(self, by_continuation):
         """The fiber on whose stack it is suspended; or None: it runs, or its stack has been moved into OCaml's heap."""
-        MOST, DEEPEST = 200, 5
-        seen, level = set(), [self.withdraw]
-        for _ in range(DEEPEST):
-            further = []
-            for value in level:
-                if value in by_continuation:
-                    return by_continuation[value]
-                if value & 7 or value in seen or len(seen) > MOST:
-                    continue
-                seen.add(value)
-                try:
-                    header = self.process.word(value - 8)
-                    size, tag = header >> 10, header & 255
-                    if tag < 251 and 0 < size < 32:
-                        further += struct.unpack(f"<{size}Q", self.process.read(value, 8 * size))
-                except Unreadable:
-                    continue
-            level = further
-        return None
+        return by_continuation.get(self.continuation)
 
 
 class OcamlContext:
@@ -800,9 +782,16 @@ def ocaml_root(process):
     if reference & 1 or reference == 0:
         return None
     lane = process.word(reference)  # of the carrier that runs the loop
-    context = OcamlContext(process, process.word(process.word(lane), "ocaml_task.context"))
-    if context.parent == context.address:
-        return None  # nothing runs
+    running = process._signed(process.word(lane)) >> 1  # the number of the task that runs, or -1
+    by_id = process.word(process.word(process["&ocaml_tasks"]))
+    count = process.word(by_id - 8) >> 10
+    # Any task will do where none runs.
+    for number in [running] if running >= 0 else range(count):
+        context = OcamlContext(process, process.word(process.word(by_id + 8 * number), "ocaml_task.context"))
+        if context.parent != context.address:
+            break
+    else:
+        return None
     while True:
         outer = OcamlContext(process, context.parent)
         if outer.parent == outer.address:

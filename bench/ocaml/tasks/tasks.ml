@@ -49,6 +49,32 @@ let wait () =
 
 let sleep () = Fiber.all (List.init many (fun _ () -> Time.sleep clock 0.1))
 
+(* 50 connections, 100 bytes there and back; both ends are in this process. *)
+let connections = 50
+let messages = 30_000
+
+let echo () =
+  let answer flow _ =
+    let view = Cstruct.create 100 in
+    try
+      while true do
+        Flow.write flow [ Cstruct.sub view 0 (Flow.single_read flow view) ]
+      done
+    with End_of_file -> ()
+  in
+  let ask address () =
+    Switch.run (fun sw ->
+        let flow = Net.connect ~sw net address and view = Cstruct.create 100 in
+        for _ = 1 to messages / connections do
+          Flow.write flow [ view ];
+          Flow.read_exact flow view
+        done)
+  in
+  Switch.run (fun sw ->
+      let socket = Net.listen ~sw ~backlog:100 net (`Tcp (Net.Ipaddr.V4.loopback, 0)) in
+      Fiber.fork_daemon ~sw (fun () -> Net.run_server socket answer ~on_error:raise);
+      Fiber.all (List.init connections (fun _ -> ask (Net.listening_addr socket))))
+
 let () =
   run (fun () ->
       Measure.row "a task that ends at once" n spawn_and_join;
@@ -57,4 +83,5 @@ let () =
       Measure.row "an item there, and one back" n stream;
       Measure.row "a promise, awaited in a task" n promise;
       Measure.row "100,000 tasks that wait" many wait;
-      Measure.row "100,000 tasks that sleep" many sleep)
+      Measure.row "100,000 tasks that sleep" many sleep;
+      Measure.row "100 bytes by TCP there and back" messages echo)

@@ -32,6 +32,46 @@ let wait () =
   Lwt.join all
 
 let sleep () = Lwt.join (List.init many (fun _ -> Lwt_unix.sleep 0.1))
+let connections = 50
+let messages = 30_000
+
+let echo () =
+  let answer _ socket =
+    let bytes = Bytes.create 100 in
+    let rec go_on () =
+      Lwt_unix.read socket bytes 0 100 >>= fun got ->
+      if got = 0 then Lwt.return_unit
+      else
+        let rec write at =
+          if at = got then go_on () else Lwt_unix.write socket bytes at (got - at) >>= fun put -> write (at + put)
+        in
+        write 0
+    in
+    go_on ()
+  in
+  let ask address =
+    let socket = Lwt_unix.socket Unix.PF_INET SOCK_STREAM 0 and bytes = Bytes.create 100 in
+    let rec read at =
+      if at = 100 then Lwt.return_unit
+      else Lwt_unix.read socket bytes at (100 - at) >>= fun got -> if got = 0 then Lwt.fail End_of_file else read (at + got)
+    in
+    Lwt_unix.connect socket address >>= fun () ->
+    times (messages / connections) (fun () -> Lwt_unix.write socket bytes 0 100 >>= fun _ -> read 0) >>= fun () ->
+    Lwt_unix.close socket
+  in
+  let listening = Lwt_unix.socket Unix.PF_INET SOCK_STREAM 0 in
+  let rec serve () =
+    Lwt_unix.accept listening >>= fun (socket, address) ->
+    Lwt.async (fun () -> answer address socket >>= fun () -> Lwt_unix.close socket);
+    serve ()
+  in
+  Lwt_unix.bind listening (ADDR_INET (Unix.inet_addr_loopback, 0)) >>= fun () ->
+  Lwt_unix.listen listening 100;
+  let serving = serve () in
+  Lwt.join (List.init connections (fun _ -> ask (Lwt_unix.getsockname listening))) >>= fun () ->
+  Lwt.cancel serving;
+  Lwt_unix.close listening
+
 let row name count body = Measure.row name count (fun () -> Lwt_main.run (body ()))
 
 let () =
@@ -41,4 +81,5 @@ let () =
   row "an item there, and one back" n stream;
   row "a promise, bound" n promise;
   row "100,000 binds that wait" many wait;
-  row "100,000 that sleep" many sleep
+  row "100,000 that sleep" many sleep;
+  row "100 bytes by TCP there and back" messages echo

@@ -276,7 +276,11 @@ int haft_tls_set_verify(haft_tls_context_t *context, haft_tls_verify_t verify) {
     static const int modes[] = {SSL_VERIFY_NONE, SSL_VERIFY_PEER,
                                 SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT};
     if ((unsigned)verify > HAFT_TLS_REQUIRED)
-        return -EINVAL;
+        return haft_io_refuse(
+            -EINVAL, __func__,
+            "%d is no way to verify: write HAFT_TLS_NOT_VERIFIED, HAFT_TLS_IF_GIVEN or "
+            "HAFT_TLS_REQUIRED",
+            (int)verify);
     SSL_CTX_set_verify(context->openssl, modes[verify], hafti_tls_verified);
     return 0;
 }
@@ -287,7 +291,11 @@ int hafti_tls_list_protocols(const char *const protocols[], size_t count, char *
     for (size_t i = 0; i < count; i++) {
         size_t length = strlen(protocols[i]);
         if (length == 0 || length > 255)
-            return -EINVAL;
+            return haft_io_refuse(
+                -EINVAL, "haft_tls_set_protocols",
+                "the protocol '%.60s' has %zu bytes: write names of 1 to 255, such "
+                "as \"h2\"",
+                protocols[i], length);
         *size += 1 + length;
     }
     char *at = *list = malloc(*size + 1);

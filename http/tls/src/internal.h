@@ -12,6 +12,7 @@
 #ifndef HAFTI_TLS_INTERNAL_H
 #define HAFTI_TLS_INTERNAL_H
 
+#include <haft/io_binding.h>
 #include <haft/tls.h>
 
 #include <openssl/err.h>

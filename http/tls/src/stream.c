@@ -333,6 +333,10 @@ static haft_tls_t *new_stream(haft_tls_context_t *context, int descriptor, const
 }
 
 haft_tls_t *haft_tls_new(haft_tls_context_t *context, int descriptor, const char *host) {
+    if (!context->is_server && host == NULL)
+        haft_io_refuse(-EINVAL, __func__,
+                       "a client's stream has no host (NULL): write the name that the server's "
+                       "certificate has to have");
     haft_tls_t *stream = new_stream(context, descriptor, host);
     if (stream == NULL)
         haft_io_close(descriptor);
@@ -407,12 +411,18 @@ static void end_reading(haft_tls_t *const *stream) {
 /* The stream, while its variable's block has the right to read it. */
 #define SCOPED_READING __attribute__((cleanup(end_reading))) haft_tls_t *
 
+static int refuse_second(void) {
+    return haft_io_refuse(-EBUSY, "haft_tls_read",
+                          "another task reads the stream: let one task read, and pass the bytes on "
+                          "by a channel, or lock a mutex around it");
+}
+
 static int begin_reading(haft_tls_t *stream, haft_tls_t **reading) {
     int code = haft_tls_handshake(stream);
     if (code != 0)
         return code;
     if (atomic_flag_test_and_set(&stream->reading))
-        return fail_as_io(stream, -EBUSY);
+        return fail_as_io(stream, refuse_second());
     *reading = stream;
     return 0;
 }

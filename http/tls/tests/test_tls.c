@@ -2,6 +2,8 @@
 /* Streams of TLS, on every back end and in simulations. */
 #include "check_tls.h"
 
+#include "../../../core/tests/teaching.h"
+
 #include <netinet/in.h>
 #include <openssl/x509_vfy.h>
 
@@ -575,8 +577,12 @@ static void *read_or_write(void *argument) {
     char byte;
     ssize_t got = haft_tls_read(pair->server, &byte, 1);
     CHECK(got == 1 || got == -EBUSY);
-    if (got == -EBUSY)
-        CHECK_EQUAL(haft_tls_write_all(pair->client, "x", 1), 0);
+    if (got == 1)
+        return NULL;
+    REFUSES(got, EBUSY,
+            "haft_tls_read: another task reads the stream: let one task read, and pass the bytes "
+            "on by a channel, or lock a mutex around it");
+    CHECK_EQUAL(haft_tls_write_all(pair->client, "x", 1), 0);
     return NULL;
 }
 /* SIGPIPE would end the program here. */
@@ -1088,6 +1094,7 @@ static void forget_certificates(void) {
 }
 
 int main(void) {
+    haft_set_error_handler(note_refusal);
     signal(SIGPIPE, SIG_DFL);
     make_certificates();
     servers = server_with(&server);

@@ -29,13 +29,15 @@
  * a scheduler.
  *
  * Sections: running; tasks; scopes; cancellation; time; descriptors; sockets; blocking work;
- * signals and processes; synchronisation; seeing inside; testing. haft/io_effects.h has the effects
- * of the operations.
+ * signals and processes; synchronisation; seeing inside; recording; testing. haft/io_effects.h has
+ * the effects of the operations.
  *
  * Results: a function that can fail returns 0 or a count on success, and a negative error number of
  * errno.h (-ECONNRESET) on failure. A function that resolves a name may also return
  * HAFT_IO_ERROR_OF_RESOLVER plus an EAI_ code. haft_io_error_text describes each of these codes in
- * words. Each task has its own errno: neither a wait nor a success changes it.
+ * words. Where a mistake of the program is the reason, the error handler of haft.h gets words with
+ * the value and with what to write instead (HAFT_ERROR_REFUSED), and then the call returns; the
+ * table is in docs/misuse.md. Each task has its own errno: neither a wait nor a success changes it.
  *
  * Threads: the tasks of one haft_io_run share its thread, or its threads
  * (haft_io_run_options_t.threads). Any of them may take a task that has not started; a task that
@@ -105,6 +107,13 @@ typedef struct haft_io_run_options {
                          where unwinding needs more: 16 KiB, guarded */
     bool own_thread_locals; /* of all tasks; see "thread-locals". Where they cannot be had, the
                                run does not begin: -ENOTSUP */
+    bool observed; /* other threads may look into the run, also while a task holds its only thread
+                      (haft_io_dump_run). A run of one thread then takes the locks that one of
+                      several takes */
+    /* Files for a run of one thread; see "recording". NULL: HAFT_IO_RECORD and HAFT_IO_REPLAY in
+       the environment decide; if they are unset or empty, the run is neither. */
+    const char *record; /* the run is recorded in this file, which is made anew */
+    const char *replay; /* the run is the one that was recorded in this file, once more */
 } haft_io_run_options_t;
 
 /*
@@ -130,8 +139,8 @@ int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *)
  *
  * haft_io_stepper_new makes a run of one thread, the caller's, and begins nothing; NULL: no memory.
  * `options` are those of haft_io_run_with, without `threads`; the back end is epoll, whatever
- * HAFT_IO_BACKEND says, and io_uring ends the run with -ENOTSUP, since its rings have no
- * descriptor.
+ * HAFT_IO_BACKEND says, unless they name io_uring, which is no faster here: each step asks the
+ * kernel.
  *
  * haft_io_stepper_step runs all tasks that can go on, until all of them wait. With a timeout in
  * nanoseconds it first waits so long, at most, for something to do. Returns 1; 0: the run has
@@ -312,8 +321,8 @@ void haft_io_own_set(void *pointer);
  * A task with `own_thread_locals` has a runner and a stack of its own, some 4.6 KiB of storage, and
  * more if libraries have more; a switch to it writes the thread pointer. If it rests
  * (haft_io_rest), it keeps its stack. Signal masks, the kernel's number of the thread (gettid) and
- * malloc's free memory of the thread stay the thread's. This needs glibc on x86-64, whose threads
- * are checked on first use; docs/limits.md lists what else does not work.
+ * malloc's free memory of the thread stay the thread's. This needs glibc, whose threads are checked
+ * on first use; docs/limits.md lists what else does not work.
  */
 
 /* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that
@@ -485,6 +494,13 @@ int haft_io_first(haft_io_call_t *calls, size_t count);
    scopes below it, except for shielded ones. The scope returns -ECANCELED. Any task of the run may
    call this. */
 void haft_io_scope_cancel(haft_io_scope_t *scope);
+/*
+ * Cancels the innermost scope that the caller is in, and returns 0; outside of a run it does
+ * nothing. Where that scope has `scope_of_spawns`, since each of its tasks does something of its
+ * own, such as a handler of libhaft-http, only what the caller does is cancelled: the tasks that it
+ * has spawned, and the caller itself, which is unwound here, as by a wait that is cancelled.
+ */
+int haft_io_cancel(void);
 
 /* Calls `body(argument)` in a scope that no cancel from outside reaches: for cleanups that must
    wait. */
@@ -1056,6 +1072,14 @@ typedef struct haft_io_dump_options {
                         membarrier(2) */
 } haft_io_dump_options_t;
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
+/*
+ * The same of another run, on any thread, whatever the run's tasks do meanwhile. In a run that is
+ * `observed` the tasks that have a thread at the moment come first, with where they are: the threads
+ * are interrupted by SIGURG, as by the watchdog. `run` is the run's scope, of which one of its tasks has told the thread
+ * (haft_io_run_scope), and which must not end during the call. -ENOTSUP: it is a simulation, or a
+ * run of one thread without `observed`.
+ */
+int haft_io_dump_run(haft_io_scope_t *run, const haft_io_dump_options_t *options, int descriptor);
 
 /* Fills in the return addresses of the caller's task, or of one that waits and has begun on the
    caller's thread, innermost first, and returns how many: for backtrace_symbols_fd and its like. */
@@ -1103,6 +1127,29 @@ int haft_io_count(haft_io_counters_t *counters);
 /* How many tasks of the calling task's run have not ended; it looks at every scope. 0 outside of a
    task. On several threads the number may be a little out of date. */
 size_t haft_io_living(void);
+
+/* ---- Recording ------------------------------------------------------------------------------ */
+
+/*
+ * A run of one thread is its program and the answers that it gets: the bytes, results and errors of
+ * its operations, the time, random bytes, names, and the order in which its tasks went on. With
+ * haft_io_run_options_t.record, or with HAFT_IO_RECORD=FILE in the environment of a program that
+ * knows nothing of this, the run writes them to a file. With `replay`, or HAFT_IO_REPLAY=FILE, the
+ * same program has the same run again: with the same bytes and the same order, without network,
+ * files or waits, under a debugger, or with a printf added. What the program writes to standard
+ * output and standard error appears again. The environment's file has all runs of the process, if
+ * one begins after the other.
+ *
+ * If the program asks for something else than it did, or for more, the process ends with status 3
+ * after a word, with the backtraces of the task that asks and of the one that the record has. Set a
+ * breakpoint at haft_io_replay_ends to look at it. A record that was cut, for example because the
+ * process was killed, replays up to there.
+ *
+ * haft_io_run_with returns -ENOTSUP, after a word, for a run of several threads; -EBUSY for a
+ * second run at a time of a process with the environment's file; -EINVAL for a file that is no
+ * record, or one of another version or architecture, or if both are asked for; or why the file
+ * could not be made. docs/replay.md says what is covered, and what is not.
+ */
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -35,6 +35,14 @@ uint64_t haft_io_run_number(void);
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument);
 
+/* Like haft_io_spawn_with, for a task that runs on the caller's thread, and so never at the same time
+   as the caller: both may change what has no lock between two waits. -ENOTSUP: the caller moves
+   (haft_io_stays). */
+int haft_io_spawn_here(const haft_io_task_options_t *options, void *(*function)(void *),
+                       void *argument);
+/* Whether the caller is a task that goes on, after each wait, on the thread that it is on. */
+bool haft_io_stays(void);
+
 /* Like haft_io_event_wait, for an event that the task sets before it ends: so the task is valid
    while the event is not set. Like haft_io_join, this lets a task that has not started go first.
    NULL: no task. For bindings whose tasks leave their results in objects of their own. */
@@ -65,6 +73,37 @@ typedef struct haft_io_gate {
     haft_io_event_t *(*enter)(struct haft_io_gate *gate);
 } haft_io_gate_t;
 void haft_io_gate_set(haft_io_gate_t *gate);
+
+/* ---- Tasks that are threads to the program ---- */
+
+/*
+ * The storage of the calling task, if that has thread-locals of its own: the address that
+ * pthread_self() returns there becomes no other task's before haft_io_own_thread_release has been
+ * called with what this returns, and the task has ended. NULL: it has none of its own.
+ */
+void *haft_io_own_thread_keep(void);
+/* Called once for each keep, by any task or thread but under the pointer of that storage only while
+   its task goes on. */
+void haft_io_own_thread_release(void *kept);
+/* Calls the destructors of the calling task's thread-local variables and keys now, and not at its
+   end, so that it can tell others that it has ended. They may wait, which no cancel cuts short. */
+void haft_io_own_thread_destroy(void);
+/* Stores the lowest address and the size of the calling task's stack. False: the caller is no
+   task. */
+bool haft_io_task_stack(void **low, size_t *size);
+/* Whether the calling thread is about to make a thread of the library's own: for functions that
+   stand before pthread_create and pthread_sigmask. */
+bool haft_io_makes_thread(void);
+/* ---- Mistakes ---- */
+
+/*
+ * Refuses a call of a library on top of this one because of a mistake of the program: says
+ * "FUNCTION: WORDS" on the error handler, with the name of the calling task behind it
+ * (haft_refuse), and returns `number`, a negative error number. Where the default error handler is
+ * set, each text is printed once. Any thread may call this; it must hold no lock.
+ */
+int haft_io_refuse(int number, const char *function, const char *format, ...)
+    __attribute__((cold, format(printf, 3, 4)));
 
 /* ---- Calls of the system ---- */
 

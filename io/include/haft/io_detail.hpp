@@ -71,13 +71,21 @@ inline std::string without_error(std::string text, int result) {
     return text;
 }
 
+/* The text is that of the refusal, if the call was refused for a mistake of the program. */
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_error(int result, const char *what) {
+    char words[400];
+    if (haft_take_refusal(result, words, sizeof words))
+        what = words;
+    throw std::system_error(error_of(result), what);
+}
+
 /* Returns a result of haft/io.h, or throws if it is an error. */
 template <std::signed_integral N>
 N checked(N result, const char *what) {
     if (result == -ECANCELED)
         throw cancelled();
     if (result < 0)
-        throw std::system_error(error_of(static_cast<int>(result)), what);
+        throw_error(static_cast<int>(result), what);
     return result;
 }
 template <std::signed_integral N, std::invocable F>

@@ -19,16 +19,19 @@ static uintptr_t key_of_condition(const pthread_cond_t *condition) {
 }
 
 static int wait_on_task(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t deadline) {
+    hafti_posix_end_if_asked();
     int before = hafti_posix_error();
     hafti_posix_waiter_t waiter = {.key = key_of_condition(condition), .bits = UINT32_MAX};
     hafti_posix_list(&waiter, NULL, 0);
-    int code = SYSTEM(pthread_mutex_unlock)(mutex);
+    int code = pthread_mutex_unlock(mutex);
     if (code != 0) {
         hafti_posix_unlist(&waiter);
         return code;
     }
-    bool signalled = hafti_posix_await(&waiter, deadline);
+    bool signalled = hafti_posix_await_cut(&waiter, deadline);
     code = pthread_mutex_lock(mutex);
+    hafti_posix_end_if_asked();
+    hafti_posix_was_interrupted(); /* woken for nothing, as it may be */
     hafti_posix_set_error(before);
     return code != 0 || signalled ? code : ETIMEDOUT;
 }

@@ -8,7 +8,8 @@
  * A word in a thread-local variable says that its thread waits, and not which task of it. With two
  * tasks in such a wait, each would be taken for the other: parking_lot lists the thread twice, and
  * rayon lets one task go on before its job is done, with a frame that others still use. So the
- * thread waits there, with all its tasks.
+ * thread waits there, with all its tasks. A task with thread-locals of its own is the only one in
+ * such a word, and waits as in any other.
  *
  * Callers do not expect a cancel, so none ends the wait. The kernel reports wrong arguments, and
  * answers everything else: other operations of futexes, and all other system calls, except those
@@ -64,12 +65,14 @@ static int has_in_variables(struct dl_phdr_info *object, size_t size, void *word
     return false;
 }
 
+/* And so of all its tasks that have no thread-locals of their own. */
 static bool is_of_thread(long word) {
-    return dl_iterate_phdr(has_in_variables, (void *)word) != 0;
+    return haft_io_own_thread_id() == 0 && dl_iterate_phdr(has_in_variables, (void *)word) != 0;
 }
 
 static long wait_on_task(const futex_call_t *c, int64_t deadline, uint32_t bits) {
-    bool parks = hafti_posix_is_park((const uint32_t *)c->word, (uint32_t)c->value);
+    bool parks = haft_io_own_thread_id() == 0 &&
+                 hafti_posix_is_park((const uint32_t *)c->word, (uint32_t)c->value);
     hafti_posix_waiter_t waiter = {.key = key_at(c, c->word), .bits = bits, .parks = parks};
     if (parks)
         waiter.task = hafti_posix_begin_park(waiter.key);

@@ -1,40 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mutexes and read-write locks of threads. The holder of a lock may be a task of the same thread
- * that waits meanwhile, and can give the lock back only if it gets to run. So a task that wants
- * such a lock tries again, first after turns of other tasks, later after pauses. The try is the
+ * Mutexes, read-write locks and spin locks of threads. The holder of a lock may be a task of the
+ * same thread that waits meanwhile, and can give the lock back only if it gets to run. So a task
+ * that wants such a lock waits as a task: for a mutex until an unlock wakes it (waiters.c), for
+ * others it tries again, first after turns of other tasks, later after pauses. The try is the
  * system's, and so is the record of the owner in the lock. For a mutex that another thread holds,
  * the task waits in the system, as threads without tasks do; also for those of libhaft, which are
  * never held across a wait.
  *
  * Callers do not expect these calls to fail, so no cancel ends the wait.
  */
-#include "internal.h"
+#include "thread_tasks.h"
 #include "../../src/own_ids.h"
 #include "../../src/system_call.h"
 
 typedef struct acquisition {
     int (*try_once)(void *lock);
     void *lock;
+    int64_t deadline;
     int code;
 } acquisition_t;
 
 enum { TURNS = 32 };
 
+static bool is_over(int64_t deadline) {
+    return deadline != HAFT_IO_FOREVER && HAFT_PERFORM(haft_io_now) >= deadline;
+}
+
 static void *acquire_in_turns(void *argument) {
     acquisition_t *a = argument;
     int64_t pause = 0;
-    for (int turn = 0; (a->code = a->try_once(a->lock)) == EBUSY; turn++)
+    for (int turn = 0; (a->code = a->try_once(a->lock)) == EBUSY; turn++) {
+        if (is_over(a->deadline)) {
+            a->code = ETIMEDOUT;
+            break;
+        }
         if (turn < TURNS)
             sched_yield();
         else if (hafti_posix_pause_for_lock(&pause) != 0)
             break;
+    }
     return NULL;
 }
 
 /* EBUSY: the system is to wait. */
-static int acquire(int (*try_once)(void *), void *lock) {
-    acquisition_t a = {try_once, lock, EBUSY};
+static int acquire(int (*try_once)(void *), void *lock, int64_t deadline) {
+    acquisition_t a = {try_once, lock, deadline, EBUSY};
     int before = hafti_posix_error();
     if (hafti_posix_on_task())
         haft_io_shield(acquire_in_turns, &a);
@@ -48,18 +59,75 @@ static int try_mutex(void *lock) {
     return SYSTEM(pthread_mutex_trylock)(lock);
 }
 
-/* The holder is a task of this thread, or may be: it has thread-locals, and so a number, of its
-   own. A mutex that checks errors refuses its holder at once. */
-static bool may_be_held_here(const pthread_mutex_t *mutex) {
-    int owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
+/* A mutex that checks errors refuses its holder at once, where that is known: tasks that are no
+   threads to the program have one number together. */
+static bool refuses_holder(const pthread_mutex_t *mutex) {
+    return (mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK;
+}
+
+/* A holder has no number there for a moment. */
+static int owner_of(const pthread_mutex_t *mutex) {
+    enum { LOOKS = 1000 };
+    int owner = 0;
+    for (int i = 0; owner == 0 && i < LOOKS; i++)
+        owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
+    return owner;
+}
+
+/* The holder is a task, or may be: of this thread, or with a number of its own, or main. */
+static bool may_be_held_by_task(const pthread_mutex_t *mutex) {
+    int owner = owner_of(mutex);
     if (owner >= HAFTI_IO_FIRST_OWN_ID && owner <= HAFTI_IO_LAST_OWN_ID)
-        return (mutex->__data.__kind & 3) != PTHREAD_MUTEX_ERRORCHECK ||
-               owner != haft_io_own_thread_id();
+        return !refuses_holder(mutex) || owner != haft_io_own_thread_id();
+    if (owner != 0 && owner == hafti_posix_main_number())
+        return !refuses_holder(mutex) || haft_io_own_thread_id() != 0;
     return owner == (int)hafti_io_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
+/* How many tasks wait for some mutex: an unlock has nothing to look for while there are none. */
+static unsigned waiting;
+
+static uintptr_t key_of(const pthread_mutex_t *mutex) {
+    return (uintptr_t)mutex + HAFT_POSIX_LOCK;
+}
+
+/* Waits for an unlock. (One that the C library makes inside of a wait for a condition is not seen:
+   so this lasts some milliseconds at most.) Returns the code of a try after it was listed. */
+static int await_unlock(pthread_mutex_t *mutex, int64_t deadline) {
+    enum { LONGEST = 32 * HAFT_IO_MILLISECOND };
+    int64_t limit = HAFT_PERFORM(haft_io_now) + LONGEST;
+    hafti_posix_waiter_t waiter = {.key = key_of(mutex), .bits = UINT32_MAX};
+    __atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
+    hafti_posix_list(&waiter, NULL, 0);
+    int code = try_mutex(mutex);
+    if (code == EBUSY)
+        hafti_posix_await(&waiter, limit < deadline ? limit : deadline);
+    else if (hafti_posix_unlist(&waiter)) /* by a wake that is another's now */
+        hafti_posix_wake(waiter.key, 1, UINT32_MAX);
+    __atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
+    return code;
+}
+
+static int acquire_on_task(pthread_mutex_t *mutex, int64_t deadline) {
+    if (!hafti_posix_on_task())
+        return EBUSY;
+    if (haft_io_simulated_calls() != NULL) /* where time stands still for a lock */
+        return acquire(try_mutex, mutex, deadline);
+    int before = hafti_posix_error(), code;
+    while ((code = try_mutex(mutex)) == EBUSY) {
+        if (is_over(deadline)) {
+            code = ETIMEDOUT;
+            break;
+        }
+        if ((code = await_unlock(mutex, deadline)) != EBUSY)
+            break;
+    }
+    hafti_posix_set_error(before);
+    return code;
+}
+
 static __attribute__((noinline, cold)) int acquire_mutex(pthread_mutex_t *mutex) {
-    int code = may_be_held_here(mutex) ? acquire(try_mutex, mutex) : EBUSY;
+    int code = may_be_held_by_task(mutex) ? acquire_on_task(mutex, HAFT_IO_FOREVER) : EBUSY;
     return code == EBUSY ? SYSTEM(pthread_mutex_lock)(mutex) : code;
 }
 
@@ -68,6 +136,38 @@ HAFT_POSIX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
         return SYSTEM(pthread_mutex_lock)(mutex);
     int code = SYSTEM(pthread_mutex_trylock)(mutex);
     return code == EBUSY ? acquire_mutex(mutex) : code;
+}
+
+static __attribute__((noinline, cold)) void wake_one(uintptr_t key) {
+    hafti_posix_wake(key, 1, UINT32_MAX);
+}
+
+HAFT_POSIX_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
+    uintptr_t key = key_of(mutex); /* whose memory may be gone after the unlock */
+    int code = SYSTEM(pthread_mutex_unlock)(mutex);
+#if !defined(__x86_64__) /* where the unlock is a barrier */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+    if (__builtin_expect(__atomic_load_n(&waiting, __ATOMIC_RELAXED) != 0, false))
+        wake_one(key);
+    return code;
+}
+
+HAFT_POSIX_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *restrict mutex, clockid_t clock,
+                                              const struct timespec *restrict time) {
+    int code = haft_io_runs_here() ? SYSTEM(pthread_mutex_trylock)(mutex) : EBUSY;
+    if (code != EBUSY)
+        return code;
+    int64_t deadline = hafti_posix_on_task() && may_be_held_by_task(mutex)
+                           ? hafti_posix_deadline_at(clock, time)
+                           : -ENOSYS;
+    code = deadline < 0 ? EBUSY : acquire_on_task(mutex, deadline);
+    return code == EBUSY ? SYSTEM(pthread_mutex_clocklock)(mutex, clock, time) : code;
+}
+
+HAFT_POSIX_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,
+                                              const struct timespec *restrict time) {
+    return pthread_mutex_clocklock(mutex, CLOCK_REALTIME, time);
 }
 
 /* ---- Read-write locks, whose readers are not recorded ---- */
@@ -79,16 +179,55 @@ static int try_to_write(void *lock) {
     return SYSTEM(pthread_rwlock_trywrlock)(lock);
 }
 
-HAFT_POSIX_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *lock) {
-    int code = haft_io_runs_here() ? SYSTEM(pthread_rwlock_tryrdlock)(lock) : EBUSY;
-    if (code == EBUSY)
-        code = acquire(try_to_read, lock);
-    return code == EBUSY ? SYSTEM(pthread_rwlock_rdlock)(lock) : code;
+/* With the function that does it otherwise. */
+#define LOCK_READ_WRITE(name, try_name, try_it)                                                    \
+    HAFT_POSIX_EXPORT int name(pthread_rwlock_t *lock) {                                           \
+        int code = haft_io_runs_here() ? SYSTEM(try_name)(lock) : EBUSY;                           \
+        if (code == EBUSY)                                                                         \
+            code = acquire(try_it, lock, HAFT_IO_FOREVER);                                         \
+        return code == EBUSY ? SYSTEM(name)(lock) : code;                                          \
+    }
+#define LOCK_READ_WRITE_UNTIL(name, timed_name, try_name, try_it)                                  \
+    HAFT_POSIX_EXPORT int name(pthread_rwlock_t *restrict lock, clockid_t clock,                   \
+                               const struct timespec *restrict time) {                             \
+        int code = haft_io_runs_here() ? SYSTEM(try_name)(lock) : EBUSY;                           \
+        int64_t deadline = code == EBUSY && hafti_posix_on_task()                                  \
+                               ? hafti_posix_deadline_at(clock, time)                              \
+                               : -ENOSYS;                                                          \
+        if (deadline >= 0)                                                                         \
+            code = acquire(try_it, lock, deadline);                                                \
+        return code == EBUSY ? SYSTEM(name)(lock, clock, time) : code;                             \
+    }                                                                                              \
+    HAFT_POSIX_EXPORT int timed_name(pthread_rwlock_t *restrict lock,                              \
+                                     const struct timespec *restrict time) {                       \
+        return name(lock, CLOCK_REALTIME, time);                                                   \
+    }
+
+LOCK_READ_WRITE(pthread_rwlock_rdlock, pthread_rwlock_tryrdlock, try_to_read)
+LOCK_READ_WRITE(pthread_rwlock_wrlock, pthread_rwlock_trywrlock, try_to_write)
+LOCK_READ_WRITE_UNTIL(pthread_rwlock_clockrdlock, pthread_rwlock_timedrdlock,
+                      pthread_rwlock_tryrdlock, try_to_read)
+LOCK_READ_WRITE_UNTIL(pthread_rwlock_clockwrlock, pthread_rwlock_timedwrlock,
+                      pthread_rwlock_trywrlock, try_to_write)
+
+/* ---- Spin locks, and the locks of streams ---- */
+
+static int try_to_spin(void *lock) {
+    return SYSTEM(pthread_spin_trylock)(lock);
 }
 
-HAFT_POSIX_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t *lock) {
-    int code = haft_io_runs_here() ? SYSTEM(pthread_rwlock_trywrlock)(lock) : EBUSY;
+HAFT_POSIX_EXPORT int pthread_spin_lock(pthread_spinlock_t *lock) {
+    int code = SYSTEM(pthread_spin_trylock)(lock);
     if (code == EBUSY)
-        code = acquire(try_to_write, lock);
-    return code == EBUSY ? SYSTEM(pthread_rwlock_wrlock)(lock) : code;
+        code = acquire(try_to_spin, (void *)(uintptr_t)lock, HAFT_IO_FOREVER);
+    return code == EBUSY ? SYSTEM(pthread_spin_lock)(lock) : code;
+}
+
+static int try_stream(void *stream) {
+    return SYSTEM(ftrylockfile)(stream) == 0 ? 0 : EBUSY;
+}
+
+HAFT_POSIX_EXPORT void flockfile(FILE *stream) {
+    if (SYSTEM(ftrylockfile)(stream) != 0 && acquire(try_stream, stream, HAFT_IO_FOREVER) != 0)
+        SYSTEM(flockfile)(stream);
 }

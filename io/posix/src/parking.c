@@ -20,8 +20,6 @@
 #include "../../src/system_call.h"
 
 #include <execinfo.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -70,13 +68,7 @@ static void *look(void *unused) {
 }
 
 static void start(void) {
-    pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* for the program's own threads */
-    if (pthread_create(&thread, NULL, look, NULL) == 0)
-        pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    hafti_posix_make_thread(look);
 }
 
 /* ---- Tasks ---- */
@@ -117,7 +109,7 @@ static void tell(const haft_io_task_t *first, const haft_io_task_t *second) {
 }
 
 const haft_io_task_t *hafti_posix_begin_park(uintptr_t key) {
-    pthread_once(&is_started, start);
+    SYSTEM(pthread_once)(&is_started, start);
     const haft_io_task_t *first = hafti_posix_first_of(key), *task = haft_io_self();
     if (first != NULL)
         tell(first, task);

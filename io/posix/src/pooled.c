@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that can only block, and are made by the pool: resolving names, which the C library does
    with its own sockets; copies between files; commands; the ends of threads. */
-#include "internal.h"
+#include "thread_tasks.h"
 
 /* ---- Names ---- */
 
@@ -232,6 +232,9 @@ HAFT_POSIX_POOLED(
     },
     c->thread, c->result)
 HAFT_POSIX_EXPORT int pthread_join(pthread_t thread, void **result) {
+    int code;
+    if (hafti_posix_join(thread, result, HAFT_IO_FOREVER, &code))
+        return code;
     if (!hafti_posix_on_task() || pthread_equal(thread, pthread_self()) != 0)
         return SYSTEM(pthread_join)(thread, result);
     pthread_join_call_t call = {{thread, result}, 0};

@@ -203,7 +203,7 @@ static void make_table(void) {
 
 static const hafti_posix_system_t *simulated_system(void) {
     static pthread_once_t is_made = PTHREAD_ONCE_INIT;
-    pthread_once(&is_made, make_table);
+    SYSTEM(pthread_once)(&is_made, make_table);
     return &simulated;
 }
 
@@ -236,7 +236,7 @@ const hafti_posix_system_t *hafti_posix_file_system(void) {
     if (haft_io_simulated_file_calls() == NULL || !hafti_posix_on_task() ||
         hafti_posix_is_child_of_vfork())
         return system;
-    pthread_once(&told, tell_exit);
+    SYSTEM(pthread_once)(&told, tell_exit);
     bool is_exiting = haft_io_self() == __atomic_load_n(&exits, __ATOMIC_RELAXED);
     return is_exiting ? system : simulated_system();
 }

@@ -8,7 +8,14 @@
 
 /* 0, or why the sleep has ended early. */
 static int sleep_until(int64_t deadline) {
+    hafti_posix_end_if_asked();
     return HAFT_PERFORM(haft_io_sleep_until, deadline) == 0 ? 0 : hafti_posix_cancelled();
+}
+
+static struct timespec left_until(int64_t deadline) {
+    int64_t left = deadline - HAFT_PERFORM(haft_io_now);
+    return left <= 0 ? (struct timespec){0, 0}
+                     : (struct timespec){left / HAFT_IO_SECOND, left % HAFT_IO_SECOND};
 }
 
 static int sleep_for(const struct timespec *duration, struct timespec *left) {
@@ -20,7 +27,7 @@ static int sleep_for(const struct timespec *duration, struct timespec *left) {
     if (code == 0 || deadline < 0)
         return code;
     if (left != NULL)
-        *left = (struct timespec){0, 0};
+        *left = code == -EINTR ? left_until(deadline) : (struct timespec){0, 0};
     return is_over ? 0 : left != NULL ? -EINTR : code;
 }
 

@@ -60,6 +60,67 @@ bool haft_posix_answers(void) {
            dladdr(first, &there) != 0 && here.dli_fbase == there.dli_fbase;
 }
 
+/* ---- Words at run time ---- */
+
+static void tell(const char *text) {
+    dprintf(STDERR_FILENO, "haft-posix: %s\n", text);
+}
+
+void hafti_posix_tell_once(enum hafti_posix_told what, const char *text) {
+    static bool told[HAFT_POSIX_TOLD_COUNT];
+    if (!__atomic_exchange_n(&told[what], true, __ATOMIC_RELAXED))
+        tell(text);
+}
+
+void hafti_posix_end_process(const char *text) {
+    tell(text);
+    abort();
+}
+
+void hafti_posix_make_thread(void *(*function)(void *)) {
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* for the program's own threads */
+    if (SYSTEM(pthread_create)(&thread, NULL, function, NULL) == 0)
+        SYSTEM(pthread_detach)(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- pthread_cancel of a thread that is a task ---- */
+
+static __thread __attribute__((tls_model("initial-exec"))) hafti_posix_cut_t *own_cut;
+
+void hafti_posix_set_cut(hafti_posix_cut_t *cut) {
+    own_cut = cut;
+}
+__attribute__((noinline)) hafti_posix_cut_t *hafti_posix_cut(void) {
+    __asm__ volatile("" : : : "memory");
+    return own_cut;
+}
+
+static __attribute__((noinline, cold)) bool lets_be_asked(void) {
+    int state = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_setcancelstate(state, NULL);
+    return state == PTHREAD_CANCEL_ENABLE;
+}
+
+bool hafti_posix_is_asked_to_end(void) {
+    const hafti_posix_cut_t *cut = hafti_posix_cut();
+    return cut != NULL && __atomic_load_n(&cut->is_asked, __ATOMIC_ACQUIRE) && lets_be_asked();
+}
+
+bool hafti_posix_was_interrupted(void) {
+    hafti_posix_cut_t *cut = hafti_posix_cut();
+    return cut != NULL && __atomic_exchange_n(&cut->is_interrupted, false, __ATOMIC_RELAXED);
+}
+
+void hafti_posix_end_if_asked(void) {
+    if (hafti_posix_is_asked_to_end())
+        hafti_posix_cut()->end();
+}
+
 /* ---- errno, and results ---- */
 
 __attribute__((noinline)) int hafti_posix_error(void) {
@@ -78,9 +139,12 @@ __attribute__((noinline)) void hafti_posix_set_host_error(int error) {
 }
 
 int hafti_posix_cancelled(void) {
+    if (hafti_posix_was_interrupted())
+        return -EINTR;
     bool before = haft_io_return_cancels(true);
     int code = haft_io_unwind_cancelled();
     haft_io_return_cancels(before);
+    hafti_posix_end_if_asked();
     return code;
 }
 

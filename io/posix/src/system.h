@@ -17,6 +17,7 @@
 #include <pwd.h>
 #include <resolv.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -215,6 +216,45 @@
     X(pthread_mutex_lock)                                                                          \
     X(pthread_mutex_unlock)                                                                        \
     X(pthread_mutex_trylock)                                                                       \
+    X(pthread_mutex_clocklock)                                                                     \
+    X(pthread_spin_lock)                                                                           \
+    X(pthread_spin_trylock)                                                                        \
+    X(flockfile)                                                                                   \
+    X(ftrylockfile)                                                                                \
+    X(sem_wait)                                                                                    \
+    X(sem_clockwait)                                                                               \
+    X(sem_timedwait)                                                                               \
+    X(sem_trywait)                                                                                 \
+    X(sem_post)                                                                                    \
+    X(pthread_once)                                                                                \
+    X(pthread_barrier_init)                                                                        \
+    X(pthread_barrier_wait)                                                                        \
+    X(pthread_barrier_destroy)                                                                     \
+    X(pthread_create)                                                                              \
+    X(sigaction)                                                                                   \
+    X(signal)                                                                                      \
+    X(pthread_exit)                                                                                \
+    X(pthread_detach)                                                                              \
+    X(pthread_tryjoin_np)                                                                          \
+    X(pthread_clockjoin_np)                                                                        \
+    X(pthread_rwlock_clockrdlock)                                                                  \
+    X(pthread_rwlock_clockwrlock)                                                                  \
+    X(pthread_cancel)                                                                              \
+    X(pthread_testcancel)                                                                          \
+    X(pthread_kill)                                                                                \
+    X(pthread_sigqueue)                                                                            \
+    X(pthread_setname_np)                                                                          \
+    X(pthread_getname_np)                                                                          \
+    X(pthread_getattr_np)                                                                          \
+    X(pthread_getcpuclockid)                                                                       \
+    X(pthread_setaffinity_np)                                                                      \
+    X(pthread_getaffinity_np)                                                                      \
+    X(pthread_setschedparam)                                                                       \
+    X(pthread_getschedparam)                                                                       \
+    X(pthread_setschedprio)                                                                        \
+    X(thrd_create)                                                                                 \
+    X(thrd_detach)                                                                                 \
+    X(thrd_exit)                                                                                   \
     X(pthread_rwlock_rdlock)                                                                       \
     X(pthread_rwlock_tryrdlock)                                                                    \
     X(pthread_rwlock_wrlock)                                                                       \
@@ -268,10 +308,48 @@ bool hafti_posix_is_child_of_vfork(void);
 /* Whether the process is a child of fork, or a later descendant. */
 bool hafti_posix_is_child(void);
 
+/* ---- Words at run time ---- */
+
+/* Each is told at most once in a process. */
+enum hafti_posix_told {
+    HAFT_POSIX_TOLD_POLICY,
+    HAFT_POSIX_TOLD_SIGNAL,
+    HAFT_POSIX_TOLD_CANCEL,
+    HAFT_POSIX_TOLD_STACK,
+    HAFT_POSIX_TOLD_COUNT
+};
+/* Writes "haft-posix: " and the text to standard error. */
+void hafti_posix_tell_once(enum hafti_posix_told what, const char *text);
+/* The same, and ends the process. */
+__attribute__((noreturn)) void hafti_posix_end_process(const char *text);
+/* Starts a thread of the library's own, on which all signals are blocked. */
+void hafti_posix_make_thread(void *(*function)(void *));
+
+/* ---- pthread_cancel of a thread that is a task ---- */
+
+typedef struct hafti_posix_cut {
+    bool is_asked;       /* to end; any thread may set it */
+    bool is_interrupted; /* by a signal (interrupting.c); until the call that waits has noticed */
+    uint32_t lock;       /* for `waiter`; no holder waits */
+    void *waiter;        /* of a wait for a condition or semaphore, which it may end (waiters.c) */
+    void (*end)(void);   /* does not return */
+} hafti_posix_cut_t;
+
+/* For the calling task, until its end. */
+void hafti_posix_set_cut(hafti_posix_cut_t *cut);
+hafti_posix_cut_t *hafti_posix_cut(void);
+/* Whether the calling task is asked to end, and lets itself be asked (pthread_setcancelstate). */
+bool hafti_posix_is_asked_to_end(void);
+/* Whether a signal has interrupted the wait that the calling task was in. */
+bool hafti_posix_was_interrupted(void);
+/* Ends the calling task if it is. */
+void hafti_posix_end_if_asked(void);
+
 /* ---- errno ---- */
 
 /* Called once by each call that a cancel has cut, an effect having returned -ECANCELED. It lets
-   others go first, and never unwinds. Returns -ECANCELED; or -ETIMEDOUT, if a deadline has cut. */
+   others go first, and never unwinds. Returns -ECANCELED; or -ETIMEDOUT, if a deadline has cut; or
+   -EINTR, if a signal has. */
 int hafti_posix_cancelled(void);
 
 /* Not inlined, so that the address of errno is looked up anew: after a wait it may be another

@@ -47,6 +47,8 @@ int64_t hafti_posix_socket_deadline(int socket, int option) {
 }
 
 static int wait_for_any(struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
+    if (hafti_posix_is_asked_to_end())
+        return -ECANCELED;
     int ready = HAFT_PERFORM(haft_io_poll, entries, count, deadline, turn);
     if (ready <= 0)
         return ready < 0 ? ready : -EAGAIN;

@@ -146,6 +146,53 @@ static int wake_listed(row_t *row, uintptr_t key, int most, uint32_t bits) {
     return count;
 }
 
+static void lock_cut(hafti_posix_cut_t *cut) {
+    while (__atomic_exchange_n(&cut->lock, 1, __ATOMIC_ACQUIRE) != 0) {
+    }
+}
+static void unlock_cut(hafti_posix_cut_t *cut) {
+    __atomic_store_n(&cut->lock, 0, __ATOMIC_RELEASE);
+}
+
+bool hafti_posix_await_cut(hafti_posix_waiter_t *waiter, int64_t deadline) {
+    hafti_posix_cut_t *cut = hafti_posix_cut();
+    if (cut == NULL)
+        return hafti_posix_await(waiter, deadline);
+    lock_cut(cut);
+    bool is_asked = hafti_posix_is_asked_to_end();
+    cut->waiter = is_asked ? NULL : waiter;
+    unlock_cut(cut);
+    bool woken = is_asked ? hafti_posix_unlist(waiter) : hafti_posix_await(waiter, deadline);
+    lock_cut(cut);
+    cut->waiter = NULL;
+    unlock_cut(cut);
+    return woken;
+}
+
+/* Sets the flag, and wakes the waiter if there is one. */
+static bool cut_wait(hafti_posix_cut_t *cut, bool *flag, bool without_waiter) {
+    lock_cut(cut);
+    hafti_posix_waiter_t *waiter = cut->waiter;
+    if (waiter != NULL || without_waiter)
+        __atomic_store_n(flag, true, __ATOMIC_RELEASE);
+    if (waiter != NULL) {
+        row_t *row = lock_row_of(waiter);
+        if (!waiter->woken)
+            wake_one(row, waiter);
+        unlock_row(row);
+    }
+    unlock_cut(cut);
+    return waiter != NULL;
+}
+
+void hafti_posix_ask_to_end(hafti_posix_cut_t *cut) {
+    cut_wait(cut, &cut->is_asked, true);
+}
+
+bool hafti_posix_interrupt(hafti_posix_cut_t *cut) {
+    return cut_wait(cut, &cut->is_interrupted, false);
+}
+
 const haft_io_task_t *hafti_posix_first_of(uintptr_t key) {
     row_t *row = row_of(key);
     lock_row(row);
@@ -173,6 +220,24 @@ void hafti_posix_visit_parked(bool (*visit)(uint32_t *word)) {
         for (hafti_posix_waiter_t *waiter = row->first, *next; waiter != NULL; waiter = next) {
             next = waiter->next;
             if (waiter->parks && visit((uint32_t *)(key_of(waiter) & -sizeof(uint32_t))))
+                wake_one(row, waiter);
+        }
+        unlock_row(row);
+    }
+}
+
+bool hafti_posix_has_waiters(uintptr_t key) {
+    return may_have_waiters(row_of(key));
+}
+
+void hafti_posix_wake_kind(int kind) {
+    for (row_t *row = rows; row < rows + (1 << ROW_BITS); row++) {
+        if (__atomic_load_n(&row->count, __ATOMIC_RELAXED) == 0)
+            continue;
+        lock_row(row);
+        for (hafti_posix_waiter_t *waiter = row->first, *next; waiter != NULL; waiter = next) {
+            next = waiter->next;
+            if ((int)(key_of(waiter) % sizeof(uint32_t)) == kind)
                 wake_one(row, waiter);
         }
         unlock_row(row);

@@ -62,7 +62,13 @@ void hafti_posix_take_turns(int descriptor);
 /* ---- By address (waiters.c) ---- */
 
 /* The kind of object at the address; a key is the sum of both. Addresses are divisible by four. */
-enum { HAFT_POSIX_CONDITION, HAFT_POSIX_FUTEX, HAFT_POSIX_SHARED_FUTEX };
+enum {
+    HAFT_POSIX_CONDITION,
+    HAFT_POSIX_LOCK = HAFT_POSIX_CONDITION, /* which lies elsewhere: mutexes, pthread_once_t */
+    HAFT_POSIX_FUTEX,
+    HAFT_POSIX_SHARED_FUTEX,
+    HAFT_POSIX_SEMAPHORE
+};
 
 /* In the frame of the task that waits. */
 typedef struct hafti_posix_waiter {
@@ -88,9 +94,22 @@ void hafti_posix_visit_parked(bool (*visit)(uint32_t *word));
 bool hafti_posix_unlist(hafti_posix_waiter_t *waiter);
 /* Waits, which no cancel ends. Whether the task was woken. */
 bool hafti_posix_await(hafti_posix_waiter_t *waiter, int64_t deadline);
+/* The same, as pthread_cancel of the calling task may end it: then as if it was woken. */
+bool hafti_posix_await_cut(hafti_posix_waiter_t *waiter, int64_t deadline);
+/* Ends such a wait, which a signal has interrupted. False: the task is in none. */
+bool hafti_posix_interrupt(hafti_posix_cut_t *cut);
+/* For main, by its task: signals interrupt its waits from now on. (interrupting.c) */
+void hafti_posix_hear_signals(hafti_posix_cut_t *cut);
+/* Asks the task to end, and ends such a wait of it. Any thread may call it. */
+void hafti_posix_ask_to_end(hafti_posix_cut_t *cut);
 /* Wakes so many that wait for one of the bits, the first to come first. How many that were. Any
    thread may call it. */
 int hafti_posix_wake(uintptr_t key, int most, uint32_t bits);
+/* Whether one may wait by this key: false only if none was listed before the caller's last atomic
+   change. Signal handlers may call it. */
+bool hafti_posix_has_waiters(uintptr_t key);
+/* Wakes all that wait by keys of this kind; not by a task. */
+void hafti_posix_wake_kind(int kind);
 /* Calls the function, which does the same for threads, and then wakes and moves the rest of the
    tasks to the other key. The sum, or the function's error. */
 long hafti_posix_requeue(uintptr_t key, uintptr_t other, int most_woken, int most_moved,

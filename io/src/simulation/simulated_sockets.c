@@ -539,7 +539,8 @@ static const haft_io_simulated_calls_t calls = {
 };
 
 const haft_io_simulated_calls_t *haft_io_simulated_calls(void) {
-    return hafti_io_simulated() != NULL ? &calls : NULL;
+    const hafti_io_simulated_t *simulated = hafti_io_simulated();
+    return simulated != NULL && simulated->seed != 0 ? &calls : NULL; /* no replay */
 }
 
 const haft_io_simulated_calls_t *haft_io_simulated_network_calls(void) {

@@ -224,7 +224,7 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
     if (options == NULL)
         options = &defaults;
     if (hafti_io_worker() != NULL) /* as haft_io_run: none has begun whose seed could be told */
-        return -EBUSY;
+        return hafti_io_refuse_run_inside("haft_io_simulate");
     uint64_t seed = choose_seed(options);
     if (seed == 0)
         return -EINVAL;

@@ -71,11 +71,7 @@ let rec model program now cancel =
       let outcome, at, notes = model p now cancel in
       let last, at, others = model q at cancel in
       ((match last with Done -> outcome | _ -> last), at, notes @ others)
-  | Protect p -> (
-      (* The cancel is raised at its end. *)
-      match model p now never with
-      | Done, at, notes when cancel <= at -> (Cancelled, at, notes)
-      | ended -> ended)
+  | Protect p -> model p now never
   | Both (p, q) -> switch [ p ] q now cancel
   | Switch (tasks, p) -> switch tasks p now cancel
   | First (p, q) -> (
@@ -89,7 +85,9 @@ let rec model program now cancel =
       in
       let at = max at_winner at_loser in
       match (of_winner, of_loser) with
-      | Done, (Done | Cancelled) -> (Done, at, notes @ others) (* whatever has cancelled it meanwhile *)
+      | Done, (Done | Cancelled) ->
+          (* A result is lost if its caller has been cancelled meanwhile. *)
+          ((if cancel <= at then Cancelled else Done), at, notes @ others)
       | _ -> (together of_winner of_loser, at, notes @ others))
   | Within (d, p) -> (
       match model p now (min cancel (now + d)) with

@@ -25,8 +25,33 @@ let raises what expected f =
 let raises_case name expected f = case name (fun () -> raises name expected (fun () -> run f))
 let nap () = Time.sleep clock 0.001
 
+(* Whether the system gives no threads from now on. *)
+external refuse_threads : bool -> unit = "test_refuse_threads"
+
 let runs =
   [
+    (* The first of all: no thread has been there before. *)
+    notes_case "work for which there is no thread fails, or waits for one" [ "refused"; "refused"; "0 2"; "3" ] (fun () ->
+        let try_work () = match run_in_systhread ignore with () -> note "done" | exception _ -> note "refused" in
+        refuse_threads true;
+        try_work ();
+        try_work ();
+        refuse_threads false;
+        let gate, opener = Unix.pipe () and waits = ref false in
+        let a, b =
+          Fiber.pair
+            (fun () -> run_in_systhread (fun () -> waits := true; Unix.read gate (Bytes.create 1) 0 1))
+            (fun () ->
+              while not !waits do nap () done;
+              refuse_threads true;
+              Fiber.first
+                (fun () -> run_in_systhread (fun () -> 2))
+                (fun () -> Unix.close opener; Fiber.await_cancel ()))
+        in
+        refuse_threads false;
+        Unix.close gate;
+        note "%d %d" a b;
+        note "%d" (run_in_systhread (fun () -> 3)));
     case "a run returns what its task returns" (fun () -> check int "result" 5 (run (fun () -> 2 + 3)));
     raises_case "a run raises what its task raises" Broken (fun () -> raise Broken);
     case "a run follows another" (fun () ->
@@ -90,6 +115,23 @@ let fibers =
         note "%d" (Fiber.first ~combine:( + ) slow (fun () -> 1)));
     raises_case "first raises a failure" Broken (fun () ->
         Fiber.first (fun () -> Fiber.await_cancel ()) (fun () -> raise Broken));
+    raises_case "first raises what combine raises" Broken (fun () ->
+        let slow () = try Fiber.await_cancel () with Cancel.Cancelled _ -> 2 in
+        ignore (Fiber.first ~combine:(fun _ _ -> raise Broken) slow (fun () -> 1)));
+    notes_case "a cancel of the caller comes before a result of any" [ "any: cancelled"; "n_any: cancelled" ] (fun () ->
+        let stubborn () = try Fiber.await_cancel () with Cancel.Cancelled _ -> 1 in
+        let under_cancel name f =
+          match Cancel.sub (fun context -> f (fun () -> Cancel.cancel context Exit; stubborn ())) with
+          | _ -> note "%s: returned" name
+          | exception Cancel.Cancelled Exit -> note "%s: cancelled" name
+        in
+        under_cancel "any" (fun cancels -> Fiber.any [ stubborn; cancels ]);
+        under_cancel "n_any" (fun cancels -> List.hd (Fiber.n_any [ stubborn; cancels ])));
+    raises_case "a failure comes before a cancel of the caller" Broken (fun () ->
+        Cancel.sub (fun context ->
+            Fiber.first
+              (fun () -> try Fiber.await_cancel () with Cancel.Cancelled _ -> raise Broken)
+              (fun () -> Cancel.cancel context Exit; Fiber.check ())));
     notes_case "any of many" [ "3" ] (fun () ->
         note "%d" (Fiber.any (List.init 10 (fun i () -> if i = 3 then i else Fiber.await_cancel ()))));
     notes_case "n_any returns all that have returned" [ "0 2" ] (fun () ->
@@ -203,12 +245,24 @@ let switches =
               try Fiber.check () with exn -> note "cancelled"; raise exn)
             (fun () -> raise Broken)
         with Broken -> ());
-    notes_case "protect raises the cancel when it has ended" [ "protected"; "cancelled" ] (fun () ->
+    notes_case "protect returns its result though a cancel has come, which the next wait raises"
+      [ "protected"; "cancelled" ]
+      (fun () ->
         try
           Fiber.both
-            (fun () -> try Cancel.protect (fun () -> nap (); note "protected") with exn -> note "cancelled"; raise exn)
+            (fun () ->
+              note "%s" (Cancel.protect (fun () -> nap (); "protected"));
+              try nap () with exn -> note "cancelled"; raise exn)
             (fun () -> raise Broken)
         with Broken -> ());
+    notes_case "what has finished says so, as an error" [ "finished"; "finished"; "finished" ] (fun () ->
+        let context = Cancel.sub Fun.id and switch = Switch.run Fun.id in
+        let tell = function Some (Invalid_argument _) -> note "finished" | _ -> note "something else" in
+        tell (Cancel.get_error context);
+        tell (Switch.get_error switch);
+        tell (match Cancel.check context with () -> None | exception exn -> Some exn));
+    raises_case "an exception that two tasks raise is raised once" Broken (fun () ->
+        Fiber.both (fun () -> Fiber.yield (); raise Broken) (fun () -> try Fiber.await_cancel () with _ -> raise Broken));
     notes_case "a cancel of a context reaches the tasks in it only" [ "cancelled"; "go on" ] (fun () ->
         (try
            Cancel.sub (fun context ->
@@ -240,6 +294,24 @@ let between_tasks =
         let thread = Thread.create (fun () -> Thread.delay 0.005; Promise.resolve resolver 9) () in
         note "%d" (Promise.await promise);
         run_in_systhread (fun () -> Thread.join thread));
+    case "a promise that code resolves which interrupts a task, at any allocation, wakes its task" (fun () ->
+        if Sys.getenv_opt "HAFT_TEST_COLLECTIONS" = None then
+          for moment = 1 to 60 do
+            let wait promise () = Promise.await promise in
+            simulate ~seed:1 (fun () ->
+                let promise, resolver = Promise.create () in
+                let allocations = ref 0 in
+                let note_one _ =
+                  incr allocations;
+                  if !allocations = moment then ignore (Promise.try_resolve resolver ());
+                  None
+                in
+                let tracker = { Gc.Memprof.null_tracker with alloc_minor = note_one; alloc_major = note_one } in
+                Gc.Memprof.start ~callstack_size:0 ~sampling_rate:1. tracker;
+                Fiber.both (wait promise) (fun () ->
+                    Gc.Memprof.stop ();
+                    ignore (Promise.try_resolve resolver ())))
+          done);
     notes_case "a semaphore lets so many in, in their order" [ "1 in"; "2 in"; "1 out"; "2 out"; "3 in"; "3 out" ]
       (fun () ->
         let semaphore = Semaphore.make 2 in
@@ -269,6 +341,17 @@ let between_tasks =
             try Mutex.use_rw ~protect:true mutex (fun () -> Fiber.yield (); raise Broken) with Broken -> ())
           lock;
         lock ());
+    notes_case "a cancel in a protected block leaves the mutex sound" [ "done"; "locked" ] (fun () ->
+        let mutex = Mutex.create () in
+        ignore
+          (Time.with_timeout clock 0.001 (fun () ->
+               Mutex.use_rw ~protect:true mutex (fun () -> Time.sleep clock 0.01; note "done");
+               Ok ()));
+        Mutex.use_rw ~protect:false mutex (fun () -> note "locked"));
+    notes_case "a protected lazy value keeps its value though a cancel comes" [ "compute"; "5" ] (fun () ->
+        let value = Lazy.from_fun ~cancel:`Protect (fun () -> note "compute"; Time.sleep clock 0.01; 5) in
+        ignore (Time.with_timeout clock 0.001 (fun () -> Ok (Lazy.force value)));
+        note "%d" (Lazy.force value));
     raises_case "a mutex that is not locked cannot be unlocked" (Sys_error "Eio.Mutex.unlock: already unlocked!")
       (fun () -> Mutex.unlock (Mutex.create ()));
     notes_case "a condition wakes all that wait, with the mutex locked" [ "woken 1"; "woken 2" ] (fun () ->
@@ -293,6 +376,20 @@ let between_tasks =
                (try Condition.await condition mutex
                 with Cancel.Cancelled _ as exn -> note (if Mutex.try_lock mutex then "free" else "locked"); raise exn);
                Ok ())));
+    notes_case "a task that was cancelled before it waits for a condition has the mutex again" [ "locked"; "free" ]
+      (fun () ->
+        let mutex = Mutex.create () and condition = Condition.create () in
+        (try
+           Cancel.sub (fun context ->
+               Mutex.lock mutex;
+               Cancel.cancel context Exit;
+               try Condition.await condition mutex
+               with exn ->
+                 note (if Mutex.try_lock mutex then "free" else "locked");
+                 Mutex.unlock mutex;
+                 raise exn)
+         with Cancel.Cancelled Exit -> ());
+        note (if Mutex.try_lock mutex then "free" else "locked"));
     notes_case "a stream keeps the order, and writers wait for room"
       [ "sent 1"; "sent 2"; "got 1"; "got 2"; "sent 3"; "got 3" ]
       (fun () ->
@@ -477,6 +574,38 @@ let[@inline never] wait_for_a_promise promise =
   Promise.await promise;
   print_endline "it has a value"
 
+let[@inline never] finalise f = Gc.finalise (fun _ -> f ()) (ref 0)
+
+let collections =
+  [
+    notes_case "a finaliser wakes a task" [ "collected"; "woken" ] (fun () ->
+        let promise, resolver = Promise.create () in
+        Fiber.both
+          (fun () -> Promise.await promise; note "woken")
+          (fun () -> finalise (Promise.resolve resolver); Gc.full_major (); note "collected"));
+    notes_case "a finaliser is no task: it cannot wait" [ "unhandled"; "go on" ] (fun () ->
+        let wait () = match Fiber.yield () with () -> note "waited" | exception Effect.Unhandled _ -> note "unhandled" in
+        Fiber.both
+          (fun () -> finalise wait; Gc.full_major (); note "go on")
+          (fun () -> Fiber.yield ()));
+    notes_case "what a finaliser raises comes to the task that it interrupts" [ "broken"; "other" ] (fun () ->
+        Fiber.both
+          (fun () -> finalise (fun () -> raise Broken); try Gc.full_major () with Broken -> note "broken")
+          (fun () -> Fiber.yield (); note "other"));
+    notes_case "what tasks had is finalised when they have ended" [ "0"; "1000" ] (fun () ->
+        let finalised = ref 0 in
+        let wait () =
+          let own = ref 0 in
+          Gc.finalise (fun _ -> incr finalised) own;
+          Fun.protect ~finally:(fun () -> incr own) Fiber.await_cancel
+        in
+        let all () = Fiber.all (List.init 1000 (fun _ -> wait)) in
+        Fiber.first all (fun () -> Fiber.yield (); Gc.full_major (); note "%d" !finalised);
+        Fiber.yield ();
+        Gc.full_major ();
+        note "%d" !finalised);
+  ]
+
 let many =
   [
     notes_case "a deep switch of tasks survives collections" [ "499500" ] (fun () ->
@@ -572,5 +701,6 @@ let () =
       ("between tasks", between_tasks);
       ("times", times);
       ("simulations", simulations);
+      ("collections", collections);
       ("many", many);
     ]

@@ -19,8 +19,22 @@ let check to_text what expected found =
 
 let test_case name `Quick test = (name, test)
 
+(* With HAFT_TEST_COLLECTIONS=N there is a collection at random in every N words that are allocated, on average; some of
+   these compact the heap. *)
+let collect_at_random () =
+  match Sys.getenv_opt "HAFT_TEST_COLLECTIONS" with
+  | None -> ()
+  | Some words ->
+      let collect _ =
+        (match Random.int 100 with 0 -> Gc.compact () | n when n < 5 -> ignore (Gc.major_slice 0) | _ -> Gc.minor ());
+        None
+      in
+      let tracker = { Gc.Memprof.null_tracker with alloc_minor = collect; alloc_major = collect } in
+      Gc.Memprof.start ~callstack_size:0 ~sampling_rate:(1. /. float_of_string words) tracker
+
 (* Runs all, and exits 1 if one has raised. *)
 let run program suites =
+  collect_at_random ();
   let passes suite (name, test) =
     match test () with
     | () -> true

@@ -15,7 +15,7 @@ typedef haft_answer_t haft_rust_general_t(void *, void *, haft_resumption_t);
                        offsetof(record, after) + sizeof(((record *)0)->after),                     \
                    #record "." #field);
 
-SIZE(haft_io_run_options_t, 48)
+SIZE(haft_io_run_options_t, 64)
 FIELD(haft_io_run_options_t, backend, threads)
 FIELD(haft_io_run_options_t, stack_size, backend)
 FIELD(haft_io_run_options_t, blocking_threads, stack_size)
@@ -25,6 +25,9 @@ FIELD(haft_io_run_options_t, times_polls, watchdog)
 FIELD(haft_io_run_options_t, moves, times_polls)
 FIELD(haft_io_run_options_t, dense, moves)
 FIELD(haft_io_run_options_t, own_thread_locals, dense)
+FIELD(haft_io_run_options_t, observed, own_thread_locals)
+FIELD(haft_io_run_options_t, record, observed)
+FIELD(haft_io_run_options_t, replay, record)
 
 SIZE(haft_io_task_options_t, 32)
 FIELD(haft_io_task_options_t, name, scope)
@@ -205,6 +208,7 @@ pid_t haft_io_process_start_with(const haft_io_process_options_t *, const char *
 int haft_io_process_wait(pid_t, int *);
 int haft_rust_signals_block(const int *, size_t);
 int haft_rust_signal_wait(const int *, size_t);
+bool haft_take_refusal(int, char *, size_t);
 int haft_io_close(int);
 int haft_io_wait_ready(int, short);
 int haft_io_accept(int);

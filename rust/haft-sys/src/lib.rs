@@ -43,7 +43,7 @@ macro_rules! record {
     };
 }
 
-record! { haft_io_run_options_t, 48 {
+record! { haft_io_run_options_t, 64 {
     threads: c_int,
     backend: *const c_char,
     stack_size: usize,
@@ -54,6 +54,9 @@ record! { haft_io_run_options_t, 48 {
     moves: bool,
     dense: bool,
     own_thread_locals: bool,
+    observed: bool,
+    record: *const c_char,
+    replay: *const c_char,
 }}
 record! { haft_io_task_options_t, 32 {
     scope: *mut haft_io_scope_t,
@@ -216,6 +219,7 @@ unsafe extern "C" {
     pub fn haft_rust_self() -> *mut haft_io_task_t;
 
     pub fn haft_io_error_text(code: c_int) -> *const c_char;
+    pub fn haft_take_refusal(number: c_int, text: *mut c_char, room: usize) -> bool;
     pub fn haft_io_run_with(
         options: *const haft_io_run_options_t,
         main: haft_body_t,
@@ -230,6 +234,7 @@ unsafe extern "C" {
         function: haft_body_t,
         argument: *mut c_void,
     ) -> *mut haft_io_task_t;
+    pub fn haft_io_own_thread_locals_refused() -> *const c_char;
     pub fn haft_io_task_name(task: *const haft_io_task_t) -> *const c_char;
     pub fn haft_io_task_set_name(name: *const c_char);
     pub fn haft_io_local_get(key: *const c_void) -> *mut c_void;

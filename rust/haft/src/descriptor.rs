@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! An open descriptor, by the library's operations: what files, sockets and pipes here are made of.
 
-use crate::wait::{ECANCELED, ETIMEDOUT, Interrupted, wait};
+use crate::wait::{ECANCELED, ETIMEDOUT, Interrupted, error_of_number, wait};
 use haft_sys as sys;
 use std::ffi::{CString, OsStr, c_int, c_void};
 use std::io::{self, BufRead, IoSlice, IoSliceMut, Read};
@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::{fmt, ptr, slice};
 
 pub(crate) fn error_of(interrupted: Interrupted) -> io::Error {
-    io::Error::from_raw_os_error(match interrupted {
+    error_of_number(match interrupted {
         Interrupted::Cancelled => ECANCELED,
         Interrupted::TimedOut => ETIMEDOUT,
         Interrupted::Failed(number) => number,

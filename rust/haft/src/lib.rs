@@ -147,7 +147,7 @@ pub use haft_macros::test;
 pub use local::LocalKey;
 pub use multi_shot::{MultiShot, handle_multi_shot};
 pub use replay::{Replay, replay};
-pub use run::{Options, backend, run, run_with};
+pub use run::{Options, backend, own_thread_locals_refused, run, run_with};
 pub use runtime::Runtime;
 pub use scope::{
     CancelHandle, Scope, ScopedJoinHandle, TimedOut, all, cancellable, first, scope, shield,
@@ -156,7 +156,10 @@ pub use scope::{
 pub use shared::{SharedEffect, handle_shared, perform_shared};
 pub use simulation::{Simulation, simulate, simulate_crash, simulation_seed};
 pub use sync::{Receiver, RecvError, SendError, Sender, TrySendError, channel};
-pub use task::{JoinHandle, dump, set_task_name, spawn, spawn_in_run, spawn_named, task_name};
+pub use task::{
+    JoinHandle, dump, set_task_name, spawn, spawn_in_run, spawn_named,
+    spawn_with_own_thread_locals, task_name,
+};
 pub use wait::{Cancelled, sleep, yield_now};
 
 #[doc(hidden)]

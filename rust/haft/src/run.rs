@@ -3,10 +3,12 @@
 
 use crate::blocking::guard_panic_hook;
 use crate::effects::outside;
-use crate::wait::{Call, is_cancel, nanoseconds, with_tasks};
+use crate::wait::{Call, error_of_number, is_cancel, nanoseconds, with_tasks};
 use haft_sys as sys;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::time::Duration;
 use std::{io, ptr};
 
@@ -24,6 +26,9 @@ pub struct Options {
     stack_size: usize,
     backend: Option<&'static CStr>,
     watchdog: Option<Duration>,
+    record: Option<CString>,
+    replay: Option<CString>,
+    own_thread_locals: bool,
 }
 
 impl Options {
@@ -85,6 +90,73 @@ impl Options {
         self.watchdog = Some(time);
         self
     }
+    /// The run is recorded in this file, which is made anew: each answer that it gets from outside,
+    /// and the order of its tasks. A run of several threads cannot be recorded. Without this,
+    /// `HAFT_IO_RECORD` in the environment names the file, if any.
+    ///
+    /// # Panics
+    /// If the path has a zero byte in it.
+    ///
+    /// ```
+    /// let file = std::env::temp_dir().join(format!("run.{}.haft", std::process::id()));
+    /// let draw = || haft::fs::read("/proc/sys/kernel/random/uuid").unwrap();
+    /// let options = haft::Options::new();
+    /// let recorded = haft::run_with(options.clone().record(&file), draw).unwrap();
+    /// let replayed = haft::run_with(options.replay(&file), draw).unwrap();
+    /// assert_eq!(recorded, replayed); // a third run would draw others
+    /// # std::fs::remove_file(file).unwrap();
+    /// ```
+    pub fn record(mut self, file: impl AsRef<Path>) -> Self {
+        self.record = Some(for_c(file.as_ref()));
+        self
+    }
+    /// The run is the one that was recorded in this file, once more, without its network, its files
+    /// and its waits. Where the program asks for something else than it did then, the process ends
+    /// with status 3, after a word. Without this, `HAFT_IO_REPLAY` in the environment names the
+    /// file, if any. See [`record`](Self::record).
+    ///
+    /// # Panics
+    /// If the path has a zero byte in it.
+    pub fn replay(mut self, file: impl AsRef<Path>) -> Self {
+        self.replay = Some(for_c(file.as_ref()));
+        self
+    }
+
+    /// All tasks of the run have thread-local variables of their own, as if each were a thread: those
+    /// of [`std::thread_local!`], of std itself, and of the C and C++ libraries of the program.
+    ///
+    /// So [`std::thread::current`] is the task, which parks alone; an initialiser of a
+    /// [`std::thread_local!`] may wait, a `RefCell` in one may stay borrowed over a wait, and
+    /// destructors of such values run at the task's end, where they may wait, too. Crates do with
+    /// tasks what they do with threads: [`std::thread::scope`], [`std::sync::mpsc`], locks of
+    /// `parking_lot`, channels of `crossbeam` and `flume`, and a Tokio runtime in each task. The
+    /// variables begin as on a new thread, also those of `main`.
+    ///
+    /// A task takes some 5 KiB and about a half microsecond more, and a switch to it some
+    /// nanoseconds. [`own_thread_locals_refused`] says where this cannot be had;
+    /// [`spawn_with_own_thread_locals`](crate::spawn_with_own_thread_locals) is for single tasks.
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    /// thread_local! { static COUNT: Cell<u32> = const { Cell::new(0) }; }
+    ///
+    /// let count = || {
+    ///     for _ in 0..10 {
+    ///         COUNT.set(COUNT.get() + 1);
+    ///         haft::yield_now(); // others count meanwhile
+    ///     }
+    ///     COUNT.get()
+    /// };
+    /// if haft::own_thread_locals_refused().is_none() {
+    ///     let options = haft::Options::new().own_thread_locals();
+    ///     let counts = haft::run_with(options, || haft::all([count; 3])).unwrap();
+    ///     assert_eq!(counts, [10, 10, 10]);
+    /// }
+    /// ```
+    pub fn own_thread_locals(mut self) -> Self {
+        self.own_thread_locals = true;
+        self
+    }
 
     fn for_c(&self) -> sys::haft_io_run_options_t {
         sys::haft_io_run_options_t {
@@ -92,9 +164,38 @@ impl Options {
             stack_size: self.stack_size,
             backend: self.backend.map_or(ptr::null(), CStr::as_ptr),
             watchdog: self.watchdog.map_or(0, nanoseconds),
+            record: text_or_null(&self.record),
+            replay: text_or_null(&self.replay),
+            own_thread_locals: self.own_thread_locals,
             ..sys::haft_io_run_options_t::ZERO
         }
     }
+}
+
+fn for_c(file: &Path) -> CString {
+    CString::new(file.as_os_str().as_bytes()).expect("a path has no zero byte")
+}
+
+fn text_or_null(text: &Option<CString>) -> *const std::ffi::c_char {
+    text.as_ref().map_or(ptr::null(), |text| text.as_ptr())
+}
+
+/// Why tasks of this program cannot have thread-local variables of their own; `None`: they can. It
+/// needs glibc, not linked statically, and neither a sanitizer nor Valgrind.
+///
+/// ```
+/// if let Some(reason) = haft::own_thread_locals_refused() {
+///     println!("tasks share the variables of their thread: {reason}");
+/// }
+/// ```
+#[must_use]
+pub fn own_thread_locals_refused() -> Option<&'static str> {
+    // SAFETY: any thread may call it; what it returns is a text for the process's life, or null.
+    let reason = unsafe {
+        let reason = sys::haft_io_own_thread_locals_refused();
+        (!reason.is_null()).then(|| CStr::from_ptr(reason))
+    };
+    reason.map(|reason| reason.to_str().unwrap_or("unknown"))
 }
 
 /// The number of the run whose task calls this; 0: the caller is no task.
@@ -140,7 +241,7 @@ pub(crate) fn run_by<T>(
     match main.outcome {
         Some(Ok(value)) if code == 0 => Ok(value),
         Some(Err(payload)) if code == 0 || !is_cancel(&*payload) => resume_unwind(payload),
-        _ => Err(io::Error::from_raw_os_error(-code)),
+        _ => Err(error_of_number(-code)),
     }
 }
 
@@ -172,8 +273,9 @@ pub fn run<T>(main: impl FnOnce() -> T) -> T {
 /// Like [`run`], with options; returns an error where `run` would panic.
 ///
 /// # Errors
-/// `ResourceBusy` on a thread that runs tasks already, `InvalidInput` for an unknown back end, and
-/// the system's errors where it refuses memory, descriptors, or the back end that the options name.
+/// `ResourceBusy` on a thread that runs tasks already, `InvalidInput` for an unknown back end,
+/// `Unsupported` for [`Options::own_thread_locals`] where they cannot be had, and the system's
+/// errors where it refuses memory, descriptors, or the back end that the options name.
 ///
 /// ```
 /// let total = haft::run_with(haft::Options::new().threads(2), || {

@@ -5,9 +5,9 @@ use crate::blocking::this_task;
 use crate::kept;
 use crate::local;
 use crate::packet::{Owner, Packet};
-use crate::run::this_run;
+use crate::run::{own_thread_locals_refused, this_run};
 use crate::sync::Event;
-use crate::wait::drop_quietly;
+use crate::wait::{drop_quietly, error_of_number};
 use haft_sys as sys;
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_void};
@@ -100,12 +100,14 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
         self,
         scope: *mut sys::haft_io_scope_t,
         name: Option<&'static CStr>,
+        own_thread_locals: bool,
     ) -> *mut sys::haft_io_task_t {
         assert!(this_run() != 0, "a task is spawned outside of haft::run");
         let options = sys::haft_io_task_options_t {
             scope,
             name: name.map_or(ptr::null(), CStr::as_ptr),
             even_without_stack: true,
+            own_thread_locals,
             ..sys::haft_io_task_options_t::ZERO
         };
         let job = self.0.as_ptr();
@@ -170,9 +172,23 @@ pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
     name: Option<&'static CStr>,
     function: F,
 ) -> Owner<T> {
+    // SAFETY: the caller says so.
+    unsafe { start_with(scope, name, false, function) }
+}
+
+/// The same, with a word on thread-local variables of the task's own.
+///
+/// # Safety
+/// The same as for `Unstarted::start`.
+unsafe fn start_with<F: FnOnce(&Packet<T>), T>(
+    scope: *mut sys::haft_io_scope_t,
+    name: Option<&'static CStr>,
+    own_thread_locals: bool,
+    function: F,
+) -> Owner<T> {
     let (unstarted, owner) = Unstarted::new(function);
     // SAFETY: the caller says so.
-    let task = unsafe { unstarted.start(scope, name) };
+    let task = unsafe { unstarted.start(scope, name, own_thread_locals) };
     owner.packet().task.store(task, Ordering::Release);
     owner
 }
@@ -327,6 +343,41 @@ where
     JoinHandle(unsafe { start(sys::haft_io_run_scope(), None, finishing(function)) })
 }
 
+/// Like [`spawn`], for a task with thread-local variables of its own, in a run whose other tasks
+/// share those of their thread: [`Options::own_thread_locals`](crate::Options::own_thread_locals)
+/// says what that means. A join may return before the destructors of the variables have run; the
+/// scope does not end before.
+///
+/// # Errors
+/// `Unsupported`, where they cannot be had: see
+/// [`own_thread_locals_refused`](crate::own_thread_locals_refused).
+///
+/// # Panics
+/// Like [`spawn`].
+///
+/// ```
+/// haft::run(|| {
+///     let this = std::thread::current().id();
+///     let other = haft::spawn_with_own_thread_locals(|| std::thread::current().id());
+///     match other {
+///         Ok(other) => assert_ne!(other.join().unwrap(), this),
+///         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::Unsupported),
+///     }
+/// });
+/// ```
+pub fn spawn_with_own_thread_locals<F, T>(function: F) -> io::Result<JoinHandle<T>>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    if let Some(reason) = own_thread_locals_refused() {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+    }
+    // SAFETY: the function borrows nothing, and is `Send`.
+    let owner = unsafe { start_with(ptr::null_mut(), None, true, finishing(function)) };
+    Ok(JoinHandle(owner))
+}
+
 /// The outcome of the task is that of the function.
 fn finishing<T>(function: impl FnOnce() -> T + Send) -> impl FnOnce(&Packet<T>) + Send {
     // SAFETY: it is called once.
@@ -342,7 +393,7 @@ where
     let (unstarted, owner) = Unstarted::new(finishing(function));
     let start = move || {
         // SAFETY: as above.
-        unsafe { unstarted.start(ptr::null_mut(), None) };
+        unsafe { unstarted.start(ptr::null_mut(), None, false) };
     };
     (JoinHandle(owner), start)
 }
@@ -377,7 +428,7 @@ pub fn dump(descriptor: impl AsFd) -> io::Result<()> {
     let descriptor = descriptor.as_fd();
     // SAFETY: the descriptor is open as long as it is borrowed.
     match unsafe { sys::haft_io_dump(descriptor.as_raw_fd()) } {
-        code if code < 0 => Err(io::Error::from_raw_os_error(-code)),
+        code if code < 0 => Err(error_of_number(-code)),
         _ => Ok(()),
     }
 }

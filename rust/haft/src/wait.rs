@@ -3,10 +3,10 @@
 
 use haft_sys as sys;
 use std::any::Any;
-use std::ffi::{c_int, c_void};
-use std::fmt;
+use std::ffi::{CStr, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
+use std::{fmt, io};
 
 /// The payload of the panic that unwinds a task that has been cancelled.
 ///
@@ -88,6 +88,30 @@ fn interrupted(number: c_int) -> Interrupted {
         ETIMEDOUT => Interrupted::TimedOut,
         number => Interrupted::Failed(number),
     }
+}
+
+/// The words of the library for a mistake of the program.
+#[derive(Debug)]
+struct Refused(String);
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for Refused {}
+
+/// The error of a number that a call of the C library has returned just now, without its sign. If
+/// the library has refused the call, the text says why, and there is no `raw_os_error`.
+#[cold]
+pub(crate) fn error_of_number(number: c_int) -> io::Error {
+    let error = io::Error::from_raw_os_error(number);
+    let mut words = [0u8; 400];
+    // SAFETY: the buffer has so much room, and is filled with a text that ends with a zero.
+    if !unsafe { sys::haft_take_refusal(-number, words.as_mut_ptr().cast(), words.len()) } {
+        return error;
+    }
+    let words = CStr::from_bytes_until_nul(&words).unwrap_or_default();
+    io::Error::new(error.kind(), Refused(words.to_string_lossy().into_owned()))
 }
 
 /// Where a stack is to be unwound: says why that ends the process with `panic = "abort"`.

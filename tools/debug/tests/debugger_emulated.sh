@@ -21,5 +21,5 @@ expect 'tasks' 'run 1: 55 tasks, 1 thread, epoll' "'branch' waits for: read \(de
   'listen_to_branch at stuck.c:[0-9]+, spawned at stuck.c:[0-9]+'
 expect 'tasks' "tasks 'customer', each waits for: an event \(event closing_time\)"
 expect 'locks' '^deadlock:' "task [0-9]+ 'clerk' waits for mutex .*, which task [0-9]+ 'clerk' holds"
-expect 'backtrace' '^#0 .*haft_io_channel_receive' '^#1 .*print_letters'
+expect 'backtrace' '^#0 .*(haft_io_channel_receive|wait_to_receive)' '^#1 .*print_letters'
 finish

@@ -40,10 +40,20 @@
  *   getprotobynumber and their _r,
  *   wait, waitpid, wait3, wait4, waitid, system, popen, pclose, posix_spawn, posix_spawnp,
  *   pthread_join,
- *   pthread_mutex_lock, pthread_rwlock_rdlock, pthread_rwlock_wrlock,
+ *   pthread_mutex_lock, pthread_mutex_timedlock, pthread_mutex_clocklock, pthread_mutex_unlock,
+ *   pthread_rwlock_rdlock, pthread_rwlock_wrlock and their forms with a limit, pthread_spin_lock,
+ *   pthread_once, pthread_barrier_init, pthread_barrier_wait, pthread_barrier_destroy, flockfile,
+ *   sem_wait, sem_timedwait, sem_clockwait, sem_post,
  *   pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait, pthread_cond_signal,
  *   pthread_cond_broadcast,
- *   mtx_lock, cnd_wait, cnd_timedwait, cnd_signal, cnd_broadcast, thrd_join,
+ *   mtx_lock, mtx_timedlock, mtx_unlock, cnd_wait, cnd_timedwait, cnd_signal, cnd_broadcast,
+ *   thrd_join, thrd_yield, call_once,
+ *   and for threads that are tasks (below) pthread_create, pthread_exit, pthread_detach,
+ *   pthread_tryjoin_np, pthread_timedjoin_np, pthread_clockjoin_np, pthread_cancel,
+ *   pthread_testcancel, pthread_kill, pthread_sigqueue, pthread_setname_np, pthread_getname_np,
+ *   pthread_getattr_np, pthread_getcpuclockid, pthread_setaffinity_np, pthread_getaffinity_np,
+ *   pthread_setschedparam, pthread_getschedparam, pthread_setschedprio, thrd_create, thrd_detach,
+ *   thrd_exit, sigaction, signal,
  *   syscall, of which only SYS_futex is answered, and of that FUTEX_WAIT, FUTEX_WAIT_BITSET,
  *   FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_REQUEUE and FUTEX_CMP_REQUEUE,
  *   __cxa_guard_acquire, __cxa_guard_release, __cxa_guard_abort.
@@ -133,7 +143,7 @@
  *   pclose, pthread_join, thrd_join;         | nothing: it runs to its end
  *   getpwnam and the other lookups of users, |
  *   groups, services and protocols           |
- *   mutexes, read-write locks, conditions,   | nothing: it runs to its end
+ *   mutexes and other locks, conditions,     | nothing: it runs to its end
  *   futexes, guards of static variables      |
  *   after a fork by the task: its reads of a | nothing: the task learns whether exec has failed in
  *   pipe, or of a pair of SOCK_SEQPACKET,    | the child, as std::process of Rust and Python do
@@ -229,10 +239,9 @@
  *   thread: another task of the thread could use the FILE half changed, and exit and fflush(NULL)
  *   on other threads would wait for the task;
  * - pause, vmsplice, epoll_pwait2, message queues, semaphores of System V, asynchronous I/O;
- * - semaphores, which a signal handler or another process may post; conditions that processes
- *   share; barriers, pthread_once and locks with a time limit. If only a task of the same
- *   thread could end such a wait, the wait lasts forever. If threads of a library's own end it,
- *   call the library in the pool, by haft_io_call_blocking.
+ * - conditions that processes share. If only a task of the same thread could end such a wait, the
+ *   wait lasts forever. If threads of a library's own end it, call the library in the pool, by
+ *   haft_io_call_blocking.
  *
  * Mind:
  * - A signal handler that runs on a task must not make a call that blocks; writing to a
@@ -289,6 +298,34 @@ void haft_posix_block_writes(int descriptor);
  * backtraces of both.
  */
 void haft_posix_know_parks(bool (*is_of_this_thread)(const uint32_t *word));
+
+/* ---- Threads as tasks ------------------------------------------------------------------------ */
+
+/*
+ * From now on pthread_create on a task makes a task of the caller's run, with thread-locals of its
+ * own (haft/io.h), and so do what is made of it: thrd_create, std::thread, Rust's and Python's
+ * threads. On threads without tasks, and in a child of fork, it makes threads as ever. Returns 0;
+ * -ENOTSUP where tasks cannot have thread-locals of their own
+ * (haft_io_own_thread_locals_refused says why). Any thread may call it, any number of times.
+ *
+ * The task is a thread to the program: joined, detached, ended by pthread_exit, known by
+ * pthread_self(), with values of keys and destructors of its own. It belongs to the run, which does
+ * not end before it. A stack size larger than the run's is heeded, a stack that the caller gives is
+ * not used. haft-threads(1) does this for programs that are not linked with this library.
+ */
+int haft_posix_threads_as_tasks(void);
+
+struct haft_io_run_options;
+/*
+ * The same for a whole program, as haft-threads calls it: runs `main` as the first task of a run
+ * with these options, NULL: the defaults, and ends the process by exit(3) with what it returns. Its
+ * task has the thread-locals of the calling thread. Returns 0 if `main` has called pthread_exit,
+ * when all of the program's threads have ended; -ENOTSUP as above; the errors of haft_io_run_with,
+ * before `main` was called.
+ */
+int haft_posix_main_as_task(const struct haft_io_run_options *options,
+                            int (*main)(int, char **, char **), int count, char **arguments,
+                            char **environment);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

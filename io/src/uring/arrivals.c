@@ -16,23 +16,20 @@
  * one when something comes. A block that has arrived is the library's as any other that is lent,
  * and another takes its slot. Few bytes that no task waits for are copied, and the block stays: so
  * what waits takes at most some four times as much memory as was sent, and the header of each
- * piece. The kernel is provided with more blocks when it had too few, and with fewer when it has
- * not needed them for a second.
+ * piece.
  *
  *   asked | asked_back | the kernel
  *   no    |            | has stopped, or was never asked; `code` is why, if that is an error
  *   yes   | no         | adds to the queue
  *   yes   | yes        | may still do so, until it says that it has stopped
  */
-#include "backends.h"
+#include "../backends.h"
 #include "uring.h"
 
 #include <limits.h>
-#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -40,18 +37,8 @@ typedef hafti_io_uring_state_t state_t;
 typedef hafti_io_arrivals_t arrivals_t;
 typedef hafti_io_provided_t provided_t;
 
-enum { MOST_AHEAD = 8, FIRST_PROVIDED = 64, MOST_PROVIDED = 4096, GROUP = 1 };
-enum { MOST_COPIED = 4096 };                        /* bytes */
-static const int64_t PROVIDED_FOR = HAFT_IO_SECOND; /* at least */
-
-/* The memory that the kernel may put bytes into. The number of a slot is that of its buffer. */
-struct hafti_io_provided {
-    struct io_uring_buf_ring *ring;
-    unsigned used;              /* slots; the others are empty */
-    unsigned taken, most_taken; /* by the kernel since the last poll; at most, by one */
-    int64_t until;              /* then there may be fewer */
-    hafti_io_lent_t *slots[MOST_PROVIDED];
-};
+enum { MOST_AHEAD = 8 };
+enum { MOST_COPIED = 4096 }; /* bytes */
 
 /* ---- Asking for it ---- */
 
@@ -64,7 +51,7 @@ static void ask_for(state_t *state, arrivals_t *arrivals) {
     if (arrivals->receives) {
         io_uring_prep_recv_multishot(entry, arrivals->descriptor, NULL, 0, 0);
         entry->flags |= IOSQE_BUFFER_SELECT;
-        entry->buf_group = GROUP;
+        entry->buf_group = HAFTI_IO_PROVIDED_GROUP;
     } else {
         io_uring_prep_multishot_accept(entry, arrivals->descriptor, NULL, NULL,
                                        SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -193,116 +180,6 @@ static int take_accepted(const hafti_io_descriptor_t *known) {
 
 /* ---- Bytes that the kernel receives by itself ---- */
 
-/* Gives the kernel a block to receive into. If there is no memory (NULL), the slot stays empty. */
-static void provide(provided_t *provided, unsigned slot, hafti_io_lent_t *block) {
-    provided->slots[slot] = block;
-    if (block == NULL)
-        return;
-    io_uring_buf_ring_add(provided->ring, block->bytes, HAFT_IO_LENT_SIZE, (unsigned short)slot,
-                          io_uring_buf_ring_mask(MOST_PROVIDED), 0);
-    io_uring_buf_ring_advance(provided->ring, 1);
-}
-
-/* The kernel had less memory than came at once. */
-static HAFTI_IO_COLD void provide_more(const state_t *state, provided_t *provided) {
-    if (provided->used < MOST_PROVIDED)
-        provided->used *= 2;
-    for (unsigned slot = 0; slot < provided->used; slot++)
-        if (provided->slots[slot] == NULL)
-            provide(provided, slot, hafti_io_lend_block(state->worker));
-    provided->until = hafti_io_clock() + PROVIDED_FOR;
-    provided->most_taken = provided->taken = 0;
-}
-
-static bool tell_of_ring(const state_t *state, void *ring) {
-    struct io_uring_buf_reg given = {
-        .ring_addr = (uintptr_t)ring, .ring_entries = MOST_PROVIDED, .bgid = GROUP};
-    io_uring_buf_ring_init(ring);
-    return hafti_io_uring_register(&state->ring, IORING_REGISTER_PBUF_RING, &given, 1) == 0;
-}
-
-/* False: the kernel, or memory, does not allow it. */
-static HAFTI_IO_COLD bool begin_to_provide(state_t *state) {
-    enum { SIZE = MOST_PROVIDED * sizeof(struct io_uring_buf) };
-    provided_t *provided = calloc(1, sizeof *provided);
-    void *ring = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (provided == NULL || ring == MAP_FAILED || !tell_of_ring(state, ring)) {
-        free(provided);
-        if (ring != MAP_FAILED)
-            munmap(ring, SIZE);
-        state->no_multishot_receive = true;
-        return false;
-    }
-    provided->ring = ring;
-    provided->used = FIRST_PROVIDED / 2;
-    provide_more(state, provided);
-    state->provided = provided;
-    return true;
-}
-
-bool hafti_io_stop_providing(const state_t *state) {
-    struct io_uring_buf_reg given = {.bgid = GROUP};
-    return state->provided == NULL ||
-           hafti_io_uring_register(&state->ring, IORING_UNREGISTER_PBUF_RING, &given, 1) == 0;
-}
-
-void hafti_io_free_provided(provided_t *provided) {
-    if (provided == NULL)
-        return;
-    for (unsigned slot = 0; slot < provided->used; slot++)
-        if (provided->slots[slot] != NULL)
-            hafti_io_take_back(provided->slots[slot]);
-    munmap(provided->ring, MOST_PROVIDED * sizeof(struct io_uring_buf));
-    free(provided);
-}
-
-bool hafti_io_provides_many(const state_t *state) {
-    /* By itself an older kernel may take some in between. */
-    return state->provided != NULL && state->provided->used > FIRST_PROVIDED &&
-           state->sends_at_once;
-}
-
-/* The ring is unregistered and registered again with fewer blocks, because the kernel knows no
-   other way to shrink it. */
-static HAFTI_IO_COLD void provide_fewer(state_t *state, unsigned count) {
-    provided_t *provided = state->provided;
-    if (!hafti_io_stop_providing(state))
-        return;
-    if (!tell_of_ring(state, provided->ring)) {
-        state->no_multishot_receive = true;
-        count = 0;
-    }
-    for (unsigned slot = 0; slot < provided->used; slot++) {
-        hafti_io_lent_t *block = provided->slots[slot];
-        provided->slots[slot] = NULL;
-        if (slot < count && block != NULL)
-            provide(provided, slot, block);
-        else
-            free(block);
-    }
-    provided->used = count;
-#ifdef __GLIBC__
-    malloc_trim(0); /* which gives them back to the system */
-#endif
-}
-
-HAFTI_IO_COLD void hafti_io_provide_no_more_than_needed(state_t *state) {
-    provided_t *provided = state->provided;
-    int64_t now = hafti_io_clock();
-    if (provided->most_taken < provided->taken)
-        provided->most_taken = provided->taken;
-    provided->taken = 0;
-    if (now < provided->until || io_uring_cq_ready(&state->ring) != 0)
-        return;
-    unsigned needed = FIRST_PROVIDED;
-    while (needed < 2 * provided->most_taken)
-        needed *= 2;
-    if (needed < provided->used)
-        provide_fewer(state, needed);
-    provided->until = now + PROVIDED_FOR;
-    provided->most_taken = 0;
-}
-
 /* False: a task waits for it, or there is much, or no memory: it takes the whole block. */
 static bool append_copy(arrivals_t *receives, const hafti_io_lent_t *block, int size) {
     bool is_awaited =
@@ -329,10 +206,10 @@ static HAFTI_IO_HOT void received(state_t *state, arrivals_t *receives,
             append(receives, block, result, false);
             block = hafti_io_lend_block(state->worker);
         }
-        provide(provided, slot, block);
+        hafti_io_provide(provided, slot, block);
     }
     if (result == -ENOBUFS)
-        provide_more(state, provided);
+        hafti_io_provide_more(state, provided);
     else if (result == -EINVAL || result == -EOPNOTSUPP)
         state->no_multishot_receive = true;
     else if (result < 0 && result != -ECANCELED && result != -EINTR && result != -EAGAIN)
@@ -410,7 +287,7 @@ static bool may_ask(state_t *state, const hafti_io_descriptor_t *known, int desc
         return false;
     return known->arrivals != NULL ||
            (hafti_io_is_tcp(descriptor) &&
-            (!receives || state->provided != NULL || begin_to_provide(state)));
+            (!receives || state->provided != NULL || hafti_io_begin_to_provide(state)));
 }
 
 ssize_t hafti_io_take_arrival(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,

@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs that are recorded or replayed (libhaft-io, tape/): what the system answers to this library,
+ * and so to code that knows nothing of it. When the first tape of the process begins, functions of
+ * the table (system.c) are replaced by those here: each makes the call and keeps what it answers,
+ * or answers from the tape. Before that nothing of this is on any way.
+ *
+ * An answer has the result, or the negative error number; and what the function has written, each
+ * part after its size (4 bytes).
+ */
+#include "simulations.h"
+#include "../../src/system_call.h"
+#include "../../src/tape/tape_calls.h"
+
+#include <alloca.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <string.h>
+
+static hafti_posix_system_t real;
+
+/* ---- What functions write ---- */
+
+enum how {
+    NOTHING,
+    AS_MANY, /* bytes, as many as the result says, at most `size` */
+    WHOLE,   /* `size` bytes, if the call has succeeded */
+    SIZED,   /* as many bytes as `*of` says */
+    PARTS,   /* an array of `size` parts, as many bytes as the result says */
+    MESSAGE  /* of recvmsg */
+};
+typedef struct out {
+    enum how how;
+    void *at;
+    size_t size;
+    socklen_t *of;
+    socklen_t room; /* `*of` before the call */
+} out_t;
+enum { MOST_OUTS = 2 };
+
+static size_t least(size_t one, size_t other) {
+    return one < other ? one : other;
+}
+
+/* Adds the parts up to `size` bytes. */
+static size_t list_parts(struct iovec *list, size_t used, const struct iovec *parts, size_t count,
+                         size_t size) {
+    for (size_t i = 0; i < count && size != 0; i++) {
+        list[used] = (struct iovec){parts[i].iov_base, least(parts[i].iov_len, size)};
+        size -= list[used++].iov_len;
+    }
+    return used;
+}
+
+static size_t count_parts(const out_t *out) {
+    return out->how == PARTS     ? out->size
+           : out->how == MESSAGE ? ((const struct msghdr *)out->at)->msg_iovlen + 3
+                                 : 1;
+}
+
+static size_t size_of_parts(const struct iovec *parts, size_t count) {
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++)
+        size += parts[i].iov_len;
+    return size;
+}
+
+typedef struct message_head {
+    uint32_t name, control;
+    int32_t flags;
+} message_head_t;
+
+/* What an out consists of: its pieces after its size, which is the first. */
+static size_t list_out(const out_t *out, int64_t result, struct iovec *list, uint32_t *size,
+                       message_head_t *head) {
+    size_t used = 1;
+    if (result >= 0)
+        switch (out->how) {
+        case AS_MANY:
+            list[used++] = (struct iovec){out->at, least((size_t)result, out->size)};
+            break;
+        case WHOLE:
+            if (out->at != NULL)
+                list[used++] = (struct iovec){out->at, out->size};
+            break;
+        case SIZED:
+            if (out->at != NULL && out->of != NULL)
+                list[used++] = (struct iovec){out->at, least(*out->of, out->room)};
+            break;
+        case PARTS:
+            used = list_parts(list, used, out->at, out->size, (size_t)result);
+            break;
+        case MESSAGE: {
+            const struct msghdr *message = out->at;
+            *head = (message_head_t){message->msg_name != NULL ? message->msg_namelen : 0,
+                                     message->msg_control != NULL
+                                         ? (uint32_t)message->msg_controllen
+                                         : 0,
+                                     message->msg_flags};
+            list[used++] = (struct iovec){head, sizeof *head};
+            list[used++] = (struct iovec){message->msg_name, head->name};
+            list[used++] = (struct iovec){message->msg_control, head->control};
+            used = list_parts(list, used, message->msg_iov, message->msg_iovlen, (size_t)result);
+            break;
+        }
+        case NOTHING:
+            break;
+        }
+    *size = (uint32_t)size_of_parts(list + 1, used - 1);
+    list[0] = (struct iovec){size, sizeof *size};
+    return used;
+}
+
+/* Keeps the result; `error`: where it is below 0, it is errno that is kept. */
+static int64_t keep(const char *name, int descriptor, int64_t result, bool error, const out_t *outs,
+                    size_t count) {
+    int64_t kept = error && result < 0 ? -hafti_posix_error() : result;
+    size_t room = 0, used = 0;
+    for (size_t i = 0; i < count; i++)
+        room += 1 + count_parts(&outs[i]);
+    struct iovec *list = alloca((room + 1) * sizeof *list);
+    uint32_t sizes[MOST_OUTS];
+    message_head_t heads[MOST_OUTS];
+    for (size_t i = 0; i < count; i++)
+        used += list_out(&outs[i], result, list + used, &sizes[i], &heads[i]);
+    haft_io_tape_keep(name, descriptor, kept, list, used);
+    return result;
+}
+
+static void scatter(const unsigned char *bytes, size_t size, const struct iovec *parts,
+                    size_t count) {
+    for (size_t i = 0; i < count && size != 0; i++) {
+        size_t now = least(parts[i].iov_len, size);
+        memcpy(parts[i].iov_base, bytes, now);
+        bytes += now;
+        size -= now;
+    }
+}
+
+static void give_message(const unsigned char *bytes, size_t size, struct msghdr *message) {
+    message_head_t head;
+    if (size < sizeof head)
+        return;
+    memcpy(&head, bytes, sizeof head);
+    if (size - sizeof head < (size_t)head.name + head.control)
+        return;
+    const unsigned char *at = bytes + sizeof head;
+    if (head.name != 0 && message->msg_name != NULL)
+        memcpy(message->msg_name, at, least(head.name, message->msg_namelen));
+    at += head.name;
+    if (head.control != 0 && message->msg_control != NULL)
+        memcpy(message->msg_control, at, least(head.control, message->msg_controllen));
+    at += head.control;
+    message->msg_namelen = head.name;
+    message->msg_controllen = head.control;
+    message->msg_flags = head.flags;
+    scatter(at, size - (size_t)(at - bytes), message->msg_iov, message->msg_iovlen);
+}
+
+static void give_out(const out_t *out, const unsigned char *bytes, size_t size) {
+    switch (out->how) {
+    case AS_MANY:
+    case WHOLE:
+        if (out->at != NULL && size != 0)
+            memcpy(out->at, bytes, least(size, out->size));
+        break;
+    case SIZED:
+        if (out->at == NULL || out->of == NULL)
+            break;
+        if (size != 0)
+            memcpy(out->at, bytes, least(size, out->room));
+        *out->of = (socklen_t)size;
+        break;
+    case PARTS:
+        scatter(bytes, size, out->at, out->size);
+        break;
+    case MESSAGE:
+        give_message(bytes, size, out->at);
+        break;
+    case NOTHING:
+        break;
+    }
+}
+
+static int64_t answer(const char *name, int descriptor, bool error, const out_t *outs,
+                      size_t count) {
+    const unsigned char *bytes;
+    size_t left;
+    int64_t result = haft_io_tape_ask(name, descriptor, &bytes, &left);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t size = 0;
+        if (left >= sizeof size)
+            memcpy(&size, bytes, sizeof size);
+        if (left < sizeof size || left - sizeof size < size)
+            break;
+        if (result >= 0 || !error)
+            give_out(&outs[i], bytes + sizeof size, size);
+        bytes += sizeof size + size;
+        left -= sizeof size + size;
+    }
+    return error ? hafti_posix_result(result) : result;
+}
+
+/* What was written for people to read is written again. */
+static int64_t show(int descriptor, int64_t done, const struct iovec *parts, size_t count) {
+    int64_t left = descriptor == STDOUT_FILENO || descriptor == STDERR_FILENO ? done : 0;
+    for (size_t i = 0; i < count && left > 0; i++) {
+        size_t now = least(parts[i].iov_len, (size_t)left);
+        hafti_io_system_call(SYS_write, descriptor, (long)parts[i].iov_base, (long)now, 0, 0, 0);
+        left -= (int64_t)now;
+    }
+    return done;
+}
+
+static int64_t opened(int64_t descriptor) {
+    haft_io_tape_opened((int)descriptor);
+    return descriptor;
+}
+
+/* ---- A function ---- */
+
+#define OUT(...)                                                                                   \
+    (out_t[MOST_OUTS]) {                                                                           \
+        __VA_ARGS__                                                                                \
+    }
+#define TAPED_WITH(name, type, parameters, arguments, error, descriptor, given, ...)               \
+    static type taped_##name parameters {                                                          \
+        enum haft_io_tape_use use = haft_io_tape_use();                                            \
+        if (use == HAFT_IO_TAPE_NONE)                                                              \
+            return real.name arguments;                                                            \
+        const out_t outs[MOST_OUTS] = {__VA_ARGS__};                                               \
+        if (use == HAFT_IO_TAPE_ANSWERS)                                                           \
+            return (type)given(answer(#name, descriptor, error, outs, MOST_OUTS));                 \
+        return (type)keep(#name, descriptor, (int64_t)real.name arguments, error, outs,            \
+                          MOST_OUTS);                                                              \
+    }
+#define AS_IT_IS(result) (result)
+#define TAPED(name, type, parameters, arguments, descriptor, ...)                                  \
+    TAPED_WITH(name, type, parameters, arguments, true, descriptor, AS_IT_IS, __VA_ARGS__)
+/* It returns a descriptor. */
+#define TAPED_NEW(name, parameters, arguments, descriptor, ...)                                    \
+    TAPED_WITH(name, int, parameters, arguments, true, descriptor, opened, __VA_ARGS__)
+/* It returns an error instead of setting errno. */
+#define TAPED_PLAIN(name, type, parameters, arguments, descriptor, ...)                            \
+    TAPED_WITH(name, type, parameters, arguments, false, descriptor, AS_IT_IS, __VA_ARGS__)
+#define NONE_AT_ALL {NOTHING, NULL, 0, NULL, 0}
+#define BYTES_OF(bytes, size) {AS_MANY, bytes, size, NULL, 0}
+#define ALL_OF(bytes, size) {WHOLE, bytes, size, NULL, 0}
+#define ADDRESS_OF(address, place) {SIZED, address, 0, place, (place) != NULL ? *(place) : 0}
+#define PARTS_OF(parts, count) {PARTS, (void *)(uintptr_t)(parts), (size_t)(count), NULL, 0}
+
+/* ---- Reading and writing ---- */
+
+TAPED(read, ssize_t, (int d, void *b, size_t n), (d, b, n), d, BYTES_OF(b, n), NONE_AT_ALL)
+TAPED(pread, ssize_t, (int d, void *b, size_t n, off_t at), (d, b, n, at), d, BYTES_OF(b, n),
+      NONE_AT_ALL)
+TAPED(readv, ssize_t, (int d, const struct iovec *p, int n), (d, p, n), d, PARTS_OF(p, n),
+      NONE_AT_ALL)
+TAPED(preadv, ssize_t, (int d, const struct iovec *p, int n, off_t at), (d, p, n, at), d,
+      PARTS_OF(p, n), NONE_AT_ALL)
+TAPED(preadv2, ssize_t, (int d, const struct iovec *p, int n, off_t at, int f), (d, p, n, at, f), d,
+      PARTS_OF(p, n), NONE_AT_ALL)
+
+#define WRITES(name, parameters, arguments, d, parts, count)                                       \
+    static ssize_t taped_##name parameters {                                                       \
+        enum haft_io_tape_use use = haft_io_tape_use();                                            \
+        if (use == HAFT_IO_TAPE_NONE)                                                              \
+            return real.name arguments;                                                            \
+        if (use == HAFT_IO_TAPE_ANSWERS)                                                           \
+            return (ssize_t)show(d, answer(#name, d, true, NULL, 0), parts, (size_t)(count));      \
+        return (ssize_t)keep(#name, d, real.name arguments, true, NULL, 0);                        \
+    }
+#define PART(bytes, size) (&(struct iovec){(void *)(uintptr_t)(bytes), size})
+WRITES(write, (int d, const void *b, size_t n), (d, b, n), d, PART(b, n), 1)
+WRITES(pwrite, (int d, const void *b, size_t n, off_t at), (d, b, n, at), d, PART(b, n), 1)
+WRITES(writev, (int d, const struct iovec *p, int n), (d, p, n), d, p, n)
+WRITES(pwritev, (int d, const struct iovec *p, int n, off_t at), (d, p, n, at), d, p, n)
+WRITES(pwritev2, (int d, const struct iovec *p, int n, off_t at, int f), (d, p, n, at, f), d, p, n)
+
+/* ---- Sockets ---- */
+
+TAPED(recv, ssize_t, (int d, void *b, size_t n, int f), (d, b, n, f), d, BYTES_OF(b, n),
+      NONE_AT_ALL)
+TAPED(recvfrom, ssize_t,
+      (int d, void *restrict b, size_t n, int f, __SOCKADDR_ARG a, socklen_t *restrict s),
+      (d, b, n, f, a, s), d, BYTES_OF(b, n), ADDRESS_OF(a.__sockaddr__, s))
+TAPED(recvmsg, ssize_t, (int d, struct msghdr *m, int f), (d, m, f), d, {MESSAGE, m, 0, NULL, 0},
+      NONE_AT_ALL)
+TAPED(send, ssize_t, (int d, const void *b, size_t n, int f), (d, b, n, f), d, NONE_AT_ALL,
+      NONE_AT_ALL)
+TAPED(sendto, ssize_t,
+      (int d, const void *b, size_t n, int f, __CONST_SOCKADDR_ARG a, socklen_t s),
+      (d, b, n, f, a, s), d, NONE_AT_ALL, NONE_AT_ALL)
+TAPED(sendmsg, ssize_t, (int d, const struct msghdr *m, int f), (d, m, f), d, NONE_AT_ALL,
+      NONE_AT_ALL)
+TAPED_NEW(socket, (int domain, int type, int protocol), (domain, type, protocol), -1, NONE_AT_ALL,
+          NONE_AT_ALL)
+TAPED(bind, int, (int d, __CONST_SOCKADDR_ARG a, socklen_t s), (d, a, s), d, NONE_AT_ALL,
+      NONE_AT_ALL)
+TAPED(listen, int, (int d, int backlog), (d, backlog), d, NONE_AT_ALL, NONE_AT_ALL)
+TAPED_NEW(accept, (int d, __SOCKADDR_ARG a, socklen_t *restrict s), (d, a, s), d,
+          ADDRESS_OF(a.__sockaddr__, s), NONE_AT_ALL)
+TAPED_NEW(accept4, (int d, __SOCKADDR_ARG a, socklen_t *restrict s, int f), (d, a, s, f), d,
+          ADDRESS_OF(a.__sockaddr__, s), NONE_AT_ALL)
+TAPED(connect, int, (int d, __CONST_SOCKADDR_ARG a, socklen_t s), (d, a, s), d, NONE_AT_ALL,
+      NONE_AT_ALL)
+TAPED(shutdown, int, (int d, int how), (d, how), d, NONE_AT_ALL, NONE_AT_ALL)
+TAPED(getsockname, int, (int d, __SOCKADDR_ARG a, socklen_t *restrict s), (d, a, s), d,
+      ADDRESS_OF(a.__sockaddr__, s), NONE_AT_ALL)
+TAPED(getpeername, int, (int d, __SOCKADDR_ARG a, socklen_t *restrict s), (d, a, s), d,
+      ADDRESS_OF(a.__sockaddr__, s), NONE_AT_ALL)
+TAPED(getsockopt, int, (int d, int level, int option, void *restrict v, socklen_t *restrict s),
+      (d, level, option, v, s), d, ADDRESS_OF(v, s), NONE_AT_ALL)
+TAPED(setsockopt, int, (int d, int level, int option, const void *v, socklen_t s),
+      (d, level, option, v, s), d, NONE_AT_ALL, NONE_AT_ALL)
+
+static int taped_socketpair(int domain, int type, int protocol, int ends[2]) {
+    enum haft_io_tape_use use = haft_io_tape_use();
+    const out_t out = ALL_OF(ends, 2 * sizeof *ends);
+    if (use == HAFT_IO_TAPE_NONE)
+        return real.socketpair(domain, type, protocol, ends);
+    if (use == HAFT_IO_TAPE_KEEPS)
+        return (int)keep("socketpair", -1, real.socketpair(domain, type, protocol, ends), true,
+                         &out, 1);
+    int code = (int)answer("socketpair", -1, true, &out, 1);
+    for (int i = 0; code == 0 && i < 2; i++)
+        opened(ends[i]);
+    return code;
+}
+
+/* ---- Any descriptor ---- */
+
+TAPED(poll, int, (struct pollfd * entries, nfds_t n, int limit), (entries, n, limit), -1,
+      ALL_OF(entries, n * sizeof *entries), NONE_AT_ALL)
+TAPED(fsync, int, (int d), (d), d, NONE_AT_ALL, NONE_AT_ALL)
+TAPED(fdatasync, int, (int d), (d), d, NONE_AT_ALL, NONE_AT_ALL)
+TAPED_NEW(dup, (int d), (d), d, NONE_AT_ALL, NONE_AT_ALL)
+TAPED_NEW(dup2, (int d, int to), (d, to), d, NONE_AT_ALL, NONE_AT_ALL)
+TAPED_NEW(dup3, (int d, int to, int f), (d, to, f), d, NONE_AT_ALL, NONE_AT_ALL)
+
+static int taped_close(int d) {
+    enum haft_io_tape_use use = haft_io_tape_use();
+    if (use == HAFT_IO_TAPE_NONE)
+        return real.close(d);
+    if (use == HAFT_IO_TAPE_KEEPS)
+        return (int)keep("close", d, real.close(d), true, NULL, 0);
+    int code = (int)answer("close", d, true, NULL, 0);
+    haft_io_tape_closed(d);
+    return code;
+}
+
+#define ITS_ARGUMENT(after)                                                                        \
+    va_list arguments;                                                                             \
+    va_start(arguments, after);                                                                    \
+    void *argument = va_arg(arguments, void *);                                                    \
+    va_end(arguments)
+
+static int taped_fcntl(int d, int command, ...) {
+    ITS_ARGUMENT(command);
+    enum haft_io_tape_use use = haft_io_tape_use();
+    if (use == HAFT_IO_TAPE_NONE)
+        return real.fcntl(d, command, argument);
+    bool gets = command == F_GETLK || command == F_OFD_GETLK;
+    const out_t out = {gets ? WHOLE : NOTHING, argument, sizeof(struct flock), NULL, 0};
+    if (use == HAFT_IO_TAPE_KEEPS)
+        return (int)keep("fcntl", d, real.fcntl(d, command, argument), true, &out, 1);
+    int result = (int)answer("fcntl", d, true, &out, 1);
+    if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
+        opened(result);
+    return result;
+}
+
+/* How many bytes the request writes, of those that programs make. */
+static size_t size_of_request(unsigned long request) {
+    switch (request) {
+    case FIONREAD:
+    case TIOCOUTQ:
+        return sizeof(int);
+    case TIOCGWINSZ:
+        return sizeof(struct winsize);
+    default:
+        return 0;
+    }
+}
+static int taped_ioctl(int d, unsigned long request, ...) {
+    ITS_ARGUMENT(request);
+    enum haft_io_tape_use use = haft_io_tape_use();
+    if (use == HAFT_IO_TAPE_NONE)
+        return real.ioctl(d, request, argument);
+    size_t size = size_of_request(request);
+    const out_t out = {size != 0 ? WHOLE : NOTHING, argument, size, NULL, 0};
+    return use == HAFT_IO_TAPE_KEEPS
+               ? (int)keep("ioctl", d, real.ioctl(d, request, argument), true, &out, 1)
+               : (int)answer("ioctl", d, true, &out, 1);
+}
+
+/* ---- Files ---- */
+
+static int taped_openat(int directory, const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    enum haft_io_tape_use use = haft_io_tape_use();
+    if (use == HAFT_IO_TAPE_NONE)
+        return real.openat(directory, path, flags, mode);
+    return use == HAFT_IO_TAPE_KEEPS
+               ? (int)keep("openat", -1, real.openat(directory, path, flags, mode), true, NULL, 0)
+               : (int)opened(answer("openat", -1, true, NULL, 0));
+}
+static int taped_open(const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    enum haft_io_tape_use use = haft_io_tape_use();
+    if (use == HAFT_IO_TAPE_NONE)
+        return real.open(path, flags, mode);
+    return use == HAFT_IO_TAPE_KEEPS
+               ? (int)keep("open", -1, real.open(path, flags, mode), true, NULL, 0)
+               : (int)opened(answer("open", -1, true, NULL, 0));
+}
+
+#define NO_OUTS NONE_AT_ALL, NONE_AT_ALL
+TAPED(lseek, off_t, (int d, off_t at, int whence), (d, at, whence), d, NO_OUTS)
+TAPED(ftruncate, int, (int d, off_t size), (d, size), d, NO_OUTS)
+TAPED(truncate, int, (const char *path, off_t size), (path, size), -1, NO_OUTS)
+TAPED(fallocate, int, (int d, int mode, off_t at, off_t size), (d, mode, at, size), d, NO_OUTS)
+TAPED_PLAIN(posix_fallocate, int, (int d, off_t at, off_t size), (d, at, size), d, NO_OUTS)
+TAPED_PLAIN(posix_fadvise, int, (int d, off_t at, off_t size, int advice), (d, at, size, advice), d,
+            NO_OUTS)
+TAPED(flock, int, (int d, int command), (d, command), d, NO_OUTS)
+TAPED(lockf, int, (int d, int command, off_t size), (d, command, size), d, NO_OUTS)
+TAPED(statx, int,
+      (int d, const char *restrict path, int flags, unsigned mask, struct statx *restrict s),
+      (d, path, flags, mask, s), -1, ALL_OF(s, sizeof *s), NONE_AT_ALL)
+TAPED(fstat, int, (int d, struct stat *s), (d, s), d, ALL_OF(s, sizeof *s), NONE_AT_ALL)
+TAPED(fstatat, int, (int d, const char *restrict path, struct stat *restrict s, int flags),
+      (d, path, s, flags), -1, ALL_OF(s, sizeof *s), NONE_AT_ALL)
+TAPED(faccessat, int, (int d, const char *path, int mode, int flags), (d, path, mode, flags), -1,
+      NO_OUTS)
+TAPED(euidaccess, int, (const char *path, int mode), (path, mode), -1, NO_OUTS)
+TAPED(fchmod, int, (int d, mode_t mode), (d, mode), d, NO_OUTS)
+TAPED(fchmodat, int, (int d, const char *path, mode_t mode, int flags), (d, path, mode, flags), -1,
+      NO_OUTS)
+TAPED(fchown, int, (int d, uid_t user, gid_t group), (d, user, group), d, NO_OUTS)
+TAPED(fchownat, int, (int d, const char *path, uid_t user, gid_t group, int flags),
+      (d, path, user, group, flags), -1, NO_OUTS)
+TAPED(utimensat, int, (int d, const char *path, const struct timespec times[2], int flags),
+      (d, path, times, flags), -1, NO_OUTS)
+TAPED(futimens, int, (int d, const struct timespec times[2]), (d, times), d, NO_OUTS)
+TAPED(mkdirat, int, (int d, const char *path, mode_t mode), (d, path, mode), -1, NO_OUTS)
+TAPED(unlinkat, int, (int d, const char *path, int flags), (d, path, flags), -1, NO_OUTS)
+TAPED(remove, int, (const char *path), (path), -1, NO_OUTS)
+TAPED(renameat2, int, (int d, const char *from, int e, const char *to, unsigned flags),
+      (d, from, e, to, flags), -1, NO_OUTS)
+TAPED(linkat, int, (int d, const char *from, int e, const char *to, int flags),
+      (d, from, e, to, flags), -1, NO_OUTS)
+TAPED(symlinkat, int, (const char *from, int d, const char *to), (from, d, to), -1, NO_OUTS)
+TAPED(readlinkat, ssize_t, (int d, const char *restrict path, char *restrict b, size_t n),
+      (d, path, b, n), -1, BYTES_OF(b, n), NONE_AT_ALL)
+TAPED(chdir, int, (const char *path), (path), -1, NO_OUTS)
+TAPED(fchdir, int, (int d), (d), d, NO_OUTS)
+
+/* Texts that a function returns, in memory of its own if it was given none. */
+static char *give_text(const char *name, char *room, size_t size) {
+    const unsigned char *bytes;
+    size_t length;
+    int64_t result = haft_io_tape_ask(name, -1, &bytes, &length);
+    if (result < 0) {
+        hafti_posix_set_error((int)-result);
+        return NULL;
+    }
+    if (room == NULL)
+        room = malloc(size > length ? size : length);
+    if (room != NULL)
+        memcpy(room, bytes, length);
+    return room;
+}
+static char *keep_text(const char *name, char *text) {
+    haft_io_tape_keep(name, -1, text != NULL ? 0 : -hafti_posix_error(),
+                      &(struct iovec){text, text != NULL ? strlen(text) + 1 : 0}, 1);
+    return text;
+}
+static char *taped_realpath(const char *restrict path, char *restrict room) {
+    enum haft_io_tape_use use = haft_io_tape_use();
+    return use == HAFT_IO_TAPE_NONE    ? real.realpath(path, room)
+           : use == HAFT_IO_TAPE_KEEPS ? keep_text("realpath", real.realpath(path, room))
+                                       : give_text("realpath", room, PATH_MAX);
+}
+static char *taped_getcwd(char *room, size_t size) {
+    enum haft_io_tape_use use = haft_io_tape_use();
+    return use == HAFT_IO_TAPE_NONE    ? real.getcwd(room, size)
+           : use == HAFT_IO_TAPE_KEEPS ? keep_text("getcwd", real.getcwd(room, size))
+                                       : give_text("getcwd", room, size);
+}
+
+/* ---- Time and chance ---- */
+
+TAPED(clock_gettime, int, (clockid_t clock, struct timespec *t), (clock, t), -1,
+      ALL_OF(t, sizeof *t), NONE_AT_ALL)
+TAPED(gettimeofday, int, (struct timeval *restrict t, void *restrict zone), (t, zone), -1,
+      ALL_OF(t, sizeof *t), NONE_AT_ALL)
+TAPED(time, time_t, (time_t * place), (place), -1, ALL_OF(place, sizeof *place), NONE_AT_ALL)
+TAPED(timespec_get, int, (struct timespec * t, int base), (t, base), -1, ALL_OF(t, sizeof *t),
+      NONE_AT_ALL)
+TAPED(getrandom, ssize_t, (void *b, size_t n, unsigned flags), (b, n, flags), -1, BYTES_OF(b, n),
+      NONE_AT_ALL)
+TAPED(getentropy, int, (void *b, size_t n), (b, n), -1, ALL_OF(b, n), NONE_AT_ALL)
+#if __GLIBC_PREREQ(2, 36)
+TAPED_PLAIN(arc4random, uint32_t, (void), (), -1, NO_OUTS)
+TAPED_PLAIN(arc4random_uniform, uint32_t, (uint32_t bound), (bound), -1, NO_OUTS)
+static void taped_arc4random_buf(void *bytes, size_t size) {
+    enum haft_io_tape_use use = haft_io_tape_use();
+    const out_t out = ALL_OF(bytes, size);
+    if (use != HAFT_IO_TAPE_ANSWERS)
+        real.arc4random_buf(bytes, size);
+    if (use == HAFT_IO_TAPE_ANSWERS)
+        answer("arc4random_buf", -1, false, &out, 1);
+    else if (use == HAFT_IO_TAPE_KEEPS)
+        keep("arc4random_buf", -1, 0, false, &out, 1);
+}
+#    define OF_NEW_CHANCE(X) X(arc4random) X(arc4random_uniform) X(arc4random_buf)
+#else
+#    define OF_NEW_CHANCE(X)
+#endif
+
+/* ---- Names ---- */
+
+typedef struct address_head {
+    int32_t flags, family, type, protocol;
+    uint32_t size;
+} address_head_t;
+
+static void keep_addresses(int code, const struct addrinfo *first) {
+    size_t count = 0;
+    for (const struct addrinfo *one = first; one != NULL; one = one->ai_next)
+        count++;
+    address_head_t *heads = calloc(count + 1, sizeof *heads);
+    struct iovec *list = calloc(2 * count + 1, sizeof *list);
+    size_t used = 0, at = 0;
+    for (const struct addrinfo *one = first; one != NULL && heads != NULL && list != NULL;
+         one = one->ai_next, at++) {
+        heads[at] = (address_head_t){one->ai_flags, one->ai_family, one->ai_socktype,
+                                     one->ai_protocol, one->ai_addrlen};
+        list[used++] = (struct iovec){&heads[at], sizeof heads[at]};
+        list[used++] = (struct iovec){one->ai_addr, one->ai_addrlen};
+    }
+    haft_io_tape_keep("getaddrinfo", -1, code, list, used);
+    free(heads);
+    free(list);
+}
+
+/* As glibc makes them: each address lies behind its struct. */
+static int give_addresses(struct addrinfo **result) {
+    const unsigned char *at;
+    size_t left;
+    int code = (int)haft_io_tape_ask("getaddrinfo", -1, &at, &left);
+    struct addrinfo *first = NULL, **last = &first;
+    address_head_t head;
+    while (code == 0 && left >= sizeof head) {
+        memcpy(&head, at, sizeof head);
+        if (head.size > left - sizeof head ||
+            (*last = calloc(1, sizeof **last + head.size)) == NULL)
+            break;
+        **last = (struct addrinfo){.ai_flags = head.flags,
+                                   .ai_family = head.family,
+                                   .ai_socktype = head.type,
+                                   .ai_protocol = head.protocol,
+                                   .ai_addrlen = head.size,
+                                   .ai_addr = (struct sockaddr *)(void *)(*last + 1)};
+        memcpy(*last + 1, at + sizeof head, head.size);
+        at += sizeof head + head.size;
+        left -= sizeof head + head.size;
+        last = &(*last)->ai_next;
+    }
+    if (code == 0)
+        *result = first;
+    return code;
+}
+
+static int taped_getaddrinfo(const char *restrict name, const char *restrict service,
+                             const struct addrinfo *restrict hints,
+                             struct addrinfo **restrict result) {
+    enum haft_io_tape_use use = haft_io_tape_use();
+    if (use == HAFT_IO_TAPE_ANSWERS)
+        return give_addresses(result);
+    int code = real.getaddrinfo(name, service, hints, result);
+    if (use == HAFT_IO_TAPE_KEEPS)
+        keep_addresses(code, code == 0 ? *result : NULL);
+    return code;
+}
+TAPED_PLAIN(getnameinfo, int,
+            (const struct sockaddr *restrict a, socklen_t s, char *restrict host,
+             socklen_t host_size, char *restrict service, socklen_t service_size, int flags),
+            (a, s, host, host_size, service, service_size, flags), -1,
+            {host != NULL ? WHOLE : NOTHING, host, host_size, NULL, 0},
+            {service != NULL ? WHOLE : NOTHING, service, service_size, NULL, 0})
+
+/* ---- The table ---- */
+
+#define REPLACED(X)                                                                                \
+    X(read) X(pread) X(readv) X(preadv) X(preadv2) X(write) X(pwrite) X(writev) X(pwritev)         \
+        X(pwritev2) X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg) X(socket) X(bind)  \
+            X(listen) X(accept) X(accept4) X(connect) X(shutdown) X(getsockname) X(getpeername)    \
+                X(getsockopt) X(setsockopt) X(socketpair) X(poll) X(fsync) X(fdatasync) X(dup)     \
+                    X(dup2) X(dup3) X(close) X(fcntl) X(ioctl) X(openat) X(open) X(lseek)          \
+                        X(ftruncate) X(truncate) X(fallocate) X(posix_fallocate) X(posix_fadvise)  \
+                            X(flock) X(lockf) X(statx) X(fstat) X(fstatat) X(faccessat)            \
+                                X(euidaccess) X(fchmod) X(fchmodat) X(fchown) X(fchownat)          \
+                                    X(utimensat) X(futimens) X(mkdirat) X(unlinkat) X(remove)      \
+                                        X(renameat2) X(linkat) X(symlinkat) X(readlinkat) X(chdir) \
+                                            X(fchdir) X(realpath) X(getcwd) X(clock_gettime)       \
+                                                X(gettimeofday) X(time) X(timespec_get)            \
+                                                    X(getrandom) X(getentropy) X(getaddrinfo)      \
+                                                        X(getnameinfo) OF_NEW_CHANCE(X)
+
+static void begins(void) {
+    real = *hafti_posix_system();
+#define REPLACE(name) haft_posix_functions.name = taped_##name;
+    REPLACED(REPLACE)
+}
+
+__attribute__((constructor)) static void await_tapes(void) {
+    haft_io_tape_set_beginning(begins);
+}

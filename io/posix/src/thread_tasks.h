@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads of the program that are tasks: see thread_tasks.c. */
+#ifndef HAFTI_POSIX_THREAD_TASKS_H
+#define HAFTI_POSIX_THREAD_TASKS_H
+
+#include "internal.h"
+
+/* A thread that the program has made, and which is a task; or the task of its `main`. */
+typedef struct hafti_posix_thread {
+    struct hafti_posix_thread *next; /* of its row */
+    pthread_t self;
+    void *kept; /* the storage whose address is `self`; NULL: of main */
+    void *(*function)(void *);
+    void *argument;
+    void *result;
+    int holders;    /* its creator until it has begun; its task; its handle */
+    int code;       /* of its creation; set before `begun` */
+    bool is_unheld; /* detached, or joined: nobody may join it any more */
+    haft_io_event_t begun, ended;
+    void *stack;
+    size_t stack_size;
+    haft_io_task_t *task; /* until it has ended */
+    hafti_posix_cut_t cut;
+    char name[16]; /* as the kernel's are; under the lock */
+} hafti_posix_thread_t;
+
+/* Whether the calling task's pthread_create makes tasks. */
+bool hafti_posix_makes_tasks(void);
+/* The one that the calling task is; NULL: none. */
+hafti_posix_thread_t *hafti_posix_this_thread(void);
+/* The one of that handle, as long as it may be joined, or runs; NULL: no task. */
+hafti_posix_thread_t *hafti_posix_find_thread(pthread_t handle);
+/* The system's number of the thread of main, where that is a task; otherwise 0. */
+int hafti_posix_main_number(void);
+/* False: the handle is no task's. Otherwise waits for its end, and stores what pthread_join
+   returns; EBUSY: not until the deadline, which is 0, ETIMEDOUT: another. */
+bool hafti_posix_join(pthread_t handle, void **result, int64_t deadline, int *code);
+/* Under the lock of the table. */
+void hafti_posix_lock_threads(void);
+void hafti_posix_unlock_threads(void);
+
+#endif

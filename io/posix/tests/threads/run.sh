@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# haft-threads runs programs that know nothing of it: of C, C++, Python and, where they are installed, Redis and
+# memcached. Each has one thread of the system where it would have many, or as many as it is told, beside the library's
+# own.
+set -eu
+work=$(mktemp -d)
+server=
+trap 'test -z "$server" || kill "$server" 2>/dev/null; rm -rf "$work"' EXIT
+HAFT_THREADS_LIBRARIES=$HAFT_BUILD_DIR/io/posix
+export HAFT_THREADS_LIBRARIES
+tasks="sh $HAFT_BUILD_DIR/io/posix/haft-threads"
+here=$(cd "$(dirname "$0")" && pwd)
+expect() {
+  expected=$1
+  shift
+  printed=$("$@" 2>"$work/said") || { echo "$* has failed:"; cat "$work/said"; exit 1; }
+  [ "$printed" = "$expected" ] || { echo "$*: $printed instead of $expected"; cat "$work/said"; exit 1; }
+}
+
+"$CC" -std=gnu11 -O1 -Wall -Wextra "$here/program.c" -o "$work/program" -pthread
+# Where the option is refused, the program's threads are threads, and it is told why.
+if $tasks "$work/program" refused 2>&1 | grep -q 'threads of the system are used'; then
+  $tasks "$work/program" refused
+  exit 77
+fi
+expect '50 threads, 50 numbers of the system' "$work/program" numbers
+expect '50 threads, 1 number of the system' $tasks "$work/program" numbers
+expect 'the last thread' $tasks "$work/program" exits
+expect 'no preload' $tasks "$work/program" starts
+expect 'main is 7 deep' $tasks "$work/program" recursion
+code=0
+$tasks "$work/program" fails || code=$?
+[ "$code" = 42 ] || { echo "the status of the program is $code and not 42"; exit 1; }
+$tasks -t 2 "$work/program" numbers >/dev/null
+for wrong in '-t 0' '-t many' '-x' ''; do
+  # shellcheck disable=SC2086 # several words
+  if $tasks $wrong >/dev/null 2>&1; then echo "haft-threads $wrong is accepted"; exit 1; fi
+done
+
+"$CC" -std=gnu11 -O1 "$HAFT_SOURCE_DIR/examples/posix/threads/server.c" -o "$work/server" -pthread
+expect "$(cat "$HAFT_SOURCE_DIR/examples/posix/threads/server.expected")" $tasks "$work/server"
+if [ -n "${CXX:-}" ]; then
+  "$CXX" -std=c++20 -O1 "$here/program.cpp" -o "$work/program_of_cpp" -pthread
+  expect '50 ids, sum 1225, 50 destroyed, 1 initialised' $tasks "$work/program_of_cpp"
+fi
+
+# ---- Programs of the system ----
+
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) || python=
+if [ -n "$python" ]; then
+  expect "$(cat "$here/python.expected")" $tasks "$python" "$here/python.py"
+  # CPython's own tests, of the package libpython3-testsuite.
+  modules='test_queue test_thread test_threading_local'
+  [ "${HAFT_CAMPAIGN:-}" != long ] || modules="$modules test_threading test_threadsignals test_socketserver"
+  for module in $modules; do
+    if "$python" -c "import test.$module" 2>/dev/null; then
+      (cd "$work" && $tasks "$python" "$here/cpython.py" "$module") >"$work/said" 2>&1 ||
+        { echo "$module of CPython has failed:"; tail -40 "$work/said"; exit 1; }
+    else
+      echo "left out: $module of CPython is not installed"
+    fi
+  done
+fi
+
+# wait_for COMMAND...: until it succeeds.
+wait_for() {
+  tries=0
+  until "$@" >/dev/null 2>&1; do
+    tries=$((tries + 1))
+    [ $tries -lt 600 ] || { echo "this does not succeed: $*"; exit 1; }
+    sleep 0.1
+  done
+}
+if command -v redis-server >/dev/null && command -v redis-cli >/dev/null; then
+  $tasks redis-server --port 0 --unixsocket "$work/redis" --save '' --dir "$work" >"$work/said" 2>&1 &
+  server=$!
+  wait_for redis-cli -s "$work/redis" ping
+  expect OK redis-cli -s "$work/redis" set name value
+  expect value redis-cli -s "$work/redis" get name
+  expect OK redis-cli -s "$work/redis" flushall async
+  redis-cli -s "$work/redis" shutdown nosave
+  wait "$server"
+  server=
+else
+  echo 'left out: Redis is not installed'
+fi
+if command -v memcached >/dev/null; then
+  $tasks memcached -u "$(id -un)" -t 4 -s "$work/memcached" >"$work/said" 2>&1 &
+  server=$!
+  wait_for test -S "$work/memcached"
+  "$CC" -std=gnu11 "$here/ask.c" -o "$work/ask"
+  expect 'STORED' "$work/ask" "$work/memcached" 'set name 0 0 5
+value'
+  kill "$server"
+  wait "$server" || true
+  server=
+else
+  echo 'left out: memcached is not installed'
+fi

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The back end of a run that is recorded: the real one, whose answers are kept. An operation of the
+ * real one may be made of others, which come here, too: the runner's `taped` says so, and they are
+ * not kept.
+ *
+ *   answer            | its bytes
+ *   read, receive     | those that came
+ *   receive from      | the size of the address (4 bytes), the address, those that came
+ *   receive a message | the sizes of the address and of the control data (4 bytes each), the flags
+ *                     |   (4), the address, the control data, those that came
+ *   poll of several   | the events of each (2 bytes)
+ *   others            | none
+ */
+#include "tapes.h"
+
+typedef hafti_io_tape_t tape_t;
+
+static void keep_parts(tape_t *tape, const struct iovec *parts, size_t count, size_t size) {
+    for (size_t i = 0; i < count && size != 0; i++) {
+        size_t now = parts[i].iov_len < size ? parts[i].iov_len : size;
+        hafti_io_keep_bytes(tape, parts[i].iov_base, now);
+        size -= now;
+    }
+}
+
+static void keep_message(tape_t *tape, const hafti_io_operation_t *o, ssize_t done) {
+    const struct msghdr *message = o->buffer;
+    size_t name = message->msg_name != NULL ? message->msg_namelen : 0;
+    size_t control = message->msg_control != NULL ? message->msg_controllen : 0;
+    uint32_t head[3] = {(uint32_t)name, (uint32_t)control, (uint32_t)message->msg_flags};
+    size_t room = 0;
+    for (size_t i = 0; i < message->msg_iovlen; i++)
+        room += message->msg_iov[i].iov_len;
+    size_t size = (size_t)done < room ? (size_t)done : room;
+    hafti_io_keep_head(tape, HAFTI_IO_TAPED_OPERATION + o->kind, o->descriptor, done,
+                       sizeof head + name + control + size);
+    hafti_io_keep_bytes(tape, head, sizeof head);
+    hafti_io_keep_bytes(tape, message->msg_name, name);
+    hafti_io_keep_bytes(tape, message->msg_control, control);
+    keep_parts(tape, message->msg_iov, message->msg_iovlen, size);
+}
+
+static void keep_received(tape_t *tape, const hafti_io_operation_t *o, ssize_t done) {
+    /* With MSG_TRUNC the result is the size of the datagram. */
+    size_t size = (size_t)done < o->size ? (size_t)done : o->size;
+    if (o->address == NULL) {
+        hafti_io_keep(tape, HAFTI_IO_TAPED_OPERATION + o->kind, o->descriptor, done, o->buffer,
+                      size);
+        return;
+    }
+    uint32_t address = *o->address_size;
+    hafti_io_keep_head(tape, HAFTI_IO_TAPED_OPERATION + o->kind, o->descriptor, done,
+                       sizeof address + address + size);
+    hafti_io_keep_bytes(tape, &address, sizeof address);
+    hafti_io_keep_bytes(tape, o->address, address);
+    hafti_io_keep_bytes(tape, o->buffer, size);
+}
+
+static void keep_operation(tape_t *tape, const hafti_io_operation_t *o, ssize_t done) {
+    unsigned kind = HAFTI_IO_TAPED_OPERATION + hafti_io_taped_kind(o);
+    if (done > 0)
+        switch (o->kind) {
+        case HAFTI_IO_READ:
+            hafti_io_keep(tape, kind, o->descriptor, done, o->buffer, (size_t)done);
+            return;
+        case HAFTI_IO_READ_LENT:
+            hafti_io_keep(tape, kind, o->descriptor, done, *(const void **)o->buffer,
+                          (size_t)done);
+            return;
+        case HAFTI_IO_READ_PARTS:
+            hafti_io_keep_head(tape, kind, o->descriptor, done, (size_t)done);
+            keep_parts(tape, o->buffer, o->size, (size_t)done);
+            return;
+        default:
+            break;
+        }
+    if (done >= 0 && o->kind == HAFTI_IO_RECEIVE_MESSAGE)
+        keep_message(tape, o, done);
+    else if (done >= 0 && o->kind == HAFTI_IO_RECEIVE && hafti_io_taped_kind(o) != HAFTI_IO_READ)
+        keep_received(tape, o, done);
+    else if (done > 0 && o->kind == HAFTI_IO_RECEIVE)
+        hafti_io_keep(tape, kind, o->descriptor, done, o->buffer, (size_t)done);
+    else
+        hafti_io_keep(tape, kind, o->descriptor, done, NULL, 0);
+}
+
+static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+    tape_t *tape = runner->worker->tape;
+    if (runner->taped)
+        return tape->real->operate(runner, operation);
+    runner->taped = true;
+    ssize_t done = tape->real->operate(runner, operation);
+    runner->taped = false;
+    keep_operation(tape, operation, done);
+    return done;
+}
+
+static HAFTI_IO_HOT ssize_t read_some(hafti_io_runner_t *runner, int descriptor, void *buffer,
+                                      size_t size) {
+    tape_t *tape = runner->worker->tape;
+    if (runner->taped)
+        return tape->real->read(runner, descriptor, buffer, size);
+    runner->taped = true;
+    ssize_t done = tape->real->read(runner, descriptor, buffer, size);
+    runner->taped = false;
+    if (done != -EAGAIN) /* then by `operate` */
+        hafti_io_keep(tape, HAFTI_IO_TAPED_OPERATION + HAFTI_IO_READ, descriptor, done, buffer,
+                      done > 0 ? (size_t)done : 0);
+    return done;
+}
+
+static HAFTI_IO_HOT ssize_t read_lent(hafti_io_runner_t *runner, int descriptor,
+                                      const void **bytes) {
+    tape_t *tape = runner->worker->tape;
+    if (runner->taped)
+        return tape->real->read_lent(runner, descriptor, bytes);
+    runner->taped = true;
+    ssize_t done = tape->real->read_lent(runner, descriptor, bytes);
+    runner->taped = false;
+    hafti_io_keep(tape, HAFTI_IO_TAPED_OPERATION + HAFTI_IO_READ_LENT, descriptor, done, *bytes,
+                  done > 0 ? (size_t)done : 0);
+    return done;
+}
+
+static HAFTI_IO_HOT ssize_t write_some(hafti_io_runner_t *runner, int descriptor,
+                                       const void *buffer, size_t size) {
+    tape_t *tape = runner->worker->tape;
+    if (runner->taped)
+        return tape->real->write(runner, descriptor, buffer, size);
+    runner->taped = true;
+    ssize_t done = tape->real->write(runner, descriptor, buffer, size);
+    runner->taped = false;
+    hafti_io_keep(tape, HAFTI_IO_TAPED_OPERATION + HAFTI_IO_WRITE, descriptor, done, NULL, 0);
+    return done;
+}
+
+/* When the task has returned, so that its answer comes after all others of its turn. */
+static bool watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
+    bool waits = worker->tape->real->watch(worker, entry, descriptor);
+    hafti_io_keep(worker->tape, HAFTI_IO_TAPED_WATCH, descriptor, waits, NULL, 0);
+    return waits;
+}
+
+static int close_one(hafti_io_worker_t *worker, int descriptor) {
+    tape_t *tape = hafti_io_tape_here();
+    int code = worker->tape->real->close(worker, descriptor);
+    if (tape != NULL && tape == worker->tape)
+        hafti_io_keep(tape, HAFTI_IO_TAPED_CLOSE, descriptor, code, NULL, 0);
+    return code;
+}
+
+static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
+                        int64_t deadline, unsigned turn) {
+    tape_t *tape = runner->worker->tape;
+    if (runner->taped)
+        return tape->real->poll_several(runner, entries, count, deadline, turn);
+    runner->taped = true;
+    int ready = tape->real->poll_several(runner, entries, count, deadline, turn);
+    runner->taped = false;
+    hafti_io_keep_head(tape, HAFTI_IO_TAPED_POLLED, -1, ready, count * sizeof entries->revents);
+    for (size_t i = 0; i < count; i++)
+        hafti_io_keep_bytes(tape, &entries[i].revents, sizeof entries[i].revents);
+    return ready;
+}
+
+void hafti_io_record_backend(hafti_io_worker_t *worker) {
+    tape_t *tape = worker->tape;
+    const hafti_io_backend_t *real = worker->backend;
+    tape->real = real;
+    tape->backend = *real;
+    tape->backend.operate = operate;
+    tape->backend.read = real->read != NULL ? read_some : NULL;
+    tape->backend.read_lent = real->read_lent != NULL ? read_lent : NULL;
+    tape->backend.write = real->write != NULL ? write_some : NULL;
+    tape->backend.watch = real->watch != NULL ? watch : NULL;
+    tape->backend.send_last = NULL; /* it is sent by an operation, which has an answer */
+    tape->backend.settle = NULL;
+    tape->backend.close = close_one;
+    tape->backend.poll_several = poll_several;
+    worker->backend = &tape->backend;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* A run's tape, from its beginning to its end. */
+#ifndef HAFTI_IO_TAPES_H
+#define HAFTI_IO_TAPES_H
+
+#include "../inside.h"
+#include "replaying.h"
+
+/* What the options or the environment ask for: the tape of the run that is about to begin, or NULL.
+   An error, after a word on standard error: the run is not to begin. */
+int hafti_io_tape_for_run(const haft_io_run_options_t *options, unsigned threads,
+                          hafti_io_tape_t **tape);
+/* Once the worker has its back end. */
+void hafti_io_tape_begin_run(hafti_io_worker_t *worker);
+void hafti_io_tape_end_run(hafti_io_tape_t *tape);
+
+void hafti_io_record_backend(hafti_io_worker_t *worker); /* recorder.c */
+extern const hafti_io_backend_t hafti_io_replayer;       /* replayer.c */
+
+#endif
