@@ -8,7 +8,7 @@
  * An answer has the result, or the negative error number; and what the function has written, each
  * part after its size (4 bytes).
  */
-#include "simulations.h"
+#include "internal.h"
 #include "../../src/system_call.h"
 #include "../../src/tape/tape_calls.h"
 
@@ -615,10 +615,18 @@ TAPED_PLAIN(getnameinfo, int,
                                                     X(getrandom) X(getentropy) X(getaddrinfo)      \
                                                         X(getnameinfo) OF_NEW_CHANCE(X)
 
-static void begins(void) {
+static void replace(void) {
     real = *hafti_posix_system();
 #define REPLACE(name) haft_posix_functions.name = taped_##name;
     REPLACED(REPLACE)
+}
+
+/* What this library knows from earlier runs is not on the tape. */
+static void begins(void) {
+    static pthread_once_t is_replaced = PTHREAD_ONCE_INIT;
+    pthread_once(&is_replaced, replace);
+    hafti_posix_mode_has_changed();
+    hafti_posix_count_anew();
 }
 
 __attribute__((constructor)) static void await_tapes(void) {

@@ -25,7 +25,7 @@ int64_t haft_io_tape_ask(const char *name, int descriptor, const unsigned char *
 /* In a replay: a descriptor that the tape has given, or that is closed. */
 void haft_io_tape_opened(int descriptor);
 void haft_io_tape_closed(int descriptor);
-/* The function is called when the first tape of the process begins, or now. */
+/* The function is called when a run with a tape begins. */
 void haft_io_tape_set_beginning(void (*begins)(void));
 #pragma GCC visibility pop
 

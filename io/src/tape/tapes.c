@@ -143,25 +143,16 @@ static int open_tape(tape_t *tape, const char *record, const char *replay) {
     return code;
 }
 
-/* Of libhaft-posix. */
+/* Of libhaft-posix; or NULL. */
 static void (*at_beginning)(void);
-static bool has_begun;
-
-static void tell_beginning(void) {
-    hafti_io_guard(&process.lock);
-    void (*begins)(void) = has_begun ? NULL : at_beginning;
-    has_begun = true;
-    hafti_io_unguard(&process.lock);
-    if (begins != NULL)
-        begins();
-}
 
 void haft_io_tape_set_beginning(void (*begins)(void)) {
-    hafti_io_guard(&process.lock);
-    bool now = has_begun;
-    at_beginning = begins;
-    hafti_io_unguard(&process.lock);
-    if (now)
+    __atomic_store_n(&at_beginning, begins, __ATOMIC_RELEASE);
+}
+
+static void tell_beginning(void) {
+    void (*begins)(void) = __atomic_load_n(&at_beginning, __ATOMIC_ACQUIRE);
+    if (begins != NULL)
         begins();
 }
 
