@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Unwinding up to a frame, on behalf of another language: haft_unwind_to of haft/language.h. */
+/*
+ * Unwinding up to a frame, on behalf of another language: haft_unwind_to of haft/language.h.
+ *
+ * A frame that is returned from (haft_return_t) has noted nothing. When the unwinder reaches its
+ * caller, it knows the registers that the caller has at the return: these are loaded, and the
+ * function `instead` is entered as if the caller called it.
+ */
 #include "forced.h"
 
 _Static_assert(sizeof(struct _Unwind_Exception) <= sizeof((haft_landing_t *)0)->unwinding,
@@ -24,6 +30,63 @@ static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exce
     stopped("a catch-all on it did not rethrow. Write catch (...) so that it ends in throw");
 }
 
+/* The numbers are those of DWARF; the unwinder has found all that functions keep for callers. */
+static __attribute__((noreturn)) void return_in(struct _Unwind_Context *context,
+                                                const haft_return_t *returned) {
+    uintptr_t sp = _Unwind_GetCFA(context), pc = _Unwind_GetIP(context);
+#if defined(__x86_64__)
+    enum { KEPT = 6 };
+    static const int numbers[KEPT] = {3, 6, 12, 13, 14, 15};
+    uint64_t kept[KEPT];
+    for (int i = 0; i < KEPT; i++)
+        kept[i] = _Unwind_GetGR(context, numbers[i]);
+    sp -= sizeof pc;
+    *(uintptr_t *)sp = pc; /* the return address */
+    __asm__ volatile("movq 0(%%rax), %%rbx\n\t"
+                     "movq 16(%%rax), %%r12\n\t"
+                     "movq 24(%%rax), %%r13\n\t"
+                     "movq 32(%%rax), %%r14\n\t"
+                     "movq 40(%%rax), %%r15\n\t"
+                     "movq 8(%%rax), %%rbp\n\t"
+                     "movq %%rdx, %%rsp\n\t"
+                     "jmp *%%rcx"
+                     :
+                     : "a"(kept), "d"(sp), "c"(returned->instead), "D"(returned->words[0]),
+                       "S"(returned->words[1])
+                     : "memory");
+#else
+    enum { GENERAL = 11, VECTOR = 8 }; /* x19 to x29, and the low halves of v8 to v15 */
+    uint64_t kept[GENERAL + VECTOR];
+    for (int i = 0; i < GENERAL; i++)
+        kept[i] = _Unwind_GetGR(context, 19 + i);
+    for (int i = 0; i < VECTOR; i++)
+        kept[GENERAL + i] = _Unwind_GetGR(context, 72 + i);
+    register intptr_t first __asm__("x0") = returned->words[0];
+    register intptr_t second __asm__("x1") = returned->words[1];
+    register const uint64_t *from __asm__("x9") = kept;
+    register uintptr_t top __asm__("x10") = sp;
+    register uintptr_t back __asm__("x11") = pc;
+    register intptr_t (*instead)(intptr_t, intptr_t) __asm__("x16") = returned->instead;
+    __asm__ volatile("ldp x19, x20, [x9, #0]\n\t"
+                     "ldp x21, x22, [x9, #16]\n\t"
+                     "ldp x23, x24, [x9, #32]\n\t"
+                     "ldp x25, x26, [x9, #48]\n\t"
+                     "ldp x27, x28, [x9, #64]\n\t"
+                     "ldr x29, [x9, #80]\n\t"
+                     "ldp d8, d9, [x9, #88]\n\t"
+                     "ldp d10, d11, [x9, #104]\n\t"
+                     "ldp d12, d13, [x9, #120]\n\t"
+                     "ldp d14, d15, [x9, #136]\n\t"
+                     "mov x30, x11\n\t"
+                     "mov sp, x10\n\t"
+                     "br x16"
+                     :
+                     : "r"(first), "r"(second), "r"(from), "r"(top), "r"(back), "r"(instead)
+                     : "memory");
+#endif
+    __builtin_unreachable();
+}
+
 static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
                                 _Unwind_Exception_Class exception_class,
                                 struct _Unwind_Exception *exception,
@@ -35,6 +98,8 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
         haft_unwound_to(_Unwind_GetCFA(context), landing->sp)) {
         hafti_segments_set_limit(0); /* the unwinder has changed it ahead of the stack */
         haft_unwinding_goes_on(false);
+        if (landing->land == NULL)
+            return_in(context, (const haft_return_t *)landing);
         landing->land(landing);
     }
     if (haft_in_first_frame(_Unwind_GetIP(context))) {

@@ -264,6 +264,19 @@ void haft_http_request_note_failure(haft_http_request_t *request, const char *te
         request->failure = hafti_http_copy(&request->message, text, strlen(text));
 }
 
+static int inform(haft_http_request_t *request, int status, const char *lines, size_t size) {
+    int code = request->framing->inform(request, status, lines, size);
+    request->answer.is_sent = false;
+    return code;
+}
+
+int hafti_http_answer_inform(haft_http_request_t *request, int status, const char *lines,
+                             size_t size) {
+    bool may_come = request->answer.progress == HAFTI_HTTP_NOT_BEGUN && !request->answer.failed &&
+                    !hafti_http_is_1_0(&request->message);
+    return may_come ? inform(request, status, lines, size) : 0;
+}
+
 /* Once, before the first read of a body whose sender waits for it; not where it has begun to
    send already, or may have seen the begin of the answer. One that is too large is not asked
    for. */
@@ -275,7 +288,5 @@ int hafti_http_send_continue(haft_http_request_t *request) {
     message->waits_for_word = false;
     if (request->answer.is_sent || message->stream->at != message->stream->end)
         return 0;
-    int code = request->framing->say_continue(request);
-    request->answer.is_sent = false;
-    return code;
+    return inform(request, 100, "", 0);
 }

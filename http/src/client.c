@@ -200,6 +200,8 @@ static int put_head(head_t *head, const asking_t *asking, const haft_http_reply_
     put_host(head, asking, &reply->url);
     if (asking->way->lines != NULL)
         put_text(head, asking->way->lines);
+    if (asking->way->expects)
+        put_text(head, "Expect: 100-continue\r\n");
     if (hafti_http_asks_with(asking->question, "TE"))
         put_text(head, "Connection: TE\r\n"); /* RFC 9110, section 10.1.4 */
     int code = put_fields(head, asking);
@@ -258,7 +260,8 @@ static int write_end(hafti_http_stream_t *stream, const haft_http_question_t *qu
     return end.is_full ? -EMSGSIZE : stream->operations->write_all(stream, end.block, end.size);
 }
 
-static int write_produced(hafti_http_stream_t *stream, const haft_http_question_t *question) {
+static int write_produced(const haft_http_question_t *question, haft_http_reply_t *reply) {
+    hafti_http_stream_t *stream = &reply->stream;
     if (question->size != 0)
         return hafti_http_write_produced(stream, question, stream->operations->write_all);
     int code = hafti_http_write_produced(stream, question, write_chunk);
@@ -280,8 +283,6 @@ static int write_question(const asking_t *asking, haft_http_reply_t *reply) {
         code = stream->operations->write_all(stream, head.block, head.size);
     if (code == 0 && has_body && !fits)
         code = stream->operations->write_all(stream, question->body, question->size);
-    if (code == 0 && !asking->without_body && question->produce != NULL)
-        code = write_produced(stream, question);
     return code;
 }
 
@@ -295,7 +296,7 @@ static const hafti_http_url_t *origin_of(const haft_http_reply_t *reply) {
 /* The connection is kept where nothing is left to read on it. */
 static bool end_stream(haft_http_reply_t *reply) {
     hafti_http_stream_t *stream = &reply->stream;
-    bool is_kept = reply->message.is_complete && reply->message.error == 0 &&
+    bool is_kept = reply->message.is_complete && reply->message.error == 0 && !reply->lacks_body &&
                    reply->message.body != HAFTI_HTTP_UNTIL_CLOSE && stream->at == stream->end &&
                    reply->message.parser.status_code >= 200 &&
                    hafti_http_message_is_kept(&reply->message);
@@ -336,19 +337,37 @@ void hafti_http_reply_begin(haft_http_reply_t *reply, hafti_http_stream_t *strea
     reply->message.answers_head = strcmp(method, "HEAD") == 0 || strcmp(method, "CONNECT") == 0;
 }
 
+static void free_informed(hafti_http_informed_t *const *informed) {
+    free(*informed);
+}
+
+void hafti_http_tell_informed(const hafti_http_way_t *way, hafti_http_informed_t *informed) {
+    __attribute__((cleanup(free_informed), unused)) hafti_http_informed_t *told = informed;
+    if (informed != NULL)
+        way->informed(way->argument, informed->status,
+                      (hafti_http_text_t){informed->lines, informed->size});
+}
+
 /* Answers of status 1xx come before the final one (RFC 9110, section 15.2). */
-static int read_answer(haft_http_reply_t *reply, const char *method) {
+static int read_answer(haft_http_reply_t *reply, const char *method, const hafti_http_way_t *way) {
     hafti_http_message_t *message = &reply->message;
     for (int informed = 0; informed < HAFTI_HTTP_INFORMED; informed++) {
         hafti_http_reply_begin(reply, &reply->stream, method);
         int code = hafti_http_message_read_head(message);
         if (code != 0 || message->parser.status_code >= 200 || message->parser.status_code == 101)
             return code;
+        if (way->informed != NULL)
+            hafti_http_tell_informed(way, hafti_http_message_informed(message));
     }
     return -EBADMSG;
 }
 
-static const hafti_http_version_of_asking_t http1 = {write_question, read_answer, end_stream};
+static int read_head(const asking_t *asking, haft_http_reply_t *reply) {
+    return read_answer(reply, asking->method, asking->way);
+}
+
+static const hafti_http_version_of_asking_t http1 = {write_question, write_produced, read_head,
+                                                     end_stream};
 
 /* ---- Connections ---- */
 
@@ -357,7 +376,7 @@ static int open_tunnel(haft_http_reply_t *reply, const hafti_http_proxy_t *proxy
     hafti_http_stream_t *stream = &reply->stream;
     int code = hafti_http_write_connect(stream, proxy, &reply->url);
     if (code == 0)
-        code = read_answer(reply, "CONNECT");
+        code = read_answer(reply, "CONNECT", &(hafti_http_way_t){.lines = NULL});
     unsigned status = reply->message.parser.status_code;
     reply->message.is_complete = false; /* what the proxy has said is no answer */
     if (code != 0 || (status / 100 == 2 && stream->at == stream->end))
@@ -496,12 +515,29 @@ static bool is_closed(int code) {
     return code == -EPIPE || code == -ECONNRESET;
 }
 
+int hafti_http_reply_produce(haft_http_reply_t *reply, const haft_http_question_t *question) {
+    int code = reply->version->produce(question, reply);
+    reply->lacks_body = code != 0;
+    return code;
+}
+
+static int write_question_and_body(const asking_t *asking, haft_http_reply_t *reply) {
+    const haft_http_question_t *question = asking->question;
+    const hafti_http_way_t *way = asking->way;
+    reply->lacks_body = question->produce != NULL && !asking->without_body;
+    int code = reply->version->write(asking, reply);
+    if (code != 0 || !reply->lacks_body)
+        return code;
+    return way->produces != NULL ? way->produces(way->argument, reply)
+                                 : hafti_http_reply_produce(reply, question);
+}
+
 static int write_and_read(const asking_t *asking, haft_http_reply_t *reply) {
-    int written = reply->version->write(asking, reply);
+    int written = write_question_and_body(asking, reply);
     if (written != 0 && !is_closed(written))
         return written;
     /* A server may refuse a body before it has all of it. */
-    int code = reply->version->read_head(reply, asking->method);
+    int code = reply->version->read_head(asking, reply);
     return code != 0 && written != 0 ? written : code;
 }
 

@@ -34,14 +34,26 @@ typedef struct {
     const char *lines; /* further ones of the head, for an upgrade: then the question is asked over
                           a connection of its own, and the answer taken as it is. NULL: none */
     const char *host;  /* NULL: the URL's */
+    bool expects;      /* a word before the body is sent: "Expect: 100-continue" */
     /* Called before anything of the question is sent; NULL: nothing is. */
     void (*begins)(void *argument);
+    /* Called with each head of status 1xx but 101, by the task that waits for the answer; NULL: they
+       are skipped. `lines` are its fields, each with CR LF. */
+    void (*informed)(void *argument, unsigned status, hafti_http_text_t lines);
+    /* Called when the head has been sent, in place of what produces the body; it may have another
+       task call hafti_http_reply_produce, while this one waits for the answer. NULL: the body is
+       sent before. 0, or an error. */
+    int (*produces)(void *argument, haft_http_reply_t *reply);
     void *argument;
 } hafti_http_way_t;
+/* Tells it, and frees it. */
+void hafti_http_tell_informed(const hafti_http_way_t *way, hafti_http_informed_t *informed);
 
 /* Like haft_http_client_ask, but in that way. */
 int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *question,
                         const hafti_http_way_t *way, haft_http_reply_t **reply);
+/* Sends what the question's function produces: 0, or an error. */
+int hafti_http_reply_produce(haft_http_reply_t *reply, const haft_http_question_t *question);
 void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **stream,
                              const haft_http_limits_t **limits);
 
@@ -164,9 +176,12 @@ typedef struct {
 
 /* How a version of HTTP asks over what a reply has open. */
 typedef struct {
+    /* The head, and a body that is in memory. */
     int (*write)(const hafti_http_asking_t *asking, haft_http_reply_t *reply);
+    /* What the question's function produces. */
+    int (*produce)(const haft_http_question_t *question, haft_http_reply_t *reply);
     /* Reads the head of the answer. */
-    int (*read_head)(haft_http_reply_t *reply, const char *method);
+    int (*read_head)(const hafti_http_asking_t *asking, haft_http_reply_t *reply);
     /* Keeps the connection for the next question, or closes it: whether it was kept. */
     bool (*end)(haft_http_reply_t *reply);
 } hafti_http_version_of_asking_t;
@@ -179,6 +194,7 @@ struct haft_http_reply {
     struct hafti_http2_stream *http2;              /* of HTTP/2 */
     bool was_refused;                    /* the question, so nothing has been done for it */
     bool was_kept;                       /* the connection, for an earlier question */
+    bool lacks_body;                     /* not all of what is produced has been sent */
     hafti_http_places_t *places;         /* where it has one */
     const hafti_http_proxy_t *forwarder; /* that is asked instead of the origin, or NULL */
     char failure[64];                    /* why there is no answer; "": the code says it */

@@ -46,6 +46,23 @@ static const char *put(char **to, const char *text) {
     return copy;
 }
 
+/* The copy of an origin as browsers send it (RFC 6454, section 6.2): scheme and host in small
+   letters, without the scheme's own port. */
+static const char *put_origin(char **to, const char *text) {
+    char *copy = *to;
+    put(to, text);
+    for (char *at = copy; *at != '\0'; at++)
+        if (*at >= 'A' && *at <= 'Z')
+            *at += 'a' - 'A';
+    char *port = strrchr(copy, ':');
+    const char *own = strncmp(copy, "https:", 6) == 0  ? ":443"
+                      : strncmp(copy, "http:", 5) == 0 ? ":80"
+                                                       : "";
+    if (strcmp(port, own) == 0)
+        *port = '\0';
+    return copy;
+}
+
 /* Behind it the array of origins, and behind that the texts. */
 static cors_t *copy_of(const haft_http_cors_options_t *options) {
     size_t size = sizeof(cors_t) + options->origin_count * sizeof(char *) +
@@ -60,14 +77,14 @@ static cors_t *copy_of(const haft_http_cors_options_t *options) {
     cors->options = *options;
     cors->options.origins = origins;
     for (size_t i = 0; i < options->origin_count; i++)
-        origins[i] = put(&to, options->origins[i]);
+        origins[i] = put_origin(&to, options->origins[i]);
     cors->options.methods = put(&to, options->methods);
     cors->options.fields = put(&to, options->fields);
     cors->options.exposed = put(&to, options->exposed);
     return cors;
 }
 
-/* Origins are compared byte by byte (RFC 6454, section 6.2: browsers send them in lower case). */
+/* Origins are compared byte by byte (RFC 6454, section 6.2). */
 static bool is_listed(const haft_http_cors_options_t *options, const char *origin) {
     for (size_t i = 0; i < options->origin_count; i++)
         if (strcmp(options->origins[i], origin) == 0)

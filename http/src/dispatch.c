@@ -8,7 +8,6 @@
 
 #include <haft/language.h>
 
-#include <setjmp.h>
 #include <stdio.h>
 
 /* ---- Handlers ---- */
@@ -38,107 +37,75 @@ static void pop(hafti_scope_t *const *scope) {
 }
 
 /*
- * Handlers without a function between them have one frame, to which their clauses leave: everything
- * inside is unwound, then land() is called in place of what the frame has called, and the frame
- * returns the code. The jump is the compiler's own where there is one, which stores three words.
+ * Up to four handlers without a function between them are pushed by one function, which costs less
+ * than a function for each. To pop the first pops all. A clause leaves to the function that has
+ * pushed its handler: everything inside is unwound, that function's frame too, and `landed` is
+ * called in its place. The function notes one number for that; the clause finds the rest.
  */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
-    (defined(__clang__) && !defined(__x86_64__))
-#    define PLAIN_JUMP
-#elif defined(__has_feature)
-#    if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#        define PLAIN_JUMP
-#    endif
-#endif
-#ifdef PLAIN_JUMP
-typedef jmp_buf jump_t;
-#    define SET_JUMP(jump) _setjmp(jump)
-#    define JUMP(jump) longjmp(jump, 1)
-#else
-typedef void *jump_t[5];
-#    define SET_JUMP(jump) __builtin_setjmp(jump)
-#    define JUMP(jump) __builtin_longjmp(jump, 1)
-#endif
-
-struct hafti_http_frame {
-    haft_landing_t landing; /* must be first: land casts its address */
-    jump_t back;
-    int code;
+enum { HANDLERS_AT_ONCE = 4 };
+typedef struct {
+    haft_http_handling_t handling; /* must be first: frame_of casts its address */
+    hafti_scope_t scope;
+} pushed_t;
+typedef struct {
+    haft_return_t leaving;
     unsigned uncaught; /* exceptions of C++ in flight around the frame */
-};
+    pushed_t pushed[HANDLERS_AT_ONCE];
+} frame_t;
 
-static void land(haft_landing_t *landing) {
-    JUMP(((hafti_http_frame_t *)landing)->back);
+/* Between handlers of two frames there is at least a return address. */
+static frame_t *frame_of(const haft_http_handling_t *handling) {
+    pushed_t *first = (pushed_t *)(uintptr_t)handling;
+    while (first->scope.outer == &first[-1].scope)
+        first--;
+    return (frame_t *)((char *)first - offsetof(frame_t, pushed));
 }
 
+static intptr_t landed(intptr_t code, intptr_t uncaught) {
+    hafti_thread()->globals->uncaught = (unsigned)uncaught;
+    return code != -ECANCELED ? code : haft_io_unwind_cancelled();
+}
+
+/* Any address in the frame but its lowest will do for `sp`. */
 bool haft_http_handling_is_around(const haft_http_handling_t *handling) {
-    return haft_can_unwind_to(&handling->frame->landing);
+    haft_landing_t landing = {.sp = (char *)(uintptr_t)handling + 1};
+    return haft_can_unwind_to(&landing);
 }
 
 void haft_http_handling_leave(const haft_http_handling_t *handling, int code) {
-    hafti_http_frame_t *frame = handling->frame;
     if (!haft_http_handling_is_around(handling))
         haft_io_fail(code < 0 ? code : -EINVAL, "a clause has left its handler");
-    frame->code = code;
-    haft_unwind_to(&frame->landing);
+    frame_t *frame = frame_of(handling);
+    haft_return_t *leaving = &frame->leaving;
+    leaving->landing.fiber = NULL;
+    leaving->landing.land = NULL;
+    leaving->landing.sp = (char *)(uintptr_t)handling + 1;
+    leaving->instead = landed;
+    leaving->words[0] = code;
+    leaving->words[1] = (intptr_t)frame->uncaught;
+    haft_unwind_to(&leaving->landing);
 }
 
-/* Up to four of them are pushed by one function, which costs less than a function for each. To pop
-   the first pops all. */
-enum { HANDLERS_AT_ONCE = 4 };
-typedef struct {
-    haft_http_handling_t handlings[HANDLERS_AT_ONCE];
-    hafti_scope_t scopes[HANDLERS_AT_ONCE];
-} handlers_t;
-
-static inline const hafti_http_around_t *push(handlers_t *handlers,
-                                              const hafti_http_around_t *around,
-                                              haft_http_request_t *request,
-                                              hafti_http_frame_t *frame) {
+/* Not inlined, since a clause returns from it; and its frame is on the stack. */
+#if defined(__clang__) || defined(__SANITIZE_ADDRESS__)
+#    define ON_THE_STACK __attribute__((no_sanitize("address")))
+#else
+#    define ON_THE_STACK
+#endif
+ON_THE_STACK __attribute__((noinline)) static int go_on_under(const hafti_http_around_t *around,
+                                                              const haft_http_server_t *level,
+                                                              const hafti_http_entry_t *entry,
+                                                              haft_http_request_t *request) {
+    frame_t frame;
+    frame.uncaught = hafti_thread()->globals->uncaught;
     for (unsigned i = 0; i < HANDLERS_AT_ONCE && around != NULL && around->handler != NULL; i++) {
-        handlers->handlings[i] = (haft_http_handling_t){request, around->argument, frame};
-        haft_scope_push(&handlers->scopes[i], &around->handler->handles, &handlers->handlings[i]);
+        pushed_t *pushed = &frame.pushed[i];
+        pushed->handling = (haft_http_handling_t){request, around->argument};
+        haft_scope_push(&pushed->scope, &around->handler->handles, &pushed->handling);
         around = around->inner;
     }
-    return around;
-}
-
-/* More of the same frame, or what is behind them. */
-__attribute__((noinline)) static int go_on_in(hafti_http_frame_t *frame,
-                                              const hafti_http_around_t *around,
-                                              const haft_http_server_t *level,
-                                              const hafti_http_entry_t *entry,
-                                              haft_http_request_t *request) {
-    if (around == NULL || around->handler == NULL)
-        return go_on(around, level, entry, request);
-    handlers_t handlers;
-    around = push(&handlers, around, request, frame);
-    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = handlers.scopes;
-    return go_on_in(frame, around, level, entry, request);
-}
-
-static __attribute__((cold, noinline)) int landed(const hafti_http_frame_t *frame) {
-    hafti_thread()->globals->uncaught = frame->uncaught;
-    return frame->code != -ECANCELED ? frame->code : haft_io_unwind_cancelled();
-}
-
-/* Not inlined, so that its calls have one stack pointer. Nothing that it reads after it has landed
-   changes behind the SET_JUMP. */
-__attribute__((noinline)) static int go_on_under(const hafti_http_around_t *around,
-                                                 const haft_http_server_t *level,
-                                                 const hafti_http_entry_t *entry,
-                                                 haft_http_request_t *request) {
-    hafti_http_frame_t frame;
-    handlers_t handlers;
-    frame.landing.fiber = NULL;
-    frame.landing.sp = haft_stack_pointer();
-    frame.landing.land = land;
-    frame.uncaught = hafti_thread()->globals->uncaught;
-    around = push(&handlers, around, request, &frame);
-    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = handlers.scopes;
-    if (SET_JUMP(frame.back) != 0)
-        return landed(&frame);
-    return go_on_in(&frame, around, level, entry, request);
+    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = &frame.pushed[0].scope;
+    return go_on(around, level, entry, request);
 }
 
 static int call_next(haft_http_next_t *self, haft_http_request_t *request) {
@@ -197,11 +164,19 @@ static int conclude(haft_http_request_t *request, int code) {
     return code;
 }
 
-static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
+/* With the route's name for its task, which a task that fails keeps. */
+static int call_named(haft_http_request_t *request, const hafti_http_entry_t *entry) {
     const char *name = haft_io_task_name(haft_io_self());
-    haft_io_task_set_name(entry->title != NULL ? entry->title : name);
+    haft_io_task_set_name(entry->title);
     int code = go_on(request->server->around, request->server, entry, request);
-    haft_io_task_set_name(name); /* a task that fails keeps the other */
+    haft_io_task_set_name(name);
+    return code;
+}
+
+static int call_handler(haft_http_request_t *request, const hafti_http_entry_t *entry) {
+    int code = entry->title != NULL
+                   ? call_named(request, entry)
+                   : go_on(request->server->around, request->server, entry, request);
     hafti_http_protocol_t *protocol = request->protocol;
     if (protocol != NULL)
         code = protocol->finish(protocol, code);

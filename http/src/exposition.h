@@ -31,6 +31,11 @@ static inline void hafti_http_text_page_end(hafti_http_text_page_t *page) {
     free(page->bytes);
 }
 
+/* ---- pages.c ---- */
+
+/* A handler: the tasks of this scope's run, or, for NULL, of its own. */
+int hafti_http_show_tasks(haft_http_request_t *request, void *run);
+
 /* ---- exposition.c, grouping.c ---- */
 
 /* A handler. */

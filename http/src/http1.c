@@ -15,6 +15,9 @@ const char *hafti_http_reason_of(int status) {
         int status;
         const char *reason;
     } reasons[] = {
+        {100, "Continue"},
+        {102, "Processing"},
+        {103, "Early Hints"},
         {200, "OK"},
         {201, "Created"},
         {202, "Accepted"},
@@ -185,9 +188,15 @@ static int gather_switch(haft_http_request_t *request, const char *line, const c
     return gather_end_of_head(request, code);
 }
 
-static int send_continue(haft_http_request_t *request) {
-    static const char word[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    return hafti_http_answer_send(request, word, sizeof word - 1);
+static int inform(haft_http_request_t *request, int status, const char *lines, size_t size) {
+    enum { MOST = 64 }; /* bytes of what is around the lines */
+    char *head = haft_http_request_allocate(request, size + MOST);
+    if (head == NULL)
+        return -ENOMEM;
+    char *to = put_status(put_text(head, "HTTP/1.1 "), (unsigned)status);
+    to = put_text(put_text(put_text(to, " "), hafti_http_reason_of(status)), "\r\n");
+    to = put_text(put(to, lines, size), "\r\n");
+    return hafti_http_answer_send(request, head, (size_t)(to - head));
 }
 
 const hafti_http_framing_t hafti_http1_framing = {
@@ -195,5 +204,5 @@ const hafti_http_framing_t hafti_http1_framing = {
     .piece = gather_chunk,
     .end = gather_end,
     .become_stream = gather_switch,
-    .say_continue = send_continue,
+    .inform = inform,
 };

@@ -389,7 +389,7 @@ static ssize_t read_lent(hafti_http_stream_t *bytes, const void **lent) {
 
 int hafti_http2_await_head(hafti_http2_stream_t *stream) {
     int code = 0;
-    while (code == 0 && !stream->has_head)
+    while (code == 0 && !stream->has_head && stream->heads == NULL)
         code = stream->is_closed                ? -ECONNRESET
                : stream->connection->error != 0 ? stream->connection->error
                                                 : wait_for(stream, &stream->readable);

@@ -12,7 +12,7 @@
  * | is_reading | the one task that waits for bytes       | with bytes, a deadline, a cancel, TURN |
  * | is_writing | the one task that writes, or waits to   | likewise, or with room                 |
  *
- * A task that needs a role which another has waits for its event (is_waiting). The task that gives
+ * A task that needs a role which another has waits for its event (waiting). The task that gives
  * a role up wakes one of these. Only a task that reads cannot be woken: so it looks up each TURN,
  * and then takes on what a task that was cancelled has left.
  */
@@ -59,7 +59,7 @@ static bool has_output(const shared_t *shared) {
 static void wake_another(shared_t *shared) {
     bool is_needed = !shared->is_reading || (has_output(shared) && !shared->is_writing);
     hafti_http2_stream_t *stream = shared->frames.streams;
-    while (stream != NULL && !stream->is_waiting)
+    while (stream != NULL && stream->waiting == 0)
         stream = stream->next;
     if (stream == NULL || !is_needed)
         return;
@@ -274,13 +274,13 @@ static int read_or_write(shared_t *shared) {
 static void stop_waiting(hafti_http2_stream_t *const *stream) {
     hafti_http2_t *frames = (*stream)->connection;
     hafti_http2_lock(frames);
-    (*stream)->is_waiting = false;
+    (*stream)->waiting--;
     wake_another((shared_t *)frames);
     hafti_http2_unlock(frames);
 }
 
 static int wait_for_another(hafti_http2_stream_t *stream, haft_io_event_t *event) {
-    stream->is_waiting = true;
+    stream->waiting++;
     hafti_http2_unlock(stream->connection);
     int code;
     {
@@ -309,11 +309,22 @@ static void note_frames(hafti_http2_t *frames) {
     (void)frames;
 }
 
+static void keep_informed(hafti_http2_stream_t *stream) {
+    hafti_http_informed_t *head = hafti_http_message_informed(stream->message);
+    if (head == NULL)
+        return;
+    *stream->last_head = head;
+    stream->last_head = &head->next;
+    hafti_http2_signal(&stream->readable);
+}
+
 /* Heads of status 1xx come before the answer (RFC 9110, section 15.2). */
 static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
     hafti_http_message_t *message = stream->message;
     bool is_informed = message->parser.status_code / 100 == 1 && !stream->has_come;
     if (is_informed && ++stream->informed < HAFTI_HTTP_INFORMED) {
+        if (stream->last_head != NULL)
+            keep_informed(stream);
         message->head = message->field_count = 0;
         return;
     }
@@ -532,7 +543,7 @@ void hafti_http2_free_origins(haft_http_client_t *client) {
 
 /* ---- What a reply does ---- */
 
-enum { OWN_FIELDS = 6 + HAFTI_HTTP_ADDED };
+enum { OWN_FIELDS = 7 + HAFTI_HTTP_ADDED };
 
 static hafti_http_text_t text_of(const char *text) {
     return (hafti_http_text_t){text, strlen(text)};
@@ -576,10 +587,14 @@ static int put_body_fields(head_t *head, const hafti_http_asking_t *asking) {
         return -EINVAL;
     if (type != NULL)
         put(head, "content-type", text_of(type));
+    if (asking->way->expects)
+        put(head, "expect", text_of("100-continue"));
     return 0;
 }
 
-static int begin_stream(haft_http_reply_t *reply, const head_t *head, bool has_body) {
+static int begin_stream(const hafti_http_asking_t *asking, haft_http_reply_t *reply,
+                        const head_t *head) {
+    bool has_body = !asking->without_body;
     hafti_http2_stream_t *stream = reply->http2;
     hafti_http2_t *frames = stream->connection;
     nghttp2_data_provider body = {.read_callback = hafti_http2_read_body};
@@ -589,12 +604,13 @@ static int begin_stream(haft_http_reply_t *reply, const head_t *head, bool has_b
     if (id > 0) {
         hafti_http2_stream_begin(stream, frames, id);
         stream->ends = stream->has_ended = !has_body;
+        stream->last_head = asking->way->informed != NULL ? &stream->heads : NULL;
     }
     hafti_http2_unlock(frames);
     return id > 0 ? 0 : id == NGHTTP2_ERR_NOMEM ? -ENOMEM : -ECONNRESET;
 }
 
-/* They end with the stream: nghttp2 takes them when that has sent all else. */
+/* Those of the question. They end with the stream: nghttp2 takes them when that has sent all else. */
 static int set_trailers(const haft_http_question_t *question, hafti_http2_stream_t *stream) {
     const haft_http_header_t *fields = NULL;
     ssize_t count = hafti_http_trailers_of(question, &fields);
@@ -611,15 +627,21 @@ static int set_trailers(const haft_http_question_t *question, hafti_http2_stream
     return 0;
 }
 
+/* With the head; of what is produced, nothing yet. */
 static int write_body(const hafti_http_asking_t *asking, hafti_http2_stream_t *stream) {
     hafti_http_stream_t *bytes = &stream->bytes;
     const haft_http_question_t *question = asking->question;
-    if (asking->without_body)
+    if (question->produce != NULL && !asking->without_body && asking->way->produces == NULL)
+        return 0; /* the head goes with the first piece */
+    if (asking->without_body || question->produce != NULL)
         return bytes->operations->write_all(bytes, NULL, 0);
-    if (question->produce == NULL) {
-        stream->is_last = true;
-        return bytes->operations->write_all(bytes, question->body, question->size);
-    }
+    stream->is_last = true;
+    return bytes->operations->write_all(bytes, question->body, question->size);
+}
+
+static int produce(const haft_http_question_t *question, haft_http_reply_t *reply) {
+    hafti_http2_stream_t *stream = reply->http2;
+    hafti_http_stream_t *bytes = &stream->bytes;
     int code = hafti_http_write_produced(bytes, question, bytes->operations->write_all);
     if (code == 0)
         code = set_trailers(question, stream);
@@ -659,17 +681,33 @@ static int write_question(const hafti_http_asking_t *asking, haft_http_reply_t *
     hafti_http_reply_begin(reply, &reply->http2->bytes, asking->method);
     if (reply->message.block == NULL)
         return -ENOMEM;
-    code = begin_stream(reply, &head, !asking->without_body);
+    code = begin_stream(asking, reply, &head);
     return code == 0 ? write_body(asking, reply->http2) : code;
 }
 
-static int read_head(haft_http_reply_t *reply, const char *method) {
+/* Takes the heads of status 1xx that have come, with the mutex, and tells them without. */
+static void tell_informed(const hafti_http_asking_t *asking, hafti_http2_stream_t *stream) {
+    while (stream->heads != NULL) {
+        hafti_http_informed_t *head = stream->heads;
+        stream->heads = head->next;
+        if (head->next == NULL)
+            stream->last_head = &stream->heads;
+        hafti_http2_unlock(stream->connection);
+        hafti_http_tell_informed(asking->way, head);
+        hafti_http2_lock(stream->connection);
+    }
+}
+
+static int read_head(const hafti_http_asking_t *asking, haft_http_reply_t *reply) {
     hafti_http2_stream_t *stream = reply->http2;
-    (void)method;
     if (stream->id == 0)
         return -ECONNRESET;
     hafti_http2_lock(stream->connection);
     int code = hafti_http2_await_head(stream);
+    while (code == 0 && (stream->heads != NULL || !stream->has_head)) {
+        tell_informed(asking, stream);
+        code = hafti_http2_await_head(stream);
+    }
     reply->was_refused = stream->is_refused;
     hafti_http2_unlock(stream->connection);
     settle(stream->connection);
@@ -693,13 +731,18 @@ static bool end(haft_http_reply_t *reply) {
     if (has_failed)
         hafti_http2_close_idle(reply->client, INT64_MIN, SIZE_MAX);
     free(stream->trailers_out);
+    while (stream->heads != NULL) {
+        hafti_http_informed_t *head = stream->heads;
+        stream->heads = head->next;
+        free(head);
+    }
     free(stream);
     reply->http2 = NULL;
     reply->version = NULL;
     return !has_failed;
 }
 
-static const hafti_http_version_of_asking_t http2 = {write_question, read_head, end};
+static const hafti_http_version_of_asking_t http2 = {write_question, produce, read_head, end};
 
 /* ---- A question ---- */
 

@@ -61,6 +61,7 @@ struct hafti_http2_stream {
     bool is_refused;                    /* the peer has not begun with it, and never will */
     bool is_malformed;                  /* its answer */
     int informed;                       /* heads of status 1xx that have come */
+    hafti_http_informed_t *heads, **last_head; /* those, if somebody wants them (last_head) */
     bool has_head, has_come, ends, has_ended, is_closed;
     bool is_last;                        /* the next write is; of the task that writes */
     hafti_http2_piece_t *pieces, **last; /* of the body */
@@ -74,7 +75,7 @@ struct hafti_http2_stream {
     bool has_body;            /* the head has one */
     nghttp2_nv *trailers_out; /* likewise */
     size_t trailers_out_count;
-    bool is_waiting; /* a task of a client's, for another that reads */
+    unsigned waiting; /* tasks of a client's, for another that reads */
     hafti_http2_signal_t readable, writable;
     haft_io_event_t gone;
     hafti_http_field_t fields[HAFTI_HTTP_FIELDS]; /* the last: it need not be zeroed */
@@ -180,7 +181,7 @@ void hafti_http2_stream_end(hafti_http2_stream_t *stream, uint32_t code);
 /* How many bytes of its body a stream sends next, and puts them into the block. */
 ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
                               uint32_t *flags, nghttp2_data_source *source, void *connection);
-/* Waits until the head has come: 0, or an error. */
+/* Waits until the head has come, or one of status 1xx that somebody wants: 0, or an error. */
 int hafti_http2_await_head(hafti_http2_stream_t *stream);
 void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code);
 
@@ -232,5 +233,6 @@ nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);
    the first bytes that are sent, so that 100 (Continue) may come before it. */
 int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64_t size);
 int hafti_http2_make_end(haft_http_request_t *request);
+int hafti_http2_inform(haft_http_request_t *request, int status, const char *lines, size_t size);
 
 #endif

@@ -73,24 +73,12 @@ static int become_stream(haft_http_request_t *request, const char *line, const c
     return hafti_http2_make_head(request, NULL, HAFT_HTTP_UNKNOWN_SIZE);
 }
 
-static int say_continue(haft_http_request_t *request) {
-    const hafti_http2_stream_t *stream = (const hafti_http2_stream_t *)request->message.stream;
-    hafti_http2_t *connection = stream->connection;
-    nghttp2_nv status = HAFTI_HTTP2_FIELD(":status", "100", 3);
-    hafti_http2_lock(connection);
-    int code = nghttp2_submit_headers(connection->session, NGHTTP2_FLAG_NONE, stream->id, NULL,
-                                      &status, 1, NULL);
-    hafti_http2_pump(connection);
-    hafti_http2_unlock(connection);
-    return code < 0 ? -ENOMEM : 0;
-}
-
 static const hafti_http_framing_t framing = {
     .head = hafti_http2_make_head,
     .piece = hafti_http_answer_gather, /* in no frame of its own: nghttp2 divides what is there */
     .end = hafti_http2_make_end,
     .become_stream = become_stream,
-    .say_continue = say_continue,
+    .inform = hafti_http2_inform,
 };
 
 /* ---- What the session says ---- */

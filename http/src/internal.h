@@ -70,8 +70,8 @@ typedef struct {
     int (*end)(haft_http_request_t *request);
     /* Like hafti_http_answer_stream. */
     int (*become_stream)(haft_http_request_t *request, const char *line, const char *protocol);
-    /* 100 (Continue). */
-    int (*say_continue)(haft_http_request_t *request);
+    /* Sends a head of status 1xx with these lines, at once. */
+    int (*inform)(haft_http_request_t *request, int status, const char *lines, size_t size);
 } hafti_http_framing_t;
 
 /* The request that a task of the server serves: haft_io_own_get() of that task. */
@@ -120,6 +120,10 @@ static inline bool hafti_http_answer_lacks_bytes(const hafti_http_answer_t *answ
 void hafti_http_answer_discard(haft_http_request_t *request);
 const char *hafti_http_reason_of(int status); /* "": it has none */
 int hafti_http_send_continue(haft_http_request_t *request);
+/* Sends a head of status 1xx before that of the answer, with these lines as its fields. Does nothing
+   where the answer has begun, or the client's version has no such heads. */
+int hafti_http_answer_inform(haft_http_request_t *request, int status, const char *lines,
+                             size_t size);
 /* Sends the begin of a head, which ends with `protocol`, the fields, and nothing more. */
 int hafti_http_answer_stream(haft_http_request_t *request, int status, const char *line,
                              const char *protocol);

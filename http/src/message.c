@@ -8,6 +8,8 @@
  */
 #include "message.h"
 
+#include <stdlib.h>
+
 /* ---- What the parser says ---- */
 
 static hafti_http_message_t *message_of(llhttp_t *parser) {
@@ -490,6 +492,25 @@ void hafti_http_message_begin(hafti_http_message_t *message, hafti_http_stream_t
     message->block = haft_io_lend();
     llhttp_init(&message->parser, type, &of_head);
     message->parser.data = message;
+}
+
+hafti_http_informed_t *hafti_http_message_informed(const hafti_http_message_t *message) {
+    size_t size = 0;
+    for (size_t i = 0; i < message->field_count; i++)
+        size += message->fields[i].name_size + (size_t)message->fields[i].value_size + 4;
+    hafti_http_informed_t *informed = malloc(sizeof *informed + size);
+    if (informed == NULL)
+        return NULL;
+    *informed = (hafti_http_informed_t){.status = message->parser.status_code, .size = size};
+    char *at = informed->lines;
+    for (size_t i = 0; i < message->field_count; i++) {
+        const hafti_http_field_t *field = &message->fields[i];
+        at = mempcpy(at, message->block + field->name, field->name_size);
+        at = mempcpy(at, ": ", 2);
+        at = mempcpy(at, message->block + field->value, field->value_size);
+        at = mempcpy(at, "\r\n", 2);
+    }
+    return informed;
 }
 
 /* Where a line begins that is not complete yet, and whether the head is. */

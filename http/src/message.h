@@ -65,6 +65,16 @@ typedef struct {
     hafti_http_decoder_t *decoder; /* of the body; NULL: it is read as it came */
 } hafti_http_message_t;
 
+/* A head of status 1xx, which has come before an answer (RFC 9110, section 15.2). */
+typedef struct hafti_http_informed {
+    struct hafti_http_informed *next;
+    unsigned status;
+    size_t size;
+    char lines[]; /* its fields, each with CR LF */
+} hafti_http_informed_t;
+/* That which the message has, to be freed; NULL: no memory. */
+hafti_http_informed_t *hafti_http_message_informed(const hafti_http_message_t *message);
+
 /* Begins a message. Afterwards, and at the end of what it began, hafti_http_message_end. */
 void hafti_http_message_begin(hafti_http_message_t *message, hafti_http_stream_t *stream,
                               const haft_http_limits_t *limits, llhttp_type_t type);

@@ -36,12 +36,16 @@ static void unmap(const mapped_t *text) {
         munmap(text->bytes, text->size);
 }
 
-static int show_tasks(haft_http_request_t *request, void *unused) {
-    (void)unused;
+static int dump(haft_io_scope_t *run, int file) {
+    static const haft_io_dump_options_t options = {.backtraces = true};
+    return run != NULL ? haft_io_dump_run(run, &options, file) : haft_io_dump_with(&options, file);
+}
+
+int hafti_http_show_tasks(haft_http_request_t *request, void *run) {
     HAFT_IO_SCOPED_DESCRIPTOR int file = memfd_create("tasks", MFD_CLOEXEC);
     if (file < 0)
         return -errno;
-    int code = haft_io_dump_with(&(haft_io_dump_options_t){.backtraces = true}, file);
+    int code = dump(run, file);
     if (code != 0)
         return code;
     off_t size = lseek(file, 0, SEEK_END);
@@ -72,6 +76,6 @@ int haft_http_server_serve_debug_pages(haft_http_server_t *server, const char *p
     if (group == NULL)
         return -ENOMEM;
     int code = haft_http_server_get(group, "/", show_list, NULL);
-    code = code == 0 ? haft_http_server_get(group, "/tasks", show_tasks, NULL) : code;
+    code = code == 0 ? haft_http_server_get(group, "/tasks", hafti_http_show_tasks, NULL) : code;
     return code == 0 ? haft_http_server_serve_counters(group, "/counters") : code;
 }

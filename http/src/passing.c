@@ -10,8 +10,15 @@
  * |                                     | connection was lost                                   |
  * | some of a body was                  | 502, or 504                                           |
  * | the answer has begun                | the client's connection, or stream, is broken off     |
+ *
+ * Where not all of the request's body has come, another task sends it, so that the answer may come
+ * before that has ended. Both tasks are in a scope, and on one thread: they change what belongs to
+ * the request between two waits. The task that sends then also watches the time: as long as it is
+ * there, the other has no limit of its own.
  */
 #include "passing.h"
+
+#include <haft/io_binding.h>
 
 #include <stdio.h>
 
@@ -20,30 +27,52 @@ enum { PIECE = 16384, FAILURE = 160 };
 typedef struct {
     haft_http_request_t *request;
     haft_http_proxy_t *proxy;
-    haft_io_deadline_t *limit; /* of waits for the upstream */
+    haft_io_deadline_t *limit;   /* of waits for the upstream */
+    haft_io_deadline_t *sending; /* the same, of the task that sends the body */
     hafti_http_passed_t fields;
     const char *lines;            /* of an upgrade; NULL: none */
     hafti_http_upstream_t *asked; /* counted among its requests; NULL: none */
+    haft_http_reply_t *reply;     /* NULL: none */
     bool has_asked;               /* some of the request may have gone */
     bool has_read;                /* some of its body was read */
-    int read_error;               /* of that; 0: none */
+    bool has_answer;              /* the upstream's, whose head has come */
+    int read_error;               /* of the request's body; 0: none */
+
+    /* Where two tasks pass the request on. */
+    haft_io_scope_t *scope; /* NULL: one does */
+    haft_http_question_t question;
+    hafti_http_way_t way;
+    haft_http_reply_t *asking; /* whose question's body is sent */
+    haft_io_event_t word;      /* the upstream has said 100 (Continue) */
+    int64_t moved;             /* when something of the answer has last */
+    bool waits_for_client;     /* to take it */
+    bool is_late;              /* the upstream */
+    int code;                  /* of the task that waits for the answer */
+    int send_error;            /* of the other */
     char failure[FAILURE];
 } passing_t;
 
 /* ---- Times ---- */
 
-static void limit_connection(const passing_t *passing) {
-    haft_io_deadline_set(passing->limit,
-                         hafti_http_deadline(haft_io_now(), passing->proxy->options.connect_time));
+static int64_t from_now(int64_t time) {
+    return hafti_http_deadline(haft_io_now(), time);
 }
 
-static void limit_answer(const passing_t *passing) {
-    haft_io_deadline_set(passing->limit,
-                         hafti_http_deadline(haft_io_now(), passing->proxy->options.answer_time));
+static void limit_connection(const passing_t *passing) {
+    haft_io_deadline_set(passing->limit, from_now(passing->proxy->options.connect_time));
+}
+
+static void limit_answer(passing_t *passing) {
+    passing->waits_for_client = false;
+    passing->moved = haft_io_now();
+    haft_io_deadline_set(passing->limit, passing->scope != NULL
+                                             ? HAFT_IO_FOREVER
+                                             : from_now(passing->proxy->options.answer_time));
 }
 
 /* The client has the limits of its server. */
-static void limit_nothing(const passing_t *passing) {
+static void limit_nothing(passing_t *passing) {
+    passing->waits_for_client = true;
     haft_io_deadline_set(passing->limit, HAFT_IO_FOREVER);
 }
 
@@ -58,9 +87,9 @@ static void begin_to_ask(void *argument) {
 static ssize_t read_body(void *argument, void *buffer, size_t size) {
     passing_t *passing = argument;
     passing->has_read = true;
-    limit_nothing(passing);
+    haft_io_deadline_set(passing->sending, HAFT_IO_FOREVER);
     ssize_t got = haft_http_request_read(passing->request, buffer, size);
-    limit_answer(passing);
+    haft_io_deadline_set(passing->sending, from_now(passing->proxy->options.answer_time));
     if (got < 0)
         passing->read_error = (int)got;
     return got;
@@ -71,6 +100,72 @@ static size_t give_trailers(void *argument, const haft_http_header_t **trailers)
     size_t count;
     *trailers = hafti_http_pass_trailers(passing->request, &count);
     return count;
+}
+
+/* Where the upstream is to say first whether it wants the body, waits for that for a while, as a
+   client does (RFC 9110, section 10.1.1). False: it has answered instead. */
+static bool may_send(passing_t *passing) {
+    if (!passing->way.expects)
+        return true;
+    haft_io_event_wait_until(&passing->word, haft_io_now() + HAFT_IO_SECOND);
+    return !passing->has_answer || passing->word.set;
+}
+
+/* Cancels the two when the answer makes no progress; it ends with them. */
+static void watch_answer(passing_t *passing) {
+    int64_t time = passing->proxy->options.answer_time;
+    for (passing->moved = haft_io_now();;) {
+        int64_t since = passing->waits_for_client ? haft_io_now() : passing->moved;
+        int64_t until = hafti_http_deadline(since, time);
+        if (haft_io_now() >= until)
+            break;
+        haft_io_sleep_until(until);
+    }
+    passing->is_late = true;
+    haft_io_scope_cancel(passing->scope);
+}
+
+/* A task beside the one that waits for the answer. An upstream that closes may have answered. */
+static void *send_body(void *argument) {
+    passing_t *passing = argument;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    passing->sending = &limit;
+    int code =
+        may_send(passing) ? hafti_http_reply_produce(passing->asking, &passing->question) : 0;
+    passing->is_late |= code == -ETIMEDOUT && haft_io_deadline_passed(&limit);
+    haft_io_deadline_set(&limit, HAFT_IO_FOREVER);
+    if (code != 0 && code != -EPIPE && code != -ECONNRESET) {
+        passing->send_error = code;
+        haft_io_scope_cancel(passing->scope);
+    } else if (passing->read_error != 0) {
+        haft_io_scope_cancel(passing->scope);
+    } else {
+        watch_answer(passing);
+    }
+    return NULL;
+}
+
+static int begin_to_send(void *argument, haft_http_reply_t *reply) {
+    passing_t *passing = argument;
+    haft_io_task_options_t options = {.scope = passing->scope, .name = "proxied body"};
+    passing->asking = reply;
+    limit_answer(passing);
+    return haft_io_spawn_here(&options, send_body, passing);
+}
+
+/* What comes before the answer (RFC 9110, section 15.2); an upstream's 100 only where the client has
+   asked for it. */
+static void pass_informed(void *argument, unsigned status, hafti_http_text_t lines) {
+    passing_t *passing = argument;
+    haft_http_request_t *request = passing->request;
+    limit_nothing(passing);
+    if (status != 100)
+        hafti_http_return_informed(request, status, lines);
+    else if (passing->way.expects)
+        hafti_http_send_continue(request);
+    if (status == 100)
+        haft_io_event_set(&passing->word);
+    limit_answer(passing);
 }
 
 /* The upstream's path, and that of the request without what is stripped; NULL: no memory. */
@@ -115,33 +210,41 @@ static void leave(passing_t *passing) {
     passing->asked = NULL;
 }
 
-static int ask(passing_t *passing, hafti_http_upstream_t *upstream, haft_http_reply_t **reply) {
+static int ask(passing_t *passing, hafti_http_upstream_t *upstream) {
     haft_http_request_t *request = passing->request;
     const hafti_http_message_t *message = &request->message;
-    haft_http_question_t question = {.method = request->method,
-                                     .url = url_of(passing, upstream),
-                                     .headers = passing->fields.fields,
-                                     .header_count = passing->fields.count,
-                                     .argument = passing,
-                                     .failure = passing->failure,
-                                     .failure_size = sizeof passing->failure};
-    hafti_http_way_t way = {.lines = passing->lines, .begins = begin_to_ask, .argument = passing};
-    if (question.url == NULL)
+    passing->question = (haft_http_question_t){.method = request->method,
+                                               .url = url_of(passing, upstream),
+                                               .headers = passing->fields.fields,
+                                               .header_count = passing->fields.count,
+                                               .argument = passing,
+                                               .failure = passing->failure,
+                                               .failure_size = sizeof passing->failure};
+    passing->way = (hafti_http_way_t){.lines = passing->lines,
+                                      .begins = begin_to_ask,
+                                      .informed = pass_informed,
+                                      .argument = passing};
+    if (passing->question.url == NULL)
         return -ENOMEM;
     if (haft_http_request_has_body(request)) {
-        question.produce = read_body;
-        question.trailers = give_trailers;
-        question.size = message->body == HAFTI_HTTP_SIZED ? message->left : 0;
+        passing->question.produce = read_body;
+        passing->question.trailers = give_trailers;
+        passing->question.size = message->body == HAFTI_HTTP_SIZED ? message->left : 0;
+    }
+    if (passing->scope != NULL) {
+        passing->way.produces = begin_to_send;
+        passing->way.expects = message->waits_for_word;
     }
     if (passing->proxy->options.keeps_host)
-        way.host = haft_http_request_header(request, "Host");
+        passing->way.host = haft_http_request_header(request, "Host");
     leave(passing);
     passing->asked = upstream;
     atomic_fetch_add(&upstream->requests, 1);
     atomic_fetch_add(&upstream->now, 1);
     passing->failure[0] = '\0';
     limit_connection(passing);
-    return hafti_http_ask_with(passing->proxy->client, &question, &way, reply);
+    return hafti_http_ask_with(passing->proxy->client, &passing->question, &passing->way,
+                               &passing->reply);
 }
 
 /* ---- What has failed ---- */
@@ -152,7 +255,8 @@ static const char *why(const passing_t *passing, int code) {
 
 /* Neither the upstream's fault, nor a reason for another answer than the handler's error. */
 static bool is_own(const passing_t *passing, int code) {
-    bool is_in_time = code == -ETIMEDOUT && !haft_io_deadline_passed(passing->limit);
+    bool is_in_time =
+        code == -ETIMEDOUT && !passing->is_late && !haft_io_deadline_passed(passing->limit);
     return code == -ENOMEM || code == -ECANCELED || is_in_time || passing->read_error != 0;
 }
 
@@ -200,6 +304,13 @@ static uint64_t size_of(haft_http_reply_t *reply) {
     return is_said ? message->left : has_none ? 0 : HAFT_HTTP_UNKNOWN_SIZE;
 }
 
+/* A head goes on before there is anything of its body. */
+static int return_head(haft_http_request_t *request, const haft_http_reply_t *reply) {
+    const hafti_http_message_t *message = &reply->message;
+    bool has_more = message->is_complete || message->stream->at != message->stream->end;
+    return has_more ? 0 : haft_http_answer_flush(request);
+}
+
 /* A piece goes on at once, unless the rest has come as well. */
 static int return_body(passing_t *passing, haft_http_reply_t *reply) {
     haft_http_request_t *request = passing->request;
@@ -234,7 +345,9 @@ static int return_answer(passing_t *passing, haft_http_reply_t *reply) {
     uint64_t size = size_of(reply);
     int code = hafti_http_return_fields(request, passing->proxy, reply);
     haft_http_answer_do_not_compress(request);
+    limit_nothing(passing);
     code = code == 0 ? haft_http_answer_begin(request, status, NULL, size) : code;
+    code = code == 0 ? return_head(request, reply) : code;
     code = code == 0 ? return_body(passing, reply) : code;
     if (code == 0 && size == HAFT_HTTP_UNKNOWN_SIZE)
         code = hafti_http_return_trailers(request, reply);
@@ -351,28 +464,88 @@ static int change_over(passing_t *passing, haft_http_reply_t *reply) {
 
 /* ---- The handler ---- */
 
+static int talk(passing_t *passing, hafti_http_upstream_t *upstream) {
+    int code = ask(passing, upstream);
+    if (code != 0)
+        return code;
+    haft_http_reply_t *reply = passing->reply;
+    passing->has_answer = true;
+    hafti_http_upstream_succeeded(passing->request->server, upstream);
+    bool changes = passing->lines != NULL && haft_http_reply_status(reply) == 101;
+    return changes ? change_over(passing, reply) : return_answer(passing, reply);
+}
+
+typedef struct {
+    passing_t *passing;
+    hafti_http_upstream_t *upstream;
+} talking_t;
+
+/* Ends the task that sends the body, too. */
+static void *talk_in_scope(void *argument) {
+    const talking_t *talking = argument;
+    passing_t *passing = talking->passing;
+    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
+    passing->limit = &limit;
+    passing->scope = haft_io_this_scope();
+    passing->code = talk(passing, talking->upstream);
+    passing->is_late = passing->code == -ETIMEDOUT && haft_io_deadline_passed(&limit);
+    haft_io_scope_cancel(passing->scope);
+    return NULL;
+}
+
+/* Whether the answer may come before the body has ended: not all of this has come. */
+static bool goes_both_ways(const passing_t *passing) {
+    const haft_http_request_t *request = passing->request;
+    return passing->lines == NULL && haft_http_request_has_body(request) &&
+           !hafti_http_message_has_come(&request->message) && haft_io_stays();
+}
+
+static int talk_both_ways(passing_t *passing, hafti_http_upstream_t *upstream) {
+    talking_t talking = {passing, upstream};
+    haft_io_deadline_t *limit = passing->limit;
+    passing->code = -ECANCELED;
+    passing->send_error = 0;
+    passing->is_late = false;
+    haft_io_event_clear(&passing->word);
+    int code = haft_io_scope_with(&(haft_io_scope_options_t){.name = "proxied request"},
+                                  talk_in_scope, &talking, NULL);
+    passing->scope = NULL;
+    passing->sending = passing->limit = limit;
+    if (code != 0 && code != -ECANCELED)
+        return code;
+    return passing->is_late           ? -ETIMEDOUT
+           : passing->send_error != 0 ? passing->send_error
+                                      : passing->code;
+}
+
+static void free_reply(passing_t *passing) {
+    haft_http_reply_free(passing->reply);
+    passing->reply = NULL;
+}
+
 static int pass(passing_t *passing) {
     haft_http_request_t *request = passing->request;
     haft_http_proxy_t *proxy = passing->proxy;
     hafti_http_upstream_t *tried[HAFTI_HTTP_ATTEMPTS];
     int code = -ENOENT;
     for (unsigned i = 0; i < proxy->options.attempts; i++) {
-        HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
         tried[i] = hafti_http_upstream_choose(proxy, tried, i);
         if (tried[i] == NULL)
             break;
-        code = ask(passing, tried[i], &reply);
-        if (code == 0) {
-            hafti_http_upstream_succeeded(request->server, tried[i]);
-            bool changes = passing->lines != NULL && haft_http_reply_status(reply) == 101;
-            return changes ? change_over(passing, reply) : return_answer(passing, reply);
-        }
+        code = goes_both_ways(passing) ? talk_both_ways(passing, tried[i])
+                                       : talk(passing, tried[i]);
+        free_reply(passing);
+        if (passing->has_answer && request->answer.progress == HAFTI_HTTP_NOT_BEGUN &&
+            passing->is_late)
+            hafti_http_answer_discard(request); /* the fields of the answer that was to come */
+        else if (passing->has_answer)
+            return code;
         if (is_own(passing, code))
             return passing->read_error != 0 ? passing->read_error : code;
         if (is_of_request(code))
             return refuse(passing, code);
         hafti_http_upstream_failed(request->server, proxy, tried[i], why(passing, code));
-        if (!may_repeat(passing, code))
+        if (passing->has_answer || !may_repeat(passing, code))
             break;
     }
     if (code != -ENOENT)
@@ -380,11 +553,16 @@ static int pass(passing_t *passing) {
     return haft_http_request_refuse(request, 503, "no service is in use");
 }
 
+static void end(passing_t *passing) {
+    leave(passing);
+    free_reply(passing);
+}
+
 int haft_http_proxy_pass(haft_http_request_t *request, void *argument) {
     haft_http_proxy_t *proxy = argument;
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
-    __attribute__((cleanup(leave)))
-    passing_t passing = {.request = request, .proxy = proxy, .limit = &limit};
+    __attribute__((cleanup(end)))
+    passing_t passing = {.request = request, .proxy = proxy, .limit = &limit, .sending = &limit};
     if (hafti_http_forwards_left(request) == 0)
         return hafti_http_answer_last(request);
     haft_http_request_limit_body(request, proxy->options.body);

@@ -61,6 +61,9 @@ const haft_http_header_t *hafti_http_pass_trailers(haft_http_request_t *request,
 /* Gives the answer the fields of the reply; and behind its body its trailers. */
 int hafti_http_return_fields(haft_http_request_t *request, const haft_http_proxy_t *proxy,
                              haft_http_reply_t *reply);
+/* Sends a head of status 1xx on, without the fields of one connection. */
+void hafti_http_return_informed(haft_http_request_t *request, unsigned status,
+                                hafti_http_text_t lines);
 int hafti_http_return_trailers(haft_http_request_t *request, haft_http_reply_t *reply);
 /* The value of the field Max-Forwards, if that counts for the request's method; -1: none. */
 int64_t hafti_http_forwards_left(haft_http_request_t *request);

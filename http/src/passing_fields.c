@@ -231,6 +231,34 @@ int hafti_http_return_fields(haft_http_request_t *request, const haft_http_proxy
     return via != NULL ? haft_http_answer_set_header(request, "Via", via) : -ENOMEM;
 }
 
+static hafti_http_text_t value_of(hafti_http_text_t lines, const char *name) {
+    hafti_http_text_t found, value;
+    for (size_t at = 0; hafti_http_next_line(lines, &at, &found, &value);)
+        if (hafti_http_same(found.bytes, found.size, name))
+            return value;
+    return (hafti_http_text_t){"", 0};
+}
+
+void hafti_http_return_informed(haft_http_request_t *request, unsigned status,
+                                hafti_http_text_t lines) {
+    hafti_http_text_t name, value, connection = value_of(lines, "Connection");
+    const char *options =
+        hafti_http_copy(&request->message, connection.bytes, connection.size);
+    char *kept = haft_http_request_allocate(request, lines.size + 1);
+    size_t size = 0;
+    for (size_t at = 0, from = 0;
+         kept != NULL && options != NULL && hafti_http_next_line(lines, &at, &name, &value);
+         from = at) {
+        const char *copy = hafti_http_copy(&request->message, name.bytes, name.size);
+        if (copy == NULL || stays(copy, options) || hafti_http_same_text(copy, "Content-Length"))
+            continue;
+        memcpy(kept + size, lines.bytes + from, at - from);
+        size += at - from;
+    }
+    if (kept != NULL)
+        hafti_http_answer_inform(request, (int)status, kept, size);
+}
+
 int hafti_http_return_trailers(haft_http_request_t *request, haft_http_reply_t *reply) {
     const char *name, *value;
     int code = 0;

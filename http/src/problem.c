@@ -3,7 +3,6 @@
 #include "internal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* Writes the text as the inside of a JSON string (RFC 8259, section 7); bytes of UTF-8 stay as they
    are. The number of bytes; `into` may be NULL. */
@@ -23,23 +22,23 @@ static size_t put_string(char *into, const char *text) {
     return size;
 }
 
+/* Both texts are in the request's memory: the answer may wait, and its task be unwound there. */
 int haft_http_answer_problem(haft_http_request_t *request, const haft_http_error_t *error,
                              void *unused) {
+    enum { FRAME = 64 }; /* bytes of what is around the texts */
     (void)unused;
     const char *title = hafti_http_reason_of(error->status);
-    char *detail = haft_http_request_allocate(request, put_string(NULL, error->text) + 1),
-         *body = NULL;
-    if (detail == NULL)
+    size_t detail_size = put_string(NULL, error->text);
+    size_t room = FRAME + strlen(title) + detail_size;
+    char *detail = haft_http_request_allocate(request, detail_size + 1);
+    char *body = haft_http_request_allocate(request, room);
+    if (detail == NULL || body == NULL)
         return -ENOMEM;
     detail[put_string(detail, error->text)] = '\0';
     bool says_more = strcmp(error->text, title) != 0 && *error->text != '\0';
     int size =
-        asprintf(&body, "{\"title\":\"%s\",\"status\":%d%s%s%s}\n", title, error->status,
+        snprintf(body, room, "{\"title\":\"%s\",\"status\":%d%s%s%s}\n", title, error->status,
                  says_more ? ",\"detail\":\"" : "", says_more ? detail : "", says_more ? "\"" : "");
-    if (size < 0)
-        return -ENOMEM;
-    int code =
-        haft_http_answer(request, error->status, "application/problem+json", body, (size_t)size);
-    free(body);
-    return code;
+    return haft_http_answer(request, error->status, "application/problem+json", body,
+                            (size_t)size);
 }

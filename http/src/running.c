@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A server with all that its options name: where it listens, signals, restarts; in a run of its
    own, or of the program's. */
-#include "internal.h"
+#include "beside.h"
 
 #include <haft/io_binding.h>
 
@@ -52,6 +52,13 @@ static void *listen_and_serve(void *argument) {
         running->server->announced_count = 0; /* these listeners are closed */
         return NULL;
     }
+    __attribute__((cleanup(hafti_http_beside_end))) hafti_http_beside_t beside = {.pages = NULL};
+    running->code =
+        hafti_http_beside_begin(&beside, running->server, running->options->debug_listen);
+    if (running->code != 0) {
+        running->server->announced_count = 0;
+        return NULL;
+    }
     size_t count = listeners.count;
     listeners.count = 0; /* they are the server's */
     if (running->takes_signals)
@@ -99,7 +106,8 @@ int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_
                                  .backend = options->backend,
                                  .stack_size = options->stack_size,
                                  .watchdog = options->watchdog,
-                                 .dump_signal = options->dump_signal};
+                                 .dump_signal = options->dump_signal,
+                                 .observed = options->debug_listen != NULL};
     sigset_t before;
     set_signals(&running, true);
     pthread_sigmask(SIG_BLOCK, &running.signals, &before);

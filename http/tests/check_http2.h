@@ -14,7 +14,7 @@ typedef struct {
     char status[4], trailer[20], sum[20], type[40];
     char *body;
     size_t size;
-    bool was_told; /* 100 (Continue) before the head */
+    bool was_told, was_hinted; /* 100 (Continue), 103 (Early Hints) before the head */
     bool is_closed;
     uint32_t error;
     const char *out; /* what is left to be said; NULL: nothing */
@@ -53,6 +53,7 @@ static inline int on_header(nghttp2_session *session, const nghttp2_frame *frame
     else if (strcmp((const char *)name, "content-type") == 0)
         snprintf(answer->type, sizeof answer->type, "%s", (const char *)value);
     answer->was_told |= strcmp(answer->status, "100") == 0;
+    answer->was_hinted |= strcmp(answer->status, "103") == 0;
     return 0;
 }
 

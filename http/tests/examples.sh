@@ -5,7 +5,7 @@ set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$HAFT_SOURCE_DIR/http/tests python3 - "$HAFT_BUILD_DIR/examples/http" "$work" <<'END'
-import base64, os, socket, struct, subprocess, sys, threading
+import base64, json, os, socket, struct, subprocess, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from urllib.error import HTTPError
@@ -39,6 +39,31 @@ def ask_events(url):
     streams[0].close()
     urlopen(url + '/say', data=b'text=other')
     assert [streams[1].readline() for _ in range(2)] == [b'\n', b'data: other\n']
+
+
+def ask_lists(url, pages):
+    def ask(method, path, user='Ada'):
+        request = Request(url + path, method=method, headers={'X-User': user} if user else {})
+        try:
+            with urlopen(request) as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            return error.code, json.loads(error.read())['detail']
+    assert ask('GET', '/todo', None) == (401, 'who are you?')
+    assert ask('PUT', '/todo/tea')[0] == 201 and ask('PUT', '/todo/wine', 'Bob')[0] == 201
+    assert ask('PUT', '/todo/tea') == (409, 'it is on the list already')
+    assert ask('DELETE', '/todo/wine') == (404, 'there is no such thing to do')
+    assert ask('PUT', '/todo/wine')[0] == 201 and ask('DELETE', '/todo/wine')[0] == 204
+    assert ask('GET', '/todo') == (200, 'tea\n') and ask('GET', '/ready', None) == (200, 'ready\n')
+    asked = Request(url + '/todo/x', method='OPTIONS',
+                    headers={'Origin': 'https://lists.example', 'Access-Control-Request-Method': 'PUT'})
+    assert urlopen(asked).headers['Access-Control-Allow-Origin'] == 'https://lists.example'
+    assert 'route="/todo/{what}"' in ask('GET', '/metrics', None)[1]
+    with socket.socket(socket.AF_UNIX) as operator:
+        operator.connect(pages)
+        operator.sendall(b'GET /debug/tasks HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n')
+        page = operator.makefile('rb').read()
+    assert b"scope 'HTTP server'" in page and b"task 'save' waits for: a time" in page, page
 
 
 class WebSocket:
@@ -206,6 +231,18 @@ for kind in ['', '_cpp']:
         ask_todo(url)
         server.terminate()
         assert server.wait() == 0
+if os.path.exists(examples + '/lists'):
+    check_refused(examples + '/lists', code=2)
+    arguments = examples + '/lists', work + '/lists', f'unix:{work}/pages'
+    for _ in range(2):
+        server, url = start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        ask_lists(url, work + '/pages')
+        server.terminate()
+        assert server.wait() == 0
+        assert 'Ada has added tea' in server.stderr.read().decode()
+        with open(work + '/lists') as kept:
+            assert sorted(line.split()[0] + line.split()[2] for line in kept) == ['Adatea', 'Bobwine']
+        os.remove(work + '/lists')
 if os.path.exists(examples + '/proxy'):
     (first, first_url), (second, second_url) = start_service(), start_service()
     found = subprocess.run([examples + '/crawler', first_url], stdout=subprocess.PIPE, check=True).stdout

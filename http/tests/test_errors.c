@@ -107,6 +107,14 @@ static int spawn_some(haft_http_request_t *request, void *function) {
         CHECK(haft_io_spawn(*(void *(**)(void *))function, NULL) == 0);
     return haft_http_answer_text(request, 200, "spawned");
 }
+/* Only the handler, and its tasks. */
+static int cancel_itself(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    CHECK(haft_io_spawn(note_unwinding, NULL) == 0);
+    haft_io_yield();
+    haft_io_cancel();
+    return haft_http_answer_text(request, 200, "X-Gone");
+}
 static int spawn_and_fail(haft_http_request_t *request, void *unused) {
     (void)request, (void)unused;
     CHECK(haft_io_spawn(note_unwinding, NULL) == 0);
@@ -160,7 +168,7 @@ static void make_server(void) {
     static void *(*forgetful)(void *) = perform_in_task;
     static void *(*late)(void *) = end_late, *(*failing)(void *) = fail_soon,
                               *(*outliving)(void *) = outlive;
-    static const char *const origins[] = {"https://app.example", "https://b.example:8080"};
+    static const char *const origins[] = {"HTTPS://App.Example:443", "https://b.example:8080"};
     server = haft_http_server_new();
     haft_http_server_set_log(server, note, NULL);
     haft_http_server_use(server, count, NULL);
@@ -180,6 +188,7 @@ static void make_server(void) {
     haft_http_server_get(server, "/spawn/fail", spawn_and_fail, NULL);
     haft_http_server_get(server, "/scopes", open_scopes, NULL);
     haft_http_server_get(server, "/forgotten", perform_without_handler, NULL);
+    haft_http_server_get(server, "/cancel", cancel_itself, NULL);
     haft_http_server_get(server, "/spawn/forgotten", spawn_some, &forgetful);
     haft_http_server_get(server, "/background/forgotten", spawn_in_background, &forgetful);
     haft_http_server_get(server, "/background", spawn_in_background, &outliving);
@@ -240,6 +249,7 @@ static const talk_t talks[] = {
     {"GET /spawn/fail" END, {"500 Internal"}, 1},
     {"GET /scopes" END, {"200 OK", "\r\n\r\nscoped"}, 1},
     {"GET /forgotten" END, {"500 Internal"}, 1},
+    {"GET /cancel" END, {"500 Internal"}, 1},
     {"GET /spawn/forgotten" END, {"500 Internal"}, 1},
     {"GET /background/forgotten" END, {"later"}, 1},
     {"GET /background/failing" END "GET /anew" END, {"200 OK", "201 Created"}, 2},

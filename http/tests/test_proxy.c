@@ -234,8 +234,30 @@ static const exchange_t exchanges[] = {
      .hears = {"200 OK"}},
     {.section = "15.2, informational answers come before the one",
      .says = "GET /" END,
+     .service_says = "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n"
+                     "Connection: X-Hop\r\nX-Hop: 1\r\nLink: y\r\n\r\n" DONE,
+     .hears = {"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\n"
+               "Link: x\r\nLink: y\r\n\r\nHTTP/1.1 200 OK\r\n",
+               "\r\n\r\nok"},
+     .never = {"X-Hop"}},
+    {.section = "15.2, but not to a client of HTTP/1.0",
+     .says = "GET / HTTP/1.0\r\n\r\n",
      .service_says = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" DONE,
-     .hears = {"200 OK", "\r\n\r\nok"}},
+     .hears = {"200 OK", "\r\n\r\nok"},
+     .never = {"103", "Link"}},
+    {.section = "15.2.1, nor a word that the client has not asked for",
+     .says = "POST /" WITH("Content-Length: 2") "hi",
+     .until = "hi",
+     .service_never = {"Expect"},
+     .service_says = "HTTP/1.1 100 Continue\r\n\r\n" DONE,
+     .hears = {"200 OK", "\r\n\r\nok"},
+     .never = {"100"}},
+    {.section = "10.1.1, a service that refuses gets no body, and the client is not asked for it",
+     .says = "POST /" WITH("Expect: 100-continue\r\nContent-Length: 2"),
+     .service_hears = {"Expect: 100-continue\r\n"},
+     .service_says = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno",
+     .hears = {"401 Unauthorized", "\r\n\r\nno"},
+     .never = {"100 Continue"}},
     {.section = "15.6.3, an answer that is none",
      .says = "GET /" END,
      .service_says = "hello\r\n\r\n",
@@ -482,6 +504,29 @@ static int say_pieces(haft_http_request_t *request, void *unused) {
     return code;
 }
 
+/* Gives back each piece of a body before the next has come. */
+static int echo_pieces(haft_http_request_t *request, void *unused) {
+    char piece[20];
+    ssize_t size = 0;
+    (void)unused;
+    int code = haft_http_answer_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    do {
+        code = code == 0 ? haft_http_answer_write(request, piece, (size_t)size) : code;
+        code = code == 0 ? haft_http_answer_flush(request) : code;
+    } while (code == 0 && (size = haft_http_request_read(request, piece, sizeof piece)) > 0);
+    return code != 0 ? code : (int)size;
+}
+
+/* Wants the body, or not. */
+static int want_body(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    char *body;
+    if (haft_http_request_header(request, "X-Unwanted") != NULL)
+        return haft_http_request_refuse(request, 403, "unwanted");
+    ssize_t size = haft_http_request_body(request, &body);
+    return size < 0 ? (int)size : haft_http_answer(request, 200, NULL, body, (size_t)size);
+}
+
 static int echo_socket(haft_http_request_t *request, void *unused) {
     (void)unused;
     haft_http_websocket_t *socket = haft_http_websocket_accept(request);
@@ -515,6 +560,8 @@ static void *serve_inner(void *unused) {
 static uint16_t start_both(void) {
     inner = haft_http_server_new();
     haft_http_server_post(inner, "/pieces", say_pieces, NULL);
+    haft_http_server_post(inner, "/echo", echo_pieces, NULL);
+    haft_http_server_post(inner, "/wanted", want_body, NULL);
     haft_http_server_get(inner, "/socket", echo_socket, NULL);
     haft_http_server_get(inner, "/stream", echo_stream, NULL);
     haft_io_spawn(serve_inner, NULL);
@@ -534,7 +581,10 @@ static void stop_both(void) {
 static void hear_word(int connection, const char *word) {
     char heard[1000] = "";
     for (size_t size = 0; strstr(heard, word) == NULL; heard[++size] = '\0')
-        CHECK(size + 1 < sizeof heard && haft_io_read(connection, heard + size, 1) == 1);
+        if (size + 1 >= sizeof heard || haft_io_read(connection, heard + size, 1) != 1) {
+            fprintf(stderr, "no %s in\n%s\n%s", word, heard, log_lines);
+            abort();
+        }
 }
 
 static void say_word(int connection, const char *word) {
@@ -560,6 +610,81 @@ static void *pass_pieces(void *unused) {
     hear_word(connection, "0\r\n\r\n");
     stop_both();
     haft_io_channel_free(pieces);
+    return unused;
+}
+
+/* The answer begins, and ends a part, before the body does. */
+static void *go_both_ways(void *unused) {
+    uint16_t port = start_both();
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp("127.0.0.1", port);
+    say_word(connection, "POST /echo" WITH("Transfer-Encoding: chunked"));
+    hear_word(connection, "200 OK");
+    for (int i = 0; i < 50; i++) {
+        say_word(connection, "1\r\nQ\r\n");
+        hear_word(connection, "Q");
+        if (i == 10)
+            haft_io_sleep(HAFT_IO_SECOND);
+    }
+    say_word(connection, "0\r\n\r\n");
+    hear_word(connection, "0\r\n\r\n");
+    check_answer(port, "POST /echo" WITH("Content-Length: 1") "Q", "Q");
+    stop_both();
+    return unused;
+}
+
+/* RFC 9110, section 10.1.1: the service says whether the client is to send. */
+static void *ask_for_body(void *unused) {
+    uint16_t port = start_both();
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp("127.0.0.1", port);
+    for (int i = 0; i < 2; i++) {
+        say_word(connection, "POST /wanted" WITH("Expect: 100-continue\r\nContent-Length: 4"));
+        hear_word(connection, "HTTP/1.1 100 Continue\r\n\r\n");
+        say_word(connection, "body");
+        hear_word(connection, "\r\n\r\nbody");
+    }
+    check_answer(port, "POST /wanted" WITH("X-Unwanted: yes\r\nExpect: 100-continue\r\n"
+                                           "Content-Length: 4"),
+                 "HTTP/1.1 403 Forbidden");
+    stop_both();
+    return unused;
+}
+
+/* RFC 9112, section 9.3: an answer that does not wait for the body. The connection to the service is
+   not used again. */
+static void *answer_early(void *unused) {
+    static service_t service;
+    service = (service_t){
+        .port = SERVICE,
+        .says = {"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno", DONE}};
+    haft_io_task_t *task = start_service(&service);
+    uint16_t port = start_proxy((haft_http_proxy_options_t){.upstream_count = 1});
+    int connection = haft_io_connect_tcp("127.0.0.1", port);
+    say_word(connection, "POST /" WITH("Content-Length: 1000") "some");
+    hear_word(connection, "413 Content Too Large");
+    hear_word(connection, "\r\n\r\nno");
+    haft_io_close(connection); /* before it is told that it should be */
+    check_answer(port, "GET /" END, "200 OK");
+    stop_service(&service, task);
+    stop_proxy();
+    return unused;
+}
+
+/* The client is given up, and the service with it; or the service is. */
+static void *stop_between(void *unused) {
+    uint16_t port = start_both();
+    for (int i = 0; i < 3; i++) {
+        HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp("127.0.0.1", port);
+        say_word(connection, "POST /echo" WITH("Transfer-Encoding: chunked") "1\r\nQ\r\n");
+        hear_word(connection, "Q");
+        if (i == 1) {
+            say_word(connection, "what\r\n");
+        } else if (i == 2) {
+            haft_io_shutdown(connection, SHUT_WR);
+            hear_word(connection, "");
+        }
+    }
+    check_answer(port, "POST /echo" WITH("Content-Length: 1") "Q", "Q");
+    stop_both();
     return unused;
 }
 
@@ -607,6 +732,16 @@ int main(void) {
     simulate_seeds(ask_for_health);
     simulate_seeds(give_up);
     simulate_seeds(pass_pieces);
+    simulate_seeds(go_both_ways);
+    simulate_seeds(ask_for_body);
+    simulate_seeds(answer_early);
+    simulate_seeds(stop_between);
+    for (int threads = 1; threads <= 2; threads++) {
+        haft_io_run_options_t how = {.threads = threads};
+        CHECK(haft_io_run_with(&how, go_both_ways, NULL) == 0);
+        CHECK(haft_io_run_with(&how, ask_for_body, NULL) == 0);
+        CHECK(haft_io_run_with(&how, stop_between, NULL) == 0);
+    }
     simulate_seeds(change_protocols);
     simulate_seeds(talk_over_a_socket);
     return 0;

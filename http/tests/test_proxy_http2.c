@@ -49,6 +49,19 @@ static int tell(haft_http_request_t *request, void *unused) {
     return code;
 }
 
+/* Gives back each piece of a body before the next has come. */
+static int echo(haft_http_request_t *request, void *unused) {
+    char piece[20];
+    ssize_t size = 0;
+    (void)unused;
+    int code = haft_http_answer_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    do {
+        code = code == 0 ? haft_http_answer_write(request, piece, (size_t)size) : code;
+        code = code == 0 ? haft_http_answer_flush(request) : code;
+    } while (code == 0 && (size = haft_http_request_read(request, piece, sizeof piece)) > 0);
+    return code != 0 ? code : (int)size;
+}
+
 static void *serve_service(void *unused) {
     CHECK(haft_http_server_serve(service, haft_io_listen_tcp("127.0.0.1", SERVICE, 0)) == 0);
     return unused;
@@ -58,6 +71,7 @@ static void *serve_service(void *unused) {
 static void *answer_one(void *listener) {
     HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(*(const int *)listener);
     static const char says[] =
+        "HTTP/1.1 103 Early Hints\r\nLink: x\r\nConnection: close\r\n\r\n"
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
     size_t size = 0;
     for (ssize_t got; strstr(heard, "x-sum: 6\r\n\r\n") == NULL; heard[size += (size_t)got] = '\0')
@@ -73,6 +87,7 @@ static void start(bool is_secure, const char *upstream) {
         .upstreams = &upstream, .upstream_count = 1, .tls = trusting};
     service = haft_http_server_new();
     CHECK(haft_http_server_any(service, "/{path...}", tell, NULL) == 0);
+    CHECK(haft_http_server_post(service, "/echo", echo, NULL) == 0);
     if (is_secure) {
         CHECK(haft_http_server_set_tls(service, offering) == 0);
         haft_io_spawn(serve_service, NULL);
@@ -132,6 +147,45 @@ static void *pass_to_http2(void *unused) {
     return unused;
 }
 
+static void hear_word(int connection, const char *word) {
+    char text[1000] = "";
+    for (size_t size = 0; strstr(text, word) == NULL; text[++size] = '\0')
+        if (size + 1 >= sizeof text || haft_io_read(connection, text + size, 1) != 1) {
+            fprintf(stderr, "no %s in\n%s\n", word, text);
+            abort();
+        }
+}
+
+static void say_word(int connection, const char *word) {
+    CHECK(haft_io_write_all(connection, word, strlen(word)) == 0);
+}
+
+/* A stream of HTTP/2 on which one task writes, while another reads; and its head of status 100. */
+static void *go_both_ways(void *unused) {
+    start(true, "https://localhost:4001");
+    HAFT_IO_SCOPED_DESCRIPTOR int connection =
+        haft_io_connect_tcp("127.0.0.1", start_server(server));
+    say_word(connection, "POST /echo HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n");
+    hear_word(connection, "200 OK");
+    for (int i = 0; i < 20; i++) {
+        say_word(connection, "1\r\nQ\r\n");
+        hear_word(connection, "Q");
+        haft_io_sleep(i == 10 ? HAFT_IO_SECOND : 0);
+    }
+    say_word(connection, "0\r\n\r\n");
+    hear_word(connection, "0\r\n\r\n");
+    say_word(connection, "PUT / HTTP/1.1\r\nHost: here\r\nExpect: 100-continue\r\n"
+                         "Content-Length: 3\r\n\r\n");
+    hear_word(connection, "HTTP/1.1 100 Continue\r\n\r\n");
+    say_word(connection, "abc");
+    hear_word(connection, "PUT with a body ");
+    hear_word(connection, "0\r\n\r\n");
+    haft_io_close(connection);
+    connection = -1;
+    stop();
+    return unused;
+}
+
 static void *pass_to_http1(void *unused) {
     static client_t client;
     start(false, "http://127.0.0.1:4002");
@@ -141,7 +195,9 @@ static void *pass_to_http1(void *unused) {
     open_client(&client, start_server(server), NULL, 0);
     int32_t id =
         ask_with(&client, "POST", "/x", "cookie: a=1\nx-a: b\ncookie: c=2\n", "abc", 3, "6");
-    check_body(hear_whole(&client, id), "ok");
+    const answer_t *answer = hear_whole(&client, id);
+    check_body(answer, "ok");
+    CHECK(answer->was_hinted);
     haft_io_join(answering, NULL);
     haft_io_close(listener);
     static const char *const words[] = {"POST /x HTTP/1.1\r\nHost: 127.0.0.1:4002\r\n",
@@ -166,6 +222,10 @@ int main(void) {
     CHECK(haft_tls_trust_nobody(trusting) == 0);
     CHECK(haft_tls_trust(trusting, authority.chain_file) == 0);
     simulate_seeds(pass_to_http2);
+    simulate_seeds(go_both_ways);
+    for (int threads = 1; threads <= 2; threads++)
+        CHECK(haft_io_run_with(&(haft_io_run_options_t){.threads = threads}, go_both_ways, NULL) ==
+              0);
     simulate_seeds(pass_to_http1);
     haft_tls_context_free(offering);
     haft_tls_context_free(trusting);

@@ -20,6 +20,7 @@
 
 #include <execinfo.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -94,16 +95,20 @@ static void end_look(hafti_io_crew_t *crew) {
     hafti_io_unguard(&crew->look_lock);
 }
 
-static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
-    enum { MOST = 64 };
-    void *addresses[MOST];
-    int count = haft_io_task_backtrace(task, addresses, MOST);
-    count = haft_programs_frames(addresses, count, (const void *)(uintptr_t)task->function, true);
+static void add_frames(text_t *text, int depth, void *const *addresses, int count) {
     char **names = backtrace_symbols(addresses, count);
     text->failed |= names == NULL;
     for (int i = 0; i < count && names != NULL; i++)
         add(text, "%*s%s\n", depth * 2, "", names[i]);
     free(names);
+}
+
+static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
+    enum { MOST = 64 };
+    void *addresses[MOST];
+    int count = haft_io_task_backtrace(task, addresses, MOST);
+    count = haft_programs_frames(addresses, count, (const void *)(uintptr_t)task->function, true);
+    add_frames(text, depth, addresses, count);
 }
 
 int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int size) {
@@ -321,8 +326,27 @@ static int write_all(int descriptor, const char *bytes, size_t size) {
     return 0;
 }
 
-static int dump(hafti_io_crew_t *crew, bool backtraces, int descriptor) {
-    view_t view = {.now = hafti_io_worker_now(crew->workers[0])};
+/* Tasks that run now, of a run that others look into: one that has not waited yet is in no list. */
+static void add_running(view_t *view, hafti_io_worker_t *worker) {
+    static pthread_mutex_t one_asks = PTHREAD_MUTEX_INITIALIZER;
+    hafti_io_glimpse_t glimpse = {.task = NULL};
+    if (__atomic_load_n(&worker->running, __ATOMIC_RELAXED) == NULL)
+        return;
+    pthread_mutex_lock(&one_asks);
+    bool is_seen = hafti_io_watchdog_glimpse(worker, &glimpse);
+    pthread_mutex_unlock(&one_asks);
+    if (!is_seen || glimpse.task == NULL)
+        return;
+    add(&view->text, "task '%s' has thread %u\n", glimpse.name, worker->index);
+    add_frames(&view->text, 2, glimpse.addresses, view->backtraces ? glimpse.count : 0);
+}
+
+static int dump(hafti_io_crew_t *crew, int64_t now, bool backtraces, bool from_outside,
+                int descriptor) {
+    view_t view = {.now = now, .backtraces = backtraces};
+    unsigned threads = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < threads && from_outside && crew->observed; i++)
+        add_running(&view, crew->workers[i]);
     hafti_io_visit_waiters(crew->descriptors, note_wait, &view);
     if (view.waits_count != 0)
         qsort(view.waits, view.waits_count, sizeof *view.waits, compare_waits);
@@ -345,7 +369,18 @@ static int dump(hafti_io_crew_t *crew, bool backtraces, int descriptor) {
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor) {
     const haft_io_task_t *task = hafti_io_this_task();
     bool backtraces = options != NULL && options->backtraces;
-    return task != NULL ? dump(task->worker->crew, backtraces, descriptor) : -ESRCH;
+    if (task == NULL)
+        return -ESRCH;
+    hafti_io_crew_t *crew = task->worker->crew;
+    return dump(crew, hafti_io_worker_now(crew->workers[0]), backtraces, false, descriptor);
+}
+
+/* The thread of a task that computes has not looked at the clock. */
+int haft_io_dump_run(haft_io_scope_t *run, const haft_io_dump_options_t *options, int descriptor) {
+    hafti_io_crew_t *crew = run->worker->crew;
+    bool backtraces = options != NULL && options->backtraces;
+    return crew->root.shared ? dump(crew, hafti_io_clock(), backtraces, true, descriptor)
+                             : -ENOTSUP;
 }
 
 int haft_io_dump(int descriptor) {
@@ -415,7 +450,7 @@ void hafti_io_forget_dumps(void) {
 
 void hafti_io_dump_as_asked(hafti_io_crew_t *crew) {
     if (__atomic_exchange_n(&crew->dump_asked, false, __ATOMIC_SEQ_CST))
-        dump(crew, true, STDERR_FILENO);
+        dump(crew, hafti_io_worker_now(crew->workers[0]), true, false, STDERR_FILENO);
 }
 
 /* ---- Counters ---- */

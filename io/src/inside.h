@@ -21,7 +21,21 @@ void hafti_io_forget_dumps(void);
 /* False: no memory, or no thread. */
 bool hafti_io_watchdog_start(hafti_io_crew_t *crew, int64_t limit);
 void hafti_io_watchdog_stop(hafti_io_crew_t *crew);
-/* Lets it interrupt the calling thread, a worker's. */
+/* Lets it interrupt the calling thread, a worker's; and so for looks at an observed run. */
 void hafti_io_watchdog_admit(const hafti_io_crew_t *crew);
+/* Catches the signal for that. */
+void hafti_io_watchdog_catch(void);
+
+/* What a worker's thread was doing when it was interrupted. */
+typedef struct hafti_io_glimpse {
+    char name[128]; /* of the task that ran */
+    const haft_io_task_t *task; /* NULL: none ran */
+    void *addresses[64];        /* of the program's frames, innermost first */
+    int count;
+    int is_done; /* set last, by the thread */
+} hafti_io_glimpse_t;
+/* Interrupts a worker of an observed run for it, on any thread: whether it has come in time. One
+   thread at a time asks. */
+bool hafti_io_watchdog_glimpse(hafti_io_worker_t *worker, hafti_io_glimpse_t *glimpse);
 
 #endif

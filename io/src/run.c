@@ -205,10 +205,15 @@ static int run_observed(hafti_io_crew_t *crew, unsigned threads, void *(*main)(v
     return code;
 }
 
+static bool is_shared(const haft_io_run_options_t *options, unsigned threads, bool is_simulated) {
+    return threads > 1 || (options != NULL && options->observed && !is_simulated);
+}
+
 static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
                     const haft_io_run_options_t *options, hafti_io_simulated_t *simulated,
                     hafti_io_tape_t *tape) {
-    hafti_io_worker_t *first = worker_new(crew, 0, threads > 1);
+    hafti_io_worker_t *first =
+        worker_new(crew, 0, is_shared(options, threads, simulated != NULL || tape != NULL));
     if (first == NULL)
         return -ENOMEM;
     crew->workers[0] = first;
@@ -285,7 +290,8 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
     if (tape != NULL && tape->replays)
         simulated = &tape->simulated;
     hafti_io_crew_t *crew = aligned_alloc(_Alignof(hafti_io_crew_t), sizeof *crew);
-    hafti_io_descriptors_t *descriptors = hafti_io_descriptors_new(threads > 1);
+    hafti_io_descriptors_t *descriptors =
+        hafti_io_descriptors_new(is_shared(options, threads, simulated != NULL || tape != NULL));
     code = -ENOMEM;
     if (crew != NULL && descriptors != NULL) {
         memset(crew, 0, sizeof *crew);
@@ -299,6 +305,9 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
         crew->stacks.name = "a task, see haft_io_run_options_t.stack_size";
         crew->blocking_threads = options != NULL ? options->blocking_threads : 0;
         crew->own_thread_locals = options != NULL && options->own_thread_locals;
+        crew->observed = options != NULL && options->observed && simulated == NULL;
+        if (crew->observed)
+            hafti_io_watchdog_catch();
         struct timespec date;
         clock_gettime(CLOCK_REALTIME, &date);
         crew->date_offset = (int64_t)date.tv_sec * HAFT_IO_SECOND + date.tv_nsec - hafti_io_clock();

@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct haft_io_stepper {
     hafti_io_pauses_t pauses;
@@ -25,14 +24,17 @@ struct haft_io_stepper {
 
 static void *begin(void *argument) {
     haft_io_stepper_t *stepper = argument;
-    hafti_io_this_task()->worker->pauses = &stepper->pauses;
+    hafti_io_worker_t *worker = hafti_io_this_task()->worker;
+    int descriptor = worker->backend->descriptor(worker);
+    if (descriptor < 0)
+        haft_io_fail(descriptor, "no descriptor for the loop of a run in steps");
+    worker->pauses = &stepper->pauses;
     return stepper->main(stepper->argument);
 }
 
 static void *run(void *argument) {
     haft_io_stepper_t *stepper = argument;
-    bool has_descriptor = strcmp(stepper->options.backend, "io_uring") != 0;
-    stepper->code = has_descriptor ? haft_io_run_with(&stepper->options, begin, stepper) : -ENOTSUP;
+    stepper->code = haft_io_run_with(&stepper->options, begin, stepper);
     return NULL;
 }
 

@@ -194,6 +194,16 @@ haft_io_scope_t *hafti_io_scope_of_spawns(haft_io_scope_t *here) {
                                                                                             : NULL;
 }
 
+int haft_io_cancel(void) {
+    haft_io_task_t *task = hafti_io_this_task();
+    if (task == NULL)
+        return 0;
+    haft_io_scope_t *here = task->runner->scope, *own = hafti_io_scope_of_spawns(here);
+    if (own != NULL)
+        haft_io_scope_cancel(own);
+    return own != here ? haft_io_unwind_cancelled() : 0;
+}
+
 static HAFTI_IO_COLD void tell_spawn(haft_io_task_t *task) {
     if (hafti_io_is_traced())
         hafti_io_trace(HAFTI_IO_EVENT_SPAWN, task, task->name, true,
@@ -202,13 +212,10 @@ static HAFTI_IO_COLD void tell_spawn(haft_io_task_t *task) {
         hafti_io_tape_spawned(task->worker->tape, task);
 }
 
-static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
-                             void *argument, hafti_io_cell_t *joiner, const void *spawned_at) {
-    haft_io_task_t *parent = hafti_io_this_task();
-    if (HAFTI_IO_UNLIKELY(function == NULL))
-        hafti_io_misuse("A task needs a function to run (NULL).");
-    if (HAFTI_IO_UNLIKELY(parent == NULL))
-        return spawn_elsewhere(function, argument, joiner);
+/* A task that is in no queue yet; NULL: there is none. */
+static inline __attribute__((always_inline)) haft_io_task_t *
+new_task(haft_io_task_t *parent, const haft_io_task_options_t *options, void *(*function)(void *),
+         void *argument, hafti_io_cell_t *joiner, const void *spawned_at) {
     if (HAFTI_IO_UNLIKELY(options->own_thread_locals) && !hafti_io_may_own_threads())
         return NULL;
     hafti_io_worker_t *worker = parent->worker;
@@ -232,6 +239,20 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
         task->locals = use_binding(parent->locals);
     if (hafti_io_is_told())
         tell_spawn(task);
+    return task;
+}
+
+static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
+                             void *argument, hafti_io_cell_t *joiner, const void *spawned_at) {
+    haft_io_task_t *parent = hafti_io_this_task();
+    if (HAFTI_IO_UNLIKELY(function == NULL))
+        hafti_io_misuse("A task needs a function to run (NULL).");
+    if (HAFTI_IO_UNLIKELY(parent == NULL))
+        return spawn_elsewhere(function, argument, joiner);
+    hafti_io_worker_t *worker = parent->worker;
+    haft_io_task_t *task = new_task(parent, options, function, argument, joiner, spawned_at);
+    if (HAFTI_IO_UNLIKELY(task == NULL))
+        return NULL;
     bool accepted = parent->runner->accepted;
     if (HAFTI_IO_UNLIKELY((accepted || options->spread) && worker->shared)) {
         parent->runner->accepted = false;
@@ -268,6 +289,27 @@ int haft_io_spawn_with(const haft_io_task_options_t *options, void *(*function)(
     const haft_io_task_t *task = spawn(options != NULL ? options : &defaults, function, argument,
                                        HAFTI_IO_NOT_JOINABLE, CALLER);
     return task != NULL ? 0 : not_spawned(options);
+}
+
+bool haft_io_stays(void) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    return task != NULL && !task->moves;
+}
+
+int haft_io_spawn_here(const haft_io_task_options_t *options, void *(*function)(void *),
+                       void *argument) {
+    haft_io_task_t *parent = hafti_io_this_task();
+    if (function == NULL)
+        hafti_io_misuse("A task needs a function to run (NULL).");
+    if (parent == NULL || parent->moves)
+        return -ENOTSUP;
+    haft_io_task_t *task = new_task(parent, options != NULL ? options : &defaults, function,
+                                    argument, HAFTI_IO_NOT_JOINABLE, CALLER);
+    if (task == NULL)
+        return not_spawned(options);
+    task->moves = false;
+    hafti_io_enqueue(parent->worker, task);
+    return 0;
 }
 
 haft_io_task_t *haft_io_async(void *(*function)(void *), void *argument) {

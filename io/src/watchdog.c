@@ -111,9 +111,29 @@ static const void *interrupted_at(const void *context) {
 #endif
 }
 
+static void give_glimpse(const hafti_io_worker_t *worker, hafti_io_glimpse_t *glimpse,
+                         const void *interrupted) {
+    const hafti_io_runner_t *runner = __atomic_load_n(&worker->running, __ATOMIC_RELAXED);
+    const haft_io_task_t *task = runner != NULL ? runner->task : NULL;
+    const char *name = task != NULL ? __atomic_load_n(&task->name, __ATOMIC_RELAXED) : NULL;
+    glimpse->task = task;
+    if (task != NULL)
+        glimpse->count = backtrace_of(task, interrupted, glimpse->addresses);
+    for (size_t i = 0; name != NULL && name[i] != '\0' && i < sizeof glimpse->name - 1; i++)
+        glimpse->name[i] = name[i];
+    __atomic_store_n(&glimpse->is_done, 1, __ATOMIC_RELEASE);
+}
+
 static void interrupted(int number, siginfo_t *information, void *context) {
     int saved = errno;
-    const hafti_io_worker_t *worker = hafti_io_worker();
+    hafti_io_worker_t *worker = hafti_io_worker();
+    hafti_io_glimpse_t *glimpse =
+        worker != NULL ? __atomic_exchange_n(&worker->glimpse, NULL, __ATOMIC_ACQUIRE) : NULL;
+    if (glimpse != NULL) {
+        give_glimpse(worker, glimpse, interrupted_at(context));
+        errno = saved;
+        return;
+    }
     hafti_io_watchdog_t *watchdog = worker != NULL ? worker->crew->watchdog : NULL;
     stay_t *stay = watchdog != NULL ? &watchdog->stays[worker->index] : NULL;
     uint64_t told = 0;
@@ -140,9 +160,32 @@ static void catch_signal(void) {
     sigaction(INTERRUPTING, &action, NULL);
 }
 
+void hafti_io_watchdog_catch(void) {
+    static pthread_once_t catching = PTHREAD_ONCE_INIT;
+    pthread_once(&catching, catch_signal);
+}
+
+/* The thread that has begun to give it goes on. */
+bool hafti_io_watchdog_glimpse(hafti_io_worker_t *worker, hafti_io_glimpse_t *glimpse) {
+    enum { MOST = 200 }; /* milliseconds */
+    static const struct timespec moment = {.tv_nsec = HAFT_IO_MILLISECOND};
+    __atomic_store_n(&worker->glimpse, glimpse, __ATOMIC_RELEASE);
+    bool is_asked = pthread_kill(worker->thread, INTERRUPTING) == 0;
+    for (int i = 0; is_asked && i < MOST; i++) {
+        if (__atomic_load_n(&glimpse->is_done, __ATOMIC_ACQUIRE))
+            return true;
+        nanosleep(&moment, NULL);
+    }
+    if (__atomic_exchange_n(&worker->glimpse, NULL, __ATOMIC_ACQ_REL) == glimpse)
+        return false;
+    while (!__atomic_load_n(&glimpse->is_done, __ATOMIC_ACQUIRE))
+        nanosleep(&moment, NULL);
+    return true;
+}
+
 void hafti_io_watchdog_admit(const hafti_io_crew_t *crew) {
     sigset_t signals;
-    if (crew->watchdog == NULL)
+    if (crew->watchdog == NULL && !crew->observed)
         return;
     sigemptyset(&signals);
     sigaddset(&signals, INTERRUPTING);
@@ -218,11 +261,10 @@ static void *watch_workers(void *argument) {
 }
 
 bool hafti_io_watchdog_start(hafti_io_crew_t *crew, int64_t limit) {
-    static pthread_once_t catching = PTHREAD_ONCE_INIT;
     hafti_io_watchdog_t *watchdog = calloc(1, sizeof *watchdog);
     if (watchdog == NULL)
         return false;
-    pthread_once(&catching, catch_signal);
+    hafti_io_watchdog_catch();
     watchdog->crew = crew;
     watchdog->limit = limit;
     bool started = hafti_io_start_thread(&watchdog->thread, watch_workers, watchdog) == 0;

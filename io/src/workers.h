@@ -70,8 +70,8 @@ typedef struct hafti_io_backend {
        forever). */
     void (*poll)(hafti_io_worker_t *worker, int64_t nanoseconds);
     void (*interrupt)(hafti_io_worker_t *worker); /* ends a poll; any thread */
-    /* The descriptor that is readable when a poll would find something. NULL: there is none, as of
-       a ring of io_uring, whose number is given up (uring/thread_ring.c). */
+    /* The descriptor that is readable when a poll would find something, the same each time, or an
+       error. It is called after a poll, by a run in steps. */
     int (*descriptor)(const hafti_io_worker_t *worker);
 } hafti_io_backend_t;
 
@@ -198,6 +198,7 @@ struct hafti_io_worker {
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
     pthread_t thread;
     pid_t thread_number;                         /* the system's, for the watchdog */
+    struct hafti_io_glimpse *glimpse;            /* asked for of its thread; any thread */
     hafti_io_seen_t seen[HAFTI_IO_MOST_THREADS]; /* by index in the crew */
     /* Once it has had a task with thread-locals of its own (own_threads.h): what the thread pointer
        leads to now, and what it leads to between tasks. */
@@ -228,6 +229,7 @@ struct hafti_io_crew {
     int blocking_threads;
     bool times_polls;
     bool own_thread_locals;     /* of all tasks */
+    bool observed;              /* by threads that are none of its own */
     struct hafti_io_pool *pool; /* under the lock until it is there */
     uint32_t lock;              /* for what follows */
     haft_io_task_t **overflow;  /* a ring of new tasks that a queue had no room for */

@@ -100,6 +100,18 @@ typedef struct haft_landing {
     __attribute__((aligned(16))) uint64_t unwinding[4];
 } haft_landing_t;
 HAFTI_API __attribute__((noreturn)) void haft_unwind_to(haft_landing_t *landing);
+/*
+ * A landing whose `land` and `fiber` are NULL is the first member of this, and its `sp` any address
+ * but the lowest in the frame of a function that returns an integer and is not inlined. When that
+ * frame is gone, too, and its cleanups have run, `instead(words[0], words[1])` is called in place of
+ * the function, and returns for it; `instead` may unwind. So a function that may be left in this way
+ * has nothing to do for it. This lies in its frame, which is no memory any more when `instead` runs.
+ */
+typedef struct haft_return {
+    haft_landing_t landing;
+    intptr_t (*instead)(intptr_t first, intptr_t second);
+    intptr_t words[2];
+} haft_return_t;
 /* Whether the handler is around the caller. It is not where a task of a scheduler runs a clause of
    another's. */
 HAFTI_API bool haft_can_unwind_to(const haft_landing_t *landing);

@@ -217,6 +217,16 @@ typedef struct haft_http_run_options {
     /* haft_http_server_serve_with: SIGINT and SIGTERM stop the server, as they do in
        haft_http_server_run_with. */
     bool stop_signals;
+    /*
+     * Where a thread of its own serves pages for the operator, in the form of `listen`:
+     * "127.0.0.1:9090", "unix:/run/service.debug". "/debug/tasks" there is that of
+     * haft_http_server_serve_debug_pages, and is answered also while a task holds the only thread
+     * of the run. NULL: nowhere; a simulation has no such thread. The run then takes the locks of
+     * several threads; one of the program's own needs haft_io_run_options_t.observed, or several
+     * threads (-EINVAL, with words in haft_http_server_mistake). A place that is in use, as during
+     * a restart, is a line in the log.
+     */
+    const char *debug_listen;
 } haft_http_run_options_t;
 
 /*
@@ -372,11 +382,9 @@ int haft_http_server_use(haft_http_server_t *server, haft_http_around_t *around,
  *     ...
  *     haft_http_server_handle(server, &users, NULL);
  */
-typedef struct hafti_http_frame hafti_http_frame_t;
 typedef struct haft_http_handling {
     haft_http_request_t *request; /* inside of which the effect is performed */
     void *argument;               /* of haft_http_server_handle */
-    hafti_http_frame_t *frame;    /* the library's */
 } haft_http_handling_t;
 /*
  * Leaves the handler, in one of its clauses: the performer, and all that is inside of the handler,

@@ -616,6 +616,7 @@ struct run_options {
     bool notify = false; /* systemd, as Type=notify */
     std::chrono::nanoseconds unready_time = {};
     bool stop_signals = false; /* for server::serve */
+    const char *debug_listen = nullptr; /* pages for the operator, on a thread of their own */
 };
 
 class route_group;
@@ -994,8 +995,8 @@ class server : private detail::server_state, public routes {
         });
     }
     static haft_http_run_options_t options_of(const run_options &how) {
-        static_assert(offsetof(run_options, stop_signals) ==
-                          offsetof(haft_http_run_options_t, stop_signals),
+        static_assert(offsetof(run_options, debug_listen) ==
+                          offsetof(haft_http_run_options_t, debug_listen),
                       "run_options has other fields than haft_http_run_options_t");
         return std::bit_cast<haft_http_run_options_t>(how);
     }

@@ -105,6 +105,9 @@ typedef struct haft_io_run_options {
                          where unwinding needs more: 16 KiB, guarded */
     bool own_thread_locals; /* of all tasks; see "thread-locals". Where they cannot be had, the
                                run does not begin: -ENOTSUP */
+    bool observed; /* other threads may look into the run, also while a task holds its only thread
+                      (haft_io_dump_run). A run of one thread then takes the locks that one of
+                      several takes */
     /* Files for a run of one thread; see "recording". NULL: HAFT_IO_RECORD and HAFT_IO_REPLAY in
        the environment decide; if they are unset or empty, the run is neither. */
     const char *record; /* the run is recorded in this file, which is made anew */
@@ -134,8 +137,8 @@ int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *)
  *
  * haft_io_stepper_new makes a run of one thread, the caller's, and begins nothing; NULL: no memory.
  * `options` are those of haft_io_run_with, without `threads`; the back end is epoll, whatever
- * HAFT_IO_BACKEND says, and io_uring ends the run with -ENOTSUP, since its rings have no
- * descriptor.
+ * HAFT_IO_BACKEND says, unless they name io_uring, which is no faster here: each step asks the
+ * kernel.
  *
  * haft_io_stepper_step runs all tasks that can go on, until all of them wait. With a timeout in
  * nanoseconds it first waits so long, at most, for something to do. Returns 1; 0: the run has
@@ -489,6 +492,13 @@ int haft_io_first(haft_io_call_t *calls, size_t count);
    scopes below it, except for shielded ones. The scope returns -ECANCELED. Any task of the run may
    call this. */
 void haft_io_scope_cancel(haft_io_scope_t *scope);
+/*
+ * Cancels the innermost scope that the caller is in, and returns 0; outside of a run it does
+ * nothing. Where that scope has `scope_of_spawns`, since each of its tasks does something of its
+ * own, such as a handler of libhaft-http, only what the caller does is cancelled: the tasks that it
+ * has spawned, and the caller itself, which is unwound here, as by a wait that is cancelled.
+ */
+int haft_io_cancel(void);
 
 /* Calls `body(argument)` in a scope that no cancel from outside reaches: for cleanups that must
    wait. */
@@ -1060,6 +1070,14 @@ typedef struct haft_io_dump_options {
                         membarrier(2) */
 } haft_io_dump_options_t;
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
+/*
+ * The same of another run, on any thread, whatever the run's tasks do meanwhile. In a run that is
+ * `observed` the tasks that have a thread at the moment come first, with where they are: the threads
+ * are interrupted by SIGURG, as by the watchdog. `run` is the run's scope, of which one of its tasks has told the thread
+ * (haft_io_run_scope), and which must not end during the call. -ENOTSUP: it is a simulation, or a
+ * run of one thread without `observed`.
+ */
+int haft_io_dump_run(haft_io_scope_t *run, const haft_io_dump_options_t *options, int descriptor);
 
 /* Fills in the return addresses of the caller's task, or of one that waits and has begun on the
    caller's thread, innermost first, and returns how many: for backtrace_symbols_fd and its like. */

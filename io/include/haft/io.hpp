@@ -173,6 +173,7 @@ struct run_options {
     /* Tasks have thread-local variables of their own; see haft/io.h, "thread-locals". Where they
        cannot be had, run() and spawn() throw io::error with -ENOTSUP. */
     bool own_thread_locals = false;
+    bool observed = false; /* other threads may look into the run; see haft_io_dump_run */
     const char *record = nullptr; /* the run is recorded in this file; see haft/io.h, "recording" */
     const char *replay = nullptr; /* the run is the one that was recorded in this file */
     std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
@@ -244,6 +245,7 @@ decltype(auto) run(const run_options &options, F function) {
     given.moves = options.moves;
     given.dense = options.dense;
     given.own_thread_locals = options.own_thread_locals;
+    given.observed = options.observed;
     given.record = options.record;
     given.replay = options.replay;
     return body.leave(haft_io_run_with(&given, &body.enter, &body), "run");
@@ -392,10 +394,11 @@ decltype(auto) shield(F function) {
     return io::scope(options, std::move(function));
 }
 
-/* Cancels the innermost scope that the caller is in. Does nothing outside of a run. */
+/* Cancels the innermost scope that the caller is in. Does nothing outside of a run. In a handler of
+   haft/http.hpp it cancels the request: its tasks, and the handler, by io::cancelled. See
+   haft_io_cancel. */
 inline void cancel() {
-    if (haft_io_scope_t *here = haft_io_this_scope())
-        haft_io_scope_cancel(here);
+    detail::checked(haft_io_cancel(), "cancel");
 }
 /* The innermost scope that the caller is in, opened by run(), scope() or their kin, or by
    haft/io.h. */

@@ -35,6 +35,14 @@ uint64_t haft_io_run_number(void);
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument);
 
+/* Like haft_io_spawn_with, for a task that runs on the caller's thread, and so never at the same time
+   as the caller: both may change what has no lock between two waits. -ENOTSUP: the caller moves
+   (haft_io_stays). */
+int haft_io_spawn_here(const haft_io_task_options_t *options, void *(*function)(void *),
+                       void *argument);
+/* Whether the caller is a task that goes on, after each wait, on the thread that it is on. */
+bool haft_io_stays(void);
+
 /* Like haft_io_event_wait, for an event that the task sets before it ends: so the task is valid
    while the event is not set. Like haft_io_join, this lets a task that has not started go first.
    NULL: no task. For bindings whose tasks leave their results in objects of their own. */

@@ -13,6 +13,8 @@
 #include "uring.h"
 
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 typedef hafti_io_uring_state_t state_t;
@@ -65,6 +67,62 @@ __attribute__((constructor)) static void make_key(void) {
     has_key = pthread_key_create(&kept, state_free) == 0;
 }
 
+/* ---- A descriptor for the loop of another library ---- */
+
+/*
+ * The ring itself may have no number. The kernel writes to an eventfd, `signal`, when something is
+ * complete; it need not do so where that is the wake of another eventfd, such as the worker's waker.
+ * So `signals` is an epoll of both, and of the worker's own.
+ */
+static bool add_signal(const state_t *state, int descriptor) {
+    struct epoll_event event = {.events = EPOLLIN};
+    return descriptor < 0 || epoll_ctl(state->signals, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+static void end_signal(state_t *state) {
+    if (state->signal >= 0) {
+        hafti_io_uring_register(&state->ring, IORING_UNREGISTER_EVENTFD, NULL, 0);
+        close(state->signal);
+    }
+    if (state->signals >= 0)
+        close(state->signals);
+    state->signal = state->signals = -1;
+}
+
+static int make_signal(state_t *state) {
+    const hafti_io_worker_t *worker = state->worker;
+    state->signals = HAFTI_IO_RESULT(epoll_create1(EPOLL_CLOEXEC));
+    state->signal = HAFTI_IO_RESULT(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    int code = state->signal < 0 ? state->signal : state->signals < 0 ? state->signals : 0;
+    if (code == 0)
+        code = hafti_io_uring_register(&state->ring, IORING_REGISTER_EVENTFD, &state->signal, 1);
+    if (code == 0 && (!add_signal(state, state->signal) || !add_signal(state, worker->waker) ||
+                      !add_signal(state, worker->epoll)))
+        code = -errno;
+    if (code != 0)
+        end_signal(state);
+    return code;
+}
+
+/* It is made unreadable before a last look: what completes afterwards makes it readable again. */
+int hafti_io_uring_descriptor(const hafti_io_worker_t *worker) {
+    state_t *state = worker->backend_state;
+    uint64_t count;
+    int code = state->signal < 0 ? make_signal(state) : 0;
+    if (code != 0)
+        return code;
+    if (HAFTI_IO_RESULT(read(state->signal, &count, sizeof count)) < 0)
+        count = 0;
+    hafti_io_uring_check(io_uring_get_events(&state->ring));
+    count = 1;
+    if (io_uring_cq_ready(&state->ring) != 0 &&
+        HAFTI_IO_RESULT(write(state->signal, &count, sizeof count)) < 0)
+        count = 0;
+    return state->signals;
+}
+
+/* ---- Beginning and end of a run ---- */
+
 /* Nothing that the kernel was asked for is left. */
 static bool is_quiet(state_t *state) {
     return hafti_io_uring_unwatch_both(state) && hafti_io_stop_providing(state);
@@ -73,6 +131,7 @@ static bool is_quiet(state_t *state) {
 void hafti_io_uring_stop(hafti_io_worker_t *worker) {
     state_t *state = worker->backend_state;
     hafti_io_end_all_arrivals(state);
+    end_signal(state);
     bool keeps = !hafti_io_uring_has_number(&state->ring) && is_quiet(state);
     hafti_io_close_edges(worker);
     if (keeps) {
@@ -117,6 +176,8 @@ int hafti_io_uring_start(hafti_io_worker_t *worker) {
     *state = (state_t){
         .ring = state->ring,
         .process = getpid(),
+        .signal = -1,
+        .signals = -1,
         .worker = worker,
         .arrived = hafti_io_arrived,
         /* Kernels before 6.1, which have not that, may forget how much of a send was made. */

@@ -384,4 +384,5 @@ const hafti_io_backend_t hafti_io_uring = {
     .poll_several = poll_several_by_ring,
     .poll = poll_completions,
     .interrupt = interrupt_ring,
+    .descriptor = hafti_io_uring_descriptor,
 };

@@ -31,8 +31,9 @@ struct hafti_io_uring_state {
     bool accept_ended; /* since the last poll a task has ceased to wait for one of `accepts`, or the
                           kernel to give it */
     hafti_io_provided_t *provided; /* NULL: not needed yet */
-    bool sends_at_once; /* a send without an answer has been made when the kernel has taken it */
-    uint64_t settled;   /* counts how often it had taken and answered all that it was asked for */
+    bool sends_at_once;  /* a send without an answer has been made when the kernel has taken it */
+    int signal, signals; /* see "a descriptor" in uring.c; -1: none */
+    uint64_t settled;    /* counts how often it had taken and answered all that it was asked for */
     /* To be given back then: what is sent with the next poll; NULL where that has failed. */
     unsigned lent_count;
     hafti_io_lent_t *lent[HAFTI_IO_MOST_SENT];
@@ -262,5 +263,6 @@ void hafti_io_end_all_arrivals(hafti_io_uring_state_t *state);
 
 int hafti_io_uring_start(hafti_io_worker_t *worker);
 void hafti_io_uring_stop(hafti_io_worker_t *worker);
+int hafti_io_uring_descriptor(const hafti_io_worker_t *worker);
 
 #endif

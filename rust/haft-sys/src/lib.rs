@@ -52,6 +52,7 @@ record! { haft_io_run_options_t, 64 {
     moves: bool,
     dense: bool,
     own_thread_locals: bool,
+    observed: bool,
     record: *const c_char,
     replay: *const c_char,
 }}
