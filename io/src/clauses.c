@@ -345,7 +345,7 @@ static int taped_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) 
 /* All of them. (A spawn and a yield are the scheduler's: these have a default only.) Two have
    another clause in a run with a tape; the others meet it elsewhere, if at all (tape/tape.h). */
 #define OF_TAPES(one, then) one(now) then one(call_blocking)
-#define OPERATIONS(one, then)                                                                          \
+#define OPERATIONS(one, then)                                                                      \
     one(self) then one(read)                                                                       \
     then one(write)                                                                                \
     then one(receive)                                                                              \

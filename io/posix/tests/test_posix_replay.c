@@ -76,8 +76,8 @@ enum { CLIENTS = 10 };
 BODY(talk) {
     int listener = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    address = (struct sockaddr_in){.sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     CHECK_EQUAL(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
     CHECK_EQUAL(listen(listener, CLIENTS), 0);
     socklen_t size = sizeof address;
@@ -133,8 +133,8 @@ BODY(work_in_pool) {
     CHECK_EQUAL(haft_io_call_blocking(read_random, &drawn), 0);
     note("drawn %u\n", (unsigned)drawn);
     struct addrinfo *addresses = NULL;
-    int code = getaddrinfo("127.0.0.1", "80", &(struct addrinfo){.ai_socktype = SOCK_STREAM},
-                           &addresses);
+    int code =
+        getaddrinfo("127.0.0.1", "80", &(struct addrinfo){.ai_socktype = SOCK_STREAM}, &addresses);
     note("names %d\n", code);
     for (const struct addrinfo *one = addresses; one != NULL; one = one->ai_next)
         note("family %d\n", one->ai_family);
