@@ -15,7 +15,7 @@
     HAFTI_IO_TAPED_CALL taped = hafti_io_tape_begins(HAFTI_IO_TAPED_##kind, descriptor, &entry);   \
     if (entry != NULL)                                                                             \
         return (__typeof__(call))hafti_io_tape_result(entry, into, size);                          \
-    __auto_type result = call;                                                                     \
+    int64_t result = (int64_t)call;                                                                \
     return (__typeof__(call))hafti_io_tape_ends(&taped, result, into,                              \
                                                 result >= 0 && (into) != NULL ? (size) : 0)
 /* A call that gives a descriptor. */
