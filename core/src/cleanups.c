@@ -535,7 +535,7 @@ static bool catches_all(const landing_t *landing, uint64_t filter) {
 
 /* Whether an exception that comes out of the call enters the function only to be caught by its
    type, as a `catch (const std::exception &)` does: then an unwinding has nothing to run there.
-   Of the other language: only to be caught, or to end the process. */
+   In the other language: it is caught, or ends the process. */
 static bool catches_types_only(const step_t *step, uintptr_t pc) {
     enum { MOST = 64 };
     landing_t landing;

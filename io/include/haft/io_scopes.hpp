@@ -41,6 +41,7 @@ namespace haft::io {
     /* the run is recorded in this file; see haft/io.h, "recording" */                             \
     FIELD(const char *, record, nullptr)                                                           \
     FIELD(const char *, replay, nullptr) /* the run is the one that was recorded in this file */   \
+    FIELD(const char *, top, nullptr)    /* a socket for haft-top; see haft_io_run_options_t */    \
     OWN(std::vector<std::exception_ptr> *, failures, nullptr) /* as in scope_options */
 struct run_options {
     HAFTI_OPTIONS(haft_io_run_options_t, HAFTI_FIELDS)
