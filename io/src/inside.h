@@ -84,7 +84,7 @@ void hafti_io_watchdog_admit(const hafti_io_crew_t *crew);
 /* Catches the signal for that. */
 void hafti_io_watchdog_catch(void);
 
-/* What a worker's thread was doing when it was interrupted. */
+/* A worker's thread, as it was when it was interrupted. */
 typedef struct hafti_io_glimpse {
     char name[128];             /* of the task that ran */
     const haft_io_task_t *task; /* NULL: none ran */

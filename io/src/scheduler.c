@@ -986,18 +986,29 @@ static HAFTI_IO_COLD int cancelled(void) {
     return code;
 }
 
+/* Without optimisation each inlined perform has variables of its own, some 1,300 bytes in clang's
+   code: several of them in one frame do not fit on a dense stack. */
+#ifdef __OPTIMIZE__
+#    define INLINE_IF_OPTIMISED inline __attribute__((always_inline))
+#else
+#    define INLINE_IF_OPTIMISED __attribute__((noinline))
+#endif
+static INLINE_IF_OPTIMISED int yield_by_loop(void) {
+    return HAFT_PERFORM(haft_io_yield);
+}
+
 /* Where tasks yield in turn, each lets the next go on by a switch from here, which takes three
    quarters of the time of the way through the loop (bench/io, yield). */
 static inline __attribute__((always_inline)) int yield_on(hafti_io_worker_t *worker,
                                                           const bool owns) {
     if (HAFTI_IO_UNLIKELY(!needs_no_loop(worker)))
-        return HAFT_PERFORM(haft_io_yield);
+        return yield_by_loop();
     if (hafti_io_ring_empty(&worker->ready))
         return goes_on(worker);
     hafti_io_runner_t *next = next_by_yield(worker);
     haft_reply_t reply = HAFT_REPLY(haft_io_yield, 0);
     if (HAFTI_IO_UNLIKELY(next == NULL || !haft_claim_next(&worker->turn, next->fiber, reply)))
-        return HAFT_PERFORM(haft_io_yield);
+        return yield_by_loop();
     if (owns) /* first: until the pointer is written, no thread-local is read */
         hafti_io_stand_on(worker, next->owns ? own_thread_of(next) : worker->home);
     take_turns(worker, next);
@@ -1007,15 +1018,15 @@ static inline __attribute__((always_inline)) int yield_on(hafti_io_worker_t *wor
 static inline __attribute__((always_inline)) int yield(void) {
     hafti_io_worker_t *worker = hafti_io_worker();
     if (HAFTI_IO_UNLIKELY(worker == NULL || worker->running == NULL))
-        return HAFT_PERFORM(haft_io_yield);
+        return yield_by_loop();
     if (hafti_io_watches() != 0) {
         hafti_io_look_at(worker->running);
         if (hafti_io_is_told())
-            return HAFT_PERFORM(haft_io_yield);
+            return yield_by_loop();
     }
     if (HAFTI_IO_LIKELY(!worker->by_loop))
         return yield_on(worker, false);
-    return worker->forked ? HAFT_PERFORM(haft_io_yield) : yield_on(worker, true);
+    return worker->forked ? yield_by_loop() : yield_on(worker, true);
 }
 
 HAFTI_IO_HOT HAFTI_IO_RETURNS_BY_JUMP int haft_io_yield_or_cancelled(void) {

@@ -42,6 +42,11 @@ typedef struct hafti_io_watchdog {
 } hafti_io_watchdog_t;
 
 static struct sigaction before; /* what the program had for the signal */
+static bool (*is_wanted)(void); /* a report; NULL: always */
+
+void haft_io_watchdog_ask(bool (*function)(void)) {
+    __atomic_store_n(&is_wanted, function, __ATOMIC_RELEASE);
+}
 
 /* Another for each task that a worker resumes, never 0; 0 while none runs. Any thread, also in a
    signal handler. */
@@ -89,6 +94,9 @@ static int backtrace_of(const haft_io_task_t *task, const void *interrupted, voi
 }
 
 static void name_task(const stay_t *stay, const haft_io_task_t *task, const void *interrupted) {
+    bool (*asked)(void) = __atomic_load_n(&is_wanted, __ATOMIC_ACQUIRE);
+    if (asked != NULL && !asked())
+        return;
     line_t line = {.size = 0};
     const char *name = __atomic_load_n(&task->name, __ATOMIC_RELAXED);
     add_words(&line, "haft-io: a task has held its thread for more than ");
