@@ -39,7 +39,8 @@ static haft_http_server_t *pages_of(haft_io_scope_t *run) {
     if (pages == NULL)
         return NULL;
     haft_http_server_set_limits(pages, &limits);
-    if (haft_http_server_get(pages, "/debug/tasks", hafti_http_show_tasks, run) == 0)
+    haft_http_server_t *group = haft_http_server_group(pages, "/debug");
+    if (group != NULL && hafti_http_serve_run_pages(group, run) == 0)
         return pages;
     haft_http_server_free(pages);
     return NULL;

@@ -42,9 +42,9 @@ val simulate :
     @raise Failure ["... Resource deadlock avoided"] if no task can ever go on. *)
 
 val dump : unit -> string
-(** Text with the wait of each task of the run, by the contexts of their cancels. If [Printexc.record_backtrace] was on
-    when the run began, it has the calls that have led there, the innermost first, but not those of a task that waits in
-    a function of C. A handler of [haft-http] is a task, so requests are there, too. Signal handlers may call it. *)
+(** Text with the wait of each task of the run, by the contexts of their cancels, and the calls that have led there, the
+    innermost first, of code that was compiled with [-g]; but not the calls of a task that waits in a function of C. A
+    handler of [haft-http] is a task, so requests are there, too. Signal handlers may call it. *)
 
 val run_in_systhread : ?label:string -> (unit -> 'a) -> 'a
 (** [run_in_systhread f] calls [f] on a thread of the system, and waits for it; meanwhile other tasks run. For functions

@@ -139,7 +139,10 @@ module Cancel = struct
       (match context.state with On -> "" | Cancelling _ -> " (cancelled)" | Finished -> " (finished)");
     List.iter
       (fun fiber ->
-        Format.fprintf formatter "@,@[<v2>task waits for: %s" fiber.waits_for;
+        (match fiber.listing with
+        | Nowhere -> Format.fprintf formatter "@,@[<v2>task runs, is ready, or waits in a function of C"
+        | Listed | Listed_to_the_end | Suspended ->
+            Format.fprintf formatter "@,@[<v2>task waits for: %s" fiber.waits_for);
         List.iter (Format.fprintf formatter "@,%s") (calls_of fiber);
         Format.fprintf formatter "@]")
       (fibers_of context);
@@ -240,8 +243,8 @@ module Switch = struct
 
   exception Stop
 
-  (* The caller waits for the tasks, whatever cancels come: they have been cancelled, too. What a signal handler raises
-     meanwhile fails the switch. *)
+  (* The caller waits for the tasks, whatever cancels come: they have been cancelled, too. An exception of a signal
+     handler fails the switch meanwhile. *)
   let rec await_idle switch =
     if switch.live > switch.daemons then (
       (try Waiters.wait_to_the_end switch.idle "the tasks of a switch" with exn -> fail_with switch exn);

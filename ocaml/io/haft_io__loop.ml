@@ -80,7 +80,10 @@ let begin_suspension fiber begin_ =
   try begin_ fiber resume with exn -> resume (Error exn)
 
 (* The lane of a carrier, laid out as in loop_stubs.c. *)
-type lane = { mutable running : int;  (* the task's number; -1: none *) mutable left : int  (* how many are resumed before the head of the loop *) }
+type lane = {
+  mutable running : int;  (* the number of the task; -1: there is none *)
+  mutable left : int;  (* how many are resumed before the head of the loop *)
+}
 
 external enter_lane : carrier -> lane -> unit = "haft_ocaml_io_enter_lane"
 external keep_lane : lane ref -> unit = "haft_ocaml_io_keep"
@@ -97,7 +100,7 @@ let this_fiber () =
 
 (* ---- Timers ---- *)
 
-(* Whether the loop sleeps, or is about to, is known: a task in a task of C may begin a timer that is due before. *)
+(* The loop wakes if it sleeps longer than that: a task in a task of C may begin a timer. *)
 let begin_timer timer =
   Haft_io__timers.begin_ timer;
   if !sleeps && Haft_io__timers.first () == timer then wake_c ()
@@ -165,8 +168,8 @@ and start fiber body =
   !here.running <- fiber.id;
   Haft__syntax.match_with body () handler
 
-(* As the `effect` syntax makes handlers, whose functions for effects are the clauses: so a perform allocates nothing but
-   its continuation. *)
+(* The handler is one as the `effect` syntax makes: its function for effects is the clauses, so a perform allocates
+   nothing but its continuation. *)
 and handler =
   {
     Haft__syntax.retc =
@@ -452,7 +455,7 @@ let run_by run_c main =
         chance := None;
         Hashtbl.reset watches;
         Haft_io__timers.forget_all ();
-        forget_all_tasks ();
+        forget_ready ();
         slots.used <- 0;
         slots.free <- [])
       (fun () -> run_c carry)

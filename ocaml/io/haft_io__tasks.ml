@@ -1,18 +1,18 @@
 (* SPDX-License-Identifier: MIT *)
 (* Tasks, the contexts of their cancels, the queue of those that are ready, and the lists of those that wait.
 
-   A task that waits is a continuation, in [continuation] of its record. The one that ends the wait writes into the record
-   how the task goes on, and pushes it. A task has a number, its place in the table [tasks]; the queue and the lists have
-   numbers, because a write of an address into an old block takes the collector's barrier, and one of a number does not.
-   So a wait allocates nothing but its continuation, and a wake nothing at all.
+   A task that waits is a continuation, in [continuation] of its record. The one that ends the wait writes into the
+   record how the task goes on, and pushes it. A task has a number, its place in the table [tasks]; the queue and the
+   lists have numbers, because a write of an address into an old block takes the collector's barrier, and one of a
+   number does not. So a wait allocates nothing but its continuation, and a wake nothing at all.
 
    Invariants
-   - A wait is ended once: by what it waits for or by a cancel, whichever comes first. The one that ends it sets [listing]
-     of the task to [Nowhere].
+   - A wait is ended once: by what it waits for or by a cancel, whichever comes first. The one that ends it sets
+     [listing] of the task to [Nowhere].
    - A task is in the queue at most once.
-   - [push], [pop], [link_waiter], [wake_one] and [withdraw_waiter] allocate nothing between the first word that they read
-     and the last that they write, unless the queue has to grow. So signal handlers and other threads, which run only
-     where something is allocated, may push, and signal handlers may end waits. *)
+   - [push], [pop], [link_waiter], [wake_one] and [withdraw_waiter] allocate nothing between the first word that they
+     read and the last that they write, unless the queue has to grow. So signal handlers and other threads, which run
+     only where something is allocated, may push, and signal handlers may end waits. *)
 external wake_c : unit -> unit = "haft_ocaml_io_wake"
 external away : unit -> int = "haft_ocaml_io_away" [@@noalloc]
 
@@ -32,7 +32,7 @@ type way =
   | By_call  (* it is none: the loop calls its value *)
 
 type fiber = {
-  mutable context : context;  (* this, [state] in that, and [id]: loop_stubs.c reads them; debuggers read the first five *)
+  mutable context : context;  (* loop_stubs.c reads this, [state] in that, and [id]; debuggers read the first five *)
   mutable next : fiber;  (* of the context's; or nobody *)
   mutable previous : fiber;
   mutable continuation : Obj.t;  (* of its last wait; an integer: there was none *)
@@ -60,7 +60,7 @@ and context = {
   mutable previous_child : context;
 }
 
-(* Those that wait for one thing, first come first; each goes on with a value of this type. *)
+(* The tasks that wait for one thing, first come first; each goes on with a value of this type. *)
 and 'a waiters = { mutable first_waiter : int; mutable door : 'a door }
 
 (* Closed: nobody waits any more. (A door has no value: the constructor ties the list to its type.) *)
@@ -291,11 +291,12 @@ let call_in_loop (f : unit -> unit) =
   number caller;
   push_from_anywhere caller
 
-let forget_all_tasks () =
-  ready.count <- 0;
-  Array.fill tasks.by_id 0 tasks.used nobody;
-  tasks.used <- 0;
-  tasks.free_count <- 0
+(* The run has ended. A task that has not, for whatever reason, keeps its number, which lists may have. *)
+let forget_ready () =
+  while ready.count > 0 do
+    let fiber = fiber_of (pop ()) in
+    if fiber.way = By_call then forget_number fiber
+  done
 
 (* ---- Lists of those that wait ---- *)
 

@@ -58,8 +58,8 @@ let remove_from_heap timer =
 
 (* ---- The queue ---- *)
 
-(* Numbers count from the start of the program; [count] is all from the first to the last, [live] are those that have not
-   been removed. The first and the last are live, if there are any. *)
+(* Numbers only grow, until the queue is numbered anew; [count] is all from the first to the last, [live] are those that
+   have not been removed. The first and the last are live, if there are any. *)
 type queue = { mutable slots : timer array; mutable first : int; mutable count : int; mutable live : int }
 
 let queue = { slots = Array.make 16 no_timer; first = 0; count = 0; live = 0 }

@@ -98,7 +98,8 @@ static void take_lock(void) {
 
 /* ---- For debuggers ---- */
 
-/* The reference `here` of haft_io__loop.ml, and `tasks` of haft_io__tasks.ml: they lead to all tasks. */
+/* The reference `here` of haft_io__loop.ml, and `tasks` of haft_io__tasks.ml: they lead to all
+   tasks. */
 static value running, all_tasks = Val_unit;
 
 /* The records of haft_io__tasks.ml, by the places of their fields. */
@@ -138,7 +139,7 @@ static void free_work(haft_ocaml_work_t *work) {
         free(work);
 }
 
-/* The fields of a lane (haft_io__loop.ml), of `tasks`, a fiber and a context (haft_io__tasks.ml). */
+/* The fields of a lane (haft_io__loop.ml); of `tasks`, a task and a context (haft_io__tasks.ml). */
 enum { RUNNING, LEFT };
 enum { BY_ID };
 enum { CONTEXT };
@@ -159,9 +160,11 @@ static void hand_over(loop_t *loop) {
     haft_io_event_set(&next->turn);
 }
 
+/* A signal handler that runs in the loop, and waits, is no task: then the number is -1. */
 static bool is_cancelled(const carrier_t *carrier) {
-    value task = Field(Field(all_tasks, BY_ID), Long_val(Field(carrier->lane, RUNNING)));
-    return Is_block(Field(Field(task, CONTEXT), STATE));
+    intnat number = Long_val(Field(carrier->lane, RUNNING));
+    return number >= 0 &&
+           Is_block(Field(Field(Field(Field(all_tasks, BY_ID), number), CONTEXT), STATE));
 }
 
 static void interrupt(carrier_t *carrier) {

@@ -53,7 +53,9 @@ let echo () =
     let socket = Lwt_unix.socket Unix.PF_INET SOCK_STREAM 0 and bytes = Bytes.create 100 in
     let rec read at =
       if at = 100 then Lwt.return_unit
-      else Lwt_unix.read socket bytes at (100 - at) >>= fun got -> if got = 0 then Lwt.fail End_of_file else read (at + got)
+      else
+        Lwt_unix.read socket bytes at (100 - at) >>= fun got ->
+        if got = 0 then Lwt.fail End_of_file else read (at + got)
     in
     Lwt_unix.connect socket address >>= fun () ->
     times (messages / connections) (fun () -> Lwt_unix.write socket bytes 0 100 >>= fun _ -> read 0) >>= fun () ->

@@ -31,7 +31,8 @@ external refuse_threads : bool -> unit = "test_refuse_threads"
 let runs =
   [
     (* The first of all: no thread has been there before. *)
-    notes_case "work for which there is no thread fails, or waits for one" [ "refused"; "refused"; "0 2"; "3" ] (fun () ->
+    notes_case "work for which there is no thread fails, or waits for one"
+      [ "refused"; "refused"; "0 2"; "3" ] (fun () ->
         let try_work () = match run_in_systhread ignore with () -> note "done" | exception _ -> note "refused" in
         refuse_threads true;
         try_work ();
@@ -262,7 +263,9 @@ let switches =
         tell (Switch.get_error switch);
         tell (match Cancel.check context with () -> None | exception exn -> Some exn));
     raises_case "an exception that two tasks raise is raised once" Broken (fun () ->
-        Fiber.both (fun () -> Fiber.yield (); raise Broken) (fun () -> try Fiber.await_cancel () with _ -> raise Broken));
+        Fiber.both
+          (fun () -> Fiber.yield (); raise Broken)
+          (fun () -> try Fiber.await_cancel () with _ -> raise Broken));
     notes_case "a cancel of a context reaches the tasks in it only" [ "cancelled"; "go on" ] (fun () ->
         (try
            Cancel.sub (fun context ->
@@ -584,7 +587,9 @@ let collections =
           (fun () -> Promise.await promise; note "woken")
           (fun () -> finalise (Promise.resolve resolver); Gc.full_major (); note "collected"));
     notes_case "a finaliser is no task: it cannot wait" [ "unhandled"; "go on" ] (fun () ->
-        let wait () = match Fiber.yield () with () -> note "waited" | exception Effect.Unhandled _ -> note "unhandled" in
+        let wait () =
+          match Fiber.yield () with () -> note "waited" | exception Effect.Unhandled _ -> note "unhandled"
+        in
         Fiber.both
           (fun () -> finalise wait; Gc.full_major (); note "go on")
           (fun () -> Fiber.yield ()));
@@ -667,9 +672,7 @@ let many =
             check bool "end" true (match input_line input with _ -> false | exception End_of_file -> true);
             close_in input;
             check bool "status" true (Unix.waitpid [] child = (child, WEXITED 3)));
-    test_case "with backtraces, the dump says where tasks wait" `Quick (fun () ->
-        let before = Printexc.backtrace_status () in
-        Printexc.record_backtrace true;
+    test_case "the dump says where tasks wait" `Quick (fun () ->
         let text =
           run (fun () ->
               let never, _ = Promise.create () in
@@ -682,7 +685,6 @@ let many =
                   Fiber.yield ();
                   dump ()))
         in
-        Printexc.record_backtrace before;
         let has part =
           let n = String.length part in
           let rec look i = i + n <= String.length text && (String.sub text i n = part || look (i + 1)) in

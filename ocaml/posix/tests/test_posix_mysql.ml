@@ -1,6 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
-(* The distribution's binding of MariaDB's and MySQL's client, which blocks: many queries at a time, to a server that is a
-   task of the same thread, speaks as much of the protocol as is needed here, and answers nobody before all have asked. *)
+(* The distribution's binding of MariaDB's and MySQL's client, which blocks: many queries at a time, to a server that is
+   a task of the same thread, speaks as much of the protocol as is needed here, and answers nobody before all have
+   asked. *)
 open Haft_io
 
 let clients = 20
@@ -11,7 +12,7 @@ let bytes size n = String.init size (fun i -> Char.chr ((n lsr (8 * i)) land 255
 let text s = (if String.length s < 251 then bytes 1 (String.length s) else "\253" ^ bytes 3 (String.length s)) ^ s
 
 let greeting =
-  (* Of the protocol 4.1, with the password scrambled by 20 bytes. *)
+  (* The server speaks protocol 4.1, and has the password scrambled by 20 bytes. *)
   let capabilities = 0x8a20d in
   "\010" ^ "5.7.0-haft\000" ^ bytes 4 1 ^ "12345678\000"
   ^ bytes 2 (capabilities land 0xffff)
@@ -104,7 +105,8 @@ let () =
           in
           check "each gets its own answer" (answers = List.map (fun number -> [ number ]) numbers);
           with_connection port (fun connection ->
-              check "long answers" (query connection "repeat 60000 40" = List.init 40 (fun _ -> String.make 60_000 'x'));
+              let row = String.make 60_000 'x' in
+              check "long answers" (query connection "repeat 60000 40" = List.init 40 (fun _ -> row));
               check "a mistake is the binding's exception"
                 (match query connection "what" with _ -> false | exception Mysql.Error _ -> true);
               check "the connection goes on" (query connection "repeat 1 1" = [ "x" ]));

@@ -190,6 +190,22 @@ let cases =
         | exception Not_found -> ());
         close_in input;
         Unix.close to_pipe);
+    case "a signal handler may wait in Unix, in a task or while the loop sleeps" (fun () ->
+        let handled = ref 0 in
+        let handle _ =
+          Unix.sleepf 0.0005;
+          incr handled
+        in
+        let old = Sys.signal Sys.sigusr1 (Sys.Signal_handle handle) in
+        let signal () = Unix.kill (Unix.getpid ()) Sys.sigusr1 in
+        for i = 1 to 20 do
+          Fiber.both
+            (fun () -> Time.sleep clock 0.002)
+            (fun () -> if i mod 2 = 0 then signal () else run_in_systhread (fun () -> Thread.delay 0.0005; signal ()));
+          Time.sleep clock 0.002
+        done;
+        Sys.set_signal Sys.sigusr1 old;
+        check int "handled" 20 !handled);
     test_case "a signal handler that raises ends waits in Unix, and the run" `Quick (fun () ->
         let old = Sys.signal Sys.sigusr1 (Signal_handle (fun _ -> raise Exit)) in
         (match
