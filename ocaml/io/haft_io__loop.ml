@@ -81,7 +81,7 @@ let begin_suspension fiber begin_ =
 
 (* The lane of a carrier, laid out as in loop_stubs.c. *)
 type lane = {
-  mutable running : int;  (* the number of the task; -1: there is none *)
+  mutable running : int;  (* the number of the task; negative: there is none, or the carrier is away *)
   mutable left : int;  (* how many are resumed before the head of the loop *)
 }
 
@@ -475,7 +475,8 @@ let run_in_c (type r) context (body : unit -> r) : r =
   let event = ref None in
   let tell () = Option.iter event_set !event in
   let fiber = new_fiber ~tell context [] and outside = !here in
-  here := { running = fiber.id; left = 0 };
+  let lane = { running = fiber.id; left = 0 } in
+  here := lane;
   incr guests;
   let go () =
     here := outside;
@@ -512,7 +513,9 @@ let run_in_c (type r) context (body : unit -> r) : r =
     | event -> (
         fiber.continuation <- Obj.repr k;
         (try begin_ () with exn -> go_on fiber By_exception (Obj.repr exn));
+        lane.running <- -1 (* for code in other tasks of C, which finds this lane *);
         wait_until_told event;
+        lane.running <- fiber.id;
         let value = fiber.value in
         fiber.value <- nothing;
         match fiber.way with
