@@ -526,9 +526,12 @@ let run_in_c (type r) context (body : unit -> r) : r =
     match effect with
     | Wait (waiters, what) -> wait_in_c k (fun () -> list_waiter fiber waiters what Listed)
     | Yield -> (
-        match yield_c () with
-        | exception exn (* of a signal handler *) -> discontinue k exn
-        | code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ())
+        lane.running <- -1;
+        let code = try Ok (yield_c ()) with exn (* of a signal handler *) -> Error exn in
+        lane.running <- fiber.id;
+        match code with
+        | Error exn -> discontinue k exn
+        | Ok code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ())
     | Wait_to_the_end (waiters, what) -> wait_in_c k (fun () -> list_waiter fiber waiters what Listed_to_the_end)
     | Sleep_until time -> wait_in_c k (fun () -> begin_sleep fiber time)
     | Fork (other, body) ->
