@@ -38,7 +38,7 @@ install(SCRIPT "${PROJECT_BINARY_DIR}/tell_paths.cmake")
 file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
   "${PROJECT_SOURCE_DIR}/CHANGELOG.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(FILES ${documents} DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
+install(FILES ${documents} "${PROJECT_SOURCE_DIR}/docs/trace.svg" DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
 # What the pages link to, where they look for it.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
   PATTERN CMakeLists.txt EXCLUDE)

@@ -34,7 +34,7 @@ packages() {
   format) echo clang-format ;;
   test) echo "$test" ;;
   ci)
-    echo "$test clang $(clang_runtime) lldb? python3-lldb? gdb-multiarch? libc6-dbg? valgrind libboost-context-dev clang-format"
+    echo "$test clang $(clang_runtime) lldb? python3-lldb? gdb-multiarch? libc6-dbg? systemtap-sdt-dev? mandoc? tmux? valgrind libboost-context-dev clang-format"
     echo 'ocaml-dune? libppxlib-ocaml-dev? liblwt-ocaml-dev? libcohttp-lwt-unix-ocaml-dev? libppx-deriving-ocaml-dev? libppx-import-ocaml-dev? opam?'
     echo 'libpostgresql-ocaml-dev? libsqlite3-ocaml-dev? libcurl-ocaml-dev? libmysql-ocaml-dev? libyojson-ocaml-dev?'
     echo 'libcurl4-openssl-dev|libcurl4-gnutls-dev? libpq-dev? postgresql? libhiredis-dev? redis-server? openssl?'

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "whole.h"
 
+#include "haft/interrupted.h"
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <signal.h>

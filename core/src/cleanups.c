@@ -210,8 +210,8 @@ static bool describe(void *pc, function_t *function) {
     function->exceptions = (bytes_t)exceptions;
     function->personality = personality;
     function->is_c = personality == (uintptr_t)__gcc_personality_v0;
-    function->is_other = personality != 0 && personality == __atomic_load_n(&other_personality,
-                                                                              __ATOMIC_RELAXED);
+    function->is_other =
+        personality != 0 && personality == __atomic_load_n(&other_personality, __ATOMIC_RELAXED);
     return exceptions == 0 ||
            (personality != 0 &&
             (personality == (uintptr_t)__gcc_personality_v0 ||
@@ -509,7 +509,7 @@ static bool catches_all(const landing_t *landing, uint64_t filter) {
 
 /* Whether an exception that comes out of the call enters the function only to be caught by its
    type, as a `catch (const std::exception &)` does: then an unwinding has nothing to run there.
-   Of the other language: only to be caught, or to end the process. */
+   In the other language: it is caught, or ends the process. */
 static bool catches_types_only(const step_t *step, uintptr_t pc) {
     enum { MOST = 64 };
     landing_t landing;

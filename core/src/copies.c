@@ -99,6 +99,18 @@ static char *bytes_of(haft_image_t *image) {
     return (char *)&image->inner[image->inside];
 }
 
+static size_t bytes_for(uint32_t inside, size_t frames) {
+    return sizeof(haft_image_t) + inside * sizeof(inner_t) + frames;
+}
+static size_t bytes_in(const haft_image_t *image) {
+    size_t frames = 0;
+    for (uint32_t i = 0; i <= image->inside; i++) {
+        part_t part = part_of(image, i);
+        frames += size_of(&part) + haft_shadow_size(size_of(&part));
+    }
+    return bytes_for(image->inside, frames);
+}
+
 /* ---- Images come and go ---- */
 
 static void release(haft_image_t *image) {
@@ -107,9 +119,12 @@ static void release(haft_image_t *image) {
     haft_stage_t *stage = image->fiber->stage;
     if (stage->standing == image)
         stage->standing = NULL;
-    for (uint32_t i = 0; i <= image->inside; i++)
+    uint32_t inside = image->inside;
+    bool kept = haft_stage_take_back(stage, image, bytes_in(image));
+    for (uint32_t i = 0; i <= inside; i++) /* the handler's is the last one */
         haft_stage_unpin(part_of(image, i).fiber);
-    free(image);
+    if (!kept)
+        free(image);
 }
 
 static HAFTI_COLD __attribute__((noreturn)) void no_memory(const haft_fiber_t *fiber) {
@@ -285,7 +300,7 @@ static bool has_same_parent(const haft_image_t *image, const hafti_thread_t *thr
    frames have `cleanups` to run. */
 static haft_image_t *image_from(haft_fiber_t *fiber, uint32_t inside, size_t size,
                                 haft_cleanups_t cleanups) {
-    haft_image_t *image = malloc(sizeof *image + inside * sizeof image->inner[0] + size);
+    haft_image_t *image = haft_stage_allocate(fiber, bytes_for(inside, size));
     if (image == NULL)
         return NULL;
     image->references = 0;

@@ -6,8 +6,10 @@
  *
  * The handler runs on a signal stack, one a thread: the overflowing stack has no room.
  */
+#define _GNU_SOURCE /* names of registers */
 #include "whole.h"
 
+#include "haft/interrupted.h"
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -16,9 +16,52 @@
  */
 #include "stages.h"
 #include "pool.h"
+#include "tools.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Memory of images ---- */
+
+static void free_spares(haft_stage_t *stage) {
+    if (stage->spares == NULL)
+        return;
+    for (size_t i = 0; i < HAFT_SPARE_SIZES; i++)
+        free(stage->spares->memory[i]);
+    free(stage->spares);
+}
+
+/* The index is the same for sizes for which malloc takes the same memory. */
+static size_t spare_of(size_t size) {
+    return (size - HAFT_SPARE_LEAST) / HAFT_SPARE_STEP;
+}
+
+void *haft_stage_allocate(const haft_fiber_t *fiber, size_t size) {
+    if (HAFTI_LIKELY(size < HAFT_SPARE_LEAST) || spare_of(size) >= HAFT_SPARE_SIZES)
+        return malloc(size);
+    size_t index = spare_of(size);
+    haft_spares_t *spares = fiber->kind == HAFT_KIND_COPIED ? fiber->stage->spares : NULL;
+    void *memory = spares != NULL ? spares->memory[index] : NULL;
+    if (memory == NULL)
+        return malloc(HAFT_SPARE_LEAST + (index + 1) * HAFT_SPARE_STEP - 1);
+    spares->memory[index] = NULL;
+    return memory;
+}
+
+bool haft_stage_take_back(haft_stage_t *stage, void *memory, size_t size) {
+    if (HAFTI_LIKELY(size < HAFT_SPARE_LEAST) || spare_of(size) >= HAFT_SPARE_SIZES ||
+        haft_tools_active)
+        return false;
+    if (stage->spares == NULL && (stage->spares = calloc(1, sizeof *stage->spares)) == NULL)
+        return false;
+    void **spare = &stage->spares->memory[spare_of(size)];
+    if (*spare != NULL)
+        return false;
+    *spare = memory;
+    return true;
+}
+
+/* ---- Pins ---- */
 
 bool haft_stage_pin(haft_fiber_t *fiber) {
     if (fiber->kind == HAFT_KIND_COPIED) {
@@ -46,6 +89,7 @@ void haft_stage_unpin(haft_fiber_t *fiber) {
     fiber->stage = NULL;
     if (stage->named != stage->inside)
         free(stage->named);
+    free_spares(stage);
     free(stage);
     if (free_stack) {
         fiber->state = HAFT_FIBER_DROPPED;

@@ -17,6 +17,15 @@ typedef struct haft_named {
 
 enum { HAFT_NAMED_INSIDE = 4 };
 
+/*
+ * Memory of images that were released, one of each size: a search makes images of the same sizes
+ * again and again, and those of more than a kibibyte are not among what malloc has at hand.
+ */
+enum { HAFT_SPARE_LEAST = 1033, HAFT_SPARE_SIZES = 256, HAFT_SPARE_STEP = 16 };
+typedef struct haft_spares {
+    void *memory[HAFT_SPARE_SIZES];
+} haft_spares_t;
+
 /* State of a fiber, besides its header, while images pin it. */
 typedef struct haft_stage {
     size_t pins; /* the images that the fiber is a part of; never 0 */
@@ -28,13 +37,19 @@ typedef struct haft_stage {
        most likely to be used next, and an open hash table of the others. */
     haft_named_t last;
     haft_named_t *named;
-    uint32_t room, count; /* a power of two; how many there are */
-    uint64_t owner;       /* the fiber's when its last image was made */
-    uint32_t epoch;       /* how many such owners there were */
-    uint8_t kind;         /* of the fiber's stack */
-    bool abandoned;       /* the frames were given up, and nobody will drop the fiber */
+    uint32_t room, count;  /* a power of two; how many there are */
+    uint64_t owner;        /* the fiber's when its last image was made */
+    uint32_t epoch;        /* how many such owners there were */
+    uint8_t kind;          /* of the fiber's stack */
+    bool abandoned;        /* the frames were given up, and nobody will drop the fiber */
+    haft_spares_t *spares; /* NULL: none yet */
     haft_named_t inside[HAFT_NAMED_INSIDE];
 } haft_stage_t;
+
+/* Memory for an image of so many bytes of what is on the fiber. NULL: there is none. */
+void *haft_stage_allocate(const haft_fiber_t *fiber, size_t size);
+/* Takes such memory back. It can be read until the fiber is unpinned. False: it is to be freed. */
+bool haft_stage_take_back(haft_stage_t *stage, void *memory, size_t size);
 
 /* False: no memory. */
 bool haft_stage_pin(haft_fiber_t *fiber);

@@ -11,9 +11,9 @@
 #define _GNU_SOURCE /* names of registers */
 #include "whole.h"
 
+#include "haft/interrupted.h"
 #include <fcntl.h>
 #include <string.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 enum {
@@ -80,24 +80,6 @@ static bool memory_above(uintptr_t address, mapping_t *found) {
     while (is_there && (found->high <= address || !found->writable));
     close(reader.file);
     return is_there;
-}
-
-const char *haft_interrupted_sp(const void *context) {
-    const ucontext_t *interrupted = context;
-#if defined(__x86_64__)
-    return (const char *)interrupted->uc_mcontext.gregs[REG_RSP];
-#else
-    return (const char *)interrupted->uc_mcontext.sp;
-#endif
-}
-
-const void *haft_interrupted_pc(const void *context) {
-    const ucontext_t *interrupted = context;
-#if defined(__x86_64__)
-    return (const void *)interrupted->uc_mcontext.gregs[REG_RIP];
-#else
-    return (const void *)interrupted->uc_mcontext.pc;
-#endif
 }
 
 bool haft_faulted_at_sp(const void *address, const void *context) {

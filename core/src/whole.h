@@ -24,10 +24,7 @@ void haft_overflow_unwatch_thread(hafti_thread_t *thread);
 /* thread_overflow.c: whether a fault is the overflow of a thread's own stack by resumes within
    resumes. `context` is the signal handler's. */
 bool haft_thread_overflow(const void *address, const void *context);
-/* The interrupted stack pointer and code; and whether the fault is where the innermost frame may
-   be, or the next. */
-const char *haft_interrupted_sp(const void *context);
-const void *haft_interrupted_pc(const void *context);
+/* Whether the fault is where the innermost frame may be, or the next. */
 bool haft_faulted_at_sp(const void *address, const void *context);
 
 #endif

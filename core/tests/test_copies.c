@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies of resumptions: a computation that goes on more than once. */
-#include <haft.h>
+#include <haft/language.h>
 
 #include "check.h"
 
@@ -745,6 +745,35 @@ static void frames_with_cleanups_are_not_copied(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
+static void copies_after_a_look(haft_resumption_t k) {
+    (void)haft_copy_looked_at(k);
+}
+static haft_resumption_t suspended_without_cleanups(void *(*body)(void *)) {
+    const haft_fiber_options_t options = {.no_cleanups = true};
+    kept_count = 0;
+    CHECK_EQUAL(VALUE(haft_handle_with(&options, &keeping, NULL, body, NUMBER(100))), -1);
+    return kept[0];
+}
+static void frames_that_promise_to_have_no_cleanups_are_looked_at_if_a_language_asks(void) {
+    if (CHECK_ADDRESS_SANITIZER)
+        return;
+    size_t before = stacks();
+    haft_know_frames_of((haft_function_t *)(uintptr_t)call_with_cleanup); /* C's are known */
+    haft_resumption_t k = suspended_without_cleanups(call_with_cleanup);
+    CHECK_REPORTS(HAFT_ERROR_NOT_COPYABLE, "in a frame with cleanups or destructors",
+                  copies_after_a_look, k);
+    CHECK_EQUAL(go_on(haft_resumption_copy(k), 2), 102);
+    CHECK_EQUAL(go_on(k, 2), 102);
+    k = suspended_without_cleanups(add_two);
+    haft_resumption_t copy = haft_copy_looked_at(k);
+    CHECK_EQUAL(go_on(k, 1), -1);
+    haft_resumption_drop(kept[1]);
+    CHECK_EQUAL(go_on(haft_copy_looked_at(copy), 2), -1);
+    haft_resumption_drop(kept[2]);
+    haft_resumption_drop(copy);
+    CHECK_EQUAL(stacks(), before);
+}
+
 static _Alignas(64) char memory[65536];
 static void stacks_of_other_kinds_are_not_copied(void) {
     haft_fiber_options_t options = {.memory = memory, .memory_size = sizeof memory};
@@ -940,6 +969,7 @@ int main(void) {
     RUN(a_wrong_reply_leaves_a_copy_as_it_was);
     RUN(frames_with_cleanups_are_not_copied);
     RUN(cleanups_on_outer_stacks_are_found);
+    RUN(frames_that_promise_to_have_no_cleanups_are_looked_at_if_a_language_asks);
     RUN(stacks_of_other_kinds_are_not_copied);
     RUN(a_frame_with_a_fiber_in_it_is_not_copied);
     RUN(code_of_a_computation_cannot_resume_a_copy_of_it);

@@ -18,7 +18,7 @@ namespace http = haft::http;
 namespace io = haft::io;
 using namespace std::chrono_literals;
 
-/* What, and since when, in seconds since 1970 began. */
+/* The time since when something is on the list, in seconds since 1970 began. */
 using list = std::map<std::string, std::int64_t>;
 using lists = std::map<std::string, list>;
 
@@ -61,9 +61,8 @@ static lists read_lists(const char *path) {
         lists all;
         std::ifstream file(path);
         std::int64_t since = 0;
-        for (std::string user, what;
-             std::getline(file, user, '\t') && file >> since && file.ignore() &&
-             std::getline(file, what);)
+        for (std::string user, what; std::getline(file, user, '\t') && file >> since &&
+                                     file.ignore() && std::getline(file, what);)
             all[user][what] = since;
         return all;
     });
@@ -94,7 +93,8 @@ static void add_routes(http::routes &todo, lists &all) {
         return http::response{.status = 204};
     });
     todo.get("", [](http::request &) { return show(); });
-    todo.use([&](http::request &request, const http::next &next) { /* a transaction */
+    /* A transaction. */
+    todo.use([&](http::request &request, const http::next &next) {
         list &kept = all[haft::perform<current_user>()], changed = kept;
         haft::handle(next).with([&](draft) { return &changed; });
         if (request.status() / 100 == 2)

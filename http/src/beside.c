@@ -34,13 +34,13 @@ static int start_thread(hafti_http_beside_t *beside) {
 }
 
 static haft_http_server_t *pages_of(haft_io_scope_t *run) {
-    static const haft_http_limits_t limits = {.connections = 64,
-                                              .grace = 50 * HAFT_IO_MILLISECOND};
+    static const haft_http_limits_t limits = {.connections = 64, .grace = 50 * HAFT_IO_MILLISECOND};
     haft_http_server_t *pages = haft_http_server_new();
     if (pages == NULL)
         return NULL;
     haft_http_server_set_limits(pages, &limits);
-    if (haft_http_server_get(pages, "/debug/tasks", hafti_http_show_tasks, run) == 0)
+    haft_http_server_t *group = haft_http_server_group(pages, "/debug");
+    if (group != NULL && hafti_http_serve_run_pages(group, run) == 0)
         return pages;
     haft_http_server_free(pages);
     return NULL;
@@ -56,11 +56,11 @@ static void forget(hafti_http_beside_t *beside) {
 static int check(haft_http_server_t *server, haft_io_scope_t *run) {
     HAFT_IO_SCOPED_DESCRIPTOR int nowhere = haft_io_open("/dev/null", O_WRONLY | O_CLOEXEC, 0);
     int code = nowhere >= 0 ? haft_io_dump_run(run, NULL, nowhere) : nowhere;
-    if (code != -ENOTSUP)
-        return code;
-    hafti_http_note_mistake(server, "cannot serve: debug_listen needs haft_io_run_options_t"
-                                    ".observed, or a run of several threads");
-    return -EINVAL;
+    return code == -ENOTSUP
+               ? hafti_http_refuse(server, -EINVAL, "haft_http_server_serve_with",
+                                   "cannot serve: debug_listen needs a run that is observed: set "
+                                   "haft_io_run_options_t.observed, or run several threads")
+               : code;
 }
 
 int hafti_http_beside_begin(hafti_http_beside_t *beside, haft_http_server_t *server,
@@ -80,9 +80,12 @@ int hafti_http_beside_begin(hafti_http_beside_t *beside, haft_http_server_t *ser
     if (code == 0)
         return 0;
     forget(beside);
-    if (code == -EINVAL)
-        hafti_http_note_mistake(server, "cannot serve: debug_listen is no place: %s", place);
-    return code == -EINVAL ? code : 0; /* the service goes on without them; the log has a line */
+    return code == -EINVAL
+               ? hafti_http_refuse(server, code, "haft_http_server_run",
+                                   "cannot serve: debug_listen names no place: '%s': write one as "
+                                   "in listen, such as 127.0.0.1:9090",
+                                   place)
+               : 0; /* the service goes on without them; the log has a line */
 }
 
 void hafti_http_beside_end(hafti_http_beside_t *beside) {

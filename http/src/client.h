@@ -37,8 +37,8 @@ typedef struct {
     bool expects;      /* a word before the body is sent: "Expect: 100-continue" */
     /* Called before anything of the question is sent; NULL: nothing is. */
     void (*begins)(void *argument);
-    /* Called with each head of status 1xx but 101, by the task that waits for the answer; NULL: they
-       are skipped. `lines` are its fields, each with CR LF. */
+    /* Called with each head of status 1xx but 101, by the task that waits for the answer; NULL:
+       they are skipped. `lines` are its fields, each with CR LF. */
     void (*informed)(void *argument, unsigned status, hafti_http_text_t lines);
     /* Called when the head has been sent, in place of what produces the body; it may have another
        task call hafti_http_reply_produce, while this one waits for the answer. NULL: the body is
@@ -178,7 +178,7 @@ typedef struct {
 typedef struct {
     /* The head, and a body that is in memory. */
     int (*write)(const hafti_http_asking_t *asking, haft_http_reply_t *reply);
-    /* What the question's function produces. */
+    /* Sends what the question's function produces. */
     int (*produce)(const haft_http_question_t *question, haft_http_reply_t *reply);
     /* Reads the head of the answer. */
     int (*read_head)(const hafti_http_asking_t *asking, haft_http_reply_t *reply);

@@ -356,6 +356,8 @@ static void answer_request(haft_http_request_t *request) {
     request->is_running = true;
     request->served->request = request;
     haft_io_trace_begin(request->method);
+    if (request->is_traced)
+        hafti_http_identify_span();
     dispatch(request);
     end_span(request);
     request->served->request = NULL;

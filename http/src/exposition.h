@@ -33,8 +33,8 @@ static inline void hafti_http_text_page_end(hafti_http_text_page_t *page) {
 
 /* ---- pages.c ---- */
 
-/* A handler: the tasks of this scope's run, or, for NULL, of its own. */
-int hafti_http_show_tasks(haft_http_request_t *request, void *run);
+/* Serves "/top", "/summary" and "/tasks" of this scope's run, or, for NULL, of the server's. */
+int hafti_http_serve_run_pages(haft_http_server_t *group, haft_io_scope_t *run);
 
 /* ---- exposition.c, grouping.c ---- */
 

@@ -190,7 +190,7 @@ static int gather_switch(haft_http_request_t *request, const char *line, const c
 
 static int inform(haft_http_request_t *request, int status, const char *lines, size_t size) {
     enum { MOST = 64 }; /* bytes of what is around the lines */
-    char *head = haft_http_request_allocate(request, size + MOST);
+    char *head = hafti_http_allocate(&request->message, size + MOST);
     if (head == NULL)
         return -ENOMEM;
     char *to = put_status(put_text(head, "HTTP/1.1 "), (unsigned)status);

@@ -610,7 +610,7 @@ static int begin_stream(const hafti_http_asking_t *asking, haft_http_reply_t *re
     return id > 0 ? 0 : id == NGHTTP2_ERR_NOMEM ? -ENOMEM : -ECONNRESET;
 }
 
-/* Those of the question. They end with the stream: nghttp2 takes them when that has sent all else. */
+/* The question's trailers end with the stream: nghttp2 takes them when that has sent all else. */
 static int set_trailers(const haft_http_question_t *question, hafti_http2_stream_t *stream) {
     const haft_http_header_t *fields = NULL;
     ssize_t count = hafti_http_trailers_of(question, &fields);

@@ -54,13 +54,13 @@ static inline void hafti_http2_signal(hafti_http2_signal_t *signal) {
 struct hafti_http2_stream {
     hafti_http_stream_t bytes; /* must be first: callbacks cast its address to the struct */
     hafti_http2_t *connection;
-    hafti_http2_stream_t *next, **back; /* in its list */
-    hafti_http_message_t *message;      /* that the peer sends */
-    int32_t id;                         /* 0: it has not begun */
-    int code;                           /* what is said of the head */
-    bool is_refused;                    /* the peer has not begun with it, and never will */
-    bool is_malformed;                  /* its answer */
-    int informed;                       /* heads of status 1xx that have come */
+    hafti_http2_stream_t *next, **back;        /* in its list */
+    hafti_http_message_t *message;             /* that the peer sends */
+    int32_t id;                                /* 0: it has not begun */
+    int code;                                  /* what is said of the head */
+    bool is_refused;                           /* the peer has not begun with it, and never will */
+    bool is_malformed;                         /* its answer */
+    int informed;                              /* heads of status 1xx that have come */
     hafti_http_informed_t *heads, **last_head; /* those, if somebody wants them (last_head) */
     bool has_head, has_come, ends, has_ended, is_closed;
     bool is_last;                        /* the next write is; of the task that writes */
@@ -233,6 +233,8 @@ nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);
    the first bytes that are sent, so that 100 (Continue) may come before it. */
 int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64_t size);
 int hafti_http2_make_end(haft_http_request_t *request);
-int hafti_http2_inform(haft_http_request_t *request, int status, const char *lines, size_t size);
+/* A head of status 1xx with these lines, in the request's memory; NULL: there is none. */
+nghttp2_nv *hafti_http2_make_informed(haft_http_request_t *request, int status, const char *lines,
+                                      size_t size, size_t *count);
 
 #endif

@@ -213,23 +213,17 @@ int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64
     return 0;
 }
 
-int hafti_http2_inform(haft_http_request_t *request, int status, const char *lines, size_t size) {
-    hafti_http2_stream_t *stream = stream_of(request);
-    hafti_http2_t *connection = stream->connection;
+nghttp2_nv *hafti_http2_make_informed(haft_http_request_t *request, int status, const char *lines,
+                                      size_t size, size_t *count) {
     size_t most = 1 + count_lines(lines, size);
     nghttp2_nv *fields = haft_http_request_allocate(request, most * sizeof *fields);
-    char digits[STATUS + 1];
-    if (fields == NULL)
-        return -ENOMEM;
+    char *digits = haft_http_request_allocate(request, STATUS);
+    if (fields == NULL || digits == NULL)
+        return NULL;
     hafti_http_put_number(digits, (uint64_t)status);
     fields[0] = HAFTI_HTTP2_FIELD(":status", digits, STATUS);
-    size_t count = 1 + read_lines(lines, size, fields + 1);
-    hafti_http2_lock(connection);
-    int code = nghttp2_submit_headers(connection->session, NGHTTP2_FLAG_NONE, stream->id, NULL,
-                                      fields, count, NULL);
-    hafti_http2_pump(connection);
-    hafti_http2_unlock(connection);
-    return code < 0 ? -ENOMEM : 0;
+    *count = 1 + read_lines(lines, size, fields + 1);
+    return fields;
 }
 
 int hafti_http2_make_end(haft_http_request_t *request) {

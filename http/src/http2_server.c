@@ -73,12 +73,27 @@ static int become_stream(haft_http_request_t *request, const char *line, const c
     return hafti_http2_make_head(request, NULL, HAFT_HTTP_UNKNOWN_SIZE);
 }
 
+static int inform(haft_http_request_t *request, int status, const char *lines, size_t size) {
+    const hafti_http2_stream_t *stream = (const hafti_http2_stream_t *)request->message.stream;
+    hafti_http2_t *connection = stream->connection;
+    size_t count;
+    nghttp2_nv *fields = hafti_http2_make_informed(request, status, lines, size, &count);
+    if (fields == NULL)
+        return -ENOMEM;
+    hafti_http2_lock(connection);
+    int code = nghttp2_submit_headers(connection->session, NGHTTP2_FLAG_NONE, stream->id, NULL,
+                                      fields, count, NULL);
+    hafti_http2_pump(connection);
+    hafti_http2_unlock(connection);
+    return code < 0 ? -ENOMEM : 0;
+}
+
 static const hafti_http_framing_t framing = {
     .head = hafti_http2_make_head,
     .piece = hafti_http_answer_gather, /* in no frame of its own: nghttp2 divides what is there */
     .end = hafti_http2_make_end,
     .become_stream = become_stream,
-    .inform = hafti_http2_inform,
+    .inform = inform,
 };
 
 /* ---- What the session says ---- */
@@ -248,15 +263,17 @@ static void end_request(request_t *const *argument) {
 /*
  * The client has its whole answer, and is still sending a body that nobody wants. A reset ends that
  * (RFC 9113, section 8.1), but some clients forget the answer when the reset comes with it. So what
- * is left of a short body is read and thrown away, and for a long one, whose sender soon waits for
- * a window, the reset comes a moment later.
+ * is left of a body that the server would take is read and thrown away, and for a longer one, whose
+ * sender soon waits for a window, the reset comes a moment later.
  */
 static void linger(haft_http_request_t *request, const hafti_http2_stream_t *stream) {
     enum { MOMENT = 200 /* milliseconds */ };
     int64_t begun = haft_io_now();
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, begun + HAFT_IO_SECOND);
-    if (!hafti_http_message_skip(&request->message, HAFTI_HTTP_SKIPPED) && !stream->is_closed)
+    uint64_t limit_of_body = request->server->limits.body;
+    uint64_t most = limit_of_body > HAFTI_HTTP_SKIPPED ? limit_of_body : HAFTI_HTTP_SKIPPED;
+    if (!hafti_http_message_skip(&request->message, most) && !stream->is_closed)
         haft_io_sleep_until(begun + MOMENT * HAFT_IO_MILLISECOND);
 }
 

@@ -120,8 +120,8 @@ static inline bool hafti_http_answer_lacks_bytes(const hafti_http_answer_t *answ
 void hafti_http_answer_discard(haft_http_request_t *request);
 const char *hafti_http_reason_of(int status); /* "": it has none */
 int hafti_http_send_continue(haft_http_request_t *request);
-/* Sends a head of status 1xx before that of the answer, with these lines as its fields. Does nothing
-   where the answer has begun, or the client's version has no such heads. */
+/* Sends a head of status 1xx before that of the answer, with these lines as its fields. Does
+   nothing where the answer has begun, or the client's version has no such heads. */
 int hafti_http_answer_inform(haft_http_request_t *request, int status, const char *lines,
                              size_t size);
 /* Sends the begin of a head, which ends with `protocol`, the fields, and nothing more. */

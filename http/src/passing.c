@@ -153,8 +153,8 @@ static int begin_to_send(void *argument, haft_http_reply_t *reply) {
     return haft_io_spawn_here(&options, send_body, passing);
 }
 
-/* What comes before the answer (RFC 9110, section 15.2); an upstream's 100 only where the client has
-   asked for it. */
+/* Passes on what comes before the answer (RFC 9110, section 15.2); an upstream's 100 only where the
+   client has asked for it. */
 static void pass_informed(void *argument, unsigned status, hafti_http_text_t lines) {
     passing_t *passing = argument;
     haft_http_request_t *request = passing->request;
@@ -532,8 +532,8 @@ static int pass(passing_t *passing) {
         tried[i] = hafti_http_upstream_choose(proxy, tried, i);
         if (tried[i] == NULL)
             break;
-        code = goes_both_ways(passing) ? talk_both_ways(passing, tried[i])
-                                       : talk(passing, tried[i]);
+        code =
+            goes_both_ways(passing) ? talk_both_ways(passing, tried[i]) : talk(passing, tried[i]);
         free_reply(passing);
         if (passing->has_answer && request->answer.progress == HAFTI_HTTP_NOT_BEGUN &&
             passing->is_late)

@@ -242,8 +242,7 @@ static hafti_http_text_t value_of(hafti_http_text_t lines, const char *name) {
 void hafti_http_return_informed(haft_http_request_t *request, unsigned status,
                                 hafti_http_text_t lines) {
     hafti_http_text_t name, value, connection = value_of(lines, "Connection");
-    const char *options =
-        hafti_http_copy(&request->message, connection.bytes, connection.size);
+    const char *options = hafti_http_copy(&request->message, connection.bytes, connection.size);
     char *kept = haft_http_request_allocate(request, lines.size + 1);
     size_t size = 0;
     for (size_t at = 0, from = 0;

@@ -39,6 +39,5 @@ int haft_http_answer_problem(haft_http_request_t *request, const haft_http_error
     int size =
         snprintf(body, room, "{\"title\":\"%s\",\"status\":%d%s%s%s}\n", title, error->status,
                  says_more ? ",\"detail\":\"" : "", says_more ? detail : "", says_more ? "\"" : "");
-    return haft_http_answer(request, error->status, "application/problem+json", body,
-                            (size_t)size);
+    return haft_http_answer(request, error->status, "application/problem+json", body, (size_t)size);
 }

@@ -127,6 +127,12 @@ void hafti_http_trace_request(haft_http_request_t *request) {
                               haft_http_request_header(request, "tracestate")) == 0;
 }
 
+void hafti_http_identify_span(void) {
+    const haft_http_trace_t *trace = haft_http_trace_get();
+    if (trace != NULL)
+        haft_io_trace_identify(trace->id, trace->span, trace->parent);
+}
+
 void hafti_http_put_trace_parent(const haft_http_trace_t *trace,
                                  char into[HAFTI_HTTP_TRACE_PARENT]) {
     char span[SPAN + 1];

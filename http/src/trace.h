@@ -12,6 +12,8 @@ uint64_t hafti_http_identifier(void);
 
 /* Begins the one that the request's fields name. */
 void hafti_http_trace_request(haft_http_request_t *request);
+/* Tells the trace of libhaft-io what the current request's is. */
+void hafti_http_identify_span(void);
 /* Writes a question's field for this trace; each question has an id of its own. */
 void hafti_http_put_trace_parent(const haft_http_trace_t *trace,
                                  char into[HAFTI_HTTP_TRACE_PARENT]);

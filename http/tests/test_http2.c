@@ -563,14 +563,16 @@ static void *refuse_slow_bodies(void *unused) {
     return unused;
 }
 
-/* Some clients forget an answer when the reset comes with it: a short body that nobody wants is
-   read, and where a long one is reset the answer comes first, alone. */
+/* Some clients forget an answer when the reset comes with it, others wait for a window for ever: a
+   body that nobody wants is read, if the server would have taken it, and where a longer one is
+   reset the answer comes first, alone. */
 static void *reset_unread_bodies_late(void *unused) {
-    static char body[300000];
+    static char body[3 << 20];
     static const struct {
         size_t size;
         bool is_reset;
-    } bodies[] = {{1, false}, {1000, false}, {65535, false}, {70000, false}, {sizeof body, true}};
+    } bodies[] = {{1, false},     {1000, false},   {65535, false},
+                  {70000, false}, {300000, false}, {sizeof body, true}};
     client_t client;
     start_server(server);
     open_client(&client, haft_http_server_port(server), NULL, 0);

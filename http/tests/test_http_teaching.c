@@ -173,7 +173,8 @@ static void check_proxies(void) {
 
 static void *serve_wrongly(void *unused) {
     const haft_http_run_options_t threads = {.listen = "127.0.0.1:0", .threads = 2},
-                                  signals = {.listen = "127.0.0.1:0", .stop_signals = true};
+                                  signals = {.listen = "127.0.0.1:0", .stop_signals = true},
+                                  pages = {.listen = "127.0.0.1:0", .debug_listen = "127.0.0.1:0"};
     REFUSES(haft_http_server_serve_with(&threads, server), EINVAL,
             "haft_http_server_serve_with: cannot serve: threads, backend, stack_size, watchdog and "
             "dump_signal are the run's: give them to haft_io_run_with");
@@ -181,6 +182,9 @@ static void *serve_wrongly(void *unused) {
             "haft_http_server_serve_with: cannot serve: the program does not block the signal 2 "
             "(Interrupt): call pthread_sigmask before haft_io_run, or in C++ make an io::signals "
             "before io::run");
+    REFUSES(haft_http_server_serve_with(&pages, server), EINVAL,
+            "haft_http_server_serve_with: cannot serve: debug_listen needs a run that is observed: "
+            "set haft_io_run_options_t.observed, or run several threads");
     REFUSES(haft_http_server_serve_all(server, NULL, 0), EINVAL,
             "haft_http_server_serve: there is no listener: write one of haft_io_listen_tcp");
     REFUSES(haft_http_server_serve(group, haft_io_listen_tcp("127.0.0.1", 0, 0)), EINVAL,
@@ -195,7 +199,8 @@ static void *serve_wrongly(void *unused) {
 
 static void check_running(void) {
     const haft_http_run_options_t negative = {.listen = "127.0.0.1:0", .unready_time = -1},
-                                  nowhere = {.listen = "127.0.0.1"};
+                                  nowhere = {.listen = "127.0.0.1"},
+                                  no_pages = {.listen = "127.0.0.1:0", .debug_listen = "here"};
     REFUSES(
         haft_http_server_run_with(&negative, server), EINVAL,
         "haft_http_server_run: cannot serve: unready_time is negative: leave it out, or write a "
@@ -203,6 +208,9 @@ static void check_running(void) {
     REFUSES(haft_http_server_run_with(&nowhere, server), EINVAL,
             "haft_http_server_run: cannot listen at 127.0.0.1: write host:port, [address]:port, "
             ":port, unix:/path or systemd");
+    REFUSES(haft_http_server_run_with(&no_pages, server), EINVAL,
+            "haft_http_server_run: cannot serve: debug_listen names no place: 'here': write one as "
+            "in listen, such as 127.0.0.1:9090");
     CHECK(haft_io_run(serve_wrongly, NULL) == 0);
 }
 

@@ -642,8 +642,9 @@ static void *ask_for_body(void *unused) {
         say_word(connection, "body");
         hear_word(connection, "\r\n\r\nbody");
     }
-    check_answer(port, "POST /wanted" WITH("X-Unwanted: yes\r\nExpect: 100-continue\r\n"
-                                           "Content-Length: 4"),
+    check_answer(port,
+                 "POST /wanted" WITH("X-Unwanted: yes\r\nExpect: 100-continue\r\n"
+                                     "Content-Length: 4"),
                  "HTTP/1.1 403 Forbidden");
     stop_both();
     return unused;

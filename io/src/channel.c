@@ -194,13 +194,13 @@ static inline void copy_simply(const haft_io_channel_t *channel, void *to, const
         memcpy(to, from, sizeof(uint32_t));
 }
 
-/* False: it cannot be done so. */
-static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *value) {
+/* By the thread of that worker, which is plain. False: it cannot be done so. */
+static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *value,
+                                    const hafti_io_worker_t *worker) {
     const hafti_io_place_t *receiver = channel->receivers.first;
     hafti_io_cell_t *cell = receiver->cell;
     haft_io_task_t *task = cell->task;
-    if (HAFTI_IO_UNLIKELY(cell->word != HAFTI_IO_WAITING || !hafti_io_is_of_this_thread(task)) ||
-        hafti_io_is_traced())
+    if (HAFTI_IO_UNLIKELY(cell->word != HAFTI_IO_WAITING || task == NULL || task->worker != worker))
         return false;
     hafti_io_first_leaves(&channel->receivers);
     copy_simply(channel, receiver->value, value);
@@ -211,9 +211,10 @@ static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *valu
 
 static inline __attribute__((always_inline)) int do_send(haft_io_channel_t *channel,
                                                          const void *value, int64_t deadline) {
-    if (HAFTI_IO_LIKELY(is_simple(channel) && is_in_turn(hafti_io_worker()))) {
+    hafti_io_worker_t *worker = hafti_io_worker();
+    if (HAFTI_IO_LIKELY(is_simple(channel) && is_in_turn(worker))) {
         if (HAFTI_IO_LIKELY(channel->receivers.first != NULL)) {
-            if (HAFTI_IO_LIKELY(hand_to_receiver(channel, value)))
+            if (HAFTI_IO_LIKELY(worker->plain && hand_to_receiver(channel, value, worker)))
                 return 0;
         } else if (channel->count != channel->capacity && !channel->closed) {
             copy_simply(channel, slot(channel, channel->count++), value);

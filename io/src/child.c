@@ -48,10 +48,11 @@ static const hafti_io_backend_t in_child = {.name = "a child of fork",
 
 void hafti_io_become_child(hafti_io_crew_t *crew) {
     crew->closers = 0;
+    crew->top = NULL;
     crew->pool = NULL; /* Its threads are not in the child; their waiters still have its address. */
     for (unsigned i = 0; i < crew->count; i++) {
         crew->workers[i]->backend = &in_child;
         crew->workers[i]->forked = crew->workers[i]->by_loop = true;
-        crew->workers[i]->plain = false;
+        hafti_io_set_plain(crew->workers[i]);
     }
 }

@@ -27,37 +27,37 @@ static HAFTI_IO_COLD int let_others_go_first(const hafti_io_worker_t *worker, in
         return -ECANCELED;
     return entry != NULL && __atomic_load_n(&entry->life, __ATOMIC_RELAXED) != life ? -EBADF : 0;
 }
-static HAFTI_IO_COLD void trace_operation(const hafti_io_worker_t *worker, enum hafti_io_kind kind,
-                                          int descriptor, size_t size) {
-    uint64_t bytes = size < UINT32_MAX ? size : UINT32_MAX;
-    hafti_io_trace(HAFTI_IO_EVENT_OPERATION, worker->running != NULL ? worker->running->task : NULL,
-                   hafti_io_kind_name(kind), false, (uint64_t)(uint32_t)descriptor << 32 | bytes,
-                   0);
-}
-
-/* 0, or why the operation is not to be made. Traced operations go this way, and no shorter one. */
-static inline int begin(hafti_io_worker_t *worker, enum hafti_io_kind kind, int descriptor,
-                        size_t sent) {
-    if (hafti_io_is_traced())
-        trace_operation(worker, kind, descriptor, sent);
+/* 0, or why the operation is not to be made. */
+static inline int begin(hafti_io_worker_t *worker, int descriptor, size_t sent) {
     return is_in_turn(worker, sent) ? 0 : let_others_go_first(worker, descriptor);
-}
-/* Whether operations may take short ways. */
-static inline bool is_plain(const hafti_io_worker_t *worker) {
-    return HAFTI_IO_LIKELY(worker->plain) && !hafti_io_is_traced();
 }
 static size_t size_sent(const hafti_io_operation_t *operation) {
     return operation->kind == HAFTI_IO_WRITE || operation->kind == HAFTI_IO_SEND ? operation->size
                                                                                  : 0;
 }
 
+/* Without its traces. */
+static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
+    return hafti_io_uses_uncounted(runner->worker)
+               ? runner->worker->backend->operate(runner, operation)
+               : hafti_io_operate_counted(runner, operation);
+}
+static HAFTI_IO_COLD ssize_t operate_traced(hafti_io_runner_t *runner,
+                                            hafti_io_operation_t *operation) {
+    const char *kind = hafti_io_kind_name(operation->kind);
+    int descriptor = operation->descriptor;
+    hafti_io_trace_operation(runner->task, kind, descriptor, size_sent(operation));
+    ssize_t result = operate(runner, operation);
+    hafti_io_trace_result(runner->task, kind, descriptor, result);
+    return result;
+}
 static ssize_t operate_by_backend(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
-    int code = begin(runner->worker, operation->kind, operation->descriptor, size_sent(operation));
+    int code = begin(runner->worker, operation->descriptor, size_sent(operation));
     if (HAFTI_IO_UNLIKELY(code != 0))
         return code;
-    if (HAFTI_IO_UNLIKELY(!runner->worker->plain))
-        return hafti_io_operate_counted(runner, operation);
-    return runner->worker->backend->operate(runner, operation);
+    if (HAFTI_IO_LIKELY(runner->worker->plain))
+        return runner->worker->backend->operate(runner, operation);
+    return hafti_io_is_traced() ? operate_traced(runner, operation) : operate(runner, operation);
 }
 
 /* ---- Each operation: its default, its clause ---- */
@@ -107,11 +107,11 @@ __attribute__((noinline)) ssize_t hafti_io_transfer_generally(hafti_io_runner_t 
     return runner->worker->backend->operate(runner, &operation);
 }
 static inline bool reads_shortly(const hafti_io_worker_t *worker) {
-    return HAFTI_IO_LIKELY(worker->backend->read != NULL) && is_plain(worker);
+    return HAFTI_IO_LIKELY(worker->backend->read != NULL) && HAFTI_IO_LIKELY(worker->plain);
 }
 static inline ssize_t read_shortly(hafti_io_runner_t *runner, enum hafti_io_kind kind,
                                    int descriptor, void *buffer, size_t size) {
-    int code = begin(runner->worker, kind, descriptor, 0);
+    int code = begin(runner->worker, descriptor, 0);
     if (HAFTI_IO_UNLIKELY(code != 0))
         return code;
     ssize_t done = runner->worker->backend->read(runner, descriptor, buffer, size);
@@ -147,7 +147,7 @@ static HAFTI_IO_COLD ssize_t write_after_others(hafti_io_runner_t *runner,
 static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
     hafti_io_runner_t *runner = state;
     const hafti_io_backend_t *backend = runner->worker->backend;
-    if (HAFTI_IO_UNLIKELY(backend->read_lent == NULL || !is_plain(runner->worker)))
+    if (HAFTI_IO_UNLIKELY(backend->read_lent == NULL || !runner->worker->plain))
         return general_read_lent(runner, p);
     return HAFTI_IO_LIKELY(is_in_turn(runner->worker, 0))
                ? backend->read_lent(runner, p->descriptor, p->bytes)
@@ -156,7 +156,7 @@ static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_r
 static HAFTI_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
     hafti_io_runner_t *runner = state;
     const hafti_io_backend_t *backend = runner->worker->backend;
-    if (HAFTI_IO_UNLIKELY(backend->write == NULL || !is_plain(runner->worker)))
+    if (HAFTI_IO_UNLIKELY(backend->write == NULL || !runner->worker->plain))
         return general_write(runner, p);
     return HAFTI_IO_LIKELY(is_in_turn(runner->worker, p->size))
                ? backend->write(runner, p->descriptor, p->buffer, p->size)
@@ -345,7 +345,7 @@ static int taped_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) 
 /* All of them. (A spawn and a yield are the scheduler's: these have a default only.) Two have
    another clause in a run with a tape; the others meet it elsewhere, if at all (tape/tape.h). */
 #define OF_TAPES(one, then) one(now) then one(call_blocking)
-#define OPERATIONS(one, then)                                                                          \
+#define OPERATIONS(one, then)                                                                      \
     one(self) then one(read)                                                                       \
     then one(write)                                                                                \
     then one(receive)                                                                              \

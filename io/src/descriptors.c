@@ -10,7 +10,8 @@
  * one that makes more than one system call with the number, or a call of several operations, from
  * the second on. The last of them closes the descriptor, or the closing thread does if there is
  * none. So no operation still uses the number when the system gives it to another file. In a run
- * that is alone the others count themselves only while a close is put off: worker->plain.
+ * that is alone the others count themselves only while a close is put off
+ * (hafti_io_uses_uncounted).
  *
  *   uses           | the number is                    | an operation, or a close, that comes now
  *   n              | a file's; n operations use it    | uses it, too; closes it
@@ -218,7 +219,7 @@ static void put_off(hafti_io_worker_t *worker, unsigned count) {
     if (worker->shared)
         return;
     worker->put_off = count;
-    worker->plain = count == 0 && !worker->forked;
+    hafti_io_set_plain(worker);
 }
 
 /* A child of fork has one thread, and may have been made while another was closing. */

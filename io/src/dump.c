@@ -21,50 +21,11 @@
 #include <execinfo.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-typedef struct text {
-    char *bytes;
-    size_t size, room;
-    bool failed; /* no memory */
-} text_t;
-
-static bool grow(text_t *text, size_t needed) {
-    enum { FIRST = 512 };
-    size_t room = text->room * 2 + FIRST;
-    if (room < needed)
-        room = needed;
-    char *bytes = realloc(text->bytes, room);
-    text->failed = bytes == NULL;
-    if (bytes == NULL)
-        return false;
-    text->bytes = bytes;
-    text->room = room;
-    return true;
-}
-
-/* However long it is: names of functions of C++ and of tasks may be. */
-static __attribute__((format(printf, 2, 3))) void add(text_t *text, const char *format, ...) {
-    while (!text->failed) {
-        size_t room = text->room - text->size;
-        va_list arguments;
-        va_start(arguments, format);
-        int size = vsnprintf(room != 0 ? text->bytes + text->size : NULL, room, format, arguments);
-        va_end(arguments);
-        if (size >= 0 && (size_t)size < room) {
-            text->size += (size_t)size;
-            return;
-        }
-        text->failed = size < 0 || !grow(text, text->size + (size_t)size + 1);
-    }
-}
-
-static const char *state_name(const haft_io_task_t *task) {
+const char *hafti_io_state_name(const haft_io_task_t *task) {
     switch (hafti_io_state(task)) {
     case HAFTI_IO_RUNNING:
         return "runs";
@@ -95,15 +56,15 @@ static void end_look(hafti_io_crew_t *crew) {
     hafti_io_unguard(&crew->look_lock);
 }
 
-static void add_frames(text_t *text, int depth, void *const *addresses, int count) {
+static void add_frames(hafti_io_text_t *text, int depth, void *const *addresses, int count) {
     char **names = backtrace_symbols(addresses, count);
     text->failed |= names == NULL;
     for (int i = 0; i < count && names != NULL; i++)
-        add(text, "%*s%s\n", depth * 2, "", names[i]);
+        hafti_io_add(text, "%*s%s\n", depth * 2, "", names[i]);
     free(names);
 }
 
-static void add_backtrace(text_t *text, int depth, const haft_io_task_t *task) {
+static void add_backtrace(hafti_io_text_t *text, int depth, const haft_io_task_t *task) {
     enum { MOST = 64 };
     void *addresses[MOST];
     int count = haft_io_task_backtrace(task, addresses, MOST);
@@ -118,6 +79,35 @@ int haft_io_task_backtrace(const haft_io_task_t *task, void **addresses, int siz
                                        : 0;
 }
 
+/* ---- All tasks ---- */
+
+static size_t visit_list(const hafti_io_link_t *tasks,
+                         void (*visit)(void *state, const haft_io_task_t *task), void *state) {
+    size_t count = 0;
+    for (const hafti_io_link_t *link = tasks->next; link != tasks; link = link->next) {
+        visit(state, HAFTI_IO_OWNER(link, hafti_io_runner_t, link)->task);
+        count++;
+    }
+    return count;
+}
+
+size_t hafti_io_visit_tasks(haft_io_scope_t *root,
+                            void (*visit)(void *state, const haft_io_task_t *task), void *state) {
+    size_t living = 0, visited = 0;
+    unsigned depth = 0;
+    hafti_io_lock_scope(root);
+    for (haft_io_scope_t *scope = root; scope != NULL;
+         scope = hafti_io_next_scope(scope, root, true, &depth)) {
+        living += hafti_io_scope_live(scope);
+        visited += visit_list(&scope->tasks, visit, state);
+        hafti_io_guard(&scope->lock_here);
+        visited += visit_list(&scope->tasks_here, visit, state);
+        hafti_io_unguard(&scope->lock_here);
+    }
+    hafti_io_unlock_scope(root);
+    return living > visited ? living - visited : 0;
+}
+
 /* ---- Which task waits on which descriptor ---- */
 
 /* A wait is identified by the time when it began: the task may have had others since. */
@@ -129,7 +119,7 @@ typedef struct wait {
 } wait_t;
 
 typedef struct view {
-    text_t text;
+    hafti_io_text_t text;
     int64_t now;
     bool backtraces;              /* stacks may be looked at */
     const haft_io_task_t **tasks; /* all that have waited, by their addresses; if so */
@@ -185,30 +175,29 @@ static void add_descriptors(view_t *view, const wait_t *wait) {
            view->waits[first + count].since == wait->since)
         count++;
     for (size_t i = 0; i < count && i < MOST; i++)
-        add(&view->text, "%s%d",
-            i != 0      ? ", "
-            : count > 1 ? " on descriptors "
-                        : " on descriptor ",
-            view->waits[first + i].descriptor);
+        hafti_io_add(&view->text, "%s%d",
+                     i != 0      ? ", "
+                     : count > 1 ? " on descriptors "
+                                 : " on descriptor ",
+                     view->waits[first + i].descriptor);
     if (count > MOST)
-        add(&view->text, " and %zu more", count - MOST);
+        hafti_io_add(&view->text, " and %zu more", count - MOST);
 }
 
 /* ---- Who holds a mutex ---- */
 
-static void note_tasks(view_t *view, const hafti_io_link_t *tasks) {
-    for (const hafti_io_link_t *link = tasks->next; link != tasks; link = link->next) {
-        if (view->tasks_count == view->tasks_room) {
-            enum { FEW = 64 };
-            size_t room = view->tasks_room * 2 + FEW;
-            const haft_io_task_t **grown = realloc(view->tasks, room * sizeof *grown);
-            if (grown == NULL)
-                return; /* then some have no name */
-            view->tasks = grown;
-            view->tasks_room = room;
-        }
-        view->tasks[view->tasks_count++] = HAFTI_IO_OWNER(link, hafti_io_runner_t, link)->task;
+static void note_task(void *state, const haft_io_task_t *task) {
+    view_t *view = state;
+    if (view->tasks_count == view->tasks_room) {
+        enum { FEW = 64 };
+        size_t room = view->tasks_room * 2 + FEW;
+        const haft_io_task_t **grown = realloc(view->tasks, room * sizeof *grown);
+        if (grown == NULL)
+            return; /* then some have no name */
+        view->tasks = grown;
+        view->tasks_room = room;
     }
+    view->tasks[view->tasks_count++] = task;
 }
 
 static int compare_tasks(const void *left, const void *right) {
@@ -219,16 +208,7 @@ static int compare_tasks(const void *left, const void *right) {
 
 /* Records of the run's tasks stay in memory, also when these end meanwhile. */
 static void note_all_tasks(view_t *view, haft_io_scope_t *root) {
-    unsigned depth = 0;
-    hafti_io_lock_scope(root);
-    for (haft_io_scope_t *scope = root; scope != NULL;
-         scope = hafti_io_next_scope(scope, root, true, &depth)) {
-        note_tasks(view, &scope->tasks);
-        hafti_io_guard(&scope->lock_here);
-        note_tasks(view, &scope->tasks_here);
-        hafti_io_unguard(&scope->lock_here);
-    }
-    hafti_io_unlock_scope(root);
+    hafti_io_visit_tasks(root, note_task, view);
     if (view->tasks_count != 0)
         qsort(view->tasks, view->tasks_count, sizeof *view->tasks, compare_tasks);
 }
@@ -241,14 +221,15 @@ static void add_holder(view_t *view, const haft_io_mutex_t *mutex) {
             ? bsearch(&holder, view->tasks, view->tasks_count, sizeof holder, compare_tasks)
             : NULL;
     const char *name = found != NULL ? __atomic_load_n(&holder->name, __ATOMIC_RELAXED) : NULL;
-    add(&view->text, " at %p", (const void *)mutex);
+    hafti_io_add(&view->text, " at %p", (const void *)mutex);
     if (!mutex->held)
-        add(&view->text, ", which is free");
+        hafti_io_add(&view->text, ", which is free");
     else if (found != NULL)
-        add(&view->text, ", held by '%s'", name != NULL ? name : "");
+        hafti_io_add(&view->text, ", held by '%s'", name != NULL ? name : "");
     else
-        add(&view->text, ", held by %s",
-            holder != NULL ? "a task that has not waited yet, or is of another run" : "a thread");
+        hafti_io_add(&view->text, ", held by %s",
+                     holder != NULL ? "a task that has not waited yet, or is of another run"
+                                    : "a thread");
 }
 
 /* The cell is in the frame of the task, which stays as it is while it may be looked at. */
@@ -262,19 +243,19 @@ static void add_object(view_t *view, const haft_io_task_t *task, const wait_t *w
 /* ---- The tree ---- */
 
 static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
-    text_t *text = &view->text;
+    hafti_io_text_t *text = &view->text;
     const char *name = __atomic_load_n(&task->name, __ATOMIC_RELAXED);
     wait_t wait = wait_of(task, -1);
-    add(text, "%*stask '%s' ", depth * 2, "", name != NULL ? name : "");
+    hafti_io_add(text, "%*stask '%s' ", depth * 2, "", name != NULL ? name : "");
     if (wait.waits_for == NULL || hafti_io_state(task) != HAFTI_IO_PARKED) {
-        add(text, "%s\n", state_name(task));
+        hafti_io_add(text, "%s\n", hafti_io_state_name(task));
         return;
     }
-    add(text, "waits for: %s", wait.waits_for);
+    hafti_io_add(text, "waits for: %s", wait.waits_for);
     add_descriptors(view, &wait);
     add_object(view, task, &wait);
     int64_t since = view->now > wait.since ? view->now - wait.since : 0;
-    add(text, ", %lld ms\n", (long long)(since / HAFT_IO_MILLISECOND));
+    hafti_io_add(text, ", %lld ms\n", (long long)(since / HAFT_IO_MILLISECOND));
     if (view->backtraces && task->runner->fiber != NULL)
         add_backtrace(text, depth + 2, task);
 }
@@ -293,8 +274,8 @@ static ptrdiff_t add_tasks(view_t *view, int depth, const hafti_io_link_t *tasks
    below that have. Called under its lock. */
 static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
     ptrdiff_t unlisted = (ptrdiff_t)hafti_io_scope_live(scope);
-    add(&view->text, "%*sscope '%s'%s%s\n", depth * 2, "", hafti_io_scope_name(scope),
-        scope->cancelled ? ", cancelled" : "", scope->shielded ? ", shielded" : "");
+    hafti_io_add(&view->text, "%*sscope '%s'%s%s\n", depth * 2, "", hafti_io_scope_name(scope),
+                 scope->cancelled ? ", cancelled" : "", scope->shielded ? ", shielded" : "");
     unlisted -= add_tasks(view, depth + 1, &scope->tasks);
     hafti_io_guard(&scope->lock_here);
     unlisted -= add_tasks(view, depth + 1, &scope->tasks_here);
@@ -315,17 +296,6 @@ static ptrdiff_t add_scopes(view_t *view, haft_io_scope_t *root) {
     return unlisted;
 }
 
-static int write_all(int descriptor, const char *bytes, size_t size) {
-    while (size != 0) {
-        ssize_t done = HAFTI_IO_RESULT(write(descriptor, bytes, size));
-        if (done < 0 && done != -EINTR)
-            return (int)done;
-        bytes += done > 0 ? done : 0;
-        size -= done > 0 ? (size_t)done : 0;
-    }
-    return 0;
-}
-
 /* Tasks that run now, of a run that others look into: one that has not waited yet is in no list. */
 static void add_running(view_t *view, hafti_io_worker_t *worker) {
     static pthread_mutex_t one_asks = PTHREAD_MUTEX_INITIALIZER;
@@ -337,7 +307,7 @@ static void add_running(view_t *view, hafti_io_worker_t *worker) {
     pthread_mutex_unlock(&one_asks);
     if (!is_seen || glimpse.task == NULL)
         return;
-    add(&view->text, "task '%s' has thread %u\n", glimpse.name, worker->index);
+    hafti_io_add(&view->text, "task '%s' has thread %u\n", glimpse.name, worker->index);
     add_frames(&view->text, 2, glimpse.addresses, view->backtraces ? glimpse.count : 0);
 }
 
@@ -358,15 +328,18 @@ static int dump(hafti_io_crew_t *crew, int64_t now, bool backtraces, bool from_o
     if (backtraces)
         end_look(crew);
     if (unlisted > 0)
-        add(&view.text, "and %td tasks that have not waited yet\n", unlisted);
-    int code = view.text.failed ? -ENOMEM : write_all(descriptor, view.text.bytes, view.text.size);
-    free(view.text.bytes);
+        hafti_io_add(&view.text, "and %td tasks that have not waited yet\n", unlisted);
+    int code = hafti_io_text_write(&view.text, descriptor);
     free(view.waits);
     free(view.tasks);
     return code;
 }
 
-static HAFTI_IO_COLD int refuse_outside(const char *function) {
+int hafti_io_dump_crew(hafti_io_crew_t *crew, bool backtraces, int descriptor) {
+    return dump(crew, hafti_io_worker_now(crew->workers[0]), backtraces, false, descriptor);
+}
+
+int hafti_io_refuse_outside(const char *function) {
     return haft_io_refuse(-ESRCH, function,
                           "this is outside of a task, which has no run to look into: call it under "
                           "haft_io_run");
@@ -376,9 +349,8 @@ int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor) {
     const haft_io_task_t *task = hafti_io_this_task();
     bool backtraces = options != NULL && options->backtraces;
     if (task == NULL)
-        return refuse_outside("haft_io_dump");
-    hafti_io_crew_t *crew = task->worker->crew;
-    return dump(crew, hafti_io_worker_now(crew->workers[0]), backtraces, false, descriptor);
+        return hafti_io_refuse_outside("haft_io_dump");
+    return hafti_io_dump_crew(task->worker->crew, backtraces, descriptor);
 }
 
 /* The thread of a task that computes has not looked at the clock. */
@@ -391,78 +363,6 @@ int haft_io_dump_run(haft_io_scope_t *run, const haft_io_dump_options_t *options
 
 int haft_io_dump(int descriptor) {
     return haft_io_dump_with(NULL, descriptor);
-}
-
-/* ---- On a signal ---- */
-
-/*
- * The signal handler tells the runs, whose threads are woken and dump; it may interrupt any thread.
- * A run is taken out of the list, and then waits for the signal handlers that have begun before. (A
- * child of fork has neither those runs nor those handlers, which may have been other threads'.)
- */
-static hafti_io_crew_t *dumping; /* all runs with a signal */
-static uint32_t dumping_lock;
-static int telling; /* signal handlers */
-
-static void ask_for_dumps(int number) {
-    int saved = errno;
-    __atomic_fetch_add(&telling, 1, __ATOMIC_SEQ_CST);
-    for (hafti_io_crew_t *crew = __atomic_load_n(&dumping, __ATOMIC_SEQ_CST); crew != NULL;
-         crew = __atomic_load_n(&crew->next_dumping, __ATOMIC_SEQ_CST)) {
-        if (crew->dump_signal != number)
-            continue;
-        __atomic_store_n(&crew->dump_asked, true, __ATOMIC_SEQ_CST);
-        unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
-        for (unsigned i = 0; i < count; i++)
-            crew->workers[i]->backend->interrupt(crew->workers[i]);
-    }
-    __atomic_fetch_sub(&telling, 1, __ATOMIC_SEQ_CST);
-    errno = saved;
-}
-
-bool hafti_io_may_dump_on(int number) {
-    struct sigaction action;
-    bool faults = number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE;
-    bool is_free = number != SIGKILL && number != SIGSTOP;
-    return !faults /* whose instruction would fault again */ && is_free &&
-           sigaction(number, NULL, &action) == 0;
-}
-
-int hafti_io_dump_on_signal(hafti_io_crew_t *crew, int number) {
-    struct sigaction action = {.sa_handler = ask_for_dumps, .sa_flags = SA_RESTART | SA_ONSTACK};
-    sigfillset(&action.sa_mask);
-    if (sigaction(number, &action, NULL) != 0)
-        return -errno;
-    crew->dump_signal = number;
-    hafti_io_guard(&dumping_lock);
-    crew->next_dumping = dumping;
-    __atomic_store_n(&dumping, crew, __ATOMIC_SEQ_CST);
-    hafti_io_unguard(&dumping_lock);
-    return 0;
-}
-
-void hafti_io_dump_no_more(hafti_io_crew_t *crew) {
-    hafti_io_guard(&dumping_lock);
-    hafti_io_crew_t **place = &dumping;
-    while (*place != NULL && *place != crew)
-        place = &(*place)->next_dumping;
-    if (*place != NULL)
-        HAFTI_IO_SHOW(place, crew->next_dumping);
-    hafti_io_unguard(&dumping_lock);
-    unsigned turns = 0;
-    while (__atomic_load_n(&telling, __ATOMIC_SEQ_CST) != 0)
-        hafti_io_relax(&turns);
-}
-
-void hafti_io_forget_dumps(void) {
-    dumping = NULL;
-    dumping_lock = 0;
-    telling = 0;
-}
-
-void hafti_io_dump_as_asked(hafti_io_crew_t *crew) {
-    if (__atomic_exchange_n(&crew->dump_asked, false, __ATOMIC_SEQ_CST))
-        dump(crew, hafti_io_worker_now(crew->workers[0]), true, false, STDERR_FILENO);
 }
 
 /* ---- Counters ---- */
@@ -489,7 +389,7 @@ static uint64_t read_counter(const uint64_t *counter) {
 int haft_io_count(haft_io_counters_t *counters) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
-        return refuse_outside(__func__);
+        return hafti_io_refuse_outside(__func__);
     const hafti_io_crew_t *crew = task->worker->crew;
     *counters = (haft_io_counters_t){.tasks = 0};
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);

@@ -4,6 +4,7 @@
 #define HAFTI_IO_INSIDE_H
 
 #include "objects.h"
+#include "spans.h"
 
 /* shown.c: the table for debuggers (haft/shown.h). */
 extern const haft_shown_table_t hafti_io_shown;
@@ -11,15 +12,70 @@ extern const haft_shown_table_t hafti_io_shown;
 extern intptr_t hafti_io_worker_offset;
 HAFTI_IO_COLD void hafti_io_be_shown(void);
 
-/* Writes the dump that a signal has asked for. */
-HAFTI_IO_COLD void hafti_io_dump_as_asked(hafti_io_crew_t *crew);
-/* Whether it can be caught, and no fault sends it. */
-bool hafti_io_may_dump_on(int signal);
-/* From now on the signal asks for a dump, until the second call. 0, or an error. */
-int hafti_io_dump_on_signal(hafti_io_crew_t *crew, int signal);
-void hafti_io_dump_no_more(hafti_io_crew_t *crew);
+/* ---- report.c: a text of any length. Zeroed, it is empty ---- */
+
+typedef struct hafti_io_text {
+    char *bytes;
+    size_t size, room;
+    bool failed; /* no memory */
+} hafti_io_text_t;
+__attribute__((format(printf, 2, 3))) void hafti_io_add(hafti_io_text_t *text, const char *format,
+                                                        ...);
+/* Adds a string of JSON; NULL is empty. */
+void hafti_io_add_quoted(hafti_io_text_t *text, const char *words);
+/* Writes and frees it. Returns 0, -ENOMEM, or the error of a write. */
+int hafti_io_text_write(hafti_io_text_t *text, int descriptor);
+
+/* ---- dump.c ---- */
+
+/* Where a task is that does not wait. */
+const char *hafti_io_state_name(const haft_io_task_t *task);
+/* All tasks below the scope that have waited, under their scopes' locks. Returns how many others
+   there are. */
+size_t hafti_io_visit_tasks(haft_io_scope_t *root,
+                            void (*visit)(void *state, const haft_io_task_t *task), void *state);
+/* -ESRCH, with words: the function is called outside of a task. */
+HAFTI_IO_COLD int hafti_io_refuse_outside(const char *function);
+/* Writes the scopes and tasks of the run; by one of its threads. */
+int hafti_io_dump_crew(hafti_io_crew_t *crew, bool backtraces, int descriptor);
+
+/* ---- asked.c: what signals and other threads ask of a run, which its threads do between two
+   tasks ---- */
+
+enum { HAFTI_IO_ASKED_DUMP = 1, HAFTI_IO_ASKED_TRACE = 2, HAFTI_IO_ASKED_SUMMARY = 4 };
+/* Asks for one of these, and wakes the run's threads; also in a signal handler. */
+void hafti_io_ask(hafti_io_crew_t *crew, unsigned what);
+/* Does what was asked. */
+HAFTI_IO_COLD void hafti_io_do_as_asked(hafti_io_crew_t *crew);
+/* Whether the signal can be caught, and no fault sends it. */
+bool hafti_io_may_catch(int signal);
+/* From now on the first signal asks for a dump, and the second for a trace to begin or to end (0:
+   none), until the next call. 0, or an error. */
+int hafti_io_ask_on_signals(hafti_io_crew_t *crew, int dump, int trace);
+void hafti_io_ask_no_more(hafti_io_crew_t *crew);
 /* In a child of fork. */
-void hafti_io_forget_dumps(void);
+void hafti_io_forget_signals(void);
+
+/* ---- summary.c ---- */
+
+/* Adds a line of JSON, the run in figures. With tasks by one of its threads only. */
+void hafti_io_summarize(hafti_io_crew_t *crew, bool with_tasks, hafti_io_text_t *text);
+
+/* ---- top.c ---- */
+
+/* Opens the run's socket at this path, or where HAFT_IO_TOP says (NULL). Returns 0, or an error of
+   the path, which HAFT_IO_TOP's is not: that is reported. */
+int hafti_io_top_start(hafti_io_crew_t *crew, const char *path);
+void hafti_io_top_stop(hafti_io_crew_t *crew);
+/* Makes the summary that its thread waits for. */
+void hafti_io_top_summarize(hafti_io_crew_t *crew);
+/* In a child of fork. */
+void hafti_io_forget_top(void);
+
+/* ---- watchdog.c ---- */
+
+/* The processor's time of its thread in nanoseconds, or 0; any thread. */
+int64_t hafti_io_processor_time(const hafti_io_worker_t *worker);
 /* False: no memory, or no thread. */
 bool hafti_io_watchdog_start(hafti_io_crew_t *crew, int64_t limit);
 void hafti_io_watchdog_stop(hafti_io_crew_t *crew);
@@ -28,9 +84,9 @@ void hafti_io_watchdog_admit(const hafti_io_crew_t *crew);
 /* Catches the signal for that. */
 void hafti_io_watchdog_catch(void);
 
-/* What a worker's thread was doing when it was interrupted. */
+/* A worker's thread, as it was when it was interrupted. */
 typedef struct hafti_io_glimpse {
-    char name[128]; /* of the task that ran */
+    char name[128];             /* of the task that ran */
     const haft_io_task_t *task; /* NULL: none ran */
     void *addresses[64];        /* of the program's frames, innermost first */
     int count;

@@ -27,8 +27,8 @@ static void say_where(char *text, size_t room) {
     const char *name = task != NULL ? haft_io_task_name(task) : "";
     int size = name[0] != '\0' ? snprintf(text, room, ". It was the task '%s'.", name) : 0;
     if (simulated != NULL && size >= 0 && (size_t)size < room)
-        snprintf(text + size, room - (size_t)size, "%s (The seed was %llu.)",
-                 size == 0 ? "." : "", (unsigned long long)simulated->seed);
+        snprintf(text + size, room - (size_t)size, "%s (The seed was %llu.)", size == 0 ? "." : "",
+                 (unsigned long long)simulated->seed);
 }
 
 int haft_io_refuse(int number, const char *function, const char *format, ...) {

@@ -130,9 +130,9 @@ static bool next_bytes_come(int socket, int flags) {
     if (not_waiting == 0 && HAFT_PERFORM(haft_io_wait_ready, socket, POLLIN) < 0)
         return false;
     char byte;
-    return holds_bytes_or_did(socket) || (arrivals_or_did(socket) &&
-                                   HAFT_PERFORM(haft_io_receive, socket, MSG_PEEK | not_waiting,
-                                                &byte, 1, NULL, NULL) > 0);
+    return holds_bytes_or_did(socket) ||
+           (arrivals_or_did(socket) && HAFT_PERFORM(haft_io_receive, socket, MSG_PEEK | not_waiting,
+                                                    &byte, 1, NULL, NULL) > 0);
 }
 
 /*

@@ -75,12 +75,24 @@ static inline void hafti_io_let_go_on_anywhere(hafti_io_worker_t *worker, haft_i
 static inline bool hafti_io_is_of_this_thread(const haft_io_task_t *task) {
     return task != NULL && task->worker == hafti_io_worker() && !task->moves;
 }
-/* Keeps that a task, or NULL, is woken by the caller. */
+/* The task's worker is the caller's, and nothing is to be done but to put the task into its queue:
+   in a run that is alone no task moves. */
+static inline bool hafti_io_goes_on_plainly(const haft_io_task_t *task) {
+    const hafti_io_worker_t *worker = task->worker;
+    return worker == hafti_io_worker() && worker->plain;
+}
+/* Keeps that a task is woken by the caller. */
 HAFTI_IO_COLD void hafti_io_trace_wake(const haft_io_task_t *task, uint32_t outcome);
-/* Lets the task run again; any thread. */
+/* Lets the task run again, whose cell has been won with this outcome; any thread. */
 /* Rare cases return first, here and below: gcc treats code after an `else` that calls a cold
    function as cold. */
-static inline void hafti_io_ready(haft_io_task_t *task) {
+static inline void hafti_io_ready(haft_io_task_t *task, uint32_t outcome) {
+    if (HAFTI_IO_LIKELY(hafti_io_goes_on_plainly(task))) {
+        hafti_io_let_go_on(task->worker, task);
+        return;
+    }
+    if (hafti_io_is_traced())
+        hafti_io_trace_wake(task, outcome);
     if (HAFTI_IO_UNLIKELY(!hafti_io_is_of_this_thread(task))) {
         hafti_io_ready_elsewhere(task);
         return;

@@ -110,7 +110,7 @@ void haft_io_send_and_rest(haft_io_rest_t *given, const void *lent, size_t size,
         return;
     rest->size = size;
     rest->sent = 0;
-    if (worker->plain && worker->backend->send_last != NULL && size != 0)
+    if (hafti_io_uses_uncounted(worker) && worker->backend->send_last != NULL && size != 0)
         worker->running->unsent = hafti_io_block_of(lent);
     else
         send_here(rest, hafti_io_block_of(lent));
@@ -171,10 +171,9 @@ static void settle(rest_t *rest, hafti_io_worker_t *worker) {
 
 static void send_last(rest_t *rest, hafti_io_worker_t *worker, hafti_io_lent_t *lent) {
     HAFTI_IO_COUNT(worker->counters.operations);
-    if (hafti_io_is_traced())
-        hafti_io_trace(HAFTI_IO_EVENT_OPERATION, rest->runner.task,
-                       hafti_io_kind_name(HAFTI_IO_SEND), false,
-                       (uint64_t)(uint32_t)rest->descriptor << 32 | rest->size, 0);
+    if (HAFTI_IO_UNLIKELY(!worker->plain))
+        hafti_io_trace_operation(rest->runner.task, hafti_io_kind_name(HAFTI_IO_SEND),
+                                 rest->descriptor, rest->size);
     rest->sending.cell = &rest->cell;
     ssize_t done =
         worker->backend->send_last(worker, rest->descriptor, &rest->sending, lent, rest->size);
@@ -226,7 +225,8 @@ static bool waits_for_bytes(rest_t *rest, haft_io_task_t *task) {
         (worker->shared && hafti_io_begin_use(worker, rest->descriptor) != 0))
         return false;
     bool waits = worker->backend->watch(worker, entry, rest->descriptor);
-    if (waits && worker->plain && hafti_io_ring_empty(&entry->waiters[HAFTI_IO_INWARD]))
+    if (waits && hafti_io_uses_uncounted(worker) &&
+        hafti_io_ring_empty(&entry->waiters[HAFTI_IO_INWARD]))
         hafti_io_enlist_first(entry, &rest->waiter, &rest->cell, HAFTI_IO_INWARD);
     else
         waits =
@@ -265,7 +265,7 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
     hafti_io_worker_t *worker = runner->worker;
     rest_t *rest = runner->rest;
     hafti_io_check_leaving(task, "rests");
-    if (hafti_io_is_traced())
+    if (HAFTI_IO_UNLIKELY(!worker->plain) && hafti_io_is_traced())
         hafti_io_trace(HAFTI_IO_EVENT_PARK, task, "a rest", false, 0, 0);
     if (runner->listed) /* it has waited on the stack */
         hafti_io_scope_unlist(task->home, runner);

@@ -36,7 +36,7 @@ static hafti_io_worker_t *worker_new(hafti_io_crew_t *crew, unsigned index, bool
     worker->crew = crew;
     worker->index = index;
     worker->shared = shared;
-    worker->plain = !shared;
+    hafti_io_set_plain(worker);
     worker->searches = 4;
     worker->unsearched_next = 256;
     worker->dives_to = -1;
@@ -95,8 +95,7 @@ static int choose_backend(hafti_io_worker_t *worker, const char *name) {
 }
 
 static void work(hafti_io_worker_t *worker) {
-    if (worker->crew->watchdog != NULL)
-        __atomic_store_n(&worker->thread_number, gettid(), __ATOMIC_RELAXED);
+    __atomic_store_n(&worker->thread_number, gettid(), __ATOMIC_RELAXED);
     hafti_io_set_worker(worker);
     hafti_io_watchdog_admit(worker->crew);
     hafti_io_loop(worker);
@@ -193,16 +192,17 @@ static int run_tasks(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void
     return crew->root.code;
 }
 
-/* The same, listening for the signal at which to dump them. */
+/* The same, seen from outside: by signals, and over a socket. */
 static int run_observed(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void *),
                         void *argument, const haft_io_run_options_t *options) {
-    int code = 0;
-    if (options != NULL && options->dump_signal != 0)
-        code = hafti_io_dump_on_signal(crew, options->dump_signal);
+    int code = hafti_io_ask_on_signals(crew, options != NULL ? options->dump_signal : 0,
+                                       hafti_io_trace_as_asked());
+    if (code == 0 && crew->workers[0]->simulated == NULL)
+        code = hafti_io_top_start(crew, options != NULL ? options->top : NULL);
     if (code == 0)
         code = run_tasks(crew, threads, main, argument, options);
-    if (crew->dump_signal != 0)
-        hafti_io_dump_no_more(crew);
+    hafti_io_top_stop(crew);
+    hafti_io_ask_no_more(crew);
     return code;
 }
 
@@ -252,8 +252,10 @@ static void in_child_of_fork(void) {
     hafti_io_worker_t *worker = hafti_io_worker();
     hafti_io_become_programs_thread();
     hafti_io_forget_runs();
-    hafti_io_forget_dumps();
+    hafti_io_forget_signals();
     hafti_io_forget_trace();
+    hafti_io_forget_spans();
+    hafti_io_forget_top();
     if (worker != NULL)
         hafti_io_become_child(worker->crew);
 }
@@ -287,7 +289,7 @@ static int check_options(const haft_io_run_options_t *options) {
                               "there is no back end '%s': write \"epoll\", \"io_uring\" where the "
                               "library has it, or NULL for the best",
                               name);
-    if (signal != 0 && !hafti_io_may_dump_on(signal))
+    if (signal != 0 && !hafti_io_may_catch(signal))
         return haft_io_refuse(-EINVAL, "haft_io_run",
                               "no run can be dumped on signal %d: write one that can be caught and "
                               "that no fault sends, such as SIGUSR1, or 0 for none",
@@ -318,14 +320,14 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
     if (tape != NULL && tape->replays)
         simulated = &tape->simulated;
     hafti_io_crew_t *crew = aligned_alloc(_Alignof(hafti_io_crew_t), sizeof *crew);
-    hafti_io_descriptors_t *descriptors = hafti_io_descriptors_new(
-        is_shared(options, threads, simulated != NULL || tape != NULL));
+    hafti_io_descriptors_t *descriptors =
+        hafti_io_descriptors_new(is_shared(options, threads, simulated != NULL || tape != NULL));
     code = -ENOMEM;
     if (crew != NULL && descriptors != NULL) {
         memset(crew, 0, sizeof *crew);
         crew->descriptors = descriptors;
         crew->operations = tape != NULL ? hafti_io_taped_operations : hafti_io_operations;
-        crew->dump_as_asked = hafti_io_dump_as_asked;
+        crew->do_as_asked = hafti_io_do_as_asked;
         if (options != NULL && options->dense)
             crew->stacks = (haft_fiber_options_t){.stack_size = DENSE_SIZE, .dense = true};
         else

@@ -47,7 +47,7 @@
  *     run, if shared |                   |   every worker     |                     |
  *   a task for any   | a queue or the    | crew->parking      | its bit in parking, | all queues,
  *     worker         |   overflow        |                    |   one searcher less |   overflow
- *   a dump, by a     | crew->dump_asked  | nothing: wakes all |                     |
+ *   a dump, by a     | crew->asked       | nothing: wakes all |                     |
  *     signal         |                   |                    |                     |
  *   a close for      | crew->handed_over | nothing: wakes it  |                     |
  *     others         |                   |                    |                     |
@@ -207,8 +207,9 @@ static HAFTI_IO_HOT haft_io_task_t *take_rested(hafti_io_worker_t *worker) {
     return task;
 }
 
-haft_io_task_t *hafti_io_take_new(hafti_io_worker_t *worker) {
-    if (!worker->shared && !hafti_io_ring_empty(&worker->polled) &&
+static inline __attribute__((always_inline)) haft_io_task_t *take_new(hafti_io_worker_t *worker,
+                                                                      const bool shared) {
+    if (!shared && !hafti_io_ring_empty(&worker->polled) &&
         (polled_turn(worker) || hafti_io_ring_empty(&worker->ready)))
         return take_rested(worker);
     if (is_to_look(worker) || polled_turn(worker)) /* as always in a simulation */
@@ -219,7 +220,7 @@ haft_io_task_t *hafti_io_take_new(hafti_io_worker_t *worker) {
             return NULL;
         hafti_io_unlink(&task->queued);
     } else {
-        task = worker->shared ? hafti_io_take_offered(worker) : NULL;
+        task = shared ? hafti_io_take_offered(worker) : NULL;
         if (task == NULL)
             return NULL;
         if (HAFTI_IO_UNLIKELY(!fits_any_runner(task))) { /* for the loop */
@@ -229,6 +230,22 @@ haft_io_task_t *hafti_io_take_new(hafti_io_worker_t *worker) {
     }
     HAFTI_IO_COUNT(worker->resumed);
     return task;
+}
+static HAFTI_IO_COLD void tell_run(hafti_io_worker_t *worker, const haft_io_task_t *task) {
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_RUN, task, task->name, false, 0, 0);
+    if (worker->tape != NULL)
+        hafti_io_tape_goes_on(worker, task);
+}
+/* Where the worker is not plain. */
+static __attribute__((noinline)) haft_io_task_t *take_new_generally(hafti_io_worker_t *worker) {
+    haft_io_task_t *task = worker->shared ? take_new(worker, true) : take_new(worker, false);
+    if (task != NULL && hafti_io_is_told())
+        tell_run(worker, task);
+    return task;
+}
+haft_io_task_t *hafti_io_take_new(hafti_io_worker_t *worker) {
+    return HAFTI_IO_LIKELY(worker->plain) ? take_new(worker, false) : take_new_generally(worker);
 }
 
 /* The task, the first of the others, or NULL, unless one that the last poll has woken goes before
@@ -300,25 +317,10 @@ static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
     runner->own = NULL;
 }
 
-static HAFTI_IO_COLD void tell_run(hafti_io_worker_t *worker, const haft_io_task_t *task) {
-    if (hafti_io_is_traced())
-        hafti_io_trace(HAFTI_IO_EVENT_RUN, task, task->name, false, 0, 0);
-    if (worker->tape != NULL)
-        hafti_io_tape_goes_on(worker, task);
-}
-
-/* If the loop has chosen it, that is told. */
-static HAFTI_IO_COLD void tell_begin(hafti_io_worker_t *worker, const haft_io_task_t *task) {
-    if (hafti_io_state(task) != HAFTI_IO_RUNNING)
-        tell_run(worker, task);
-}
-
 static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {
     haft_io_task_t *task = runner->task;
     begin_task(runner, task);
     HAFTI_IO_COUNT(runner->worker->counters.tasks);
-    if (hafti_io_is_told())
-        tell_begin(runner->worker, task);
     hafti_io_set_state(task, HAFTI_IO_RUNNING);
     runner->worker->operations = runner->worker->turn_begins;
     task->result = task->function(task->argument);
@@ -791,8 +793,6 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     worker->foreseen = 0;
     if (may_sleep || worker->waiting != 0)
         HAFTI_IO_COUNT(worker->counters.polls);
-    if (hafti_io_is_traced())
-        hafti_io_trace(HAFTI_IO_EVENT_POLL, NULL, NULL, false, 0, may_sleep);
     if (may_sleep) {
         HAFTI_IO_CHECK(idle, worker);
         sleep_in_poll(worker, falls_asleep(worker) ? time_to_sleep(worker) : 0);
@@ -804,8 +804,6 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     } else if (worker->waiting != 0) {
         worker->backend->poll(worker, 0);
     }
-    if (hafti_io_is_traced())
-        hafti_io_trace(HAFTI_IO_EVENT_POLLED, NULL, NULL, false, 0, 0);
     hafti_io_take_mail(worker);
     int64_t polled_before = worker->clock;
     hafti_io_set_clock(worker);
@@ -826,10 +824,16 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     worker->look_at = worker->resumed + worker->unlooked;
     if (HAFTI_IO_UNLIKELY(worker->shared)) /* also of what other workers had no room for */
         worker->offered = hafti_io_has_offered(worker);
-    if (HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->dump_asked, __ATOMIC_RELAXED)))
-        worker->crew->dump_as_asked(worker->crew);
+    if (HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->asked, __ATOMIC_RELAXED) != 0))
+        worker->crew->do_as_asked(worker->crew);
     if (HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->handed_over, __ATOMIC_RELAXED) != 0))
         hafti_io_take_handed_over(worker->crew);
+}
+
+static HAFTI_IO_COLD void poll_traced(hafti_io_worker_t *worker, bool may_sleep) {
+    hafti_io_trace(HAFTI_IO_EVENT_POLL, NULL, NULL, false, 0, may_sleep);
+    poll_backend(worker, may_sleep);
+    hafti_io_trace(HAFTI_IO_EVENT_POLLED, NULL, NULL, false, 0, 0);
 }
 
 static inline bool poll_is_due(hafti_io_worker_t *worker) {
@@ -872,8 +876,9 @@ static inline __attribute__((always_inline)) bool loop_alone(hafti_io_worker_t *
             if (!poll_is_due(worker))
                 task = dequeue_any(worker);
             if (task == NULL) {
-                poll_backend(worker, hafti_io_ring_empty(&worker->ready) &&
-                                         hafti_io_ring_empty(&worker->polled));
+                bool may_sleep =
+                    hafti_io_ring_empty(&worker->ready) && hafti_io_ring_empty(&worker->polled);
+                traced ? poll_traced(worker, may_sleep) : poll_backend(worker, may_sleep);
                 if (traced != hafti_io_is_told())
                     return false;
                 continue;
@@ -892,7 +897,8 @@ static inline __attribute__((always_inline)) bool loop_shared(hafti_io_worker_t 
         haft_io_task_t *task = is_due ? NULL : dequeue_shared(worker);
         if (task == NULL) {
             bool has_mail = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) != NULL;
-            poll_backend(worker, !is_due && !has_mail);
+            bool may_sleep = !is_due && !has_mail;
+            traced ? poll_traced(worker, may_sleep) : poll_backend(worker, may_sleep);
             if (traced != hafti_io_is_told())
                 return false;
             continue;
@@ -923,6 +929,7 @@ static __attribute__((noinline)) bool loop_owning(hafti_io_worker_t *worker) {
 HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
     bool has_ended = false;
     while (!has_ended) {
+        hafti_io_set_plain(worker);
         if (hafti_io_is_told())
             has_ended = loop_traced(worker);
         else if (HAFTI_IO_UNLIKELY(worker->owns))
@@ -979,18 +986,29 @@ static HAFTI_IO_COLD int cancelled(void) {
     return code;
 }
 
+/* Without optimisation each inlined perform has variables of its own, some 1,300 bytes in clang's
+   code: several of them in one frame do not fit on a dense stack. */
+#ifdef __OPTIMIZE__
+#    define INLINE_IF_OPTIMISED inline __attribute__((always_inline))
+#else
+#    define INLINE_IF_OPTIMISED __attribute__((noinline))
+#endif
+static INLINE_IF_OPTIMISED int yield_by_loop(void) {
+    return HAFT_PERFORM(haft_io_yield);
+}
+
 /* Where tasks yield in turn, each lets the next go on by a switch from here, which takes three
    quarters of the time of the way through the loop (bench/io, yield). */
 static inline __attribute__((always_inline)) int yield_on(hafti_io_worker_t *worker,
                                                           const bool owns) {
     if (HAFTI_IO_UNLIKELY(!needs_no_loop(worker)))
-        return HAFT_PERFORM(haft_io_yield);
+        return yield_by_loop();
     if (hafti_io_ring_empty(&worker->ready))
         return goes_on(worker);
     hafti_io_runner_t *next = next_by_yield(worker);
     haft_reply_t reply = HAFT_REPLY(haft_io_yield, 0);
     if (HAFTI_IO_UNLIKELY(next == NULL || !haft_claim_next(&worker->turn, next->fiber, reply)))
-        return HAFT_PERFORM(haft_io_yield);
+        return yield_by_loop();
     if (owns) /* first: until the pointer is written, no thread-local is read */
         hafti_io_stand_on(worker, next->owns ? own_thread_of(next) : worker->home);
     take_turns(worker, next);
@@ -1000,15 +1018,15 @@ static inline __attribute__((always_inline)) int yield_on(hafti_io_worker_t *wor
 static inline __attribute__((always_inline)) int yield(void) {
     hafti_io_worker_t *worker = hafti_io_worker();
     if (HAFTI_IO_UNLIKELY(worker == NULL || worker->running == NULL))
-        return HAFT_PERFORM(haft_io_yield);
+        return yield_by_loop();
     if (hafti_io_watches() != 0) {
         hafti_io_look_at(worker->running);
         if (hafti_io_is_told())
-            return HAFT_PERFORM(haft_io_yield);
+            return yield_by_loop();
     }
     if (HAFTI_IO_LIKELY(!worker->by_loop))
         return yield_on(worker, false);
-    return worker->forked ? HAFT_PERFORM(haft_io_yield) : yield_on(worker, true);
+    return worker->forked ? yield_by_loop() : yield_on(worker, true);
 }
 
 HAFTI_IO_HOT HAFTI_IO_RETURNS_BY_JUMP int haft_io_yield_or_cancelled(void) {

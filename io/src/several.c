@@ -46,7 +46,7 @@ static int poll_by(hafti_io_await_several_t *await, hafti_io_runner_t *runner,
 int hafti_io_poll_by(hafti_io_await_several_t *await, hafti_io_runner_t *runner,
                      struct pollfd *entries, size_t count, int64_t deadline, unsigned turn) {
     hafti_io_worker_t *worker = runner->worker;
-    if (worker->plain)
+    if (hafti_io_uses_uncounted(worker))
         return poll_by(await, runner, entries, count, deadline, turn);
     size_t used = 0;
     int ready = 0;

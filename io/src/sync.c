@@ -70,8 +70,8 @@ static void pass_on(haft_io_mutex_t *mutex) {
     }
 }
 
-static inline int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline,
-                             enum hafti_io_wait_kind kind, haft_io_task_t *task) {
+static inline int lock_mutex(haft_io_mutex_t *mutex, int64_t deadline, enum hafti_io_wait_kind kind,
+                             haft_io_task_t *task) {
     hafti_io_guard(&mutex->lock);
     if (HAFTI_IO_UNLIKELY(mutex->held))
         return await_mutex(mutex, deadline, kind);

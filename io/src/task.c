@@ -117,6 +117,21 @@ static HAFTI_IO_COLD void trace_end(const haft_io_task_t *task) {
     hafti_io_trace(HAFTI_IO_EVENT_END, task, NULL, false, (uint64_t)(int64_t)task->code, 0);
 }
 
+static inline void end_shared(haft_io_task_t *task, hafti_io_worker_t *worker,
+                              haft_io_scope_t *home) {
+    hafti_io_crew_t *crew = worker->crew;
+    bool opened_root =
+        home == &crew->root && home->split && home->worker == worker && task == crew->main;
+    if (HAFTI_IO_UNLIKELY(task->spread))
+        __atomic_fetch_sub(&worker->spread, 1, __ATOMIC_RELAXED);
+    hand_over_shared(task, worker);
+    if (HAFTI_IO_UNLIKELY(opened_root)) {
+        crew->main = NULL;
+        hafti_io_scope_merge(home);
+    }
+    hafti_io_scope_count_down_shared(home, worker);
+}
+
 void hafti_io_task_end(haft_io_task_t *task, int code) {
     haft_io_scope_t *home = task->home;
     hafti_io_worker_t *worker = task->worker;
@@ -128,25 +143,17 @@ void hafti_io_task_end(haft_io_task_t *task, int code) {
     }
     task->code = code;
     hafti_io_set_state(task, HAFTI_IO_ENDED);
-    if (hafti_io_is_traced())
-        trace_end(task);
     if (HAFTI_IO_UNLIKELY(task->locals != NULL)) {
         release_binding(task->locals);
         task->locals = NULL;
     }
-    if (HAFTI_IO_UNLIKELY(worker->shared)) {
-        hafti_io_crew_t *crew = worker->crew;
-        bool opened_root =
-            home == &crew->root && home->split && home->worker == worker && task == crew->main;
-        if (HAFTI_IO_UNLIKELY(task->spread))
-            __atomic_fetch_sub(&worker->spread, 1, __ATOMIC_RELAXED);
-        hand_over_shared(task, worker);
-        if (HAFTI_IO_UNLIKELY(opened_root)) {
-            crew->main = NULL;
-            hafti_io_scope_merge(home);
+    if (HAFTI_IO_UNLIKELY(!worker->plain)) {
+        if (hafti_io_is_traced())
+            trace_end(task);
+        if (worker->shared) {
+            end_shared(task, worker, home);
+            return;
         }
-        hafti_io_scope_count_down_shared(home, worker);
-        return;
     }
     hafti_io_cell_t *joiner = task->joiner;
     if (joiner == HAFTI_IO_NOT_JOINABLE) {
@@ -237,9 +244,20 @@ new_task(haft_io_task_t *parent, const haft_io_task_options_t *options, void *(*
     task->spawned_at = spawned_at;
     if (HAFTI_IO_UNLIKELY(parent->locals != NULL))
         task->locals = use_binding(parent->locals);
-    if (hafti_io_is_told())
+    if (HAFTI_IO_UNLIKELY(!worker->plain) && hafti_io_is_told())
         tell_spawn(task);
     return task;
+}
+
+/* Where the worker is not plain. */
+static inline void enqueue_new(hafti_io_worker_t *worker, haft_io_task_t *task,
+                               const haft_io_task_t *parent, bool spread) {
+    if (HAFTI_IO_UNLIKELY((parent->runner->accepted || spread) && worker->shared)) {
+        parent->runner->accepted = false;
+        hafti_io_spread(worker, task);
+    } else {
+        hafti_io_enqueue_new(worker, task);
+    }
 }
 
 static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*function)(void *),
@@ -253,13 +271,10 @@ static haft_io_task_t *spawn(const haft_io_task_options_t *options, void *(*func
     haft_io_task_t *task = new_task(parent, options, function, argument, joiner, spawned_at);
     if (HAFTI_IO_UNLIKELY(task == NULL))
         return NULL;
-    bool accepted = parent->runner->accepted;
-    if (HAFTI_IO_UNLIKELY((accepted || options->spread) && worker->shared)) {
-        parent->runner->accepted = false;
-        hafti_io_spread(worker, task);
-    } else {
-        hafti_io_enqueue_new(worker, task);
-    }
+    if (HAFTI_IO_LIKELY(worker->plain))
+        hafti_io_enqueue(worker, task);
+    else
+        enqueue_new(worker, task, parent, options->spread);
     return task;
 }
 
@@ -392,17 +407,6 @@ void haft_io_task_set_name(const char *name) {
     __atomic_store_n(&task->name, name, __ATOMIC_RELAXED);
     if (hafti_io_is_traced())
         hafti_io_trace(HAFTI_IO_EVENT_NAME, task, name, true, 0, 0);
-}
-
-void haft_io_trace_begin(const char *name) {
-    if (hafti_io_is_traced())
-        hafti_io_trace(HAFTI_IO_EVENT_SPAN_BEGIN, hafti_io_this_task(), name, true, 0, 0);
-}
-
-void haft_io_trace_end(const char *name, int64_t value) {
-    if (hafti_io_is_traced())
-        hafti_io_trace(HAFTI_IO_EVENT_SPAN_END, hafti_io_this_task(), name, true, (uint64_t)value,
-                       0);
 }
 
 void *haft_io_local_get(const void *key) {

@@ -13,10 +13,12 @@
  *
  * An event has its task's address; an address belongs to one task from its spawn to its end.
  */
-#include "trace.h"
+#include "probes.h"
 #include "system_call.h"
+#include "workers.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +61,7 @@ typedef struct header {
     uint32_t rings, events; /* of a ring */
     uint64_t texts_at, rings_at, ring_size;
     uint64_t ticks_first, nanoseconds_first, ticks_last, nanoseconds_last;
+    uint64_t date_first; /* in nanoseconds since 1970 */
 } header_t;
 _Static_assert(sizeof(header_t) <= HEADER, "texts begin behind it");
 
@@ -192,14 +195,13 @@ static HAFTI_IO_COLD void note_time(void) {
     hafti_io_unguard(&trace.lock);
 }
 
-__attribute__((noinline)) void hafti_io_trace(enum hafti_io_event event, const void *task,
-                                              const char *text, bool is_new, uint64_t other,
-                                              unsigned code) {
+static void keep(enum hafti_io_event event, const void *task, const char *text, bool is_new,
+                 uint64_t other, unsigned code) {
     enum { TICKS_BETWEEN_NOTES = 1 << 22 };
     if (HAFTI_IO_UNLIKELY(own.number != __atomic_load_n(&trace.number, __ATOMIC_ACQUIRE)))
         take_ring();
     ring_t *ring = own.ring;
-    if (HAFTI_IO_UNLIKELY(ring == NULL || !hafti_io_is_traced()))
+    if (HAFTI_IO_UNLIKELY(ring == NULL))
         return;
     /* A task that goes on does so just after the thread's last event: to read the clock may take
        longer than all else here. */
@@ -214,6 +216,29 @@ __attribute__((noinline)) void hafti_io_trace(enum hafti_io_event event, const v
     __atomic_store_n(&ring->count, count + 1, __ATOMIC_RELEASE);
     if (event == HAFTI_IO_EVENT_POLLED && now - trace.header->ticks_last > TICKS_BETWEEN_NOTES)
         note_time();
+}
+
+__attribute__((noinline)) void hafti_io_trace(enum hafti_io_event event, const void *task,
+                                              const char *text, bool is_new, uint64_t other,
+                                              unsigned code) {
+    unsigned watched = hafti_io_watches();
+    if (watched & HAFTI_IO_TRACES)
+        keep(event, task, text, is_new, other, code);
+    if (HAFTI_IO_UNLIKELY(watched & HAFTI_IO_PROBES))
+        hafti_io_probe(event, task, text, other, code);
+}
+
+void hafti_io_trace_operation(const void *task, const char *kind, int descriptor, size_t size) {
+    uint64_t bytes = size < UINT32_MAX ? size : UINT32_MAX;
+    if (hafti_io_is_traced())
+        hafti_io_trace(HAFTI_IO_EVENT_OPERATION, task, kind, false,
+                       (uint64_t)(uint32_t)descriptor << 32 | bytes, 0);
+}
+
+void hafti_io_trace_result(const void *task, const char *kind, int descriptor, ssize_t result) {
+    int32_t kept = result > INT32_MAX ? INT32_MAX : (int32_t)result;
+    hafti_io_trace(HAFTI_IO_EVENT_OPERATED, task, kind, false,
+                   (uint64_t)(uint32_t)descriptor << 32 | (uint32_t)kept, 0);
 }
 
 /* ---- The file ---- */
@@ -236,6 +261,12 @@ static header_t *map_new_file(const char *path, size_t size, int *code) {
     return failed ? NULL : (header_t *)result;
 }
 
+static uint64_t date(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * HAFT_IO_SECOND + (uint64_t)now.tv_nsec;
+}
+
 static int begin(const char *path, size_t events) {
     const size_t ring_size = sizeof(ring_t) + events * sizeof(event_t),
                  size = HEADER + TEXTS + RINGS * ring_size;
@@ -247,7 +278,7 @@ static int begin(const char *path, size_t events) {
         return code;
     }
     *header = (header_t){.magic = "HAFTTRC",
-                         .version = 1,
+                         .version = 2,
                          .process = (uint32_t)getpid(),
                          .rings = RINGS,
                          .events = (uint32_t)events,
@@ -255,7 +286,8 @@ static int begin(const char *path, size_t events) {
                          .rings_at = HEADER + TEXTS,
                          .ring_size = ring_size,
                          .ticks_first = ticks(),
-                         .nanoseconds_first = (uint64_t)hafti_io_clock()};
+                         .nanoseconds_first = (uint64_t)hafti_io_clock(),
+                         .date_first = date()};
     header->ticks_last = header->ticks_first;
     header->nanoseconds_last = header->nanoseconds_first;
     memset(trace.known, 0, sizeof trace.known);
@@ -279,8 +311,11 @@ int haft_io_trace_start_with(const haft_io_trace_options_t *options, const char 
                               "1073741824, or 0 for %d",
                               events, LEAST_EVENTS, EVENTS);
     hafti_io_guard(&trace.lock);
-    int code = hafti_io_is_traced() ? -EALREADY : begin(path, events);
+    int code = hafti_io_watches() & HAFTI_IO_TRACES ? -EALREADY : begin(path, events);
     hafti_io_unguard(&trace.lock);
+    hafti_io_worker_t *worker = hafti_io_worker();
+    if (worker != NULL)
+        hafti_io_set_plain(worker);
     return code;
 }
 
@@ -297,19 +332,76 @@ void hafti_io_forget_trace(void) {
     __atomic_fetch_and(&hafti_io_watched, ~HAFTI_IO_TRACES, __ATOMIC_RELAXED);
 }
 
-static void start_as_asked(void) {
-    const char *path = getenv("HAFT_IO_TRACE");
-    if (path == NULL || *path == '\0')
-        return;
+/* ---- As the environment asks ---- */
+
+static struct {
+    char *path; /* NULL: none is asked for */
+    int signal; /* at which one begins or ends; 0: it begins at once */
+    unsigned begun;
+} asked;
+
+static void start_asked(const char *path) {
     int code = haft_io_trace_start(path);
-    if (code == 0)
-        atexit(haft_io_trace_stop);
-    else if (code != -EALREADY)
+    if (code != 0 && code != -EALREADY)
         dprintf(STDERR_FILENO, "haft-io: no trace is kept in HAFT_IO_TRACE=%s: %s\n", path,
                 haft_io_error_text(code));
 }
 
-void hafti_io_trace_as_asked(void) {
+static int signal_named(const char *name) {
+    static const struct {
+        const char *name;
+        int number;
+    } known[] = {{"USR1", SIGUSR1},
+                 {"USR2", SIGUSR2},
+                 {"HUP", SIGHUP},
+                 {"PROF", SIGPROF},
+                 {"WINCH", SIGWINCH}};
+    if (strncmp(name, "SIG", 3) == 0)
+        name += 3;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(name, known[i].name) == 0)
+            return known[i].number;
+    int number = atoi(name);
+    bool faults = number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE;
+    return number > 0 && number <= SIGRTMAX && number != SIGKILL && number != SIGSTOP && !faults
+               ? number
+               : 0;
+}
+
+static void start_as_asked(void) {
+    const char *path = secure_getenv("HAFT_IO_TRACE"), *name = getenv("HAFT_IO_TRACE_SIGNAL");
+    if (path == NULL || *path == '\0')
+        return;
+    asked.path = strdup(path);
+    atexit(haft_io_trace_stop);
+    if (name == NULL || *name == '\0') {
+        start_asked(path);
+        return;
+    }
+    asked.signal = signal_named(name);
+    if (asked.signal == 0)
+        dprintf(STDERR_FILENO,
+                "haft-io: no trace can be begun by HAFT_IO_TRACE_SIGNAL=%s: name a signal that can "
+                "be caught, such as USR2.\n",
+                name);
+}
+
+int hafti_io_trace_as_asked(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, start_as_asked);
+    return asked.signal;
+}
+
+/* The second trace is in FILE.2, and so on: what was kept is not written over. */
+void hafti_io_trace_toggle(void) {
+    if (hafti_io_watches() & HAFTI_IO_TRACES) {
+        haft_io_trace_stop();
+        return;
+    }
+    char path[4096];
+    unsigned number = __atomic_add_fetch(&asked.begun, 1, __ATOMIC_RELAXED);
+    const char *first = asked.path != NULL ? asked.path : "";
+    int size = snprintf(path, sizeof path, number > 1 ? "%s.%u" : "%s", first, number);
+    if (asked.path != NULL && size > 0 && (size_t)size < sizeof path)
+        start_asked(path);
 }

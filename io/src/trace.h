@@ -22,32 +22,48 @@ enum hafti_io_event {
     HAFTI_IO_EVENT_DEADLINE,   /* of a block of the task has passed */
     HAFTI_IO_EVENT_CANCEL,     /* text: the scope's name; task: the canceller */
     HAFTI_IO_EVENT_SPAN_BEGIN, /* text: its name */
-    HAFTI_IO_EVENT_SPAN_END    /* text: its name; other: its value */
+    HAFTI_IO_EVENT_SPAN_END,   /* text: its name; other: its value */
+    HAFTI_IO_EVENT_SPAN_ID,    /* of the innermost span; other: 8 bytes of an id; code: which */
+    HAFTI_IO_EVENT_OPERATED    /* text: its kind; other: the descriptor << 32 | result */
 };
+/* The codes of HAFTI_IO_EVENT_SPAN_ID. */
+enum { HAFTI_IO_TRACE_HIGH, HAFTI_IO_TRACE_LOW, HAFTI_IO_SPAN, HAFTI_IO_SPAN_PARENT };
 
-/* Extra work that is on in this process: a yield checks for all of it at once. */
+/* Extra work that is on in this process: a yield checks for all of it at once. The low 16 bits
+   count the tools that are attached to the probes (probes.h), which write to them. */
 enum hafti_io_watch {
-    HAFTI_IO_TRACES = 1,
-    HAFTI_IO_LOOKS_FOR_INITIALISERS = 2, /* see initialisers.c */
-    HAFTI_IO_TAPES = 4                   /* runs are recorded or replayed (tape/) */
+    HAFTI_IO_PROBES = 0xFFFF,
+    HAFTI_IO_TRACES = 1 << 16,
+    HAFTI_IO_LOOKS_FOR_INITIALISERS = 1 << 17, /* see initialisers.c */
+    HAFTI_IO_KEEPS_SPANS = 1 << 18,            /* see spans.c */
+    HAFTI_IO_TAPES = 1 << 19                   /* runs are recorded or replayed (tape/) */
 };
 extern __attribute__((visibility("hidden"))) unsigned hafti_io_watched;
 static inline unsigned hafti_io_watches(void) {
     return __atomic_load_n(&hafti_io_watched, __ATOMIC_RELAXED);
 }
 static inline bool hafti_io_is_traced(void) {
-    return HAFTI_IO_UNLIKELY(hafti_io_watches() & HAFTI_IO_TRACES);
+    return HAFTI_IO_UNLIKELY(hafti_io_watches() & (HAFTI_IO_TRACES | HAFTI_IO_PROBES));
 }
 /* Whether the order of tasks is kept: all of them go by the loop. */
 static inline bool hafti_io_is_told(void) {
-    return HAFTI_IO_UNLIKELY(hafti_io_watches() & (HAFTI_IO_TRACES | HAFTI_IO_TAPES));
+    const unsigned any = HAFTI_IO_TRACES | HAFTI_IO_PROBES | HAFTI_IO_TAPES;
+    return HAFTI_IO_UNLIKELY(hafti_io_watches() & any);
 }
-/* Keeps an event of the calling thread. `text` may be NULL; if it `is_new`, the same address may
-   have been another text's before. */
+/* Keeps an event of the calling thread, and tells the probes. `text` may be NULL; if it `is_new`,
+   the same address may have been another text's before. */
 void hafti_io_trace(enum hafti_io_event event, const void *task, const char *text, bool is_new,
                     uint64_t other, unsigned code);
-/* If the environment asks for it; when a run begins. */
-void hafti_io_trace_as_asked(void);
+/* An operation of the task, which may be NULL, begins; `size`: of what is sent. */
+HAFTI_IO_COLD void hafti_io_trace_operation(const void *task, const char *kind, int descriptor,
+                                            size_t size);
+HAFTI_IO_COLD void hafti_io_trace_result(const void *task, const char *kind, int descriptor,
+                                         ssize_t result);
+/* If the environment asks for it; when a run begins. Returns the signal at which a trace is to
+   begin or to end, or 0. */
+int hafti_io_trace_as_asked(void);
+/* Begins a trace in the file that the environment names, or ends it; after the signal. */
+HAFTI_IO_COLD void hafti_io_trace_toggle(void);
 /* In a child of fork, to which the file does not belong. */
 void hafti_io_forget_trace(void);
 

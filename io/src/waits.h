@@ -88,29 +88,26 @@ static inline bool hafti_io_has_its_turn(enum hafti_io_wait_kind kind) {
            hafti_io_goes_on_after_others(kind);
 }
 
-static inline void hafti_io_let_waiter_go_on(hafti_io_cell_t *cell, haft_io_task_t *task) {
+static inline void hafti_io_let_waiter_go_on(hafti_io_cell_t *cell, haft_io_task_t *task,
+                                             uint32_t outcome) {
     if (HAFTI_IO_UNLIKELY(task == NULL)) {
         hafti_io_wake_thread(cell);
         return;
     }
-    hafti_io_ready(task);
+    hafti_io_ready(task, outcome);
 }
 /* True: the caller was first, and the waiter will run. */
 static inline bool hafti_io_cell_win(hafti_io_cell_t *cell, uint32_t outcome) {
     haft_io_task_t *task = cell->task;
     if (!hafti_io_cell_swap(cell, outcome))
         return false;
-    if (hafti_io_is_traced())
-        hafti_io_trace_wake(task, outcome);
-    hafti_io_let_waiter_go_on(cell, task);
+    hafti_io_let_waiter_go_on(cell, task, outcome);
     return true;
 }
 static inline void hafti_io_cell_finish(hafti_io_cell_t *cell, uint32_t outcome) {
     haft_io_task_t *task = cell->task;
-    if (hafti_io_is_traced())
-        hafti_io_trace_wake(task, outcome);
     __atomic_store_n(&cell->word, outcome, __ATOMIC_RELEASE);
-    hafti_io_let_waiter_go_on(cell, task);
+    hafti_io_let_waiter_go_on(cell, task, outcome);
 }
 
 /* A waiter's entry in the list of an object; in the waiter's frame. The object's lock guards

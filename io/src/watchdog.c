@@ -10,6 +10,7 @@
  * entry of AArch64's PLT, which has no unwind information). So a worker does nothing for it but to
  * say which runner is running.
  */
+#include "haft/interrupted.h"
 #include "inside.h"
 
 #include <execinfo.h>
@@ -19,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 enum { INTERRUPTING = SIGURG, MOST_FRAMES = 64 };
@@ -42,6 +42,11 @@ typedef struct hafti_io_watchdog {
 } hafti_io_watchdog_t;
 
 static struct sigaction before; /* what the program had for the signal */
+static bool (*is_wanted)(void); /* a report; NULL: always */
+
+void haft_io_watchdog_ask(bool (*function)(void)) {
+    __atomic_store_n(&is_wanted, function, __ATOMIC_RELEASE);
+}
 
 /* Another for each task that a worker resumes, never 0; 0 while none runs. Any thread, also in a
    signal handler. */
@@ -89,6 +94,9 @@ static int backtrace_of(const haft_io_task_t *task, const void *interrupted, voi
 }
 
 static void name_task(const stay_t *stay, const haft_io_task_t *task, const void *interrupted) {
+    bool (*asked)(void) = __atomic_load_n(&is_wanted, __ATOMIC_ACQUIRE);
+    if (asked != NULL && !asked())
+        return;
     line_t line = {.size = 0};
     const char *name = __atomic_load_n(&task->name, __ATOMIC_RELAXED);
     add_words(&line, "haft-io: a task has held its thread for more than ");
@@ -100,15 +108,6 @@ static void name_task(const stay_t *stay, const haft_io_task_t *task, const void
     int count = backtrace_of(task, interrupted, addresses);
     if (write(STDERR_FILENO, line.bytes, line.size + 2) > 0)
         backtrace_symbols_fd(addresses, count, STDERR_FILENO);
-}
-
-static const void *interrupted_at(const void *context) {
-    const ucontext_t *interrupted = context;
-#if defined(__x86_64__)
-    return (const void *)interrupted->uc_mcontext.gregs[REG_RIP];
-#else
-    return (const void *)interrupted->uc_mcontext.pc;
-#endif
 }
 
 static void give_glimpse(const hafti_io_worker_t *worker, hafti_io_glimpse_t *glimpse,
@@ -130,7 +129,7 @@ static void interrupted(int number, siginfo_t *information, void *context) {
     hafti_io_glimpse_t *glimpse =
         worker != NULL ? __atomic_exchange_n(&worker->glimpse, NULL, __ATOMIC_ACQUIRE) : NULL;
     if (glimpse != NULL) {
-        give_glimpse(worker, glimpse, interrupted_at(context));
+        give_glimpse(worker, glimpse, haft_interrupted_pc(context));
         errno = saved;
         return;
     }
@@ -142,7 +141,7 @@ static void interrupted(int number, siginfo_t *information, void *context) {
     if (told != 0 && told == stamp_of(worker)) {
         const haft_io_task_t *task = worker->running->task;
         if (task != NULL)
-            name_task(stay, task, interrupted_at(context));
+            name_task(stay, task, haft_interrupted_pc(context));
     } else if (told == 0 && (before.sa_flags & SA_SIGINFO) != 0) {
         before.sa_sigaction(number, information, context);
     } else if (told == 0 && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
@@ -194,7 +193,7 @@ void hafti_io_watchdog_admit(const hafti_io_crew_t *crew) {
 
 /* ---- The thread ---- */
 
-static int64_t processor_time_of(const hafti_io_worker_t *worker) {
+int64_t hafti_io_processor_time(const hafti_io_worker_t *worker) {
     clockid_t clock;
     struct timespec time;
     if (pthread_getcpuclockid(worker->thread, &clock) != 0 || clock_gettime(clock, &time) != 0)
@@ -220,7 +219,7 @@ static bool is_blocked(const hafti_io_worker_t *worker) {
 static void look_at(hafti_io_watchdog_t *watchdog, const hafti_io_worker_t *worker, int64_t now) {
     stay_t *stay = &watchdog->stays[worker->index];
     uint64_t stamp = stamp_of(worker);
-    int64_t used = stamp != 0 ? processor_time_of(worker) : 0;
+    int64_t used = stamp != 0 ? hafti_io_processor_time(worker) : 0;
     if (stamp == 0 || stamp != stay->stamp) {
         stay->stamp = stamp;
         stay->held = 0;

@@ -137,9 +137,10 @@ struct hafti_io_worker {
     hafti_io_link_t *woken; /* where what can go on goes: `ready`; `polled` while the loop polls */
     unsigned foreseen;      /* the first of `polled`, as many as their memory was asked for */
     bool shared;            /* the run is */
-    /* It is not, nor is this a child of fork, nor is a close put off: operations and waits may take
-       short ways, which saves 0.7 us of a message of 9 us on epoll, and a fifth of the time of one
-       through a channel (bench/io, echo and channel). */
+    /* It is not, nor is this a child of fork, nor is a close put off, nor is a trace or a record
+       kept: what is done often takes short ways, which saves 0.7 us of a message of 9 us on epoll,
+       and a fifth of the time of one through a channel (bench/io, echo and channel). All else is
+       asked where they end, so it costs nothing on them. */
     bool plain;
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
@@ -197,7 +198,7 @@ struct hafti_io_worker {
     uint64_t fair_at;         /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
     pthread_t thread;
-    pid_t thread_number;                         /* the system's, for the watchdog */
+    pid_t thread_number;                         /* the system's, for those who look on */
     struct hafti_io_glimpse *glimpse;            /* asked for of its thread; any thread */
     hafti_io_seen_t seen[HAFTI_IO_MOST_THREADS]; /* by index in the crew */
     /* Once it has had a task with thread-locals of its own (own_threads.h): what the thread pointer
@@ -238,18 +239,30 @@ struct hafti_io_crew {
     uint32_t look_lock;    /* held while walking the stacks of suspended tasks */
     bool looked_at;        /* stacks are being walked: a thread that is to resume a task waits for
                               the lock; any thread */
-    bool dump_asked;       /* by a signal; any thread */
-    void (*dump_as_asked)(hafti_io_crew_t *crew);
+    unsigned asked;        /* by signals and other threads (asked.c); any thread */
+    void (*do_as_asked)(hafti_io_crew_t *crew);
     const haft_handler_t
         *operations; /* what handles them in place on a task's stack; its state is the runner */
     uint32_t handed_over; /* descriptors to close, in a run that is alone; any thread */
     unsigned closers;     /* threads that close a descriptor for this run; any thread */
     hafti_io_crew_t *next_run;
     uint64_t number; /* greater than those of all runs that began earlier; not 0 */
-    int dump_signal;
-    hafti_io_crew_t *next_dumping; /* of those with a signal */
+    int dump_signal, trace_signal;
+    hafti_io_crew_t *next_listening; /* of those with a signal */
     struct hafti_io_watchdog *watchdog;
+    struct hafti_io_top *top;
 };
+/* Whether operations need not count themselves on their descriptors (descriptors.c). */
+static inline bool hafti_io_uses_uncounted(const hafti_io_worker_t *worker) {
+    return HAFTI_IO_LIKELY(worker->plain) ||
+           (!worker->shared && !worker->forked && worker->put_off == 0);
+}
+/* After one of the conditions of `plain` has changed; by its thread. A trace that another thread
+   has begun or ended is seen when the worker polls. */
+static inline void hafti_io_set_plain(hafti_io_worker_t *worker) {
+    worker->plain =
+        !worker->shared && !worker->forked && worker->put_off == 0 && !hafti_io_is_told();
+}
 int64_t hafti_io_worker_now(const hafti_io_worker_t *worker);
 /* Whether a poll that comes late keeps anybody waiting. */
 static inline bool hafti_io_is_awaited(const hafti_io_worker_t *worker) {

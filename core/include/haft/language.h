@@ -101,11 +101,12 @@ typedef struct haft_landing {
 } haft_landing_t;
 HAFTI_API __attribute__((noreturn)) void haft_unwind_to(haft_landing_t *landing);
 /*
- * A landing whose `land` and `fiber` are NULL is the first member of this, and its `sp` any address
- * but the lowest in the frame of a function that returns an integer and is not inlined. When that
- * frame is gone, too, and its cleanups have run, `instead(words[0], words[1])` is called in place of
- * the function, and returns for it; `instead` may unwind. So a function that may be left in this way
- * has nothing to do for it. This lies in its frame, which is no memory any more when `instead` runs.
+ * A landing whose `land` and `fiber` are NULL is the first member of this, and its `sp` is any
+ * address but the lowest in the frame of a function that returns an integer and is not inlined.
+ * When that frame is gone, too, and its cleanups have run, `instead(words[0], words[1])` is called
+ * in place of the function, and returns for it; `instead` may unwind. So a function that may be
+ * left in this way has nothing to do for it. This lies in its frame, which is no memory any more
+ * when `instead` runs.
  */
 typedef struct haft_return {
     haft_landing_t landing;

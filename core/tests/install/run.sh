@@ -27,6 +27,7 @@ expect_42() {
 strict='-Wall -Wextra -Wpedantic -Werror'
 
 step licence and documents
+[ -s "$prefix/share/man/man7/haft-debug.7" ] || { echo 'haft-debug(7) is not installed'; exit 1; }
 for file in LICENSE README.md docs/guide.md bench/figures.svg; do
   [ -s "$prefix/share/doc/haft/$file" ] || { echo "$file is not installed"; exit 1; }
 done

@@ -615,7 +615,7 @@ struct run_options {
     int dump_signal = 0;
     bool notify = false; /* systemd, as Type=notify */
     std::chrono::nanoseconds unready_time = {};
-    bool stop_signals = false; /* for server::serve */
+    bool stop_signals = false;          /* for server::serve */
     const char *debug_listen = nullptr; /* pages for the operator, on a thread of their own */
 };
 

@@ -84,10 +84,11 @@ int haft_http_server_serve_readiness(haft_http_server_t *server, const char *pat
 /* ---- Pages for the operator ----------------------------------------------------------------- */
 
 /*
- * Below the prefix: "/tasks", the tree of scopes and tasks of the run with what each waits for and
- * its backtrace (haft_io_dump_with), and "/counters". They show much of the service to everybody,
- * so mount them in a group whose middleware asks for a password. Errors are those of
- * haft_http_server_route.
+ * Below the prefix: "/top", what haft-top shows (tasks by name and wait, threads, the slowest
+ * requests), renewed each second, and "/summary", the same as JSON (haft_io_summarize); "/tasks",
+ * the tree of scopes and tasks of the run with what each waits for and its backtrace
+ * (haft_io_dump_with); and "/counters". They show much of the service to everybody, so mount them
+ * in a group whose middleware asks for a password. Errors are those of haft_http_server_route.
  */
 int haft_http_server_serve_debug_pages(haft_http_server_t *server, const char *prefix);
 

@@ -13,7 +13,8 @@ static int greet(haft_http_request_t *request, void *unused) {
 static void *ask(void *argument) {
     haft_http_server_t *server = argument;
     static const char requests[] =
-        "GET /users/ada?page=1 HTTP/1.1\r\nHost: a\r\n\r\n"
+        "GET /users/ada?page=1 HTTP/1.1\r\nHost: a\r\n"
+        "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n"
         "GET /users/grace HTTP/1.1\r\nHost: a\r\n\r\n"
         "PUT /users/grace HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
         "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -29,6 +30,7 @@ static void *ask(void *argument) {
 int main(void) {
     haft_http_server_t *server = haft_http_server_new();
     haft_http_server_get(server, "/users/{name}", greet, NULL);
+    haft_http_server_trace_requests(server);
     int code = haft_io_run(ask, server);
     haft_http_server_free(server);
     return code != 0;

@@ -114,6 +114,8 @@ typedef struct haft_io_run_options {
        the environment decide; if they are unset or empty, the run is neither. */
     const char *record; /* the run is recorded in this file, which is made anew */
     const char *replay; /* the run is the one that was recorded in this file, once more */
+    const char *top; /* a socket for the program haft-top; NULL: none, unless HAFT_IO_TOP in the
+                        environment names one. See "seeing inside" */
 } haft_io_run_options_t;
 
 /*
@@ -1074,10 +1076,10 @@ typedef struct haft_io_dump_options {
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 /*
  * The same of another run, on any thread, whatever the run's tasks do meanwhile. In a run that is
- * `observed` the tasks that have a thread at the moment come first, with where they are: the threads
- * are interrupted by SIGURG, as by the watchdog. `run` is the run's scope, of which one of its tasks has told the thread
- * (haft_io_run_scope), and which must not end during the call. -ENOTSUP: it is a simulation, or a
- * run of one thread without `observed`.
+ * `observed` the tasks that have a thread at the moment come first, with where they are: the
+ * threads are interrupted by SIGURG, as by the watchdog. `run` is the run's scope, of which one of
+ * its tasks has told the thread (haft_io_run_scope), and which must not end during the call.
+ * -ENOTSUP: it is a simulation, or a run of one thread without `observed`.
  */
 int haft_io_dump_run(haft_io_scope_t *run, const haft_io_dump_options_t *options, int descriptor);
 
@@ -1124,6 +1126,26 @@ typedef struct haft_io_counters {
 
 /* Counts since the run of the calling task began. Returns 0; -ESRCH outside of a task. */
 int haft_io_count(haft_io_counters_t *counters);
+
+/*
+ * With haft_io_run_options_t.top the run has a Unix socket at that path, over which the program
+ * haft-top shows its tasks by name, what they wait for, its threads, counters, and the spans that
+ * take longest (haft/io_trace.h), such as the requests of a server. A path that is a folder means
+ * the file haft-top.PID in it. Only the process's user may connect (mode 0600);
+ * nothing that is sent to the socket is read. The file is removed at the end of the run; one that a
+ * killed process has left is replaced. One run of a process has a socket at a time. Until a program
+ * connects it costs two readings of the clock for each span; then, once a second, one thread of the
+ * run counts the tasks, under the scopes' locks: some 0.2 us a task.
+ *
+ * The run does not begin if the socket cannot be had: -ENAMETOOLONG above 107 bytes, -EADDRINUSE if
+ * another process has it, -EALREADY if another run has, or an error of bind(2). Where HAFT_IO_TOP
+ * asks for it, the error is written to standard error, and the run begins. A simulation has none.
+ */
+/* Writes the same, a line of JSON (docs/tracing.md), of the run of the calling task. Returns 0;
+   -ESRCH outside of a task, -ENOMEM, or an error of write(2). */
+int haft_io_summarize(int descriptor);
+/* The same of another run, on any thread, as haft_io_dump_run. */
+int haft_io_summarize_run(haft_io_scope_t *run, int descriptor);
 /* How many tasks of the calling task's run have not ended; it looks at every scope. 0 outside of a
    task. On several threads the number may be a little out of date. */
 size_t haft_io_living(void);

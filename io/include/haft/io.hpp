@@ -176,6 +176,7 @@ struct run_options {
     bool observed = false; /* other threads may look into the run; see haft_io_dump_run */
     const char *record = nullptr; /* the run is recorded in this file; see haft/io.h, "recording" */
     const char *replay = nullptr; /* the run is the one that was recorded in this file */
+    const char *top = nullptr; /* a socket for haft-top; see haft_io_run_options_t */
     std::vector<std::exception_ptr> *failures = nullptr; /* as in scope_options */
 };
 
@@ -248,6 +249,7 @@ decltype(auto) run(const run_options &options, F function) {
     given.observed = options.observed;
     given.record = options.record;
     given.replay = options.replay;
+    given.top = options.top;
     return body.leave(haft_io_run_with(&given, &body.enter, &body), "run");
 }
 template <scope_body F>

@@ -27,6 +27,13 @@ bool haft_io_runs_here(void);
    caller is no task. Any thread may call this. */
 uint64_t haft_io_run_number(void);
 
+/* ---- Looking on ---- */
+
+/* From now on the spans of tasks (haft/io_trace.h) that take longest are kept, for
+   haft_io_summarize, until a second call with false for each with true. It takes two readings of
+   the clock and 360 KiB. Returns 0 or -ENOMEM; any thread may call this. */
+int haft_io_keep_spans(bool keep);
+
 /* ---- Tasks whose results lie elsewhere ---- */
 
 /* Like haft_io_spawn_with, for a task whose end is waited for by haft_io_event_wait_for. The
@@ -35,9 +42,9 @@ uint64_t haft_io_run_number(void);
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument);
 
-/* Like haft_io_spawn_with, for a task that runs on the caller's thread, and so never at the same time
-   as the caller: both may change what has no lock between two waits. -ENOTSUP: the caller moves
-   (haft_io_stays). */
+/* Like haft_io_spawn_with, for a task that runs on the caller's thread, and so never at the same
+   time as the caller: both may change what has no lock between two waits. -ENOTSUP: the caller
+   moves (haft_io_stays). */
 int haft_io_spawn_here(const haft_io_task_options_t *options, void *(*function)(void *),
                        void *argument);
 /* Whether the caller is a task that goes on, after each wait, on the thread that it is on. */
@@ -91,6 +98,9 @@ void haft_io_own_thread_destroy(void);
 /* Stores the lowest address and the size of the calling task's stack. False: the caller is no
    task. */
 bool haft_io_task_stack(void **low, size_t *size);
+/* The watchdog of a run (haft_io_run_options_t) asks this function before it reports a task, and does
+   not where it returns false. The function is called in a signal handler. NULL: it asks nobody. */
+void haft_io_watchdog_ask(bool (*is_wanted)(void));
 /* Whether the calling thread is about to make a thread of the library's own: for functions that
    stand before pthread_create and pthread_sigmask. */
 bool haft_io_makes_thread(void);

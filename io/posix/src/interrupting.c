@@ -3,7 +3,7 @@
  * Signals of a program whose main is a task: a handler that was installed without SA_RESTART
  * interrupts the call in which main waits, which fails with EINTR, as on a thread of the system.
  *
- * Such a handler is called by one of this library, which then rings a bell, an eventfd: all that a
+ * A handler of this library calls such a handler, and then rings a bell, an eventfd: all that a
  * handler may do. A task listens to the bell, and interrupts main's task. sigaction and signal tell
  * the program of its own handlers only.
  *

@@ -399,6 +399,11 @@ HAFT_POSIX_EXPORT int haft_posix_threads_as_tasks(void) {
     return 0;
 }
 
+/* A thread that goes on alone keeps nobody from running. */
+static bool has_others(void) {
+    return __atomic_load_n(&living, __ATOMIC_RELAXED) > 1;
+}
+
 typedef struct program {
     int (*main)(int, char **, char **);
     int count;
@@ -440,5 +445,6 @@ HAFT_POSIX_EXPORT int haft_posix_main_as_task(const haft_io_run_options_t *optio
                           .environment = environment,
                           .thread = {.function = call_main, .argument = &program, .holders = 2}};
     int code = haft_posix_threads_as_tasks();
+    haft_io_watchdog_ask(has_others);
     return code != 0 ? code : haft_io_run_with(options, run_main, &program);
 }

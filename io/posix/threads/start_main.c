@@ -5,6 +5,8 @@
  * (haft_posix_main_as_task, haft/posix.h). Programs that the program starts are threaded as ever.
  *
  * HAFT_THREADS is how many threads of the system the tasks run on, 1 if it is unset.
+ * HAFT_THREADS_WATCHDOG is after how many seconds a thread is reported that keeps the others from
+ * running, 10 if it is unset, 0: never.
  * HAFT_THREADS_WITHOUT is what LD_PRELOAD is set to for the programs that this one starts.
  */
 #include <haft/io.h>
@@ -38,9 +40,15 @@ static size_t stack_size(void) {
     return (size_t)limit.rlim_cur;
 }
 
+static int number_of(const char *name, int otherwise) {
+    const char *text = getenv(name);
+    return text != NULL ? atoi(text) : otherwise;
+}
+
 static int main_as_task(int count, char **arguments, char **environment) {
-    const char *threads = getenv("HAFT_THREADS");
-    haft_io_run_options_t options = {.threads = threads != NULL ? atoi(threads) : 1,
+    haft_io_run_options_t options = {.threads = number_of("HAFT_THREADS", 1),
+                                     .watchdog =
+                                         number_of("HAFT_THREADS_WATCHDOG", 10) * HAFT_IO_SECOND,
                                      .stack_size = stack_size()};
     hide_from_children();
     int code = haft_posix_main_as_task(&options, program, count, arguments, environ);

@@ -71,8 +71,8 @@ __attribute__((constructor)) static void make_key(void) {
 
 /*
  * The ring itself may have no number. The kernel writes to an eventfd, `signal`, when something is
- * complete; it need not do so where that is the wake of another eventfd, such as the worker's waker.
- * So `signals` is an epoll of both, and of the worker's own.
+ * complete; it need not do so where that is the wake of another eventfd, such as the worker's
+ * waker. So `signals` is an epoll of both, and of the worker's own.
  */
 static bool add_signal(const state_t *state, int descriptor) {
     struct epoll_event event = {.events = EPOLLIN};

@@ -10,6 +10,11 @@ library=$(find "$work/prefix" -name libhaft-io.so)
 libraries=$(dirname "$library")
 export PKG_CONFIG_PATH="$libraries/pkgconfig"
 
+for tool in haft-trace haft-top; do
+  "$work/prefix/bin/$tool" --help >/dev/null || { echo "$tool is not installed"; exit 1; }
+  [ -s "$work/prefix/share/man/man1/$tool.1" ] || { echo "$tool(1) is not installed"; exit 1; }
+done
+
 expect_42() {
   [ "$(env LD_LIBRARY_PATH="$libraries" "$@")" = 42 ]
 }

@@ -33,6 +33,60 @@ for backend in epoll ''; do
   trace 2 'a sender' 'a receiver' 'hear all'
 done
 
+# What operations returned, and what tasks have waited for, as stacks.
+trace 1 'read done' 'write done'
+grep -q '^  read  *1; 1 bytes$' stats
+$tool flame trace >stacks
+for stack in 'a task;a receiver;hear all;waits: a channel to receive from' 'a task;a late one;waits: a time'; do
+  grep -q "^$stack [0-9]*$" stacks || { cat stacks; exit 1; }
+done
+$tool draw -o trace.svg trace
+python3 -c 'import xml.etree.ElementTree as tree; tree.parse("trace.svg")'
+grep -q '>a sender</text>' trace.svg
+$tool flame --of ready trace | grep -q '^a task;a sender;ready [0-9]*$'
+
+# Spans for a collector; one that refuses is quoted.
+unset OTEL_EXPORTER_OTLP_TRACES_ENDPOINT OTEL_SERVICE_NAME http_proxy HTTP_PROXY all_proxy ALL_PROXY
+python3 "$HAFT_SOURCE_DIR/io/tests/traces/collector.py" port >collected &
+collector=$!
+until [ -s port ]; do kill -0 $collector; sleep 0.05; done
+OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:$(cat port)
+export OTEL_EXPORTER_OTLP_ENDPOINT
+$tool otlp --service 'of the test' --header 'Key: value' trace | grep -q '^1 spans sent to http://127.0.0.1:[0-9]*/v1/traces$'
+! $tool otlp trace >said 2>&1
+grep -q '/v1/traces answers 503: not now$' said
+wait $collector
+[ "$(cat collected)" = "$(printf 'of the test 1 hear all value\nunknown_service 1 hear all None')" ]
+! $tool otlp --to nowhere trace >said 2>&1
+grep -q 'begins with http' said
+
+# A trace that a signal begins and ends, again and again.
+HAFT_IO_TRACE=switched HAFT_IO_TRACE_SIGNAL=USR2 "$program" 1 endless &
+process=$!
+until $tool switch $process >said 2>&1; do kill -0 $process; sleep 0.05; done
+until [ -s switched ] && $tool stats switched 2>/dev/null | grep -q "^'a task'"; do sleep 0.05; done
+$tool switch $process >/dev/null
+until [ -e switched.2 ]; do
+  $tool switch $process >/dev/null
+  sleep 0.1
+done
+kill -9 $process
+wait $process 2>/dev/null || true
+HAFT_IO_TRACE=odd HAFT_IO_TRACE_SIGNAL=KILL "$program" 1 2>said
+grep -q 'no trace can be begun by HAFT_IO_TRACE_SIGNAL=KILL' said && [ ! -e odd ]
+
+# The probes, where the library has them; gdb attaches itself to one, as bpftrace does.
+if command -v readelf >/dev/null && readelf -n "$program" | grep -q 'Provider: haft'; then
+  for name in spawn run park wake operation operated end span__begin; do
+    readelf -n "$program" | grep -q "Name: $name\$" || { echo "no probe $name"; exit 1; }
+  done
+  if command -v gdb >/dev/null; then
+    gdb -nx -batch -iex 'set debuginfod enabled off' -ex 'break -probe-stap haft:spawn' -ex run \
+      -ex 'print (char *)$_probe_arg1' -ex kill --args "$program" 1 >said 2>&1 </dev/null || true
+    grep -q 'ptrace\|No symbol table\|a sender' said || { cat said; exit 1; }
+  fi
+fi
+
 # What a program has done until it was killed is there.
 HAFT_IO_TRACE=killed sh -c 'kill -9 $$' 2>/dev/null || true
 [ ! -e killed ]

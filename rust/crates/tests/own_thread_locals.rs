@@ -91,7 +91,10 @@ fn moka_computes_a_value_once() {
         assert_eq!(value, i % 10);
     })
     .is_none();
-    assert_eq!(computed.load(Ordering::Relaxed), if is_refused { 0 } else { 10 });
+    assert_eq!(
+        computed.load(Ordering::Relaxed),
+        if is_refused { 0 } else { 10 }
+    );
 }
 
 #[test]
@@ -230,7 +233,8 @@ fn serve_http() -> SocketAddr {
         }
         let path = first.split(' ').nth(1).unwrap_or("").to_owned();
         let size = path.len();
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n");
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n");
         request.get_mut().write_all((head + &path).as_bytes())
     };
     thread::spawn(move || {

@@ -43,7 +43,7 @@ macro_rules! record {
     };
 }
 
-record! { haft_io_run_options_t, 64 {
+record! { haft_io_run_options_t, 72 {
     threads: c_int,
     backend: *const c_char,
     stack_size: usize,
@@ -57,6 +57,7 @@ record! { haft_io_run_options_t, 64 {
     observed: bool,
     record: *const c_char,
     replay: *const c_char,
+    top: *const c_char,
 }}
 record! { haft_io_task_options_t, 32 {
     scope: *mut haft_io_scope_t,

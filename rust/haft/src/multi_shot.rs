@@ -247,8 +247,8 @@ impl<E: Effect, R> fmt::Debug for MultiShot<'_, E, R> {
 /// - is not one that something outside of the frames relies on, as on a value that is pinned, or
 ///   that has given its address away.
 ///
-/// Of these, optimised code (without `debug_assertions`) looks for destructors when a computation is
-/// copied first, in the tables by which panics unwind: where a frame has one to run at the call by
+/// Optimised code (without `debug_assertions`) looks for destructors when a computation is copied
+/// first, in the tables by which panics unwind: where a frame has one to run at the call by
 /// which it waits, the process ends, with a message that names the call. With `panic = "abort"`
 /// there are no such tables.
 ///

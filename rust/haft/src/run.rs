@@ -26,6 +26,7 @@ pub struct Options {
     stack_size: usize,
     backend: Option<&'static CStr>,
     watchdog: Option<Duration>,
+    top: Option<&'static CStr>,
     record: Option<CString>,
     replay: Option<CString>,
     own_thread_locals: bool,
@@ -88,6 +89,18 @@ impl Options {
     /// ```
     pub fn watchdog(mut self, time: Duration) -> Self {
         self.watchdog = Some(time);
+        self
+    }
+    /// A Unix socket that the run opens at this path, or, if that is a folder, as
+    /// `haft-top.PID` in it: `haft-top PID` shows what the tasks do. Only the process's user can
+    /// connect. `HAFT_IO_TOP` in the environment does the same.
+    ///
+    /// ```
+    /// let options = haft::Options::new().top(c"/tmp");
+    /// assert_eq!(haft::run_with(options, || 42).unwrap(), 42);
+    /// ```
+    pub fn top(mut self, path: &'static CStr) -> Self {
+        self.top = Some(path);
         self
     }
     /// The run is recorded in this file, which is made anew: each answer that it gets from outside,
@@ -164,6 +177,7 @@ impl Options {
             stack_size: self.stack_size,
             backend: self.backend.map_or(ptr::null(), CStr::as_ptr),
             watchdog: self.watchdog.map_or(0, nanoseconds),
+            top: self.top.map_or(ptr::null(), CStr::as_ptr),
             record: text_or_null(&self.record),
             replay: text_or_null(&self.replay),
             own_thread_locals: self.own_thread_locals,

@@ -6,7 +6,6 @@ impl haft::Effect for Ask {
 }
 
 fn main() {
-    let clause = |Ask, k: haft::MultiShot<'_, Ask, usize>| k.resume("one".to_owned());
-    unsafe { haft::handle_multi_shot(clause, || haft::perform(Ask).len()) };
+    unsafe { haft::handle_multi_shot(|Ask, _| 0, || haft::perform(Ask).len()) };
 }
 // error[E0277]

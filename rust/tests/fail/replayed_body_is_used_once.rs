@@ -7,9 +7,12 @@ impl haft::Effect for Ask {
 
 fn main() {
     let text = String::from("once");
-    haft::replay(|Ask, k| k.resume(1).max(k.resume(2)), || {
-        haft::perform(Ask);
-        text
-    });
+    haft::replay(
+        |Ask, k: haft::Replay<'_, Ask, String>| k.resume(1),
+        || {
+            haft::perform(Ask);
+            text
+        },
+    );
 }
 // error[E0507]

@@ -19,6 +19,7 @@
 #include <pwd.h>
 #include <resolv.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -631,6 +632,103 @@ static void use_locks(void) {
     pthread_rwlock_unlock(&lock);
 }
 
+static pthread_spinlock_t spin;
+static pthread_barrier_t barrier;
+static pthread_once_t once;
+static once_flag flag;
+static sem_t semaphore;
+static void do_once(void) {}
+
+static void use_further_locks(void) {
+    struct timespec past = {0, 0};
+    pthread_rwlock_t lock;
+    IS(0, pthread_mutex_timedlock, (&mutex, &past));
+    IS(0, pthread_mutex_unlock, (&mutex));
+    IS(0, pthread_mutex_clocklock, (&mutex, CLOCK_MONOTONIC, &past));
+    pthread_mutex_unlock(&mutex);
+    pthread_rwlock_init(&lock, NULL);
+    IS(0, pthread_rwlock_timedrdlock, (&lock, &past));
+    pthread_rwlock_unlock(&lock);
+    IS(0, pthread_rwlock_timedwrlock, (&lock, &past));
+    pthread_rwlock_unlock(&lock);
+    IS(0, pthread_rwlock_clockrdlock, (&lock, CLOCK_MONOTONIC, &past));
+    pthread_rwlock_unlock(&lock);
+    IS(0, pthread_rwlock_clockwrlock, (&lock, CLOCK_MONOTONIC, &past));
+    pthread_rwlock_unlock(&lock);
+    pthread_rwlock_destroy(&lock);
+    pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
+    IS(0, pthread_spin_lock, (&spin));
+    pthread_spin_unlock(&spin);
+    IS(0, pthread_barrier_init, (&barrier, NULL, 1));
+    IS(PTHREAD_BARRIER_SERIAL_THREAD, pthread_barrier_wait, (&barrier));
+    IS(0, pthread_barrier_destroy, (&barrier));
+    IS(0, pthread_once, (&once, do_once));
+    DOES(call_once, (&flag, do_once));
+    sem_init(&semaphore, 0, 0);
+    IS(0, sem_post, (&semaphore));
+    IS(0, sem_wait, (&semaphore));
+    IS(-1, sem_timedwait, (&semaphore, &past));
+    IS(-1, sem_clockwait, (&semaphore, CLOCK_MONOTONIC, &past));
+    sem_destroy(&semaphore);
+    DOES(flockfile, (stderr));
+    funlockfile(stderr);
+}
+
+static void *exits(void *result) {
+    DOES(pthread_testcancel, ());
+    DOES(pthread_exit, (result));
+    return NULL;
+}
+static void *sleeps(void *unused) {
+    for (;;)
+        usleep(1000);
+    return unused;
+}
+static void *ends(void *unused) {
+    return unused;
+}
+
+static void use_threads(void) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    clockid_t clock;
+    cpu_set_t set;
+    struct sched_param parameters;
+    struct timespec late = {INT32_MAX, 0};
+    int policy;
+    char name[16];
+    IS(0, pthread_create, (&thread, NULL, sleeps, NULL));
+    IS(0, pthread_setname_np, (thread, "name"));
+    IS(0, pthread_getname_np, (thread, name, sizeof name));
+    IS(0, pthread_getattr_np, (thread, &attributes));
+    pthread_attr_destroy(&attributes);
+    IS(0, pthread_getcpuclockid, (thread, &clock));
+    IS(0, pthread_getaffinity_np, (thread, sizeof set, &set));
+    IS(0, pthread_setaffinity_np, (thread, sizeof set, &set));
+    IS(0, pthread_getschedparam, (thread, &policy, &parameters));
+    IS(0, pthread_setschedparam, (thread, policy, &parameters));
+    IS(0, pthread_setschedprio, (thread, 0));
+    IS(0, pthread_kill, (thread, 0));
+    IS(0, pthread_sigqueue, (thread, 0, (union sigval){0}));
+    IS(EBUSY, pthread_tryjoin_np, (thread, NULL));
+    IS(0, pthread_cancel, (thread));
+    pthread_join(thread, NULL);
+    pthread_create(&thread, NULL, exits, NULL);
+    IS(0, pthread_timedjoin_np, (thread, NULL, &late));
+    pthread_create(&thread, NULL, ends, NULL);
+#ifdef __SANITIZE_THREAD__ /* which does not know it, and takes the thread for one that goes on */
+    named("pthread_clockjoin_np");
+    pthread_join(thread, NULL);
+#else
+    IS(0, pthread_clockjoin_np, (thread, NULL, CLOCK_REALTIME, &late));
+#endif
+    pthread_create(&thread, NULL, ends, NULL);
+    IS(0, pthread_detach, (thread));
+    struct sigaction action;
+    IS(0, sigaction, (SIGUSR2, NULL, &action));
+    DOES(signal, (SIGUSR2, SIG_DFL));
+}
+
 /* The locks and threads of C11, which the thread sanitizer does not know. */
 static mtx_t mutex_of_c11;
 static cnd_t condition_of_c11;
@@ -655,11 +753,18 @@ static void use_locks_of_c11(void) {
     while (!is_over_in_c11)
         IS(thrd_success, cnd_wait, (&condition_of_c11, &mutex_of_c11));
     IS(thrd_timedout, cnd_timedwait, (&condition_of_c11, &mutex_of_c11, &no_time));
-    mtx_unlock(&mutex_of_c11);
+    IS(thrd_success, mtx_unlock, (&mutex_of_c11));
     pthread_join(thread, NULL);
+    mtx_init(&mutex_of_c11, mtx_timed);
+    IS(thrd_success, mtx_timedlock, (&mutex_of_c11, &no_time));
+    mtx_unlock(&mutex_of_c11);
+    DOES(thrd_yield, ());
     /* A function of the program's cannot be called on a thread without the sanitizer's records. */
-    expect(thrd_create(&of_c11, (thrd_start_t)(void (*)(void))sched_yield, NULL) == 0, "create");
+    IS(thrd_success, thrd_create, (&of_c11, (thrd_start_t)(void (*)(void))sched_yield, NULL));
     IS(thrd_success, thrd_join, (of_c11, NULL));
+    thrd_create(&of_c11, (thrd_start_t)(void (*)(void))thrd_exit, NULL);
+    named("thrd_exit");
+    IS(thrd_success, thrd_detach, (of_c11));
 }
 
 static void use_words(void) {
@@ -690,6 +795,8 @@ static void *call_all(void *unused) {
     wait_for_children();
     wait_for_signals();
     use_locks();
+    use_further_locks();
+    use_threads();
     use_locks_of_c11();
     use_words();
     return unused;

@@ -45,6 +45,12 @@ static void *ends_last(void *main_thread) {
     return NULL;
 }
 
+static void *spins(void *flag) {
+    while (*(volatile int *)flag == 0) {
+    }
+    return NULL;
+}
+
 static int depth(int more) {
     volatile char frame[900 << 10];
     memset((void *)(size_t)frame, more, sizeof frame);
@@ -65,6 +71,13 @@ int main(int count, char **arguments) {
     if (strcmp(what, "starts") == 0) {
         fflush(stdout);
         return system("test -z \"$LD_PRELOAD$HAFT_THREADS_WITHOUT\" && echo no preload");
+    }
+    if (strcmp(what, "spins") == 0) {
+        int flag = 0;
+        pthread_create(&thread, NULL, spins, &flag);
+        usleep(1);
+        flag = 1; /* which nobody comes to */
+        pthread_join(thread, NULL);
     }
     if (strcmp(what, "recursion") == 0)
         printf("main is %d deep\n", depth(7));

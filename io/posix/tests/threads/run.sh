@@ -18,6 +18,16 @@ expect() {
   [ "$printed" = "$expected" ] || { echo "$*: $printed instead of $expected"; cat "$work/said"; exit 1; }
 }
 
+# wait_for COMMAND...: until it succeeds.
+wait_for() {
+  tries=0
+  until "$@" >/dev/null 2>&1; do
+    tries=$((tries + 1))
+    [ $tries -lt 600 ] || { echo "this does not succeed: $*"; exit 1; }
+    sleep 0.1
+  done
+}
+
 "$CC" -std=gnu11 -O1 -Wall -Wextra "$here/program.c" -o "$work/program" -pthread
 # Where the option is refused, the program's threads are threads, and it is told why.
 if $tasks "$work/program" refused 2>&1 | grep -q 'threads of the system are used'; then
@@ -33,7 +43,14 @@ code=0
 $tasks "$work/program" fails || code=$?
 [ "$code" = 42 ] || { echo "the status of the program is $code and not 42"; exit 1; }
 $tasks -t 2 "$work/program" numbers >/dev/null
-for wrong in '-t 0' '-t many' '-x' ''; do
+# A thread that lets no other run is reported.
+$tasks -w 1 "$work/program" spins >"$work/said" 2>&1 &
+server=$!
+wait_for grep -q 'a task has held its thread' "$work/said"
+kill -9 "$server"
+wait "$server" 2>/dev/null || true
+server=
+for wrong in '-w many' '-t 0' '-t many' '-x' ''; do
   # shellcheck disable=SC2086 # several words
   if $tasks $wrong >/dev/null 2>&1; then echo "haft-threads $wrong is accepted"; exit 1; fi
 done
@@ -63,15 +80,6 @@ if [ -n "$python" ]; then
   done
 fi
 
-# wait_for COMMAND...: until it succeeds.
-wait_for() {
-  tries=0
-  until "$@" >/dev/null 2>&1; do
-    tries=$((tries + 1))
-    [ $tries -lt 600 ] || { echo "this does not succeed: $*"; exit 1; }
-    sleep 0.1
-  done
-}
 if command -v redis-server >/dev/null && command -v redis-cli >/dev/null; then
   $tasks redis-server --port 0 --unixsocket "$work/redis" --save '' --dir "$work" >"$work/said" 2>&1 &
   server=$!
