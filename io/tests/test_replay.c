@@ -41,8 +41,8 @@ static int replay(void *(*program)(void *)) {
     return haft_io_run_with(&(haft_io_run_options_t){.threads = 1, .replay = file}, program, NULL);
 }
 
-/* How the program replays in a process of its own: its exit status; or 100 plus a signal. What it
-   writes to standard error goes to `words`. */
+/* Replays in a process of its own: returns its exit status, or 100 plus a signal, and in `words` its
+   standard error. */
 static int replay_apart(void *(*program)(void *), char *words, size_t size) {
     int ends[2], status;
     CHECK_EQUAL(pipe(ends), 0);

@@ -1158,9 +1158,9 @@ size_t haft_io_living(void);
  * haft_io_run_options_t.record, or with HAFT_IO_RECORD=FILE in the environment of a program that
  * knows nothing of this, the run writes them to a file. With `replay`, or HAFT_IO_REPLAY=FILE, the
  * same program has the same run again: with the same bytes and the same order, without network,
- * files or waits, under a debugger, or with a printf added. What the program writes to standard
- * output and standard error appears again. The environment's file has all runs of the process, if
- * one begins after the other.
+ * files or waits, under a debugger, or with a printf added. The program's standard output and
+ * standard error appear again. The environment's file has all runs of the process, if one begins
+ * after the other.
  *
  * If the program asks for something else than it did, or for more, the process ends with status 3
  * after a word, with the backtraces of the task that asks and of the one that the record has. Set a

@@ -8,7 +8,7 @@
  * An answer has the result, or the negative error number; and what the function has written, each
  * part after its size (4 bytes).
  */
-#include "simulations.h"
+#include "internal.h"
 #include "../../src/system_call.h"
 #include "../../src/tape/tape_calls.h"
 
@@ -70,7 +70,7 @@ typedef struct message_head {
     int32_t flags;
 } message_head_t;
 
-/* What an out consists of: its pieces after its size, which is the first. */
+/* Lists the pieces of an out, after its size, which is the first. */
 static size_t list_out(const out_t *out, int64_t result, struct iovec *list, uint32_t *size,
                        message_head_t *head) {
     size_t used = 1;
@@ -92,11 +92,10 @@ static size_t list_out(const out_t *out, int64_t result, struct iovec *list, uin
             break;
         case MESSAGE: {
             const struct msghdr *message = out->at;
-            *head = (message_head_t){message->msg_name != NULL ? message->msg_namelen : 0,
-                                     message->msg_control != NULL
-                                         ? (uint32_t)message->msg_controllen
-                                         : 0,
-                                     message->msg_flags};
+            *head = (message_head_t){
+                message->msg_name != NULL ? message->msg_namelen : 0,
+                message->msg_control != NULL ? (uint32_t)message->msg_controllen : 0,
+                message->msg_flags};
             list[used++] = (struct iovec){head, sizeof *head};
             list[used++] = (struct iovec){message->msg_name, head->name};
             list[used++] = (struct iovec){message->msg_control, head->control};
@@ -201,7 +200,7 @@ static int64_t answer(const char *name, int descriptor, bool error, const out_t 
     return error ? hafti_posix_result(result) : result;
 }
 
-/* What was written for people to read is written again. */
+/* Writes again to standard output and standard error, for people to read. */
 static int64_t show(int descriptor, int64_t done, const struct iovec *parts, size_t count) {
     int64_t left = descriptor == STDOUT_FILENO || descriptor == STDERR_FILENO ? done : 0;
     for (size_t i = 0; i < count && left > 0; i++) {
@@ -243,11 +242,16 @@ static int64_t opened(int64_t descriptor) {
 /* It returns an error instead of setting errno. */
 #define TAPED_PLAIN(name, type, parameters, arguments, descriptor, ...)                            \
     TAPED_WITH(name, type, parameters, arguments, false, descriptor, AS_IT_IS, __VA_ARGS__)
-#define NONE_AT_ALL {NOTHING, NULL, 0, NULL, 0}
-#define BYTES_OF(bytes, size) {AS_MANY, bytes, size, NULL, 0}
-#define ALL_OF(bytes, size) {WHOLE, bytes, size, NULL, 0}
-#define ADDRESS_OF(address, place) {SIZED, address, 0, place, (place) != NULL ? *(place) : 0}
-#define PARTS_OF(parts, count) {PARTS, (void *)(uintptr_t)(parts), (size_t)(count), NULL, 0}
+#define NONE_AT_ALL                                                                                \
+    { NOTHING, NULL, 0, NULL, 0 }
+#define BYTES_OF(bytes, size)                                                                      \
+    { AS_MANY, bytes, size, NULL, 0 }
+#define ALL_OF(bytes, size)                                                                        \
+    { WHOLE, bytes, size, NULL, 0 }
+#define ADDRESS_OF(address, place)                                                                 \
+    { SIZED, address, 0, place, (place) != NULL ? *(place) : 0 }
+#define PARTS_OF(parts, count)                                                                     \
+    { PARTS, (void *)(uintptr_t)(parts), (size_t)(count), NULL, 0 }
 
 /* ---- Reading and writing ---- */
 
@@ -288,8 +292,7 @@ TAPED(recvmsg, ssize_t, (int d, struct msghdr *m, int f), (d, m, f), d, {MESSAGE
       NONE_AT_ALL)
 TAPED(send, ssize_t, (int d, const void *b, size_t n, int f), (d, b, n, f), d, NONE_AT_ALL,
       NONE_AT_ALL)
-TAPED(sendto, ssize_t,
-      (int d, const void *b, size_t n, int f, __CONST_SOCKADDR_ARG a, socklen_t s),
+TAPED(sendto, ssize_t, (int d, const void *b, size_t n, int f, __CONST_SOCKADDR_ARG a, socklen_t s),
       (d, b, n, f, a, s), d, NONE_AT_ALL, NONE_AT_ALL)
 TAPED(sendmsg, ssize_t, (int d, const struct msghdr *m, int f), (d, m, f), d, NONE_AT_ALL,
       NONE_AT_ALL)
@@ -551,7 +554,7 @@ static void keep_addresses(int code, const struct addrinfo *first) {
     free(list);
 }
 
-/* As glibc makes them: each address lies behind its struct. */
+/* Makes them as glibc does: each address lies behind its struct. */
 static int give_addresses(struct addrinfo **result) {
     const unsigned char *at;
     size_t left;
@@ -600,25 +603,34 @@ TAPED_PLAIN(getnameinfo, int,
 /* ---- The table ---- */
 
 #define REPLACED(X)                                                                                \
-    X(read) X(pread) X(readv) X(preadv) X(preadv2) X(write) X(pwrite) X(writev) X(pwritev)         \
-        X(pwritev2) X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg) X(socket) X(bind)  \
-            X(listen) X(accept) X(accept4) X(connect) X(shutdown) X(getsockname) X(getpeername)    \
-                X(getsockopt) X(setsockopt) X(socketpair) X(poll) X(fsync) X(fdatasync) X(dup)     \
-                    X(dup2) X(dup3) X(close) X(fcntl) X(ioctl) X(openat) X(open) X(lseek)          \
-                        X(ftruncate) X(truncate) X(fallocate) X(posix_fallocate) X(posix_fadvise)  \
-                            X(flock) X(lockf) X(statx) X(fstat) X(fstatat) X(faccessat)            \
-                                X(euidaccess) X(fchmod) X(fchmodat) X(fchown) X(fchownat)          \
-                                    X(utimensat) X(futimens) X(mkdirat) X(unlinkat) X(remove)      \
-                                        X(renameat2) X(linkat) X(symlinkat) X(readlinkat) X(chdir) \
-                                            X(fchdir) X(realpath) X(getcwd) X(clock_gettime)       \
-                                                X(gettimeofday) X(time) X(timespec_get)            \
-                                                    X(getrandom) X(getentropy) X(getaddrinfo)      \
-                                                        X(getnameinfo) OF_NEW_CHANCE(X)
+    X(read)                                                                                        \
+    X(pread)                                                                                       \
+    X(readv) X(preadv) X(preadv2) X(write) X(pwrite) X(writev) X(pwritev) X(pwritev2) X(recv)      \
+        X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg) X(socket) X(bind) X(listen) X(accept)  \
+            X(accept4) X(connect) X(shutdown) X(getsockname) X(getpeername) X(getsockopt)          \
+                X(setsockopt) X(socketpair) X(poll) X(fsync) X(fdatasync) X(dup) X(dup2) X(dup3)   \
+                    X(close) X(fcntl) X(ioctl) X(openat) X(open) X(lseek) X(ftruncate) X(truncate) \
+                        X(fallocate) X(posix_fallocate) X(posix_fadvise) X(flock) X(lockf)         \
+                            X(statx) X(fstat) X(fstatat) X(faccessat) X(euidaccess) X(fchmod)      \
+                                X(fchmodat) X(fchown) X(fchownat) X(utimensat) X(futimens)         \
+                                    X(mkdirat) X(unlinkat) X(remove) X(renameat2) X(linkat)        \
+                                        X(symlinkat) X(readlinkat) X(chdir) X(fchdir) X(realpath)  \
+                                            X(getcwd) X(clock_gettime) X(gettimeofday) X(time)     \
+                                                X(timespec_get) X(getrandom) X(getentropy)         \
+                                                    X(getaddrinfo) X(getnameinfo) OF_NEW_CHANCE(X)
 
-static void begins(void) {
+static void replace(void) {
     real = *hafti_posix_system();
 #define REPLACE(name) haft_posix_functions.name = taped_##name;
     REPLACED(REPLACE)
+}
+
+/* Forgets what earlier runs have found out: it is not on the tape. */
+static void begins(void) {
+    static pthread_once_t is_replaced = PTHREAD_ONCE_INIT;
+    pthread_once(&is_replaced, replace);
+    hafti_posix_mode_has_changed();
+    hafti_posix_count_anew();
 }
 
 __attribute__((constructor)) static void await_tapes(void) {

@@ -194,9 +194,14 @@ int hafti_posix_pause_for_lock(int64_t *pause) {
 
 enum { CALLS_IN_A_ROW = 64 };
 
+static unsigned calls; /* of all threads, roughly */
+
+void hafti_posix_count_anew(void) {
+    __atomic_store_n(&calls, 0, __ATOMIC_RELAXED);
+}
+
 /* In a simulation after each call, so that runs with the same seed are the same. */
 void hafti_posix_take_turns(int descriptor) {
-    static unsigned calls; /* of all threads, roughly */
     unsigned count = __atomic_load_n(&calls, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&calls, count, __ATOMIC_RELAXED);
     if ((count % CALLS_IN_A_ROW != 0 && haft_io_seed() == 0) || !hafti_io_blocks(descriptor))

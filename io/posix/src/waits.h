@@ -58,6 +58,8 @@ void hafti_posix_call_to_the_end(void (*function)(void *), void *argument);
 int hafti_posix_wait_again(int (*wait)(void *argument), void *argument);
 /* Lets other tasks run now and then, for calls that may block but never do. */
 void hafti_posix_take_turns(int descriptor);
+/* The calls that have not let others run are counted from 0. */
+void hafti_posix_count_anew(void);
 
 /* ---- By address (waiters.c) ---- */
 

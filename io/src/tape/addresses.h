@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The system by way of a tape. The addresses of a name, as an answer of a tape: for each its flags, family, type, protocol and
-   size (4 bytes each), and the address; then the canonical name, if there is one. */
+/*
+ * The system by way of a tape. The addresses of a name, as an answer of a tape, have for each its
+ * flags, family, type, protocol and size (4 bytes each), and the address; then the canonical name,
+ * if there is one.
+ */
 #ifndef HAFTI_IO_ADDRESSES_H
 #define HAFTI_IO_ADDRESSES_H
 

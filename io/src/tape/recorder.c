@@ -65,8 +65,7 @@ static void keep_operation(tape_t *tape, const hafti_io_operation_t *o, ssize_t 
             hafti_io_keep(tape, kind, o->descriptor, done, o->buffer, (size_t)done);
             return;
         case HAFTI_IO_READ_LENT:
-            hafti_io_keep(tape, kind, o->descriptor, done, *(const void **)o->buffer,
-                          (size_t)done);
+            hafti_io_keep(tape, kind, o->descriptor, done, *(const void **)o->buffer, (size_t)done);
             return;
         case HAFTI_IO_READ_PARTS:
             hafti_io_keep_head(tape, kind, o->descriptor, done, (size_t)done);

@@ -13,8 +13,7 @@ typedef hafti_io_tape_t tape_t;
 static void scatter(const hafti_io_entry_t *entry, size_t from, const struct iovec *parts,
                     size_t count) {
     for (size_t i = 0; i < count && from < entry->size; i++) {
-        size_t left = entry->size - from,
-               now = parts[i].iov_len < left ? parts[i].iov_len : left;
+        size_t left = entry->size - from, now = parts[i].iov_len < left ? parts[i].iov_len : left;
         memcpy(parts[i].iov_base, entry->bytes + from, now);
         from += now;
     }
@@ -80,7 +79,7 @@ static bool has_room(const hafti_io_entry_t *entry, const hafti_io_operation_t *
     }
 }
 
-/* What was written for people to read is written again. */
+/* Writes again to standard output and standard error, for people to read. */
 static void show(const hafti_io_operation_t *o, ssize_t done) {
     const struct iovec whole = {o->buffer, o->size};
     bool in_parts = o->kind == HAFTI_IO_WRITE_PARTS;
@@ -148,8 +147,7 @@ static int close_one(hafti_io_worker_t *worker, int descriptor) {
     hafti_io_tape_t *tape = hafti_io_tape_here();
     if (tape == NULL)
         return 0;
-    hafti_io_descriptor_t *known =
-        hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
+    hafti_io_descriptor_t *known = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
     if (known != NULL)
         known->life++;
     int code = (int)hafti_io_tape_await(worker->running, HAFTI_IO_TAPED_CLOSE, descriptor)->result;

@@ -9,8 +9,7 @@
 #include "../resting.h"
 
 /* A poll of several waits has its own cell, which another task may win. */
-static void park(hafti_io_runner_t *runner, hafti_io_tape_t *tape, unsigned kind,
-                 int descriptor) {
+static void park(hafti_io_runner_t *runner, hafti_io_tape_t *tape, unsigned kind, int descriptor) {
     hafti_io_cell_t own = {HAFTI_IO_WAITING, runner->task}, *cell = runner->poll_cell;
     if (cell == NULL)
         cell = &own;
@@ -68,7 +67,8 @@ haft_io_task_t *hafti_io_tape_next(hafti_io_worker_t *worker) {
         tape->differs(tape, HAFTI_IO_TAPED_TIME, -1);
     wake(taped);
     enum hafti_io_task_state state = hafti_io_state(taped->task);
-    if ((state != HAFTI_IO_READY && state != HAFTI_IO_NEW) || !hafti_io_linked(&taped->task->queued))
+    if ((state != HAFTI_IO_READY && state != HAFTI_IO_NEW) ||
+        !hafti_io_linked(&taped->task->queued))
         tape->differs(tape, HAFTI_IO_TAPED_TIME, -1);
     hafti_io_unlink(&taped->task->queued);
     return taped->task;

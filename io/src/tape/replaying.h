@@ -31,8 +31,7 @@ typedef struct hafti_io_taped_call {
 } hafti_io_taped_call_t;
 /* For the calling task. In a replay the answer is there, in `*entry`; otherwise that is NULL, and
    the call is to be made. A call that is unwound by a cancel is kept as one. */
-#define HAFTI_IO_TAPED_CALL                                                                        \
-    __attribute__((cleanup(hafti_io_tape_unwound))) hafti_io_taped_call_t
+#define HAFTI_IO_TAPED_CALL __attribute__((cleanup(hafti_io_tape_unwound))) hafti_io_taped_call_t
 hafti_io_taped_call_t hafti_io_tape_begins(unsigned kind, int descriptor,
                                            const hafti_io_entry_t **entry);
 int64_t hafti_io_tape_ends(hafti_io_taped_call_t *call, int64_t result, const void *bytes,

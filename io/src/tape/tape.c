@@ -13,7 +13,8 @@
  *   the end   a byte 0, or the end of the file, also within an entry
  *
  * Answers follow the RUN of the task that got them. Tasks are numbered as they are spawned, from 0,
- * which is the first task of the run. What the bytes of an answer are is said where it is kept.
+ * which is the first task of the run. recorder.c and taped_system.c say what the bytes of an answer
+ * are.
  *
  * The file is mapped, a part at a time, so that nothing is lost when the process is killed. Each
  * part has its blocks from the beginning: where the file system is full the recording ends with a
@@ -503,8 +504,7 @@ void hafti_io_tape_goes_on(hafti_io_worker_t *worker, const haft_io_task_t *task
         return;
     }
     if (worker->clock != tape->time) {
-        hafti_io_keep_order(tape, HAFTI_IO_TAPED_TIME,
-                            hafti_io_folded(worker->clock - tape->time));
+        hafti_io_keep_order(tape, HAFTI_IO_TAPED_TIME, hafti_io_folded(worker->clock - tape->time));
         tape->time = worker->clock;
     }
     hafti_io_keep_order(tape, HAFTI_IO_TAPED_RUN, number);

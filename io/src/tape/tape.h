@@ -18,33 +18,29 @@
 
 #include "../workers.h"
 
-/* What is on a tape. The numbers are part of the format; those of operations follow
-   TAPED_OPERATION, in the order of HAFTI_IO_KINDS. */
-#define HAFTI_IO_TAPED_KINDS(one)                                                                  \
-    one(CLOSE, "close") one(WATCH, "wait without a stack") one(POLLED, "poll")                     \
-        one(NOW, "the time") one(NOW_ROUGHLY, "the time, roughly") one(DATE, "the date")           \
-            one(RANDOM, "random bytes") one(TURN, "a turn of a select") one(WORK, "blocking work") \
-                one(NEXT_PART, "the next part of a call") one(RESOLVE, "the addresses of a name")  \
-                    one(PIPE, "a pipe") one(SOCKET, "a socket")                                    \
-                        one(SOCKET_PAIR, "a pair of sockets") one(BIND, "bind")                    \
-                            one(LISTEN, "listen") one(PORT, "the port of a socket")                \
-                                one(SHUTDOWN, "shutdown") one(OPEN, "open") one(PREAD, "pread")    \
-                                    one(PWRITE, "pwrite") one(FSYNC, "fsync") one(SEEK, "seek")    \
-                                        one(LIST, "the names in a directory") one(MKDIR, "mkdir")  \
-                                            one(REMOVE, "remove") one(RENAME, "rename")            \
-                                                one(STAT, "stat") one(IS_STREAM, "a socket's type") \
-                                                    one(SEND_FILE, "send a file")                  \
-                                                        one(SPLICE, "splice")                      \
-                                                            one(PROCESS_START, "start a process")  \
-                                                                one(PROCESS_WAIT,                  \
-                                                                    "the end of a process")        \
-                                                                    one(SIGNAL, "a signal") one(DESCRIPTORS, "the descriptors") \
-                                                                        one(CALL_OF_C, "a call of the C library")
+/* The kinds of entries, and what people call each. The numbers are part of the format; those of
+   operations follow TAPED_OPERATION, in the order of HAFTI_IO_KINDS. */
+/* clang-format off */
+#define HAFTI_IO_TAPED_KINDS(one) \
+    one(CLOSE, "close") one(WATCH, "wait without a stack") one(POLLED, "poll") \
+    one(NOW, "the time") one(NOW_ROUGHLY, "the time, roughly") one(DATE, "the date") \
+    one(RANDOM, "random bytes") one(TURN, "a turn of a select") one(WORK, "blocking work") \
+    one(NEXT_PART, "the next part of a call") one(RESOLVE, "the addresses of a name") \
+    one(PIPE, "a pipe") one(SOCKET, "a socket") one(SOCKET_PAIR, "a pair of sockets") \
+    one(BIND, "bind") one(LISTEN, "listen") one(PORT, "the port of a socket") \
+    one(SHUTDOWN, "shutdown") one(OPEN, "open") one(PREAD, "pread") one(PWRITE, "pwrite") \
+    one(FSYNC, "fsync") one(SEEK, "seek") one(LIST, "the names in a directory") \
+    one(MKDIR, "mkdir") one(REMOVE, "remove") one(RENAME, "rename") one(STAT, "stat") \
+    one(IS_STREAM, "a socket's type") one(SEND_FILE, "send a file") one(SPLICE, "splice") \
+    one(PROCESS_START, "start a process") one(PROCESS_WAIT, "the end of a process") \
+    one(SIGNAL, "a signal") one(DESCRIPTORS, "the descriptors") \
+    one(CALL_OF_C, "a call of the C library")
+/* clang-format on */
 
 enum hafti_io_taped {
-    HAFTI_IO_TAPED_END,  /* nothing follows: also where a file ends early */
-    HAFTI_IO_TAPED_RUN,  /* the number of the task that goes on */
-    HAFTI_IO_TAPED_TIME, /* of the loop, from now on */
+    HAFTI_IO_TAPED_END,   /* nothing follows: also where a file ends early */
+    HAFTI_IO_TAPED_RUN,   /* the number of the task that goes on */
+    HAFTI_IO_TAPED_TIME,  /* of the loop, from now on */
     HAFTI_IO_TAPED_BEGIN, /* of a run */
     HAFTI_IO_TAPED_ENDED, /* the run has */
     HAFTI_IO_TAPED_OPERATION = 16,
@@ -92,8 +88,8 @@ typedef struct hafti_io_tape {
     size_t part_at, part_size; /* of the file */
     int64_t time;
     uint64_t entries;
-    uint32_t running; /* the number of the task that went on last */
-    uint32_t spawned; /* tasks of this run */
+    uint32_t running;              /* the number of the task that went on last */
+    uint32_t spawned;              /* tasks of this run */
     hafti_io_number_of_t *numbers; /* by the tasks' addresses; a power of two */
     size_t numbers_size, numbers_used;
     hafti_io_taped_task_t *tasks; /* of a replay, by their numbers */
@@ -101,7 +97,7 @@ typedef struct hafti_io_tape {
     hafti_io_entry_t next;
     const hafti_io_backend_t *real;
     hafti_io_backend_t backend;
-    hafti_io_simulated_t simulated; /* of a replay */
+    hafti_io_simulated_t simulated;       /* of a replay */
     const struct hafti_io_system *system; /* taped_system.c */
     hafti_io_worker_t *worker;
     /* The program asks for this, which is not what the tape has. */
@@ -192,7 +188,7 @@ void hafti_io_tape_vacate(hafti_io_tape_t *tape, int descriptor);
 /* Keeps the numbers that are in use when a run begins, and occupies them. */
 void hafti_io_tape_keep_descriptors(hafti_io_tape_t *tape);
 void hafti_io_tape_occupy_all(hafti_io_tape_t *tape);
-/* As many bytes of the answer as there is room for. */
+/* Copies as many bytes of the answer as there is room for. */
 static inline void hafti_io_copy_answer(const hafti_io_entry_t *entry, void *into, size_t room) {
     if (entry->size != 0 && into != NULL && room != 0)
         memcpy(into, entry->bytes, entry->size < room ? entry->size : room);
@@ -209,7 +205,7 @@ static inline hafti_io_tape_t *hafti_io_tape_here(void) {
     return runner != NULL && !runner->taped && !worker->forked ? worker->tape : NULL;
 }
 
-/* What the value was, or, in a recording, is. */
+/* Returns the value that was kept; a recording keeps this one. */
 int64_t hafti_io_tape_number(hafti_io_tape_t *tape, unsigned kind, int64_t value);
 /* In a recording the bytes are there already. */
 void hafti_io_tape_bytes(hafti_io_tape_t *tape, unsigned kind, void *bytes, size_t size);
@@ -233,7 +229,8 @@ static inline void hafti_io_tape_again(hafti_io_runner_t *const *runner) {
     if (HAFTI_IO_UNLIKELY(*runner != NULL))
         (*runner)->taped = false;
 }
-/* Of a thread that does blocking work for a task: what it asks the C library for (tape_calls.c). */
+/* The tape of a thread that does blocking work for a task, with the answers of the C library;
+   NULL: it does none (tape_calls.c). */
 extern __thread __attribute__((tls_model("initial-exec"), visibility("hidden")))
 hafti_io_tape_t *hafti_io_work_tape;
 uint32_t hafti_io_tape_number_of(const hafti_io_tape_t *tape, const haft_io_task_t *task);

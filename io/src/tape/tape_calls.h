@@ -12,9 +12,9 @@
 #include <sys/uio.h>
 
 #pragma GCC visibility push(default)
-/* What is to be done with a call that the caller is about to make: nothing, on a thread without a
-   tape and inside of libhaft-io; it is made and kept; or it is answered. Tasks have a tape, and
-   threads of the pool while they work for one. */
+/* A call that the caller is about to make is made only, on a thread without a tape and inside of
+   libhaft-io; or made and kept; or answered. Tasks have a tape, and threads of the pool while they
+   work for one. */
 enum haft_io_tape_use { HAFT_IO_TAPE_NONE, HAFT_IO_TAPE_KEEPS, HAFT_IO_TAPE_ANSWERS };
 enum haft_io_tape_use haft_io_tape_use(void);
 void haft_io_tape_keep(const char *name, int descriptor, int64_t result, const struct iovec *parts,
@@ -25,7 +25,7 @@ int64_t haft_io_tape_ask(const char *name, int descriptor, const unsigned char *
 /* In a replay: a descriptor that the tape has given, or that is closed. */
 void haft_io_tape_opened(int descriptor);
 void haft_io_tape_closed(int descriptor);
-/* The function is called when the first tape of the process begins, or now. */
+/* The function is called when a run with a tape begins. */
 void haft_io_tape_set_beginning(void (*begins)(void));
 #pragma GCC visibility pop
 

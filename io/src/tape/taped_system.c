@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run that has a tape asks of the system beside its operations: each call is made and kept,
- * or, in a replay, answered. The answer's number is the result; its bytes are what the call has
- * written.
+ * The system of a run that has a tape, beside the run's operations: each call is made and kept, or,
+ * in a replay, answered. The number of an answer is the call's result; the bytes are those that the
+ * call has written.
  */
 #include "../system.h"
 #include "addresses.h"
@@ -15,7 +15,7 @@
     HAFTI_IO_TAPED_CALL taped = hafti_io_tape_begins(HAFTI_IO_TAPED_##kind, descriptor, &entry);   \
     if (entry != NULL)                                                                             \
         return (__typeof__(call))hafti_io_tape_result(entry, into, size);                          \
-    __auto_type result = call;                                                                     \
+    int64_t result = (int64_t)call;                                                                \
     return (__typeof__(call))hafti_io_tape_ends(&taped, result, into,                              \
                                                 result >= 0 && (into) != NULL ? (size) : 0)
 /* A call that gives a descriptor. */
@@ -55,8 +55,7 @@ static int taped_socket(int domain, int type, int protocol) {
     TAPED_NEW(SOCKET, hafti_io_real_network.socket(domain, type, protocol));
 }
 static int taped_socket_pair(int domain, int type, int protocol, int ends[2]) {
-    TAPED_PAIR(SOCKET_PAIR, ends,
-               hafti_io_real_network.socket_pair(domain, type, protocol, ends));
+    TAPED_PAIR(SOCKET_PAIR, ends, hafti_io_real_network.socket_pair(domain, type, protocol, ends));
 }
 static int taped_bind(int socket, const struct sockaddr *address, socklen_t size) {
     TAPED(BIND, socket, hafti_io_real_network.bind(socket, address, size));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocking work of a run that has a tape. Its memory is the program's, which the library does not
- * know. So a replay calls the function again, on a thread as the pool has them, when the tape says
- * that it had ended; what the function computes is there again. What it asks the system for by
- * libhaft-posix is kept with the answer, and answered from it.
+ * Blocking work of a run that has a tape. The work's memory is the program's, which the library
+ * does not know. So a replay calls the function again, on a thread as the pool has them, when the
+ * tape says that it had ended: it computes the same again. The answers that it gets by
+ * libhaft-posix are kept with the answer of the work.
  */
 #include "../operations.h"
 #include "replaying.h"
@@ -78,7 +78,8 @@ static int keep_work(hafti_io_runner_t *runner, HAFT_PAYLOAD(haft_io_call_blocki
     int code = hafti_io_pool_call(runner, call_with_tape, work, p->left != NULL ? leave : NULL,
                                   HAFTI_IO_CANCELLABLE);
     bool is_left = code != 0 && p->left != NULL; /* it may still be under way */
-    size_t size = !is_left && work->tape.part != NULL ? (size_t)(work->tape.at - work->tape.part) : 0;
+    size_t size =
+        !is_left && work->tape.part != NULL ? (size_t)(work->tape.at - work->tape.part) : 0;
     hafti_io_keep(runner->worker->tape, HAFTI_IO_TAPED_WORK, -1, code,
                   size != 0 ? work->tape.part : NULL, size);
     if (!is_left) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run with a tape: what asks for one, its beginning and its end, and the word where a program asks
+ * A run with a tape: who asks for one, its beginning and its end, and the word where a program asks
  * for something else than the tape has.
  */
 #include "addresses.h"
@@ -54,7 +54,7 @@ static void tell_frames(const haft_io_task_t *task, int64_t number) {
     backtrace_symbols_fd(addresses, count, STDERR_FILENO);
 }
 
-/* What keeps the task, whose turn it is by the tape, from going on. */
+/* Tells why the task, whose turn it is by the tape, does not go on. */
 static void tell_state(const haft_io_task_t *task) {
     const hafti_io_runner_t *runner = task != NULL ? task->runner : NULL;
     if (task == NULL || hafti_io_state(task) == HAFTI_IO_ENDED)
@@ -63,7 +63,8 @@ static void tell_state(const haft_io_task_t *task) {
         dprintf(STDERR_FILENO, ", which waits for: %s", runner->waits_for);
 }
 
-/* What the task that went on last asks for, if it waits for that, and no task is asking now. */
+/* Returns the task that asks; or, between tasks, the one that went on last, if it waits for an
+   answer, and which. */
 static const haft_io_task_t *find_asker(tape_t *tape, unsigned *kind, int *descriptor) {
     const haft_io_task_t *self = hafti_io_this_task();
     if (self != NULL)
@@ -143,25 +144,16 @@ static int open_tape(tape_t *tape, const char *record, const char *replay) {
     return code;
 }
 
-/* Of libhaft-posix. */
+/* A function of libhaft-posix, or NULL. */
 static void (*at_beginning)(void);
-static bool has_begun;
-
-static void tell_beginning(void) {
-    hafti_io_guard(&process.lock);
-    void (*begins)(void) = has_begun ? NULL : at_beginning;
-    has_begun = true;
-    hafti_io_unguard(&process.lock);
-    if (begins != NULL)
-        begins();
-}
 
 void haft_io_tape_set_beginning(void (*begins)(void)) {
-    hafti_io_guard(&process.lock);
-    bool now = has_begun;
-    at_beginning = begins;
-    hafti_io_unguard(&process.lock);
-    if (now)
+    __atomic_store_n(&at_beginning, begins, __ATOMIC_RELEASE);
+}
+
+static void tell_beginning(void) {
+    void (*begins)(void) = __atomic_load_n(&at_beginning, __ATOMIC_ACQUIRE);
+    if (begins != NULL)
         begins();
 }
 
@@ -222,9 +214,8 @@ int hafti_io_tape_for_run(const haft_io_run_options_t *options, unsigned threads
     if (record == NULL && replay == NULL)
         return 0;
     if (record != NULL && replay != NULL)
-        return refuse(-EINVAL,
-                      "haft-io: a run is recorded (%s) or replayed (%s), and not both.\n", record,
-                      replay);
+        return refuse(-EINVAL, "haft-io: a run is recorded (%s) or replayed (%s), and not both.\n",
+                      record, replay);
     if (threads > 1)
         return refuse(-ENOTSUP,
                       "haft-io: a run of several threads cannot be recorded or replayed, because "
@@ -232,8 +223,8 @@ int hafti_io_tape_for_run(const haft_io_run_options_t *options, unsigned threads
                       "thread (haft_io_run_options_t.threads = 1)%s%s.\n",
                       "", "");
     bool of_process = options == NULL || (options->record == NULL && options->replay == NULL);
-    int code = of_process ? tape_of_process(record, replay, tape)
-                          : new_tape(record, replay, false, tape);
+    int code =
+        of_process ? tape_of_process(record, replay, tape) : new_tape(record, replay, false, tape);
     if (code == 0)
         tell_beginning();
     if (code == 0 && replay != NULL)

@@ -6,8 +6,8 @@
 #include "../inside.h"
 #include "replaying.h"
 
-/* What the options or the environment ask for: the tape of the run that is about to begin, or NULL.
-   An error, after a word on standard error: the run is not to begin. */
+/* Opens the tape, or none, that the options or the environment ask for, for the run that is about
+   to begin. An error, after a word on standard error: the run is not to begin. */
 int hafti_io_tape_for_run(const haft_io_run_options_t *options, unsigned threads,
                           hafti_io_tape_t **tape);
 /* Once the worker has its back end. */

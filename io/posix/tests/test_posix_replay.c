@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Code that knows nothing of Haft is recorded and replayed: its sockets, files, times, names and
+   random bytes, in tasks and in the pool's threads. */
+#include "../../tests/check_io.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static char text[1 << 16], file[64];
+static size_t text_size;
+
+__attribute__((format(printf, 1, 2))) static void note(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(text + text_size, sizeof text - text_size, format, arguments);
+    va_end(arguments);
+    if (size > 0 && (size_t)size < sizeof text - text_size)
+        text_size += (size_t)size;
+}
+
+static int run(const haft_io_run_options_t *options, void *(*program)(void *)) {
+    text_size = 0;
+    text[0] = '\0';
+    return haft_io_run_with(options, program, NULL);
+}
+static void check_repeats(void *(*program)(void *)) {
+    static char first[sizeof text];
+    CHECK_EQUAL(run(&(haft_io_run_options_t){.threads = 1, .record = file}, program), 0);
+    memcpy(first, text, sizeof first);
+    CHECK(first[0] != '\0');
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQUAL(run(&(haft_io_run_options_t){.threads = 1, .replay = file}, program), 0);
+        if (strcmp(first, text) != 0)
+            printf("recorded:\n%s\nreplayed:\n%s\n", first, text);
+        CHECK(strcmp(first, text) == 0);
+    }
+}
+
+/* ---- Sockets ---- */
+
+static struct sockaddr_in address;
+
+static void *ask(void *unused) {
+    int connection = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(connect(connection, (struct sockaddr *)&address, sizeof address), 0);
+    unsigned char drawn[2];
+    CHECK_EQUAL(getrandom(drawn, sizeof drawn, 0), sizeof drawn);
+    usleep(drawn[0] % 4 * 1000);
+    char bytes[64];
+    int size = snprintf(bytes, sizeof bytes, "%d", drawn[1]);
+    CHECK_EQUAL(write(connection, bytes, (size_t)size), size);
+    ssize_t got = read(connection, bytes, sizeof bytes);
+    note("answer %.*s\n", (int)got, bytes);
+    close(connection);
+    return unused;
+}
+static void *answer(void *argument) {
+    int connection = (int)(intptr_t)argument;
+    char bytes[64];
+    for (ssize_t got; (got = recv(connection, bytes, sizeof bytes, 0)) > 0;) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        note("question %.*s at %ld.%ld\n", (int)got, bytes, (long)now.tv_sec, now.tv_nsec);
+        CHECK_EQUAL(send(connection, bytes, (size_t)got, 0), got);
+    }
+    close(connection);
+    return NULL;
+}
+enum { CLIENTS = 10 };
+BODY(talk) {
+    int listener = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CHECK_EQUAL(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    CHECK_EQUAL(listen(listener, CLIENTS), 0);
+    socklen_t size = sizeof address;
+    CHECK_EQUAL(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+    note("port %d\n", ntohs(address.sin_port));
+    for (int i = 0; i < CLIENTS; i++)
+        haft_io_spawn(ask, NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        struct sockaddr_in from;
+        size = sizeof from;
+        int connection = accept(listener, (struct sockaddr *)&from, &size);
+        note("%d from %d\n", connection, ntohs(from.sin_port));
+        haft_io_spawn(answer, (void *)(intptr_t)connection);
+    }
+    struct pollfd entry = {listener, POLLIN, 0};
+    note("poll %d\n", poll(&entry, 1, 2));
+    close(listener);
+    return NULL;
+}
+
+/* ---- Files ---- */
+
+BODY(write_and_read) {
+    char path[80], bytes[32];
+    snprintf(path, sizeof path, "%s.text", file);
+    int opened = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    note("%d %d\n", opened, (int)write(opened, "some text", 9));
+    note("%d\n", (int)lseek(opened, 5, SEEK_SET));
+    ssize_t got = read(opened, bytes, sizeof bytes);
+    note("%.*s %d\n", (int)got, bytes, fsync(opened));
+    struct stat status;
+    note("%d\n", fstat(opened, &status));
+    note("%lld %lld\n", (long long)status.st_ino, (long long)status.st_mtim.tv_nsec);
+    int second = dup(opened);
+    note("%d %d %d\n", second, close(opened), close(second));
+    note("%d\n", unlink(path));
+    note("%d\n", open(path, O_RDONLY));
+    note("%d %ld\n", errno, (long)time(NULL));
+    char folder[200];
+    note("%s\n", getcwd(folder, sizeof folder) != NULL ? folder : "none");
+    return NULL;
+}
+
+/* ---- What the pool does ---- */
+
+static void read_random(void *argument) {
+    int opened = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    CHECK_EQUAL(read(opened, argument, sizeof(uint32_t)), sizeof(uint32_t));
+    close(opened);
+}
+BODY(work_in_pool) {
+    uint32_t drawn = 0;
+    CHECK_EQUAL(haft_io_call_blocking(read_random, &drawn), 0);
+    note("drawn %u\n", (unsigned)drawn);
+    struct addrinfo *addresses = NULL;
+    int code =
+        getaddrinfo("127.0.0.1", "80", &(struct addrinfo){.ai_socktype = SOCK_STREAM}, &addresses);
+    note("names %d\n", code);
+    for (const struct addrinfo *one = addresses; one != NULL; one = one->ai_next)
+        note("family %d\n", one->ai_family);
+    if (code == 0)
+        freeaddrinfo(addresses);
+    char host[64] = "";
+    struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    note("%d\n", getnameinfo((struct sockaddr *)&local, sizeof local, host, sizeof host, NULL, 0,
+                             NI_NUMERICHOST));
+    note("%s\n", host);
+    return NULL;
+}
+
+static void sockets_are_the_same_again(void) {
+    check_repeats(talk);
+}
+static void files_are_the_same_again_and_not_touched(void) {
+    check_repeats(write_and_read);
+}
+static void what_the_pool_asks_for_is_the_same_again(void) {
+    check_repeats(work_in_pool);
+}
+
+int main(void) {
+    const char *folder = getenv("TMPDIR");
+    snprintf(file, sizeof file, "%.30s/haft-posix-replay.%d", folder != NULL ? folder : "/tmp",
+             (int)getpid());
+    RUN(sockets_are_the_same_again);
+    RUN(files_are_the_same_again_and_not_touched);
+    RUN(what_the_pool_asks_for_is_the_same_again);
+    unlink(file);
+    return check_end();
+}
