@@ -27,7 +27,8 @@ let () =
               Haft_io.run (fun () ->
                   Switch.run (fun sw ->
                       says
-                        ("haft_io_listen_unix: '" ^ long ^ "' is no path of a local socket: write one of 1 to 107 bytes")
+                        ("haft_io_listen_unix: '" ^ long
+                        ^ "' is no path of a local socket: write one of 1 to 107 bytes")
                         (fun () -> Net.listen ~sw ~backlog:5 net (`Unix long)))));
           test_case "an error of the system after it" `Quick (fun () ->
               Haft_io.run (fun () ->
