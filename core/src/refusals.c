@@ -117,7 +117,7 @@ static HAFTI_COLD void tell(void *argument) {
     told_t *told = argument;
     const haft_refusal_t *refusal = told->refusal;
     char message[600];
-    int size = snprintf(message, sizeof message, "%s: ", refusal->function);
+    int size = snprintf(message, sizeof message, "%.100s: ", refusal->function);
     vsnprintf(message + size, sizeof message - (size_t)size, told->format, told->arguments);
     keep(refusal->number, message);
     uint32_t number = number_of(message);
