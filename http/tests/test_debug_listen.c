@@ -120,7 +120,8 @@ static void look_while_held(int threads) {
 static void *refuse(void *unused) {
     haft_http_run_options_t options = {.host = "127.0.0.1", .debug_listen = place};
     CHECK(haft_http_server_serve_with(&options, server) == -EINVAL);
-    CHECK(strstr(haft_http_server_mistake(server), "debug_listen needs a run that is observed") != NULL);
+    CHECK(strstr(haft_http_server_mistake(server), "debug_listen needs a run that is observed") !=
+          NULL);
     return unused;
 }
 

@@ -160,7 +160,7 @@ static void check_errors(std::uint16_t port) {
     CHECK(has(log_lines, "the route /part/{name} has no part {nmae}"));
     CHECK(has(ask(port, "GET /part/x"), "500 Internal"));
     CHECK(has(ask(port, "GET /cancel"), "500 Internal")); /* and nobody else is cancelled */
-order.clear();
+    order.clear();
     CHECK(has(ask(port, "GET /nowhere"), "404 Not Found") && order == "([])");
     std::string shared = ask(port, "GET /open/item", "Origin: https://app.example\r\n");
     CHECK(has(shared, "409 Conflict") &&

@@ -114,7 +114,7 @@ typedef struct haft_io_run_options {
        the environment decide; if they are unset or empty, the run is neither. */
     const char *record; /* the run is recorded in this file, which is made anew */
     const char *replay; /* the run is the one that was recorded in this file, once more */
-    const char *top; /* a socket for the program haft-top; NULL: none, unless HAFT_IO_TOP in the
+    const char *top;    /* a socket for the program haft-top; NULL: none, unless HAFT_IO_TOP in the
                         environment names one. See "seeing inside" */
 } haft_io_run_options_t;
 
